@@ -37,13 +37,13 @@ class Capacity:
 def capacity_families(prefix: str, of: str, labels: tuple[str, ...], source: str) -> Capacity:
     """Make the five families; ``of`` names the object in HELP (``the file system``)."""
 
-    def gauge(name: str, text: str, parameter: str, unit: str = "") -> Gauge:
-        return Gauge(f"{prefix}_{name}", text, labels, f"{source}.{parameter}", unit)
+    def gauge(name: str, text: str, parameter: str) -> Gauge:
+        return Gauge(f"{prefix}_{name}", text, labels, f"{source}.{parameter}")
 
     return Capacity(
-        gauge("size_bytes", f"Size of {of}.", "kbytestotal", "bytes"),
-        gauge("free_bytes", f"Free space in {of}.", "kbytesfree", "bytes"),
-        gauge("avail_bytes", f"Space available to users (free, not reserved) in {of}.", "kbytesavail", "bytes"),
+        gauge("size_bytes", f"Size of {of}.", "kbytestotal"),
+        gauge("free_bytes", f"Free space in {of}.", "kbytesfree"),
+        gauge("avail_bytes", f"Space available to users (free, not reserved) in {of}.", "kbytesavail"),
         gauge("files", f"Total number of inodes (MDT) or objects (OST) in {of}.", "filestotal"),
         gauge("files_free", f"Free inodes (MDT) or objects (OST) in {of}.", "filesfree"),
     )

@@ -35,7 +35,7 @@ class ConnectionFamilies:
 
     @property
     def of_import(self) -> Mapping[str, Family]:
-        """Families of the numbers of a connection, by the field of ``Brief``."""
+        """Families of the numbers of a connection, by the field of ``Import``."""
         return {
             "connection_attempts": self.attempts,
             "timeouts": self.timeouts,
@@ -70,19 +70,19 @@ class FamilyMaker:
     labels: tuple[str, ...]
 
     def counter(
-        self, name: str, text: str, parameter: str, *more: str, unit: str = "", versions: str = "2.10+"
+        self, name: str, text: str, parameter: str, *more: str, versions: str = "2.10+"
     ) -> Counter:
         labels = (*self.labels, *more)
-        return Counter(f"lustre_{self.kind}_{name}_total", text, labels, self._of(parameter), unit, versions)
+        return Counter(f"lustre_{self.kind}_{name}_total", text, labels, self._of(parameter), versions)
 
-    def gauge(self, name: str, text: str, parameter: str, *more: str, unit: str = "", versions: str = "2.10+") -> Gauge:
-        return Gauge(f"lustre_{self.kind}_{name}", text, (*self.labels, *more), self._of(parameter), unit, versions)
+    def gauge(self, name: str, text: str, parameter: str, *more: str, versions: str = "2.10+") -> Gauge:
+        return Gauge(f"lustre_{self.kind}_{name}", text, (*self.labels, *more), self._of(parameter), versions)
 
     def histogram(
-        self, name: str, text: str, usual: tuple[float, ...], *more: str, unit: str = "", versions: str = "2.10+"
+        self, name: str, text: str, usual: tuple[float, ...], *more: str, versions: str = "2.10+"
     ) -> Histogram:
         labels = (*self.labels, *more)
-        return Histogram(f"lustre_{self.kind}_{name}", text, labels, self._of("rpc_stats"), unit, versions, usual)
+        return Histogram(f"lustre_{self.kind}_{name}", text, labels, self._of("rpc_stats"), versions, usual)
 
     def _of(self, parameter: str) -> str:
         return f"{self.kind}.*.{parameter}"
@@ -97,29 +97,19 @@ def connection_families(
     return ConnectionFamilies(
         rule=_rule(make, server),
         imports=make.gauge(
-            "imports",
-            f"Connections to {server}, by state. FULL is connected, IDLE is disconnected because unused.",
-            "import",
-            "state",
-            versions=since,
-        ),
+            "imports", f"Connections to {server}, by state. FULL is connected, IDLE is disconnected because unused.",
+            "import", "state", versions=since),
         versions=make.gauge(
             "targets", "Connected targets, by the Lustre release of their server.", "import", "version", versions=since
         ),
         attempts=make.counter(
             "import_connection_attempts",
-            f"Attempts to connect to {server}. More than one per target means reconnection.",
-            "import",
-            versions=since,
-        ),
+            f"Attempts to connect to {server}. More than one per target means reconnection.", "import", versions=since),
         timeouts=make.counter("import_timeouts", f"Requests to {server} that timed out.", "import", versions=since),
         average_wait=make.gauge(
             "import_average_wait_seconds",
-            f"Mean reply time for requests to {server} since the mount. For several targets, the longest.",
-            "import",
-            unit="seconds",
-            versions=since,
-        ),
+            f"Mean reply time for requests to {server} since the mount. For several targets, the longest.", "import",
+            versions=since),
     )
 
 
@@ -127,30 +117,19 @@ def _rule(make: FamilyMaker, server: str) -> StatsRule:
     return StatsRule(
         operations=make.counter("operations", f"Requests to {server}, by operation.", "stats", "operation"),
         seconds=make.counter(
-            "operation_seconds",
-            f"Total time from sending requests to {server} until the reply, by operation.",
-            "stats",
-            "operation",
-            unit="seconds",
-        ),
+            "operation_seconds", f"Total time from sending requests to {server} until the reply, by operation.",
+            "stats", "operation"),
         special={
             b"req_waittime": (
                 make.counter("requests", f"Requests to {server} that received a reply, all operations.", "stats"),
-                make.counter(
-                    "request_wait_seconds",
-                    f"Total time requests to {server} waited for the reply.",
-                    "stats",
-                    unit="seconds",
-                ),
+                make.counter("request_wait_seconds", f"Total time requests to {server} waited for the reply.", "stats"),
             ),
             b"req_active": (
                 None,
                 make.counter(
                     "requests_active_at_send",
                     f"Sum of the number of requests in flight to {server}, sampled at each send. Divide by"
-                    f" lustre_{make.kind}_requests_total for the average.",
-                    "stats",
-                ),
+                    f" lustre_{make.kind}_requests_total for the average.", "stats"),
             ),
             # counters of servers, which use the same format
             b"req_qdepth": (None, None),
@@ -191,8 +170,8 @@ def client_families(kind: str, labels: tuple[str, ...], server: str) -> ClientFa
 
 def _bytes(make: FamilyMaker, server: str) -> dict[bytes, Counter]:
     return {
-        b"read_bytes": make.counter("read_bytes", f"Bytes read from {server}.", "stats", unit="bytes"),
-        b"write_bytes": make.counter("write_bytes", f"Bytes written to {server}.", "stats", unit="bytes"),
+        b"read_bytes": make.counter("read_bytes", f"Bytes read from {server}.", "stats"),
+        b"write_bytes": make.counter("write_bytes", f"Bytes written to {server}.", "stats"),
     }
 
 
@@ -202,14 +181,10 @@ def _rpcs(make: FamilyMaker, server: str) -> RpcFamilies:
         in_flight=make.gauge("rpcs_in_flight", f"Bulk RPCs to {server} in flight now.", stats, "direction"),
         pending_pages=make.gauge("pending_pages", f"Pages waiting for a bulk RPC to {server} now.", stats, "direction"),
         at_send=make.histogram(
-            "rpcs_in_flight_at_send",
-            f"Bulk RPCs to {server}, by the number in flight when each was sent.",
-            SINGLE_VALUES,
-            "direction",
-        ),
+            "rpcs_in_flight_at_send", f"Bulk RPCs to {server}, by the number in flight when each was sent.",
+            SINGLE_VALUES, "direction"),
         pages=make.histogram(
-            "pages_per_rpc", f"Bulk RPCs to {server}, by size in pages.", doubling(1, 4096), "direction"
-        ),
+            "pages_per_rpc", f"Bulk RPCs to {server}, by size in pages.", doubling(1, 4096), "direction"),
     )
     return _metadata_rpcs(make, common) if make.kind == "mdc" else _object_rpcs(make, common)
 
@@ -218,19 +193,11 @@ def _object_rpcs(make: FamilyMaker, common: RpcFamilies) -> RpcFamilies:
     return replace(
         common,
         direct_in_flight=make.gauge(
-            "direct_io_rpcs_in_flight",
-            "Bulk RPCs of direct I/O to object servers in flight now.",
-            "rpc_stats",
-            versions="2.17+",
-        ),
+            "direct_io_rpcs_in_flight", "Bulk RPCs of direct I/O to object servers in flight now.", "rpc_stats",
+            versions="2.17+"),
         latency=make.histogram(
-            "rpc_latency_seconds",
-            "Bulk RPCs to object servers, by time until the reply.",
-            doubling(1, 1 << 24, LATENCY_UNIT_SECONDS),
-            "direction",
-            unit="seconds",
-            versions="2.17+",
-        ),
+            "rpc_latency_seconds", "Bulk RPCs to object servers, by time until the reply.",
+            doubling(1, 1 << 24, LATENCY_UNIT_SECONDS), "direction", versions="2.17+"),
     )
 
 
@@ -240,45 +207,29 @@ def _metadata_rpcs(make: FamilyMaker, common: RpcFamilies) -> RpcFamilies:
         common,
         modify_in_flight=make.gauge("modify_rpcs_in_flight", "Modifying metadata RPCs in flight now.", "rpc_stats"),
         modify_at_send=make.histogram(
-            "modify_rpcs_in_flight_at_send",
-            "Modifying metadata RPCs, by the number in flight when each was sent.",
-            SINGLE_VALUES,
-        ),
+            "modify_rpcs_in_flight_at_send", "Modifying metadata RPCs, by the number in flight when each was sent.",
+            SINGLE_VALUES),
     )
 
 
 def _limits(make: FamilyMaker) -> dict[str, Gauge]:
     limits = {
         "max_rpcs_in_flight": make.gauge(
-            "max_rpcs_in_flight",
-            "Limit on RPCs in flight. For several targets, the sum of their limits.",
-            "max_rpcs_in_flight",
-        ),
+            "max_rpcs_in_flight", "Limit on RPCs in flight. For several targets, the sum of their limits.",
+            "max_rpcs_in_flight"),
         "max_pages_per_rpc": make.gauge(
-            "max_pages_per_rpc", "Limit on pages per RPC. For several targets, the lowest limit.", "max_pages_per_rpc"
-        ),
+            "max_pages_per_rpc", "Limit on pages per RPC. For several targets, the lowest limit.", "max_pages_per_rpc"),
         "cur_grant_bytes": make.gauge(
-            "grant_bytes",
-            "Space granted by the servers to this client for cached writes.",
-            "cur_grant_bytes",
-            unit="bytes",
-        ),
+            "grant_bytes", "Space granted by the servers to this client for cached writes.", "cur_grant_bytes"),
         "cur_lost_grant_bytes": make.gauge(
             "lost_grant_bytes",
             "Granted space that this client lost to writes smaller than a block and to truncated files.",
-            "cur_lost_grant_bytes",
-            unit="bytes",
-        ),
+            "cur_lost_grant_bytes"),
     }
     if make.kind == "mdc":
         limits["max_mod_rpcs_in_flight"] = make.gauge(
-            "max_modify_rpcs_in_flight", "Limit on modifying metadata RPCs in flight.", "max_mod_rpcs_in_flight"
-        )
+            "max_modify_rpcs_in_flight", "Limit on modifying metadata RPCs in flight.", "max_mod_rpcs_in_flight")
     else:
         limits["cur_dirty_bytes"] = make.gauge(
-            "dirty_bytes",
-            "Data written by applications and not yet sent to the servers.",
-            "cur_dirty_bytes",
-            unit="bytes",
-        )
+            "dirty_bytes", "Data written by applications and not yet sent to the servers.", "cur_dirty_bytes")
     return limits

@@ -7,7 +7,7 @@ that a large one is never in memory twice.
 
 The kernel prints a histogram up to its last bucket that is not empty, with counts that are not cumulative.
 
->>> reads = Counter("lustre_llite_read_bytes_total", "Bytes read.", ("fs",), "llite.*.stats", unit="bytes")
+>>> reads = Counter("lustre_llite_read_bytes_total", "Bytes read.", ("fs",), "llite.*.stats")
 >>> print(reads.head(openmetrics=True).decode(), end="")
 # HELP lustre_llite_read_bytes Bytes read.
 # TYPE lustre_llite_read_bytes counter
@@ -125,11 +125,16 @@ class Family:
     labels: tuple[str, ...]
     source: str
     """The kernel's parameter, as ``lctl get_param`` names it."""
-    unit: str = ""
     versions: str = "2.10+"
     """Lustre releases that have the parameter."""
+    unit: str = field(init=False)
+    """Base unit at the end of the name: ``bytes``, ``seconds``, ``ratio`` or nothing."""
 
     kind: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        last = self.name.removesuffix("_total").rpartition("_")[2]
+        object.__setattr__(self, "unit", last if last in {"bytes", "seconds", "ratio"} else "")
 
     def head(self, *, openmetrics: bool) -> bytes:
         """Return the HELP and TYPE lines. The only difference: OpenMetrics names a counter without ``_total``."""

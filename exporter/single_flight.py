@@ -54,10 +54,8 @@ class SingleFlight(Generic[T]):
                 if call is None:
                     own = self._calls[names] = _Call()
                     break
-                call.waiting += 1
-                self._wait(lambda call=call: call.done, over)
-                if call.result is not None:  # otherwise it failed, and this caller makes its own pass
-                    return call.result
+                if (shared := self._shared(call, over)) is not None:  # None: it failed, and this caller makes its own
+                    return shared
         try:
             own.result = make(max(over - self._clock(), 0.0))
             return own.result
@@ -66,6 +64,11 @@ class SingleFlight(Generic[T]):
                 del self._calls[names]
                 own.done = True
                 self._changed.notify_all()
+
+    def _shared(self, call: _Call[T], over: float) -> T | None:
+        call.waiting += 1
+        self._wait(lambda: call.done, over)
+        return call.result
 
     def _wait(self, until: Callable[[], bool], over: float) -> None:
         if not self._changed.wait_for(until, max(over - self._clock(), 0.0)):

@@ -15,28 +15,18 @@ USERS = "mdd.*.changelog_users"
 MASKS = "mdd.*.changelog_current_mask, mdd.*.changelog_mask"
 
 RECORDS = Counter(
-    "lustre_changelog_records_total", "Records written to the changelog of the metadata target.", LABELS, USERS
-)
+    "lustre_changelog_records_total", "Records written to the changelog of the metadata target.", LABELS, USERS)
 BEHIND = Gauge(
     "lustre_changelog_user_behind_records",
     "Changelog records that the user has not cleared yet. The target keeps all records that any user has not cleared.",
-    (*LABELS, "user"),
-    USERS,
-)
+    (*LABELS, "user"), USERS)
 IDLE = Gauge(
-    "lustre_changelog_user_idle_seconds",
-    "Time since the changelog user last cleared records.",
-    (*LABELS, "user"),
-    USERS,
-    "seconds",
-    "2.12+",
-)
+    "lustre_changelog_user_idle_seconds", "Time since the changelog user last cleared records.", (*LABELS, "user"),
+    USERS, "2.12+")
 MASK = Gauge(
     "lustre_changelog_mask_info",
-    "Always 1, labelled with the types of records written to the changelog, joined by commas.",
-    (*LABELS, "mask"),
-    MASKS,
-)
+    "Always 1, labelled with the types of records written to the changelog, joined by commas.", (*LABELS, "mask"),
+    MASKS)
 
 
 def _collect(node: Node, page: MetricsPage) -> None:
@@ -66,5 +56,4 @@ def _put(page: MetricsPage, labels: bytes, parsed: changelog_users.ChangelogUser
 
 
 COLLECTOR = Collector(
-    "changelogs", "changelogs, and how far their users are behind", (RECORDS, BEHIND, IDLE, MASK), stateless(_collect)
-)
+    "changelogs", "changelogs, and how far their users are behind", (RECORDS, BEHIND, IDLE, MASK), stateless(_collect))

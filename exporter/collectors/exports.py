@@ -15,17 +15,18 @@ LABELS = ("fs", "target", "nid")
 
 
 def _rule(prefix: str, kind: str) -> StatsRule:
-    def counter(name: str, text: str, *more: str, unit: str = "", versions: str = "2.10+") -> Counter:
+    def counter(name: str, text: str, *more: str, versions: str = "2.10+") -> Counter:
         source = f"{kind}.*.exports.*.stats"
-        return Counter(f"lustre_{prefix}_client_{name}_total", text, (*LABELS, *more), source, unit, versions)
+        return Counter(f"lustre_{prefix}_client_{name}_total", text, (*LABELS, *more), source, versions)
 
     return StatsRule(
         counter("operations", "Operations of the client on the target, by operation.", "operation"),
-        counter("operation_seconds", "Total time the target spent on the client's operations, by operation.",
-                "operation", unit="seconds", versions="2.14+"),
+        counter(
+            "operation_seconds", "Total time the target spent on the client's operations, by operation.", "operation",
+            versions="2.14+"),
         {
-            b"read_bytes": counter("read_bytes", "Bytes read from the target by the client.", unit="bytes"),
-            b"write_bytes": counter("write_bytes", "Bytes written to the target by the client.", unit="bytes"),
+            b"read_bytes": counter("read_bytes", "Bytes read from the target by the client."),
+            b"write_bytes": counter("write_bytes", "Bytes written to the target by the client."),
         },
         implied={b"read_bytes": b"read", b"write_bytes": b"write"},
     )  # fmt: skip
@@ -55,5 +56,4 @@ def start(_: Context) -> Collect:
 
 FAMILIES = tuple([family for rule in RULES.values() for family in rule.families()])
 COLLECTOR = Collector(
-    "exports", "operations and bytes of each client on each target of this node", FAMILIES, start, default=False
-)
+    "exports", "operations and bytes of each client on each target of this node", FAMILIES, start, default=False)

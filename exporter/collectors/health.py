@@ -13,10 +13,7 @@ CHECK = "health_check"
 HEALTHY = Gauge(
     "lustre_healthy",
     "Whether Lustre's health check on this node passes (1) or fails (0). It fails after a device error or a failed"
-    " assertion.",
-    (),
-    CHECK,
-)
+    " assertion.", (), CHECK)
 
 
 def collect_health(node: Node, page: MetricsPage) -> None:
@@ -29,8 +26,7 @@ def collect_health(node: Node, page: MetricsPage) -> None:
 HEALTH_COLLECTOR = Collector("health", "Lustre's own health check", (HEALTHY,), stateless(collect_health))
 VERSION = "version"
 VERSION_INFO = Gauge(
-    "lustre_version_info", "Always 1, labelled with the Lustre release running on this node.", ("version",), VERSION
-)
+    "lustre_version_info", "Always 1, labelled with the Lustre release running on this node.", ("version",), VERSION)
 
 
 def collect_version(node: Node, page: MetricsPage) -> None:
@@ -49,10 +45,7 @@ of 2.17). A ``%`` in that name stands for something that differs between process
 CLIENT_JOB = Gauge(
     "lustre_client_job_info",
     "Always 1, labelled with the job of this node. It exists where jobid_var is nodelocal, and the prolog of the batch"
-    " system writes the job into jobid_name.",
-    ("jobid",),
-    JOB_NAME,
-)
+    " system writes the job into jobid_name.", ("jobid",), JOB_NAME)
 
 
 def collect_client_job(node: Node, page: MetricsPage) -> None:
@@ -65,10 +58,8 @@ def collect_client_job(node: Node, page: MetricsPage) -> None:
 CLIENT_JOB_COLLECTOR = Collector("client_job", "the job of a node that works for one job", (CLIENT_JOB,),
                                  stateless(collect_client_job))
 MEMORY = {
-    "memused": Gauge("lustre_memory_used_bytes", "Memory allocated by Lustre.", (), "memused", "bytes"),
-    "lnet.lnet_memused": Gauge(
-        "lustre_lnet_memory_used_bytes", "Memory allocated by LNet.", (), "lnet.lnet_memused", "bytes"
-    ),
+    "memused": Gauge("lustre_memory_used_bytes", "Memory allocated by Lustre.", (), "memused"),
+    "lnet.lnet_memused": Gauge("lustre_lnet_memory_used_bytes", "Memory allocated by LNet.", (), "lnet.lnet_memused"),
 }
 
 
@@ -78,5 +69,4 @@ def collect_memory(node: Node, page: MetricsPage) -> None:
 
 
 MEMORY_COLLECTOR = Collector(
-    "memory", "memory allocated by Lustre and LNet", tuple(MEMORY.values()), stateless(collect_memory)
-)
+    "memory", "memory allocated by Lustre and LNet", tuple(MEMORY.values()), stateless(collect_memory))

@@ -16,27 +16,17 @@ STATES = frozenset({b"init", b"enabled", b"stopping", b"stopped", b"disabled"})
 STATE = Gauge(
     "lustre_hsm_coordinator",
     "Always 1. The label is the state of the HSM coordinator. A disabled coordinator accepts requests but starts none.",
-    (*LABELS, "state"),
-    "mdt.*.hsm_control",
-)
+    (*LABELS, "state"), "mdt.*.hsm_control")
 REQUESTS = Gauge(
-    "lustre_hsm_requests",
-    "HSM requests in progress now, by operation.",
-    (*LABELS, "operation"),
-    "mdt.*.hsm.archive_count",
-    versions="2.12+",
-)
+    "lustre_hsm_requests", "HSM requests in progress now, by operation.", (*LABELS, "operation"),
+    "mdt.*.hsm.archive_count", versions="2.12+")
 MAX_REQUESTS = Gauge("lustre_hsm_max_requests", "Limit on concurrent HSM requests.", LABELS, "mdt.*.hsm.max_requests")
 AGENTS = Gauge("lustre_hsm_agents", "HSM copytools registered with the coordinator.", LABELS, "mdt.*.hsm.agents")
 AGENT_REQUESTS = Gauge(
-    "lustre_hsm_agent_requests", "HSM requests that copytools are working on now.", LABELS, "mdt.*.hsm.agents"
-)
+    "lustre_hsm_agent_requests", "HSM requests that copytools are working on now.", LABELS, "mdt.*.hsm.agents")
 AGENT_REQUESTS_DONE = Counter(
-    "lustre_hsm_agent_requests_done_total",
-    "HSM requests finished by copytools, by result: ok or error.",
-    (*LABELS, "result"),
-    "mdt.*.hsm.agents",
-)
+    "lustre_hsm_agent_requests_done_total", "HSM requests finished by copytools, by result: ok or error.",
+    (*LABELS, "result"), "mdt.*.hsm.agents")
 OPERATIONS = {f"hsm/{name}_count": b',operation="%b"' % name.encode() for name in ("archive", "restore", "remove")}
 _OK, _ERROR = b',result="ok"', b',result="error"'
 _KEYS = (_OK, _ERROR)

@@ -68,13 +68,8 @@ class LatencyContributions:
 OSC_LATENCY = Histogram(
     "lustre_osc_io_latency_seconds",
     "Bulk RPCs to object servers, by size and time until the reply. The label size is the lower bound in bytes, the"
-    " upper bound is twice that.",
-    ("fs", "mount", "pool", "direction", "size"),
-    "osc.*.io_latency_stats",
-    "seconds",
-    "2.17+",
-    doubling(1, 1 << 24, LATENCY_UNIT_SECONDS),
-)
+    " upper bound is twice that.", ("fs", "mount", "pool", "direction", "size"), "osc.*.io_latency_stats", "2.17+",
+    doubling(1, 1 << 24, LATENCY_UNIT_SECONDS))
 
 
 def start_osc(context: Context) -> Collect:
@@ -106,18 +101,12 @@ def _per_target() -> Collect:
 
 
 OSC_COLLECTOR = Collector(
-    "osc_latency", "reply times of object servers by request size", (OSC_LATENCY,), start_osc, default=False
-)
+    "osc_latency", "reply times of object servers by request size", (OSC_LATENCY,), start_osc, default=False)
 OSD_LATENCY = Histogram(
     "lustre_osd_io_latency_seconds",
     "Bulk requests, by size and duration of their disk I/O. The label size is the lower bound in bytes, the upper"
-    " bound is twice that.",
-    ("fs", "target", "direction", "size"),
-    "osd-*.*.io_latency_stats",
-    "seconds",
-    "2.17+",
-    doubling(1, 1 << 24, LATENCY_UNIT_SECONDS),
-)
+    " bound is twice that.", ("fs", "target", "direction", "size"), "osd-*.*.io_latency_stats", "2.17+",
+    doubling(1, 1 << 24, LATENCY_UNIT_SECONDS))
 
 
 def start_osd(_: Context) -> Collect:

@@ -35,30 +35,24 @@ def _counter(name: str, text: str, parameter: str, versions: str = "2.10+") -> C
 LOCKS = {"lock_count": _gauge("locks", "Locks granted or waiting.", "lock_count")}
 ON_CLIENTS = LOCKS | {
     "lock_unused_count": _gauge(
-        "unused_locks", "Unused locks that the client caches for later use.", "lock_unused_count"
-    ),
+        "unused_locks", "Unused locks that the client caches for later use.", "lock_unused_count"),
 }
 ON_SERVERS = LOCKS | {
     "resource_count": _gauge(
-        "resources", "Lock resources, which are objects with at least one lock.", "resource_count"
-    ),
+        "resources", "Lock resources, which are objects with at least one lock.", "resource_count"),
     "pool/granted": _gauge(
-        "pool_granted_locks", "Locks granted to clients, as counted by the lock pool.", "pool.granted"
-    ),
+        "pool_granted_locks", "Locks granted to clients, as counted by the lock pool.", "pool.granted"),
     "pool/limit": _gauge(
-        "pool_limit_locks", "Locks that the lock pool may grant before it asks clients to release some.", "pool.limit"
-    ),
+        "pool_limit_locks", "Locks that the lock pool may grant before it asks clients to release some.", "pool.limit"),
     "pool/grant_plan": _gauge(
         "pool_grant_plan_locks", "Locks that the lock pool plans to have granted in its next period.", "pool.grant_plan"
     ),
 }
 GROWING = {
     "lock_timeouts": _counter(
-        "lock_timeouts", "Locks not released in time, so that the server evicted the client.", "lock_timeouts"
-    ),
+        "lock_timeouts", "Locks not released in time, so that the server evicted the client.", "lock_timeouts"),
     "contention_events": _counter(
-        "contention_events", "Times the server found a lock resource contended.", "contention_events", "2.17+"
-    ),
+        "contention_events", "Times the server found a lock resource contended.", "contention_events", "2.17+"),
 }
 GRANTS = _counter("pool_grants", "Locks granted by the lock pool.", "pool.stats")
 CANCELS = _counter("pool_cancels", "Locks released to the lock pool.", "pool.stats")

@@ -43,50 +43,35 @@ CHECKS = "mdd.*.lfsck_namespace, mdd.*.lfsck_layout, obdfilter.*.lfsck_layout"
 PARAMETERS = (("mdd", "namespace"), ("mdd", "layout"), ("obdfilter", "layout"))
 
 
-def _gauge(name: str, text: str, unit: str = "", *labels: str) -> Gauge:
-    return Gauge(f"lustre_lfsck_{name}", text, (*LABELS, *labels), CHECKS, unit)
+def _gauge(name: str, text: str, *labels: str) -> Gauge:
+    return Gauge(f"lustre_lfsck_{name}", text, (*LABELS, *labels), CHECKS)
 
 
 STATE = _gauge(
-    "state",
-    "Always 1. The label is the state of LFSCK: init (never run), scanning-phase1, scanning-phase2, completed,"
+    "state", "Always 1. The label is the state of LFSCK: init (never run), scanning-phase1, scanning-phase2, completed,"
     " partial (a target did not take part), failed, stopped (by an administrator), paused (resumes at the next"
-    " mount), crashed (resumes after recovery), or co-... (follows the state of the coordinating target).",
-    "",
-    "state",
-)
+    " mount), crashed (resumes after recovery), or co-... (follows the state of the coordinating target).", "state")
 FLAG = _gauge(
     "flag",
     "Always 1 for each flag that is set: inconsistent (errors found and not yet repaired), scanned-once, upgrade,"
-    " incomplete, crashed_lastid.",
-    "",
-    "flag",
-)
+    " incomplete, crashed_lastid.", "flag")
 PHASES = {
-    "checked": _gauge("checked_items", "Items checked by the current or last LFSCK run, by phase.", "", "phase"),
+    "checked": _gauge("checked_items", "Items checked by the current or last LFSCK run, by phase.", "phase"),
     "failed": _gauge(
-        "failed_items", "Items that the current or last LFSCK run could not check or repair, by phase.", "", "phase"
-    ),
-    "run_seconds": _gauge("run_seconds", "Run time of the current or last LFSCK run, by phase.", "seconds", "phase"),
+        "failed_items", "Items that the current or last LFSCK run could not check or repair, by phase.", "phase"),
+    "run_seconds": _gauge("run_seconds", "Run time of the current or last LFSCK run, by phase.", "phase"),
 }
 PROBLEM = _gauge(
     "problems",
     "Problems found by the current or last LFSCK run, by problem, repaired or (in a dry run) only reported. A"
-    " problem without findings has no series.",
-    "",
-    "problem",
-)
+    " problem without findings has no series.", "problem")
 NUMBERS = {
     "repaired": _gauge("repaired_items", "Items repaired by the current or last LFSCK run."),
     "inconsistent": _gauge("inconsistent_items", "Items found inconsistent by a dry run of LFSCK."),
     "started": _gauge(
         "start_timestamp_seconds",
-        "Time when the current or last LFSCK run started or resumed, in seconds since 1970.",
-        "seconds",
-    ),
-    "ended": _gauge(
-        "completed_timestamp_seconds", "Time when an LFSCK run last completed, in seconds since 1970.", "seconds"
-    ),
+        "Time when the current or last LFSCK run started or resumed, in seconds since 1970."),
+    "ended": _gauge("completed_timestamp_seconds", "Time when an LFSCK run last completed, in seconds since 1970."),
     "completed": Counter("lustre_lfsck_completed_total", "LFSCK runs completed.", LABELS, CHECKS),
 }
 
@@ -121,41 +106,31 @@ SCRUB_LABELS = ("fs", "target")
 SCRUB = "osd-*.*.oi_scrub"
 
 
-def _scrub_gauge(name: str, text: str, unit: str = "") -> Gauge:
-    return Gauge(f"lustre_osd_scrub_{name}", text, SCRUB_LABELS, SCRUB, unit)
+def _scrub_gauge(name: str, text: str) -> Gauge:
+    return Gauge(f"lustre_osd_scrub_{name}", text, SCRUB_LABELS, SCRUB)
 
 
 SCRUB_STATE = Gauge(
     "lustre_osd_scrub_state",
     "Always 1. The label is the state of the object index scrub: init (never run), scanning, completed, failed,"
     " stopped (by an administrator), paused (resumes at the next mount), crashed (resumes after recovery).",
-    (*SCRUB_LABELS, "state"),
-    SCRUB,
-)
+    (*SCRUB_LABELS, "state"), SCRUB)
 SCRUB_FLAG = Gauge(
     "lustre_osd_scrub_flag",
     "Always 1 for each flag that is set: inconsistent (errors found and not yet repaired), recreated, auto, upgrade.",
-    (*SCRUB_LABELS, "flag"),
-    SCRUB,
-)
+    (*SCRUB_LABELS, "flag"), SCRUB)
 SCRUB_NUMBERS = {
     "checked": _scrub_gauge("checked_objects", "Objects checked by the current or last scrub run."),
     "repaired": _scrub_gauge(
-        "repaired_objects", "Objects whose index entry was repaired by the current or last scrub run."
-    ),
+        "repaired_objects", "Objects whose index entry was repaired by the current or last scrub run."),
     "inconsistent": _scrub_gauge(
-        "inconsistent_objects", "Objects whose index entry was found inconsistent by a dry run of scrub."
-    ),
+        "inconsistent_objects", "Objects whose index entry was found inconsistent by a dry run of scrub."),
     "failed": _scrub_gauge(
-        "failed_objects", "Objects whose index entry could not be repaired by the current or last scrub run."
-    ),
-    "run_seconds": _scrub_gauge("run_seconds", "Run time of the current or last scrub run.", "seconds"),
+        "failed_objects", "Objects whose index entry could not be repaired by the current or last scrub run."),
+    "run_seconds": _scrub_gauge("run_seconds", "Run time of the current or last scrub run."),
     "since_started_seconds": _scrub_gauge(
-        "since_start_seconds", "Time since the current or last scrub run started or resumed.", "seconds"
-    ),
-    "since_completed_seconds": _scrub_gauge(
-        "since_completed_seconds", "Time since a scrub run last completed.", "seconds"
-    ),
+        "since_start_seconds", "Time since the current or last scrub run started or resumed."),
+    "since_completed_seconds": _scrub_gauge("since_completed_seconds", "Time since a scrub run last completed."),
     "completed": Counter("lustre_osd_scrub_completed_total", "Scrub runs completed.", SCRUB_LABELS, SCRUB),
 }
 
@@ -179,8 +154,5 @@ def _scrub(page: MetricsPage, labels: bytes, data: bytes) -> int:
 
 
 SCRUB_COLLECTOR = Collector(
-    "scrub",
-    "scrubs of the object index of this node's targets",
-    (SCRUB_STATE, SCRUB_FLAG, *SCRUB_NUMBERS.values()),
-    start_scrub,
-)
+    "scrub", "scrubs of the object index of this node's targets", (SCRUB_STATE, SCRUB_FLAG, *SCRUB_NUMBERS.values()),
+    start_scrub)

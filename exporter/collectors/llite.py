@@ -24,7 +24,7 @@ from lustre.parameters import parse_device
 LABELS = ("fs", "mount")
 STATS = "llite.*.stats"
 BYTES = {
-    name: Counter(f"lustre_llite_{name.decode()}_total", text, LABELS, STATS, "bytes", versions)
+    name: Counter(f"lustre_llite_{name.decode()}_total", text, LABELS, STATS, versions)
     for name, text, versions in (
         (b"read_bytes", "Bytes read by applications through the mount.", "2.10+"),
         (b"write_bytes", "Bytes written by applications through the mount.", "2.10+"),
@@ -36,31 +36,19 @@ BYTES = {
     )
 }
 OPERATIONS = Counter(
-    "lustre_llite_operations_total",
-    "File system operations by applications on the mount, by operation.",
-    (*LABELS, "operation"),
-    STATS,
-)
+    "lustre_llite_operations_total", "File system operations by applications on the mount, by operation.",
+    (*LABELS, "operation"), STATS)
 SECONDS = Counter(
     "lustre_llite_operation_seconds_total",
     "Total time of applications' operations on the mount, by operation, summed over concurrent callers.",
-    (*LABELS, "operation"),
-    STATS,
-    "seconds",
-    "2.14+",
-)
+    (*LABELS, "operation"), STATS, "2.14+")
 REOPENS = Counter(
     "lustre_llite_reopens_total", "Opens of files that this client had open and closed before.", LABELS, STATS,
-    versions="2.15+",
-)
+    versions="2.15+")
 CLOSED_SECONDS = Counter(
     "lustre_llite_reopen_closed_seconds_total",
-    "Time for which files were closed before they were opened again on this client, summed over these opens.",
-    LABELS,
-    STATS,
-    "seconds",
-    "2.15+",
-)
+    "Time for which files were closed before they were opened again on this client, summed over these opens.", LABELS,
+    STATS, "2.15+")
 HYBRID_BUFFERED, HYBRID_WRITES, HYBRID_READS = (
     Counter(f"lustre_llite_hybrid_{name}_total", text, LABELS, STATS, versions="2.17+")
     for name, text in (
@@ -93,17 +81,12 @@ def start_llite(_: Context) -> Collect:
 
 
 LLITE_COLLECTOR = Collector(
-    "llite", "bytes, operations and their times as applications see them", RULE.families(), start_llite
-)
+    "llite", "bytes, operations and their times as applications see them", RULE.families(), start_llite)
 EXTENT_SIZES = Histogram(
     "lustre_llite_extent_size_bytes",
     "Sizes of applications' reads and writes. Lustre counts them only after a value was written to"
-    " llite.*.extents_stats.",
-    ("fs", "mount", "direction"),
-    "llite.*.extents_stats",
-    "bytes",
-    usual=tuple([upper - 1 for upper in doubling(4096, 1 << 30)]),
-)
+    " llite.*.extents_stats.", ("fs", "mount", "direction"), "llite.*.extents_stats",
+    usual=tuple([upper - 1 for upper in doubling(4096, 1 << 30)]))
 
 
 def start_extents(_: Context) -> Collect:
@@ -135,54 +118,27 @@ EXTENTS_COLLECTOR = Collector("extents", "sizes of applications' reads and write
 MAX_CACHED_MB = "llite.*.max_cached_mb"
 UNSTABLE_STATS = "llite.*.unstable_stats"
 CACHE_MAX = Gauge(
-    "lustre_llite_page_cache_max_bytes",
-    "Limit on file data that the mount caches in memory.",
-    LABELS,
-    MAX_CACHED_MB,
-    "bytes",
-)
+    "lustre_llite_page_cache_max_bytes", "Limit on file data that the mount caches in memory.", LABELS, MAX_CACHED_MB)
 CACHE_USED = Gauge(
-    "lustre_llite_page_cache_used_bytes",
-    "File data cached in memory by the mount, rounded to MiB.",
-    LABELS,
-    MAX_CACHED_MB,
-    "bytes",
-)
+    "lustre_llite_page_cache_used_bytes", "File data cached in memory by the mount, rounded to MiB.", LABELS,
+    MAX_CACHED_MB)
 CACHE_UNEVICTABLE = Gauge(
     "lustre_llite_page_cache_unevictable_bytes",
-    "Cached file data of the mount that cannot be evicted now, rounded to MiB.",
-    LABELS,
-    MAX_CACHED_MB,
-    "bytes",
-    "2.16+",
-)
+    "Cached file data of the mount that cannot be evicted now, rounded to MiB.", LABELS, MAX_CACHED_MB, "2.16+")
 CACHE_RECLAIMS = Counter(
-    "lustre_llite_page_cache_reclaims_total",
-    "Times the client evicted cached pages because the page cache was full.",
-    LABELS,
-    MAX_CACHED_MB,
-)
+    "lustre_llite_page_cache_reclaims_total", "Times the client evicted cached pages because the page cache was full.",
+    LABELS, MAX_CACHED_MB)
 READ_AHEAD_USED = Gauge(
-    "lustre_llite_read_ahead_used_bytes",
-    "Memory of pages being read ahead now, rounded to MiB.",
-    LABELS,
-    MAX_CACHED_MB,
-    "bytes",
-    "2.15+",
-)
+    "lustre_llite_read_ahead_used_bytes", "Memory of pages being read ahead now, rounded to MiB.", LABELS,
+    MAX_CACHED_MB, "2.15+")
 UNSTABLE_PAGES = Gauge(
     "lustre_llite_unstable_pages",
-    "Pages written to object servers but not yet committed to disk. The client keeps them in memory.",
-    LABELS,
-    UNSTABLE_STATS,
-)
+    "Pages written to object servers but not yet committed to disk. The client keeps them in memory.", LABELS,
+    UNSTABLE_STATS)
 UNSTABLE_BYTES = Gauge(
     "lustre_llite_unstable_bytes",
     "Data written to object servers but not yet committed to disk, rounded to MiB. The client keeps it in memory.",
-    LABELS,
-    UNSTABLE_STATS,
-    "bytes",
-)
+    LABELS, UNSTABLE_STATS)
 
 
 def start_page_cache(_: Context) -> Collect:
@@ -215,17 +171,9 @@ def _unstable_stats(page: MetricsPage, labels: bytes, data: bytes) -> int:
 
 
 PAGE_CACHE_FAMILIES = (
-    CACHE_MAX,
-    CACHE_USED,
-    CACHE_UNEVICTABLE,
-    CACHE_RECLAIMS,
-    READ_AHEAD_USED,
-    UNSTABLE_PAGES,
-    UNSTABLE_BYTES,
-)
+    CACHE_MAX, CACHE_USED, CACHE_UNEVICTABLE, CACHE_RECLAIMS, READ_AHEAD_USED, UNSTABLE_PAGES, UNSTABLE_BYTES)
 PAGE_CACHE_COLLECTOR = Collector(
-    "page_cache", "file data cached in memory by clients", PAGE_CACHE_FAMILIES, start_page_cache
-)
+    "page_cache", "file data cached in memory by clients", PAGE_CACHE_FAMILIES, start_page_cache)
 CAPACITY = capacity_families(
     "lustre_filesystem", "the file system. It is left out while a connection of the mount is idle",
     ("fs", "mount"), "llite.*")
@@ -241,17 +189,13 @@ def collect_filesystem(node: Node, page: MetricsPage) -> None:
 
 
 FILESYSTEM_COLLECTOR = Collector(
-    "filesystem", "size and free space of mounted file systems", CAPACITY.families, stateless(collect_filesystem)
-)
+    "filesystem", "size and free space of mounted file systems", CAPACITY.families, stateless(collect_filesystem))
 
 PCC_BACKEND = Gauge(
     "lustre_llite_pcc_backend_info",
     "Always 1, labelled with the path of a backend of the persistent client cache (PCC), and with its archive ids for"
     " caching with writes (rwid) and for reads only (roid). 0 means that the mode is off.",
-    (*LABELS, "path", "rwid", "roid"),
-    "llite.*.pcc",
-    versions="2.13+",
-)
+    (*LABELS, "path", "rwid", "roid"), "llite.*.pcc", versions="2.13+")
 
 
 def collect_pcc(node: Node, page: MetricsPage) -> None:

@@ -11,56 +11,36 @@ from lustre.formats import df
 LABELS = ("fs", "target")
 
 
-def _gauge(name: str, text: str, parameter: str, unit: str = "", versions: str = "2.10+") -> Gauge:
-    return Gauge(f"lustre_lod_{name}", text, LABELS, f"lod.*.{parameter}", unit, versions)
+def _gauge(name: str, text: str, parameter: str, versions: str = "2.10+") -> Gauge:
+    return Gauge(f"lustre_lod_{name}", text, LABELS, f"lod.*.{parameter}", versions)
 
 
 NUMBERS = {
     "numobd": _gauge("osts", "Object targets known to the metadata target.", "numobd"),
     "activeobd": _gauge("active_osts", "Object targets that the metadata target can use.", "activeobd"),
     "mdt_numobd": _gauge(
-        "mdts", "Other metadata targets known to the metadata target.", "mdt_numobd", versions="2.13+"
-    ),
+        "mdts", "Other metadata targets known to the metadata target.", "mdt_numobd", versions="2.13+"),
     "mdt_activeobd": _gauge(
-        "active_mdts", "Other metadata targets that the metadata target can use.", "mdt_activeobd", versions="2.13+"
-    ),
-    "stripesize": _gauge(
-        "stripe_size_bytes", "Stripe size of files without a layout of their own.", "stripesize", "bytes"
-    ),
+        "active_mdts", "Other metadata targets that the metadata target can use.", "mdt_activeobd", versions="2.13+"),
+    "stripesize": _gauge("stripe_size_bytes", "Stripe size of files without a layout of their own.", "stripesize"),
     "dom_stripesize": _gauge(
-        "dom_stripe_size_bytes",
-        "Maximum size of a component with data on the metadata target (DoM).",
-        "dom_stripesize",
-        "bytes",
-        "2.11+",
-    ),
+        "dom_stripe_size_bytes", "Maximum size of a component with data on the metadata target (DoM).",
+        "dom_stripesize", "2.11+"),
 }
 DOM_NOW = _gauge(
     "dom_stripe_size_current_bytes",
     "Maximum size of a new component with data on the metadata target. Lustre lowers it while the target has little "
-    "free space.",
-    "dom_stripesize_cur_kb",
-    "bytes",
-    "2.13+",
-)
+    "free space.", "dom_stripesize_cur_kb", "2.13+")
 STRIPES = _gauge(
-    "stripes",
-    "Stripe count of files without a layout of their own. -1 means one stripe on every target.",
-    "stripecount",
-)
+    "stripes", "Stripe count of files without a layout of their own. -1 means one stripe on every target.",
+    "stripecount")
 RATIOS = {
     "qos_threshold_rr": _gauge(
-        "qos_threshold_ratio",
-        "Difference in free space between object targets up to which they are used round-robin.",
-        "qos_threshold_rr",
-        "ratio",
-    ),
+        "qos_threshold_ratio", "Difference in free space between object targets up to which they are used round-robin.",
+        "qos_threshold_rr"),
     "qos_prio_free": _gauge(
         "qos_free_weight_ratio",
-        "Weight of free space in the choice of object targets when they are not used round-robin.",
-        "qos_prio_free",
-        "ratio",
-    ),
+        "Weight of free space in the choice of object targets when they are not used round-robin.", "qos_prio_free"),
 }
 
 

@@ -20,17 +20,11 @@ MDC = client_families("mdc", LABELS, "metadata servers")
 MDC_OPERATIONS = Counter(
     "lustre_mdc_metadata_operations_total",
     "Metadata operations by this client on the target, by operation. An operation may take several requests or none.",
-    (*LABELS, "operation"),
-    "mdc.*.md_stats",
-)
+    (*LABELS, "operation"), "mdc.*.md_stats")
 BATCHES = Histogram(
     "lustre_mdc_operations_per_batch",
-    "Batched requests, such as those of statahead, by the number of operations in each.",
-    LABELS,
-    "mdc.*.batch_stats",
-    versions="2.16+",
-    usual=doubling(1, 64),
-)
+    "Batched requests, such as those of statahead, by the number of operations in each.", LABELS, "mdc.*.batch_stats",
+    versions="2.16+", usual=doubling(1, 64))
 
 
 def start_mdc(_: Context) -> Collect:
@@ -66,11 +60,8 @@ LAST_BUCKET = 1 << 31
 FAMILIES = (*MDC.families(), MDC_OPERATIONS, BATCHES)
 MDC_COLLECTOR = Collector("mdc", "requests to metadata servers, by mount and target", FAMILIES, start_mdc)
 LMV_OPERATIONS = Counter(
-    "lustre_lmv_metadata_operations_total",
-    "Metadata operations by the mount on all metadata targets, by operation.",
-    ("fs", "mount", "operation"),
-    "lmv.*.md_stats",
-)
+    "lustre_lmv_metadata_operations_total", "Metadata operations by the mount on all metadata targets, by operation.",
+    ("fs", "mount", "operation"), "lmv.*.md_stats")
 
 
 def start_lmv(_: Context) -> Collect:

@@ -20,50 +20,33 @@ RULE = StatsRule(
     Counter(
         "lustre_mdt_operations_total",
         "Metadata operations on the target, by operation. The operation rename includes samedir_rename,"
-        " crossdir_rename, parallel_rename_file, parallel_rename_dir and rename_trylocks.",
-        (*LABELS, "operation"),
-        STATS,
-    ),
+        " crossdir_rename, parallel_rename_file, parallel_rename_dir and rename_trylocks.", (*LABELS, "operation"),
+        STATS),
     Counter(
-        "lustre_mdt_operation_seconds_total",
-        "Total time the target spent on metadata operations, by operation.",
-        (*LABELS, "operation"),
-        STATS,
-        "seconds",
-        "2.14+",
-    ),
+        "lustre_mdt_operation_seconds_total", "Total time the target spent on metadata operations, by operation.",
+        (*LABELS, "operation"), STATS, "2.14+"),
     {
         b"read_bytes": Counter(
-            "lustre_mdt_read_bytes_total",
-            "Bytes of file data read from the metadata target itself (Data-on-MDT).",
-            LABELS,
-            STATS,
-            "bytes",
-            "2.15+",
-        ),
+            "lustre_mdt_read_bytes_total", "Bytes of file data read from the metadata target itself (Data-on-MDT).",
+            LABELS, STATS, "2.15+"),
         b"write_bytes": Counter(
-            "lustre_mdt_write_bytes_total",
-            "Bytes of file data written to the metadata target itself (Data-on-MDT).",
-            LABELS,
-            STATS,
-            "bytes",
-            "2.15+",
-        ),
+            "lustre_mdt_write_bytes_total", "Bytes of file data written to the metadata target itself (Data-on-MDT).",
+            LABELS, STATS, "2.15+"),
     },
     implied={b"read_bytes": b"read", b"write_bytes": b"write"},
 )
 CAPACITY = capacity_families("lustre_mdt", "the target", LABELS, "osd-*.*")
 NUMBERS = {
-    name: Gauge(f"lustre_mdt_{what}", text, LABELS, f"mdt.*.{name}", unit, versions)
-    for name, what, text, unit, versions in (
-        ("num_exports", "exports", "Clients and servers connected to the target.", "", "2.10+"),
+    name: Gauge(f"lustre_mdt_{what}", text, LABELS, f"mdt.*.{name}", versions)
+    for name, what, text, versions in (
+        ("num_exports", "exports", "Clients and servers connected to the target.", "2.10+"),
         ("tot_dirty", "dirty_bytes",
-         "Data-on-MDT data written on clients and not yet sent, as reported by clients.", "bytes", "2.12+"),
-        ("tot_granted", "granted_bytes", "Space granted to clients for cached Data-on-MDT writes.", "bytes", "2.12+"),
-        ("tot_pending", "pending_bytes", "Granted space used by Data-on-MDT writes in progress.", "bytes", "2.12+"),
+         "Data-on-MDT data written on clients and not yet sent, as reported by clients.", "2.12+"),
+        ("tot_granted", "granted_bytes", "Space granted to clients for cached Data-on-MDT writes.", "2.12+"),
+        ("tot_pending", "pending_bytes", "Granted space used by Data-on-MDT writes in progress.", "2.12+"),
         ("no_create", "no_create",
-         "Whether an administrator has disabled file creation on the target (1) or not (0).", "", "2.16+"),
-        ("readonly", "readonly", "Whether an administrator has made the target read-only (1) or not (0).", "", "2.13+"),
+         "Whether an administrator has disabled file creation on the target (1) or not (0).", "2.16+"),
+        ("readonly", "readonly", "Whether an administrator has made the target read-only (1) or not (0).", "2.13+"),
     )
 }  # fmt: skip
 
@@ -90,11 +73,7 @@ MDT_COLLECTOR = Collector("mdt", "metadata targets of this node", FAMILIES, star
 RENAME_DIRECTORY_SIZES = Histogram(
     "lustre_mdt_rename_directory_size_bytes",
     "Renames, by the size of the directory: same (within one directory), source or target (between two directories).",
-    ("fs", "target", "directory"),
-    "mdt.*.rename_stats",
-    "bytes",
-    usual=doubling(1 << 12, 1 << 24),
-)
+    ("fs", "target", "directory"), "mdt.*.rename_stats", usual=doubling(1 << 12, 1 << 24))
 DIRECTORIES = {
     b"same_dir": b',directory="same"',
     b"crossdir_src": b',directory="source"',

@@ -12,26 +12,19 @@ from lustre.formats import fields, header, import_, mgs_live
 
 LIVE = "mgs.MGS.live.*"
 EXPORTS = Gauge(
-    "lustre_mgs_exports", "Clients and servers connected to the management server.", (), "mgs.MGS.num_exports"
-)
+    "lustre_mgs_exports", "Clients and servers connected to the management server.", (), "mgs.MGS.num_exports")
 EVICTIONS = Counter(
     "lustre_mgs_evictions_total", "Clients evicted by the management server.", (), "mgs.MGS.eviction_count",
-    versions="2.16+",
-)  # fmt: skip
+    versions="2.16+")  # fmt: skip
 TARGETS = Gauge("lustre_mgs_targets", "Registered targets of the file system, by kind.", ("fs", "kind"), LIVE)
 STATE = Gauge(
     "lustre_mgs_imperative_recovery",
     "Always 1. The label is the state of imperative recovery (notification of clients about restarted targets):"
-    " full, partial, startup, disabled.",
-    ("fs", "state"),
-    LIVE,
-)
+    " full, partial, startup, disabled.", ("fs", "state"), LIVE)
 CLIENTS_WITHOUT_RECOVERY = Gauge(
     "lustre_mgs_clients_without_imperative_recovery",
-    "Clients without imperative recovery, which the management server cannot notify of restarted targets.",
-    ("fs",),
-    LIVE,
-)
+    "Clients without imperative recovery, which the management server cannot notify of restarted targets.", ("fs",),
+    LIVE)
 STATES = frozenset({b"full", b"partial", b"startup", b"disabled"})
 NO_FILE_SYSTEM = frozenset({"params", "nodemap"})
 
@@ -64,23 +57,16 @@ MGS_COLLECTOR = Collector("mgs", "the management server and its file systems", M
 MGC_LABELS = ("nid",)
 MGC_IMPORTS = Gauge(
     "lustre_mgc_imports", "Connections to management servers, by state. FULL is connected.", (*MGC_LABELS, "state"),
-    "mgc.*.import",
-)  # fmt: skip
+    "mgc.*.import")  # fmt: skip
 MGC_TARGETS = Gauge(
-    "lustre_mgc_targets", "Connected management servers, by Lustre release.", (*MGC_LABELS, "version"), "mgc.*.import"
-)
+    "lustre_mgc_targets", "Connected management servers, by Lustre release.", (*MGC_LABELS, "version"), "mgc.*.import")
 ATTEMPTS = Counter(
     "lustre_mgc_import_connection_attempts_total", "Attempts to connect to the management server. More than one"
-                                                   " means reconnection.", MGC_LABELS,
-    "mgc.*.import",
-)  # fmt: skip
+    " means reconnection.", MGC_LABELS, "mgc.*.import")  # fmt: skip
 RECOVERY = Gauge(
     "lustre_mgc_imperative_recovery",
     "Whether imperative recovery is enabled (1) or not (0). With it the management server notifies this node of"
-    " restarted targets.",
-    MGC_LABELS,
-    "mgc.*.ir_state",
-)
+    " restarted targets.", MGC_LABELS, "mgc.*.ir_state")
 IR_STATES = {b"ENABLED": 1, b"DISABLED": 0}
 
 
@@ -113,5 +99,4 @@ def _recovery(node: Node, name: str) -> int | None:
 
 MGC_COLLECTOR = Collector(
     "mgc", "the connection to the management server", (MGC_IMPORTS, MGC_TARGETS, ATTEMPTS, RECOVERY),
-    stateless(collect_mgc),
-)
+    stateless(collect_mgc))

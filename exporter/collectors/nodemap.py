@@ -15,12 +15,8 @@ LABELS = ("nodemap",)
 ACTIVE = Gauge("lustre_nodemap_active", "Whether nodemaps are enabled (1) or disabled (0).", (), "nodemap.active")
 FLAGS = {
     parameter: Gauge(
-        f"lustre_nodemap_{parameter.removesuffix('_nodemap')}",
-        f"Whether {text} (1) or not (0).",
-        LABELS,
-        f"nodemap.*.{parameter}",
-        versions=versions,
-    )
+        f"lustre_nodemap_{parameter.removesuffix('_nodemap')}", f"Whether {text} (1) or not (0).", LABELS,
+        f"nodemap.*.{parameter}", versions=versions)
     for parameter, text, versions in (
         ("trusted_nodemap", "the nodemap trusts the user and group ids of its clients", "2.10+"),
         ("admin_nodemap", "root on the nodemap's clients keeps root rights", "2.10+"),
@@ -32,25 +28,18 @@ FLAGS = {
 
 
 def _rule(target: str, of: str, source: str) -> StatsRule:
-    def counter(name: str, text: str, *more: str, unit: str = "") -> Counter:
+    def counter(name: str, text: str, *more: str) -> Counter:
         labels = (*LABELS, *more)
-        return Counter(f"lustre_nodemap_{target}_{name}_total", text, labels, f"nodemap.*.{source}", unit, "2.17+")
+        return Counter(f"lustre_nodemap_{target}_{name}_total", text, labels, f"nodemap.*.{source}", "2.17+")
 
     return StatsRule(
         counter("operations", f"Operations of the nodemap's clients on {of} of this node, by operation.", "operation"),
         counter(
             "operation_seconds",
-            f"Total time {of} of this node spent on operations of the nodemap's clients, by operation.",
-            "operation",
-            unit="seconds",
-        ),
+            f"Total time {of} of this node spent on operations of the nodemap's clients, by operation.", "operation"),
         {
-            b"read_bytes": counter(
-                "read_bytes", f"Bytes read by the nodemap's clients from {of} of this node.", unit="bytes"
-            ),
-            b"write_bytes": counter(
-                "write_bytes", f"Bytes written by the nodemap's clients to {of} of this node.", unit="bytes"
-            ),
+            b"read_bytes": counter("read_bytes", f"Bytes read by the nodemap's clients from {of} of this node."),
+            b"write_bytes": counter("write_bytes", f"Bytes written by the nodemap's clients to {of} of this node."),
         },
     )
 

@@ -20,11 +20,10 @@ def _table(
     name: str,
     text: str,
     usual: tuple[float, ...],
-    unit: str = "",
     label: str = "direction",
     versions: str = "2.10+",
 ) -> Histogram:
-    return Histogram(f"lustre_osd_{name}", text, (*LABELS, label), "osd-*.*.brw_stats", unit, versions, usual)
+    return Histogram(f"lustre_osd_{name}", text, (*LABELS, label), "osd-*.*.brw_stats", versions, usual)
 
 
 TABLES: dict[bytes, tuple[Histogram, float]] = {
@@ -33,18 +32,14 @@ TABLES: dict[bytes, tuple[Histogram, float]] = {
         _table(
             "discontiguous_pages",
             "Bulk requests, by the number of contiguous runs of pages in the object (1 is best). Up to 2.15 and on"
-            " ZFS, by the number of gaps between runs (0 is best).",
-            SINGLE_VALUES,
-        ),
+            " ZFS, by the number of gaps between runs (0 is best).", SINGLE_VALUES),
         1.0,
     ),
     b"discontiguous blocks": (
         _table(
             "discontiguous_blocks",
             "Bulk requests, by the number of contiguous runs of blocks on disk (1 is best). Up to 2.15, by the"
-            " number of gaps between runs (0 is best).",
-            SINGLE_VALUES,
-        ),
+            " number of gaps between runs (0 is best).", SINGLE_VALUES),
         1.0,
     ),
     b"disk fragmented I/Os": (
@@ -53,26 +48,19 @@ TABLES: dict[bytes, tuple[Histogram, float]] = {
     ),
     b"disk I/Os in flight": (
         _table(
-            "io_in_flight", "Disk I/Os, by the number in flight when each was sent, including itself.", SINGLE_VALUES
-        ),
+            "io_in_flight", "Disk I/Os, by the number in flight when each was sent, including itself.", SINGLE_VALUES),
         1.0,
     ),
     b"I/O time (1/1000s)": (
-        _table(
-            "io_seconds", "Bulk requests, by the duration of their disk I/O.", doubling(1, 1 << 14, 1e-3), "seconds"
-        ),
+        _table("io_seconds", "Bulk requests, by the duration of their disk I/O.", doubling(1, 1 << 14, 1e-3)),
         1e-3,
     ),
-    b"disk I/O size": (_table("io_size_bytes", "Disk I/Os, by size.", doubling(4096, 1 << 24), "bytes"), 1.0),
+    b"disk I/O size": (_table("io_size_bytes", "Disk I/Os, by size.", doubling(4096, 1 << 24)), 1.0),
     b"block maps msec": (
         _table(
             "block_map_seconds",
             "Time to map the blocks of an object, by operation: lookup of existing blocks or allocate of new blocks.",
-            doubling(1, 1 << 10, 1e-3),
-            "seconds",
-            "operation",
-            "2.16+",
-        ),
+            doubling(1, 1 << 10, 1e-3), "operation", "2.16+"),
         1e-3,
     ),
 }
@@ -82,17 +70,10 @@ RULE = StatsRule(
     Counter(
         "lustre_osd_operations_total",
         "Operations of the storage device, by operation, such as get_page (preparation of pages) and transaction"
-        " steps.",
-        (*LABELS, "operation"),
-        STATS,
-    ),
+        " steps.", (*LABELS, "operation"), STATS),
     Counter(
-        "lustre_osd_operation_seconds_total",
-        "Total time of storage device operations, by operation.",
-        (*LABELS, "operation"),
-        STATS,
-        "seconds",
-    ),
+        "lustre_osd_operation_seconds_total", "Total time of storage device operations, by operation.",
+        (*LABELS, "operation"), STATS),
     special={
         name: (
             None,
@@ -106,12 +87,8 @@ RULE = StatsRule(
     },
 )
 NONROTATIONAL = Gauge(
-    "lustre_osd_nonrotational",
-    "Whether the kernel reports the target's device as flash (1) or as rotating disk (0).",
-    LABELS,
-    "osd-*.*.nonrotational",
-    versions="2.12+",
-)
+    "lustre_osd_nonrotational", "Whether the kernel reports the target's device as flash (1) or as rotating disk (0).",
+    LABELS, "osd-*.*.nonrotational", versions="2.12+")
 
 
 def start(_: Context) -> Collect:

@@ -33,37 +33,25 @@ def _gauge(name: str, text: str, parameter: str, labels: tuple[str, ...] = LABEL
 ACTIVE = _gauge(
     "active",
     "Whether the metadata target uses the object target (1) or not (0). Shown for unused targets only, or for every"
-    " target with --collector.osp.per-target.",
-    "active",
-    BY_TARGET,
-)
+    " target with --collector.osp.per-target.", "active", BY_TARGET)
 ERROR = _gauge(
     "precreate_error",
     "Error number (errno) of the last precreation of objects on the target: 0 is success, 28 is no space left. Shown"
-    " for errors only, or for every target with --collector.osp.per-target.",
-    "prealloc_status",
-    BY_TARGET,
-)
+    " for errors only, or for every target with --collector.osp.per-target.", "prealloc_status", BY_TARGET)
 PRECREATED = _gauge(
-    "precreated_objects",
-    "Precreated objects not yet used by a file. For several targets, the lowest number.",
-    "prealloc_last_id",
-)
+    "precreated_objects", "Precreated objects not yet used by a file. For several targets, the lowest number.",
+    "prealloc_last_id")
 NUMBERS = {
     "prealloc_reserved": _gauge(
-        "reserved_objects", "Precreated objects reserved for files being created.", "prealloc_reserved"
-    ),
+        "reserved_objects", "Precreated objects reserved for files being created.", "prealloc_reserved"),
     "sync_changes": _gauge(
-        "sync_changes", "Changes (deleted files, new owners) not yet sent to the object targets.", "sync_changes"
-    ),
+        "sync_changes", "Changes (deleted files, new owners) not yet sent to the object targets.", "sync_changes"),
     "sync_in_progress": _gauge(
         "sync_in_progress_changes",
         "Changes (deleted files, new owners) sent to the object targets but not yet committed to disk.",
-        "sync_in_progress",
-    ),
+        "sync_in_progress"),
     "destroys_in_flight": _gauge(
-        "destroys_in_flight", "Objects of deleted files that still occupy space on the targets.", "destroys_in_flight"
-    ),
+        "destroys_in_flight", "Objects of deleted files that still occupy space on the targets.", "destroys_in_flight"),
 }
 COMBINE: dict[Family, Combine] = {PRECREATED: min}
 NORMAL_VALUES: Mapping[Family, int] = {ACTIVE: 1, ERROR: 0}
@@ -199,5 +187,4 @@ def start_lwp(_: Context) -> Collect:
 
 
 LWP_COLLECTOR = Collector(
-    "lwp", "requests from this node's targets to metadata targets, mostly for quotas", LWP.families(), start_lwp
-)
+    "lwp", "requests from this node's targets to metadata targets, mostly for quotas", LWP.families(), start_lwp)

@@ -24,27 +24,16 @@ from lustre.formats.df import Df
 LABELS = ("fs", "pool")
 SPILL_ACTIVE = Gauge(
     "lustre_pool_spill_active",
-    "Whether new files spill to another pool now (1), because this pool is above its threshold, or not (0).",
-    LABELS,
-    "lod.*.pool.*.spill_is_active",
-    versions="2.15+",
-)
+    "Whether new files spill to another pool now (1), because this pool is above its threshold, or not (0).", LABELS,
+    "lod.*.pool.*.spill_is_active", versions="2.15+")
 SPILL_THRESHOLD = Gauge(
     "lustre_pool_spill_threshold_ratio",
-    "Used share of the pool above which new files spill to another pool. 0 disables spilling.",
-    LABELS,
-    "lod.*.pool.*.spill_threshold_pct",
-    "ratio",
-    "2.15+",
-)
+    "Used share of the pool above which new files spill to another pool. 0 disables spilling.", LABELS,
+    "lod.*.pool.*.spill_threshold_pct", "2.15+")
 SPILLED_FILES = Counter(
     "lustre_pool_spilled_files_total",
     "Files created in another pool because this pool was above its threshold, summed over this node's metadata"
-    " targets.",
-    LABELS,
-    "lod.*.pool.*.spill_hit",
-    versions="2.15+",
-)
+    " targets.", LABELS, "lod.*.pool.*.spill_hit", versions="2.15+")
 SPILL_FAMILIES = (SPILL_ACTIVE, SPILL_THRESHOLD, SPILLED_FILES)
 _SPILL_KEYS = ("hits",)
 
@@ -85,34 +74,22 @@ TARGETS = Gauge("lustre_pool_targets", "Object targets in the pool.", LABELS, "l
 REPORTING = Gauge(
     "lustre_pool_targets_reporting",
     "Object targets in the pool whose space is known and included in lustre_pool_size_bytes and the other sums.",
-    LABELS,
-    "osc.*.kbytestotal",
-)
+    LABELS, "osc.*.kbytestotal")
 MEMBER = Gauge(
     "lustre_pool_target_info",
     "Always 1, labelled with an object target and its pool (several joined by commas). Only metadata servers show it.",
-    ("fs", "target", "pool"),
-    "lod.*.pools.*",
-)
+    ("fs", "target", "pool"), "lod.*.pools.*")
 STATS = "osc.*.stats"
 MOUNT_LABELS = ("fs", "mount", "pool")
-READ = Counter("lustre_pool_read_bytes_total", "Bytes read from the pool by the mount.", MOUNT_LABELS, STATS, "bytes")
-WRITTEN = Counter(
-    "lustre_pool_write_bytes_total", "Bytes written to the pool by the mount.", MOUNT_LABELS, STATS, "bytes"
-)
+READ = Counter("lustre_pool_read_bytes_total", "Bytes read from the pool by the mount.", MOUNT_LABELS, STATS)
+WRITTEN = Counter("lustre_pool_write_bytes_total", "Bytes written to the pool by the mount.", MOUNT_LABELS, STATS)
 OPERATIONS = Counter(
-    "lustre_pool_operations_total",
-    "Requests from the mount to the pool's targets, by operation.",
-    (*MOUNT_LABELS, "operation"),
-    STATS,
-)
+    "lustre_pool_operations_total", "Requests from the mount to the pool's targets, by operation.",
+    (*MOUNT_LABELS, "operation"), STATS)
 SECONDS = Counter(
     "lustre_pool_operation_seconds_total",
     "Total time from sending requests to the pool's targets until the reply, by operation.",
-    (*MOUNT_LABELS, "operation"),
-    STATS,
-    "seconds",
-)
+    (*MOUNT_LABELS, "operation"), STATS)
 POOL_FAMILIES: Mapping[Family, Counter] = {
     OSC.rule.byte_sums[b"read_bytes"]: READ,
     OSC.rule.byte_sums[b"write_bytes"]: WRITTEN,

@@ -27,8 +27,8 @@ DEFAULT_POOL = "0x0"
 """The pool of all targets."""
 
 
-def _limit(name: str, text: str, unit: str = "") -> Gauge:
-    return Gauge(f"lustre_quota_{name}", text, LIMITED, "qmt.*.*.glb-usr", unit)
+def _limit(name: str, text: str) -> Gauge:
+    return Gauge(f"lustre_quota_{name}", text, LIMITED, "qmt.*.*.glb-usr")
 
 
 OF_LQA = ("fs", "lqa", "type", "id")
@@ -40,33 +40,24 @@ def _lqa_limit(plain: Gauge) -> Gauge:
     text = plain.help.removesuffix(".").partition(" for the user")[0]
     name = plain.name.replace("lustre_quota_", "lustre_quota_lqa_")
     help_ = f"{text} of a logical quota aggregation (LQA), by id."
-    return Gauge(name, help_, OF_LQA, "qmt.*.*.glb-usr", plain.unit, "2.18+")
+    return Gauge(name, help_, OF_LQA, "qmt.*.*.glb-usr", "2.18+")
 
 
 BYTES = (
-    _limit("hard_limit_bytes", "Hard limit on space for the user, group or project.", "bytes"),
+    _limit("hard_limit_bytes", "Hard limit on space for the user, group or project."),
     _limit(
         "soft_limit_bytes",
-        "Soft limit on space for the user, group or project, which may be exceeded during the grace period.",
-        "bytes",
-    ),
-    _limit(
-        "granted_bytes",
-        "Space granted to the targets for the user, group or project: used or soon to be used.",
-        "bytes",
-    ),
+        "Soft limit on space for the user, group or project, which may be exceeded during the grace period."),
+    _limit("granted_bytes", "Space granted to the targets for the user, group or project: used or soon to be used."),
 )
 FILES = (
     _limit("hard_limit_files", "Hard limit on the number of files for the user, group or project."),
     _limit(
-        "soft_limit_files",
-        "Soft limit on the number of files for the user, group or project, which may be"
-        " exceeded during the grace period.",
-    ),
+        "soft_limit_files", "Soft limit on the number of files for the user, group or project, which may be"
+        " exceeded during the grace period."),
     _limit(
         "granted_files",
-        "Files granted to the metadata targets for the user, group or project: created or soon to be created.",
-    ),
+        "Files granted to the metadata targets for the user, group or project: created or soon to be created."),
 )
 LQA_BYTES, LQA_FILES = tuple(map(_lqa_limit, BYTES)), tuple(map(_lqa_limit, FILES))
 LQA_RESOURCES = {"dt": (LQA_BYTES, 1 << 10), "md": (LQA_FILES, 1)}
@@ -74,30 +65,17 @@ LIMITED_RESOURCES = {"dt": (BYTES, 1 << 10), "md": (FILES, 1)}
 GRACE = Gauge(
     "lustre_quota_grace_end_timestamp_seconds",
     "Time when the grace period of the soft limit ends, in seconds since 1970. Shown only while the soft limit is"
-    " exceeded.",
-    (*LIMITED, "resource"),
-    "qmt.*.*.glb-usr",
-    "seconds",
-)
+    " exceeded.", (*LIMITED, "resource"), "qmt.*.*.glb-usr")
 USED_BYTES = Gauge(
-    "lustre_quota_used_bytes",
-    "Space used on the target by the user, group or project.",
-    USED,
-    "osd-*.*.quota_slave.acct_user",
-    "bytes",
-)
+    "lustre_quota_used_bytes", "Space used on the target by the user, group or project.", USED,
+    "osd-*.*.quota_slave.acct_user")
 USED_FILES = Gauge(
-    "lustre_quota_used_files",
-    "Inodes (MDT) or objects (OST) on the target owned by the user, group or project.",
-    USED,
-    "osd-*.*.quota_slave.acct_user",
-)
+    "lustre_quota_used_files", "Inodes (MDT) or objects (OST) on the target owned by the user, group or project.", USED,
+    "osd-*.*.quota_slave.acct_user")
 IDS_BEYOND_LIMIT = Gauge(
     "lustre_quota_ids_beyond_limit",
-    "Users, groups or projects without series because of --quota.limit, by Lustre parameter.",
-    ("fs", "parameter"),
-    "qmt.*.*.glb-usr",
-)
+    "Users, groups or projects without series because of --quota.limit, by Lustre parameter.", ("fs", "parameter"),
+    "qmt.*.*.glb-usr")
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,29 +203,20 @@ def _largest(page: MetricsPage, entries: Sequence[Limit], most: int, labels: byt
 
 QUOTA_FAMILIES = (*BYTES, *FILES, *LQA_BYTES, *LQA_FILES, GRACE, USED_BYTES, USED_FILES, IDS_BEYOND_LIMIT)
 QUOTA_COLLECTOR = Collector(
-    "quota", "quota limits and usage of users, groups and projects", QUOTA_FAMILIES, start_quota, default=False
-)
+    "quota", "quota limits and usage of users, groups and projects", QUOTA_FAMILIES, start_quota, default=False)
 SLAVE_LABELS = ("fs", "target", "resource")
 INFO = "osd-*.*.quota_slave_dt.info, osd-*.*.quota_slave_md.info"
 CONNECTED = Gauge(
     "lustre_quota_slave_connected",
-    "Whether the target is connected to the quota master (1) or not (0), by resource: bytes or files.",
-    SLAVE_LABELS,
-    INFO,
-)
+    "Whether the target is connected to the quota master (1) or not (0), by resource: bytes or files.", SLAVE_LABELS,
+    INFO)
 ENFORCED = Gauge(
-    "lustre_quota_slave_enforced",
-    "Whether the target enforces quotas (1) or not (0), by type of quota.",
-    (*SLAVE_LABELS, "type"),
-    INFO,
-)
+    "lustre_quota_slave_enforced", "Whether the target enforces quotas (1) or not (0), by type of quota.",
+    (*SLAVE_LABELS, "type"), INFO)
 UP_TO_DATE = Gauge(
     "lustre_quota_slave_up_to_date",
     "Whether the target's copy of quota limits and grants is current (1) or outdated (0), by type of quota. Shown"
-    " for enforced types only.",
-    (*SLAVE_LABELS, "type"),
-    INFO,
-)
+    " for enforced types only.", (*SLAVE_LABELS, "type"), INFO)
 SLAVE_RESOURCES = {b"dt": b',resource="bytes"', b"md": b',resource="files"'}
 
 
@@ -289,5 +258,4 @@ def _put_slave(page: MetricsPage, labels: bytes, slave: QuotaSlave) -> None:
 
 
 QUOTA_SLAVE_COLLECTOR = Collector(
-    "quota_slave", "whether targets enforce quotas", (CONNECTED, ENFORCED, UP_TO_DATE), stateless(collect_quota_slave)
-)
+    "quota_slave", "whether targets enforce quotas", (CONNECTED, ENFORCED, UP_TO_DATE), stateless(collect_quota_slave))

@@ -16,104 +16,59 @@ LABELS = ("fs", "mount")
 READ_AHEAD_STATS = "llite.*.read_ahead_stats"
 STATAHEAD_STATS = "llite.*.statahead_stats"
 HITS = Counter(
-    "lustre_llite_read_ahead_hits_total", "Pages served from the read-ahead cache.", LABELS, READ_AHEAD_STATS
-)
+    "lustre_llite_read_ahead_hits_total", "Pages served from the read-ahead cache.", LABELS, READ_AHEAD_STATS)
 MISSES = Counter(
     "lustre_llite_read_ahead_misses_total",
-    "Pages missing from the read-ahead cache, so that applications waited for them.",
-    LABELS,
-    READ_AHEAD_STATS,
-)
+    "Pages missing from the read-ahead cache, so that applications waited for them.", LABELS, READ_AHEAD_STATS)
 EVENTS = Counter(
     "lustre_llite_read_ahead_events_total",
     "Read-ahead events other than hits and misses, by event, such as non-consecutive reads and pages discarded unread.",
-    (*LABELS, "event"),
-    READ_AHEAD_STATS,
-)
+    (*LABELS, "event"), READ_AHEAD_STATS)
 PAGES = Counter(
-    "lustre_llite_read_ahead_pages_total",
-    "Pages read ahead, by the event that requested them.",
-    (*LABELS, "event"),
-    READ_AHEAD_STATS,
-    versions="2.16+",
-)
+    "lustre_llite_read_ahead_pages_total", "Pages read ahead, by the event that requested them.", (*LABELS, "event"),
+    READ_AHEAD_STATS, versions="2.16+")
 STATAHEAD_STARTED = Counter(
     "lustre_llite_statahead_started_total",
-    "Statahead runs started. A run prefetches file attributes for a program that lists a directory.",
-    LABELS,
-    STATAHEAD_STATS,
-)
+    "Statahead runs started. A run prefetches file attributes for a program that lists a directory.", LABELS,
+    STATAHEAD_STATS)
 STATAHEAD_WRONG = Counter(
-    "lustre_llite_statahead_wrong_total", "Statahead runs aborted because of a low hit rate.", LABELS, STATAHEAD_STATS
-)
+    "lustre_llite_statahead_wrong_total", "Statahead runs aborted because of a low hit rate.", LABELS, STATAHEAD_STATS)
 GLIMPSES = Counter(
     "lustre_llite_statahead_async_glimpses_total",
-    "Asynchronous glimpse (AGL) threads started by statahead to prefetch file sizes from object servers.",
-    LABELS,
-    STATAHEAD_STATS,
-)
+    "Asynchronous glimpse (AGL) threads started by statahead to prefetch file sizes from object servers.", LABELS,
+    STATAHEAD_STATS)
 PATTERNS = Counter(
     "lustre_llite_statahead_patterns_total",
     "Statahead runs, by access pattern: list (directory order) or name (file names that follow a pattern).",
-    (*LABELS, "pattern"),
-    STATAHEAD_STATS,
-    versions="2.16+",
-)
+    (*LABELS, "pattern"), STATAHEAD_STATS, versions="2.16+")
 STATAHEAD_HITS = Counter(
-    "lustre_llite_statahead_hits_total",
-    "File attributes served from the statahead cache.",
-    LABELS,
-    STATAHEAD_STATS,
-    versions="2.16+",
-)
+    "lustre_llite_statahead_hits_total", "File attributes served from the statahead cache.", LABELS, STATAHEAD_STATS,
+    versions="2.16+")
 STATAHEAD_MISSES = Counter(
     "lustre_llite_statahead_misses_total",
-    "File attributes missing from the statahead cache and requested from the server.",
-    LABELS,
-    STATAHEAD_STATS,
-    versions="2.16+",
-)
+    "File attributes missing from the statahead cache and requested from the server.", LABELS, STATAHEAD_STATS,
+    versions="2.16+")
 LIMITS = {
     "max_read_ahead_mb": Gauge(
-        "lustre_llite_read_ahead_max_bytes",
-        "Limit on data read ahead for all files of the mount together.",
-        LABELS,
-        "llite.*.max_read_ahead_mb",
-        "bytes",
-    ),
+        "lustre_llite_read_ahead_max_bytes", "Limit on data read ahead for all files of the mount together.", LABELS,
+        "llite.*.max_read_ahead_mb"),
     "max_read_ahead_per_file_mb": Gauge(
-        "lustre_llite_read_ahead_max_file_bytes",
-        "Limit on data read ahead for one file.",
-        LABELS,
-        "llite.*.max_read_ahead_per_file_mb",
-        "bytes",
-    ),
+        "lustre_llite_read_ahead_max_file_bytes", "Limit on data read ahead for one file.", LABELS,
+        "llite.*.max_read_ahead_per_file_mb"),
     "max_read_ahead_whole_mb": Gauge(
-        "lustre_llite_read_ahead_max_whole_bytes",
-        "Largest file that the client reads whole at the first read.",
-        LABELS,
-        "llite.*.max_read_ahead_whole_mb",
-        "bytes",
-    ),
+        "lustre_llite_read_ahead_max_whole_bytes", "Largest file that the client reads whole at the first read.",
+        LABELS, "llite.*.max_read_ahead_whole_mb"),
     "statahead_max": Gauge(
         "lustre_llite_statahead_max_entries",
-        "Limit on directory entries prefetched by one statahead run. 0 disables statahead.",
-        LABELS,
-        "llite.*.statahead_max",
-    ),
+        "Limit on directory entries prefetched by one statahead run. 0 disables statahead.", LABELS,
+        "llite.*.statahead_max"),
     "statahead_running_max": Gauge(
-        "lustre_llite_statahead_max_running",
-        "Limit on concurrent statahead runs.",
-        LABELS,
-        "llite.*.statahead_running_max",
-    ),
+        "lustre_llite_statahead_max_running", "Limit on concurrent statahead runs.", LABELS,
+        "llite.*.statahead_running_max"),
     "statahead_batch_max": Gauge(
         "lustre_llite_statahead_batch_max_entries",
-        "Limit on file attributes fetched in one statahead request. 0 disables batching.",
-        LABELS,
-        "llite.*.statahead_batch_max",
-        versions="2.16+",
-    ),
+        "Limit on file attributes fetched in one statahead request. 0 disables batching.", LABELS,
+        "llite.*.statahead_batch_max", versions="2.16+"),
 }
 
 
@@ -171,16 +126,6 @@ def _statahead(page: MetricsPage, labels: bytes, data: bytes) -> int:
 
 
 FAMILIES = (
-    HITS,
-    MISSES,
-    EVENTS,
-    PAGES,
-    STATAHEAD_STARTED,
-    STATAHEAD_WRONG,
-    GLIMPSES,
-    PATTERNS,
-    STATAHEAD_HITS,
-    STATAHEAD_MISSES,
-    *LIMITS.values(),
-)
+    HITS, MISSES, EVENTS, PAGES, STATAHEAD_STARTED, STATAHEAD_WRONG, GLIMPSES, PATTERNS, STATAHEAD_HITS,
+    STATAHEAD_MISSES, *LIMITS.values())
 COLLECTOR = Collector("read_ahead", "read-ahead and statahead of clients, and their limits", FAMILIES, start)

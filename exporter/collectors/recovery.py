@@ -41,34 +41,27 @@ class RecoveryFamilies:
 def _families(prefix: str, kind: str) -> RecoveryFamilies:
     source = f"{kind}.*.recovery_status"
 
-    def gauge(name: str, text: str, unit: str = "") -> Gauge:
-        return Gauge(f"lustre_{prefix}_{name}", text, LABELS, source, unit)
+    def gauge(name: str, text: str) -> Gauge:
+        return Gauge(f"lustre_{prefix}_{name}", text, LABELS, source)
 
     return RecoveryFamilies(
         gauge("recovering", "Whether the target is in recovery after a restart (1) or serves all clients (0)."),
-        gauge("recovery_remaining_seconds", "Time until recovery ends even if clients are still missing.", "seconds"),
-        gauge("recovery_duration_seconds", "Duration of the last recovery.", "seconds"),
+        gauge("recovery_remaining_seconds", "Time until recovery ends even if clients are still missing."),
+        gauge("recovery_duration_seconds", "Duration of the last recovery."),
         {
             "clients": gauge("recovery_clients", "Clients connected to the target before its last restart."),
             "connected_clients": gauge(
-                "recovery_connected_clients", "Clients that have reconnected to the target since its last restart."
-            ),
+                "recovery_connected_clients", "Clients that have reconnected to the target since its last restart."),
             "completed_clients": gauge(
-                "recovery_completed_clients", "Clients that have completed recovery since the target's last restart."
-            ),
+                "recovery_completed_clients", "Clients that have completed recovery since the target's last restart."),
             "evicted_clients": gauge(
                 "recovery_evicted_clients",
-                "Clients evicted because they did not recover after the target's last restart.",
-            ),
+                "Clients evicted because they did not recover after the target's last restart."),
             "queued_requests": gauge("recovery_queued_requests", "Requests waiting for the target's recovery to end."),
         },
         Counter(
-            f"lustre_{prefix}_evictions_total",
-            "Clients evicted by the target.",
-            LABELS,
-            f"{kind}.*.eviction_count",
-            versions="2.16+",
-        ),
+            f"lustre_{prefix}_evictions_total", "Clients evicted by the target.", LABELS, f"{kind}.*.eviction_count",
+            versions="2.16+"),
     )
 
 

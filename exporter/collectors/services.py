@@ -19,34 +19,20 @@ LABELS = ("service",)
 STATS = "ost.OSS.*.stats, mds.MDS.*.stats, mgs.MGS.*.stats, ldlm.services.*.stats"
 RULE = StatsRule(
     Counter(
-        "lustre_service_operations_total",
-        "Requests processed by the service, by operation.",
-        (*LABELS, "operation"),
-        STATS,
-    ),
+        "lustre_service_operations_total", "Requests processed by the service, by operation.", (*LABELS, "operation"),
+        STATS),
     Counter(
         "lustre_service_operation_seconds_total",
         "Total processing time of requests, by operation, without the time they waited. Lustre does not time every"
-        " operation.",
-        (*LABELS, "operation"),
-        STATS,
-        "seconds",
-    ),
+        " operation.", (*LABELS, "operation"), STATS),
     special={
         b"req_waittime": (
             Counter(
-                "lustre_service_requests_total",
-                "Requests that the service started to process, all operations.",
-                LABELS,
-                STATS,
-            ),
+                "lustre_service_requests_total", "Requests that the service started to process, all operations.",
+                LABELS, STATS),
             Counter(
-                "lustre_service_request_wait_seconds_total",
-                "Total time requests waited for a service thread.",
-                LABELS,
-                STATS,
-                "seconds",
-            ),
+                "lustre_service_request_wait_seconds_total", "Total time requests waited for a service thread.", LABELS,
+                STATS),
         ),
         b"req_qdepth": (
             None,
@@ -54,20 +40,14 @@ RULE = StatsRule(
                 "lustre_service_queue_depth_at_start_total",
                 "Sum of the number of unsorted incoming requests, sampled at the start of each request. Divide by"
                 " lustre_service_requests_total for the average. Sorted requests wait too: see"
-                " lustre_service_queued_requests.",
-                LABELS,
-                STATS,
-            ),
+                " lustre_service_queued_requests.", LABELS, STATS),
         ),
         b"req_active": (
             None,
             Counter(
                 "lustre_service_active_at_start_total",
                 "Sum of the number of requests in progress, sampled at the start of each request. Divide by"
-                " lustre_service_requests_total for the average.",
-                LABELS,
-                STATS,
-            ),
+                " lustre_service_requests_total for the average.", LABELS, STATS),
         ),
         b"req_timeout": (None, None),  # the timeout sent to clients, which is of little use
         b"reqbuf_avail": (None, None),
@@ -76,41 +56,27 @@ RULE = StatsRule(
 )
 NOW = "ost.OSS.*.nrs_policies"
 QUEUED = Gauge(
-    "lustre_service_queued_requests",
-    "Requests waiting for a service thread now, by priority.",
-    (*LABELS, "priority"),
-    NOW,
-)
+    "lustre_service_queued_requests", "Requests waiting for a service thread now, by priority.", (*LABELS, "priority"),
+    NOW)
 ACTIVE = Gauge("lustre_service_active_requests", "Requests in progress now, by priority.", (*LABELS, "priority"), NOW)
 DEFAULT_POLICY = b"fifo"
 POLICY = Gauge(
     "lustre_service_policy_info",
     "Always 1, labelled with a running policy for the order of requests (NRS), and with what it distinguishes, such as"
-    " jobid for tbf. The default policy, fifo, is not shown.",
-    (*LABELS, "priority", "policy", "by"),
-    NOW,
-)
+    " jobid for tbf. The default policy, fifo, is not shown.", (*LABELS, "priority", "policy", "by"), NOW)
 POLICY_QUEUED = Gauge(
     "lustre_service_policy_queued_requests",
     "Requests that a running policy for the order of requests (NRS) other than fifo holds back now.",
-    (*LABELS, "priority", "policy"),
-    NOW,
-)
+    (*LABELS, "priority", "policy"), NOW)
 RULES = "ost.OSS.*.nrs_tbf_rule"
 RULE_RATE = Gauge(
     "lustre_service_tbf_rule_rate",
     "Requests per second that the rule of the token bucket filter (TBF) allows each class of requests, such as a job,"
-    " on each CPU partition.",
-    (*LABELS, "priority", "rule"),
-    RULES,
-)
+    " on each CPU partition.", (*LABELS, "priority", "rule"), RULES)
 RULE_CLASSES = Gauge(
     "lustre_service_tbf_rule_classes",
     "Classes of requests, such as jobs, to which the rule of the token bucket filter (TBF) applies now, summed over CPU"
-    " partitions.",
-    (*LABELS, "priority", "rule"),
-    RULES,
-)
+    " partitions.", (*LABELS, "priority", "rule"), RULES)
 THREADS = {
     name: Gauge(f"lustre_service_{name}", text, LABELS, f"ost.OSS.*.{name}")
     for name, text in (

@@ -28,52 +28,37 @@ NUMBERS = {
     "free_pages": _gauge("free_pages", "Unused pages in the encryption page pool."),
     "grows": _counter("pool_grows", "Times the encryption page pool grew."),
     "grow_failures": _counter(
-        "pool_grow_failures", "Times the encryption page pool could not grow for lack of memory."
-    ),
+        "pool_grow_failures", "Times the encryption page pool could not grow for lack of memory."),
     "shrinks": _counter(
-        "pool_shrinks", "Times the encryption page pool shrank because the kernel was short of memory."
-    ),
+        "pool_shrinks", "Times the encryption page pool shrank because the kernel was short of memory."),
     "accesses": _counter("pool_accesses", "Requests for pages from the encryption page pool."),
     "misses": _counter("pool_misses", "Requests for pages that found too few free pages in the encryption page pool."),
     "out_of_memory": _counter(
         "pool_out_of_memory",
-        "Requests for pages that failed because the encryption page pool was empty and could not grow.",
-    ),
+        "Requests for pages that failed because the encryption page pool was empty and could not grow."),
 }
 
 
-def _of_size(name: str, text: str) -> tuple[str, str, tuple[str, ...], str, str, str]:
-    return f"lustre_page_pool_{name}", text, ("size",), BY_SIZE, "", "2.16+"
+def _gauge_of_size(name: str, text: str) -> Gauge:
+    return Gauge(f"lustre_page_pool_{name}", f"{text}, by object size in bytes.", ("size",), BY_SIZE, "2.16+")
+
+
+def _counter_of_size(name: str, text: str) -> Counter:
+    help_ = f"{text}, by object size in bytes."
+    return Counter(f"lustre_page_pool_{name}_total", help_, ("size",), BY_SIZE, "2.16+")
 
 
 SIZES = {
-    "max_pages": Gauge(*_of_size("max_objects", "Limit on objects in the page pool, by object size in bytes.")),
-    "pages": Gauge(*_of_size("objects", "Objects in the page pool, by object size in bytes.")),
-    "free_pages": Gauge(*_of_size("free_objects", "Unused objects in the page pool, by object size in bytes.")),
-    "grows": Counter(*_of_size("grows_total", "Times the page pool grew, by object size in bytes.")),
-    "grow_failures": Counter(
-        *_of_size(
-            "grow_failures_total", "Times the page pool could not grow for lack of memory, by object size in bytes."
-        )
-    ),
-    "shrinks": Counter(
-        *_of_size(
-            "shrinks_total",
-            "Times the page pool shrank because the kernel was short of memory, by object size in bytes.",
-        )
-    ),
-    "accesses": Counter(
-        *_of_size("accesses_total", "Requests for objects from the page pool, by object size in bytes.")
-    ),
-    "misses": Counter(
-        *_of_size("misses_total", "Requests that found too few free objects in the page pool, by object size in bytes.")
-    ),
-    "out_of_memory": Counter(
-        *_of_size(
-            "out_of_memory_total",
-            "Requests that failed because the page pool was empty and could not grow, by object size in bytes.",
-        )
-    ),
+    "max_pages": _gauge_of_size("max_objects", "Limit on objects in the page pool"),
+    "pages": _gauge_of_size("objects", "Objects in the page pool"),
+    "free_pages": _gauge_of_size("free_objects", "Unused objects in the page pool"),
+    "grows": _counter_of_size("grows", "Times the page pool grew"),
+    "grow_failures": _counter_of_size("grow_failures", "Times the page pool could not grow for lack of memory"),
+    "shrinks": _counter_of_size("shrinks", "Times the page pool shrank because the kernel was short of memory"),
+    "accesses": _counter_of_size("accesses", "Requests for objects from the page pool"),
+    "misses": _counter_of_size("misses", "Requests that found too few free objects in the page pool"),
+    "out_of_memory": _counter_of_size(
+        "out_of_memory", "Requests that failed because the page pool was empty and could not grow"),
 }
 
 
