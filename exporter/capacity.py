@@ -57,10 +57,4 @@ def total(parts: Iterable[Df]) -> Df:
         numbers = [value for value in values if value is not None]
         return sum(numbers) if len(numbers) == len(values) and numbers else None
 
-    return Df(
-        add([df.size_bytes for df in known]),
-        add([df.free_bytes for df in known]),
-        add([df.avail_bytes for df in known]),
-        add([df.files for df in known]),
-        add([df.files_free for df in known]),
-    )
+    return Df(*[add([df[field] for df in known]) for field in range(len(Df._fields))])

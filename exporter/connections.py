@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from operator import itemgetter
 from typing import Generic, NamedTuple, TypeVar
@@ -93,7 +94,7 @@ def import_templates(families: ConnectionFamilies) -> Callable[[import_.ImportFo
 
     @lru_cache(maxsize=256)
     def of_form(form: import_.ImportForm) -> ImportTemplates:
-        constant = form.link._replace(avg_waittime_usec=None)
+        constant = replace(form.link, avg_waittime_usec=None)
         shown = [(families.of_import[name], templates.of_samples(families.of_import[name], Opcode.LABELS, [b""]))
                  for name in form.fields]  # fmt: skip
         shown += [(family, family.line(Opcode.LABELS + extra, value))

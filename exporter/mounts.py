@@ -11,13 +11,14 @@ exporter matches them by order.
 
 from __future__ import annotations
 
-import re
+import os
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from operator import is_
 from typing import NamedTuple
 
 from exporter.reading import NamedDevice, ParameterReader
+from lustre import mounts
 from lustre.formats import header
 from lustre.parameters import Device
 
@@ -26,8 +27,6 @@ Mounts = Mapping[tuple[str, str], str]
 Moment = tuple[int, bytes]
 """Seconds, and the digits of their fraction."""
 _NEVER: Moment = (0, b"")
-_CLIENT = re.compile(rb"^\S*:/([^/\s]+)\S* (\S+) lustre ", re.MULTILINE)
-_OCTAL = re.compile(rb"\\([0-7]{3})")
 _MOUNT_LISTS = ("mounts", "self/mounts", "1/mounts")
 """Files with mounts. The first one that lists a client mount counts; in a container this may be that of process 1."""
 _KINDS_OF_MOUNTS = {"llite": "", "osc": "osc", "mdc": "mdc"}
@@ -42,11 +41,7 @@ _DATED_PARAMETERS = (
 
 def client_mounts(text: bytes) -> list[tuple[str, str]]:
     """List (fs, mount point) of each client mount, oldest first. Server targets have the same type but no ``:/``."""
-    return [(_text(fs), _text(path)) for fs, path in _CLIENT.findall(text)]
-
-
-def _text(field: bytes) -> str:
-    return _OCTAL.sub(lambda octal: bytes((int(octal[1], 8) & 0xFF,)), field).decode("utf-8", "replace")
+    return [(mount.fsname, os.fsencode(mount.path).decode("utf-8", "replace")) for mount in mounts.parse(text)]
 
 
 class ClientDevice(NamedTuple):

@@ -13,10 +13,10 @@ import os
 import struct
 from collections.abc import Callable
 
-from lustre.errors import typed
+from lustre.errors import typed, understood
 from lustre.filesystem import FileFlags
 from lustre.layout.model import Layout
-from lustre.layout.xattr import understood
+from lustre.layout.xattr import from_xattr
 from lustre.llapi.statx import shown_flags
 
 LAYOUT = "lustre.lov"
@@ -25,7 +25,7 @@ LAYOUT = "lustre.lov"
 def layout_at(place: int | str) -> Layout | None:
     """Read the layout of an open file or of a path, without following a symbolic link; None if there is no layout."""
     value = attribute(place, LAYOUT)
-    return None if value is None else understood(value)
+    return None if value is None else understood(from_xattr, value)
 
 
 def attribute(place: int | str, name: str) -> bytes | None:

@@ -12,8 +12,11 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 class LustreError(OSError):
@@ -117,6 +120,14 @@ def typed(what: str, path: str | None = None) -> Iterator[None]:
         raise
     except OSError as error:
         raise of_errno(error.errno or errno.EIO, what, path or _name(error)) from error
+
+
+def understood(decode: Callable[[bytes], T], data: bytes) -> T:
+    """Decode what a file system returned. Raises UnknownLayout, which is an OSError like other file errors."""
+    try:
+        return decode(data)
+    except ValueError as error:
+        raise UnknownLayout(errno.EBADMSG, str(error)) from error
 
 
 def _name(error: OSError) -> str | None:

@@ -103,7 +103,7 @@ class Filesystem(Protocol):
         """Read the layout of a file, or the default layout of a directory; None for a directory without its own."""
 
     def set_default_layout(self, directory: str, layout: Layout | None) -> None:
-        """Set the default layout of a directory, or (None) delete it."""
+        """Set the default layout of a directory, or (None) delete it. Raises ValueError if it is invalid."""
 
     def directory_stripes(self, directory: str) -> DirectoryStripes:
         """Read the stripes of a directory over MDTs."""
@@ -112,7 +112,7 @@ class Filesystem(Protocol):
         """Read a directory's own default striping of new subdirectories; None if it has none of its own."""
 
     def set_default_striping(self, directory: str, striping: DefaultStriping | None) -> None:
-        """Set the default striping of new subdirectories of a directory, or (None) delete it."""
+        """Set the default striping of new subdirectories, or (None) delete it. Raises ValueError if it is invalid."""
 
     def migrate(self, path: str, layout: Layout) -> None:
         """Rewrite a file with another layout, without disturbing an application that uses it.

@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from lustre.attributes import attribute, attribute_names
 from lustre.changelog.device import ChangelogDevice
-from lustre.errors import Stale, typed
+from lustre.errors import Stale, typed, understood
 from lustre.fid import Fid
 from lustre.filesystem import FileStatus, MetadataSpace, Quota, Space
 from lustre.formats import df, import_, version
 from lustre.formats import pools as pool_text
-from lustre.layout.directory import DefaultStriping, DirectoryStripes
+from lustre.layout.directory import DefaultStriping, DirectoryStripes, default_of_xattr, stripes_of_xattr
 from lustre.layout.model import Layout
 from lustre.llapi import directories, layouts
 from lustre.llapi.calls import Library
@@ -85,10 +85,6 @@ class MountedFilesystem:
                 yield entry.name
 
     def subdirectories(self, directory: str) -> Sequence[str]:
-        """List the subdirectories of a directory, without symbolic links.
-
-        No file is stat'ed, because the listing contains the type of each entry.
-        """
         with typed("list", directory), os.scandir(self._whole(directory)) as found:
             return [entry.name for entry in found if entry.is_dir(follow_symlinks=False)]
 
@@ -96,18 +92,10 @@ class MountedFilesystem:
         return attribute(self._whole(path), name) or b""
 
     def layout(self, path: str) -> Layout | None:
-        """Read the layout of a file, or the default layout of a directory; None for a directory without its own.
-
-        For a directory without its own, Lustre returns the default of the root, which this method leaves out.
-        """
         return layouts.own_layout(self._whole(path), self._mount.path, attribute, attribute_names,
                                   layouts.whole_default)
 
     def set_default_layout(self, directory: str, layout: Layout | None) -> None:
-        """Set the default layout of a directory, or (None) delete it.
-
-        Raises ValueError for a layout that Lustre does not accept.
-        """
         layouts.set_default(self._library, self._whole(directory), layout)
 
     def directory_stripes(self, directory: str) -> DirectoryStripes:
@@ -116,27 +104,20 @@ class MountedFilesystem:
         value = attribute(place, directories.STRIPES)
         with directories.opened(place) as descriptor:
             index = self._library.mdt_index(descriptor)
-        return DirectoryStripes(0, index) if value is None else directories.understood_stripes(value)
+        return DirectoryStripes(0, index) if value is None else understood(stripes_of_xattr, value)
 
     def default_striping(self, directory: str) -> DefaultStriping | None:
         value = attribute(self._whole(directory), directories.DEFAULT)
-        return None if value is None else directories.understood_default(value)
+        return None if value is None else understood(default_of_xattr, value)
 
     def set_default_striping(self, directory: str, striping: DefaultStriping | None) -> None:
-        """Set the default striping of new subdirectories of a directory, or (None) delete it.
-
-        Raises ValueError for a striping that Lustre does not accept.
-        """
         directories.set_default(self._whole(directory), striping)
 
     def migrate(self, path: str, layout: Layout) -> None:
         self._move(path, layout)
 
     def changelog(self, mdt: str, after_index: int) -> bytes:
-        """Read the raw records of one MDT (``MDT0000``) above an index, oldest first; b"" when there are none.
-
-        Each call returns at most about 2 MiB; call again with the last index for more. One thread may read an MDT.
-        """
+        """Read at most about 2 MiB; call again with the last index for more. One thread may read an MDT."""
         device = self._changelogs.get(mdt)
         if device is None:
             device = self._changelogs[mdt] = ChangelogDevice(f"{self._devices}/changelog-{self.fsname}-{mdt}")
@@ -180,7 +161,7 @@ def read_space(tree: Tree, fsname: str) -> dict[str, Space]:
         device = parse_device(name)
         if device.fsname != fsname or device.instance.startswith(("MDT", "OST")):
             continue
-        room = df.parse(**{file: tree.read(f"osc/{name}/{file}") for file in df.FILES})
+        room = df.parse(*[tree.read(f"osc/{name}/{file}") for file in df.FILES])
         if room.size_bytes is None or room.free_bytes is None or room.avail_bytes is None:
             continue
         if room.size_bytes > 0:  # an OST that cannot be reached reports 0 for everything
@@ -196,7 +177,7 @@ def read_metadata_space(tree: Tree, fsname: str) -> dict[str, MetadataSpace]:
         device = parse_device(name)
         if device.fsname != fsname:
             continue
-        room = df.parse(**{file: tree.read(f"mdc/{name}/{file}") for file in df.FILES})
+        room = df.parse(*[tree.read(f"mdc/{name}/{file}") for file in df.FILES])
         if room.size_bytes and room.avail_bytes is not None and room.files and room.files_free is not None:
             found[f"{fsname}-{device.target}"] = MetadataSpace(room.size_bytes, room.avail_bytes, room.files,
                                                                room.files_free)

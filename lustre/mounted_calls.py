@@ -21,6 +21,7 @@ from lustre.filesystem import Belongings, FileFlags, Hsm, Status
 from lustre.layout.model import Layout
 from lustre.layout.xattr import of_new_file
 from lustre.llapi.calls import Library
+from lustre.llapi.directories import opened
 from lustre.llapi.layouts import open_with_layout
 
 _BLOCK_BYTES = 512
@@ -216,12 +217,8 @@ class MountedCalls(PlainCalls):
         A sequence of FIDs belongs to one MDT for ever, so each is looked up once.
         """
         if fid.sequence not in self._mdt_of_sequence:
-            with typed("open", self._mount):  # closed at once, because an open descriptor blocks an unmount
-                root = os.open(self._mount, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
+            with opened(self._mount) as root:  # closed at once, because an open descriptor blocks an unmount
                 self._mdt_of_sequence[fid.sequence] = self._library.mdt_index_of(root, fid)
-            finally:
-                os.close(root)
         return self._mdt_of_sequence[fid.sequence]
 
     def layout(self, descriptor: int) -> Layout | None:

@@ -3,7 +3,7 @@ r"""Space on a target, from its five one-number files: ``kbytestotal``, ``kbytes
 
 >>> integer(b"1996344\n"), integer(b"1996344"), integer(b"-1\n"), integer(b"")
 (1996344, None, -1, None)
->>> parse(kbytestotal=b"1000\n", kbytesfree=b"900\n", kbytesavail=b"850\n", filesfree=b"7\n")
+>>> parse(b"1000\n", b"900\n", b"850\n", None, b"7\n")
 Df(size_bytes=1024000, free_bytes=921600, avail_bytes=870400, files=None, files_free=7)
 """
 
@@ -16,7 +16,7 @@ _INTEGER = re.compile(rb"\s*+(-?+\d{1,20}+)[ \t]*+\n\s*+")
 _KIB = 1024
 
 FILES = ("kbytestotal", "kbytesfree", "kbytesavail", "filestotal", "filesfree")
-"""The files to read, named like the parameters of ``parse``."""
+"""The files to read, in this order."""
 
 
 class Df(NamedTuple):
@@ -36,30 +36,13 @@ def integer(data: bytes) -> int | None:
     return None if match is None else int(match[1])
 
 
-def parse(
-    kbytestotal: bytes | None = None,
-    kbytesfree: bytes | None = None,
-    kbytesavail: bytes | None = None,
-    filestotal: bytes | None = None,
-    filesfree: bytes | None = None,
-) -> Df:
-    """Parse the contents of the five files; pass None for an absent file."""
-    texts = kbytestotal, kbytesfree, kbytesavail, filestotal, filesfree
+def parse(*texts: bytes | None) -> Df:
+    """Parse the contents of the five ``FILES``; None for an absent file."""
     return of_numbers(*[None if data is None else integer(data) for data in texts])
 
 
-def of_numbers(
-    kbytestotal: int | None,
-    kbytesfree: int | None,
-    kbytesavail: int | None,
-    filestotal: int | None,
-    filesfree: int | None,
-) -> Df:
-    """Make the result from the numbers in the five files; None for an unknown number."""
-    return Df(
-        None if kbytestotal is None else kbytestotal * _KIB,
-        None if kbytesfree is None else kbytesfree * _KIB,
-        None if kbytesavail is None else kbytesavail * _KIB,
-        filestotal,
-        filesfree,
-    )
+def of_numbers(*numbers: int | None) -> Df:
+    """Make the result from the numbers in the five ``FILES``; None for an unknown number."""
+    size, free, avail, files, files_free = numbers
+    size, free, avail = [None if number is None else number * _KIB for number in (size, free, avail)]
+    return Df(size, free, avail, files, files_free)

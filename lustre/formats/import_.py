@@ -44,14 +44,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 from lustre.formats import compiled, fields, header, outline
 from lustre.formats.opcodes import Opcode
 from lustre.formats.outline import Forms, Outline, Place
 
 
-class Import(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Import:
     """The fields that metrics need; None for fields that are not printed in this release or state."""
 
     state: bytes | None

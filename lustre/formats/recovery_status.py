@@ -47,19 +47,13 @@ class RecoveryStatus:
 
     status: bytes
     """``INACTIVE``, ``WAITING_FOR_CLIENTS``, ``WAITING``, ``RECOVERING`` or ``COMPLETE``; empty if missing."""
-    recovery_start: int | None
-    """Seconds since the epoch; 0 if recovery never began."""
     recovery_duration_seconds: int | None
     time_remaining_seconds: int | None
-    time_waited_seconds: int | None
     clients: int | None
     """Number of clients connected before the restart."""
     connected_clients: int | None
     completed_clients: int | None
-    request_replay_clients: int | None
-    lock_replay_clients: int | None
     evicted_clients: int | None
-    replayed_requests: int | None
     queued_requests: int | None
     skipped: int
 
@@ -74,22 +68,17 @@ def parse(data: bytes) -> RecoveryStatus:
     connected, of_connected = _fraction(found.get(b"connected_clients"))
     completed, of_completed = _fraction(found.get(b"completed_clients"))
 
-    def number(*names: bytes) -> int | None:
-        return next((value for name in names if (value := fields.number(found.get(name))) is not None), None)
+    def number(name: bytes) -> int | None:
+        return fields.number(found.get(name))
 
     return RecoveryStatus(
         status=found.get(b"status", b""),
-        recovery_start=number(b"recovery_start"),
         recovery_duration_seconds=number(b"recovery_duration"),
         time_remaining_seconds=number(b"time_remaining"),
-        time_waited_seconds=number(b"time_waited"),
         clients=of_connected if of_connected is not None else of_completed,
         connected_clients=connected,
         completed_clients=completed,
-        request_replay_clients=number(b"req_replay_clients"),
-        lock_replay_clients=number(b"lock_repay_clients", b"lock_replay_clients"),
         evicted_clients=number(b"evicted_clients"),
-        replayed_requests=number(b"replayed_requests"),
         queued_requests=number(b"queued_requests"),
         skipped=header.skipped_lines(data, len(_KNOWN & found.keys())),
     )

@@ -20,12 +20,10 @@ present default names a pool receives such a layout, Lustre keeps the pool of th
 
 from __future__ import annotations
 
-import errno
 import struct
 from dataclasses import replace
 from itertools import accumulate
 
-from lustre.errors import UnknownLayout
 from lustre.fid import Fid
 from lustre.layout.model import EOF, Component, Foreign, Layout, StripeObject
 
@@ -67,14 +65,6 @@ def from_xattr(data: bytes) -> Layout:
         return _composite(data)
     component, generation = _blob(data, 0, len(data), Component(), has_objects=True)
     return Layout((component,), generation=generation, composite=False)
-
-
-def understood(data: bytes) -> Layout:
-    """Decode a layout that a file system returned. Raises UnknownLayout, which is an OSError like other file errors."""
-    try:
-        return from_xattr(data)
-    except ValueError as error:
-        raise UnknownLayout(errno.EBADMSG, str(error)) from error
 
 
 def _unpack(form: struct.Struct, data: bytes, at: int, what: str, end: int | None = None) -> tuple[int, ...]:
@@ -211,7 +201,7 @@ def _names(bits: int, table: dict[int, str], rest: str) -> tuple[str, ...]:
 
 
 _DEFAULT_PATTERNS = {("raid0",): 0x1, ("mdt",): 0x100, ("raid0", "overstriped"): 0x201}
-_DEFAULT_FLAGS = {"prefer": 0x6, "prefrd": 0x2, "prefwr": 0x4, "nosync": 0x20, "extension": 0x40}
+DEFAULT_FLAGS = {"prefer": 0x6, "prefrd": 0x2, "prefwr": 0x4, "nosync": 0x20, "extension": 0x40}
 
 
 def to_bytes(layout: Layout) -> bytes:
@@ -266,7 +256,7 @@ def _default_blob(component: Component) -> bytes:
 
 
 def _default_flags(component: Component) -> int:
-    unknown = set(component.flags) - set(_DEFAULT_FLAGS)
+    unknown = set(component.flags) - set(DEFAULT_FLAGS)
     if unknown:
         raise ValueError(f"a default layout cannot have the flags {', '.join(sorted(unknown))}")
-    return sum(_DEFAULT_FLAGS[flag] for flag in component.flags)
+    return sum(DEFAULT_FLAGS[flag] for flag in component.flags)

@@ -8,43 +8,20 @@ lustre/lod/lod_object.c).
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from lustre.errors import UnknownLayout, typed
-from lustre.layout.directory import (
-    DefaultStriping,
-    DirectoryStripes,
-    default_of_xattr,
-    stripes_of_xattr,
-    to_xattr,
-)
+from lustre.errors import typed
+from lustre.layout.directory import DefaultStriping, to_xattr
 
 STRIPES, DEFAULT = "trusted.lmv", "trusted.dmv"
 SET_DEFAULT_STRIPE = 0xC03066F6
 """``LL_IOC_LMV_SET_DEFAULT_STRIPE``: _IOWR('f', 246, struct lmv_user_md of 48 bytes)."""
 NO_DEFAULT = DefaultStriping(0, -1)
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 Ioctl = Callable[[int, int, bytes], object]
-
-
-def understood_stripes(value: bytes) -> DirectoryStripes:
-    """Decode stripes that a file system returned. Raises UnknownLayout, which is an OSError like other file errors."""
-    try:
-        return stripes_of_xattr(value)
-    except ValueError as error:
-        raise UnknownLayout(errno.EBADMSG, str(error)) from error
-
-
-def understood_default(value: bytes) -> DefaultStriping:
-    """Decode a default that a file system returned. Raises UnknownLayout."""
-    try:
-        return default_of_xattr(value)
-    except ValueError as error:
-        raise UnknownLayout(errno.EBADMSG, str(error)) from error
 
 
 def set_default(place: str, striping: DefaultStriping | None, ioctl: Ioctl = fcntl.ioctl) -> None:
@@ -58,7 +35,7 @@ def set_default(place: str, striping: DefaultStriping | None, ioctl: Ioctl = fcn
 def opened(place: str) -> Iterator[int]:
     """A descriptor of a directory, which is closed at the end."""
     with typed("open", place):
-        descriptor = os.open(place, _DIRECTORY)
+        descriptor = os.open(place, DIRECTORY)
     try:
         yield descriptor
     finally:

@@ -24,16 +24,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from lustre.errors import of_errno, typed
+from lustre.errors import of_errno, typed, understood
 from lustre.layout.model import Component, Layout, pools_of
-from lustre.layout.xattr import to_bytes, understood, without_rest
+from lustre.layout.xattr import DEFAULT_FLAGS, from_xattr, to_bytes, without_rest
 from lustre.llapi.calls import Library
+from lustre.llapi.directories import DIRECTORY, opened
 
 _EOF = (1 << 64) - 1
 _DEFAULT = 0x1000000000000002
 """LLAPI_LAYOUT_DEFAULT; the next values mean one stripe on every target, two stripes, …"""
 _PATTERNS = {("raid0",): None, ("mdt",): 2, ("raid0", "overstriped"): 4}
-_FLAGS = {"prefer": 0x6, "prefrd": 0x2, "prefwr": 0x4, "nosync": 0x20, "extension": 0x40}
 _MAKER_OF_MIRROR, _MAKER_OF_COMPONENT = "llapi_layout_add_first_comp", "llapi_layout_comp_add"
 
 NO_LAYOUT = Layout((), composite=False)
@@ -76,7 +76,7 @@ def _fill(library: Library, handle: int, component: Component, composite: bool) 
     kinds = tuple(word for word in component.pattern.split(",") if word != "released")
     if kinds not in _PATTERNS or component.foreign is not None:
         raise ValueError(f"a new file cannot have the pattern {component.pattern!r}")
-    flags = sum(_FLAGS[flag] for flag in component.flags if flag in _FLAGS)
+    flags = sum(DEFAULT_FLAGS[flag] for flag in component.flags if flag in DEFAULT_FLAGS)
     if flags:
         _set(library, "llapi_layout_comp_flags_set", handle, flags)
     if composite:
@@ -120,7 +120,6 @@ Whole = Callable[[str], bytes | None]
 SetAttribute = Callable[[int, str, bytes], None]
 BY_CLIENT, BY_MDT = "lustre.lov", "trusted.lov"
 """Names of the attribute that a client computes and of the attribute that the MDT stores."""
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _GET_STRIPE = 0x4008669B
 """LL_IOC_LOV_GETSTRIPE. Lustre writes the whole layout to the pointer without a limit, so the buffer must be large."""
 _ROOM_BYTES = 1 << 17
@@ -131,17 +130,17 @@ def own_layout(place: str, mount_point: str, attribute: Attribute, names: Names,
     """Read the layout of a file, or a directory's own default layout; None if there is no layout. Raises OSError."""
     shown = attribute(place, BY_CLIENT)
     if shown is None or not stat.S_ISDIR(os.lstat(place).st_mode):
-        return None if shown is None else understood(shown)
+        return None if shown is None else understood(from_xattr, shown)
     if _inherits(place, shown, mount_point, attribute, names):
         return None
     complete = whole(place)
-    return None if complete is None else understood(complete)
+    return None if complete is None else understood(from_xattr, complete)
 
 
 def whole_default(place: str) -> bytes | None:
     """Read the complete default layout of a directory with the ioctl; None if it has no default. Raises OSError."""
     room = bytearray(_ROOM_BYTES)
-    with typed("get default layout", place), _opened(place) as directory:
+    with typed("get default layout", place), opened(place) as directory:
         try:
             fcntl.ioctl(directory, _GET_STRIPE, room, True)
         except OSError as error:
@@ -158,10 +157,10 @@ def set_default(library: Library, place: str, layout: Layout | None, set_attribu
     with the library's encoding, Lustre would keep the pool of the present default layout.
     """
     if layout is None or pools_of(layout):
-        os.close(open_with_layout(library, place, _DIRECTORY, 0, NO_LAYOUT if layout is None else layout))
+        os.close(open_with_layout(library, place, DIRECTORY, 0, NO_LAYOUT if layout is None else layout))
         return
     value = to_bytes(layout)
-    with typed("set default layout", place), _opened(place) as directory:
+    with typed("set default layout", place), opened(place) as directory:
         set_attribute(directory, BY_CLIENT, value)
 
 
@@ -170,12 +169,3 @@ def _inherits(place: str, shown: bytes, mount_point: str, attribute: Attribute, 
     if any(name.startswith("trusted.") for name in listed):  # the process is root: every directory has trusted.lma
         return BY_MDT not in listed
     return attribute(mount_point, BY_CLIENT) == shown and not os.path.samefile(place, mount_point)
-
-
-@contextmanager
-def _opened(place: str) -> Iterator[int]:
-    descriptor = os.open(place, _DIRECTORY)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)

@@ -152,7 +152,7 @@ def condition_of(tree: Tree, subsystem: str, target: str) -> str:
 
 def space_of(tree: Tree, device: str) -> df.Df:
     """The df parameters of a device, in bytes."""
-    return df.parse(**{name: tree.read(f"{device}/{name}") for name in df.FILES})
+    return df.parse(*[tree.read(f"{device}/{name}") for name in df.FILES])
 
 
 def pool_capacity(tree: Tree) -> Capacity:
@@ -184,7 +184,7 @@ def metadata_spaces(tree: Tree, fsname: str) -> tuple[MetadataSpace, ...]:
     found: list[MetadataSpace] = []
     for name in tree.devices("mdc"):
         if parse_device(name).fsname == fsname:
-            room = df.parse(**{part: tree.read(f"mdc/{name}/{part}") for part in df.FILES})
+            room = df.parse(*[tree.read(f"mdc/{name}/{part}") for part in df.FILES])
             if not room.size_bytes or not room.files or room.avail_bytes is None or room.files_free is None:
                 return ()
             found.append(MetadataSpace(room.size_bytes, room.avail_bytes, room.files, room.files_free))

@@ -98,8 +98,8 @@ def test_room(capture: Unpack) -> None:
 def test_a_cached_mount(capture: Unpack) -> None:
     path = capture("2.17.57/tree-load-2") / DEBUG / f"llite/lustre-{MOUNT}/max_cached_mb"
     cached = max_cached_mb.parse(path.read_bytes())
-    assert (cached.users, cached.max_bytes, cached.used_bytes) == (10, 2961 << 20, 40 << 20)
-    assert (cached.reclaims, cached.max_read_ahead_bytes, cached.skipped) == (0, 256 << 20, 0)
+    assert (cached.max_bytes, cached.used_bytes) == (2961 << 20, 40 << 20)
+    assert (cached.reclaims, cached.skipped) == (0, 0)
 
 
 def test_recovery_in_its_states(capture: Unpack) -> None:
@@ -109,7 +109,7 @@ def test_recovery_in_its_states(capture: Unpack) -> None:
     assert (done.in_recovery, done.completed_clients, done.clients, done.skipped) == (False, 11, 12, 0)
     assert (done.recovery_duration_seconds, done.connected_clients) == (21, None)
     waiting = recovery_status.parse(WAITING)
-    assert (waiting.in_recovery, waiting.time_waited_seconds, waiting.skipped) == (True, 4, 0)
+    assert (waiting.in_recovery, waiting.skipped) == (True, 0)
 
 
 def test_nothing_known_of_recovery_is_not_done() -> None:

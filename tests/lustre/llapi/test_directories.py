@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lustre.errors import UnknownLayout
-from lustre.layout.directory import DefaultStriping, default_of_xattr
+from lustre.errors import UnknownLayout, understood
+from lustre.layout.directory import DefaultStriping, default_of_xattr, stripes_of_xattr
 from lustre.llapi import directories
 
 
@@ -30,6 +30,6 @@ def test_a_file_is_no_directory(tmp_path: Path) -> None:
 
 
 def test_an_unknown_value_is_an_error_of_the_file_system() -> None:
-    for understood in (directories.understood_stripes, directories.understood_default):
+    for decode in (stripes_of_xattr, default_of_xattr):
         with pytest.raises(UnknownLayout, match="magic"):
-            understood(b"\0" * 64)
+            understood(decode, b"\0" * 64)

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from lustre.errors import understood
 from lustre.layout.model import Component, Layout, same_shape
-from lustre.layout.xattr import understood
+from lustre.layout.xattr import from_xattr
 from tests.tierd.act.gate_world import DATA, FAST, FINDING, World, submitted
 from tests.tierd.act.gate_world import world as world
 from tests.tierd.act.miniport import MiniPort
@@ -103,7 +104,7 @@ class Odd(MiniPort):
     odd = frozenset({"/odd", "/d"})
 
     def layout(self, path: str) -> Layout | None:
-        return understood(b"\xd0\x0b\xd9\x0b" * 20) if path in self.odd else super().layout(path)
+        return understood(from_xattr, b"\xd0\x0b\xd9\x0b" * 20) if path in self.odd else super().layout(path)
 
 
 def test_a_layout_of_a_later_release_is_refused_and_holds_nothing_up(world: World) -> None:
