@@ -9,6 +9,8 @@ from exporter.clock import Clock
 from exporter.connections import OscTotals
 from exporter.exposition import Family, MetricsPage
 from exporter.node import Node
+from exporter.reading import BELOW_TIMES, Part
+from exporter.sources import Render, Source
 
 Collect = Callable[[Node, MetricsPage], None]
 """Adds the samples of one pass to the page. It may keep state between passes."""
@@ -58,3 +60,16 @@ class Settings:
     quota_limit: int = 1000
     """Number of users, groups or projects with their own series per parameter. 0 means all."""
     osp_per_target: bool = False
+
+
+def reads(
+    kind: str, name: str, make: Callable[[], Callable[[bytes], Render]],
+    devices: Callable[[Node], list[tuple[str, bytes]]] = Node.mounts, part: Part = BELOW_TIMES,
+) -> Callable[[Context], Collect]:
+    """Return the ``start`` of a collector that shows one parameter of each device; ``make`` makes its renderer."""
+
+    def start(_: Context) -> Collect:
+        source = Source(kind, name, make(), part)
+        return lambda node, page: source.collect(node, page, devices(node))
+
+    return start

@@ -12,12 +12,12 @@ are not yet on disk.
 from __future__ import annotations
 
 from exporter.capacity import capacity_families
-from exporter.collector import Collect, Collector, Context, stateless
+from exporter.collector import Collect, Collector, Context, reads, stateless
 from exporter.counters import StatsRule
 from exporter.exposition import Counter, Gauge, Histogram, MetricsPage, doubling, label_text
 from exporter.node import Node
 from exporter.rpc_stats import READ, WRITE, bounds_of
-from exporter.sources import Render, Rendered, Source, StatsRenderer, paged
+from exporter.sources import Source, StatsRenderer, paged
 from lustre.formats import extents_stats, max_cached_mb, pcc, unstable_stats
 from lustre.parameters import parse_device
 
@@ -71,17 +71,9 @@ RULE = StatsRule(
 )
 
 
-def start_llite(_: Context) -> Collect:
-    source = Source("llite", "stats", StatsRenderer(RULE))
-
-    def collect(node: Node, page: MetricsPage) -> None:
-        source.collect(node, page, node.mounts())
-
-    return collect
-
-
 LLITE_COLLECTOR = Collector(
-    "llite", "bytes, operations and their times as applications see them", RULE.families(), start_llite)
+    "llite", "bytes, operations and their times as applications see them", RULE.families(),
+    reads("llite", "stats", lambda: StatsRenderer(RULE)))
 EXTENT_SIZES = Histogram(
     "lustre_llite_extent_size_bytes",
     "Sizes of applications' reads and writes. Lustre counts them only after a value was written to"
@@ -89,32 +81,17 @@ EXTENT_SIZES = Histogram(
     usual=tuple([upper - 1 for upper in doubling(4096, 1 << 30)]))
 
 
-def start_extents(_: Context) -> Collect:
-    source = Source("llite", "extents_stats", _extents)
-
-    def collect(node: Node, page: MetricsPage) -> None:
-        source.collect(node, page, node.mounts())
-
-    return collect
-
-
-def _extents(labels: bytes) -> Render:
-    def render(data: bytes) -> Rendered:
-        parsed = extents_stats.parse(data)
-        table = parsed.histogram
-        if table is None:
-            return Rendered((), parsed.skipped)
-        bounds = bounds_of(table)
-        reads, writes = (
-            EXTENT_SIZES.buckets(labels + direction, bounds, counts)
-            for direction, counts in ((READ, table.read), (WRITE, table.write))
-        )
-        return Rendered(((EXTENT_SIZES, reads), (EXTENT_SIZES, writes)), parsed.skipped)
-
-    return render
+def _extents(page: MetricsPage, labels: bytes, data: bytes) -> int:
+    parsed = extents_stats.parse(data)
+    if (table := parsed.histogram) is not None:
+        for direction, counts in ((READ, table.read), (WRITE, table.write)):
+            page.add(EXTENT_SIZES, EXTENT_SIZES.buckets(labels + direction, bounds_of(table), counts))
+    return parsed.skipped
 
 
-EXTENTS_COLLECTOR = Collector("extents", "sizes of applications' reads and writes", (EXTENT_SIZES,), start_extents)
+EXTENTS_COLLECTOR = Collector(
+    "extents", "sizes of applications' reads and writes", (EXTENT_SIZES,),
+    reads("llite", "extents_stats", lambda: paged(_extents)))
 MAX_CACHED_MB = "llite.*.max_cached_mb"
 UNSTABLE_STATS = "llite.*.unstable_stats"
 CACHE_MAX = Gauge(

@@ -6,13 +6,13 @@ There are few metadata targets, so each has its own series. The sum of ``mdc.*.m
 
 from __future__ import annotations
 
-from exporter.collector import Collect, Collector, Context
+from exporter.collector import Collect, Collector, Context, reads
 from exporter.connection_families import client_families
 from exporter.connections import ClientsByTarget
 from exporter.counters import StatsRule
 from exporter.exposition import INFINITY, Counter, Histogram, MetricsPage, doubling, label_text
 from exporter.node import Node
-from exporter.sources import Render, Rendered, Source, StatsRenderer
+from exporter.sources import Source, StatsRenderer, paged
 from lustre.formats import batch_stats
 
 LABELS = ("fs", "mount", "target")
@@ -30,7 +30,7 @@ BATCHES = Histogram(
 def start_mdc(_: Context) -> Collect:
     links = ClientsByTarget("mdc", MDC)
     metadata = Source("mdc", "md_stats", StatsRenderer(StatsRule(MDC_OPERATIONS)))
-    batches = Source("mdc", "batch_stats", _batches)
+    batches = Source("mdc", "batch_stats", paged(_batches))
 
     def collect(node: Node, page: MetricsPage) -> None:
         clients = node.clients("mdc")
@@ -44,15 +44,12 @@ def start_mdc(_: Context) -> Collect:
     return collect
 
 
-def _batches(labels: bytes) -> Render:
-    def render(data: bytes) -> Rendered:
-        table = batch_stats.parse(data)
-        if not table.uppers:
-            return Rendered((), table.skipped)
+def _batches(page: MetricsPage, labels: bytes, data: bytes) -> int:
+    table = batch_stats.parse(data)
+    if table.uppers:
         bounds = [INFINITY if upper == LAST_BUCKET else upper for upper in table.uppers]
-        return Rendered(((BATCHES, BATCHES.buckets(labels, bounds, table.counts)),), table.skipped)
-
-    return render
+        page.add(BATCHES, BATCHES.buckets(labels, bounds, table.counts))
+    return table.skipped
 
 
 LAST_BUCKET = 1 << 31
@@ -64,14 +61,10 @@ LMV_OPERATIONS = Counter(
     ("fs", "mount", "operation"), "lmv.*.md_stats")
 
 
-def start_lmv(_: Context) -> Collect:
-    metadata = Source("lmv", "md_stats", StatsRenderer(StatsRule(LMV_OPERATIONS)))
-
-    def collect(node: Node, page: MetricsPage) -> None:
-        mounts = [(name, label_text(fs=device.fsname, mount=mount)) for name, device, mount in node.clients("lmv")]
-        metadata.collect(node, page, mounts)
-
-    return collect
+def _whole_mounts(node: Node) -> list[tuple[str, bytes]]:
+    return [(name, label_text(fs=device.fsname, mount=mount)) for name, device, mount in node.clients("lmv")]
 
 
-LMV_COLLECTOR = Collector("lmv", "metadata operations of a mount as a whole", (LMV_OPERATIONS,), start_lmv)
+LMV_COLLECTOR = Collector(
+    "lmv", "metadata operations of a mount as a whole", (LMV_OPERATIONS,),
+    reads("lmv", "md_stats", lambda: StatsRenderer(StatsRule(LMV_OPERATIONS)), _whole_mounts))

@@ -6,12 +6,12 @@ Large directories make renames slow: ``mdt.*.rename_stats``.
 from __future__ import annotations
 
 from exporter.capacity import OSD_KINDS, capacity_families
-from exporter.collector import Collect, Collector, Context
+from exporter.collector import Collect, Collector, Context, reads
 from exporter.counters import StatsRule
 from exporter.exposition import Counter, Gauge, Histogram, MetricsPage, doubling
 from exporter.node import Node
 from exporter.rpc_stats import bounds_of
-from exporter.sources import Render, Rendered, Source, StatsRenderer
+from exporter.sources import Source, StatsRenderer, paged
 from lustre.formats import rename_stats
 
 LABELS = ("fs", "target")
@@ -81,29 +81,19 @@ DIRECTORIES = {
 }
 
 
-def start_renames(_: Context) -> Collect:
-    source = Source("mdt", "rename_stats", _rename_stats, rename_stats.after_header)
-
-    def collect(node: Node, page: MetricsPage) -> None:
-        source.collect(node, page, node.labelled_targets("mdt"))
-
-    return collect
-
-
-def _rename_stats(labels: bytes) -> Render:
-    def render(data: bytes) -> Rendered:
-        parsed = rename_stats.parse(data)
-        found = []
-        for table in parsed.histograms:
-            bounds = bounds_of(table)
-            below = (
-                [upper for upper in RENAME_DIRECTORY_SIZES.usual if upper < bounds[0]] if bounds else []
-            )  # the kernel omits them
-            counts = [0] * len(below) + [*table.columns[0]]
-            found.append(RENAME_DIRECTORY_SIZES.buckets(labels + DIRECTORIES[table.name], [*below, *bounds], counts))
-        return Rendered(tuple([(RENAME_DIRECTORY_SIZES, chunk) for chunk in found]), parsed.skipped)
-
-    return render
+def _rename_stats(page: MetricsPage, labels: bytes, data: bytes) -> int:
+    parsed = rename_stats.parse(data)
+    for table in parsed.histograms:
+        bounds = bounds_of(table)
+        # the kernel omits the first buckets
+        below = [upper for upper in RENAME_DIRECTORY_SIZES.usual if bounds and upper < bounds[0]]
+        counts = [0] * len(below) + [*table.columns[0]]
+        lines = RENAME_DIRECTORY_SIZES.buckets(labels + DIRECTORIES[table.name], [*below, *bounds], counts)
+        page.add(RENAME_DIRECTORY_SIZES, lines)
+    return parsed.skipped
 
 
-RENAMES_COLLECTOR = Collector("renames", "sizes of directories in renames", (RENAME_DIRECTORY_SIZES,), start_renames)
+RENAMES_COLLECTOR = Collector(
+    "renames", "sizes of directories in renames", (RENAME_DIRECTORY_SIZES,),
+    reads("mdt", "rename_stats", lambda: paged(_rename_stats), lambda node: node.labelled_targets("mdt"),
+          rename_stats.after_header))

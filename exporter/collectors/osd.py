@@ -5,10 +5,10 @@ from __future__ import annotations
 from exporter.capacity import OSD_KINDS
 from exporter.collector import Collect, Collector, Context
 from exporter.counters import StatsRule
-from exporter.exposition import SINGLE_VALUES, Counter, Family, Gauge, Histogram, MetricsPage, doubling
+from exporter.exposition import SINGLE_VALUES, Counter, Gauge, Histogram, MetricsPage, doubling
 from exporter.node import Node
 from exporter.rpc_stats import READ, WRITE, bounds_of
-from exporter.sources import Render, Rendered, Source, StatsRenderer
+from exporter.sources import Source, StatsRenderer, paged
 from lustre.formats import brw_stats, histogram
 from lustre.formats.histogram import LINEAR
 
@@ -92,7 +92,7 @@ NONROTATIONAL = Gauge(
 
 
 def start(_: Context) -> Collect:
-    tables = [Source(kind, "brw_stats", _renderer) for kind in OSD_KINDS]
+    tables = [Source(kind, "brw_stats", paged(_brw_stats)) for kind in OSD_KINDS]
     stats = [Source(kind, "stats", StatsRenderer(RULE)) for kind in OSD_KINDS]
 
     def collect(node: Node, page: MetricsPage) -> None:
@@ -106,27 +106,21 @@ def start(_: Context) -> Collect:
     return collect
 
 
-def _renderer(labels: bytes) -> Render:
-    def render(data: bytes) -> Rendered:
-        brw = brw_stats.parse(data)
-        chunks: list[tuple[Family, bytes]] = []
-        unknown = 0
-        for table in {table.name: table for table in reversed(brw.histograms)}.values():
-            if table.name not in TABLES or len(table.columns) != 2:
-                unknown += 2 + len(table.uppers)
-                continue
-            family, unit = TABLES[table.name]
-            extras = MAPS if "operation" in family.labels else (READ, WRITE)
-            if table.uppers:
-                before = omitted_bounds(table)
-                bounds = [round(upper * unit, 12) for upper in before] + [*bounds_of(table, unit)]
-                chunks += [
-                    (family, family.buckets(labels + extra, bounds, [0] * len(before) + [*counts]))
-                    for extra, counts in zip(extras, table.columns, strict=True)
-                ]
-        return Rendered(tuple(chunks), brw.skipped + unknown)
-
-    return render
+def _brw_stats(page: MetricsPage, labels: bytes, data: bytes) -> int:
+    brw = brw_stats.parse(data)
+    unknown = 0
+    for table in {table.name: table for table in reversed(brw.histograms)}.values():
+        if table.name not in TABLES or len(table.columns) != 2:
+            unknown += 2 + len(table.uppers)
+            continue
+        family, unit = TABLES[table.name]
+        extras = MAPS if "operation" in family.labels else (READ, WRITE)
+        if table.uppers:
+            before = omitted_bounds(table)
+            bounds = [round(upper * unit, 12) for upper in before] + [*bounds_of(table, unit)]
+            for extra, counts in zip(extras, table.columns, strict=True):
+                page.add(family, family.buckets(labels + extra, bounds, [0] * len(before) + [*counts]))
+    return brw.skipped + unknown
 
 
 def omitted_bounds(table: histogram.Histogram) -> list[int]:
