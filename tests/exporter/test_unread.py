@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from exporter.unread import UNREAD
+from scripts.unread_parameters import UNREAD
 
 TOPS = {"sys/fs/lustre": "", "sys/kernel/debug/lustre": "", "proc/fs/lustre": "", "sys/kernel/debug/lnet": "lnet."}
 OPENED = """

@@ -1,4 +1,4 @@
-"""``python -m exporter.docs > docs/metrics.md``: the reference of all metrics, generated from the collectors."""
+"""``python -m scripts.metrics_reference > docs/metrics.md``: the reference of all metrics, made from the collectors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from exporter import clock, unread
+from exporter import clock
 from exporter.collector import Collector, Settings
 from exporter.collectors import COLLECTORS, slim
 from exporter.exposition import Family
@@ -18,11 +18,12 @@ from httpserver.config import WebConfigFile
 from httpserver.connections import Connections
 from httpserver.metrics import ConnectionMetrics, WebConfigMetrics
 from lustre.parameters import Roots, Tree
+from scripts import unread_parameters
 
 HEAD = """\
 # Metrics
 
-Generated from the collectors by `python -m exporter.docs > docs/metrics.md`. A test compares the two.
+Generated from the collectors by `python -m scripts.metrics_reference > docs/metrics.md`. A test compares the two.
 
 `fs` is the name of the file system, `target` is `OST0003` or `MDT0000`. `mount` is the mount point on this node. If
 `/proc/mounts` does not show it, `mount` is empty for a single mount, and `1`, `2`, … (oldest first) for several. `pool`
@@ -108,7 +109,7 @@ the sum that are not idle. Job ids that are not UTF-8 show U+FFFD, or hexadecima
 A quantile of one job lies between half the bound of its bucket and the bound; `histogram_quantile` may interpolate to a
 lower value. For all jobs together use `lustre_osd_io_size_bytes`, which the disks count and which can be summed.
 """
-"""`UNREAD` stands for the table of :mod:`exporter.unread`."""
+"""`UNREAD` stands for the table of :mod:`scripts.unread_parameters`."""
 MULTIPLIERS = {
     "mount": "mounts",
     "target": "targets",
@@ -154,7 +155,7 @@ MULTIPLIERS = {
 
 
 def reference() -> str:
-    head = HEAD.replace("UNREAD", unread.table())
+    head = HEAD.replace("UNREAD", unread_parameters.table())
     return "\n".join(
         [head, *(section for collector in (*COLLECTORS, ONLY_SLIM) for section in _collector(collector)),
          *_self_metrics(), ""]
