@@ -72,7 +72,7 @@ def test_an_mdt_that_runs_short_of_space_gives_everything_back(tmp_path: Path) -
     assert moved
     assert all(e.layout_after is not None and e.layout_after.components[0].on_mdt for e in moved)
     full = SiteFacts((MetadataSpace(1 << 30, 1 << 27, 81920, 81000),))
-    at.daemon._judge._site_facts = lambda: full
+    at.daemon.undoing._site_facts = lambda: full
     at.daemon._planning._site_facts = lambda: full
     at.run(230)
     assert default_of(at, "/sw/lib") == explain(HDD)
