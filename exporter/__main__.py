@@ -179,12 +179,8 @@ def check_arguments(given: argparse.Namespace) -> Arguments:
         wrong.append(
             f"--web.telemetry-path: {given.telemetry_path!r} must begin with / and must not be / or {HEALTH_PATH}"
         )
-    if given.quota_limit < 0:
-        wrong.append("--quota.limit: must not be negative")
-    if given.jobs_limit < 0:
-        wrong.append("--jobs.limit: must not be negative")
-    if given.jobs_idle < 0:
-        wrong.append("--jobs.idle-seconds: must not be negative")
+    counts = {"quota.limit": given.quota_limit, "jobs.limit": given.jobs_limit, "jobs.idle-seconds": given.jobs_idle}
+    wrong += [f"--{option}: must not be negative" for option, number in counts.items() if number < 0]
     if not 0 < given.deadline < threading.TIMEOUT_MAX:
         wrong.append("--collector.deadline: must be above 0 seconds")
     try:

@@ -104,10 +104,10 @@ class LandingPage:
     headers = HEADERS
 
     def __init__(
-        self, scraper: Scraper, telemetry_path: str, health_path: str, look_seconds: float = SUMMARY_SECONDS
+        self, scraper: Scraper, telemetry_path: str, health_path: str, limit_seconds: float = SUMMARY_SECONDS
     ) -> None:
         self._scraper = scraper
-        self._look_seconds = look_seconds
+        self._limit_seconds = limit_seconds
         self._links = {"metrics": escape(telemetry_path), "health": escape(health_path)}
         self._worker: WorkerThread[NodeSummary] = WorkerThread("landing")
 
@@ -125,7 +125,7 @@ class LandingPage:
 
     def _node(self) -> Iterator[tuple[str, str]]:
         try:
-            found = self._worker.run(lambda: summarize_node(self._scraper.memory), self._look_seconds)
+            found = self._worker.run(lambda: summarize_node(self._scraper.memory), self._limit_seconds)
         except (LateError, BusyError, OSError):
             yield "Role", '<span class="bad">unknown; reading a parameter may hang</span>'
             return

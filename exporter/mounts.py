@@ -114,11 +114,11 @@ def _assign(
 def _match(reader: ParameterReader, fs: str, instances: list[str], points: list[str]) -> list[tuple[str, str]]:
     if len(instances) == 1:  # further mount points are bind mounts
         return [(instances[0], points[0] if points else "")]
-    born = {instance: _counting_since(reader, fs, instance) for instance in instances}
-    eldest_first = sorted(instances, key=lambda instance: (born[instance] or _NEVER, instance))
-    if len(points) == len(instances) and all(born.values()):
-        return list(zip(eldest_first, points, strict=True))
-    return [(instance, str(number)) for number, instance in enumerate(eldest_first, 1)]
+    started = {instance: _counting_since(reader, fs, instance) for instance in instances}
+    oldest_first = sorted(instances, key=lambda instance: (started[instance] or _NEVER, instance))
+    if len(points) == len(instances) and all(started.values()):
+        return list(zip(oldest_first, points, strict=True))
+    return [(instance, str(number)) for number, instance in enumerate(oldest_first, 1)]
 
 
 def _counting_since(reader: ParameterReader, fs: str, instance: str) -> Moment | None:

@@ -19,7 +19,7 @@ IDLE_STATE = b"\n    state: IDLE\n"
 
 
 class NodeMemory:
-    """What is kept between scrapes."""
+    """State between scrapes."""
 
     def __init__(self, tree: Tree) -> None:
         self.parameters = ParameterIndex(tree)

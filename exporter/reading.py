@@ -458,8 +458,8 @@ class ParameterReader:
     def read_global(self, name: str) -> bytes | None:
         """Read a parameter without a device (``health_check``), or of LNet (``lnet.stats``); None as in ``read``."""
         tree = self._parameters.tree
-        beside = name.removeprefix("lnet.")
-        place = tree.path(name.replace(".", "/")) if beside == name else tree.lnet_path(beside)
+        name_in_lnet = name.removeprefix("lnet.")
+        place = tree.path(name.replace(".", "/")) if name_in_lnet == name else tree.lnet_path(name_in_lnet)
         reading = name, "", name
         if place is None or self._is_hanging(reading):
             return None

@@ -95,7 +95,7 @@ LOG_AGAIN_SECONDS = 3600.0
 """Time between two log lines on implausible values of a parameter."""
 MAX_NAMED_PARAMETERS = 3
 """Maximum number of parameters that a log line names."""
-LOOK_SHARE = 1 / 4
+CHECK_SHARE = 1 / 4
 """Share of a turn between two checks of a read, after which it counts as hanging."""
 TURN_SHARE = 1 / 8
 """Share of the remaining time for which a collector delays the next one. Some time remains even if many hang."""
@@ -134,7 +134,7 @@ class _CollectorRun:
         self._busy = False
         self._state: PassState | None = None
         self._reading: Reading | None = None
-        """The read that was in progress at the last look."""
+        """The read that was in progress at the last check."""
 
     def start(self, snapshot: NodeSnapshot, turn_seconds: float) -> None:
         """Start a pass unless the last pass still runs. Returns when the pass is done or its turn is over."""
@@ -144,7 +144,7 @@ class _CollectorRun:
         self._launch(snapshot)
         while not self._busy and not self.worker.wait(turn_seconds):
             self._is_hanging()
-            if self._reading is None or self.worker.wait(turn_seconds * LOOK_SHARE):
+            if self._reading is None or self.worker.wait(turn_seconds * CHECK_SHARE):
                 return
             if not self._is_hanging() or not self._leave_behind():
                 return

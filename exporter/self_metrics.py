@@ -22,6 +22,14 @@ from lustre.parameters import parse_device
 PREFIX = "lustre_exporter_"
 
 
+def _gauge(name: str, text: str, *labels: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(PREFIX + name, text, labels=labels)
+
+
+def _counter(name: str, text: str, *labels: str) -> CounterMetricFamily:
+    return CounterMetricFamily(PREFIX + name, text, labels=labels)
+
+
 class ExporterMetrics(Collector):
     """The state of the collectors, read from the scraper at each scrape."""
 
@@ -35,61 +43,47 @@ class ExporterMetrics(Collector):
         yield self._readable_paths()
         yield self._unreadable()
         yield self._file_systems()
-        yield self._loaded()
+        yield GaugeMetricFamily(
+            PREFIX + "lustre_loaded",
+            "Whether Lustre is loaded on this node (1) or not (0). Without Lustre there are no Lustre metrics.",
+            float(self._scraper.tree.loaded()),
+        )
 
     def _outcomes(self) -> Iterator[Metric]:
-        success = GaugeMetricFamily(
-            PREFIX + "collector_success", "Whether the collector's last pass succeeded (1) or failed (0).",
-            labels=("collector",),
-        )  # fmt: skip
-        duration = GaugeMetricFamily(
-            PREFIX + "collector_duration_seconds", "Duration of the collector's last pass.", labels=("collector",)
-        )
-        read_at = GaugeMetricFamily(
-            PREFIX + "collector_read_timestamp_seconds",
-            "Time at which the collector's last successful pass began, by the clock of this node.",
-            labels=("collector",),
-        )
+        success = _gauge(
+            "collector_success", "Whether the collector's last pass succeeded (1) or failed (0).", "collector")
+        duration = _gauge("collector_duration_seconds", "Duration of the collector's last pass.", "collector")
+        read_at = _gauge(
+            "collector_read_timestamp_seconds",
+            "Time at which the collector's last successful pass began, by the clock of this node.", "collector")
+        chunks = _counter(
+            "chunks", "Texts of parameters that the exporter compares with the last scrape.", "collector")
+        reused = _counter(
+            "chunks_reused",
+            "Texts of parameters that were unchanged since the last scrape, so that their lines were used again.",
+            "collector")
         for name, outcome in self._scraper.outcomes.items():
             success.add_metric((name,), float(outcome.success))
             duration.add_metric((name,), outcome.seconds)
             if outcome.read_at is not None:
                 read_at.add_metric((name,), outcome.read_at)
-        yield success
-        yield duration
-        yield read_at
-        chunks = CounterMetricFamily(
-            PREFIX + "chunks", "Texts of parameters that the exporter compares with the last scrape.",
-            labels=("collector",),
-        )  # fmt: skip
-        reused = CounterMetricFamily(
-            PREFIX + "chunks_reused",
-            "Texts of parameters that were unchanged since the last scrape, so that their lines were used again.",
-            labels=("collector",),
-        )
-        for name, outcome in self._scraper.outcomes.items():
             if outcome.chunks:
                 chunks.add_metric((name,), outcome.chunks)
                 reused.add_metric((name,), outcome.chunks_reused)
-        yield chunks
-        yield reused
+        yield from (success, duration, read_at, chunks, reused)
 
     def _reads(self) -> Iterator[Metric]:
-        read = CounterMetricFamily(PREFIX + "read_bytes", "Bytes read from Lustre parameters.", labels=("collector",))
-        skipped = CounterMetricFamily(
-            PREFIX + "skipped_lines", "Lines of Lustre parameters skipped because they were not understood.",
-            labels=("collector", "parameter"),
-        )  # fmt: skip
-        implausible = CounterMetricFamily(
-            PREFIX + "implausible_values",
+        read = _counter("read_bytes", "Bytes read from Lustre parameters.", "collector")
+        skipped = _counter(
+            "skipped_lines", "Lines of Lustre parameters skipped because they were not understood.", "collector",
+            "parameter")
+        implausible = _counter(
+            "implausible_values",
             "Values left out of sums over targets because no target can do so much in the time. The sums continue from"
-            " the previous values.",
-            labels=("collector", "parameter"),
-        )
-        errors = CounterMetricFamily(
-            PREFIX + "read_errors", "Failed reads of Lustre parameters. An empty parameter counts as failed.",
-            labels=("collector", "parameter", "error"),
-        )  # fmt: skip
+            " the previous values.", "collector", "parameter")
+        errors = _counter(
+            "read_errors", "Failed reads of Lustre parameters. An empty parameter counts as failed.", "collector",
+            "parameter", "error")
         for name, outcome in self._scraper.outcomes.items():
             read.add_metric((name,), outcome.reads.bytes_read)
             for parameter, lines in sorted(outcome.reads.skipped.copy().items()):
@@ -98,18 +92,13 @@ class ExporterMetrics(Collector):
                 implausible.add_metric((name, parameter), values)
             for (parameter, error), times in sorted(outcome.reads.errors.copy().items()):
                 errors.add_metric((name, parameter, error), times)
-        yield read
-        yield skipped
-        yield implausible
-        yield errors
+        yield from (read, skipped, implausible, errors)
 
     def _unreadable(self) -> Metric:
-        unreadable = GaugeMetricFamily(
-            PREFIX + "target_unreadable",
+        unreadable = _gauge(
+            "target_unreadable",
             "Always 1. A read of this parameter has not returned. The device, named by file system and target, is left"
-            " out until it does.",
-            labels=("fs", "target", "parameter"),
-        )
+            " out until it does.", "fs", "target", "parameter")
         found = {
             (device.fsname, device.target, reading_name(reading))
             for reading in self._scraper.memory.parameters.hanging.all()
@@ -120,43 +109,31 @@ class ExporterMetrics(Collector):
         return unreadable
 
     def _file_systems(self) -> Metric:
-        up = GaugeMetricFamily(
-            PREFIX + "filesystem_up",
+        up = _gauge(
+            "filesystem_up",
             "Whether the parameters of the file system on this node can be read (1), or a read of one has not returned"
-            " (0).",
-            labels=("fs",),
-        )
+            " (0).", "fs")
         parameters = self._scraper.memory.parameters
         hanging = {parse_device(device).fsname for _, device, _ in parameters.hanging.all()}
         for fs in sorted(parameters.file_systems() | hanging - {""}):
             up.add_metric((fs,), float(fs not in hanging))
         return up
 
-    def _loaded(self) -> Metric:
-        return GaugeMetricFamily(
-            PREFIX + "lustre_loaded",
-            "Whether Lustre is loaded on this node (1) or not (0). Without Lustre there are no Lustre metrics.",
-            float(self._scraper.tree.loaded()),
-        )
-
     def _readable_paths(self) -> Metric:
         closed = self._scraper.tree.closed()
-        readable = GaugeMetricFamily(
-            PREFIX + "path_readable",
-            "Whether the exporter may read Lustre's directory in the kernel file system (1) or not (0).",
-            labels=("path",),
-        )
+        readable = _gauge(
+            "path_readable",
+            "Whether the exporter may read Lustre's directory in the kernel file system (1) or not (0).", "path")
         for name in ("procfs", "sysfs", "debugfs"):
             readable.add_metric((name,), float(name not in closed))
         return readable
 
 
 def _info() -> Metric:
-    info = GaugeMetricFamily(
-        PREFIX + "build_info",
+    info = _gauge(
+        "build_info",
         "Always 1. The labels name the exporter's release, its Python version, and whether its C modules were built.",
-        labels=("version", "python", "compiled"),
-    )
+        "version", "python", "compiled")
     both = compiled.AVAILABLE and compiled_lines is not None
     info.add_metric((__version__, platform.python_version(), "yes" if both else "no"), 1)
     return info

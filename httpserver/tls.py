@@ -116,7 +116,7 @@ def _clients(context: ssl.SSLContext, section: Section, folder: Path) -> None:
         return
     authority = "client_ca_file" in section.values
     if authority and policy == "NoClientCert":
-        section.wrong("client_ca_file", "has no effect; set client_auth_type: RequireAndVerifyClientCert beside it")
+        section.wrong("client_ca_file", "has no effect; set client_auth_type: RequireAndVerifyClientCert")
     if CLIENT_AUTH[policy] is not ssl.CERT_NONE and not authority:
         section.wrong("client_auth_type", f"{policy} needs client_ca_file with the CA of the clients' certificates")
     if authority and _readable(section, "client_ca_file", folder):

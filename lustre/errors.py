@@ -24,7 +24,7 @@ class LustreError(OSError):
 
 
 def copied_before(error: OSError) -> int | None:
-    """Bytes that a migration copied before this error ended it; None if the file system does not tell."""
+    """Bytes that a migration copied before this error ended it; None if it is unknown."""
     copied_bytes = getattr(error, "copied_bytes", None)
     return copied_bytes if isinstance(copied_bytes, int) else None
 
@@ -54,7 +54,7 @@ class ReadOnly(LustreError):
 
 
 class NotLustre(LustreError):
-    """The file is not on Lustre, or this release does not know the request."""
+    """The file is not on Lustre, or this release does not support the request."""
 
 
 class Unsupported(LustreError):

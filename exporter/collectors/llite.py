@@ -158,10 +158,10 @@ CAPACITY = capacity_families(
 
 def collect_filesystem(node: Node, page: MetricsPage) -> None:
     mounts, idle = node.mounts(), node.idle_clients()
-    asleep = {(one.device.fsname, one.device.instance) for one in node.clients("osc") if one.name in idle}
+    idle_mounts = {(one.device.fsname, one.device.instance) for one in node.clients("osc") if one.name in idle}
     for device, labels in mounts:
         mount = parse_device(device)
-        if (mount.fsname, mount.instance) not in asleep:  # a request for all targets would connect them
+        if (mount.fsname, mount.instance) not in idle_mounts:  # a request for all targets would connect them
             CAPACITY.put(page, labels, node.room("llite", device))
 
 

@@ -108,9 +108,9 @@ def start(context: Context) -> Collect:
     def collect(node: Node, page: MetricsPage) -> None:
         nonlocal seen, pools
         room = space.by_target(node)
-        now = room, space.asleep, node.membership(), *inputs_of(node)
+        now = room, space.idle_targets, node.membership(), *inputs_of(node)
         if not same(now, seen):
-            seen, pools = now, [*_pools(node, room, space.asleep)]
+            seen, pools = now, [*_pools(node, room, space.idle_targets)]
         for labels, targets, reporting, whole in pools:
             page.sample(TARGETS, labels, targets)
             page.sample(REPORTING, labels, reporting)
@@ -123,14 +123,14 @@ def start(context: Context) -> Collect:
 
 
 def _pools(node: Node, room: Mapping[tuple[str, str], Df],
-           asleep: Collection[tuple[str, str]]) -> Iterator[tuple[bytes, int, int, Df]]:
+           idle_targets: Collection[tuple[str, str]]) -> Iterator[tuple[bytes, int, int, Df]]:
     """Yield label text, number of targets, number of targets with known space, and the whole space of each pool.
 
     The space of a pool with an idle connection is unknown: the sum over the others would be too small.
     """
     for (fs, pool), targets in _members(node, room).items():
         known = [room[fs, target] for target in targets if (fs, target) in room]
-        whole = total(() if any((fs, target) in asleep for target in targets) else known)
+        whole = total(() if any((fs, target) in idle_targets for target in targets) else known)
         yield label_text(fs=fs, pool=pool), len(targets), len(known), whole
 
 
@@ -145,7 +145,7 @@ class _Space:
         self._inputs: Inputs = ()
         self._idle: frozenset[str] = frozenset()
         """Connections that a request would wake."""
-        self.asleep: frozenset[tuple[str, str]] = frozenset()
+        self.idle_targets: frozenset[tuple[str, str]] = frozenset()
         """File system and target of each target whose space is not read for this reason."""
         self._asked: list[tuple[str, list[str]]] = []
         self._read: list[list[Df]] = []
@@ -179,8 +179,8 @@ class _Space:
                 found |= {target: room for target, room in zip(first, rooms, strict=True) if room.size_bytes}
                 left = [(name, target) for name, target in left if name != first[target]]
         self._found = found
-        self.asleep = frozenset([(one.device.fsname, one.device.target) for one in node.clients("osc")
-                                 if one.name in idle]) - found.keys()
+        self.idle_targets = frozenset([(one.device.fsname, one.device.target) for one in node.clients("osc")
+                                       if one.name in idle]) - found.keys()
         return found
 
 

@@ -54,12 +54,12 @@ class Busiest(Generic[S]):
     def credit(self, one: S, growth: int) -> None:
         one.score += growth * self._weight
 
-    def choose(self, risen: Sequence[S], every: Iterable[S], *, anew: bool = False) -> Sequence[S]:
+    def choose(self, risen: Sequence[S], every: Iterable[S], *, rechoose: bool = False) -> Sequence[S]:
         """Return the busiest items. Only items in ``risen``, which were active or are new, can replace chosen items.
 
-        ``anew`` means that a chosen item no longer exists.
+        ``rechoose`` means that a chosen item no longer exists.
         """
-        if anew or len(self._chosen) < self._most:
+        if rechoose or len(self._chosen) < self._most:
             self._chosen = nlargest(self._most, every, key=_rank)
         elif risen:
             least = min([one.score for one in self._chosen])

@@ -116,7 +116,7 @@ class OtherJobs:
         before, self._active = self._eligible, active
         self._eligible = dict.fromkeys([one for one in _counted(active) if not one.unnamed])
         risen = [one for one in (*changed, *self._eligible.keys() - before.keys()) if one in self._eligible]
-        return self._busiest.choose(risen, self._eligible, anew=not self._eligible.keys() >= self._shown)
+        return self._busiest.choose(risen, self._eligible, rechoose=not self._eligible.keys() >= self._shown)
 
     def _regroup(self, jobs: list[Job], shown: set[JobCounts]) -> None:
         moved = shown ^ self._shown

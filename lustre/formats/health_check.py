@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from lustre.formats import header
 
-_WELL = re.compile(rb"\s*+healthy[ \t]*+\n\s*+")
-_ILL = re.compile(rb"^(?:NOT HEALTHY|LBUG|device \S++ reported unhealthy)[ \t]*+\n", re.MULTILINE)
+_HEALTHY = re.compile(rb"\s*+healthy[ \t]*+\n\s*+")
+_UNHEALTHY = re.compile(rb"^(?:NOT HEALTHY|LBUG|device \S++ reported unhealthy)[ \t]*+\n", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Health:
 
 
 def parse(data: bytes) -> Health:
-    if _WELL.fullmatch(data):
+    if _HEALTHY.fullmatch(data):
         return Health(healthy=True, skipped=0)
-    complaints = len(_ILL.findall(data))
+    complaints = len(_UNHEALTHY.findall(data))
     return Health(False if complaints else None, header.skipped_lines(data, complaints))

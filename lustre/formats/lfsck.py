@@ -144,8 +144,8 @@ def parse(data: bytes) -> Lfsck:
         checked=phases(b"checked"),
         failed=phases(b"failed"),
         run_seconds=phases(b"run_time"),
-        repaired=_mended(found, numbers, b"repaired", b"updated"),
-        inconsistent=_mended(found, numbers, b"inconsistent", b"inconsistent"),
+        repaired=_repairs(found, numbers, b"repaired", b"updated"),
+        inconsistent=_repairs(found, numbers, b"inconsistent", b"inconsistent"),
         problems=tuple(dict(_problems(found, numbers)).items()),
         skipped=header.skipped_lines(data, everything.understood)
         + numbers.refused
@@ -165,7 +165,7 @@ def _problems(found: dict[bytes, bytes], numbers: fields.Naturals) -> Iterator[t
             yield problem, count
 
 
-def _mended(found: dict[bytes, bytes], numbers: fields.Naturals, of_layout: bytes, of_names: bytes) -> int | None:
+def _repairs(found: dict[bytes, bytes], numbers: fields.Naturals, of_layout: bytes, of_names: bytes) -> int | None:
     """Return the number of repairs: the sum over all kinds of a layout check; a namespace check prints it itself."""
     if _AFTER_LAYOUTS_PROBLEMS in found:
         return numbers.sum(*[name for name in found if name.startswith(of_layout + b"_") and b"_phase" not in name])

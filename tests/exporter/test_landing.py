@@ -163,7 +163,7 @@ def test_looking_at_the_node_cannot_hang_the_page(grow, exporter) -> None:
     root = grow({"sys/fs/lustre/x/y": ""})
     os.mkfifo(root / "sys/fs/lustre/version")
     running = exporter(root)
-    landing = LandingPage(running.scraper, "/metrics", "/-/healthy", look_seconds=0.05)
+    landing = LandingPage(running.scraper, "/metrics", "/-/healthy", limit_seconds=0.05)
     for _ in range(3):
         assert "unknown; reading a parameter may hang" in Page(landing.page()).text
     os.close(os.open(root / "sys/fs/lustre/version", os.O_WRONLY))

@@ -94,10 +94,9 @@ def test_tables_are_printed_as_they_are_without(column, usual, overflow) -> None
 
 @given(st.integers(0, (1 << 64) - 1))
 def test_numbers_and_seconds_are_printed_whole(value) -> None:
-    for unit in ("", "seconds"):
-        template = templates.of_samples(Counter("a_total", "", ("fs",), "", unit), NODE, [b""])
-        digits = b"%d.%06d" % divmod(value, 10**6) if unit else b"%d" % value
-        assert filled(template, (value,)) == b"a_total{%b} %b\n" % (NODE, digits)
+    for name, digits in (("a_total", b"%d" % value), ("seconds_total", b"%d.%06d" % divmod(value, 10**6))):
+        template = templates.of_samples(Counter(name, "", ("fs",), ""), NODE, [b""])
+        assert filled(template, (value,)) == b"%b{%b} %b\n" % (name.encode(), NODE, digits)
 
 
 def test_numbers_that_do_not_fit_a_template_raise() -> None:

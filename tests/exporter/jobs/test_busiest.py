@@ -32,8 +32,8 @@ def test_as_if_every_score_were_halved(passes, most, quiet) -> None:
             halved[name] += growth
         before, there = there, {*NAMES} - absent
         risen = [every[name] for name in there if name in work or name not in before]
-        anew = not there.issuperset(chosen)
-        chosen = [one.name for one in busiest.choose(risen, [every[name] for name in there], anew=anew)]
+        rechoose = not there.issuperset(chosen)
+        chosen = [one.name for one in busiest.choose(risen, [every[name] for name in there], rechoose=rechoose)]
         order = sorted(there, key=lambda name: (halved[name], name), reverse=True)
         assert chosen == order[:most]
 
