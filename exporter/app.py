@@ -15,7 +15,7 @@ from exporter.exposition import ScrapeResult
 from exporter.landing import LandingPage
 from exporter.scrape import Scraper
 from exporter.single_flight import SingleFlight, WaitTimeoutError
-from httpserver.bodies import RETRY_SECONDS, Client, HeldBodies, LocalClient, NoRoomError, Reader
+from httpserver.bodies import RETRY_SECONDS, Client, HeldBodies, NoRoomError, Reader
 from httpserver.server import SLOT_KEY
 
 HEALTH_PATH = "/-/healthy"
@@ -81,7 +81,7 @@ class App:
             return "200 OK", headers, iter(())
         limit = _scrape_timeout_seconds(environ.get("HTTP_X_PROMETHEUS_SCRAPE_TIMEOUT_SECONDS", ""))
         seconds = min(self._scraper.deadline_seconds, limit or self._scraper.deadline_seconds)
-        client: Client = environ.get(SLOT_KEY) or LocalClient()
+        client: Client = environ[SLOT_KEY]
         try:
             body = self._body(names, wanted, seconds, client)
             return "200 OK", [*headers, ("Content-Length", str(body.size_bytes))], body

@@ -33,16 +33,6 @@ class Client(Protocol):
         """End its connection."""
 
 
-class LocalClient:
-    """A caller without a connection."""
-
-    def is_slow(self) -> bool:
-        return False
-
-    def abort(self) -> None:
-        """Do nothing."""
-
-
 class NoRoomError(Exception):
     """The bodies of other connections use up the limit, and none of these connections is slow."""
 

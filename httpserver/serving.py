@@ -26,21 +26,19 @@ def serve(
     app: WSGIApplication,
     *,
     name: str,
-    web_config: WebConfigFile | None = None,
-    connections: Connections | None = None,
+    web_config: WebConfigFile | None,
+    connections: Connections,
 ) -> int:
     """Serve every address until SIGTERM or SIGINT, finish requests in progress, and return the exit status.
 
-    All addresses share ``connections``; the default has the limits of :func:`default_connections`.
-
-    SIGHUP reloads the web configuration. ``name`` begins the line on standard error if an address cannot be bound.
+    All addresses share ``connections``. SIGHUP reloads the web configuration. ``name`` begins the line on standard
+    error if an address cannot be bound.
 
     The signals are blocked and received with sigwait. A signal handler could run between the check of its flag and the
     wait, and the signal would then take effect only after the next signal.
     """
     with contextlib.ExitStack() as stack:
         servers: list[Server] = []
-        connections = connections or default_connections()
         for address in addresses:
             try:
                 server = Server(address, app, name=name, web_config=web_config, connections=connections)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -20,6 +21,8 @@ from exporter.exposition import Gauge
 from exporter.hanging import MAX_HANGING
 from exporter.scrape import BusyError, Scraper, WorkerThread
 from exporter.self_metrics import registry
+from httpserver.connections import Slot
+from httpserver.server import SLOT_KEY
 from lustre.parameters import Roots, Tree
 from tests.exporter.virtual_time import VirtualTime
 
@@ -110,13 +113,19 @@ def test_the_slow_one_is_shown_when_it_is_done_in_time(node) -> None:
     assert one.time.now == 1.0  # the turn of the slow one
 
 
+def scraped(app: App, timeout: str) -> bytes:
+    with socket.socket() as client:
+        environ = {"REQUEST_METHOD": "GET", "PATH_INFO": "/metrics", SLOT_KEY: Slot(client),
+                   "HTTP_X_PROMETHEUS_SCRAPE_TIMEOUT_SECONDS": timeout}
+        return b"".join(app(environ, lambda *_: lambda _: None))
+
+
 def test_the_scrape_timeout_of_prometheus_shortens_a_pass(node) -> None:
     stuck = Hanging("stuck")
     one = node(stuck, deadline=1000.0)
     running = one.scraper
     app = App(running, CollectorRegistry(), "/metrics", one.time.clock)
-    environ = {"REQUEST_METHOD": "GET", "PATH_INFO": "/metrics", "HTTP_X_PROMETHEUS_SCRAPE_TIMEOUT_SECONDS": "9"}
-    assert b"".join(app(environ, lambda *_: lambda _: None)) == b""
+    assert scraped(app, "9") == b""
     assert running.outcomes["stuck"].reason == "not finished after 8.5 s; reading a parameter may hang"
     stuck.go_on.set()
 
@@ -126,8 +135,7 @@ def test_an_invalid_scrape_timeout_changes_nothing(node, header) -> None:
     well = Hanging("well")
     well.go_on.set()
     app = App(node(well).scraper, CollectorRegistry(), "/metrics")
-    environ = {"REQUEST_METHOD": "GET", "PATH_INFO": "/metrics", "HTTP_X_PROMETHEUS_SCRAPE_TIMEOUT_SECONDS": header}
-    assert b"lustre_well" in b"".join(app(environ, lambda *_: lambda _: None))
+    assert b"lustre_well" in scraped(app, header)
 
 
 def test_scrapes_while_one_hangs_share_its_pass_and_come_back(tmp_path, serve) -> None:
