@@ -6,7 +6,6 @@ reads: a client with ``osc`` connections, and an object server with ``job_stats`
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -88,21 +87,10 @@ class ClientTree(Tree):
         for pool in range(4):
             members = "".join(f"{target}_UUID\n" for target in self.targets[pool::4])
             self.put(f"sys/kernel/debug/lustre/lov/{FS}-clilov-{MOUNT}/pools/pool{pool}", members)
-        for number in range(targets):
-            self.appear(number)
+        for number, target in enumerate(self.targets):
+            for name, value in OSC_NUMBERS.items():
+                self.put(f"sys/fs/lustre/osc/{target}-osc-{MOUNT}/{name}", f"{value + number % 7}\n")
         self.move(0)
-
-    def appear(self, number: int) -> None:
-        """Connect a target."""
-        for name, value in OSC_NUMBERS.items():
-            self.put(f"sys/fs/lustre/osc/{self.targets[number]}-osc-{MOUNT}/{name}", f"{value + number % 7}\n")
-
-    def vanish(self, number: int) -> None:
-        """Remove a target. The next ``move`` restores half of it, ``appear`` the rest."""
-        for top in ("sys/fs/lustre", "sys/kernel/debug/lustre"):
-            folder = self.root / f"{top}/osc/{self.targets[number]}-osc-{MOUNT}"
-            shutil.rmtree(folder, ignore_errors=True)
-            self.made.discard(folder)
 
     def move(self, step: int, *, every: int = 1) -> None:
         """Change the counters of one in ``every`` targets. For the others, only the times change."""
@@ -174,10 +162,10 @@ class ServerTree(Tree):
         (root / "sys").mkdir(parents=True, exist_ok=True)
         self.move(0)
 
-    def move(self, step: int, *, every: int = 1, first: int = 0) -> None:
-        """Change one in ``every`` jobs; the text of the others stays the same. Jobs before ``first`` are gone."""
+    def move(self, step: int, *, every: int = 1) -> None:
+        """Change one in ``every`` jobs; the text of the others stays the same."""
         for target in self.targets:
-            blocks = [job_block(job, step if job % every == 0 else 0) for job in range(first, first + self.jobs)]
+            blocks = [job_block(job, step if job % every == 0 else 0) for job in range(self.jobs)]
             self.put(f"proc/fs/lustre/obdfilter/{target}/job_stats", "job_stats:\n" + "".join(blocks))
 
 
