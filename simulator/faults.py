@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 
 def slow_down(cluster: Cluster, target: str, factor: float) -> None:
-    """Slow the device of a target down by a factor."""
     cluster.target(target).device.slowdown = factor
 
 
@@ -33,7 +32,6 @@ def degrade(cluster: Cluster, target: str, rebuild_share: float) -> None:
 
 
 def heal(cluster: Cluster, target: str) -> None:
-    """End all faults of a target."""
     found = cluster.target(target)
     found.device.slowdown = 1.0
     if isinstance(found, Ost):
@@ -46,7 +44,6 @@ def heal(cluster: Cluster, target: str) -> None:
 
 
 def fill(cluster: Cluster, target: str, free_percent: float) -> None:
-    """Fill a target until a share of its space is free."""
     store = _ost(cluster, target).store
     store.withheld_bytes = 0
     store.withheld_bytes = max(store.space().avail_bytes - int(store.capacity.size_bytes * free_percent / 100), 0)
@@ -73,7 +70,6 @@ def stop_new_objects(cluster: Cluster, target: str) -> None:
 
 
 def take_down(cluster: Cluster, target: str) -> None:
-    """Take a target down. Requests wait until it returns."""
     cluster.target(target).fail()
 
 
@@ -131,7 +127,6 @@ def load_exporters(cluster: Cluster, load: ExporterLoad) -> None:
 
 
 def set_clocks(cluster: Cluster, seconds: float) -> None:
-    """Step the clocks of all nodes. Durations are not affected."""
     cluster.epoch_ns += round(seconds * 1e9)
 
 
@@ -141,7 +136,6 @@ def start_second_mover(cluster: Cluster, directory: str, pool: str, files: int) 
 
 
 def start_resync(cluster: Cluster, path: str) -> None:
-    """Start a resync of the stale mirrors of a file."""
     cluster.start_resync(path)
 
 

@@ -165,7 +165,6 @@ class DescribedCluster:
     described: ClusterSettings
 
     def with_seed(self, seed: int) -> ClusterSettings:
-        """Settings of the cluster for one run."""
         return replace(self.described, seed=seed)
 
 

@@ -43,7 +43,6 @@ class Transfer:
         """Writes the dirty pages of an object, when another client requests a lock."""
 
     def all(self, handle: FileHandle, pieces: Iterable[Extent], *, write: bool, direct: bool) -> list[Completion]:
-        """Send all pieces."""
         return [self.one(handle, piece, write=write, direct=direct) for piece in pieces]
 
     def one(self, handle: FileHandle, piece: Extent, *, write: bool, direct: bool) -> Completion:
@@ -129,7 +128,6 @@ class WriteBack:
         transfer.flush_object = self._flush_object
 
     def mark_dirty(self, handle: FileHandle, pieces: list[Extent]) -> None:
-        """Mark the pages of pieces as dirty."""
         for piece in pieces:
             self._mount.oscs[piece.ost_index].dirty_bytes += handle.mark_dirty([piece])
             self._holders[piece.fid] = handle
@@ -143,7 +141,6 @@ class WriteBack:
         return pieces
 
     def flush(self, handle: FileHandle, least_bytes: int = 0) -> Steps[None]:
-        """Write the dirty pages and wait until they are stored."""
         pieces = self.clean(handle, least_bytes)
         on_mdt = [sent for sent in handle.on_mdt if not sent.done]
         handle.on_mdt.clear()
@@ -304,8 +301,6 @@ class DataPath:
         mount.stats.tally("fsync", mount.since(began))
 
     def window(self, handle: FileHandle) -> ReadAheadWindow:
-        """Make the read-ahead window of a file that was just opened."""
-
         def fetch(start: int, size: int) -> Completion:
             return self._fetch(handle, start, size, direct=False)
 

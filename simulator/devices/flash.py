@@ -43,11 +43,9 @@ class Flash:
 
     @property
     def queued(self) -> int:
-        """Number of I/Os that wait or are in progress."""
         return self._under_way
 
     def submit(self, io: Io) -> None:
-        """Queue one I/O."""
         now, settings = self._engine.now, self._settings
         io.queued_at = now
         copies = settings.copies if io.write else 1
@@ -100,7 +98,6 @@ class Accelerator:
 
     @property
     def slowdown(self) -> float:
-        """Slowdown of the disks behind the flash."""
         return self._disks.slowdown
 
     @slowdown.setter
@@ -118,7 +115,6 @@ class Accelerator:
         return sum(self._held.values())
 
     def submit(self, io: Io) -> None:
-        """Queue one I/O."""
         small = io.size_bytes <= self._settings.bypass_bytes
         full = len(self._held) * self._settings.bypass_bytes >= self._settings.capacity_bytes
         if small and io.write and not full:
@@ -174,5 +170,4 @@ class Accelerator:
 
 
 def with_accelerator(engine: Engine, disks: Device, settings: AcceleratorSettings | None) -> Device:
-    """Put an accelerator in front of a device, if there are settings for one."""
     return disks if settings is None else Accelerator(engine, disks, settings)

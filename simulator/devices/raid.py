@@ -65,11 +65,9 @@ class Raid:
 
     @property
     def queued(self) -> int:
-        """Number of I/Os that wait or are in progress."""
         return len(self._sorted) + self._under_way
 
     def submit(self, io: Io) -> None:
-        """Queue one I/O."""
         io.queued_at = self._engine.now
         self._sequence += 1
         entry = (io.position_bytes, self._sequence, io)

@@ -99,7 +99,6 @@ def balance_flows(
 def _waits_of(
     flow: Flow, index: int, states: Sequence[GroupState], groups: Sequence[TargetGroup], places: GroupShares
 ) -> list[list[Wait]]:  # fmt: skip
-    """By stage of a flow, the waits of its demands."""
     return [
         [
             Wait(states[group], _slowest_of(demand.targets),
@@ -112,7 +111,6 @@ def _waits_of(
 
 
 def _loads_of(number: int, group: TargetGroup, flows: Sequence[Flow], places: GroupShares) -> list[Load]:
-    """The loads of all flows on one group."""
     found = []
     for index, flow in enumerate(flows):
         for stage_number, stage in enumerate(flow.stages):
@@ -141,8 +139,6 @@ def _slowest_of(targets: int) -> float:
 
 
 class _GroupBalance:
-    """The demand on one target of a group."""
-
     def __init__(self, state: GroupState, group: TargetGroup, loads: Sequence[Load]) -> None:
         self.state = state
         self._group = group
@@ -153,7 +149,6 @@ class _GroupBalance:
         self._checkpoint_busy = busy_seconds(group.device, _CHECKPOINT_IO)
 
     def update(self, rates: Sequence[float]) -> None:
-        """Update the demand at the present rates, as a share of the target's capacity."""
         used = [0.0, 0.0]
         syncs = objects = 0.0
         targets = self._group.targets
@@ -200,7 +195,6 @@ class FlowRates:
     """Wait of a request at an MDT behind the requests of the flows."""
 
     def demands(self) -> Iterable[tuple[int, int, int, Demand]]:
-        """Every demand with its key."""
         for index, stage, number in self.targets:
             yield index, stage, number, self.flows[index].stages[stage][number]
 

@@ -66,11 +66,6 @@ def _buckets(histogram: Histogram) -> str:
 
 
 def size_label(bucket: int) -> str:
-    """Format the upper bound of a bucket of powers of two.
-
-    >>> size_label(12), size_label(20), size_label(3)
-    ('4K', '1M', '8')
-    """
     for unit, shift in (("", 0), ("K", 10), ("M", 20)):
         if bucket < shift + 10:
             return f"{1 << bucket - shift}{unit}"
@@ -85,7 +80,6 @@ _DEBUGFS = "sys/kernel/debug/lustre"
 
 
 def server_files(cluster: ClusterView) -> Iterator[tuple[str, str]]:
-    """Render the files of obdfilter, mdt, mdd, osd, ost and mds."""
     clock = KernelClock(cluster.epoch_ns, cluster.now)
     clients = cluster.mounts
     for ost in cluster.osts:

@@ -106,15 +106,12 @@ class Event:
     values: Mapping[str, Any] = field(default_factory=dict)
 
     def text(self, key: str) -> str:
-        """Return the value of a key as text."""
         return str(self.values.get(key, ""))
 
     def number(self, key: str, default: float) -> float:
-        """Return the value of a key as a number."""
         return float(self.values.get(key, default))
 
     def __call__(self, cluster: Cluster) -> None:
-        """Apply the event to a cluster now."""
         with cluster.lock:
             cluster.about_to_change()
             KINDS[self.kind][0](cluster, self)
@@ -127,7 +124,6 @@ class Timeline:
         self.events = tuple(sorted(events, key=lambda event: event.at))
 
     def apply(self, cluster: Cluster) -> None:
-        """Schedule each event at its time."""
         for one in self.events:
             cluster.engine.after(one.at - cluster.now, one, cluster)
 

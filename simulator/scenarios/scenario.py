@@ -95,11 +95,9 @@ class Scenario:
     model: str = "events"
 
     def settings(self, seed: int = 1) -> ClusterSettings:
-        """Settings of the cluster."""
         return self.cluster(seed)
 
     def build(self, seed: int = 1) -> Cluster:
-        """Build the cluster at virtual time zero, with its events scheduled."""
         cluster = _MODELS[self.model](self.cluster(seed), self.jobs)
         Timeline(self.events).apply(cluster)
         return cluster
@@ -157,7 +155,6 @@ def parse(text: str) -> Scenario:
 
 
 def library(name: str) -> Scenario:
-    """Load a scenario of this package: ``noisy_neighbour`` (or ``noisy-neighbour``)."""
     return parse(_library_text(name))
 
 
@@ -182,7 +179,6 @@ def _extended(table: Mapping[str, Any], wrong: list[str]) -> Mapping[str, Any]:
 
 
 def names() -> tuple[str, ...]:
-    """Names of all scenarios of this package."""
     folder = resources.files("simulator") / "scenarios"
     found = (entry.name for entry in folder.iterdir() if entry.name.endswith(".toml"))
     return tuple(sorted(name.removesuffix(".toml").replace("_", "-") for name in found))
@@ -269,7 +265,6 @@ _NOT_NEGATIVE = frozenset(("start_seconds", "think_seconds", "keep", "rereads_pe
 
 
 def job_errors(wanted: Sequence[Job], cluster: ClusterSettings) -> Iterator[str]:
-    """Mistakes in the jobs of a cluster."""
     for number, job in enumerate(wanted, start=1):
         where = f"job {number}"
         for attribute in fields(job):

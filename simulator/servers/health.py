@@ -29,11 +29,9 @@ class Health:
 
     @property
     def away(self) -> bool:
-        """Whether the target answers no requests."""
         return self.gone or self.status == "RECOVERING"
 
     def leave(self, now: float) -> None:
-        """Record that the server went down."""
         self.changing()
         self.gone = True
         self._became(now, "DISCONN")

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 
 def mirrors_of(layout: Layout) -> dict[int, list[Component]]:
-    """Components by mirror id, in file order."""
     groups: dict[int, list[Component]] = {}
     for part in layout.components:
         groups.setdefault(part.mirror_id, []).append(part)

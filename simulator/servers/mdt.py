@@ -99,12 +99,10 @@ class Mdt:
 
     @property
     def short_name(self) -> str:
-        """Short name of the MDT: ``MDT0000``."""
         return self.name[-7:]
 
     @property
     def inodes_free(self) -> int:
-        """Number of files that can still be created."""
         return max(self.settings.capacity.inodes - 260 - self.inodes_used, 0)
 
     @property
@@ -169,7 +167,6 @@ class Mdt:
         yield self.journal.commit()
 
     def tally(self, job_id: str, name: str, value: int) -> None:
-        """Count an operation for the target and for its job."""
         self.stats[name].tally(value)
         self.jobs.tally(job_id, name, value, self._engine.now)
 

@@ -42,15 +42,12 @@ class StoredObject:
 
     @property
     def position_bytes(self) -> int:
-        """Disk position of the object's first byte."""
         return self._blocks.first
 
     def runs(self, offset: int, size_bytes: int) -> list[tuple[int, int]]:
-        """Disk ranges of a piece of the object."""
         return self._blocks.runs(offset, size_bytes)
 
     def take(self, allocator: BlockAllocator, start_bytes: int, end_bytes: int) -> None:
-        """Allocate disk space for a piece of the object."""
         self._blocks.take(allocator, start_bytes, end_bytes)
 
     @property
@@ -130,12 +127,10 @@ class ObjectStore:
 
     @property
     def avail_bytes(self) -> int:
-        """Free space without the reserve."""
         return max(self._usable_bytes - self.used_bytes - self.withheld_bytes, 0)
 
     @property
     def inodes_free(self) -> int:
-        """Number of objects that can still be created."""
         return max(self.capacity.inodes - self.capacity.overhead_inodes - len(self.objects), 0)
 
 

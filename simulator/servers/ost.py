@@ -101,7 +101,6 @@ class ServerCache:
         return size_bytes <= self._write_back_bytes_max
 
     def passed(self, fid: Fid, fragments: Iterable[Fragment]) -> None:
-        """Cache the bytes of a read or write."""
         if not self._chunks_max:
             return
         self._dropped.discard(fid)
@@ -307,7 +306,6 @@ class Ost:
         return gather(self.bulk.again(rpc) for rpc in lost if rpc.stored.fid in self.store.objects)
 
     def sync(self, job_id: str) -> Steps[None]:
-        """Commit all writes, as fsync requests."""
         while self.health.away:
             yield self.health.back
         began = self._engine.now
@@ -316,7 +314,6 @@ class Ost:
         self.tally(job_id, "sync", microseconds(self._engine.now - began))
 
     def getattr(self, job_id: str) -> Steps[None]:
-        """Answer a request for the size of an object."""
         while self.health.away:
             yield self.health.back
         seconds = self.jitter(self.settings.preparing_seconds / 4)
@@ -348,14 +345,11 @@ class Ost:
         self.stats.tally("destroy", microseconds(self.jitter(0.002)))
 
     def statfs(self) -> None:
-        """Count a statfs request."""
         self.stats.tally("statfs", microseconds(self.jitter(0.00001)))
 
     def tally(self, job_id: str, name: str, value: int) -> None:
-        """Count an operation for the target and for its job."""
         self.stats[name].tally(value)
         self.jobs.tally(job_id, name, value, self._engine.now)
 
     def jitter(self, seconds: float) -> float:
-        """Vary a duration at random."""
         return seconds * self._rng.lognormvariate(0.0, 0.5)
