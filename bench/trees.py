@@ -31,7 +31,6 @@ class Tree:
     made: set[Path] = field(default_factory=set)
 
     def put(self, path: str, text: str) -> None:
-        """Write one parameter."""
         place = self.root / path
         if place.parent not in self.made:
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -121,7 +120,6 @@ class ClientTree(Tree):
 
 
 def counter(name: str, samples: int, unit: str, each: int) -> str:
-    """Format a counter with all its numbers."""
     return f"{name:<35} {samples} samples [{unit}] 1 {2 * each} {samples * each} {samples * each * each}\n"
 
 
@@ -136,12 +134,10 @@ def table(heading: str, labels: Iterable[int], counts: list[int]) -> str:
 
 
 def counts(number: int, buckets: int) -> list[int]:
-    """Return counts for a number of buckets, with a nonempty last bucket."""
     return [number + 7 * bucket for bucket in range(buckets)]
 
 
 def powers(number: int) -> list[int]:
-    """Return the powers 1, 2, 4…"""
     return [1 << n for n in range(number)]
 
 
@@ -180,7 +176,6 @@ def job_block(job: int, step: int) -> str:
 
 
 def job_counter(name: str, n: int) -> str:
-    """Format a counter of a job."""
     unit, each = ("bytes", 900000) if name.endswith("_bytes") else ("usecs", 711)
     text = (
         f"  {name + ':':<16} {{ samples: {n:>11}, unit: {unit}, min: {n and 3:>8}, max: {n and 2 * each:>8},"

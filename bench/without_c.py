@@ -61,7 +61,6 @@ TASKS: dict[str, Callable[[], Costs]] = {
 
 
 def missing() -> bool:
-    """Whether this process runs without the modules in C."""
     return all(name in sys.modules and sys.modules[name] is None for name in MODULES)
 
 

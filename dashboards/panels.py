@@ -68,7 +68,6 @@ class Panel:
     """Where colours come from: Grafana's colour mode."""
 
     def json(self, number: int, x: int, y: int) -> Json:
-        """The panel as Grafana's JSON."""
         made: Json = {
             "id": number, "type": self.kind, "title": self.title, "description": self.description,
             "datasource": DATASOURCE, "gridPos": {"h": self.height, "w": self.width, "x": x, "y": y},
@@ -106,7 +105,6 @@ class Panel:
 
 
 def target(query: Query, index: int, kind: str) -> Json:
-    """A query as Grafana's JSON."""
     table = kind == "table"
     return {
         "refId": chr(ord("A") + index), "datasource": DATASOURCE, "expr": query.expr, "editorMode": "code",

@@ -122,7 +122,6 @@ def with_late_neighbour(scenario: Scenario) -> Scenario:
 
 
 def introduction(scenario: Scenario, pages: Sequence[tuple[str, str]], socket: str) -> list[str]:
-    """What runs, and the addresses."""
     stream, noise = scenario.jobs
     rows = [*pages, ("socket", socket), ("tierctl", f"{demo.tierctl_command()} top --socket {socket}")]
     return [

@@ -63,7 +63,6 @@ class AlertWatch:
         self._firing: dict[tuple[tuple[str, str], ...], str] = {}
 
     def fires(self, name: str) -> bool:
-        """Whether an alert fired at the last look."""
         return any(dict(labels)["alertname"] == name for labels in self._firing)
 
     def look(self) -> None:

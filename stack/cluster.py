@@ -85,11 +85,9 @@ class Role:
 
     @property
     def pid(self) -> int:
-        """Process id; 0 while it does not run."""
         return self.process.pid if self.process is not None and self.process.poll() is None else 0
 
     def start(self) -> None:
-        """Start the process. It ends with this one."""
         if self.forked:
             self.process = Forked(role_process.main, self.command, self.log)
             return
@@ -101,7 +99,6 @@ class Role:
                                             stderr=out, start_new_session=True)
 
     def stop(self, seconds: float = 10.0) -> None:
-        """End the process, at last by SIGKILL."""
         if self.process is None or self.process.poll() is not None:
             return
         for number in (signal.SIGCONT, signal.SIGTERM):
@@ -113,14 +110,12 @@ class Role:
             self.process.wait()
 
     def ending(self) -> str:
-        """How the process ended; "" while it runs."""
         code = self.process.poll() if self.process is not None else None
         if code is None:
             return ""
         return f"killed by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
 
     def stands_still(self) -> bool:
-        """Whether the process was stopped by SIGSTOP."""
         try:
             return Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0] == "T"
         except (OSError, IndexError):
@@ -149,7 +144,6 @@ class Addresses:
 
     @staticmethod
     def free(options: Options) -> Addresses:
-        """Ports that are free now."""
         ports = iter(free_ports(2 * len(BROKERS)))
         nats, routes = ({name: next(ports) for name in BROKERS} for _ in range(2))
         return Addresses(nats, routes, {
@@ -157,12 +151,10 @@ class Addresses:
 
     @property
     def servers(self) -> list[str]:
-        """Addresses of the NATS servers."""
         return [f"nats://127.0.0.1:{port}" for port in self.nats.values()]
 
 
 def free_ports(count: int) -> list[int]:
-    """Different ports that are free now."""
     with ExitStack() as probes:
         found = []
         for _ in range(count):
@@ -262,7 +254,6 @@ def reported(role: Role, answers: Answers) -> str:
 
 
 def state_of_leader(answer: StatusAnswer | StandbyAnswer | None) -> str:
-    """The state of a leader or standby in words."""
     if answer is None:
         return "does not answer"
     if isinstance(answer, StandbyAnswer):
@@ -319,7 +310,6 @@ class Audit:
 
     @property
     def sentence(self) -> str:
-        """The comparison in words."""
         wrong = [f"{count_of(len(found), 'file')} {words}" for found, words in (
             (self.twice, "moved twice"), (self.not_in_journal, "moved, which the journal does not have"),
             (self.not_moved, "not moved, which the journal has")) if found]
@@ -340,7 +330,6 @@ def audit(moves: dict[Fid, int], journal: Path) -> Audit:
 
 
 def fid_of(value: str | bytes) -> Fid:
-    """The FID of a row of the journal."""
     return Fid.parse(value if isinstance(value, str) else value.decode())
 
 
@@ -390,11 +379,9 @@ class Nodes:
 
     @property
     def leader(self) -> str:
-        """Name of the process that leads; "" if none answers as leader."""
         return next((name for name, found in self.answers.status.items() if isinstance(found, StatusAnswer)), "")
 
     def role(self, name: str) -> Role:
-        """The process of a name."""
         return next(role for role in self.roles if role.name == name)
 
     def ready(self) -> bool:

@@ -251,7 +251,6 @@ class Story:
 
     @property
     def times(self) -> tuple[float | None, ...]:
-        """The times of :data:`MARKS`; None before they have come."""
         if self.case is None:
             return self.neighbour_starts, None, None, None
         layouts = [act.time for act in self.case.acts if act.kind == ActKind.SET_DEFAULT_LAYOUT]
@@ -278,7 +277,6 @@ class Screen:
 
     @property
     def seconds(self) -> float:
-        """Time since the beginning."""
         return self._site.cluster.now if self._site else 0.0
 
     @property
@@ -288,7 +286,6 @@ class Screen:
         return bool(self.summary) and verdict is not None and self.seconds > verdict + AFTERWARDS_SECONDS
 
     def begin(self, site: Site) -> None:
-        """Print what the demonstration shows and the addresses."""
         self._site = site
         self._story = replace(self._story, begun_at=site.cluster.settings.epoch_seconds)
         self._print_introduction(self.console, site, tierctl_command())
@@ -375,7 +372,6 @@ def svg(recorder: Console, title: str) -> str:
 
 
 def introduction(scenario: Scenario, site: Site, tierctl: str) -> Iterator[str]:
-    """What the demonstration shows, the addresses, and a command to try. Lines that begin with blanks stay whole."""
     stream, noise = scenario.jobs
     yield (f"A simulated Lustre file system with two pools, flash and hdd. Job {stream.job_id} writes a stream to the "
            f"HDD targets. After {noise.start_seconds:.0f} s job {noise.job_id} writes and reads small files on the "
@@ -387,7 +383,6 @@ def introduction(scenario: Scenario, site: Site, tierctl: str) -> Iterator[str]:
 
 
 def tierctl_command() -> str:
-    """How this installation calls tierctl, as typed in a shell."""
     beside = Path(sys.executable).parent / "tierctl"
     if not beside.exists():
         return f"{shlex.quote(sys.executable)} -m tierd.cli.tierctl"

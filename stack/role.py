@@ -47,11 +47,9 @@ class PortEngine:
         self._mover = PortMover(filesystem)
 
     def batch(self) -> Any:
-        """Nothing is shared between moves."""
         return None
 
     def move(self, moves: Iterable[Move], halt: Halt = never_halt, batch: Any = None) -> Iterator[MoveOutcome]:
-        """See the protocol of engines."""
         return self._mover.move(tuple(moves), halt)
 
     def examine(self, moves: Iterable[Move]) -> Iterator[MoveOutcome]:
@@ -63,13 +61,11 @@ class PortEngine:
             yield MoveOutcome(move, MoveResult.ALREADY, before=present, after=present) if moved else found
 
     def file(self, fid: Fid, *, with_version: bool) -> FoundFile:
-        """See the protocol ``Look``."""
         path = self._filesystem.path_of(fid)
         status = self._filesystem.status(path)
         return FoundFile(status.size_bytes, status.mtime, self._filesystem.layout(path))
 
     def has_path(self, fid: Fid, path: str) -> bool:
-        """See the protocol ``Look``."""
         return self._filesystem.status(path).fid == fid
 
 
@@ -91,7 +87,6 @@ class Node:
 
     def service(self, settings: Settings, clock: SystemClock, say: Say, web_config: WebConfigFile | None,
                 node: Candidate | None) -> Service:
-        """The service of the leader."""
         assert node is not None
         service = Service(settings, self.filesystem, PortMover(self.filesystem),
                           scrape_fixed_list([self._exporter], clock, 5.0), self.filesystem.mdts(), clock, say,
@@ -101,13 +96,11 @@ class Node:
         return service
 
     def mover(self, settings: Settings, connection: Connection, clock: SystemClock, say: Say) -> Mover:
-        """A mover."""
         engine, fences = PortEngine(self.filesystem), Fences(self.claims, clock)
         return Mover(self.name, self.name, connection, Names(self.filesystem.fsname), engine, engine, fences, settings,
                      clock, say)
 
     def reader(self, settings: Settings, connection: Connection, clock: SystemClock, say: Say) -> Reader:
-        """A changelog reader."""
         return reader_process.reader_of(settings, self.filesystem, self.filesystem.mdts(), connection, self.claims,
                                         clock, say)
 

@@ -44,7 +44,6 @@ class SharedCluster:
         threading.Thread(target=self._accept, name="lustre-shared", daemon=True).start()
 
     def close(self) -> None:
-        """Accept no further process."""
         self._listener.close()
 
     def moves(self) -> dict[Fid, int]:
@@ -120,75 +119,58 @@ class SharedFilesystem:
         return answer
 
     def mdts(self) -> tuple[str, ...]:
-        """Names of the MDTs: ``MDT0000``."""
         return tuple(self._ask("mdts"))
 
     def pools(self) -> Mapping[str, tuple[str, ...]]:
-        """See the protocol, as for all methods below."""
         return dict(self._ask("pools"))
 
     def space(self) -> Mapping[str, Space]:
-        """See the protocol."""
         return dict(self._ask("space"))
 
     def metadata_space(self) -> Mapping[str, MetadataSpace]:
-        """See the protocol."""
         return dict(self._ask("metadata_space"))
 
     def directory_stripes(self, directory: str) -> DirectoryStripes:
-        """See the protocol."""
         found: DirectoryStripes = self._ask("directory_stripes", directory)
         return found
 
     def default_striping(self, directory: str) -> DefaultStriping | None:
-        """See the protocol."""
         found: DefaultStriping | None = self._ask("default_striping", directory)
         return found
 
     def set_default_striping(self, directory: str, striping: DefaultStriping | None) -> None:
-        """See the protocol."""
         self._ask("set_default_striping", directory, striping)
 
     def path_of(self, fid: Fid) -> str:
-        """See the protocol."""
         return str(self._ask("path_of", fid))
 
     def status(self, path: str) -> FileStatus:
-        """See the protocol."""
         found: FileStatus = self._ask("status", path)
         return found
 
     def entries(self, directory: str) -> Iterator[str]:
-        """See the protocol."""
         return iter(self._ask("entries", directory))
 
     def subdirectories(self, directory: str) -> list[str]:
-        """See the protocol."""
         return list(self._ask("subdirectories", directory))
 
     def xattr(self, path: str, name: str) -> bytes:
-        """See the protocol."""
         return bytes(self._ask("xattr", path, name))
 
     def layout(self, path: str) -> Layout | None:
-        """See the protocol."""
         found: Layout | None = self._ask("layout", path)
         return found
 
     def set_default_layout(self, directory: str, layout: Layout | None) -> None:
-        """See the protocol."""
         self._ask("set_default_layout", directory, layout)
 
     def migrate(self, path: str, layout: Layout) -> None:
-        """See the protocol."""
         self._ask("migrate", path, layout)
 
     def changelog(self, mdt: str, after_index: int) -> bytes:
-        """See the protocol."""
         return bytes(self._ask("changelog", mdt, after_index))
 
     def mdt_index_of(self, fid: Fid) -> int:
-        """See the protocol."""
         return int(self._ask("mdt_index_of", fid))
 
     def clear_changelog(self, mdt: str, reader: str, index: int) -> None:

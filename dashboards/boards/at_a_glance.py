@@ -142,7 +142,6 @@ TRAFFIC = Row("Traffic", (
 
 
 def top(title: str, text: str, expr: str, unit: str, heading: str) -> Panel:
-    """A table of jobs."""
     return table(title, text, Query(f"topk(10, {expr})"), unit=unit, width=12, height=8, sort=heading,
                  columns={"fs": ("File system", ""), "jobid": ("Job", ""), "Value": (heading, unit)},
                  empty="no job statistics: " + NO_SERVERS,

@@ -20,7 +20,6 @@ RATE = "[$__rate_interval]"
 
 
 def ratio(name: str) -> str:
-    """Hit ratio of all clients together."""
     return (f'sum by (fs) (instance_fs:lustre_llite_{name}_hits:rate2m{{fs=~"$fs"}}) / '
             f'(sum by (fs) (instance_fs:lustre_llite_{name}_lookups:rate2m{{fs=~"$fs"}}) > 0)')
 
@@ -32,7 +31,6 @@ def worst(name: str, least: int) -> str:
 
 
 def clients_table(title: str, text: str, expr: str, unit: str, heading: str, **more: object) -> Panel:
-    """A table of clients."""
     return table(
         title,
         text,
@@ -51,7 +49,6 @@ def clients_table(title: str, text: str, expr: str, unit: str, heading: str, **m
 
 
 def total(title: str, text: str, expr: str, unit: str) -> Panel:
-    """The traffic of all clients, as one number."""
     return stat(title, text, Query(f"sum({expr})"), unit=unit, steps=((None, "text"),), width=8, height=3,
                 empty=NO_CLIENTS)
 
@@ -102,7 +99,6 @@ LATENCIES = r"0\\.000[25].*|0\\.0?0?[1-9].*|[124]\\.[0-9]*|\\+Inf"
 
 
 def requests(title: str, text: str, name: str, direction: str, unit: str, buckets: str) -> Panel:
-    """A heatmap of all clients."""
     chosen = f'fs=~"$fs", pool=~"$pool", direction="{direction}", le=~"{buckets}"'
     return heatmap(title, text, Query(f"sum by (le) ({BUCKET}{name}_bucket:rate2m{{{chosen}}})", buckets=True),
                    unit=unit, empty="no RPCs, or not reported by this Lustre release")

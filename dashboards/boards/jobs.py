@@ -31,7 +31,6 @@ NO_JOBS = "no job statistics: " + NO_SERVERS
 
 
 def total(title: str, text: str, expr: str, unit: str) -> Panel:
-    """What the selected jobs do, as one number."""
     return stat(title, text, Query(f"sum({expr})"), unit=unit, steps=((None, "text"),), width=6, height=3,
                 empty=NO_JOBS)
 

@@ -117,7 +117,6 @@ JOBS = link_from_value("jobs", "Jobs on this target", fs="fs", target="target")
 
 
 def total(title: str, text: str, expr: str, unit: str) -> Panel:
-    """What the selected targets do, as one number."""
     return stat(title, text, Query(f"sum({expr})"), unit=unit, steps=((None, "text"),), width=6, height=3,
                 empty=NO_SERVERS)
 

@@ -84,7 +84,6 @@ class Comparison:
 
     @property
     def too_short(self) -> bool:
-        """Whether the scenario ends before tierd can find anything."""
         seconds = max((outcome.seconds for outcome in self.outcomes.values()), default=0.0)
         return seconds - self.tierd_starts < MIN_SECONDS
 
@@ -190,7 +189,6 @@ class ComparisonData(TypedDict):
 
 
 def comparison_data(comparison: Comparison) -> ComparisonData:
-    """The comparison for programs. Rates in MB/s (10^6 bytes), times in virtual seconds."""
     base = streaming_rate(comparison, "alone") if "alone" in comparison.outcomes else 0.0
     return {
         "scenario": comparison.title,
@@ -211,7 +209,6 @@ def io500_data(outcome: Outcome) -> dict[str, float]:
 
 
 def variant_data(comparison: Comparison, name: str, base: float) -> VariantData:
-    """The data of one variant."""
     outcome = comparison.outcomes[name]
     rate = streaming_rate(comparison, name)
     found: VariantData = {
@@ -307,7 +304,6 @@ def _variants(comparison: Comparison, data: ComparisonData) -> Iterator[str]:
 
 
 def _jobs(data: ComparisonData) -> Iterator[str]:
-    """Yield throughput, slowdown and operations of every job in every variant."""
     yield ""
     yield "Throughput of each job, and its slowdown against the run alone (neighbours: against the run without tierd):"
     jobs = list(dict.fromkeys(job for found in data["variants"].values() for job in found["jobs_mb_s"]))
@@ -324,7 +320,6 @@ def _jobs(data: ComparisonData) -> Iterator[str]:
 
 
 def _io500(data: ComparisonData) -> Iterator[str]:
-    """Yield the IO500 score of every variant that has one."""
     scored = {name: found["io500"] for name, found in data["variants"].items() if "io500" in found}
     if scored:
         yield ""

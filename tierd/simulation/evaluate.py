@@ -269,7 +269,6 @@ def _begin_worker() -> None:
 
 
 def summary(verdicts: Sequence[Verdict]) -> dict[str, float]:
-    """Summary of the verdicts."""
     guilty = [v for v in verdicts if v.truth == "aggressor"]
     innocent = [v for v in verdicts if v.truth == "innocent"]
     times = [v.found_after for v in guilty if v.found_after is not None]
@@ -330,12 +329,10 @@ class Evaluated:
 
     @property
     def beds(self) -> Mapping[str, Sequence[Verdict]]:
-        """Verdicts by test bed."""
         return {bed: [v for v in self.verdicts if v.bed == bed] for bed in sorted({v.bed for v in self.verdicts})}
 
     @property
     def workloads(self) -> Mapping[str, Sequence[Verdict]]:
-        """Verdicts by kind of workload."""
         return {kind: [v for v in self.verdicts if v.kind == kind] for kind in sorted({v.kind for v in self.verdicts})}
 
 

@@ -71,7 +71,6 @@ class Outcome:
         return sum(done) / len(done) if done else 0.0
 
     def mean(self, job: str, since: float, until: float) -> float:
-        """Mean rate of a job."""
         rates = self.rates.get(job, ())[int(since):int(until)]
         return sum(rates) / len(rates) if rates else 0.0
 
