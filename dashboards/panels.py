@@ -205,6 +205,12 @@ def stat(title: str, description: str, *queries: Query, unit: str, steps: Steps,
     return Panel("stat", title, description, queries, unit, width, height, steps, options=options, **more)
 
 
+def total(title: str, description: str, expr: str, unit: str, *, empty: str, width: int = 6) -> Panel:
+    """The sum of some series as one number."""
+    return stat(title, description, Query(f"sum({expr})"), unit=unit, steps=((None, "text"),), width=width, height=3,
+                empty=empty)
+
+
 def bars(title: str, description: str, query: Query, *, unit: str, steps: Steps, **more: Any) -> Panel:
     """The current value of each series as a horizontal bar."""
     # Grafana makes too little room for names. It measures spaces at their end, and the browser does not show them.

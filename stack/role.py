@@ -42,7 +42,7 @@ class PortEngine:
 
     files_at_a_time = 1
 
-    def __init__(self, filesystem: SharedFilesystem) -> None:
+    def __init__(self, filesystem: Any) -> None:
         self._filesystem = filesystem
         self._mover = PortMover(filesystem)
 
@@ -66,7 +66,7 @@ class PortEngine:
         return FoundFile(status.size_bytes, status.mtime, self._filesystem.layout(path))
 
     def has_path(self, fid: Fid, path: str) -> bool:
-        return self._filesystem.status(path).fid == fid
+        return bool(self._filesystem.status(path).fid == fid)
 
 
 class Node:
@@ -74,7 +74,7 @@ class Node:
 
     def __init__(self, settings: Settings, shared: Path, exporter: str) -> None:
         self.name = settings.cluster.name
-        self.filesystem = SharedFilesystem(shared)
+        self.filesystem: Any = SharedFilesystem(shared)
         self.claims = MountedClaimFolder(shared.parent / "lustre.tierd")
         self._exporter = exporter
 
