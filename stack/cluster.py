@@ -26,19 +26,12 @@ from simulator.scenarios.scenario import Scenario, library
 from simulator.settings import recorded_test_bed
 from stack import demo
 from stack import role as role_process
-from stack.demo import DISK_IOPS, await_exporter, free_port, running_exporter, tierctl_command
+from stack.demo import DISK_IOPS, free_port, running_exporter, tierctl_command
 from stack.forked import Forked
 from stack.shared import SharedCluster
 from stack.until_stopped import Options, run_until_stopped
 from tierd.clock import SystemClock
-from tierd.daemon.answers import (
-    MoversAnswer,
-    QueueAnswer,
-    ReadersAnswer,
-    StandbyAnswer,
-    StatusAnswer,
-    from_json,
-)
+from tierd.daemon.answers import MoversAnswer, QueueAnswer, ReadersAnswer, StandbyAnswer, StatusAnswer, from_json
 from tierd.daemon.client import ControlError, ask
 from tierd.text import count_of, printable
 
@@ -419,8 +412,7 @@ def running(folder: Path, scenario: Scenario, clock: SystemClock, log: Callable[
     addresses = Addresses.free(options)
     with ExitStack() as stack:
         driver = stack.enter_context(RealTimeDriver(cluster, root, WallClock()))
-        url = stack.enter_context(running_exporter(root, free_port(options.port(9169))))
-        await_exporter(url, clock)
+        url = stack.enter_context(running_exporter(root, options.port(9169), clock))
         shared = SharedCluster(cluster, driver, folder / "lustre.sock")
         stack.callback(shared.close)
         roles = [broker(program, folder, name, addresses) for name in BROKERS]

@@ -11,10 +11,8 @@ import io
 import os
 import re
 import shlex
-import shutil
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -33,17 +31,16 @@ from simulator.filesystem import SimulatedFilesystem
 from simulator.realtime import RealTimeDriver, WallClock
 from simulator.scenarios.scenario import Scenario, library
 from simulator.settings import recorded_test_bed
+from stack.services import program
 from tierd.act.movers.moves import PortMover
 from tierd.acts import ActKind, Outcome
-from tierd.clock import SystemClock
+from tierd.clock import Clock, SystemClock
 from tierd.config.settings import Settings
 from tierd.daemon.answers import ExplainAnswer, StatusAnswer, from_json
 from tierd.daemon.client import ControlError, ask
 from tierd.daemon.service import Service
 from tierd.daemon.states import verdict_text
-from tierd.sense import exporters
 from tierd.sense.exporters import scrape_fixed_list
-from tierd.sense.http_client import SourceError
 from tierd.text import bytes_text, count_of, percent, printable, rate_text
 
 DESCRIPTION = (
@@ -103,24 +100,15 @@ def running_site(
     bed = recorded_test_bed(hdd_ios_per_second=DISK_IOPS)
     cluster = Cluster(replace(bed, epoch_seconds=int(clock.now())), scenario.jobs)
     root = folder / "node"
-    with RealTimeDriver(cluster, root, WallClock()) as driver, running_exporter(root, exporter_port) as url:
-        await_exporter(url, clock)
+    with RealTimeDriver(cluster, root, WallClock()) as driver, running_exporter(root, exporter_port, clock) as url:
         filesystem = NoClearFilesystem(cluster, driver.wait_for)
         chosen = settings()
         control = f"{folder}/tierd.sock"
         act = replace(chosen.act, journal=f"{folder}/journal.sqlite", socket=control)
         service = Service(
-            replace(chosen, act=act, web=replace(chosen.web, port=tierd_port)),
-            filesystem,
-            PortMover(filesystem),
-            scrape_fixed_list([url], clock, 5.0),
-            [mdt.short_name for mdt in cluster.mdts],
-            clock,
-            log,
-            clock.nudge,
-            executor=ThreadPoolExecutor(8, "tierd-request"),
-            user_name=user_name,
-        )
+            replace(chosen, act=act, web=replace(chosen.web, port=tierd_port)), filesystem, PortMover(filesystem),
+            scrape_fixed_list([url], clock, 5.0), [mdt.short_name for mdt in cluster.mdts], clock, log, clock.nudge,
+            executor=ThreadPoolExecutor(8, "tierd-request"), user_name=user_name)
         service.start()
 
         def cycle() -> None:
@@ -187,42 +175,17 @@ def free_port(wanted: int) -> int:
 
 
 @contextmanager
-def running_exporter(root: Path, port: int) -> Iterator[str]:
-    """Run the exporter as a process over the parameter files below ``root``; yields its URL.
+def running_exporter(root: Path, port: int, clock: Clock) -> Iterator[str]:
+    """Run the exporter as a process over the parameter files below ``root``; yields its URL when it answers.
 
-    What it logs goes to ``exporter.log`` beside ``root``, and to standard error if it fails.
+    What it logs goes to ``exporter.log`` beside ``root``. Raises StartError.
     """
     port = free_port(port)
+    url = f"http://127.0.0.1:{port}/metrics"
     command = [sys.executable, "-m", "exporter", f"--path.procfs={root}/proc", f"--path.sysfs={root}/sys",
                f"--web.listen-address=127.0.0.1:{port}"]
-    if shutil.which("setpriv"):
-        command = ["setpriv", "--pdeathsig", "TERM", *command]  # also when this process is killed
-    log = root.parent / "exporter.log"
-    with log.open("wb") as out:  # our own program; Ctrl-C is for us only
-        process = subprocess.Popen(command, stdout=out, stderr=out, start_new_session=True)  # noqa: S603
-    try:
-        yield f"http://127.0.0.1:{port}/metrics"
-    finally:
-        if process.poll() is not None:
-            print(log.read_text(errors="replace"), file=sys.stderr)
-        process.terminate()
-        try:
-            process.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-
-def await_exporter(url: str, clock: SystemClock, timeout_seconds: float = 20.0) -> None:
-    """Wait until the exporter answers. Raises SourceError when it does not."""
-    until = clock.now() + timeout_seconds
-    while True:
-        try:
-            exporters.fetch_exposition(url, 5.0)
-            return
-        except SourceError:
-            if clock.now() > until or clock.wait(0.1):
-                raise
+    with program(command, url, root.parent / "exporter.log", clock):
+        yield url
 
 
 # What the terminal shows
