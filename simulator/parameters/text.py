@@ -19,43 +19,26 @@ NANOSECONDS = 10**9
 
 
 class ClusterView(Protocol):
-    """The part of a cluster that its parameter files show."""
+    """The part of :class:`simulator.cluster.Cluster` that its parameter files show."""
 
     @property
-    def settings(self) -> ClusterSettings:
-        """Settings of all targets and clients."""
-
+    def settings(self) -> ClusterSettings: ...
     @property
-    def lock(self) -> AbstractContextManager[object]:
-        """Held while the files are rendered."""
-
+    def lock(self) -> AbstractContextManager[object]: ...
     @property
-    def epoch_ns(self) -> int:
-        """Nanoseconds of the epoch at virtual time zero."""
-
+    def epoch_ns(self) -> int: ...
     @property
-    def now(self) -> float:
-        """Virtual seconds since the beginning."""
-
+    def now(self) -> float: ...
     @property
-    def osts(self) -> Sequence[Ost]:
-        """All OSTs, by index."""
-
+    def osts(self) -> Sequence[Ost]: ...
     @property
-    def mdts(self) -> Sequence[Mdt]:
-        """All MDTs, by index."""
-
+    def mdts(self) -> Sequence[Mdt]: ...
     @property
-    def targets(self) -> Sequence[Mdt | Ost]:
-        """All MDTs, then all OSTs."""
-
+    def targets(self) -> Sequence[Mdt | Ost]: ...
     @property
-    def clients(self) -> Sequence[Client]:
-        """Clients that are modelled one by one."""
-
+    def clients(self) -> Sequence[Client]: ...
     @property
-    def mounts(self) -> int:
-        """Number of clients that have the file system mounted."""
+    def mounts(self) -> int: ...
 
 
 class KernelClock:

@@ -280,11 +280,6 @@ class Ost:
         self.bulk = BulkService(engine, self)
 
     @property
-    def precreates(self) -> bool:
-        """Whether MDTs create objects here (``osp.*.max_create_count`` is not 0)."""
-        return self.max_create_count > 0
-
-    @property
     def away(self) -> bool:
         """Whether the OST answers no requests: it is down or in recovery."""
         return self.health.away

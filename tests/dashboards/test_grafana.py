@@ -157,7 +157,7 @@ PAGE = """<script>console.error("a plug-in did not load")</script>
 <script>setTimeout(() => document.querySelector("p").textContent = "No data", 300)</script>"""
 
 
-def test_what_is_wrong_on_a_page_is_noticed(browser: Browser) -> None:
+def test_errors_of_a_page_are_noticed(browser: Browser) -> None:
     """Without Grafana: a page with the marks that Grafana 10.1 gives its panels."""
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

@@ -160,7 +160,7 @@ def test_a_recording_rule_that_nobody_asks_is_no_rule() -> None:
     assert recorded_rules().keys() - queried - {"fs_target_job:lustre_job_bytes_per_operation:mean2m"} == set()
 
 
-def test_what_the_simulator_has_not_is_recorded_from_written_nodes(site: Site) -> None:
+def test_metrics_that_the_simulator_lacks_come_from_written_nodes(site: Site) -> None:
     """Else the panels of checks and quotas would be excused from showing anything."""
     assert {"lustre_osd_scrub_state", "lustre_osd_scrub_repaired_objects", "lustre_lfsck_state",
             "lustre_lfsck_failed_items", "lustre_quota_slave_connected", "lustre_quota_slave_enforced",

@@ -30,7 +30,7 @@ Orders = Sequence[tuple[float, str]]
 
 def orders_of(events: Iterable[Event]) -> Orders:
     """Orders to tierd among the events of a scenario."""
-    return [(event.at, event.text("target")) for event in events if event.kind == DRAIN_TARGET]
+    return [(event.at, str(event.values["target"])) for event in events if event.kind == DRAIN_TARGET]
 
 
 @dataclass(frozen=True, slots=True)
