@@ -315,7 +315,7 @@ def audit(moves: dict[Fid, int], journal: Path) -> Audit:
     """Compare what was moved with a journal. Raises sqlite3.Error if it cannot be read."""
     with sqlite3.connect(f"file:{journal}?mode=ro", uri=True) as db:
         rows = db.execute("SELECT fid FROM actions WHERE kind = 'migrate' AND outcome = 'done'").fetchall()
-        (open_acts,) = db.execute("SELECT count(*) FROM actions WHERE outcome IS NULL").fetchone()
+        (open_acts,) = db.execute("SELECT count(*) FROM actions WHERE outcome = 'under way'").fetchone()
     db.close()
     done = {fid_of(fid) for (fid,) in rows}
     return Audit(len(moves), tuple(fid for fid, times in moves.items() if times > 1), tuple(moves.keys() - done),

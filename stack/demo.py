@@ -409,7 +409,7 @@ def noisy_case(control: str) -> ExplainAnswer | None:
     """What tierd knows about its first case; None before there is one, or while tierd is busy."""
     try:
         status = from_json(StatusAnswer, ask(control, {"request": "status"}, 5.0))
-        numbers = [case.finding for case in status.remediations]
+        numbers = [case.finding for case in status.cases if case.state and case.finding]
         if not numbers:
             return None
         return from_json(ExplainAnswer, ask(control, {"request": "explain", "id": f"F{min(numbers)}"}, 5.0))

@@ -48,6 +48,7 @@ ONLY: dict[str, tuple[str, ...]] = {
     "pymysql": ("tierd.sense.robinhood",),
     "numpy": ("tierd.arrays", "tierd.detect", "tierd.engine", "tierd.loads", "tierd.sense"),
     "urllib3": ("tierd.sense.http_client",),
+    "msgspec": ("tierd.daemon.answers", "tierd.structs"),
     "nats": ("tierd.cluster.connection",),
     "bcrypt": ("httpserver.basic_auth",),
     "ssl": ("httpserver.tls", "httpserver.server", "tierd.sense.http_client", "tierd.cluster.connection"),

@@ -1,39 +1,14 @@
-"""Kinds of acts, outcomes of acts, and verdicts on acts.
+"""Kinds of acts and orders, outcomes of acts, and verdicts on acts.
 
 The values are the words of the journal, of the labels of metrics and of ``--json``: they never change.
-A journal may have a word of a later release. ``from_journal`` keeps such a word as it is. It equals no member, so
-tierd shows and counts it, and bases no decision on it: the act is neither in force nor undone, and cannot be undone.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
 
-TYPE_CHECKING = False  # tierctl starts faster without typing
-if TYPE_CHECKING:
-    from typing import Self
 
-
-class _JournalWord(StrEnum):
-    """A column of the journal with few words."""
-
-    @classmethod
-    def from_journal(cls, word: str) -> Self:
-        """The member of that value; for an unknown word a value that is no member, and has the word as its text."""
-        known = cls._value2member_map_.get(word)
-        if isinstance(known, cls):
-            return known
-        unknown = str.__new__(cls, word)
-        unknown._name_, unknown._value_ = "", word
-        return unknown
-
-    @property
-    def known(self) -> bool:
-        """Whether this release knows the word."""
-        return self._name_ != ""
-
-
-class ActKind(_JournalWord):
+class ActKind(StrEnum):
     """What an act changes."""
 
     SET_DEFAULT_LAYOUT = "set-default-layout"
@@ -46,8 +21,32 @@ class ActKind(_JournalWord):
     """Nothing. A person may do it by hand, so it is planned and reported, and never carried out."""
 
 
-class Outcome(_JournalWord):
-    """How an act ended. The journal has NULL for UNDER_WAY."""
+DEFAULT_KINDS = frozenset({ActKind.SET_DEFAULT_LAYOUT, ActKind.SET_DEFAULT_STRIPING})
+"""Acts that set a default of a directory."""
+
+
+class OrderKind(StrEnum):
+    """Who ordered moves that no finding asks for. The first part of the key of these moves."""
+
+    REQUEST = "request"
+    """An administrator, by the names of files."""
+    DRAIN = "drain"
+    """An administrator, who wants a target emptied."""
+    SUBMISSION = "submission"
+    """A program such as robinhood."""
+    STAGING = "staging"
+    """A job of a scheduler (:mod:`tierd.act.staging`)."""
+    PREPARATION = "preparation"
+    """A scheduler, which wants a default layout before a job starts (:mod:`tierd.act.applications`)."""
+
+
+ORDER_KINDS = frozenset(OrderKind)
+BY_ADMINISTRATOR = frozenset({OrderKind.REQUEST, OrderKind.DRAIN})
+"""Orders to which modes do not apply."""
+
+
+class Outcome(StrEnum):
+    """How an act ended."""
 
     UNDER_WAY = "under way"
     """It has not ended, or tierd was killed during it."""
@@ -73,8 +72,8 @@ class Outcome(_JournalWord):
     UNDONE = "undone"
 
 
-class Verdict(_JournalWord):
-    """The effect of the acts for one finding."""
+class Verdict(StrEnum):
+    """The effect of one act, or of the acts for one finding."""
 
     NONE = ""
     """There is no verdict yet, or nothing to judge."""

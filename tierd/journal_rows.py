@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from tierd.structs import Struct
 
 
-class FindingRow(Struct, kw_only=True):
+class FindingRow(Struct, frozen=True, kw_only=True):
     """A finding or an order in the journal."""
 
     id: int
@@ -27,7 +27,7 @@ class FindingRow(Struct, kw_only=True):
     subject: str
 
 
-class SameFindingRow(Struct):
+class SameFindingRow(Struct, frozen=True):
     """Another finding about the same problem, earlier or later."""
 
     id: int
@@ -36,14 +36,14 @@ class SameFindingRow(Struct):
     """Number of acts that were done for it."""
 
 
-class MessageRow(Struct):
+class MessageRow(Struct, frozen=True):
     """A sentence that was logged about a finding."""
 
     time: float
     sentence: str
 
 
-class JudgementRow(Struct):
+class JudgementRow(Struct, frozen=True):
     """A verdict on the acts for a finding, with the victim's throughput in bytes per second."""
 
     finding: int

@@ -410,6 +410,8 @@ class Action:
     """The chosen file. Another file with the same path is not moved."""
     striping: DefaultStriping | None = None
     """The default striping to set; only for ``SET_DEFAULT_STRIPING``, whose layout has no meaning."""
+    undoes: int | None = None
+    """Number of the act that this move undoes."""
 
 
 @dataclass(frozen=True, slots=True)

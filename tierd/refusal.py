@@ -132,10 +132,19 @@ class Reason(StrEnum):
     EMPTY_POOL = "empty-pool"
     ROOM = "room"
     QUOTA = "quota"
+    HALTED = "halted"
+    """The mover has not begun it: acts are held back now."""
 
 
-PLAN_REASONS = tuple(Reason)[:tuple(Reason).index(Reason.PAUSED)]
-"""Reasons of plans: the values of the label of ``tierd_refusals``."""
+PLAN_REASONS = frozenset({
+    Reason.NO_CHANGELOG, Reason.RECORDS_MISSING, Reason.NO_PATH, Reason.ROOT_DIRECTORY, Reason.NO_POOL,
+    Reason.POOL_ROTATES, Reason.NO_LAYOUT, Reason.NO_ROOM, Reason.MDT_UNKNOWN, Reason.MDT_LIMIT, Reason.MDT_BUSY,
+    Reason.MDT_ROOM, Reason.NODES_UNKNOWN, Reason.SIZES_UNKNOWN, Reason.NOT_SMALL, Reason.SIZES_MIXED,
+    Reason.OPTED_OUT, Reason.OPT_OUT_UNREADABLE, Reason.OTHER_MOVER, Reason.OTHER_LAYOUT, Reason.IN_USE,
+    Reason.NOT_WORTH, Reason.LITTLE_TO_GAIN, Reason.UNCERTAIN_GAIN, Reason.OTHERS_WOULD_LOSE, Reason.MOVES_TOO_DEAR,
+    Reason.COOLING_DOWN, Reason.FIRST_REVERSIBLE, Reason.MODE, Reason.REPORTED_ONLY, Reason.NOTHING_TO_DO,
+    Reason.UNCONFIRMED, Reason.UNCLEAR_IO, Reason.ABSORBED, Reason.JOB_GONE, Reason.JOB_IDLE, Reason.JOB_ELSEWHERE})
+"""Reasons of plans: ``tierd_refusals`` has each of them from the start, and any other once it occurs."""
 
 
 REMEDIES = {
@@ -179,14 +188,16 @@ class Refusal:
 
     reason: Reason
     sentence: str
+    what: str = ""
+    """The directory, job, target or other thing it is about; "" where the reason alone says it."""
 
     def about(self, what: str) -> Refusal:
-        """The refusal with the place it is about before its sentence.
+        """The refusal of one thing, which its sentence begins with.
 
         >>> str(Refusal(Reason.NO_POOL, "pool 'flash' has no targets").about("/proj/in"))
         "/proj/in: pool 'flash' has no targets"
         """
-        return Refusal(self.reason, f"{what}: {self.sentence}")
+        return Refusal(self.reason, f"{what}: {self.sentence}", what)
 
     def __str__(self) -> str:
         return self.sentence

@@ -7,7 +7,7 @@ from typing import Any
 from tierd.daemon.answers import (
     ActAnswer,
     AdviceAnswer,
-    CaseAnswer,
+    Case,
     DefaultLayoutRow,
     ExplainAnswer,
     FindingAnswer,
@@ -32,24 +32,25 @@ EVIL = "<script>alert(1)</script>.2"
 DIRECTORY = "/proj/<b>\n\udcff'\""
 STATUS = StatusAnswer(
     time=NOW, mode="full", scopes=(), dry_run=True, paused="", held="", draining="",
-    faults={"changelog": "MDT0000: <gap> & loss"}, finding_ids=(1,), why_not=((),), advice=1, last_cycle=NOW - 2,
+    faults={"changelog": "MDT0000: <gap> & loss"}, cases=(), advice=1, last_cycle=NOW - 2,
     windows=40, least_windows=4, looking_since=NOW - 200, history_seconds=1800.0, least_seconds=20.0, cycles=40,
     cycle_seconds=0.2, waiting_orders=0, waiting_moves=90, waiting_bytes=73_900_000, under_way_moves=2,
     waiting_defaults=1, waits_for="the limit of 4 files/s", moved_bytes=40_900_000,
-    outcomes={"migrate done": 47, "migrate refused": 300, "set-default-layout done": 1}, findings=("s.1 is slow",),
+    outcomes={"migrate done": 47, "migrate refused": 300, "set-default-layout done": 1},
     stalled=("no move has ended for 70 s",), device_time=(),
     sources=(SourceAnswer("counters", 2.0, 30.0, False, "2 s old"),
              SourceAnswer("changelog", None, 30.0, True, "no data yet")))
 TIMES = TargetTimeRow("lustre-OST0002", 0.98, 0.05, (JobTimeRow(STREAM, 0.7, 0.1), JobTimeRow(EVIL, 0.2, 0.1)))
-CASE = CaseAnswer(
+CASE = Case(
     finding=1, kind="noisy-neighbour", sentence=f"s.1 streams at 44 MB/s instead of 65 MB/s since {EVIL} came",
-    aggressor=EVIL, victim=STREAM, subject="", active=True, since=NOW - 60, onset=NOW - 90,
+    aggressor=EVIL, victim=STREAM, subject="", active=True, since=NOW - 60, onset=NOW - 90, ended_at=None,
     targets=tuple(f"lustre-OST{number:04x}" for number in range(8)), directories=(DIRECTORY,), state="judging",
     verdict="", judged=False, undo_reason="",
     why_not=(RefusalAnswer("little-to-gain", "<b>s.1</b>: it would win too little", "lower benefit.min_gain"),),
-    usual=65e6, contended=44e6, now=52e6, after=None, acted_at=NOW - 50, judged_at=None,
+    usual=65e6, contended=44e6, now=52e6, after=None, regained=None, measured_text="",
+    acted_at=NOW - 50, judged_at=None,
     defaults=(DefaultLayoutRow(1, DIRECTORY, "first 1M on flash"),), waiting_defaults=1, moves=137, waiting_moves=90,
-    moves_held=True, curve=tuple((NOW - 300 + 5 * n, 65e6 if n < 42 else 44e6 + 1e5 * n) for n in range(60)),
+    moved=47, moves_held=True, curve=tuple((NOW - 300 + 5 * n, 65e6 if n < 42 else 44e6 + 1e5 * n) for n in range(60)),
     time_before=TIMES.replaced(target=""), time_now=TIMES.replaced(target="", utilisation=0.9))
 KEPT = CASE.replaced(finding=2, active=False, state="closed", verdict="helped", judged=True, after=62e6,
                      regained=(0.86, 0.71, 1.02), judged_at=NOW - 10, why_not=(), moves_held=False, waiting_moves=0)

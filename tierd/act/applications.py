@@ -19,7 +19,7 @@ from tierd.act.journal.connection import SharedConnection
 from tierd.act.journal.entry import to_bytes, to_layout, to_path
 from tierd.act.orders import OrderPlan
 from tierd.act.staging import QueueOrder
-from tierd.acts import ActKind, Verdict
+from tierd.acts import ActKind, OrderKind, Verdict
 from tierd.config.settings import Settings
 from tierd.decide.plans import reserved
 from tierd.model import Action
@@ -28,8 +28,6 @@ from tierd.sense import space
 from tierd.sense.slurm import SlurmJob, number_of, plain
 from tierd.text import count_of, quoted
 
-PREPARATION = "preparation"
-"""Kind of an order that sets a default layout before a job starts. Modes apply to it."""
 KEEP_SECONDS = 366 * 86400.0
 """Time for which the journal keeps records of jobs with a finding."""
 MAX_ACTS = 200
@@ -107,9 +105,9 @@ class ApplicationStore:
         return [_sentence(names, *row) for row in rows]
 
     def prepared(self, by: str) -> list[str]:
-        """Directories that got a default layout before a job, by the name of the order."""
+        """Directories that got a default layout before a job, by who gave the order (:func:`prolog_of`)."""
         rows = self._db.execute("SELECT directories FROM findings WHERE kind = ? AND aggressor = ? ORDER BY id DESC "
-                                "LIMIT 1", (PREPARATION, by)).fetchall()
+                                "LIMIT 1", (OrderKind.PREPARATION, by)).fetchall()
         return [directory for (text,) in rows for directory in json.loads(text)]
 
 
@@ -141,7 +139,12 @@ class NextRun:
     @property
     def by(self) -> str:
         """Who gave the order, for the journal."""
-        return f"{self.user} (job {self.job}, prolog)"
+        return prolog_of(self.user, self.job)
+
+
+def prolog_of(user: str, job: str) -> str:
+    """The name under which the prolog of a job gives orders."""
+    return f"{user} (job {job}, prolog)"
 
 
 def place_for(earlier: HelpfulLayout, run: NextRun) -> str:
@@ -197,7 +200,7 @@ class Preparer:
                 ready.append(place)
                 continue
             action = Action(ActKind.SET_DEFAULT_LAYOUT, earlier.layout, f"it helped job {earlier.job} of the same name",
-                            (PREPARATION, run.by, run.directory), place)
+                            (OrderKind.PREPARATION, run.by, run.directory), place)
             if refusal is None and present is not None:
                 refusal = Refusal(Reason.OTHER_LAYOUT, f"{quoted(place)} has another default layout")
             if refusal := refusal or self._gate.refusal(action):
@@ -208,7 +211,7 @@ class Preparer:
                 actions.append(action)
                 helped.append(earlier.job)
         if actions:
-            self._queue_order(PREPARATION, run.by, f"{run.by}: the layout that helped job {helped[0]} before",
+            self._queue_order(OrderKind.PREPARATION, run.by, f"{run.by}: the layout that helped job {helped[0]} before",
                               OrderPlan(actions))
         return ready, waiting, refusals
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from tierd.act.guard import is_drain
 from tierd.act.limits import MoveCost
+from tierd.acts import OrderKind
 from tierd.model import StreamedTargets
 from tierd.policies.registry import policy_of
 from tierd.refusal import Reason, Refusal
@@ -31,7 +31,7 @@ def is_background(key: tuple[str, str, str]) -> bool:
     >>> is_background(("imbalance", "", "fill of lustre-OST0003")), is_background(("noisy-neighbour", "a", "b"))
     (True, False)
     """
-    return policy_of(key[0]).can_wait or is_drain(key)
+    return policy_of(key[0]).can_wait or key[0] == OrderKind.DRAIN
 
 
 class BackgroundPace:
@@ -60,7 +60,7 @@ class BackgroundPace:
             return None
         return Refusal(Reason.STREAMS, f"streams are at work on its targets ({first_names(sorted(waits))}),"
                        f" and lose at most {percent(part)} to such moves: the next one in "
-                       f"{max(waits.values()) - now:.0f} s")
+                       f"{max(waits.values()) - now:.0f} s", ", ".join(sorted(waits)))
 
     def spend(self, key: tuple[str, str, str], cost: MoveCost, now: float) -> Charge:
         """Enter a move that begins. Returns what it takes from each stream."""
@@ -82,7 +82,7 @@ class BackgroundPace:
                 self._next_at[job, part] -= share * seconds / part
 
     def _part(self, key: tuple[str, str, str]) -> float:
-        return self._drain_max_stream_loss if is_drain(key) else self._max_stream_loss
+        return self._drain_max_stream_loss if key[0] == OrderKind.DRAIN else self._max_stream_loss
 
     def _streams_beside(self, cost: MoveCost) -> set[str]:
         """Streams on the targets that a move reads or may write."""

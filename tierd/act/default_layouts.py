@@ -18,12 +18,12 @@ from lustre.filesystem import Filesystem
 from lustre.layout import directory
 from lustre.layout.directory import DefaultStriping, setdirstripe_arguments
 from lustre.layout.model import Layout, explain, same_shape
-from tierd.act.guard import REQUEST, ActGuard, JobCheck, NoJobCheck
+from tierd.act.guard import ActGuard, JobCheck, NoJobCheck
 from tierd.act.journal.writer import Journal
 from tierd.act.limits import TokenBucket
 from tierd.act.movers.moves import Halt
 from tierd.act.outcomes import CompletedAct, CompletedActs
-from tierd.acts import ActKind, Outcome
+from tierd.acts import BY_ADMINISTRATOR, ActKind, Outcome
 from tierd.clock import Clock
 from tierd.model import Action
 from tierd.refusal import Reason, Refusal, sentence_of
@@ -218,7 +218,7 @@ class DefaultLayoutQueue:
         with self._lock:
             waiting, self._waiting = self._waiting, deque()
             for each in waiting:
-                held = each.action.directory in self.held_directories and each.action.finding[0] != REQUEST
+                held = each.action.directory in self.held_directories and each.action.finding[0] not in BY_ADMINISTRATOR
                 if (held or len(group) >= DEFAULT_LAYOUTS_AT_ONCE
                         or self._bucket.refusal(0, self._clock.now()) is not None):
                     self._waiting.append(each)

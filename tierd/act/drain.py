@@ -22,9 +22,8 @@ from threading import RLock
 from lustre.creation import ObjectCreation
 from lustre.filesystem import Filesystem, Space
 from tierd.act.gate import Gate
-from tierd.act.guard import DRAIN_PREFIX, REQUEST
 from tierd.act.journal.writer import Journal
-from tierd.acts import ActKind
+from tierd.acts import ActKind, OrderKind
 from tierd.clock import Clock
 from tierd.config.act import DrainSettings
 from tierd.decide.relocation import Destinations, ost_index, relocate
@@ -112,7 +111,7 @@ class Drain:
     @property
     def key(self) -> tuple[str, str, str]:
         """Key of its moves."""
-        return REQUEST, self.by, DRAIN_PREFIX + self.target
+        return OrderKind.DRAIN, self.by, self.target
 
     def leave(self, refusal: Refusal, path: str) -> None:
         """Count a file that stays."""
@@ -221,7 +220,7 @@ class Drains:
             counted = preview or self._gate.dry_run
             what = f"{by} asked to drain {target}" + (" (dry run: files are only counted)" if counted else "")
             number = 0 if counted else self._journal.add_finding(
-                Finding(REQUEST, now, by, "", (target,), what, Evidence()))
+                Finding(OrderKind.DRAIN, now, by, "", (target,), what, Evidence()))
             drain = Drain(target, by, now, number, preview=counted, pass_begun_at=now,
                           used_bytes_at_begin=planned.used_bytes)
             self._forget_walk(target)

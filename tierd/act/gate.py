@@ -18,7 +18,7 @@ from lustre.filesystem import Filesystem
 from tierd.act.background import BackgroundPace
 from tierd.act.default_layouts import DefaultLayoutQueue
 from tierd.act.dispatch import Dispatch, InProcessDispatch, NumberedMove, NumberedOutcome
-from tierd.act.guard import REQUEST, ActGuard, JobCheck, NoGuard
+from tierd.act.guard import ActGuard, JobCheck, NoGuard
 from tierd.act.journal.queue_store import Stamp, StoredMove
 from tierd.act.journal.writer import Journal
 from tierd.act.limits import Budget, CircuitBreaker, TokenBucket
@@ -27,7 +27,7 @@ from tierd.act.operating_state import MaintenanceGuard, OperatingState
 from tierd.act.outcomes import CompletedAct, CompletedActs, outcome_of_move
 from tierd.act.queue import BATCH_MOVES, BATCH_MOVES_REMOTE, MoveQueue, QueuedMove
 from tierd.act.recovery import RequeueList
-from tierd.acts import ActKind, Outcome
+from tierd.acts import BY_ADMINISTRATOR, DEFAULT_KINDS, ActKind, Outcome
 from tierd.clock import Clock
 from tierd.config.act import Rate
 from tierd.model import Action, StreamedTargets
@@ -101,7 +101,7 @@ class MoveBatches:
                                                  why=each.refusal)
             else:
                 self._open[entry] = each
-                moves.append(NumberedMove(entry, each.move, each.before, each.action.finding[0] == REQUEST))
+                moves.append(NumberedMove(entry, each.move, each.before, each.action.finding[0] in BY_ADMINISTRATOR))
         for numbered in moves:
             if numbered.move.fid is not None:
                 self._on_begin(numbered.move.fid)
@@ -145,7 +145,7 @@ class MoveBatches:
             self._queue.give_back(each, self._clock.now(), not_copied)
         if moved.result is MoveResult.DONE:
             self._completed_acts.moved_bytes += each.action.size_bytes
-        if moved.reason == "halted" and self._queue.add(each.action, each.finding):  # still to be done
+        if moved.reason == Reason.HALTED and self._queue.add(each.action, each.finding):  # still to be done
             keep([each.action], each.finding)
         return self._completed_acts.ended(
             each.action, ended, moved.detail, numbered.act, each.before, each.action.fid or each.fid)
@@ -165,8 +165,6 @@ BATCH_LOOKUP_SECONDS = 4.0
 examine and ten to move, so a shorter time leaves the mover's threads (``movers.at_once``) without files."""
 OUTCOME_WAIT_SECONDS = 0.25
 """Time to wait for the next outcome of a mover on another node, before limits and pauses are checked again."""
-DEFAULT_KINDS = frozenset({ActKind.SET_DEFAULT_LAYOUT, ActKind.SET_DEFAULT_STRIPING})
-"""Acts that set a default of a directory."""
 DEFAULT_LAYOUT_BURST_SECONDS = 2.0
 """Burst of default layouts, in seconds of their rate."""
 

@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from tierd.act.claim import FilesystemClaim
 from tierd.act.limits import Budget, MoveCost, Spent
 from tierd.act.opt_out import OptOut
+from tierd.acts import BY_ADMINISTRATOR
 from tierd.clock import Clock
 from tierd.config.act import mode_allows
 from tierd.config.settings import Settings
 from tierd.model import Action
 from tierd.refusal import Reason, Refusal
 from tierd.text import first_names
-
-REQUEST = "request"
-"""Kind of an order by an administrator. Modes do not apply to it."""
-DRAIN_PREFIX = "drain of "
-"""Beginning of the last part of a drain's key; that of another order is a path."""
-
-
-def is_drain(key: tuple[str, str, str]) -> bool:
-    """Whether a move belongs to a drain.
-
-    >>> is_drain(("request", "root", "drain of lustre-OST0004")), is_drain(("request", "root", "/proj"))
-    (True, False)
-    """
-    return key[0] == REQUEST and key[2].startswith(DRAIN_PREFIX)
 
 
 class ActGuard(Protocol):
@@ -116,7 +104,7 @@ class SiteGuard:
     def refusal(self, action: Action) -> Refusal | None:
         """See the protocol."""
         mode = self._settings.resolved_scopes.of(action.path or action.directory).mode
-        if action.finding[0] != REQUEST and not mode_allows(mode, action.kind):
+        if action.finding[0] not in BY_ADMINISTRATOR and not mode_allows(mode, action.kind):
             return Refusal(Reason.MODE, f"mode {mode} applies there")
         for pool in self._settings.resolved_scopes.flash_pools & {part.pool for part in action.layout.components}:
             if rotating := self._rotating(pool):
@@ -130,9 +118,9 @@ class SiteGuard:
 
     def limit_refusal(self, action: Action, cost: MoveCost, now: float) -> Refusal | None:
         """See the protocol."""
-        budget = self._budget(action)
-        wait = budget.why_not(cost, now) if budget else None
-        return wait.refusal if wait is not None else None
+        scope = self._settings.resolved_scopes.of(action.path or action.directory).path
+        wait = self._budgets[scope].why_not(cost, now) if scope in self._budgets else None
+        return replace(wait.refusal, what=f"{scope} {wait.refusal.what}") if wait is not None else None
 
     def spend(self, action: Action, cost: MoveCost, now: float) -> Spent:
         """See the protocol."""

@@ -17,10 +17,9 @@ from pathlib import Path
 from lustre.fid import Fid
 from lustre.filesystem import FileStatus, Filesystem
 from lustre.layout.model import Component, Layout
-from tierd.act.guard import REQUEST
 from tierd.act.journal.entry import to_bytes, to_path
 from tierd.act.journal.queue_store import MAX_STORED, Stamp
-from tierd.acts import ActKind
+from tierd.acts import ActKind, OrderKind
 from tierd.config.settings import Settings
 from tierd.decide.plans import covers, flash_first, reserved
 from tierd.decide.sizing import boundary
@@ -30,13 +29,6 @@ from tierd.sense import space
 from tierd.sense.paths import join
 from tierd.text import quoted
 
-SUBMISSION = "submission"
-"""Kind of an order by a program. Modes apply to it, as to findings."""
-STAGING = "staging"
-"""Kind of an order by a job of a scheduler (:mod:`tierd.act.staging`). Modes apply to it."""
-ORDER_KINDS = frozenset({REQUEST, SUBMISSION, STAGING, "preparation"})
-"""Kinds of journal entries that record an order and not a detected problem; the last one is of
-:mod:`tierd.act.applications`."""
 Allowed = Callable[[str, FileStatus], Refusal | None]
 """Refuses a file, or a directory with all files below it."""
 _MAX_STRIPE_COUNT = 4
@@ -51,7 +43,7 @@ class Order:
     """``promote`` (to flash) or ``demote`` (to disks)."""
     path: str
     by: str
-    kind: str = REQUEST
+    kind: OrderKind = OrderKind.REQUEST
     reason: str = ""
     most_files: int = 1000
     most_bytes: int = 1 << 40
@@ -93,7 +85,7 @@ def plan_order(order: Order, filesystem: Filesystem, settings: Settings, now: Ca
     left = dict(room.avail_bytes)
     size_bytes = 0
     for path, status in files_below(filesystem, order.path, found.left_out, allowed):
-        if order.kind == SUBMISSION and path != order.path:
+        if order.kind == OrderKind.SUBMISSION and path != order.path:
             found.left_out[Refusal(Reason.IS_DIRECTORY, "the path is a directory: submit files one by one")] += 1
             break
         if len(found.actions) >= order.most_files:
@@ -275,7 +267,7 @@ class OrderInbox:
         with self._lock:
             rows = self._db.execute(f"SELECT id, {_ORDER_COLUMNS} FROM waiting_orders ORDER BY id").fetchall()  # noqa: S608
             for (number, direction, place, by, kind, reason, most_files, most_bytes, fid, fs, dry_run, since) in rows:
-                order = Order(direction, to_path(place), by, kind, reason, most_files, most_bytes,
+                order = Order(direction, to_path(place), by, OrderKind(kind), reason, most_files, most_bytes,
                               None if fid is None else Fid.parse(fid))
                 if why := out_of_date(Stamp(fs, bool(dry_run), since)):
                     dropped.append((order, why))

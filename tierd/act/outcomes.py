@@ -91,6 +91,6 @@ class CompletedActs:
 
 def outcome_of_move(moved: Moved) -> Outcome:
     """The outcome of a move, from the result of the engine."""
-    if moved.reason == "gone":
+    if moved.reason == Reason.GONE:
         return Outcome.GONE
     return Outcome.DRY_RUN if moved.result is MoveResult.MOVABLE else Outcome(moved.result)

@@ -1,15 +1,17 @@
 """The queue of moves.
 
-The queue examines each file again before it passes the move to the engine. It skips moves whose targets, pools or scope
-have no budget left, so one busy target does not delay the others.
+The queue examines each file again before it passes the move to the engine. Moves whose targets, pools or scope have no
+budget left wait in lanes, so one busy target does not delay the others.
 """
 
 from __future__ import annotations
 
+from bisect import insort
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Container, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from operator import attrgetter
 from threading import RLock
 
 from lustre.errors import Stale
@@ -17,12 +19,13 @@ from lustre.fid import Fid
 from lustre.filesystem import Filesystem
 from lustre.layout.model import Layout, names_osts, same_shape
 from tierd.act.background import BackgroundPace, Charge, is_background
-from tierd.act.guard import REQUEST, ActGuard, JobCheck, NoJobCheck
+from tierd.act.guard import ActGuard, JobCheck, NoJobCheck
 from tierd.act.limits import Budget, LimitReached, MoveCost, Spent, cost_of_move
 from tierd.act.movers.moves import Move
-from tierd.acts import Outcome
+from tierd.acts import BY_ADMINISTRATOR, Outcome
 from tierd.model import Action, StreamedTargets
 from tierd.refusal import Reason, Refusal, of_error
+from tierd.text import quoted
 
 BATCH_MOVES = 16
 """Moves in a batch. The engine may run a batch in one process."""
@@ -31,9 +34,11 @@ BATCH_MOVES_PER_THREAD = 4
 BATCH_MOVES_REMOTE = 256
 """Moves in a batch for movers on other nodes. A smaller batch has only one or two files for each target and message."""
 FindingKey = tuple[str, str, str]
-MAX_SKIPPED = 256
-"""Moves of one finding that a batch may skip, in search of moves whose targets have budget left. A choice: the check
-of a move takes two requests to an MDT."""
+MAX_SORTED = 256
+"""Moves of one lane that a batch may take out of it into others, in search of moves whose targets have budget left. A
+choice: the check of a move takes two requests to an MDT."""
+Lane = tuple[Reason, str] | None
+"""What delayed moves when they were last checked: the reason, and which limit or directory. None: nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,8 @@ class QueuedMove:
     """What it took from the budgets of its scope and of all moves."""
     charge: Charge = field(default_factory=dict)
     """What it takes from streams, if it can wait."""
+    arrival: int = 0
+    """Its place in the order of arrival."""
 
     @property
     def move(self) -> Move:
@@ -60,10 +67,14 @@ class QueuedMove:
         return Move(action.path, action.layout, action.fid or self.fid, action.size_bytes or None, targets=targets)
 
 
+_arrival = attrgetter("arrival")
+
+
 class MoveQueue:
     """Moves, as far as the budgets of pools and targets allow. Background moves come last.
 
-    Findings take turns. The moves of one finding go in order of arrival.
+    Findings take turns, and the moves of one finding go in order of arrival. Delayed ones stand in a lane for each
+    limit. A batch asks once for each lane whether its limit still holds, so no number of them keeps it from others.
 
     Any thread may add, drop and count; one thread at a time takes batches. No thread holds the lock during a call of
     the file system.
@@ -85,22 +96,22 @@ class MoveQueue:
         self._filesystem = filesystem
         self._budget = budget
         self._lock = RLock()
-        self._waiting: dict[FindingKey, deque[QueuedMove]] = {}
-        """By finding, in the order of their turns."""
+        self._waiting: dict[FindingKey, dict[Lane, deque[QueuedMove]]] = {}
+        """By finding, in the order of their turns, and by what delayed them last."""
         self._examining: list[QueuedMove] = []
-        """Moves whose files are being examined; they still count as waiting."""
+        """Moves that a batch has taken; they still count as waiting."""
         self._paths: set[str] = set()
+        self._arrivals = 0
         self._held: frozenset[FindingKey] = frozenset()
         self._held_directories: Container[str] = frozenset()
         self.jobs: JobCheck = NoJobCheck()
         self.closed: Mapping[str, str] = {}
         """Targets that take no files of moves, with the reasons."""
         self.delays: Mapping[FindingKey, Refusal] = {}
-        """By finding, what delayed the first skipped move of the last batch."""
+        """By finding, what delayed its first delayed move of the last batch."""
 
     def __len__(self) -> int:
-        with self._lock:
-            return sum(map(len, self._waiting.values())) + len(self._examining)
+        return len(self._paths)
 
     def note_streams(self, streamed: StreamedTargets | None) -> None:
         """Background moves give way to the streams on these targets. None: they wait until these are known."""
@@ -112,9 +123,19 @@ class MoveQueue:
         with self._lock:
             if action.path in self._paths:
                 return False
-            self._waiting.setdefault(action.finding, deque()).append(QueuedMove(action, finding))
+            self._arrivals += 1
+            self._enter(QueuedMove(action, finding, arrival=self._arrivals), None)
             self._paths.add(action.path)
             return True
+
+    def _enter(self, each: QueuedMove, name: Lane) -> None:
+        lane = self._waiting.setdefault(each.action.finding, {}).setdefault(name, deque())
+        if lane and lane[0].arrival > each.arrival:
+            lane.appendleft(each)
+        elif lane and lane[-1].arrival > each.arrival:
+            insort(lane, each, key=_arrival)
+        else:
+            lane.append(each)
 
     def has(self, path: str) -> bool:
         """Whether a move of this path is queued."""
@@ -132,20 +153,23 @@ class MoveQueue:
 
     @property
     def waits_for(self) -> str:
-        """The limit that the first skipped move of the last batch had reached; "" for none."""
+        """The limit that the first delayed move of the last batch had reached; "" for none."""
         return next((refusal.sentence for refusal in self.delays.values()), "")
 
     def of(self, finding_key: FindingKey) -> int:
         """Number of queued moves of one finding."""
-        return sum(each.action.finding == finding_key for each in self._all())
+        return self.by_finding()[finding_key]
 
     def by_finding(self) -> Counter[FindingKey]:
         """Number of queued moves by finding."""
-        return Counter(each.action.finding for each in self._all())
+        with self._lock:
+            found = Counter({key: sum(map(len, lanes.values())) for key, lanes in self._waiting.items()})
+            found.update(each.action.finding for each in self._examining)
+            return found
 
     def _all(self) -> list[QueuedMove]:
         with self._lock:
-            return [*self._examining, *chain.from_iterable(self._waiting.values())]
+            return [*self._examining, *(each for lanes in self._waiting.values() for each in chain(*lanes.values()))]
 
     def hold(self, finding_keys: Collection[FindingKey]) -> None:
         """Skip the moves of exactly these findings, until the next call."""
@@ -160,14 +184,16 @@ class MoveQueue:
 
         This includes moves whose files are being examined. A move that the engine has begun is completed.
         """
-        def wanted(each: QueuedMove) -> bool:
-            return each.action.finding == finding_key and directory in {"", each.action.directory}
-
         with self._lock:
-            dropped = [each.action for each in self._all() if wanted(each)]
-            if finding_key in self._waiting:
-                self._waiting[finding_key] = deque(each for each in self._waiting[finding_key] if not wanted(each))
-            self._examining = [each for each in self._examining if not wanted(each)]
+            taken = [each for each in self._examining if each.action.finding == finding_key]
+            every = [*taken, *chain(*self._waiting.pop(finding_key, {}).values())]
+            left = {each.arrival for each in every if directory not in {"", each.action.directory}}
+            self._examining = [each for each in self._examining
+                               if each.action.finding != finding_key or each.arrival in left]
+            for each in every[len(taken):]:
+                if each.arrival in left:
+                    self._enter(each, None)
+            dropped = [each.action for each in sorted(every, key=_arrival) if each.arrival not in left]
             self._paths -= {action.path for action in dropped}
         return dropped
 
@@ -179,54 +205,82 @@ class MoveQueue:
         ``enough`` returns True, the batch ends with the moves examined so far.
         """
         batch: list[QueuedMove] = []
-        needless: list[tuple[Action, Outcome]] = []
-        skipped: dict[FindingKey, list[QueuedMove]] = {}
+        needless: list[tuple[QueuedMove, Outcome]] = []
         delays: dict[FindingKey, Refusal] = {}
+        sorted_out: Counter[tuple[FindingKey, Lane]] = Counter()
         self._chosen.clear()
         try:
             while (len(batch) < min(self._batch, most) and not ((batch or needless) and enough())
-                   and (taken := self._take(skipped, requests_only)) is not None):
-                finding = taken.action.finding
-                if finding[0] != REQUEST and taken.action.directory in self._held_directories:
-                    skipped.setdefault(finding, []).append(taken)
-                    continue
-                each, why_not = self._checked(taken, now)
+                   and (taken := self._take(sorted_out, requests_only)) is not None):
+                each, why_not = self._checked(taken[0], now)
                 if isinstance(why_not, LimitReached):
-                    skipped.setdefault(each.action.finding, []).append(each)
                     delays.setdefault(each.action.finding, why_not.refusal)
+                    self._delay(each, taken[1], why_not.refusal, sorted_out)
                     if why_not.everything:
                         break
                     continue
                 if why_not is not None:
-                    needless.append((each.action, why_not))
+                    needless.append((each, why_not))
                 else:
                     batch.append(self._spend(each, now))
                     self._chosen.update(iter(each.cost.targets if each.cost is not None else ()))
                 self._end_turn(each.action.finding)
-        finally:
-            batch, needless = self._settled(batch, needless, skipped, now)
-            self.delays = delays
-        return batch, needless
+        except BaseException:
+            self._end_batch(again=True)
+            for each in batch:
+                self.give_back(each, now)
+            raise
+        self.delays, kept = delays, self._end_batch()
+        for each in batch:
+            if each.arrival not in kept:
+                self.give_back(each, now)
+        return ([each for each in batch if each.arrival in kept],
+                [(each.action, why) for each, why in needless if each.arrival in kept])
 
-    def _take(self, skipped: Mapping[FindingKey, Sequence[QueuedMove]], requests_only: bool) -> QueuedMove | None:
-        """Take a move for examination; None if none is left. Findings take turns, so none waits for another.
-
-        The turn of a finding ends when its move is chosen, or needless.
-        """
+    def _take(self, sorted_out: Mapping[tuple[FindingKey, Lane], int], requests_only: bool
+              ) -> tuple[QueuedMove, Lane] | None:
+        """Take the first move of the lanes that are not known to wait; None if there is none."""
         with self._lock:
-            ready = (key for key, moves in self._waiting.items()
-                     if moves and key not in self._held and len(skipped.get(key, ())) < MAX_SKIPPED
-                     and (key[0] == REQUEST or not requests_only))
-            key = min(ready, key=is_background, default=None)
-            if key is None:
+            ready = ((key, open_lanes) for key, lanes in self._waiting.items()
+                     if key not in self._held and (key[0] in BY_ADMINISTRATOR or not requests_only)
+                     and (open_lanes := [name for name in lanes if sorted_out[key, name] < MAX_SORTED]))
+            found = min(ready, key=lambda each: is_background(each[0]), default=None)
+            if found is None:
                 return None
-            each = self._waiting[key].popleft()
+            lanes = self._waiting[found[0]]
+            name = min(found[1], key=lambda name: lanes[name][0].arrival)
+            each = lanes[name].popleft()
+            if not lanes[name]:
+                del lanes[name]
             self._examining.append(each)
-            return each
+            return each, name
+
+    def _delay(self, each: QueuedMove, name: Lane, why: Refusal, sorted_out: Counter[tuple[FindingKey, Lane]]) -> None:
+        """Put a move into the lane of what delays it, which waits until the next batch."""
+        key, limit = each.action.finding, (why.reason, why.what)
+        sorted_out[key, name] += 1
+        sorted_out[key, limit] = MAX_SORTED
+        with self._lock:
+            left = [other for other in self._examining if other.arrival != each.arrival]
+            if len(left) < len(self._examining):  # it was not dropped meanwhile
+                self._examining = left
+                self._enter(each, limit)
 
     def _end_turn(self, key: FindingKey) -> None:
         with self._lock:
-            self._waiting[key] = self._waiting.pop(key)
+            if lanes := self._waiting.pop(key, None):
+                self._waiting[key] = lanes
+
+    def _end_batch(self, *, again: bool = False) -> set[int]:
+        """Returns the arrivals of the moves that were taken, but for those that were dropped meanwhile."""
+        with self._lock:
+            taken, self._examining = self._examining, []
+            for each in taken:
+                if again:
+                    self._enter(each, None)
+                else:
+                    self._paths.discard(each.action.path)
+            return {each.arrival for each in taken}
 
     def _checked(self, each: QueuedMove, now: float) -> tuple[QueuedMove, LimitReached | Outcome | None]:
         """The move as examined, and why it is not chosen: a limit, or the outcome of a needless move."""
@@ -240,25 +294,6 @@ class MoveQueue:
             return each, Outcome.ALREADY
         return each, self._wait(each.cost, each.action, now)
 
-    def _settled(self, batch: list[QueuedMove], needless: list[tuple[Action, Outcome]],
-                 skipped: Mapping[FindingKey, Sequence[QueuedMove]], now: float
-                 ) -> tuple[list[QueuedMove], list[tuple[Action, Outcome]]]:
-        """The batch without moves that were dropped meanwhile. All others that were examined wait again, in order."""
-        with self._lock:
-            there = {id(each.action) for each in self._examining}
-            for each in [each for each in batch if id(each.action) not in there]:
-                self.give_back(each, now)
-            batch = [each for each in batch if id(each.action) in there]
-            needless = [(action, why) for action, why in needless if id(action) in there]
-            done = {id(each.action) for each in batch} | {id(action) for action, _ in needless}
-            seen = {id(each.action): each for moves in skipped.values() for each in moves}
-            for each in reversed([each for each in self._examining if id(each.action) not in done]):
-                self._waiting[each.action.finding].appendleft(seen.get(id(each.action), each))
-            self._examining = []
-            self._paths -= {each.action.path for each in batch} | {action.path for action, _ in needless}
-            self._waiting = {key: moves for key, moves in self._waiting.items() if moves}
-        return batch, needless
-
     def give_back(self, waiting: QueuedMove, now: float, share: float = 1.0) -> None:
         """Return the byte tokens of data that was not copied, so that a large busy file does not delay other moves."""
         for spent in waiting.spent:
@@ -269,23 +304,25 @@ class MoveQueue:
     def _wait(self, cost: MoveCost | None, action: Action, now: float) -> LimitReached | None:
         """The limit that the move has reached, by its last known cost."""
         cost = cost or MoveCost(action.size_bytes)
-        if refusal := self._guard.limit_refusal(action, cost, now):  # other scopes continue
-            return LimitReached(refusal, everything=False)
-        if refusal := self._full_for(cost, self._chosen) or self.jobs.idle(action):
-            return LimitReached(refusal, everything=False)
-        with self._lock:
-            refusal = self._pace.refusal(action.finding, cost, now)
-        if refusal:
-            return LimitReached(refusal, everything=False)
-        return self._budget.why_not(cost, now)
+        refusal = (self._directory_refusal(action) or self._guard.limit_refusal(action, cost, now)
+                   or self._full_for(cost, self._chosen) or self.jobs.idle(action))
+        if refusal is None:
+            with self._lock:
+                refusal = self._pace.refusal(action.finding, cost, now)
+        return LimitReached(refusal, everything=False) if refusal else self._budget.why_not(cost, now)
+
+    def _directory_refusal(self, action: Action) -> Refusal | None:
+        if action.finding[0] in BY_ADMINISTRATOR or action.directory not in self._held_directories:
+            return None
+        return Refusal(Reason.RECORDS_MISSING, "changelog records are missing: no file moves until it is listed again"
+                       ).about(quoted(action.directory))
 
     def _spend(self, waiting: QueuedMove, now: float) -> QueuedMove:
         cost = waiting.cost or MoveCost(waiting.action.size_bytes)
         spent = self._guard.spend(waiting.action, cost, now), self._budget.spend(cost, now)
         with self._lock:
             charge = self._pace.spend(waiting.action.finding, cost, now)
-        return QueuedMove(waiting.action, waiting.finding, waiting.before, waiting.refusal, waiting.fid, waiting.cost,
-                          spent, charge)
+        return replace(waiting, spent=spent, charge=charge)
 
     def _examined(self, waiting: QueuedMove) -> QueuedMove:
         """The move with its file's present layout, cost and refusal. Raises FileNotFoundError if the file is gone."""
@@ -309,4 +346,4 @@ class MoveQueue:
         if closed:
             refusal = refusal or Refusal(Reason.TARGET_CLOSED, f"{closed} {self.closed[closed]}")
         refusal = refusal or self.jobs.elsewhere(action) or self._guard.refusal(action)
-        return QueuedMove(action, waiting.finding, before, refusal, status.fid, cost)
+        return replace(waiting, before=before, refusal=refusal, fid=status.fid, cost=cost)

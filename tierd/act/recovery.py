@@ -17,17 +17,15 @@ from itertools import islice
 from threading import RLock
 
 from lustre.filesystem import Filesystem
-from lustre.layout import directory
-from lustre.layout.model import Component, Layout, explain, same_shape
+from lustre.layout.model import Component, Layout, explain
 from tierd.act import orders
-from tierd.act.default_layouts import same_default
-from tierd.act.guard import is_drain
 from tierd.act.journal.entry import Entry
 from tierd.act.journal.queue_store import Stamp, StoredMove
 from tierd.act.journal.writer import Journal
 from tierd.act.movers.checks import mirror_left
-from tierd.act.orders import ORDER_KINDS, Order, OrderPlan
-from tierd.acts import ActKind, Outcome
+from tierd.act.orders import Order, OrderPlan
+from tierd.act.present import Has, present_state
+from tierd.acts import DEFAULT_KINDS, ORDER_KINDS, ActKind, OrderKind, Outcome
 from tierd.config.settings import Settings
 from tierd.decide.plans import reserved
 from tierd.model import Action, Capacity
@@ -48,44 +46,27 @@ def _outcome_found(entry: Entry, filesystem: Filesystem) -> tuple[Outcome, str]:
     if entry.dry_run:
         return Outcome.DRY_RUN, ""
     try:
-        if entry.kind == ActKind.SET_DEFAULT_STRIPING:
-            return _striping_found(entry, filesystem)
-        present = filesystem.layout(entry.place)
-        fid = filesystem.status(entry.place).fid
+        found, present = present_state(entry, filesystem)
     except FileNotFoundError:
         return Outcome.GONE, "tierd ended during the act, and the file or directory no longer exists"
     except OSError as error:
         return Outcome.INTERRUPTED, f"tierd ended during the act, and cannot examine the result: {error}"
-    if entry.fid is not None and fid != entry.fid:
+    if found is Has.REPLACED:
         return Outcome.GONE, "tierd ended during the act, and another file or directory has this name now"
-    changed = present is not None and entry.layout_after is not None and same_shape(present, entry.layout_after)
-    if entry.kind == ActKind.SET_DEFAULT_LAYOUT and not changed and not same_default(present, entry.layout_before):
-        now = "none" if present is None else explain(present)
-        return Outcome.INTERRUPTED, f"tierd ended during the act; the default is neither the old nor the new one: {now}"
+    if entry.kind in DEFAULT_KINDS and found is Has.OTHER:
+        now = f": {explain(present)}" if present is not None else ""
+        return Outcome.INTERRUPTED, f"tierd ended during the act; the default is neither the old nor the new one{now}"
+    if entry.outcome == Outcome.UNDOING and found is Has.AFTER:
+        return Outcome.DONE, "tierd ended before the act was undone"
     if entry.outcome == Outcome.UNDOING:
-        if changed:
-            return Outcome.DONE, "tierd ended before the act was undone"
         below = "; directories created below may still have tierd's default: lfs getstripe -d -r"
         return Outcome.UNDONE, "found undone" + (below if entry.kind == ActKind.SET_DEFAULT_LAYOUT else "")
-    if changed:
+    if found is Has.AFTER:
         return Outcome.DONE, "tierd ended before it recorded the outcome; found done"
     if mirror := mirror_left(entry.layout_before, present):
         return Outcome.INTERRUPTED, ("tierd ended during the act. The file is whole and has two mirrors; remove the "
                                      f"second: lfs mirror split -d --mirror-id {mirror} FILE")
-    return Outcome.INTERRUPTED, "tierd ended before the act was done; the layout is unchanged"
-
-
-def _striping_found(entry: Entry, filesystem: Filesystem) -> tuple[Outcome, str]:
-    """The outcome of an act about a default striping, from the directory. Raises OSError."""
-    if entry.fid is not None and filesystem.status(entry.place).fid != entry.fid:
-        return Outcome.GONE, "tierd ended during the act, and another directory has this name now"
-    changed = directory.same_default(filesystem.default_striping(entry.place), entry.striping_after)
-    if entry.outcome == Outcome.UNDOING:
-        return ((Outcome.DONE, "tierd ended before the act was undone") if changed
-                else (Outcome.UNDONE, "found undone"))
-    if changed:
-        return Outcome.DONE, "tierd ended before it recorded the outcome; found done"
-    return Outcome.INTERRUPTED, "tierd ended before the act was done; the default striping is unchanged"
+    return Outcome.INTERRUPTED, "tierd ended before the act was done; nothing is changed"
 
 
 REQUEUED_PER_CYCLE = 500
@@ -189,7 +170,7 @@ def _replanned(move: StoredMove, filesystem: Filesystem, settings: Settings, lay
     """The move as tierd would plan it now."""
     if why := out_of_date_refusal(move.stamp, filesystem.fsname, settings, now):
         return why
-    if is_drain(move.key):
+    if move.key[0] == OrderKind.DRAIN:
         return Refusal(Reason.OUT_OF_DATE, "the drain finds its files again")
     by_name = move.key[0] in ORDER_KINDS
     directory = move.path.rpartition("/")[0] or "/"
@@ -210,7 +191,7 @@ def _replanned(move: StoredMove, filesystem: Filesystem, settings: Settings, lay
             return Refusal(Reason.CHANGED, "another file has this name now")
         if layout is None:
             direction = "promote" if move.pool == policy.flash_pool else "demote"
-            wish, found = Order(direction, move.path, move.key[1], move.key[0]), OrderPlan()
+            wish, found = Order(direction, move.path, move.key[1], OrderKind(move.key[0])), OrderPlan()
             why = orders.add_move(found, wish, move.path, status, filesystem.layout(move.path), room, left, settings)
             return why or replace(found.actions[0], reason=move.reason, finding=move.key)
     except OSError as error:

@@ -20,8 +20,9 @@ from lustre.filesystem import Filesystem
 from tierd.act.gate import Gate
 from tierd.act.journal.connection import Row, SharedConnection
 from tierd.act.journal.entry import to_bytes, to_path
-from tierd.act.orders import STAGING, Order, OrderPlan, plan_order
+from tierd.act.orders import Order, OrderPlan, plan_order
 from tierd.act.user_rights import Right, RightsCheck, User
+from tierd.acts import OrderKind
 from tierd.clock import Clock
 from tierd.config.settings import Settings
 from tierd.refusal import Reason, Refusal, of_error
@@ -37,8 +38,6 @@ a cancelled job, so that the one that cancels the staging may not come to it."""
 MAX_OPEN = 10_000
 """Stagings that wait or move. Further ones are refused."""
 MAX_REASONS = 20
-NOT_BEGUN, NOT_WANTED = "not begun when the deadline passed", "cancelled"
-"""Reasons of moves that were planned and dropped. Other files that are left out were never planned."""
 
 
 class StagingState(StrEnum):
@@ -83,8 +82,10 @@ class Staging:
     size_bytes: int = 0
     in_place: int = 0
     """Files that were in the pool already."""
+    dropped: int = 0
+    """Planned moves that were not begun when the deadline passed or the staging was cancelled."""
     left_out: dict[str, int] = field(default_factory=dict)
-    """Number of files that are not moved, by the reason in words."""
+    """Number of files that were never planned, by the reason in words."""
     ended_at: float = 0.0
 
     @property
@@ -96,11 +97,11 @@ class Staging:
     @property
     def key(self) -> tuple[str, str, str]:
         """The key of its moves in the queue."""
-        return STAGING, self.by, self.path
+        return OrderKind.STAGING, self.by, self.path
 
 
 _COLUMNS = ("id, job, uid, gid, direction, path, deadline_at, max_files, max_bytes, created_at, user, state, finding, "
-            "files, size_bytes, in_place, left_out, ended_at")
+            "files, size_bytes, in_place, dropped, left_out, ended_at")
 
 
 class StagingStore:
@@ -112,7 +113,7 @@ class StagingStore:
     def add(self, staging: Staging) -> Staging:
         """Store a new staging. Returns it with its number."""
         number = self._db.execute(f"INSERT INTO stagings ({_COLUMNS}) VALUES "  # noqa: S608
-                                  f"(NULL{', ?' * 17})", _values(staging)).lastrowid
+                                  f"(NULL{', ?' * 18})", _values(staging)).lastrowid
         assert number is not None
         return replace(staging, id=number)
 
@@ -139,13 +140,13 @@ class StagingStore:
 
     def acts_under_way(self, finding: int) -> int:
         """Moves of an order that were begun and have no outcome."""
-        (count,) = self._db.execute("SELECT count(*) FROM actions WHERE finding = ? AND outcome IS NULL",
+        (count,) = self._db.execute("SELECT count(*) FROM actions WHERE finding = ? AND outcome = 'under way'",
                                     (finding,)).only()
         return int(count)
 
     def outcomes(self, finding: int) -> dict[str, int]:
         """Number of moves of an order by outcome."""
-        return dict(self._db.execute("SELECT ifnull(outcome, 'under way'), count(*) FROM actions WHERE finding = ? "
+        return dict(self._db.execute("SELECT outcome, count(*) FROM actions WHERE finding = ? "
                                      "AND kind = 'migrate' GROUP BY 1", (finding,)).fetchall())
 
     def reasons(self, finding: int) -> dict[str, int]:
@@ -157,14 +158,15 @@ class StagingStore:
 
 def _values(s: Staging) -> tuple[str | int | float | bytes, ...]:
     return (s.job, s.uid, s.gid, s.direction, to_bytes(s.path), s.deadline_at, s.max_files, s.max_bytes, s.created_at,
-            s.user, s.state.value, s.finding, s.files, s.size_bytes, s.in_place, json.dumps(s.left_out), s.ended_at)
+            s.user, s.state.value, s.finding, s.files, s.size_bytes, s.in_place, s.dropped, json.dumps(s.left_out),
+            s.ended_at)
 
 
 def _staging(row: Row) -> Staging:
     (number, job, uid, gid, direction, path, deadline_at, max_files, max_bytes, created_at, user, state, finding, files,
-     size_bytes, in_place, left_out, ended_at) = row
+     size_bytes, in_place, dropped, left_out, ended_at) = row
     return Staging(job, uid, gid, direction, to_path(path), deadline_at, max_files, max_bytes, created_at, number, user,
-                   StagingState(state), finding, files, size_bytes, in_place, json.loads(left_out), ended_at)
+                   StagingState(state), finding, files, size_bytes, in_place, dropped, json.loads(left_out), ended_at)
 
 
 class TooManyStagingsError(ValueError):
@@ -252,15 +254,15 @@ class Stager:
             what = "stage in" if staging.direction == "promote" else "stage out"
             planned = replace(staging, state=StagingState.MOVING, files=len(found.actions), in_place=in_place,
                               size_bytes=found.size_bytes, left_out=dict(left_out))
-            number = self._queue_order(STAGING, staging.by, f"{staging.by} asked to {what} {quoted(staging.path)}",
-                                       found)
+            number = self._queue_order(OrderKind.STAGING, staging.by,
+                                       f"{staging.by} asked to {what} {quoted(staging.path)}", found)
             self._put(replace(planned, finding=number))
         if not found.actions:
             self._end(replace(planned, finding=number), StagingState.ENDED)
 
     def _made(self, staging: Staging, user: User) -> OrderPlan:
-        order = Order(staging.direction, staging.path, staging.by, STAGING, f"job {staging.job}", staging.max_files,
-                      staging.max_bytes)
+        order = Order(staging.direction, staging.path, staging.by, OrderKind.STAGING, f"job {staging.job}",
+                      staging.max_files, staging.max_bytes)
         wanted = Right.READ if staging.direction == "promote" else Right.WRITE
         allowed = RightsCheck(self._filesystem, user, wanted)
         try:
@@ -316,9 +318,8 @@ class Stager:
             current = self._open.get(staging.id)
             if current is None:
                 return
-            reason = NOT_BEGUN if state == StagingState.EXPIRED else NOT_WANTED
-            if current.finding and (dropped := len(self._gate.drop(current.key))):
-                current = replace(current, left_out={**current.left_out, reason: dropped})
+            if current.finding:
+                current = replace(current, dropped=len(self._gate.drop(current.key)))
             self._end(current, state)
 
     def _end(self, staging: Staging, state: StagingState) -> None:
@@ -347,18 +348,15 @@ def summary(staging: Staging, outcomes: dict[str, int], reasons: dict[str, int])
     >>> done = Staging("17", 1, 1, "promote", "/a", 9.0, 1, 1, 0.0, state=StagingState.ENDED, files=3, in_place=1)
     >>> summary(done, {"done": 2, "refused": 1}, {"opted out": 1})
     'staged in 3 of 4 files (0 B) of /a; 1 not: opted out'
-    >>> late = replace(done, state=StagingState.EXPIRED, left_out={NOT_BEGUN: 2, "another user's": 1})
+    >>> late = replace(done, state=StagingState.EXPIRED, dropped=2, left_out={"another user's": 1})
     >>> summary(late, {"done": 1}, {})
     "staged in 2 of 5 files (0 B) of /a before the deadline; 2 not: not begun when the deadline passed; \
 1 not: another user's"
     """
     done = staging.in_place + outcomes.get("done", 0) + outcomes.get("already", 0)
     would = outcomes.get("dry-run", 0)
-    missing = {**staging.left_out}
-    for reason, count in reasons.items():
-        missing[reason] = missing.get(reason, 0) + count
-    unplanned = sum(count for reason, count in staging.left_out.items() if reason not in {NOT_BEGUN, NOT_WANTED})
-    all_files = max(staging.files + staging.in_place + unplanned, done + would)
+    missing = Counter(missing_files(staging)) + Counter(reasons)
+    all_files = max(staging.files + staging.in_place + sum(staging.left_out.values()), done + would)
     verb = ("would stage" if would else "staged") + (" in" if staging.direction == "promote" else " out")
     size = bytes_text(staging.size_bytes)
     words = f"{verb} {done + would} of {count_of(all_files, 'file')} ({size}) of {quoted(staging.path)}"
@@ -370,10 +368,15 @@ def summary(staging: Staging, outcomes: dict[str, int], reasons: dict[str, int])
         words += " before it was cancelled"
     elif staging.state in OPEN:
         words += " so far"
-    most = sorted(missing.items(), key=lambda item: -item[1])[:2]
-    return words + "".join(f"; {count} not: {reason}" for reason, count in most)
+    return words + "".join(f"; {count} not: {reason}" for reason, count in missing.most_common(2))
+
+
+def missing_files(staging: Staging) -> dict[str, int]:
+    """Number of files that were not begun, by the reason in words."""
+    why = "cancelled" if staging.state == StagingState.CANCELLED else "not begun when the deadline passed"
+    return {**({why: staging.dropped} if staging.dropped else {}), **staging.left_out}
 
 
 def succeeded(staging: Staging, reasons: dict[str, int]) -> bool:
     """Whether every file is where the job wants it."""
-    return staging.state == StagingState.ENDED and not staging.left_out and not reasons
+    return staging.state == StagingState.ENDED and not staging.left_out and not staging.dropped and not reasons

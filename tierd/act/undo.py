@@ -18,13 +18,13 @@ from threading import Lock
 from typing import NamedTuple
 
 from lustre.filesystem import Filesystem
-from lustre.layout import directory
 from lustre.layout.model import Component, Layout, names_osts, same_shape, without_objects
 from tierd.act.default_layouts import same_default, set_and_verify_striping
 from tierd.act.journal.entry import Entry
 from tierd.act.journal.writer import Journal
 from tierd.act.movers.moves import Halt, Move, Mover, MoveResult, never_halt, outcome_of_each
 from tierd.act.outcomes import outcome_of_move
+from tierd.act.present import Has, present_state
 from tierd.acts import ActKind, Outcome
 from tierd.clock import Clock
 from tierd.refusal import Reason, Refusal
@@ -228,70 +228,48 @@ class Undo:
             return UndoResult(Outcome.REFUSED, str(error))
 
     def _undone(self, entry: Entry, reason: str) -> UndoResult:
-        if entry.kind == ActKind.SET_DEFAULT_STRIPING:
-            return self._striping_restored(entry, reason)
-        present = self._filesystem.layout(entry.place)
-        if entry.fid is not None and self._filesystem.status(entry.place).fid != entry.fid:
+        found, _ = present_state(entry, self._filesystem)
+        if found is Has.REPLACED:
             return UndoResult(Outcome.REFUSED, "another file or directory has this name now")
-        if entry.kind == ActKind.SET_DEFAULT_LAYOUT and same_default(present, entry.layout_before):
-            reason = "the directory already has its earlier default"
-            return UndoResult(Outcome.UNDONE, self._with_inherited(reason, entry))
-        if present is None or entry.layout_after is None or not same_shape(present, entry.layout_after):
-            return UndoResult(Outcome.REFUSED, "somebody changed the layout since")
-        if entry.kind == ActKind.SET_DEFAULT_LAYOUT:
-            return self._default_restored(entry, reason)
-        if entry.layout_before is None:
-            return UndoResult(Outcome.REFUSED, "the earlier layout is unknown")
-        earlier = earlier_layout(entry, self._filesystem.pools())
-        move = Move(entry.place, earlier, entry.fid)
+        if found is Has.BEFORE:
+            what = "default striping" if entry.kind == ActKind.SET_DEFAULT_STRIPING else "default"
+            return UndoResult(Outcome.UNDONE, self._with_inherited(f"the directory already has its earlier {what}",
+                                                                   entry))
+        if found is Has.OTHER:
+            what = "default striping" if entry.kind == ActKind.SET_DEFAULT_STRIPING else "layout"
+            return UndoResult(Outcome.REFUSED, f"somebody changed the {what} since")
+        earlier = earlier_layout(entry, self._filesystem.pools()) if entry.kind == ActKind.MIGRATE else None
         self._journal.begin_undo(entry.id, self._clock.now())
         try:
             self._journal.publish()
-        except OSError as error:
-            self._journal.end(entry.id, Outcome.DONE, f"not undone: {error.strerror or error}", self._clock.now())
-            raise
-        result = self._moved_back(move)
+            result = self._restored(entry, earlier)
+        except (OSError, ValueError) as error:  # if it was restored after all, the next undo finds it
+            result = UndoResult(Outcome.FAILED, getattr(error, "strerror", None) or str(error))
         if result.outcome == Outcome.UNDONE:
-            return UndoResult(result.outcome, reason)
+            return UndoResult(result.outcome, self._with_inherited(reason, entry))
         self._journal.end(entry.id, Outcome.DONE, f"not undone: {result.detail}", self._clock.now())
         return result
 
-    def _striping_restored(self, entry: Entry, reason: str) -> UndoResult:
-        """Restore the earlier default striping. Subdirectories that got it keep their stripes, and pass nothing on."""
-        if entry.fid is not None and self._filesystem.status(entry.place).fid != entry.fid:
-            return UndoResult(Outcome.REFUSED, "another directory has this name now")
-        present = self._filesystem.default_striping(entry.place)
-        if directory.same_default(present, entry.striping_before):
-            return UndoResult(Outcome.UNDONE, "the directory already has its earlier default striping")
-        if not directory.same_default(present, entry.striping_after):
-            return UndoResult(Outcome.REFUSED, "somebody changed the default striping since")
-        self._journal.begin_undo(entry.id, self._clock.now())
-        try:
-            self._journal.publish()
-            detail = set_and_verify_striping(self._filesystem, entry.place, entry.striping_before)
-        except (OSError, ValueError) as error:
-            detail = getattr(error, "strerror", None) or str(error)
-        if not detail:
-            return UndoResult(Outcome.UNDONE, reason)
-        self._journal.end(entry.id, Outcome.DONE, f"not undone: {detail}", self._clock.now())
-        return UndoResult(Outcome.FAILED, detail)
+    def _restored(self, entry: Entry, earlier: Layout | None) -> UndoResult:
+        """Restore a default, or move a file to its earlier layout. Raises OSError and ValueError.
 
-    def _default_restored(self, entry: Entry, reason: str) -> UndoResult:
-        self._journal.begin_undo(entry.id, self._clock.now())
-        try:
-            self._journal.publish()
+        Subdirectories that got a default striping keep their stripes, and pass nothing on.
+        """
+        if earlier is not None:
+            (moved,) = outcome_of_each(self._mover.move, [Move(entry.place, earlier, entry.fid)])
+            done = moved.result in {MoveResult.DONE, MoveResult.ALREADY}
+            return UndoResult(Outcome.UNDONE if done else outcome_of_move(moved), moved.detail)
+        if entry.kind == ActKind.SET_DEFAULT_STRIPING:
+            detail = set_and_verify_striping(self._filesystem, entry.place, entry.striping_before)
+        else:
             self._filesystem.set_default_layout(entry.place, entry.layout_before)
-            if same_default(self._filesystem.layout(entry.place), entry.layout_before):
-                return UndoResult(Outcome.UNDONE, self._with_inherited(reason, entry))
-            detail = "Lustre changed the default while restoring it"
-        except (OSError, ValueError) as error:  # if it was set after all, the next undo finds it
-            detail = getattr(error, "strerror", None) or str(error)
-        self._journal.end(entry.id, Outcome.DONE, f"not undone: {detail}", self._clock.now())
-        return UndoResult(Outcome.FAILED, detail)
+            same = same_default(self._filesystem.layout(entry.place), entry.layout_before)
+            detail = "" if same else "Lustre changed the default while restoring it"
+        return UndoResult(Outcome.FAILED if detail else Outcome.UNDONE, detail)
 
     def _with_inherited(self, reason: str, entry: Entry) -> str:
         """The reason, with a summary of the directories that inherited the default."""
-        if entry.layout_after is None:
+        if entry.kind != ActKind.SET_DEFAULT_LAYOUT or entry.layout_after is None:
             return reason
         until = self._clock.now() + MAX_SEARCH_SECONDS
         spared = self._journal.default_layout_directories() - {entry.place}
@@ -300,8 +278,3 @@ class Undo:
         more = restore_inherited(self._filesystem, entry.place, passing,
                          lambda: self._blocked_by() or (late if self._clock.now() > until else None))
         return "; ".join(filter(None, (reason, more)))
-
-    def _moved_back(self, move: Move) -> UndoResult:
-        (moved,) = outcome_of_each(self._mover.move, [move])
-        done = moved.result in {MoveResult.DONE, MoveResult.ALREADY}
-        return UndoResult(Outcome.UNDONE if done else outcome_of_move(moved), moved.detail)

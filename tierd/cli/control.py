@@ -12,14 +12,13 @@ from tierd.cli import client, progress
 from tierd.cli.client import ago, positive, time_text, user_lines
 from tierd.daemon.answers import (
     ActAnswer,
+    Case,
     FindingsAnswer,
     HistoryAnswer,
     Json,
     OperatingStateAnswer,
     RefusalAnswer,
-    RemediationAnswer,
     StandbyAnswer,
-    StateAnswer,
     StatusAnswer,
     TargetTimeRow,
     UndoAnswer,
@@ -116,7 +115,7 @@ COMMANDS: Mapping[str, Callable[[argparse.Namespace, Json], int]] = {
 }
 
 
-def headline(answer: StateAnswer) -> str:
+def headline(answer: StatusAnswer) -> str:
     """The state of tierd in one line."""
     if answer.paused:
         doing = f"PAUSED: {answer.paused} (tierctl resume ends the pause)"
@@ -187,15 +186,14 @@ def status_lines(answer: StatusAnswer) -> list[str]:
 def case_lines(answer: StatusAnswer) -> list[str]:
     """Each finding that holds with what is done about it and why not more; then cases whose finding has ended."""
     lines: list[str] = []
-    by_number: dict[int | None, RemediationAnswer] = {case.finding: case for case in answer.remediations}
-    for number, sentence, whys in zip(answer.finding_ids, answer.findings, answer.why_not, strict=True):
-        lines.append(f"finding F{number}: {sentence}")
-        case = by_number.pop(number, None)
-        lines.append(f"  {case_line(case, dry_run=answer.dry_run)}" if case else f"  {state_text('', '')}")
-        lines += not_done_lines(whys)
-    if not answer.findings:
+    for case in answer.cases:
+        if case.active:
+            lines += [f"finding F{case.finding}: {case.sentence}",
+                      f"  {case_line(case, dry_run=answer.dry_run) if case.state else state_text('', '')}",
+                      *not_done_lines(case.why_not)]
+    if not lines:
         lines.append("no findings yet: learning" if answer.learning else "no findings")
-    lines += [case_line(case, dry_run=answer.dry_run) for case in by_number.values()]
+    lines += [case_line(case, dry_run=answer.dry_run) for case in answer.cases if not case.active]
     users = [f"{job} is {user}" for job, user in answer.users.items() if not user.isdigit()]
     more = f", and {len(users) - MAX_USERS} more" if len(users) > MAX_USERS else ""
     return [*lines, f"users: {', '.join(users[:MAX_USERS])}{more}"] if users else lines
@@ -205,15 +203,14 @@ MAX_USERS = 8
 """Users that ``tierctl status`` names."""
 
 
-def case_line(case: RemediationAnswer, *, dry_run: bool) -> str:
+def case_line(case: Case, *, dry_run: bool) -> str:
     """What is done about one finding, in the words that the page uses."""
     state = state_text(case.state, case.verdict, undo_reason=case.undo_reason, dry_run=dry_run)
-    rates = case.measured
     if case.measured_text:
         state = f"{case.state}: {case.measured_text}"
     who = f"{case.aggressor} against {case.victim}" if case.aggressor or case.victim else case.subject
     place = f" in {first_names(case.directories)}" if case.directories else ""
-    gain = gain_text(rates.contended, rates.after or None, rates.regained) if rates and case.judged else ""
+    gain = gain_text(case.contended, case.after, case.regained) if case.judged else ""
     return (f"case F{case.finding}: {who}{place} since {time_text(case.since)}: {state}{gain and '; '}{gain}"
             f"{waiting_text(case)}")
 
@@ -255,7 +252,7 @@ def not_done_lines(whys: Sequence[RefusalAnswer]) -> list[str]:
             for why in whys]
 
 
-def waiting_text(case: RemediationAnswer) -> str:
+def waiting_text(case: Case) -> str:
     """The default layouts and moves of a remediation that are still queued."""
     parts = []
     if case.waiting_defaults:
@@ -266,7 +263,7 @@ def waiting_text(case: RemediationAnswer) -> str:
     return "; " + ", ".join(parts) if parts else ""
 
 
-def queue_line(answer: StateAnswer) -> str:
+def queue_line(answer: StatusAnswer) -> str:
     """The length of the queue and the limit that delays it."""
     waits = (f"{count_of(answer.waiting_moves, 'move')} queued, {bytes_text(answer.waiting_bytes)}{limit_text(answer)}"
              if answer.waiting_moves else "no moves queued")
@@ -274,12 +271,12 @@ def queue_line(answer: StateAnswer) -> str:
     return waits + orders
 
 
-def limit_text(answer: StateAnswer) -> str:
+def limit_text(answer: StatusAnswer) -> str:
     """The limit that delays the queue, or ""."""
     return f" (limit: {answer.waits_for})" if answer.waits_for else ""
 
 
-def restart_lines(answer: StateAnswer) -> Iterator[str]:
+def restart_lines(answer: StatusAnswer) -> Iterator[str]:
     """The effect of the last restart on the queue, and of the next one."""
     if answer.moves_to_requeue:
         yield f"  {count_of(answer.moves_to_requeue, 'move')} from before the restart to be checked again"

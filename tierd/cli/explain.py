@@ -24,7 +24,7 @@ from tierd.daemon.answers import (
     from_json,
 )
 from tierd.daemon.client import ControlError, ask
-from tierd.daemon.states import UNDONE_VERDICT, verdict_text
+from tierd.daemon.states import state_text, verdict_text
 from tierd.journal_rows import JudgementRow, SameFindingRow
 from tierd.text import bytes_text, count_of, evidence_text, first_names, quoted, rate_text, regained_text, shell_word
 
@@ -170,7 +170,7 @@ def verdict_lines(answer: ExplainAnswer) -> list[str]:
     """The victim's throughput before, during and after, with the verdict, and the expected beside the measured gain."""
     lines = []
     for found in answer.judgements:
-        if found.verdict == UNDONE_VERDICT:
+        if found.verdict == Verdict.UNDONE_BY_HAND:
             lines.append(f"Verdict: {verdict_text(found.verdict)}.")
             continue
         lines.append(f"Verdict, {time_text(found.time)}: {verdict_text(found.verdict)}. The victim had "
@@ -281,15 +281,14 @@ def plan_lines(answer: PlanAnswer) -> list[str]:
         return lines
     if not answer.plans:
         return [*lines, "no findings that tierd acts on; tierctl advise lists changes to make by hand"]
+    cases = {case.finding: case for case in state.cases if case.state}
     for plan in answer.plans:
         finding = plan.finding
         lines += ["", f"F{finding.id}  {finding.kind}: {finding.sentence}"]
-        if plan.earlier:
-            before = plan.earlier.outcome
-            result = verdict_text(before.name) if before.judged else "being judged"
-            acted = f"{time_text(plan.earlier.since)} ({result})"
+        if (case := cases.get(plan.finding.id)) is not None:
+            acted = f"{time_text(case.acted_at)} ({state_text(case.state, case.verdict)})"
             follows = "only files that became eligible since then are added"
-            lines.append(f"  acted on {acted}" + ("" if before.judged else f": {follows}"))
+            lines.append(f"  acted on {acted}" + ("" if case.judged else f": {follows}"))
         lines += step_lines(plan.actions, "  ")
         if plan.recommended:
             lines += ["  not done because of the mode:", *step_lines(plan.recommended, "    ")]

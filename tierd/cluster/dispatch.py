@@ -246,11 +246,11 @@ class NatsDispatch:
             source = min(cost.targets)
             files = self._from_source[source] + chosen.get(source, 0)
             if files >= (self._settings.movers.per_target_at_once + 1) * self._files_per_message():
-                return Refusal(Reason.LIMIT, f"target {source}: enough moves are under way")
+                return Refusal(Reason.LIMIT, "enough moves are under way").about(f"target {source}")
         for message in self._ready:
             if found := message.pools & cost.pools.keys():
-                return Refusal(Reason.LIMIT, f"pool {min(found)}: as many moves as movers.per_target_at_once are "
-                               "under way")
+                return Refusal(Reason.LIMIT, "as many moves as movers.per_target_at_once are under way"
+                               ).about(f"pool {min(found)}")
             if message.source in cost.targets:
                 return Refusal(Reason.LIMIT, f"target {message.source}: as many moves as movers.per_target_at_once "
                                "are under way")
@@ -566,7 +566,7 @@ class NatsDispatch:
         self._add_ended(outcome)
         if not message.moves:
             self._sent.pop(message.id, None)
-        if outcome.outcome.reason != "halted":
+        if outcome.outcome.reason != Reason.HALTED:
             self._expired.pop(outcome.outcome.move.path, None)
 
     def _add_ended(self, outcome: NumberedOutcome) -> None:
@@ -610,7 +610,7 @@ class NatsDispatch:
         assert each.move.fid is not None
         found = self._layout_of(each.move.fid)
         if isinstance(found, FileNotFoundError):
-            return MoveOutcome(each.move, MoveResult.GAVE_WAY, "gone", "the file is gone", error=found)
+            return MoveOutcome(each.move, MoveResult.GAVE_WAY, Reason.GONE, "the file is gone", error=found)
         if isinstance(found, OSError):
             return None
         if found is not None and same_shape(found, each.move.layout):

@@ -425,7 +425,7 @@ class Mover:
             found = self._look.file(move.fid, with_version=bool(file.data_version))
             named = self._look.has_path(move.fid, move.path)
         except (FileNotFoundError, Stale) as error:
-            return MoveOutcome(move, MoveResult.GAVE_WAY, "gone", "the file is gone", error=error)
+            return MoveOutcome(move, MoveResult.GAVE_WAY, Reason.GONE, "the file is gone", error=error)
         except OSError as error:
             return MoveOutcome(move, MoveResult.FAILED, "error", str(error), error=error)
         why = ""
@@ -535,7 +535,7 @@ def _without_objects(move: Move) -> Move:
 
 def _result_of(file: FileToMove, outcome: MoveOutcome) -> FileResult:
     """The result on the wire. A move that the fence ended is stale: the leader plans it anew."""
-    if outcome.reason == "halted":
-        return FileResult(file.act, file.fid, "stale", "halted", outcome.detail, not_copied=outcome.not_copied)
+    if outcome.reason == Reason.HALTED:
+        return FileResult(file.act, file.fid, "stale", Reason.HALTED, outcome.detail, not_copied=outcome.not_copied)
     return FileResult(file.act, file.fid, outcome.result, outcome.reason, outcome.detail[:2000], outcome.copied_bytes,
                       outcome.not_copied)

@@ -1,26 +1,24 @@
 """The answers of the control socket, and their form in JSON.
 
 :func:`to_json` and :func:`from_json` are the only code that knows the JSON. A key is the name of the field, or the name
-in ``json_names``. ``from_json`` ignores unknown keys, so tierctl works with daemons of later releases, and takes
-defaults for missing ones. JSON has no infinity and no NaN: such a number is null.
+in ``rename``. JSON has no infinity and no NaN: such a number is null.
 
 The module imports little: ``tierctl status`` must start quickly on a loaded node.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
-from functools import cache
-from types import NoneType, UnionType
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from tierd.journal_rows import FindingRow, JudgementRow, MessageRow, SameFindingRow
 from tierd.json_text import finite
-from tierd.structs import EMPTY, Struct
+from tierd.structs import Struct
 
 Json = Mapping[str, object]
 """A JSON object."""
-TYPE_CHECKING = False  # importing typing takes as long as all structs
 if TYPE_CHECKING:
     from typing import TypeVar
 
@@ -28,61 +26,21 @@ if TYPE_CHECKING:
 
 
 def to_json(answer: Struct) -> dict[str, object]:
-    """The JSON object of an answer, for :func:`json.dumps`."""
-    return {answer.json_names.get(name, name): _plain(value) for name, value in vars(answer).items()
-            if name not in answer.omitted or value != getattr(type(answer), name)}
+    """The JSON object of an answer, for :func:`json.dumps`: names of files may have bytes that msgspec cannot write."""
+    found = finite(msgspec.to_builtins(answer, enc_hook=dict))  # a mapping of another kind
+    assert isinstance(found, dict)
+    return found
 
 
 def from_json(cls: type[_S], data: object) -> _S:
     """The answer in a JSON object. Raises ValueError for what is no such answer."""
-    if not isinstance(data, Mapping):
-        raise ValueError(f"{cls.__name__}: no JSON object")
-    found: dict[str, object] = {}
-    for name, annotation in cls.field_types.items():
-        key = cls.json_names.get(name, name)
-        if key in data:
-            found[name] = _read(_type_of(annotation, cls.__module__), data[key])
-        elif not hasattr(cls, name):
-            raise ValueError(f"{cls.__name__}: {key} is missing")
-    return cls(**found)
-
-
-@cache
-def _type_of(annotation: str, module: str) -> object:
-    return eval(annotation, vars(sys.modules[module]))  # noqa: S307 -- the annotation of a field of this project
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, Struct):
-        return to_json(value)
-    if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
-    return [_plain(one) for one in value] if isinstance(value, (list, tuple)) else finite(value)
-
-
-def _read(kind: object, value: object) -> object:
-    """A value of a type: scalars as they are, containers and structs by their parts."""
-    if isinstance(kind, UnionType):
-        return None if value is None else _read(next(part for part in kind.__args__ if part is not NoneType), value)
-    origin = getattr(kind, "__origin__", None)
-    parts: tuple[object, ...] = getattr(kind, "__args__", ())
-    if origin is tuple:
-        if not isinstance(value, list):
-            raise ValueError(f"a list is expected, not {value!r:.60}")
-        if parts[-1] is Ellipsis:
-            return tuple(_read(parts[0], one) for one in value)
-        return tuple(_read(part, one) for part, one in zip(parts, value, strict=True))
-    if origin is Mapping:
-        if not isinstance(value, Mapping):
-            raise ValueError(f"an object is expected, not {value!r:.60}")
-        return {str(key): _read(parts[1], one) for key, one in value.items()}
-    return from_json(kind, value) if isinstance(kind, type) and issubclass(kind, Struct) else value
+    return msgspec.convert(data, cls)
 
 
 # Parts of answers
 
 
-class RefusalAnswer(Struct):
+class RefusalAnswer(Struct, frozen=True):
     """Why something is not done, and what would change that."""
 
     reason: str
@@ -91,7 +49,7 @@ class RefusalAnswer(Struct):
     """Empty where nothing would."""
 
 
-class AdviceAnswer(Struct):
+class AdviceAnswer(Struct, frozen=True):
     """What an administrator may change, where, and the expected effect."""
 
     command: str
@@ -99,7 +57,7 @@ class AdviceAnswer(Struct):
     effect: str
 
 
-class FindingAnswer(Struct, kw_only=True, json_names={"time": "t"}, omitted=("id", "why_not")):
+class FindingAnswer(Struct, frozen=True, kw_only=True, rename={"time": "t"}):
     """A finding that holds."""
 
     id: int | None = None
@@ -131,7 +89,7 @@ class FindingAnswer(Struct, kw_only=True, json_names={"time": "t"}, omitted=("id
                 if name != "sentence"}
 
 
-class ComponentAnswer(Struct):
+class ComponentAnswer(Struct, frozen=True):
     """A component of a layout; extents in bytes."""
 
     extent_start: int
@@ -140,7 +98,7 @@ class ComponentAnswer(Struct):
     stripe_count: int
 
 
-class ActionAnswer(Struct, kw_only=True, omitted=("path", "directory")):
+class ActionAnswer(Struct, frozen=True, kw_only=True):
     """A planned act."""
 
     action: str
@@ -154,7 +112,7 @@ class ActionAnswer(Struct, kw_only=True, omitted=("path", "directory")):
     size_bytes: int = 0
 
 
-class ActAnswer(Struct):
+class ActAnswer(Struct, frozen=True):
     """An act in the journal."""
 
     id: int
@@ -170,7 +128,7 @@ class ActAnswer(Struct):
     reason: str
 
 
-class SourceAnswer(Struct):
+class SourceAnswer(Struct, frozen=True):
     """A source of counters or records."""
 
     name: str
@@ -181,7 +139,7 @@ class SourceAnswer(Struct):
     state: str
 
 
-class ActivityAnswer(Struct):
+class ActivityAnswer(Struct, frozen=True):
     """An activity of the daemon."""
 
     name: str
@@ -192,52 +150,14 @@ class ActivityAnswer(Struct):
     """Duration of the current step so far; 0 between two steps."""
 
 
-class MeasuredAnswer(Struct):
-    """Throughput of a victim as measured for a verdict; bytes per second."""
-
-    usual: float
-    """Without the aggressor."""
-    contended: float
-    """Before the acts."""
-    after: float
-    """After the acts; 0 if it could not be measured."""
-    regained: tuple[float, float, float] | None = None
-    """Part of the loss that the victim has regained, and the ends of its interval of 90%."""
-
-
-class RemediationAnswer(Struct, kw_only=True, json_names={"undo_reason": "taking_back"},
-                        omitted=("measured", "measured_text", "subject")):
-    """What is done about a finding."""
-
-    finding: int
-    aggressor: str
-    victim: str
-    since: float
-    state: str = ""
-    """See :class:`tierd.daemon.states.State`."""
-    judged: bool
-    verdict: str
-    directories: tuple[str, ...]
-    waiting_defaults: int
-    waiting_moves: int
-    moves_held: bool
-    undo_reason: str = ""
-    measured: MeasuredAnswer | None = None
-    """The measurement behind the verdict."""
-    measured_text: str = ""
-    """The verdict and what it rests on, where that is no rate: of a rebalance."""
-    subject: str = ""
-    """Subject of a finding that is not about two jobs."""
-
-
-class ScopeAnswer(Struct):
+class ScopeAnswer(Struct, frozen=True):
     """A directory with its own mode."""
 
     path: str
     mode: str
 
 
-class JobTimeRow(Struct):
+class JobTimeRow(Struct, frozen=True):
     """Part of a target's service time that a job takes, and its standard error."""
 
     job: str
@@ -245,7 +165,7 @@ class JobTimeRow(Struct):
     error: float
 
 
-class TargetTimeRow(Struct):
+class TargetTimeRow(Struct, frozen=True):
     """Share of the time in which a target is busy, its standard error, and the jobs that take most of it."""
 
     target: str
@@ -254,29 +174,30 @@ class TargetTimeRow(Struct):
     jobs: tuple[JobTimeRow, ...]
 
 
-class CaseAnswer(Struct, kw_only=True, omitted=("measured_text",)):
-    """A finding, and what is done about it. Rates in bytes per second, times in epoch seconds; None: not known."""
+class Case(Struct, frozen=True, kw_only=True):
+    """The one record of a finding, and of what is done about it, for the page, tierctl and the control socket.
+
+    Rates in bytes per second, times in epoch seconds; None: not known.
+    """
 
     finding: int | None
+    """Number in the journal."""
     kind: str
     sentence: str
+    """In the past tense once the finding has ended."""
     aggressor: str
     victim: str
     subject: str
     active: bool
     """Whether the finding holds."""
     since: float
+    """When it was found."""
     onset: float | None
     """When the aggressor came; None if it was active before the stream was seen, and for findings without a victim."""
+    ended_at: float | None
+    """When the finding ended; None while it holds."""
     targets: tuple[str, ...]
     directories: tuple[str, ...]
-    state: str
-    """See :class:`tierd.daemon.states.State`; empty without a remediation."""
-    verdict: str
-    judged: bool
-    undo_reason: str
-    why_not: tuple[RefusalAnswer, ...]
-    """Why not more is done while the finding holds."""
     usual: float | None
     """Rate of the victim without the aggressor."""
     contended: float | None
@@ -285,8 +206,17 @@ class CaseAnswer(Struct, kw_only=True, omitted=("measured_text",)):
     """In the last seconds; None without a curve."""
     after: float | None
     """As measured for the verdict."""
-    regained: tuple[float, float, float] | None = None
+    regained: tuple[float, float, float] | None
     """Part of the loss that the victim has regained, and the ends of its interval of 90%."""
+    state: str
+    """See :class:`tierd.daemon.states.State`; empty without a remediation."""
+    verdict: str
+    measured_text: str
+    """The verdict and what it rests on, where that is no rate: of a rebalance."""
+    judged: bool
+    undo_reason: str
+    why_not: tuple[RefusalAnswer, ...] = ()
+    """Why not more is done while the finding holds."""
     acted_at: float | None
     """When the first default layout was set, or the first file was moved."""
     judged_at: float | None
@@ -296,19 +226,28 @@ class CaseAnswer(Struct, kw_only=True, omitted=("measured_text",)):
     moves: int
     """Moves that were queued since the case began."""
     waiting_moves: int
+    moved: int
+    """Files that were moved."""
     moves_held: bool
-    curve: tuple[tuple[float, float], ...]
+    """Whether its moves wait, so that the effect is measured without them."""
+    curve: tuple[tuple[float, float], ...] = ()
     """Time and rate of the victim in each window."""
-    time_before: TargetTimeRow | None
+    time_before: TargetTimeRow | None = None
     """Device time of the targets by job, before the first act; None if it is not known or nothing was done."""
-    time_now: TargetTimeRow | None
-    measured_text: str = ""
-    """The verdict and what it rests on, where that is no rate: of a rebalance."""
-    ended_at: float | None = None
-    """When the finding ended; None while it holds."""
+    time_now: TargetTimeRow | None = None
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Identity of the problem over time."""
+        return self.kind, self.aggressor, self.victim or self.subject
+
+    @property
+    def loss(self) -> float:
+        """Part of its usual rate that the victim lost, when it was found."""
+        return 1 - (self.contended or 0.0) / self.usual if self.usual else 0.0
 
 
-class DefaultLayoutRow(Struct):
+class DefaultLayoutRow(Struct, frozen=True):
     """A default layout that a case has set."""
 
     act: int
@@ -317,7 +256,7 @@ class DefaultLayoutRow(Struct):
     """In words."""
 
 
-class PoolRow(Struct):
+class PoolRow(Struct, frozen=True):
     """A pool; bytes and operations per second over its targets."""
 
     pool: str
@@ -331,7 +270,7 @@ class PoolRow(Struct):
     """Mean over the targets whose service costs are known."""
 
 
-class ReasonRow(Struct):
+class ReasonRow(Struct, frozen=True):
     """Acts that were not carried out for the same reason."""
 
     outcome: str
@@ -343,7 +282,7 @@ class ReasonRow(Struct):
 # Answers
 
 
-class OperatingStateAnswer(Struct, kw_only=True):
+class OperatingStateAnswer(Struct, frozen=True, kw_only=True):
     """What holds acts back, in words, and the queue. Empty words: nothing does."""
 
     paused: str
@@ -353,10 +292,10 @@ class OperatingStateAnswer(Struct, kw_only=True):
     waiting_bytes: int
 
 
-class StateAnswer(OperatingStateAnswer, kw_only=True, json_names={
-        "moves_to_requeue": "left_over_moves", "moves_not_persisted": "not_kept_moves", "not_requeued": "not_taken_up",
-        "remediations": "cases"}):
-    """The state of the daemon: what ``tierctl status`` and ``tierctl top`` share."""
+class StatusAnswer(OperatingStateAnswer, frozen=True, kw_only=True, rename={
+        "moves_to_requeue": "left_over_moves", "moves_not_persisted": "not_kept_moves",
+        "not_requeued": "not_taken_up"}):
+    """``tierctl status``, and a part of ``tierctl top``."""
 
     time: float
     mode: str
@@ -364,9 +303,8 @@ class StateAnswer(OperatingStateAnswer, kw_only=True, json_names={
     dry_run: bool
     faults: Mapping[str, str]
     """What cannot be observed, by source."""
-    finding_ids: tuple[int | None, ...]
-    why_not: tuple[tuple[RefusalAnswer, ...], ...]
-    """Why not more is done, for each finding that is acted on."""
+    cases: tuple[Case, ...]
+    """Without curves and device times. Those whose finding holds come first."""
     advice: int
     """Number of findings that are advice."""
     last_cycle: float | None
@@ -390,41 +328,33 @@ class StateAnswer(OperatingStateAnswer, kw_only=True, json_names={
     """Moves of before a restart that were not examined yet."""
     moves_not_persisted: int = 0
     """Moves that a restart would lose."""
-    not_requeued: Mapping[str, int] = EMPTY
+    not_requeued: Mapping[str, int] = {}
     """Moves of before a restart that were dropped, by reason."""
     moved_bytes: int
     outcomes: Mapping[str, int]
     """Number of acts by kind and outcome, as ``"migrate done"``."""
     needless_moves: int = 0
     """Queued moves that needed no act: the file was gone, or as wanted."""
-    remediations: tuple[RemediationAnswer, ...] = ()
     activities: tuple[ActivityAnswer, ...] = ()
     stalled: tuple[str, ...] = ()
     sources: tuple[SourceAnswer, ...] = ()
-    users: Mapping[str, str] = EMPTY
+    users: Mapping[str, str] = {}
     """Users of the jobs of findings and cases, as far as their job ids name them: ``alice (1002)`` or ``1002``.
 
     ``tierctl top`` has those of its jobs as well."""
 
 
-class StatusAnswer(StateAnswer, kw_only=True):
-    """``tierctl status``."""
-
-    findings: tuple[str, ...]
-    """Sentences of the findings that are acted on, in the order of ``finding_ids``."""
-
-
-class QueueAnswer(Struct, kw_only=True):
+class QueueAnswer(Struct, frozen=True, kw_only=True):
     """The part of ``tierctl status`` that ``--wait`` needs."""
 
     held: str
     waiting_moves: int
     waiting_orders: int
     under_way_moves: int
-    outcomes: Mapping[str, int] = EMPTY
+    outcomes: Mapping[str, int] = {}
 
 
-class MdtReaderRow(Struct, kw_only=True):
+class MdtReaderRow(Struct, frozen=True, kw_only=True):
     """Who reads the changelog of an MDT."""
 
     mdt: str
@@ -439,7 +369,7 @@ class MdtReaderRow(Struct, kw_only=True):
     problem: str = ""
 
 
-class ReaderRow(Struct, kw_only=True):
+class ReaderRow(Struct, frozen=True, kw_only=True):
     """A changelog reader, as it described itself."""
 
     name: str
@@ -453,24 +383,24 @@ class ReaderRow(Struct, kw_only=True):
     problem: str = ""
 
 
-class ReadersAnswer(Struct, kw_only=True):
+class ReadersAnswer(Struct, frozen=True, kw_only=True):
     """``tierctl readers``."""
 
     enabled: bool
     """Whether tierd takes changelog records from readers."""
     mdts: tuple[MdtReaderRow, ...] = ()
     readers: tuple[ReaderRow, ...] = ()
-    tallies: Mapping[str, int] = EMPTY
+    tallies: Mapping[str, int] = {}
     """Tallies since the start by outcome."""
 
 
-class FaultsAnswer(Struct):
+class FaultsAnswer(Struct, frozen=True):
     """The part of ``tierctl status`` that the readiness check needs."""
 
     faults: Mapping[str, str]
 
 
-class TargetRow(Struct, kw_only=True):
+class TargetRow(Struct, frozen=True, kw_only=True):
     """Load of a target; bytes and operations per second."""
 
     target: str
@@ -487,7 +417,7 @@ class TargetRow(Struct, kw_only=True):
     """Mean service time of bulk RPCs; None if the servers print none, or there were no RPCs."""
 
 
-class JobRow(Struct, kw_only=True):
+class JobRow(Struct, frozen=True, kw_only=True):
     """Load of a job; bytes, operations and creates per second."""
 
     job: str
@@ -500,7 +430,7 @@ class JobRow(Struct, kw_only=True):
     """``noise``, ``slowed`` or empty."""
 
 
-class TopAnswer(StateAnswer, kw_only=True):
+class TopAnswer(StatusAnswer, frozen=True, kw_only=True):
     """``tierctl top``."""
 
     findings: tuple[FindingAnswer, ...]
@@ -512,7 +442,7 @@ class TopAnswer(StateAnswer, kw_only=True):
     all_jobs: int
 
 
-class OverviewAnswer(Struct, kw_only=True):
+class OverviewAnswer(Struct, frozen=True, kw_only=True):
     """The page of tierd."""
 
     fsname: str
@@ -521,7 +451,8 @@ class OverviewAnswer(Struct, kw_only=True):
     options: str
     """Options with which tierctl finds this tierd: `` --fs scratch``; empty if it needs none."""
     status: StatusAnswer
-    cases: tuple[CaseAnswer, ...]
+    """Without its cases."""
+    cases: tuple[Case, ...]
     all_cases: int
     advice: tuple[FindingAnswer, ...]
     all_advice: int
@@ -534,48 +465,34 @@ class OverviewAnswer(Struct, kw_only=True):
     jobs: tuple[JobRow, ...]
     all_jobs: int
     users: Mapping[str, str]
-    """Users of the jobs in this answer, as in :class:`StateAnswer`."""
+    """Users of the jobs in this answer, as in :class:`StatusAnswer`."""
     pools: tuple[PoolRow, ...]
     reasons: tuple[ReasonRow, ...]
 
 
-class FindingsAnswer(Struct):
+class FindingsAnswer(Struct, frozen=True):
     """``tierctl findings`` and ``tierctl advise``."""
 
     findings: tuple[FindingAnswer, ...]
     looked: bool
     """Whether two readings were compared."""
-    users: Mapping[str, str] = EMPTY
-    """Users of the jobs in this answer, as in :class:`StateAnswer`."""
+    users: Mapping[str, str] = {}
+    """Users of the jobs in this answer, as in :class:`StatusAnswer`."""
     age_seconds: float | None = None
     """Time since the last reading of the counters; None before the first."""
 
 
-class HistoryAnswer(Struct, kw_only=True):
+class HistoryAnswer(Struct, frozen=True, kw_only=True):
     """``tierctl history``."""
 
     entries: tuple[ActAnswer, ...]
-    all_outcomes: Mapping[str, int] = EMPTY
+    all_outcomes: Mapping[str, int] = {}
     """Number of acts by outcome, where ``entries`` is empty."""
     complete_since: float | None = None
     removed_acts: int = 0
 
 
-class OutcomeAnswer(Struct):
-    """The verdict on what was done about a planned finding before."""
-
-    name: str
-    judged: bool
-
-
-class EarlierAnswer(Struct):
-    """What was done about a finding before."""
-
-    since: float
-    outcome: OutcomeAnswer
-
-
-class PlannedAnswer(Struct, kw_only=True, json_names={"earlier": "case"}):
+class PlannedAnswer(Struct, frozen=True, kw_only=True):
     """What would be done about a finding."""
 
     finding: FindingAnswer
@@ -583,10 +500,9 @@ class PlannedAnswer(Struct, kw_only=True, json_names={"earlier": "case"}):
     recommended: tuple[ActionAnswer, ...]
     """Acts that the mode excludes."""
     refusals: tuple[str, ...]
-    earlier: EarlierAnswer | None = None
 
 
-class PlanAnswer(Struct):
+class PlanAnswer(Struct, frozen=True):
     """``tierctl plan``."""
 
     plans: tuple[PlannedAnswer, ...]
@@ -599,7 +515,7 @@ class PlanAnswer(Struct):
     """Why the last attempt to make a plan failed."""
 
 
-class ExplainAnswer(Struct, kw_only=True, json_names={"messages": "told"}):
+class ExplainAnswer(Struct, frozen=True, kw_only=True, rename={"messages": "told"}):
     """``tierctl explain``."""
 
     finding: FindingRow
@@ -615,11 +531,11 @@ class ExplainAnswer(Struct, kw_only=True, json_names={"messages": "told"}):
     messages: tuple[MessageRow, ...]
     judgements: tuple[JudgementRow, ...]
     same: tuple[SameFindingRow, ...]
-    users: Mapping[str, str] = EMPTY
-    """Users of the jobs in this answer, as in :class:`StateAnswer`."""
+    users: Mapping[str, str] = {}
+    """Users of the jobs in this answer, as in :class:`StatusAnswer`."""
 
 
-class OrderAnswer(Struct, kw_only=True):
+class OrderAnswer(Struct, frozen=True, kw_only=True):
     """``tierctl promote`` and ``tierctl demote``."""
 
     path: str
@@ -634,7 +550,7 @@ class OrderAnswer(Struct, kw_only=True):
     actions: tuple[ActionAnswer, ...]
 
 
-class LeftRow(Struct, kw_only=True):
+class LeftRow(Struct, frozen=True, kw_only=True):
     """Files that stay on a drained target for one reason."""
 
     sentence: str
@@ -642,7 +558,7 @@ class LeftRow(Struct, kw_only=True):
     examples: tuple[str, ...]
 
 
-class DrainRow(Struct, kw_only=True, omitted=("waits_for",)):
+class DrainRow(Struct, frozen=True, kw_only=True):
     """A drain of one OST."""
 
     target: str
@@ -677,14 +593,14 @@ class DrainRow(Struct, kw_only=True, omitted=("waits_for",)):
     """What delays its moves: streams at work, or a limit; "" for nothing."""
 
 
-class DrainsAnswer(Struct):
+class DrainsAnswer(Struct, frozen=True):
     """``tierctl drain-target``."""
 
     time: float
     drains: tuple[DrainRow, ...]
 
 
-class DrainPlanAnswer(Struct, kw_only=True):
+class DrainPlanAnswer(Struct, frozen=True, kw_only=True):
     """What ``tierctl drain-target`` asks about before it begins."""
 
     target: str
@@ -703,14 +619,14 @@ class DrainPlanAnswer(Struct, kw_only=True):
     """Why no moves would begin now; "" if they would."""
 
 
-class SubmitAnswer(Struct):
+class SubmitAnswer(Struct, frozen=True):
     """``tierctl submit``."""
 
     accepted: int
     waiting_orders: int
 
 
-class StagingAnswer(Struct, kw_only=True):
+class StagingAnswer(Struct, frozen=True, kw_only=True):
     """A file or tree that a job of a scheduler wants on flash, or on the disks."""
 
     id: int
@@ -740,7 +656,7 @@ class StagingAnswer(Struct, kw_only=True):
     sentence: str
 
 
-class StagingsAnswer(Struct):
+class StagingsAnswer(Struct, frozen=True):
     """Stagings of a job, or the last ones of all jobs."""
 
     stagings: tuple[StagingAnswer, ...] = ()
@@ -748,7 +664,7 @@ class StagingsAnswer(Struct):
     """Why tierd accepts no staging at present; empty if it does."""
 
 
-class PrepareAnswer(Struct):
+class PrepareAnswer(Struct, frozen=True):
     """What is prepared for a job that is about to start."""
 
     ready: tuple[str, ...]
@@ -759,13 +675,13 @@ class PrepareAnswer(Struct):
     """Why other directories do not, or why nothing is done."""
 
 
-class JobSummaryAnswer(Struct):
+class JobSummaryAnswer(Struct, frozen=True):
     """What tierd did for a job, in words; empty if it did nothing."""
 
     sentences: tuple[str, ...]
 
 
-class UndoAnswer(Struct):
+class UndoAnswer(Struct, frozen=True):
     """``tierctl undo`` of one act."""
 
     result: str
@@ -773,7 +689,7 @@ class UndoAnswer(Struct):
     entry: ActAnswer
 
 
-class UndoFindingAnswer(Struct):
+class UndoFindingAnswer(Struct, frozen=True):
     """``tierctl undo`` of all that was done about a finding."""
 
     result: str
@@ -789,7 +705,7 @@ def undo_from_json(data: Json) -> UndoAnswer | UndoFindingAnswer:
     return from_json(UndoAnswer, data) if "entry" in data else from_json(UndoFindingAnswer, data)
 
 
-class MoverAnswer(Struct, kw_only=True):
+class MoverAnswer(Struct, frozen=True, kw_only=True):
     """A mover on another node."""
 
     name: str
@@ -806,7 +722,7 @@ class MoverAnswer(Struct, kw_only=True):
     refused: int = 0
 
 
-class StandbyRow(Struct, kw_only=True):
+class StandbyRow(Struct, frozen=True, kw_only=True):
     """A standby of the leader."""
 
     name: str
@@ -819,7 +735,7 @@ class StandbyRow(Struct, kw_only=True):
     """Why it could not lead; "" if it could."""
 
 
-class StandbyAnswer(Struct, kw_only=True):
+class StandbyAnswer(Struct, frozen=True, kw_only=True):
     """``tierctl status`` of a tierd that stands by."""
 
     standing_by: bool = True
@@ -835,11 +751,11 @@ class StandbyAnswer(Struct, kw_only=True):
     """Sequence of the last message of the journal's stream that the copy contains."""
     behind_messages: int | None = None
     copy_age_seconds: float | None = None
-    faults: Mapping[str, str] = EMPTY
+    faults: Mapping[str, str] = {}
     """Why it could not lead, by what fails."""
 
 
-class MoversAnswer(Struct, kw_only=True):
+class MoversAnswer(Struct, frozen=True, kw_only=True):
     """``tierctl movers``."""
 
     time: float
@@ -847,7 +763,7 @@ class MoversAnswer(Struct, kw_only=True):
     """False if this tierd moves files in its own process."""
     trouble: str = ""
     """Why there is no connection to NATS."""
-    under_way: Mapping[str, int] = EMPTY
+    under_way: Mapping[str, int] = {}
     """Files without a result, by source target."""
     oldest_seconds: float = 0.0
     journal_lag: int = 0
@@ -858,7 +774,7 @@ class MoversAnswer(Struct, kw_only=True):
     standbys: tuple[StandbyRow, ...] = ()
 
 
-class ReportAnswer(Struct, kw_only=True):
+class ReportAnswer(Struct, frozen=True, kw_only=True):
     """``tierctl report``."""
 
     since: float
@@ -880,5 +796,5 @@ class ReportAnswer(Struct, kw_only=True):
     samples: Mapping[str, tuple[tuple[float, float], ...]]
     """Time and value of each point, by series."""
     status: StatusAnswer
-    users: Mapping[str, str] = EMPTY
-    """Users of the jobs in this answer, as in :class:`StateAnswer`."""
+    users: Mapping[str, str] = {}
+    """Users of the jobs in this answer, as in :class:`StatusAnswer`."""

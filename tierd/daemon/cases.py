@@ -6,20 +6,19 @@ A case is a finding that holds, a remediation, or both. The words for its state 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
 from lustre.layout.model import explain
-from tierd.acts import Outcome, Verdict
-from tierd.daemon.answers import CaseAnswer, DefaultLayoutRow, JobTimeRow, RefusalAnswer, TargetTimeRow
+from tierd.acts import Verdict
+from tierd.daemon.answers import Case, DefaultLayoutRow, JobTimeRow, RefusalAnswer, TargetTimeRow
 from tierd.daemon.curves import MAX_POINTS, Curve, Stream, StreamCurves
 from tierd.daemon.remediation import Remediation
-from tierd.daemon.states import OPEN, UNDONE_VERDICT, State, past_sentence
+from tierd.daemon.states import OPEN, State, past_sentence
 from tierd.detect.device_time import TargetTime
 from tierd.model import Finding, Window
 from tierd.refusal import REMEDIES, Refusal
-from tierd.verify.judgement import Judgement
 
 Key = tuple[str, str, str]
 TARGETS_OF_CASE = 16
@@ -27,45 +26,6 @@ TARGETS_OF_CASE = 16
 JOBS_OF_CASE = 4
 MAX_LISTED = 64
 """Default layouts and directories of one case that an answer has."""
-
-
-@dataclass(frozen=True, slots=True)
-class RemediationSnapshot:
-    """A remediation as status shows it."""
-
-    number: int
-    finding: Finding
-    begun_at: float
-    acted_at: float
-    state: State
-    judged: bool
-    verdict: Verdict
-    """Empty before the verdict."""
-    judgement: Judgement | None
-    judged_at: float
-    defaults: tuple[DefaultLayoutRow, ...]
-    queued: int
-    moved_at: float
-    dry_run: bool
-    """Whether its default layouts were set in a dry run, so that nothing has changed."""
-    waiting_defaults: int = 0
-    """Number of queued default layouts."""
-    waiting_moves: int = 0
-    moves_held: bool = False
-    """Whether its moves wait, so that the effect is measured without them."""
-    undo_reason: str = ""
-    """Why its default layouts are being undone."""
-
-
-def remediation_snapshot(case: Remediation, waiting_defaults: int, waiting_moves: int) -> RemediationSnapshot:
-    """The present state of a remediation. The caller holds the lock of the store."""
-    defaults = tuple(DefaultLayoutRow(done.entry, done.action.directory, explain(done.action.layout))
-                     for done in case.defaults[:MAX_LISTED])
-    dry_run = bool(case.defaults) and all(done.result == Outcome.DRY_RUN for done in case.defaults)
-    return RemediationSnapshot(
-        case.number, case.finding, case.begun_at, case.acted_at, case.state, case.judged, case.verdict, case.judgement,
-        case.judged_at, defaults, case.queued, case.moved_at, dry_run, waiting_defaults, waiting_moves,
-        case.moves_held, case.undo_reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +64,7 @@ BEFORE_SECONDS = 240.0
 
 
 def updated_figures(before: CaseFigures, curves: StreamCurves, findings: Sequence[Finding],
-                    cases: Sequence[RemediationSnapshot], windows: Sequence[Window],
+                    cases: Sequence[Remediation], windows: Sequence[Window],
                     times: Mapping[str, TargetTime], numbers: Mapping[Key, int] | None = None) -> CaseFigures:
     """The figures of the present cases. What was measured before the first act stays, and so does a closed case.
 
@@ -130,7 +90,7 @@ def updated_figures(before: CaseFigures, curves: StreamCurves, findings: Sequenc
     grown = {key: extended(known.get(key, ()), drawn.get(stream, ()), (onsets[key] or live[key].time) - BEFORE_SECONDS)
              for key, stream in streams.items()}
     acted = {case.finding.key for case in cases
-             if has_acted(case) and not case.dry_run and case.number not in past}
+             if case.has_acted and not case.dry_run and case.number not in past}
     known_now = before.time_now if before.times is times else {}  # activities publish several times in a cycle
     now = {key: row for key, finding in live.items()
            if (row := known_now[key] if key in known_now else mean_time(finding.targets, times)) is not None}
@@ -139,17 +99,17 @@ def updated_figures(before: CaseFigures, curves: StreamCurves, findings: Sequenc
                        {key: since for key, since in onsets.items() if since}, times, ended, past)
 
 
-def begun_again(holding: Collection[Key], numbers: Mapping[Key, int], cases: Iterable[RemediationSnapshot]) -> set[Key]:
+def begun_again(holding: Collection[Key], numbers: Mapping[Key, int], cases: Iterable[Remediation]) -> set[Key]:
     """Keys of findings that began again after their case was closed."""
     return {key for case in cases if (key := case.finding.key) in holding and case.state == State.CLOSED
             and numbers.get(key) not in {None, case.number}}
 
 
-def past_figures(case: RemediationSnapshot, figures: CaseFigures) -> PastFigures:
+def past_figures(case: Remediation, figures: CaseFigures) -> PastFigures:
     """What is kept of a case that is over."""
     key = case.finding.key
     return PastFigures(figures.curves.get(key, ()), figures.onsets.get(key),
-                       figures.time_before.get(key) if has_acted(case) and not case.dry_run else None)
+                       figures.time_before.get(key) if case.has_acted and not case.dry_run else None)
 
 
 UNTHINNED_POINTS = 24
@@ -178,11 +138,6 @@ def extended(curve: Curve, fresh: Curve, begin: float) -> Curve:
     return (*means, *newest)
 
 
-def has_acted(case: RemediationSnapshot) -> bool:
-    """Whether anything was done about its finding, also in a dry run."""
-    return bool(case.defaults or case.moved_at or case.verdict)
-
-
 def onset(finding: Finding) -> float:
     """When the aggressor came. 0 if it was there before the stream was seen."""
     stream = finding.evidence.of_stream
@@ -206,8 +161,8 @@ def mean_time(targets: Iterable[str], times: Mapping[str, TargetTime]) -> Target
     return TargetTimeRow("", round(min(busy / len(known), 1.0), 4), round(error, 4), rows)
 
 
-def case_answers(findings: Sequence[Finding], numbers: Mapping[Key, int], cases: Sequence[RemediationSnapshot],
-                 why_not: Mapping[Key, Sequence[Refusal]], figures: CaseFigures) -> list[CaseAnswer]:
+def all_cases(findings: Sequence[Finding], numbers: Mapping[Key, int], cases: Sequence[Remediation],
+              figures: CaseFigures, waiting: Waiting) -> list[Case]:
     """All cases: those whose finding holds first, then those without a verdict, then the latest.
 
     A finding that began again after its case was closed is a case of its own, with the number that the journal gave it.
@@ -215,10 +170,13 @@ def case_answers(findings: Sequence[Finding], numbers: Mapping[Key, int], cases:
     holding = {finding.key: finding for finding in findings if not finding.advice_only}
     by_key = {case.finding.key: case for case in cases}
     again = begun_again(holding, numbers, cases)
-    found = [_found(finding, numbers.get(key), why_not.get(key, ()), figures) if key not in by_key or key in again
-             else _acted_on(by_key[key], True, why_not.get(key, ()), figures) for key, finding in holding.items()]
-    found += [_acted_on(case, False, (), figures) for key, case in by_key.items() if key not in holding or key in again]
-    return sorted(found, key=lambda case: (not case.active, case.state not in OPEN, -_loss(case), -case.since))
+    found = [case_of(by_key[key].finding, by_key[key].number, figures, waiting, by_key[key])
+             if key in by_key and key not in again else case_of(finding, numbers.get(key), figures, waiting)
+             for key, finding in holding.items()]
+    found += [case_of(case.finding, case.number, figures, waiting, case, active=False)
+              for key, case in by_key.items() if key not in holding or key in again]
+    return sorted(found, key=lambda case: (not case.active, case.state not in OPEN, -case.active * case.loss,
+                                           -case.since))
 
 
 RECENT_SECONDS = 12.0
@@ -235,49 +193,40 @@ def recent_rate(curve: Curve) -> float | None:
     return sum(lately) / len(lately) if lately else None
 
 
-def _loss(case: CaseAnswer) -> float:
-    return 1 - (case.contended or 0.0) / case.usual if case.active and case.usual else 0.0
+Waiting = Callable[[Key], tuple[int, int]]
+"""Numbers of default layouts and of moves of a finding that are queued."""
 
 
-def _found(finding: Finding, number: int | None, why_not: Sequence[Refusal], figures: CaseFigures) -> CaseAnswer:
-    """A finding that holds and is not acted on."""
+def case_of(finding: Finding, number: int | None, figures: CaseFigures, waiting: Waiting,
+            done: Remediation | None = None, *, active: bool = True) -> Case:
+    """The record of a finding, and of what was done about it."""
     key, rates = finding.key, finding.evidence.of_stream
-    curve = figures.curves.get(key, ())
-    return CaseAnswer(
-        finding=number, kind=finding.kind, sentence=finding.sentence, aggressor=finding.aggressor,
-        victim=finding.victim, subject=finding.subject, active=True, since=finding.time,
-        onset=figures.onsets.get(key), targets=finding.targets, directories=finding.directories[:MAX_LISTED],
-        state="", verdict="", judged=False, undo_reason="", why_not=tuple(map(refusal_answer, why_not)),
-        usual=rates.victim_usual_bytes_per_second if rates else None,
-        contended=rates.victim_bytes_per_second if rates else None, now=recent_rate(curve), after=None,
-        acted_at=None, judged_at=None, defaults=(), waiting_defaults=0, moves=0, waiting_moves=0, moves_held=False,
-        curve=curve, time_before=None, time_now=figures.time_now.get(key))
-
-
-def _acted_on(case: RemediationSnapshot, active: bool, why_not: Sequence[Refusal],
-              figures: CaseFigures) -> CaseAnswer:
-    """A case with a remediation."""
-    finding, judgement = case.finding, case.judgement if case.verdict != UNDONE_VERDICT else None
-    answer = _found(finding, case.number, why_not, figures)
+    judgement = done.judgement if done and done.verdict != Verdict.UNDONE_BY_HAND else None
     measured = judgement if judgement and not judgement.words else None
-    answer = answer.replaced(
-        active=active, state=case.state, verdict=case.verdict, judged=case.judged,
-        undo_reason=case.undo_reason, usual=measured.usual if measured else answer.usual,
-        contended=measured.contended if measured else answer.contended,
-        measured_text=judgement.words if judgement else "",
-        after=measured.after or None if measured else None, regained=measured.regained if measured else None,
-        acted_at=(case.begun_at if case.defaults else case.moved_at or case.acted_at) if has_acted(case) else None,
-        judged_at=case.judged_at or None, defaults=case.defaults, waiting_defaults=case.waiting_defaults,
-        moves=case.queued, waiting_moves=case.waiting_moves, moves_held=case.moves_held,
-        time_before=figures.time_before.get(finding.key) if has_acted(case) and not case.dry_run else None)
-    if active:
-        return answer
-    answer = answer.replaced(
-        ended_at=figures.ended.get(case.number),
-        sentence=past_sentence(finding.sentence, finding.aggressor, finding.victim, finding.evidence.numbers()))
-    past = figures.past.get(case.number)
-    return answer if past is None else answer.replaced(curve=past.curve, onset=past.onset, now=None, time_now=None,
-                                                       time_before=past.time_before)
+    past = figures.past.get(done.number) if done and not active else None
+    acted, changed = bool(done and done.has_acted), bool(done and done.has_acted and not done.dry_run)
+    curve = past.curve if past else figures.curves.get(key, ())
+    before = past.time_before if past else figures.time_before.get(key) if changed else None
+    usual, contended = ((measured.usual, measured.contended) if measured else
+                        (rates.victim_usual_bytes_per_second, rates.victim_bytes_per_second) if rates else (None, None))
+    waiting_defaults, waiting_moves = waiting(key) if done else (0, 0)
+    return Case.of(
+        finding, finding=number, sentence=finding.sentence if active else past_sentence(
+            finding.sentence, finding.aggressor, finding.victim, finding.evidence.numbers()),
+        active=active, since=finding.time, onset=past.onset if past else figures.onsets.get(key),
+        ended_at=figures.ended.get(done.number) if done and not active else None,
+        directories=finding.directories[:MAX_LISTED], usual=usual, contended=contended,
+        now=None if past else recent_rate(curve), after=measured.after or None if measured else None,
+        regained=measured.regained if measured else None, state=done.state if done else "",
+        verdict=done.verdict if done else "", measured_text=judgement.words if judgement else "",
+        judged=bool(done and done.judged), undo_reason=done.undo_reason if done else "",
+        acted_at=(done.begun_at if done.defaults else done.moved_at or done.acted_at) if done and acted else None,
+        judged_at=(done.judged_at or None) if done else None,
+        defaults=tuple(DefaultLayoutRow(each.entry, each.action.directory, explain(each.action.layout))
+                       for each in done.defaults[:MAX_LISTED]) if done else (),
+        waiting_defaults=waiting_defaults, moves=done.queued if done else 0, waiting_moves=waiting_moves,
+        moved=done.moved if done else 0, moves_held=bool(done and done.moves_held), curve=curve, time_before=before,
+        time_now=None if past else figures.time_now.get(key))
 
 
 def refusal_answer(refusal: Refusal) -> RefusalAnswer:

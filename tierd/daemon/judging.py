@@ -1,30 +1,32 @@
-"""Verdicts on remediations. Acts are undone if they did not help, harmed other jobs, or fill the flash pool."""
+"""Verdicts on what was done: acts that did not help or harmed other jobs are undone.
+
+A remediation for a slowed stream is judged by its stream, one for a job by the job itself. A policy may judge by a
+measure of its own: runs of moves are then stopped, and defaults of directories undone. The journal has what the last
+ones need, the act and the numbers of its finding, so a restart loses no judgement of them.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import Executor
-from dataclasses import replace
+from dataclasses import dataclass
+from functools import partial
 
 from lustre.filesystem import Filesystem
-from lustre.layout.model import Layout, same_shape
 from tierd.act.gate import Gate
 from tierd.act.journal.entry import Entry
 from tierd.act.journal.writer import Journal
-from tierd.act.undo import Undo, UndoResult, earlier_layout
 from tierd.acts import ActKind, Outcome, Verdict
 from tierd.clock import Clock
 from tierd.config.settings import Settings
 from tierd.daemon import log
-from tierd.daemon.log import FindingLog, LoopCounters
-from tierd.daemon.remediation import Remediation, RemediationStore
+from tierd.daemon.log import FindingKey, FindingLog, LoopCounters
+from tierd.daemon.remediation import UNDO_REASONS, Remediation, RemediationStore
 from tierd.daemon.states import OPEN, State
-from tierd.decide.plans import reserved
+from tierd.daemon.undoing import CaseUndo
 from tierd.detect.gain import StreamTrack
-from tierd.model import Action, Capacity, MetadataTargets, SiteFacts, Window
-from tierd.policies.protocol import JudgedBy
-from tierd.policies.registry import policies, policy_for
+from tierd.model import Facts, Window
+from tierd.policies.protocol import DefaultJudge, JudgedBy, MoveJudge, MoveRun
+from tierd.policies.registry import evidence_of, policy_for, policy_of
 from tierd.sense import space
 from tierd.text import count_of
 from tierd.verify.judgement import Act, JobTotals, Judgement, judge, judge_own
@@ -33,60 +35,47 @@ MAX_MEASURING_TIMES = 1.25
 """After this many measuring times, an act that helps is judged while files of its remediation still move."""
 
 
-UNDO = "undo"
-"""Kind in the key of moves that restore stripes, and the beginning of their reason."""
-RESTORE_SECONDS = 30.0
-"""Time between two attempts to restore the stripes of a file that is in use."""
-UNDONE_MOVES = 16
-"""Moves to an MDT that one step undoes."""
+END_SECONDS = 60.0
+"""Time without a move after which a run has ended: the next plan would be made, and the space is up to date."""
+MAX_AGE_SECONDS = 7 * 86_400.0
+"""Defaults that are older are not judged any more."""
+LOOK_SECONDS = 30.0
+
+
+@dataclass(slots=True)
+class Run:
+    """Moves of one case without a long pause."""
+
+    begun_at: float
+    last_at: float
 
 
 class Judge:
-    """Judges open remediations. It does not hold the lock while it asks the file system or undoes acts."""
+    """Gives the verdicts. One thread calls it; it does not hold the lock while it asks the file system."""
 
-    def __init__(
-        self,
-        store: RemediationStore,
-        history: Callable[[], tuple[Sequence[Window], Mapping[str, StreamTrack]]],
-        gate: Gate,
-        undo: Undo,
-        journal: Journal,
-        finding_log: FindingLog,
-        filesystem: Filesystem,
-        clock: Clock,
-        settings: Settings,
-        counters: LoopCounters,
-        executor: Executor | None = None,
-        site_facts: Callable[[], SiteFacts] = SiteFacts,
-    ) -> None:
-        """``history`` returns the windows, and tracks of slowed streams. ``executor`` undoes several acts at once."""
-        self._site_facts = site_facts
-        self._executor = executor
+    def __init__(self, store: RemediationStore,
+                 history: Callable[[], tuple[Sequence[Window], Mapping[str, StreamTrack]]], gate: Gate,
+                 undoing: CaseUndo, journal: Journal, finding_log: FindingLog, filesystem: Filesystem, clock: Clock,
+                 settings: Settings, counters: LoopCounters, facts: Callable[[], Facts]) -> None:
+        """``history`` returns the windows, and tracks of slowed streams; ``facts`` the latest facts."""
         self._store = store
         self._lock = store.lock
         self._history = history
         self._gate = gate
-        self._undo_act = undo
+        self._undoing = undoing
         self._journal = journal
         self._log = finding_log
         self._filesystem = filesystem
         self._clock = clock
         self._settings = settings
         self._counters = counters
+        self._facts = facts
         self._totals = JobTotals()
-        in_cases = {outcome.entry for case in store for outcome in case.defaults}
-        self._standing = [] if settings.act.dry_run else [
-            entry for entry in journal.judgements.default_layouts_in_force() if entry.id not in in_cases]
-        """Default layouts in force that belong to no remediation in the store. They still fill the flash pool."""
-        self._restored_at: dict[int, float] = {}
-        """When the move of a file back to its earlier stripes was last queued, by the number of the act."""
-        self._available_before: Mapping[str, int] = {}
-        """Free bytes of each pool at the last :meth:`watch_free_space`: as many less may be free at the next."""
-        self._said: dict[int, UndoResult] = {}
-        """Last logged result of each undo that has not succeeded yet, by the number of the act."""
+        self._runs: dict[FindingKey, Run] = {}
+        self._looked_at = 0.0
 
     def judge(self, now: float) -> None:
-        """Judge remediations that were measured long enough, and undo those that did not help. Retry failed undos."""
+        """Judge remediations that were measured long enough, and undo those that did not help."""
         judged = self._store.open()
         flash = space.capacity(self._filesystem, ()).pools if judged else {}
         windows, tracks = self._history()
@@ -94,13 +83,13 @@ class Judge:
             with self._lock:
                 if case.state in OPEN:
                     self._judged(case, windows, tracks, flash.get(case.pool, ()), now)
+        self._judge_moves(windows)
         self._totals.settle()
         with self._lock:
             unseen = windows[-1].unseen if windows else frozenset[str]()
             self._gate.hold_moves([case.finding.key for case in self._store if case.moves_held
                                    or not unseen.isdisjoint(case.finding.targets)])
-        for case in self._store.in_state(State.UNDOING):
-            self._undo(case, case.undo_reason)
+        self._undoing.go_on()
 
     def _judged(self, case: Remediation, windows: Sequence[Window], tracks: Mapping[str, StreamTrack],
                 flash: Collection[str], now: float) -> None:
@@ -156,118 +145,13 @@ class Judge:
         """Keep the acts of a remediation, or begin to undo them."""
         self._note(case, judgement)
         if case.abandoned:
-            lost = "the job got slower" if judgement.own else "it did not help"
-            case.begin_undo(lost if judgement.verdict == Verdict.DID_NOT_HELP else "other jobs got slower")
+            slower = judgement.own and judgement.verdict == Verdict.DID_NOT_HELP
+            case.begin_undo("the job got slower" if slower else UNDO_REASONS[judgement.verdict])
         else:
             case.settle(State.KEPT)
 
-    def watch_free_space(self) -> None:
-        """Undo default layouts while flash, or the MDTs, still have space for files that are being written."""
-        with self._lock:
-            cases = [case for case in self._store if case.defaults or case.earlier]
-        if not self._standing and not cases:
-            self._available_before = {}
-            return
-        spaces = self._site_facts().metadata_spaces
-        room = replace(space.capacity(self._filesystem, ()), metadata=MetadataTargets(spaces) if spaces else None)
-        for entry in tuple(self._standing):
-            if self._undo_for_space(entry, room):
-                with self._lock:
-                    self._standing = [other for other in self._standing if other.id != entry.id]
-        for case in cases:
-            for outcome in (*case.earlier, *case.defaults):
-                if outcome.action.striping is not None:
-                    continue  # it puts nothing on flash
-                if why := self._short(outcome.action.directory, outcome.action.layout, room):
-                    with self._lock:
-                        if case.state is State.FORGOTTEN:  # it was forgotten meanwhile; see adopt
-                            break
-                        case.defaults[:0], case.earlier = case.earlier, []
-                        case.begin_undo(why)
-                    self._undo(case, why)
-                    break
-        self._available_before = room.avail_bytes
-
-    def _undo_for_space(self, entry: Entry, room: Capacity) -> bool:
-        why = self._short(entry.place, entry.layout_after, room)
-        return bool(why) and self._undo_act_of(self._journal.finding_of(entry.id), entry.id, why)
-
-    def _short(self, directory: str, layout: Layout | None, room: Capacity) -> str:
-        """Why no more files of a directory may go where its default layout puts them; "" if they may."""
-        for policy in policies().values():
-            why = policy.is_short(layout, room, self._settings.tables) if layout and policy.is_short else None
-            if why is not None:
-                return why
-        settings = self._settings.resolved_scopes.of(directory).small_files_to_flash
-        if settings.flash_pool not in room.size_bytes:
-            return ""  # the pool does not exist or reports no size
-        if layout is not None and all(component.pool != settings.flash_pool for component in layout.components):
-            return ""  # it places nothing on flash
-        available = room.avail_bytes[settings.flash_pool]
-        filled = max(0, self._available_before.get(settings.flash_pool, available) - available)
-        if available - filled >= reserved(room, settings):
-            return ""
-        return (f"pool {settings.flash_pool!r} is down to its reserve" if available < reserved(room, settings)
-                else f"pool {settings.flash_pool!r} is down to its reserve before tierd looks again")
-
-    def adopt(self, cases: Sequence[Remediation]) -> None:
-        """Watch the default layouts of forgotten remediations, because they still fill the flash pool."""
-        for case in cases:
-            for outcome in (*case.earlier, *case.defaults):
-                entry = self._journal.entry(outcome.entry)
-                if entry is not None and entry.outcome == Outcome.DONE and entry.kind == ActKind.SET_DEFAULT_LAYOUT:
-                    with self._lock:
-                        self._standing.append(entry)
-
-    def undone_by(self, entry: Entry, by: str) -> None:
-        """An administrator undid an act: drop the moves that depend on it.
-
-        A remediation without any default layout left is settled, because later measurements say nothing about its
-        acts.
-        """
-        number = self._journal.finding_of(entry.id)
-        self._log.of_number(number, [log.undone_sentence(entry, Outcome.UNDONE, f"by {by}")])
-        if entry.kind != ActKind.MIGRATE and all(act.kind == ActKind.MIGRATE
-                                                 for act in self._journal.acts_in_force(number)):
-            self._journal.judgements.undone_by_hand(number)
-        with self._lock:
-            self._standing = [other for other in self._standing if other.id != entry.id]
-            for case in self._store:
-                case.earlier = [outcome for outcome in case.earlier if outcome.entry != entry.id]
-                left = [outcome for outcome in case.defaults if outcome.entry != entry.id]
-                if len(left) == len(case.defaults):
-                    continue
-                case.defaults = left
-                if left:
-                    dropped = len(self._gate.drop(case.finding.key, entry.place))
-                else:
-                    dropped = self._end(case)
-                if dropped:
-                    self._log.say(f"dropped {count_of(dropped, 'queued move')}: {by} undid their default layout")
-
-    def end(self, number: int, by: str) -> int:
-        """End a remediation that an administrator undoes. Returns the number of queued moves that were dropped."""
-        self._journal.judgements.undone_by_hand(number)
-        with self._lock:
-            dropped = sum(self._end(case) for case in self._store if case.number == number)
-            if dropped:
-                words = f"dropped {count_of(dropped, 'queued move')}: {by} undid the remediation"
-                self._log.of_number(number, [words])
-        return dropped
-
-    def _end(self, case: Remediation) -> int:
-        """Stop acts and measurements of a remediation. Returns the number of queued moves that were dropped."""
-        case.verdict = Verdict.UNDONE_BY_HAND
-        case.settle(State.UNDONE)
-        self._gate.drop_defaults(case.finding.key)
-        return len(self._gate.drop(case.finding.key))
-
     def _note(self, case: Remediation, judgement: Judgement) -> None:
         """Log and count a verdict, and store it in the journal for later decisions."""
-        case.verdict = judgement.verdict
-        case.judgement, case.judged_at = judgement, self._clock.now()
-        self._counters.verdicts[judgement.verdict] += 1
-        self._counters.judged_at = self._clock.now()
         if judgement.verdict == Verdict.CANNOT_TELL:
             self._counters.gained.pop(case.finding.victim, None)
             self._counters.gains.pop(case.finding.victim, None)
@@ -277,111 +161,92 @@ class Judge:
                                                          judgement.after - judgement.contended)
         rates = ((0.0, 0.0, 0.0) if judgement.operations  # the journal has throughput, for people
                  else (judgement.usual, judgement.contended, judgement.after))
-        self._journal.judgements.add(case.number, case.finding.kind, case.pool, case.size_bytes, judgement.verdict,
-                                     judgement.won_back, self._clock.now(), *rates, interval=judgement.interval)
+        self._enter(case, judgement, case.size_bytes, rates)
         self._log.of_number(case.number, [log.judged_sentence(case.finding, judgement)])
 
-    def _undo(self, case: Remediation, reason: str) -> None:
-        """Drop the queued moves of a remediation, then undo its default layouts.
-
-        Files that it moved to an MDT move back: they fill the MDT and load it. Files that it gave other stripes get
-        their earlier layout, when they are closed: the stripes would slow each later use. Other files stay where they
-        are, because a move costs as much as the move before.
-        """
-        with self._lock:
-            self._gate.drop_defaults(case.finding.key)
-            dropped = len(self._gate.drop(case.finding.key))
-            there = tuple(case.defaults)
-        if dropped:
-            self._log.say(f"dropped {count_of(dropped, 'queued move')}: {reason}")
-        acts = [outcome.entry for outcome in there]
-        over = space.call_each(lambda act: self._undo_act_of(case.number, act, reason), acts, self._executor)
-        gone = {act for act, done in zip(acts, over, strict=True) if done}
-        on_mdt = () if any(not done for done in over) else self._moved_to_mdt(case.number)
-        self._undo_moves(case.number, on_mdt[:UNDONE_MOVES], reason)
-        restored = self._restored_stripes(case, reason)
-        with self._lock:
-            case.defaults = [outcome for outcome in case.defaults if outcome.entry not in gone]
-            if not case.defaults and len(on_mdt) <= UNDONE_MOVES and restored and case.state is State.UNDOING:
-                case.settle(State.UNDONE)
-
-    def _restored_stripes(self, case: Remediation, reason: str) -> bool:
-        """Give rewritten files their earlier stripes, through the queue and within the limits. True when all is done.
-
-        A file that its job has open gives way, and is tried again for ``moving_seconds``.
-        """
-        if not policy_for(case.finding).restores_layouts or self._gate.dry_run:
-            return True
-        key = UNDO, case.finding.aggressor, case.finding.subject
-        late = self._clock.now() > max(case.judged_at, case.moved_at) + self._settings.verify.moving_seconds
-        if late:
-            self._gate.drop(key)
-        left = [entry for entry in self._journal.acts_in_force(case.number)
-                if entry.kind == ActKind.MIGRATE and entry.id not in self._said and not entry.reason.startswith(UNDO)]
-        pools = self._filesystem.pools() if left else {}
-        for entry in left:
-            result = self._restored(entry, key, pools, reason, case.number, late=late)
-            if result is not None:
-                self._said[entry.id] = result
-                if result.outcome == Outcome.UNDONE:
-                    self._journal.end(entry.id, Outcome.UNDONE, reason, self._clock.now())
-                self._log.of_number(case.number, [log.undone_sentence(entry, result.outcome, result.detail)])
-        return all(entry.id in self._said for entry in left)
-
-    def _restored(self, entry: Entry, key: tuple[str, str, str], pools: Mapping[str, tuple[str, ...]], reason: str,
-                  number: int, *, late: bool) -> UndoResult | None:
-        """What became of one file; None while it is still to be done. Queues its move."""
-        try:
-            earlier = earlier_layout(entry, pools)
-            present = self._filesystem.layout(entry.place)
-            same_file = entry.fid is None or self._filesystem.status(entry.place).fid == entry.fid
-        except FileNotFoundError:
-            return UndoResult(Outcome.GONE, "the file is gone")
-        except (OSError, ValueError) as error:
-            words = getattr(error, "strerror", None) or str(error)
-            return UndoResult(Outcome.REFUSED, words) if isinstance(error, ValueError) or late else None
-        if same_file and present is not None and same_shape(present, earlier):
-            return UndoResult(Outcome.UNDONE, reason)
-        if (not same_file or present is None or entry.layout_after is None
-                or not same_shape(present, entry.layout_after)):
-            return UndoResult(Outcome.REFUSED, "somebody changed the file or its layout since")
-        if late:
-            return UndoResult(Outcome.GAVE_WAY, f"its job keeps it open; tierctl undo {entry.id} restores it")
+    def _enter(self, case: Remediation, judgement: Judgement, size_bytes: int,
+               rates: tuple[float, float, float] = (0.0, 0.0, 0.0)) -> None:
         now = self._clock.now()
-        if not self._gate.has_move(entry.place) and now >= self._restored_at.get(entry.id, 0.0) + RESTORE_SECONDS:
-            self._restored_at[entry.id] = now
-            self._gate.submit([Action(ActKind.MIGRATE, earlier, f"{UNDO} of act {entry.id}: {reason}", key,
-                                      entry.place.rpartition("/")[0] or "/", entry.place, entry.size_bytes,
-                                      entry.fid)], number)
-        return None
+        case.verdict, case.judgement, case.judged_at = judgement.verdict, judgement, now
+        self._counters.verdicts[judgement.verdict] += 1
+        self._counters.judged_at = now
+        self._journal.judgements.add(case.number, case.finding.kind, case.pool, size_bytes, judgement.verdict,
+                                     judgement.won_back, now, *rates, interval=judgement.interval)
 
-    def _moved_to_mdt(self, number: int) -> Sequence[Entry]:
-        """Moves of a finding that put data on an MDT and were not tried to undo yet, the newest first."""
-        return [entry for entry in reversed(self._journal.acts_in_force(number))
-                if entry.kind == ActKind.MIGRATE and entry.id not in self._said and entry.layout_after is not None
-                and entry.layout_after.components[0].on_mdt]
+    def _judge_moves(self, windows: Sequence[Window]) -> None:
+        """Judge the runs that have ended, and stop those that slow a job."""
+        if self._gate.dry_run:
+            return
+        now, facts = self._clock.now(), self._facts()
+        cases = [(case, judge) for case in self._store if (judge := policy_for(case.finding).move_judge) is not None]
+        self._runs = {case.finding.key: run for case, _ in cases if (run := self._runs.get(case.finding.key))}
+        for case, judge in cases:
+            with self._store.lock:
+                self._judge_moves_of(case, judge, facts, windows, now)
 
-    def _undo_moves(self, number: int, entries: Sequence[Entry], reason: str) -> None:
-        """Undo moves, each once, and log their number. A file that was removed meanwhile needs nothing."""
-        results = Counter[str]()
-        for entry in entries:
-            result = self._undo_act(entry, reason)
-            self._said[entry.id] = result
-            results["moved back" if result.outcome == Outcome.UNDONE else f"not moved back ({result.detail})"] += 1
-        if results:
-            self._log.of_number(number, [f"files on the MDT: {count} {what}: {reason}"
-                                         for what, count in results.items()])
+    def _judge_moves_of(self, case: Remediation, judge: MoveJudge, facts: Facts, windows: Sequence[Window],
+                        now: float) -> None:
+        if case.abandoned:
+            cooled_down = now >= case.judged_at + self._settings.verify.cooldown_seconds
+            if case.verdict is not Verdict.UNDONE_BY_HAND and cooled_down:
+                case.verdict = Verdict.NONE  # it may be tried again
+            return
+        if not case.moved or case.judged_at >= case.moved_at:
+            return
+        moving = bool(self._gate.waiting_for(case.finding.key)) or now < case.moved_at + END_SECONDS
+        judgement = judge.judge(case.finding, case.finding.evidence, MoveRun(
+            self._run_of(case).begun_at, case.begun_at, case.moved_at, moving, partial(self._moved, case), facts,
+            windows, now, self._settings.verify, self._totals))
+        if judgement is not None:
+            self._settle_moves(case, judge, judgement)
 
-    def _undo_act_of(self, number: int, act: int, reason: str) -> bool:
-        """Undo one act. False if that failed or is held back now; it is then tried again later."""
-        entry = self._journal.entry(act)
-        if entry is None:
-            return True
-        held = self._undo_act.held()
-        result = self._undo_act(entry, reason)
-        if self._said.pop(act, None) != result:
+    def _run_of(self, case: Remediation) -> Run:
+        """The present run of moves. One after a pause of ``judge_seconds`` begins a new one."""
+        run = self._runs.get(case.finding.key)
+        if run is None:
+            run = Run(case.begun_at, case.moved_at)
+        elif case.moved_at > run.last_at + self._settings.verify.judge_seconds:
+            run = Run(case.moved_at, case.moved_at)
+        run.last_at = case.moved_at
+        self._runs[case.finding.key] = run
+        return run
+
+    def _moved(self, case: Remediation) -> Sequence[int]:
+        """Sizes of the files that were moved."""
+        return [entry.size_bytes for entry in self._journal.acts_in_force(case.number)
+                if entry.kind == ActKind.MIGRATE and entry.outcome == Outcome.DONE]
+
+    def _settle_moves(self, case: Remediation, judge: MoveJudge, judgement: Judgement) -> None:
+        self._enter(case, judgement, 0)
+        sentences = [f"verdict on the {judge.noun}: {judgement.words}"]
+        if case.abandoned and (dropped := self._gate.drop(case.finding.key)):
+            case.tried -= {action.path for action in dropped}  # they may be moved later
+            sentences.append(f"dropped {count_of(len(dropped), 'queued move')} of the {judge.noun}")
+        self._log.of_number(case.number, sentences)
+
+    def judge_defaults(self) -> None:
+        """Judge the defaults that were measured long enough, twice a minute."""
+        now = self._clock.now()
+        if now < self._looked_at + LOOK_SECONDS:
+            return
+        self._looked_at = now
+        for entry, kind, numbers in self._journal.stripings_to_judge(now - MAX_AGE_SECONDS):
+            evidence, policy = evidence_of(kind, numbers), policy_of(kind)
+            if (policy.default_judge is not None and isinstance(evidence, policy.evidence)
+                    and now >= entry.intended_at + policy.default_judge.seconds):
+                self._judge_default(entry, evidence, policy.default_judge)
+
+    def _judge_default(self, entry: Entry, evidence: object, judge: DefaultJudge) -> None:
+        facts = self._facts()
+        if not facts.directory_seconds or facts.directory_seconds > self._clock.now() - entry.intended_at:
+            return  # the operations since the act are not known yet
+        found = judge.judge(entry.place, evidence, facts)
+        number = self._journal.finding_of(entry.id)
+        if found.verdict is Verdict.DID_NOT_HELP:
+            result = self._undoing.act(entry, found.words)
+            if result.outcome != Outcome.UNDONE and not self._undoing.act.held():
+                self._journal.judged(entry.id, found.verdict, f"not undone: {result.detail}", self._clock.now())
             self._log.of_number(number, [log.undone_sentence(entry, result.outcome, result.detail)])
-        if result.outcome == Outcome.UNDONE or (result.outcome != Outcome.FAILED and not held):
-            return True
-        self._said[act] = result
-        return False
+            return
+        self._journal.judged(entry.id, found.verdict, f"kept: {found.words}", self._clock.now())
+        self._log.of_number(number, [f"KEPT default striping of {entry.place}: {found.words}"])

@@ -20,8 +20,8 @@ from tierd.clock import Clock
 from tierd.config.act import Mode
 from tierd.config.settings import Settings
 from tierd.model import Action, Advice, Finding
-from tierd.refusal import Refusal
-from tierd.text import bytes_text, count_of, first_names, percent, quoted, rate_text, regained_text, without_figures
+from tierd.refusal import Reason, Refusal
+from tierd.text import bytes_text, count_of, first_names, percent, quoted, rate_text, regained_text
 from tierd.verify.judgement import Judgement
 
 TARGETS_NAMED = PLACES_NAMED = 16
@@ -127,7 +127,7 @@ def moved_sentences(outcomes: Sequence[CompletedAct], waiting: int) -> Iterator[
     if gone:
         why = "it no longer exists" if gone == 1 else "they no longer exist"
         yield f"skipped {count_of(gone, 'queued file')}: {why}"
-    already = sum(o.result == Outcome.ALREADY and not o.detail for o in outcomes)
+    already = sum(o.result == Outcome.ALREADY and not o.entry for o in outcomes)
     if already:
         yield f"skipped {count_of(already, 'queued file')}: already in the wanted layout"
     left = Counter(o.detail for o in outcomes if o.result in NOT_MOVED and o.detail)
@@ -213,8 +213,7 @@ class LoopCounters:
     found: Counter[str] = field(default_factory=Counter)
     """Number of findings by kind."""
     verdicts: Counter[Verdict] = field(default_factory=Counter)
-    refusals: Counter[str] = field(default_factory=Counter)
-    """Number of refusals by the short name of the reason."""
+    refusals: Counter[Reason] = field(default_factory=Counter)
     found_at: dict[str, float] = field(default_factory=dict)
     """When a finding of each kind last began."""
     gained: dict[str, float] = field(default_factory=dict)
@@ -239,7 +238,7 @@ class KnownFindings:
     """Their numbers in the journal."""
     records: dict[FindingKey, Finding] = field(default_factory=dict)
     """Each with the figures that all output has, and the time when it began."""
-    refused: set[tuple[FindingKey, str]] = field(default_factory=set)
+    refused: set[tuple[FindingKey, Reason, str]] = field(default_factory=set)
     recommended: set[tuple[FindingKey, str]] = field(default_factory=set)
 
 
@@ -294,7 +293,7 @@ class FindingLog:
                 self._journal.set_figures(self.known.numbers.pop(finding.key), self.recorded(finding))
             self.known.records.pop(finding.key, None)
             self.known.recommended = {(key, place) for key, place in self.known.recommended if key != finding.key}
-            self.known.refused = {(key, words) for key, words in self.known.refused if key != finding.key}
+            self.known.refused = {each for each in self.known.refused if each[0] != finding.key}
 
     def forget(self, key: FindingKey) -> None:
         """Forget the number of a finding whose remediation is forgotten."""
@@ -371,10 +370,10 @@ class FindingLog:
             self._held = held
 
     def refusals(self, finding: Finding, refusals: Iterable[Refusal]) -> None:
-        """Log each refusal once while the finding holds. Refusals that differ only in figures are the same."""
+        """Log each refusal once while the finding holds: one reason of one thing is the same, whatever its figures."""
         with self._lock:
             for refusal in refusals:
-                what = finding.key, without_figures(refusal.sentence)
+                what = finding.key, refusal.reason, refusal.what
                 if what not in self.known.refused:
                     self.known.refused.add(what)
                     self._counters.refusals[refusal.reason] += 1

@@ -13,7 +13,6 @@ from tierd.act.claim import FilesystemClaim, NoClaim
 from tierd.act.drain import Drains
 from tierd.act.gate import Gate
 from tierd.act.journal.connection import JournalError
-from tierd.act.journal.entry import Entry
 from tierd.act.journal.writer import Journal
 from tierd.act.orders import OrderPlan
 from tierd.act.undo import Undo
@@ -24,8 +23,9 @@ from tierd.daemon.judging import Judge
 from tierd.daemon.log import FindingLog, KnownFindings, LogFunction, LoopCounters
 from tierd.daemon.observe import AskHistory, Detection, HistoryLoader, Observation, Observer, Source
 from tierd.daemon.planning import Enrich, Planner, not_enriched
-from tierd.daemon.policy_judge import PolicyJudge
 from tierd.daemon.remediation import Remediation, Remediations, RemediationStore, reopened_remediations
+from tierd.daemon.states import State
+from tierd.daemon.undoing import CaseUndo
 from tierd.decide.plans import Plan
 from tierd.detect.costs import costs_from_json, costs_to_json
 from tierd.detect.device_time import TargetTime
@@ -139,7 +139,7 @@ class Daemon:
         since = clock.now() - settings.verify.moving_seconds - settings.history_seconds
         self._store = RemediationStore()
         for case in reopened_remediations(journal, since):
-            if has_victim(case.finding):
+            if has_victim(case.finding) or case.state is State.UNDOING:
                 self._store.add(case)
             elif policy_for(case.finding) is not policy_of(case.finding.kind):
                 say(f"F{case.number}: the journal lacks numbers of this finding, so its acts are not judged")
@@ -171,10 +171,11 @@ class Daemon:
         self._remediations = Remediations(
             self._store, self._planning, gate, journal, self._log, echo, filesystem, clock, settings
         )
-        self._judge = Judge(self._store, lambda: (self._detection.windows, self._detection.tracks), gate, undo, journal,
-                            self._log, filesystem, clock, settings, self.counters, executor, site_facts)
-        self._policy_judge = PolicyJudge(self._store, lambda: self._detection.windows, gate, undo, journal, self._log,
-                                         lambda: self._facts.known, clock, settings, self.counters)
+        self.undoing = CaseUndo(self._store, gate, undo, journal, self._log, filesystem, clock, settings, executor,
+                                site_facts)
+        """Undoes acts, also by order of an administrator."""
+        self._judge = Judge(self._store, lambda: (self._detection.windows, self._detection.tracks), gate, self.undoing,
+                            journal, self._log, filesystem, clock, settings, self.counters, lambda: self._facts.known)
         self._seen: float | None = None
         """Time of the last reading of the counters; None if there is no earlier reading to compare it with."""
         self._seen_at = 0.0
@@ -263,7 +264,7 @@ class Daemon:
         gone = self._remediations.forget_closed()
         if not gone:
             return
-        self._judge.adopt(gone)
+        self.undoing.adopt(gone)
         victims = {case.finding.victim for case in self.cases} | {finding.victim for finding in self.findings}
         holding = {finding.key for finding in self.findings}
         for case in gone:
@@ -296,12 +297,11 @@ class Daemon:
                 return
             if self._seen is not None:
                 self._judge.judge(self._seen)
-                self._policy_judge.judge_moves()
                 if "changelog" not in self.faults:
-                    self._policy_judge.judge_defaults()
+                    self._judge.judge_defaults()
             if self._seen is not None or self._observer.blind:
                 # layouts in force still fill the flash pool, and its size is known without any source
-                self._judge.watch_free_space()
+                self.undoing.watch_free_space()
 
     @contextmanager
     def _log_filesystem_errors(self) -> Iterator[None]:
@@ -355,21 +355,13 @@ class Daemon:
         """Queue the moves of an order. Returns its number in the journal."""
         return self._remediations.queue_order(kind, by, what, found)
 
-    def undone_by(self, entry: Entry, by: str) -> None:
-        """Record that an administrator undid an act."""
-        self._judge.undone_by(entry, by)
-
-    def end_remediation(self, number: int, by: str) -> int:
-        """End the remediation of a finding. Returns how many queued moves were dropped."""
-        return self._judge.end(number, by)
-
     def why_not(self, finding: Finding) -> tuple[Refusal, ...]:
         """What keeps tierd from doing more about a finding, as of the last plan."""
         return self._remediations.refusals(finding.key)
 
-    def preview(self) -> list[tuple[Finding, Plan, Remediation | None]]:
-        """The present plan for each finding, which is not carried out, and its remediation if there is one."""
-        return [(finding, self._planning.preview_plan(finding), self._store.get(finding.key))
+    def preview(self) -> list[tuple[Finding, Plan]]:
+        """The present plan for each finding, which is not carried out."""
+        return [(finding, self._planning.preview_plan(finding))
                 for finding in self.findings if not finding.advice_only]
 
     def number(self, finding: Finding) -> int:

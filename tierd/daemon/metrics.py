@@ -587,7 +587,7 @@ def verdict_metrics(counters: LoopCounters, undo: Undo) -> Iterator[Metric]:
     yield verdicts
     refusals = CounterMetricFamily("tierd_refusals", "Refused plans and parts of plans, by reason.",
                                    labels=("reason",))
-    for reason in PLAN_REASONS:
+    for reason in sorted(PLAN_REASONS.union(tuple(counters.refusals))):
         refusals.add_metric((reason,), counters.refusals[reason])
     yield refusals
     yield CounterMetricFamily("tierd_undone", "Acts undone.", undo.undone)

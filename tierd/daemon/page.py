@@ -19,10 +19,10 @@ from zlib import crc32
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from tierd.acts import ActKind, Outcome
+from tierd.acts import ActKind, Outcome, Verdict
 from tierd.daemon.answers import (
     ActAnswer,
-    CaseAnswer,
+    Case,
     ExplainAnswer,
     HistoryAnswer,
     JobTimeRow,
@@ -31,7 +31,7 @@ from tierd.daemon.answers import (
     OrderAnswer,
     OverviewAnswer,
     SourceAnswer,
-    StateAnswer,
+    StatusAnswer,
     TargetTimeRow,
     UndoAnswer,
     from_json,
@@ -41,7 +41,6 @@ from tierd.daemon.states import (
     FOUND,
     OPEN,
     STATE_TEXTS,
-    UNDONE_VERDICT,
     State,
     gain_text,
     state_text,
@@ -254,7 +253,7 @@ class Operating:
     sentence: str
 
 
-def operating_state(state: StateAnswer) -> Operating:
+def operating_state(state: StatusAnswer) -> Operating:
     """What holds acts back; the first of pause, hold, drain, observe, dry run and learning."""
     holds = (("PAUSED", "paused", state.paused), ("HELD", "held", state.held), ("DRAINING", "held", state.draining))
     for word, kind, reason in holds:
@@ -315,7 +314,7 @@ def headline(overview: OverviewAnswer) -> Headline:
                     f"{count_of(overview.all_targets, 'target')}.")
 
 
-def is_slowed(case: CaseAnswer) -> bool:
+def is_slowed(case: Case) -> bool:
     """Whether the victim of a finding that holds, or of a case without a verdict, lacks throughput."""
     if not (case.victim and case.usual):
         return False
@@ -326,13 +325,13 @@ RECOVERED_SHARE = 0.95
 """A victim with so much of its usual throughput is not called slow, although its finding holds for some time."""
 
 
-def rate_share(case: CaseAnswer) -> float:
+def rate_share(case: Case) -> float:
     """What the victim has of its usual throughput."""
     now = case.contended if case.now is None else case.now
     return max(now or 0.0, 0.0) / case.usual if case.usual else 1.0
 
 
-def case_title(case: CaseAnswer) -> str:
+def case_title(case: Case) -> str:
     """A case in a few words."""
     if not case.victim:
         return f"{case.kind}: {case.subject or case.aggressor}"
@@ -343,9 +342,9 @@ def case_title(case: CaseAnswer) -> str:
     return f"{case.victim} was slowed by {case.aggressor}"
 
 
-def brought(case: CaseAnswer) -> str:
+def brought(case: Case) -> str:
     """What the acts brought, as measured for the verdict; empty before it."""
-    if not case.judged or not case.verdict or case.verdict == UNDONE_VERDICT:
+    if not case.judged or not case.verdict or case.verdict == Verdict.UNDONE_BY_HAND:
         return ""
     if case.measured_text:
         return f"{case.measured_text}."
@@ -353,10 +352,10 @@ def brought(case: CaseAnswer) -> str:
     return f"{verdict_text(case.verdict)}: {gain}." if gain else f"{verdict_text(case.verdict)}."
 
 
-def steps(case: CaseAnswer) -> list[tuple[str, str]]:
+def steps(case: Case) -> list[tuple[str, str]]:
     """The states of the case in their order, each ``done``, ``now`` or ``next``."""
     ending = [State.UNDONE] if case.state == State.UNDOING or case.verdict in {
-        "did-not-help", "harmed-others", UNDONE_VERDICT} else [State.KEPT]
+        Verdict.DID_NOT_HELP, Verdict.HARMED_OTHERS, Verdict.UNDONE_BY_HAND} else [State.KEPT]
     path = [*OPEN_STATES, *([State.UNDOING] if case.state == State.UNDOING else []), *ending, State.CLOSED]
     at = path.index(State(case.state)) if case.state in path else -1
     later = [(state.value, "now" if n == at else "done" if n < at else "next") for n, state in enumerate(path)]
@@ -369,7 +368,7 @@ OPEN_STATES = [state for state in State if state in OPEN]
 # Pictures
 
 
-def chart(case: CaseAnswer, now: float, *, dry_run: bool = False) -> Chart | None:
+def chart(case: Case, now: float, *, dry_run: bool = False) -> Chart | None:
     """The curve of a case from some minutes before the onset; None if it has fewer than two points."""
     act = "dry run of the acts" if dry_run else "layout set" if case.defaults else "acted"
     begin = (case.onset or case.acted_at or case.since) - 240.0
@@ -394,7 +393,7 @@ def chart(case: CaseAnswer, now: float, *, dry_run: bool = False) -> Chart | Non
                  last, top)
 
 
-def slow_time(case: CaseAnswer, points: Sequence[tuple[float, float]]) -> tuple[float, float] | None:
+def slow_time(case: Case, points: Sequence[tuple[float, float]]) -> tuple[float, float] | None:
     """From when until when the victim was slow. It is not known to have been slow before the aggressor came, or, where
     that is not known, before it was found; and a finding may hold for some time after the victim has recovered.
 
@@ -416,7 +415,7 @@ def thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
             for part in (points[n:n + size] for n in range(0, len(points), size))]
 
 
-def bar(row: TargetTimeRow, case: CaseAnswer | None = None, roles: Mapping[str, str] | None = None) -> list[Part]:
+def bar(row: TargetTimeRow, case: Case | None = None, roles: Mapping[str, str] | None = None) -> list[Part]:
     """Device time by job as parts of a bar; the rest of the busy time is of other jobs."""
     busy = min(max(row.utilisation, 0.0), 1.0)
     role = {case.aggressor: "noise", case.victim: "slowed"} if case is not None else roles or {}
@@ -482,7 +481,7 @@ def environment() -> Environment:
     made.globals |= {
         "chart": chart, "bar": bar, "steps": steps, "case_title": case_title, "brought": brought, "count": count_of,
         "state_text": state_text, "state_texts": {state.value: text for state, text in STATE_TEXTS.items()},
-        "verdict_text": verdict_text, "regained_text": regained_text, "undone_verdict": UNDONE_VERDICT,
+        "verdict_text": verdict_text, "regained_text": regained_text, "undone_verdict": Verdict.UNDONE_BY_HAND,
         "roles_of": roles_of, "colours": colours, "source_text": source_text,
         "link": link, "evidence": evidence_parts,
         "outcomes": [outcome.value for outcome in Outcome], "kinds": [kind.value for kind in ActKind],

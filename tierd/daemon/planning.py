@@ -103,8 +103,7 @@ class Planner:
         plan = self._worth(finding, self.for_activities(finding, self.activities(finding)))
         moves = [action for action in plan.actions if action.kind == ActKind.MIGRATE][:MAX_OWNERS_ASKED]
         whys = {action.path: why for action in moves if (why := self._gate.refusal(action))}
-        refusals = [Refusal(Reason.OPTED_OUT, why.sentence).about(
-            first_names([path for path in whys if whys[path] == why]))
+        refusals = [why.about(first_names([path for path in whys if whys[path] == why]))
                     for why in dict.fromkeys(whys.values())]
         return replace(plan, actions=tuple(action for action in plan.actions if action.path not in whys),
                        refusals=(*plan.refusals, *refusals))

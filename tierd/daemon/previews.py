@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from tierd.clock import Clock
-from tierd.daemon.answers import EarlierAnswer, OutcomeAnswer, PlanAnswer, PlannedAnswer, StatusAnswer
-from tierd.daemon.remediation import Remediation
+from tierd.daemon.answers import PlanAnswer, PlannedAnswer, StatusAnswer
 from tierd.daemon.status import action_answer, finding_answer
 from tierd.decide.plans import Plan
 from tierd.model import Finding
@@ -20,8 +19,8 @@ FRESH_SECONDS = 5.0
 class Plans(Protocol):
     """The part of the daemon that plans are made of."""
 
-    def preview(self) -> list[tuple[Finding, Plan, Remediation | None]]:
-        """The present plan for each finding, and its remediation if there is one. Raises OSError."""
+    def preview(self) -> list[tuple[Finding, Plan]]:
+        """The present plan for each finding. Raises OSError."""
 
     def number(self, finding: Finding) -> int:
         """Number of a finding in the journal; 0 if it has ended meanwhile and was not acted on."""
@@ -67,16 +66,10 @@ class Previews:
                 PlannedAnswer(
                     finding=finding_answer(self._plans.recorded(finding), self._plans.number(finding) or None),
                     actions=tuple(map(action_answer, plan.actions)),
-                    recommended=tuple(map(action_answer, plan.recommended)), refusals=tuple(map(str, plan.refusals)),
-                    earlier=earlier_answer(case))
-                for finding, plan, case in self._plans.preview())
+                    recommended=tuple(map(action_answer, plan.recommended)), refusals=tuple(map(str, plan.refusals)))
+                for finding, plan in self._plans.preview())
             self._made_at, self._problem = self._clock.now(), ""
         except OSError as error:
             self._problem = f"no plan could be made: {error.strerror or error}"
         finally:
             self._begun_at = None
-
-
-def earlier_answer(case: Remediation | None) -> EarlierAnswer | None:
-    """The earlier remediation of a finding, or None."""
-    return None if case is None else EarlierAnswer(case.begun_at, OutcomeAnswer(case.verdict, case.judged))

@@ -15,11 +15,12 @@ from threading import RLock
 from lustre.filesystem import Filesystem
 from lustre.layout.model import Layout
 from tierd.act import recovery
-from tierd.act.gate import DEFAULT_KINDS, Gate
+from tierd.act.gate import Gate
+from tierd.act.journal.entry import Entry
 from tierd.act.journal.writer import Journal
 from tierd.act.orders import OrderPlan
 from tierd.act.outcomes import CompletedAct
-from tierd.acts import ActKind, Outcome, Verdict
+from tierd.acts import DEFAULT_KINDS, ActKind, Outcome, Verdict
 from tierd.clock import Clock
 from tierd.config.settings import Settings
 from tierd.daemon import log
@@ -91,6 +92,16 @@ class Remediation:
     """Time of the newest changelog record of the aggressor that was noted; epoch seconds."""
     earlier: list[CompletedAct] = field(default_factory=list)
     """Default layouts in force of earlier remediations of the same finding. They still fill the flash pool."""
+
+    @property
+    def has_acted(self) -> bool:
+        """Whether anything was done about its finding, also in a dry run."""
+        return bool(self.defaults or self.moved_at or self.verdict)
+
+    @property
+    def dry_run(self) -> bool:
+        """Whether its default layouts were set in a dry run, so that nothing has changed."""
+        return bool(self.defaults) and all(done.result == Outcome.DRY_RUN for done in self.defaults)
 
     @property
     def judged(self) -> bool:
@@ -196,22 +207,46 @@ class RemediationStore:
 
 
 def reopened_remediations(journal: Journal, since: float) -> Iterator[Remediation]:
-    """Remediations that continue after a restart: their default layouts were set after ``since`` and are in force."""
+    """Remediations that continue after a restart: their acts are in force, and were begun or judged after ``since``."""
     for (number, finding, entries), verdict in chain(
             ((found, Verdict.NONE) for found in journal.judgements.unjudged(since)),
             ((found, Verdict.HELPED) for found in journal.judgements.helped(since))):
-        layout = entries[0].layout_after
-        if layout is None:
-            continue
-        begun = min(entry.intended_at for entry in entries)
-        case = Remediation(finding, number, begun, max(entry.intended_at for entry in entries), layout,
-                           places={*finding.directories, *(entry.place for entry in entries)},
-                           tried=set(journal.files_tried(number)), state=State.KEPT if verdict else State.JUDGING,
-                           verdict=verdict)
-        case.defaults = [
-            CompletedAct(Action(entry.kind, layout, entry.reason, finding.key, directory=entry.place), entry.outcome,
-                    entry.detail, entry.id, entry.layout_before) for entry in entries]
-        yield case
+        yield _reopened(journal, number, finding, entries, State.KEPT if verdict else State.JUDGING, verdict)
+    for number, finding, verdict, judged_at in journal.judgements.to_undo(since):
+        entries = [entry for entry in journal.acts_in_force(number)
+                   if entry.undoes is None and is_undone(finding, entry)]
+        if entries:
+            case = _reopened(journal, number, finding, entries, State.UNDOING, verdict)
+            case.judged_at, case.undo_reason = judged_at, UNDO_REASONS[verdict]
+            yield case
+
+
+UNDO_REASONS = {Verdict.DID_NOT_HELP: "it did not help", Verdict.HARMED_OTHERS: "other jobs got slower"}
+
+
+def is_undone(finding: Finding, entry: Entry) -> bool:
+    """Whether an act is undone after a verdict against it.
+
+    A default layout, and the move of a file to an MDT, which it fills and loads, or to stripes that slow each later
+    use. Other files stay where they are, because a move costs as much as the move before.
+    """
+    if entry.kind != ActKind.MIGRATE:
+        return entry.kind == ActKind.SET_DEFAULT_LAYOUT
+    return policy_for(finding).restores_layouts or bool(entry.layout_after and entry.layout_after.components[0].on_mdt)
+
+
+def _reopened(journal: Journal, number: int, finding: Finding, entries: Sequence[Entry], state: State,
+              verdict: Verdict) -> Remediation:
+    layout = entries[0].layout_after
+    assert layout is not None, "both kinds of acts have one"
+    begun = [entry.intended_at for entry in entries]
+    defaults = [CompletedAct(Action(entry.kind, entry.layout_after or layout, entry.reason, finding.key,
+                                    directory=entry.place), entry.outcome, entry.detail, entry.id, entry.layout_before)
+                for entry in entries if entry.kind == ActKind.SET_DEFAULT_LAYOUT]
+    return Remediation(
+        finding, number, min(begun), max(begun), layout, defaults, state=state, verdict=verdict,
+        places={*finding.directories, *(done.action.directory for done in defaults)},
+        tried=set(journal.files_tried(number)), moved=journal.files_moved(number))
 
 
 REPLAN_SECONDS = 10.0

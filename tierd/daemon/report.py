@@ -10,8 +10,9 @@ from datetime import UTC, datetime
 from html import escape
 from itertools import pairwise
 
-from tierd.daemon.answers import ReportAnswer
-from tierd.daemon.states import FOUND, UNDONE_VERDICT, state_text, verdict_text
+from tierd.acts import Verdict
+from tierd.daemon.answers import Case, ReportAnswer
+from tierd.daemon.states import FOUND, state_text, verdict_text
 from tierd.text import bytes_text, count_of, first_names, printable, quoted, rate_text
 
 Points = Sequence[tuple[float, float]]
@@ -210,31 +211,24 @@ def report_lines(answer: ReportAnswer, time_text: Callable[[float], str]) -> lis
 
 def results_of(answer: ReportAnswer) -> dict[int, str]:
     """State or verdict of each finding that has one. An undo by hand counts more than the verdict before it."""
-    judged = {j.finding: j for j in answer.judgements}
-    now = {case.finding: case.verdict for case in answer.status.remediations if case.judged}
-    found = {number: words for number, words in present_states(answer).items() if number is not None}
-    words = {case.finding: case.measured_text for case in answer.status.remediations if case.measured_text}
-    for number, verdict in judged.items():
-        if verdict.verdict == UNDONE_VERDICT or not (verdict.usual or verdict.contended or verdict.after):
-            found[number] = words.get(number) or verdict_text(now.get(number) or verdict.verdict)
-            continue
-        found[number] = (f"{verdict_text(now.get(number) or verdict.verdict)}: {rate_text(verdict.usual)} before, "
-                         f"{rate_text(verdict.contended)} during, {rate_text(verdict.after)} after")
+    cases = {case.finding: case for case in answer.status.cases if case.finding is not None}
+    found = {number: present_state(case, dry_run=answer.status.dry_run) for number, case in cases.items()}
+    for row in answer.judgements:
+        case = cases.get(row.finding)
+        words = verdict_text(case.verdict if case and case.judged and case.verdict else row.verdict)
+        if row.verdict == Verdict.UNDONE_BY_HAND or not (row.usual or row.contended or row.after):
+            found[row.finding] = (case.measured_text if case else "") or words
+        else:
+            found[row.finding] = (f"{words}: {rate_text(row.usual)} before, {rate_text(row.contended)} during, "
+                                  f"{rate_text(row.after)} after")
     return found
 
 
-def present_states(answer: ReportAnswer) -> dict[int | None, str]:
-    """State of each finding that holds or has a remediation, and why it is not acted on, in the words of the page."""
-    status = answer.status
-    found: dict[int | None, str] = {}
-    for number, whys in zip(status.finding_ids, status.why_not, strict=True):
-        reasons = "; ".join(why.sentence for why in whys)
-        found[number] = f"{FOUND}: {reasons or 'not acted on'}"
-    for case in status.remediations:
-        if case.state:
-            found[case.finding] = state_text(case.state, case.verdict, undo_reason=case.undo_reason,
-                                             dry_run=status.dry_run)
-    return found
+def present_state(case: Case, *, dry_run: bool) -> str:
+    """State of a case, or why nothing is done about its finding, in the words of the page."""
+    if case.state:
+        return state_text(case.state, case.verdict, undo_reason=case.undo_reason, dry_run=dry_run)
+    return f"{FOUND}: {'; '.join(why.sentence for why in case.why_not) or 'not acted on'}"
 
 
 def acts_table(answer: ReportAnswer) -> str:

@@ -14,16 +14,14 @@ from collections.abc import Callable, Iterable, Mapping
 from lustre.creation import DEFAULT_COUNT, set_command
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem, Space
-from tierd.act.applications import ApplicationStore, NextRun, Preparer
+from tierd.act.applications import ApplicationStore, NextRun, Preparer, prolog_of
 from tierd.act.drain import Drain, Drains, Phase
-from tierd.act.gate import DEFAULT_KINDS, Gate
-from tierd.act.journal.entry import Entry
+from tierd.act.gate import Gate
 from tierd.act.journal.reader import JournalReader
 from tierd.act.journal.writer import Journal
-from tierd.act.orders import ORDER_KINDS, SUBMISSION, Order, OrderInbox, OrderPlan, plan_order
-from tierd.act.staging import OPEN, Stager, Staging, StagingStore, succeeded, summary
-from tierd.act.undo import Undo
-from tierd.acts import ActKind, Outcome
+from tierd.act.orders import Order, OrderInbox, OrderPlan, plan_order
+from tierd.act.staging import OPEN, Stager, Staging, StagingStore, missing_files, succeeded, summary
+from tierd.acts import ORDER_KINDS, ActKind, OrderKind, Outcome
 from tierd.clock import Clock
 from tierd.config.scopes import below
 from tierd.config.settings import Settings
@@ -54,6 +52,7 @@ from tierd.daemon.loop import Daemon
 from tierd.daemon.previews import Previews
 from tierd.daemon.states import past_sentence
 from tierd.daemon.status import StatusSnapshot, StatusView, act_answer, action_answer
+from tierd.daemon.undoing import CaseUndo
 from tierd.journal_rows import FindingRow
 from tierd.model import Finding
 from tierd.refusal import of_error, sentence_of
@@ -92,11 +91,10 @@ def as_shown(row: FindingRow, now: Finding | None) -> FindingRow:
         return row
     sentence = (printable(now.sentence) if now is not None
                 else past_sentence(row.sentence, row.aggressor, row.victim, row.evidence))
-    return FindingRow(
-        id=row.id, time=row.time, kind=row.kind, aggressor=row.aggressor, victim=row.victim, sentence=sentence,
-        evidence=row.evidence if now is None else now.evidence.numbers(),
-        targets=row.targets if now is None else now.targets,
-        directories=row.directories if now is None else now.directories, subject=row.subject)
+    if now is None:
+        return row.replaced(sentence=sentence)
+    return row.replaced(sentence=sentence, evidence=now.evidence.numbers(), targets=now.targets,
+                        directories=now.directories)
 
 
 def finding_number(name: str, journal: JournalReader) -> int:
@@ -140,20 +138,20 @@ class OrderIntake:
             except OSError as error:
                 made = OrderPlan()
                 made.left_out[of_error(error)] += 1
-            if order.kind == SUBMISSION:
+            if order.kind == OrderKind.SUBMISSION:
                 handed_over.setdefault((order.by, order.direction, order.reason), OrderPlan()).add(made)
             else:
                 self._daemon.queue_order(order.kind, order.by, order.what, made)
         for (by, direction, reason), made in handed_over.items():
             because = f" ({quoted(reason)})" if reason else ""
-            self._daemon.queue_order(SUBMISSION, by, f"{by} hands over files to {direction}{because}", made)
+            self._daemon.queue_order(OrderKind.SUBMISSION, by, f"{by} hands over files to {direction}{because}", made)
         if waiting:
             self._inbox.done()
 
     def made(self, order: Order) -> OrderPlan:
         """The present plan for an order: one file, or as many files of a directory as the time allows."""
         now = self._clock.now
-        until = float("inf") if order.kind == SUBMISSION else now() + ORDER_LOOKUP_SECONDS
+        until = float("inf") if order.kind == OrderKind.SUBMISSION else now() + ORDER_LOOKUP_SECONDS
         return plan_order(order, self._filesystem, self._settings, now, until)
 
 
@@ -193,27 +191,22 @@ MAX_PAUSE_SECONDS = 366 * 86400.0
 class ChangingRequests:
     """Carries out changing requests, or puts orders into the inbox. ``made`` returns the present plan for an order.
 
-    ``publish`` is called after an undo, so that the next status shows it. ``on_undone`` is called with each undone act
-    and the name of the requester. ``end_case`` is called with the number of a finding that is undone as a whole; it
-    returns how many moves were dropped. ``resumed`` is called after a pause ends.
+    ``publish`` is called after an undo, so that the next status shows it. ``resumed`` is called after a pause ends.
     """
 
-    def __init__(self, view: StatusView, gate: Gate, undo: Undo, journal: Journal, settings: Settings,
+    def __init__(self, view: StatusView, gate: Gate, undoing: CaseUndo, journal: Journal, settings: Settings,
                  publish: Callable[[], None], filesystem: Filesystem, inbox: OrderInbox,
-                 made: Callable[[Order], OrderPlan], on_undone: Callable[[Entry, str], None],
-                 end_case: Callable[[int, str], int], drains: DrainRequests,
+                 made: Callable[[Order], OrderPlan], drains: DrainRequests,
                  resumed: Callable[[], None] = lambda: None) -> None:
         self._view = view
         self._gate = gate
-        self._undo_act = undo
+        self._undoing = undoing
         self._journal = journal
         self._settings = settings
         self._publish = publish
         self._filesystem = filesystem
         self._inbox = inbox
         self._made = made
-        self._on_undone = on_undone
-        self._end_case = end_case
         self._resumed = resumed
         self.requests: Mapping[str, Handler] = {
             "pause": self._pause, "drain": self._drain, "resume": self._resume, "undo": self._undo,
@@ -256,14 +249,8 @@ class ChangingRequests:
             raise ValueError(self._removed(f"act {number}"))
         if entry is None:
             raise ValueError(f"the journal has no act {number}; tierctl history lists them")
-        answer = self._undo_entry(entry, by)
+        result = self._undoing.act_by_hand(entry, by)
         self._publish()
-        return answer
-
-    def _undo_entry(self, entry: Entry, by: str) -> UndoAnswer:
-        result = self._undo_act(entry, f"by {by}")
-        if result.outcome == Outcome.UNDONE:
-            self._on_undone(entry, by)
         return UndoAnswer(result.outcome, result.detail, act_answer(entry))
 
     def _removed(self, what: str) -> str:
@@ -272,22 +259,17 @@ class ChangingRequests:
                 "cannot be undone any more; lfs migrate or lfs setstripe -d changes a layout by hand")
 
     def _undo_finding(self, number: int, by: str) -> UndoFindingAnswer:
-        """Undo what was done about a finding: drop its queued moves at once, then restore the defaults of
-        its directories.
-
-        Moved files stay where they are. Each of these acts can be undone by its number.
-        """
-        done = self._journal.acts_in_force(number)
-        if not done and not self._journal.has_finding(number):
+        if not self._journal.has_finding(number):
             if self._journal.removed_finding(number):
                 raise ValueError(self._removed(f"finding F{number}"))
             raise ValueError(f"the journal has no finding F{number}; tierctl findings and tierctl history list them")
-        dropped = self._end_case(number, by)
-        acts = tuple(self._undo_entry(entry, by) for entry in done if entry.kind in DEFAULT_KINDS)
+        dropped, results, moved = self._undoing.finding_by_hand(number, by)
         self._publish()
-        undone = all(act.result == Outcome.UNDONE for act in acts)
-        return UndoFindingAnswer(Outcome.UNDONE if undone else "not undone", number, dropped, acts,
-                                 tuple(entry.id for entry in done if entry.kind == ActKind.MIGRATE))
+        undone = all(result.outcome == Outcome.UNDONE for _, result in results)
+        return UndoFindingAnswer(
+            Outcome.UNDONE if undone else "not undone", number, dropped,
+            tuple(UndoAnswer(result.outcome, result.detail, act_answer(entry)) for entry, result in results),
+            tuple(moved))
 
     def _order(self, request: Request) -> OrderAnswer:
         path = self._from_root(str(request["path"]))
@@ -297,8 +279,8 @@ class ChangingRequests:
         made = self._made(order)
         if made.actions and not request.get("preview"):
             self._inbox.put([(order, made)])
-        return OrderAnswer(
-            path=order.path, direction=order.direction, files=len(made.actions), size_bytes=made.size_bytes,
+        return OrderAnswer.of(
+            order, files=len(made.actions), size_bytes=made.size_bytes,
             left_out={why.sentence: count for why, count in made.left_out.most_common(20)},
             dry_run=self._settings.act.dry_run, preview=bool(request.get("preview")),
             held=sentence_of(self._gate.operating_state.last_held) or self._gate.operating_state.draining,
@@ -320,7 +302,7 @@ class ChangingRequests:
         if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
             raise ValueError("submit takes a list of paths")
         by, reason = f"{request.get('by')} (submit)", printable(str(request.get("reason") or ""))
-        self._inbox.put([(Order(direction, self._from_root(path), by, SUBMISSION, reason, most_files=1), None)
+        self._inbox.put([(Order(direction, self._from_root(path), by, OrderKind.SUBMISSION, reason, most_files=1), None)
                          for path in paths])
         return SubmitAnswer(len(paths), len(self._inbox))
 
@@ -404,19 +386,15 @@ class DrainRequests:
         freed = drain.used_bytes_at_begin - used if used is not None else 0
         moving = drain.phase is Phase.RUNNING and not drain.preview and used is not None and freed > 0
         counts = max([DEFAULT_COUNT] if not drain.limits else drain.limits.values())
-        return DrainRow(
-            target=drain.target, by=drain.by, finding=drain.finding, phase=drain.phase, preview=drain.preview,
-            begun_at=drain.begun_at, passes=drain.passes, position=drain.after, examined=drain.examined,
-            found_files=drain.found_files, found_bytes=drain.found_bytes, arrived=drain.arrived,
-            queued_moves=self._gate.waiting_for(drain.key),
-            files_moved=self._reader.sums.of_finding(drain.finding)["files_moved"],
-            used_bytes=used, used_bytes_at_begin=drain.used_bytes_at_begin,
+        return DrainRow.of(
+            drain, position=drain.after, queued_moves=self._gate.waiting_for(drain.key),
+            files_moved=self._reader.sums.of_finding(drain.finding)["files_moved"], used_bytes=used,
             seconds_left=(used or 0) * seconds / freed if moving else None,
-            left=tuple(LeftRow(sentence=each.sentence, count=each.count, examples=tuple(each.examples))
+            left=tuple(LeftRow.of(each, examples=tuple(each.examples))
                        for each in [*drain.left.values(), *self._drains.failed(drain)]),
             stopped_mdts=tuple(sorted(drain.limits)),
             stop_command=set_command(drain.target, 0) if self._drains.unstopped(drain.target) else "",
-            give_back_command=set_command(drain.target, counts), trouble=drain.trouble,
+            give_back_command=set_command(drain.target, counts),
             waits_for=sentence_of(self._gate.delay_of(drain.key)))
 
 
@@ -455,8 +433,10 @@ class ReadingRequests:
             raise ValueError(f"no kind of act is called {act!r}; there are {', '.join(ActKind)}")
         if job and not self._reader.has_job(job):
             raise ValueError(f"the journal has no finding with a job {job!r}; tierctl findings lists active ones")
+        if word and word not in {outcome.value for outcome in Outcome}:
+            raise ValueError(f"no outcome of an act is called {word!r}; there are {', '.join(Outcome)}")
         entries = self._reader.last(
-            last, Outcome.from_journal(word) if word else None, below(self._settings.filesystem.mount, path), job,
+            last, Outcome(word) if word else None, below(self._settings.filesystem.mount, path), job,
             number_of(request, "since", 0.0), ActKind(act) if act else None)
         return HistoryAnswer(
             entries=tuple(map(act_answer, entries)), all_outcomes={} if entries else self._reader.sums.of_all(),
@@ -500,10 +480,8 @@ def readers_answer(tallies: TallySource | None) -> ReadersAnswer:
             behind_records=max(0, read[mdt] - each.position) if mdt in read else None,
             age_seconds=None if each.age_seconds == float("inf") else each.age_seconds, problem=each.problem)
             for mdt, each in sorted(tallies.progress.items())),
-        readers=tuple(ReaderRow(
-            name=reader.name, host=reader.host, started=reader.started, mdts=tuple(sorted(reader.mdts)),
-            records=reader.records, waiting=sum(reader.waiting.values()), problem=reader.problem)
-            for reader in tallies.readers),
+        readers=tuple(ReaderRow.of(reader, mdts=tuple(sorted(reader.mdts)), waiting=sum(reader.waiting.values()))
+                      for reader in tallies.readers),
         tallies={outcome.value: count for outcome, count in tallies.outcomes.items()})
 
 
@@ -603,19 +581,16 @@ class SchedulerRequests:
         job, user = job_of(request), text_of(request, "user")
         last = {(each.direction, each.path): each for each in self._store.of_job(job, 2 * MAX_STAGES)}
         sentences = [self._answer(each).sentence for each in last.values()]
-        if prepared := self._applications.prepared(f"{user} (job {job}, prolog)"):
+        if prepared := self._applications.prepared(prolog_of(user, job)):
             sentences.append(f"prepared {', '.join(map(quoted, prepared))}")
         return JobSummaryAnswer(tuple(map(printable, sentences + self._applications.sentences(job))))
 
     def _answer(self, staging: Staging) -> StagingAnswer:
         outcomes = self._store.outcomes(staging.finding) if staging.finding else {}
         reasons = self._store.reasons(staging.finding) if staging.finding else {}
-        return StagingAnswer(
-            id=staging.id, job=staging.job, user=staging.user or str(staging.uid), direction=staging.direction,
-            path=staging.path, state=staging.state.value, open=staging.state in OPEN,
-            succeeded=succeeded(staging, reasons), finding=staging.finding, files=staging.files,
-            size_bytes=staging.size_bytes, in_place=staging.in_place, created_at=staging.created_at,
-            deadline_at=staging.deadline_at, outcomes=outcomes, left_out={**staging.left_out, **reasons},
+        return StagingAnswer.of(
+            staging, user=staging.user or str(staging.uid), open=staging.state in OPEN,
+            succeeded=succeeded(staging, reasons), outcomes=outcomes, left_out={**missing_files(staging), **reasons},
             sentence=printable(summary(staging, outcomes, reasons)))
 
 

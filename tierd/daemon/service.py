@@ -244,14 +244,14 @@ class Service:
         gate.on_queued = self._wake_acts
         self._liveness = Liveness(self.activities.driven_since, lambda: self._daemon.counters.last_cycle_at, settings,
                                   clock)
-        self._handler = self._request_handler(undo)
+        self._handler = self._request_handler()
         self._listen(settings, undo, nudge)
         for entry, outcome, detail in close_unfinished(self._journal, filesystem, clock.now()):
             say(f"found unfinished: {entry.kind} of {quoted(entry.place)}: {outcome}: {detail}")
         for sentence in requeue_after_restart(gate, self._inbox, filesystem.fsname, settings, clock.now()):
             say(sentence)
 
-    def _request_handler(self, undo: Undo) -> RequestHandler:
+    def _request_handler(self) -> RequestHandler:
         """The handler for requests of the control socket and of the page."""
         settings, reader = self._settings, JournalReader(Path(self._settings.act.journal))
         view = StatusView(self._publisher, self._daemon, self._gate, settings, self._clock, self._inbox.__len__,
@@ -261,9 +261,8 @@ class Service:
         previews = Previews(self._daemon, self._clock, lambda make: (
             executor.submit(make) if self.activities.concurrent else make()))
         looking = ReadingRequests(view, previews, reader, settings, self._clock, drains, self._tallies)
-        changing = ChangingRequests(view, self._gate, undo, self._journal, settings, self._publish, self._filesystem,
-                            self._inbox, self._intake.made, self._daemon.undone_by, self._daemon.end_remediation,
-                            drains, self._wake_acts)
+        changing = ChangingRequests(view, self._gate, self._daemon.undoing, self._journal, settings, self._publish,
+                                    self._filesystem, self._inbox, self._intake.made, drains, self._wake_acts)
         preparer = Preparer(self._gate, self._applications, self._filesystem, settings, self._daemon.queue_order)
         scheduler = SchedulerRequests(self._stager, self._stagings, preparer, self._applications, self._gate, settings,
                                       self._clock, lambda: self.activities.wake("plan"))
@@ -438,7 +437,7 @@ class Service:
         """Remove one portion of the records that are older than the journal keeps."""
         keep_seconds = self._settings.journal.keep_seconds
         view = self._publisher.view
-        in_use = {*view.numbers.values(), *(case.number for case in view.cases),
+        in_use = {*view.numbers.values(), *(case.finding for case in view.cases if case.finding),
                   *(drain.finding for drain in self._daemon.drains.all)}
         self._journal.remove_old(self._clock.now(), keep_seconds and max(
             keep_seconds, self._settings.verify.cooldown_seconds), in_use)

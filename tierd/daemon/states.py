@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
+from tierd.acts import Verdict
 from tierd.carrier import Carrier
 from tierd.text import percent, rate_text, regained_text
 
@@ -69,11 +70,12 @@ STATE_TEXTS: Mapping[State, str] = {
 """What each state means, for people. Wherever a state is shown, its name is the value of :class:`State`."""
 FOUND = "found"
 """What is shown in place of a state for a finding without a remediation."""
-VERDICT_TEXTS = {
-    "helped": "helped; kept", "did-not-help": "did not help; undone", "harmed-others": "slowed other jobs; undone",
-    "taken-back": "undone by hand", "cannot-tell": "cannot be judged; kept",
+VERDICT_TEXTS: Mapping[str, tuple[str, str]] = {
+    Verdict.HELPED: ("helped", "kept"), Verdict.DID_NOT_HELP: ("did not help", "undone"),
+    Verdict.HARMED_OTHERS: ("slowed other jobs", "undone"), Verdict.UNDONE_BY_HAND: ("by hand", "undone"),
+    Verdict.CANNOT_TELL: ("cannot be judged", "kept"),
 }
-"""Verdicts as the journal and the metrics name them, and what people read."""
+"""What people read of each verdict, and what became of the acts."""
 
 
 def verdict_text(verdict: str) -> str:
@@ -82,7 +84,10 @@ def verdict_text(verdict: str) -> str:
     >>> verdict_text("helped"), verdict_text("")
     ('helped; kept', 'nothing to judge')
     """
-    return VERDICT_TEXTS.get(verdict, verdict or "nothing to judge")
+    words, became = VERDICT_TEXTS.get(verdict, (verdict or "nothing to judge", ""))
+    if verdict == Verdict.UNDONE_BY_HAND:
+        return f"{became} {words}"
+    return f"{words}; {became}" if became else words
 
 
 def state_text(state: str, verdict: str, *, undo_reason: str = "", dry_run: bool = False) -> str:
@@ -98,22 +103,17 @@ def state_text(state: str, verdict: str, *, undo_reason: str = "", dry_run: bool
     'undone: its space was needed'
     >>> state_text("kept", "", dry_run=True), state_text("kept", "")
     ('kept: dry run, nothing was changed', 'kept: nothing to judge')
-    >>> state_text("paused-by-a-later-release", "")
-    'paused-by-a-later-release'
     """
     if not state:
         return f"{FOUND}: not acted on"
     if dry_run and not verdict and state in {State.KEPT, State.CLOSED}:
         return f"{state}: dry run, nothing was changed"
-    if state == State.UNDONE and verdict in {"helped", "cannot-tell"}:
+    if state == State.UNDONE and verdict in {Verdict.HELPED, Verdict.CANNOT_TELL}:
         return f"{state}: its space was needed"
     if state in {State.KEPT, State.UNDONE, State.CLOSED}:
-        # the words of a verdict end with what became of the acts, which may be the state
-        return f"{state}: {verdict_text(verdict).removesuffix(f'; {state}').removeprefix(f'{state} ')}"
-    if state == State.UNDOING and undo_reason:
-        return f"{state}: {undo_reason}"
-    known = State._value2member_map_.get(state)
-    return f"{state}: {STATE_TEXTS[known]}" if isinstance(known, State) else state
+        words, became = VERDICT_TEXTS.get(verdict, ("", ""))
+        return f"{state}: {words if became == state else verdict_text(verdict)}"
+    return f"{state}: {undo_reason or STATE_TEXTS[State(state)]}"
 
 
 def past_sentence(sentence: str, aggressor: str, victim: str, evidence: Mapping[str, float | None]) -> str:
@@ -135,10 +135,6 @@ def past_sentence(sentence: str, aggressor: str, victim: str, evidence: Mapping[
                 "expected by device time")
     return (f"{victim} streamed at {rate_text(rate)} instead of {rate_text(usual)} ({percent(rate / usual)}) "
             f"beside {aggressor}")
-
-
-UNDONE_VERDICT = "taken-back"
-"""Verdict of acts that an administrator undid. Nothing is said of what they brought before."""
 
 
 def gain_text(contended: float | None, after: float | None, regained: tuple[float, float, float] | None) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import nlargest
 
 from lustre import __version__
@@ -26,40 +26,31 @@ from tierd.daemon.answers import (
     ActionAnswer,
     ActivityAnswer,
     AdviceAnswer,
+    Case,
     ComponentAnswer,
     FindingAnswer,
     FindingsAnswer,
     JobRow,
     JobTimeRow,
-    MeasuredAnswer,
     MoverAnswer,
     MoversAnswer,
     OperatingStateAnswer,
     OverviewAnswer,
     PoolRow,
     ReasonRow,
-    RemediationAnswer,
     ScopeAnswer,
     SourceAnswer,
     StandbyRow,
-    StateAnswer,
     StatusAnswer,
     TargetRow,
     TargetTimeRow,
     TopAnswer,
 )
-from tierd.daemon.cases import (
-    CaseFigures,
-    RemediationSnapshot,
-    case_answers,
-    refusal_answer,
-    remediation_snapshot,
-    updated_figures,
-)
+from tierd.daemon.cases import CaseFigures, all_cases, refusal_answer, updated_figures
 from tierd.daemon.changes import Changes
 from tierd.daemon.curves import StreamCurves
 from tierd.daemon.loop import LEARNING_WINDOWS, Daemon, is_learning
-from tierd.daemon.states import UNDONE_VERDICT
+from tierd.daemon.states import OPEN
 from tierd.daemon.users import UserNames
 from tierd.detect.device_time import TargetTime
 from tierd.model import Action, Facts, Finding, Window
@@ -78,7 +69,8 @@ class StatusSnapshot:
     findings: tuple[Finding, ...] = ()
     numbers: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
     """Numbers of findings in the journal."""
-    cases: tuple[RemediationSnapshot, ...] = ()
+    cases: tuple[Case, ...] = ()
+    """Those whose finding holds first; without the reasons why not more is done."""
     why_not: Mapping[tuple[str, str, str], tuple[Refusal, ...]] = field(default_factory=dict)
     """Refusals of the last plan for each finding."""
     faults: Mapping[str, str] = field(default_factory=dict)
@@ -109,13 +101,12 @@ class StatusPublisher:
         holding = daemon.findings
         numbers = {f.key: number for f in holding if (number := daemon.number(f))}
         findings = tuple(daemon.recorded(f) for f in holding if f.key in numbers)
-        waiting = gate.waiting_by_finding()
-        with daemon.lock:
-            cases = tuple(
-                remediation_snapshot(c, gate.defaults_waiting_for(c.finding.key), waiting[c.finding.key])
-                for c in daemon.cases)
-        device_time = daemon.device_time
-        figures = updated_figures(self.view.figures, self._curves, findings, cases, windows, device_time, numbers)
+        waiting, device_time = gate.waiting_by_finding(), daemon.device_time
+        with daemon.lock:  # for a moment: the rest is made of copies
+            done = [replace(case, defaults=[*case.defaults]) for case in daemon.cases]
+        figures = updated_figures(self.view.figures, self._curves, findings, done, windows, device_time, numbers)
+        cases = tuple(all_cases(findings, numbers, done, figures,
+                                lambda key: (gate.defaults_waiting_for(key), waiting[key])))
         self.view = StatusSnapshot(
             windows[-1] if windows else None, len(windows), findings, numbers, cases,
             {f.key: daemon.why_not(f) for f in findings}, daemon.faults, waiting.total(),
@@ -131,30 +122,24 @@ STALLED_SECONDS = 60.0
 
 def finding_answer(finding: Finding, number: int | None = None, why_not: Sequence[Refusal] = ()) -> FindingAnswer:
     """A finding, its number in the journal if it has one, and why not more is done."""
-    return FindingAnswer(
-        id=number, kind=finding.kind, time=finding.time, aggressor=finding.aggressor, victim=finding.victim,
-        targets=tuple(finding.targets), directories=tuple(finding.directories), advice_only=finding.advice_only,
-        subject=finding.subject, advice=advice_answers(finding), why_not=tuple(map(refusal_answer, why_not)),
+    return FindingAnswer.of(
+        finding, id=number, advice=advice_answers(finding), why_not=tuple(map(refusal_answer, why_not)),
         evidence={"sentence": finding.sentence,
                   **{name: round(value, 6) for name, value in finding.evidence.numbers().items()}})
 
 
 def advice_answers(finding: Finding) -> tuple[AdviceAnswer, ...]:
     """What an administrator may change because of a finding."""
-    return tuple(AdviceAnswer(each.command, each.where, each.effect) for each in finding.advice)
+    return tuple(map(AdviceAnswer.of, finding.advice))
 
 
 def action_answer(action: Action) -> ActionAnswer:
     """A planned act."""
     if action.striping is not None:
-        return ActionAnswer(action=action.kind, path="", directory=action.directory,
-                            layout=" ".join(setdirstripe_arguments(action.striping)), components=(),
-                            reason=action.reason, size_bytes=0)
-    components = tuple(ComponentAnswer(c.extent_start, c.extent_end, c.pool, c.stripe_count)
-                       for c in action.layout.components)
-    return ActionAnswer(action=action.kind, path=action.path, directory=action.directory,
-                        layout=" ".join(setstripe_arguments(action.layout)), components=components,
-                        reason=action.reason, size_bytes=action.size_bytes)
+        return ActionAnswer.of(action, action=action.kind, layout=" ".join(setdirstripe_arguments(action.striping)),
+                               components=())
+    return ActionAnswer.of(action, action=action.kind, layout=" ".join(setstripe_arguments(action.layout)),
+                           components=tuple(map(ComponentAnswer.of, action.layout.components)))
 
 
 def act_answer(entry: Entry) -> ActAnswer:
@@ -184,19 +169,6 @@ def activity_answer(state: ActivityState, now: float) -> ActivityAnswer:
     return ActivityAnswer(state.name, state.doing, state.last_seconds, state.waits_for, under_way)
 
 
-def remediation_answer(case: RemediationSnapshot) -> RemediationAnswer:
-    """A remediation."""
-    judgement = case.judgement if case.verdict != UNDONE_VERDICT else None
-    return RemediationAnswer(
-        measured=(MeasuredAnswer(judgement.usual, judgement.contended, judgement.after, judgement.regained)
-                  if judgement and not judgement.words else None),
-        measured_text=judgement.words if judgement else "", subject=case.finding.subject,
-        finding=case.number, aggressor=case.finding.aggressor, victim=case.finding.victim, since=case.finding.time,
-        state=case.state, judged=case.judged, verdict=case.verdict, directories=case.finding.directories,
-        waiting_defaults=case.waiting_defaults,
-        waiting_moves=case.waiting_moves, moves_held=case.moves_held, undo_reason=case.undo_reason)
-
-
 class StatusView:
     """Builds answers about the present state. Safe in any thread; it waits for no activity."""
 
@@ -222,8 +194,7 @@ class StatusView:
 
     def status(self) -> StatusAnswer:
         """``tierctl status``."""
-        sentences = tuple(f.sentence for f in self.snapshot.findings if not f.advice_only)
-        return StatusAnswer.of(self._state(), findings=sentences)
+        return self._status([case.replaced(curve=(), time_before=None, time_now=None) for case in self._cases()])
 
     def users(self, jobs: Iterable[str]) -> Mapping[str, str]:
         """Users of jobs, as far as their job ids name them."""
@@ -234,7 +205,7 @@ class StatusView:
         view = self.snapshot
         window = view.window or Window(0.0, 0.0, {}, {})
         targets, jobs = self._tables(view)
-        state = self._state()
+        state = self._status()
         users = {**state.users, **self.users(row.job for row in jobs[:max_rows])}
         return TopAnswer.of(
             state, users=users, findings=self.findings().findings if view.window else (),
@@ -257,10 +228,8 @@ class StatusView:
         """
         view, gate = self.snapshot, self._gate
         window = view.window or Window(0.0, 0.0, {}, {})
-        why_not = {f.key: self._why_not(f.key) for f in view.findings if not f.advice_only}
-        cases = case_answers(view.findings, view.numbers, view.cases, why_not, view.figures)
-        all_cases = len(cases)
-        cases = cases[:max_cases] + [case for case in cases[max_cases:] if number in {case.finding} - {None}]
+        every_case = self._cases()
+        cases = every_case[:max_cases] + [case for case in every_case[max_cases:] if number in {case.finding} - {None}]
         advice = self.findings(advice=True).findings
         every_target, every_job = self._tables(view)
         times = view.device_time
@@ -272,13 +241,18 @@ class StatusView:
         named = {row.job for row in jobs} | {job for case in cases for job in (case.aggressor, case.victim)}
         return OverviewAnswer(
             fsname=self._fsname, mount=self._settings.filesystem.mount, version=__version__,
-            options=socket_options(self._settings.act.socket), status=self.status(),
-            cases=tuple(cases), all_cases=all_cases, advice=advice[:max_cases], all_advice=len(advice),
+            options=socket_options(self._settings.act.socket), status=self._status(),
+            cases=tuple(cases), all_cases=len(every_case), advice=advice[:max_cases], all_advice=len(advice),
             seconds=window.seconds, targets=tuple(targets), all_targets=len(every_target),
             device_time=tuple(time_row(view.device_time[row.target]) for row in targets
                               if row.target in view.device_time),
             jobs=tuple(jobs), all_jobs=len(every_job), users=self.users(named),
             pools=pool_rows(every_target, view.facts, view.device_time), reasons=tuple(reasons))
+
+    def _cases(self) -> list[Case]:
+        """All cases, with the reasons why not more is done now about a finding that holds."""
+        return [case.replaced(why_not=tuple(map(refusal_answer, self._why_not(case.key)))) if case.active else case
+                for case in self.snapshot.cases]
 
     def _why_not(self, key: tuple[str, str, str]) -> tuple[Refusal, ...]:
         """Why nothing, or no more, is done about a finding: refusals of the last plan, and what holds acts back now."""
@@ -288,7 +262,7 @@ class StatusView:
         if not holds and state.draining:
             holds = [Refusal(Reason.PAUSED, f"tierd is draining: {state.draining}")]
         holds += [Refusal(Reason.UNREADABLE, fault) for fault in self._daemon.blocking_faults]
-        if not refusals and not holds and not any(case.finding.key == key for case in view.cases):
+        if not refusals and not holds and not any(case.state and case.key == key for case in view.cases):
             return (Refusal(Reason.NOTHING_TO_DO, "not planned yet; tierd plans in the next seconds"),)
         return (*refusals, *(hold for hold in holds if hold not in refusals))
 
@@ -306,17 +280,8 @@ class StatusView:
         state, now = self._gate.dispatch.state(), self._clock.now()
         if state is None:
             return MoversAnswer(time=now, cluster=False)
-        return MoversAnswer(
-            time=now, cluster=True, trouble=state.trouble, under_way=state.under_way,
-            oldest_seconds=state.oldest_seconds, journal_lag=state.journal_lag, redelivered=state.redelivered,
-            stale=state.stale, expired=state.expired,
-            movers=tuple(MoverAnswer(
-                name=m.name, host=m.host, engine=m.engine, threads=m.threads, seen=m.seen, stopped=m.stopped,
-                under_way=m.under_way, results=m.results, copied_bytes=m.copied_bytes, redelivered=m.redelivered,
-                refused=m.refused) for m in state.movers),
-            standbys=tuple(StandbyRow(
-                name=s.name, host=s.host, behind_messages=s.behind_messages, copy_age_seconds=s.copy_age_seconds,
-                problem=s.problem) for s in state.standbys))
+        return MoversAnswer.of(state, time=now, cluster=True, movers=tuple(map(MoverAnswer.of, state.movers)),
+                               standbys=tuple(map(StandbyRow.of, state.standbys)))
 
     def operating_state(self) -> OperatingStateAnswer:
         """What holds acts back, and the queue."""
@@ -325,19 +290,17 @@ class StatusView:
         return OperatingStateAnswer(paused=state.paused, held=sentence_of(state.last_held), draining=state.draining,
                                     waiting_moves=gate.waiting, waiting_bytes=gate.waiting_bytes)
 
-    def _state(self) -> StateAnswer:
+    def _status(self, cases: Sequence[Case] = ()) -> StatusAnswer:
         view, gate, settings, now = self.snapshot, self._gate, self._settings, self._clock.now()
-        acted_on = [f for f in view.findings if not f.advice_only]
         activities = self._activities()
-        return StateAnswer.of(
+        return StatusAnswer.of(
             self.operating_state(),
             time=now,
             mode=settings.act.mode,
-            scopes=tuple(ScopeAnswer(s.path, s.mode) for s in settings.scopes),
+            scopes=tuple(map(ScopeAnswer.of, settings.scopes)),
             dry_run=settings.act.dry_run,
             faults=dict(view.faults),
-            finding_ids=tuple(view.numbers.get(f.key) for f in acted_on),
-            why_not=tuple(tuple(map(refusal_answer, self._why_not(f.key))) for f in acted_on),
+            cases=tuple(cases),
             advice=sum(f.advice_only for f in view.findings),
             last_cycle=view.window.end if view.window else None,
             windows=view.windows,
@@ -359,11 +322,10 @@ class StatusView:
             moved_bytes=gate.completed_acts.moved_bytes,
             outcomes=act_counts(gate.completed_acts),
             needless_moves=gate.completed_acts.needless.total(),
-            remediations=tuple(map(remediation_answer, view.cases)),
             activities=tuple(activity_answer(state, now) for state in activities),
             stalled=tuple(stalled_sentences(self._daemon, gate, activities, now)),
             sources=tuple(map(source_answer, self._sources())),
-            users=self.users(jobs_of([*acted_on, *(case.finding for case in view.cases)])))
+            users=self.users(jobs_of(view.cases)))
 
 
 def act_counts(acts: CompletedActs) -> dict[str, int]:
@@ -372,7 +334,7 @@ def act_counts(acts: CompletedActs) -> dict[str, int]:
     return {" ".join(key): count - needless[key] for key, count in tuple(acts.counts.items()) if count > needless[key]}
 
 
-def jobs_of(findings: Iterable[Finding]) -> list[str]:
+def jobs_of(findings: Iterable[Finding | Case]) -> list[str]:
     """Aggressors and victims."""
     return [job for finding in findings for job in (finding.aggressor, finding.victim) if job]
 
@@ -516,7 +478,7 @@ def cycle_sentence(view: StatusSnapshot, gate: Gate) -> str:
         advice = sum(f.advice_only for f in view.findings)
         seen = f"{count_of(jobs, 'job')} on {count_of(targets, 'target')}, "
         seen += count_of(len(view.findings) - advice, "finding") + (f", {advice} advice" if advice else "")
-    open_cases = sum(not case.judged for case in view.cases)
+    open_cases = sum(case.state in OPEN for case in view.cases)
     parts = [seen, f"{view.cycle_seconds:.1f} s"] if view.window else [seen]
     if open_cases:
         parts.append(f"{count_of(open_cases, 'remediation')} without a verdict")

@@ -14,12 +14,14 @@ from tierd.config.settings import Settings
 from tierd.detect import attribution
 from tierd.engine import Engine, without_duplicates
 from tierd.model import Action, Facts, Finding, TargetFill
+from tierd.refusal import Refusal
 from tierd.sense import clients, parameters
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.clients import ClientCounters, client_load
 from tierd.sense.facts import MIN_OPENERS, FillRates, RecentDirectories
 from tierd.sense.readings import Reading, window
 from tierd.sense.tape import Tape
+from tierd.text import quoted
 
 
 class TapeFacts:
@@ -80,7 +82,7 @@ def replay(tape: Tape, settings: Settings, read: ReadCounters = parameters.readi
     advice: dict[tuple[str, str, str], Finding] = {}
     findings: dict[tuple[str, str, str], Finding] = {}
     plans: dict[tuple[str, str, str], tuple[Action, ...]] = {}
-    refusals: dict[str, None] = {}
+    refusals: dict[Refusal, None] = {}
     before = read(tape.trees[0], tape.times[0])
     records_read = 0
     for time, tree in zip(tape.times[1:], tape.trees[1:], strict=True):
@@ -100,11 +102,11 @@ def replay(tape: Tape, settings: Settings, read: ReadCounters = parameters.readi
                 plan = engine.plan(finding, attribution.activities_of_jobs(
                     table.of_job, finding.aggressors, finding.aggressor, 0.0), room)
                 plans[finding.key] = (*plan.actions, *plan.recommended)
-                refusals.update(dict.fromkeys(map(str, plan.refusals)))
+                refusals.update(dict.fromkeys(plan.refusals))
     actions = without_duplicates([action for plan in plans.values() for action in plan])
-    planned = {action.directory for action in actions}
-    return Report(tape, tuple(findings.values()), actions,
-                  tuple(r for r in refusals if r.partition(": ")[0] not in planned), tuple(advice.values()))
+    planned = {quoted(action.directory) for action in actions}
+    refused = dict.fromkeys(str(each) for each in refusals if each.what not in planned)
+    return Report(tape, tuple(findings.values()), actions, tuple(refused), tuple(advice.values()))
 
 
 def widen(known: Finding | None, now: Finding) -> Finding:

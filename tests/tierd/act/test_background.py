@@ -18,7 +18,7 @@ from tierd.model import Action, Evidence, Finding, StreamedTarget, StreamedTarge
 from tierd.refusal import Reason
 
 EVEN = ("imbalance", "", "fill of l-OST0003")
-DRAIN = ("request", "root", "drain of l-OST0003")
+DRAIN = ("drain", "root", "l-OST0003")
 CURE = ("noisy-neighbour", "untar", "ior")
 TARGETS = ("l-OST0002", "l-OST0003", "l-OST0004")
 BYTE, OPERATION = 1e-8, 0.01

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,10 +24,11 @@ COUNT = 12
 MANY = 300
 
 
-def submit(world: World, key: FindingKey, paths: Sequence[str], size: int = 100) -> None:
+def submit(world: World, key: FindingKey, paths: Sequence[str], size: int = 100, directory: str = "/") -> None:
     for path in paths:
         world.lustre.create(path, b"x" * size, HDD)
-    world.gate.submit([Action("migrate", FLASH, "because", key, "/", path, size) for path in paths], world.finding)
+    world.gate.submit([Action("migrate", FLASH, "because", key, directory, path, size) for path in paths],
+                      world.finding)
 
 
 def test_held_moves_delay_no_others(world: World) -> None:
@@ -53,6 +55,57 @@ def test_moves_at_their_limit_delay_no_other_finding(tmp_path: Path) -> None:
     assert [act.action.path for act in world.gate.pump(world.clock.time + 2.5)] == ["/0", "/elsewhere"]
 
 
+@pytest.mark.parametrize("delayed", ["target", "directory"])
+def test_no_number_of_delayed_moves_at_the_head_holds_back_the_rest_of_a_finding(tmp_path: Path, delayed: str) -> None:
+    slow = replace(FAST, per_target=Rate(0.001, 1e12), burst_seconds=1.0)
+    world = World(tmp_path, slow if delayed == "target" else FAST)
+    submit(world, FINDING.key, [f"/{number}" for number in range(MANY)])
+    world.lustre.pool_members["hdd"] = ("lustre-OST0005",)
+    submit(world, FINDING.key, ["/behind"], directory="/elsewhere")
+    if delayed == "directory":
+        world.gate.hold_directories({"/"})
+    moved = []
+    for _ in range(3):
+        moved += [act.action.path for act in world.gate.pump(world.clock.time + 2.5)]
+        world.clock.time += 1.0
+    assert moved == (["/0", "/behind"] if delayed == "target" else ["/behind"])
+    world.gate.hold_directories(())
+    assert [act.action.path for act in world.gate.pump(world.clock.time + 2.5)][:3] == (
+        [] if delayed == "target" else ["/0", "/1", "/2"])
+
+
+def test_a_delayed_move_costs_no_request_until_its_limit_ends(tmp_path: Path) -> None:
+    world = World(tmp_path, replace(FAST, per_target=Rate(0.001, 1e12), burst_seconds=1.0))
+    submit(world, FINDING.key, [f"/{number}" for number in range(MANY)])
+    for _ in range(3):
+        world.gate.pump(world.clock.time + 2.5)
+    requests = 0
+
+    def counted(_: str) -> FileStatus:
+        nonlocal requests
+        requests += 1
+        raise AssertionError("a request")
+
+    world.port.status = counted  # type: ignore[method-assign]
+    assert world.gate.pump(world.clock.time + 2.5) == []
+    assert (requests, world.gate.waiting, world.gate.delay_of(FINDING.key) is not None) == (0, MANY - 1, True)
+
+
+def test_an_error_during_a_batch_loses_no_move(world: World) -> None:
+    submit(world, FINDING.key, ["/0", "/1"])
+
+    def idle(action: Action) -> None:
+        if action.path == "/1":
+            raise OSError(5, "Input/output error")
+
+    world.gate._queue.jobs.idle = idle  # type: ignore[method-assign, assignment]
+    with pytest.raises(OSError, match="Input/output"):
+        world.gate.pump(world.clock.time + 2.5)
+    assert world.gate.waiting == 2
+    world.gate._queue.jobs.idle = lambda _: None  # type: ignore[method-assign]
+    assert world.pump() == {"done": 2}
+
+
 def test_findings_take_turns_at_a_rate_of_one_file(tmp_path: Path) -> None:
     world = World(tmp_path, replace(FAST, files_per_second=1.0, burst_seconds=1.0))
     submit(world, FINDING.key, ["/a0", "/a1", "/a2"])
@@ -62,6 +115,17 @@ def test_findings_take_turns_at_a_rate_of_one_file(tmp_path: Path) -> None:
         moved += [act.action.path for act in world.gate.pump(world.clock.time + 0.5)]
         world.clock.time += 1.0
     assert moved == ["/a0", "/b0", "/a1", "/a2"]
+
+
+def test_files_that_no_longer_exist_end_the_turn_of_their_finding(world: World) -> None:
+    world.gate.submit([Action("migrate", FLASH, "because", FINDING.key, "/", f"/gone{number}", 100)
+                       for number in range(MANY)], world.finding)
+    submit(world, OTHER, ["/b0"])
+    looks: list[str] = []
+    status = world.port.status
+    world.port.status = lambda path: (looks.append(path), status(path))[1]  # type: ignore[method-assign]
+    world.gate.pump(world.clock.time + 2.5)
+    assert "/b0" in looks[:4]
 
 
 def slow_looks(world: World) -> None:

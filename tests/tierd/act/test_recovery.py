@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from lustre.errors import of_errno
 from tests.tierd.act.gate_world import World
 from tests.tierd.act.gate_world import world as world
-from tierd.act.journal.writer import Journal
 from tierd.act.recovery import close_unfinished
 from tierd.acts import Outcome
 
@@ -20,7 +17,7 @@ def test_unfinished_acts_are_closed_by_what_is_found(world: World) -> None:
     world.undo(next(world.journal.entries()), "")
     world.lustre.unlink("/2")
     world.lustre.rename("/3", "/2")
-    world.journal._db.execute("UPDATE actions SET outcome = NULL")
+    world.journal._db.execute("UPDATE actions SET outcome = 'under way'")
     found = {entry.place: outcome for entry, outcome, _ in close_unfinished(world.journal, world.port, 2.0)}
     assert found == {"/0": "interrupted", "/1": "done", "/2": "gone", "/3": "gone", "/d": "done"}
     assert list(world.journal.entries(Outcome.UNDER_WAY)) == []
@@ -40,7 +37,7 @@ def test_an_undo_that_was_under_way_is_closed_either_way(world: World) -> None:
 def test_an_act_that_cannot_be_checked_is_closed_as_interrupted(world: World) -> None:
     world.submit(*world.files(1))
     world.pump()
-    world.journal._db.execute("UPDATE actions SET outcome = NULL")
+    world.journal._db.execute("UPDATE actions SET outcome = 'under way'")
 
     def fails(name: str, _: int) -> None:
         raise of_errno(5, name)
@@ -49,14 +46,3 @@ def test_an_act_that_cannot_be_checked_is_closed_as_interrupted(world: World) ->
     ((_, outcome, detail),) = close_unfinished(world.journal, world.port, 2.0)
     assert outcome == "interrupted"
     assert "cannot examine the result" in detail
-
-
-def test_a_journal_of_an_earlier_release_is_taken_over(tmp_path: Path) -> None:
-    world = World(tmp_path)
-    world.submit(*world.files(1))
-    world.pump()
-    world.journal._db.execute("DROP INDEX actions_of_file")
-    world.journal._db.execute("ALTER TABLE actions DROP COLUMN fid")
-    world.journal.close()
-    (entry,) = Journal(tmp_path / "journal.sqlite").entries()
-    assert (entry.place, entry.fid, entry.outcome) == ("/0", None, "done")

@@ -81,7 +81,7 @@ def test_each_module_adds_the_commands_it_is_listed_with() -> None:
 def test_asking_the_daemon_loads_little(command: list[str], reading: Site) -> None:
     """Importing all of it took 4 to 20 s of processor time on a loaded node, for each ``tierctl status``."""
     heavy = {"simulator", "tierd.config", "tierd.simulation", "tierd.act", "tierd.model", "sqlite3", "pydantic",
-             "prometheus_client", "rich", "jinja2", "nats", "numpy", "dataclasses", "inspect", "ssl", "html",
+             "prometheus_client", "rich", "jinja2", "nats", "numpy", "ssl", "html",
              "email", "logging", "asyncio", "shutil"}
     script = f"""import sys
 before = set(sys.modules)

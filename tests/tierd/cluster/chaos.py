@@ -89,7 +89,7 @@ class Site:
             assert set(self.shared.exchanges.values()) == {1}, "a file was moved twice"
             assert max(self.shared.most.values()) == 1, self.shared.most
         db = sqlite3.connect(self.folder / f"{name}.sqlite")
-        unfinished = db.execute("SELECT count(*) FROM actions WHERE outcome IS NULL").fetchone()
+        unfinished = db.execute("SELECT count(*) FROM actions WHERE outcome = 'under way'").fetchone()
         done = dict(db.execute("SELECT place, count(*) FROM actions WHERE outcome = 'done' GROUP BY place").fetchall())
         odd = db.execute("SELECT outcome, detail FROM actions "
                          "WHERE outcome IN ('failed', 'doubtful', 'already')").fetchall()

@@ -17,15 +17,14 @@ from tests.tierd.site import site as site
 from tests.tierd.worlds import noise
 from tierd.act.outcomes import MAX_REASONS, OTHER_REASONS, CompletedAct
 from tierd.acts import ActKind, Outcome, Verdict
-from tierd.daemon.answers import DefaultLayoutRow
-from tierd.daemon.cases import CaseFigures, RemediationSnapshot, case_answers, mean_time, updated_figures
+from tierd.daemon.cases import CaseFigures, all_cases, mean_time, updated_figures
 from tierd.daemon.curves import MAX_POINTS, StreamCurves, throughput_on
+from tierd.daemon.remediation import Remediation
 from tierd.daemon.states import State
 from tierd.daemon.status import socket_options
 from tierd.detect.costs import DeviceCosts
 from tierd.detect.device_time import TargetTime
 from tierd.model import Action, Finding, JobLoad, Window
-from tierd.refusal import Reason, Refusal
 
 ZERO = (0.0, 0.0, 0.0)
 COSTS = DeviceCosts((1e-8, 1e-8, 0.01), (ZERO, ZERO, ZERO), 50)
@@ -43,12 +42,17 @@ def target_time(target: str, noise: float) -> TargetTime:
     return TargetTime(target, COSTS, {"stream.2": (0.0, 40e6, 10.0), "noise.1": (0.0, 0.0, 100 * noise)})
 
 
-def snapshot(state: State = State.JUDGING, **changed: object) -> RemediationSnapshot:
-    made = RemediationSnapshot(
-        number=1, finding=FINDING, begun_at=105.0, acted_at=105.0, state=state, judged=False, verdict=Verdict.NONE,
-        judgement=None, judged_at=0.0, defaults=(DefaultLayoutRow(1, "/in", "first 1M on flash"),), queued=0,
-        moved_at=0.0, dry_run=False)
+LAYOUT = Layout((Component(pool="flash"),))
+
+
+def remediation(state: State = State.JUDGING, outcome: Outcome = Outcome.DONE, **changed: object) -> Remediation:
+    done = CompletedAct(Action(ActKind.SET_DEFAULT_LAYOUT, LAYOUT, "", FINDING.key, "/in"), outcome, "", 1)
+    made = Remediation(FINDING, 1, 105.0, 105.0, LAYOUT, [done], state=state)
     return replace(made, **changed)  # type: ignore[arg-type]
+
+
+def none_waits(_: tuple[str, str, str]) -> tuple[int, int]:
+    return 0, 0
 
 
 def test_a_curve_has_the_past_of_its_stream_and_grows_by_one_point_a_window() -> None:
@@ -78,12 +82,12 @@ def test_device_time_before_the_first_act_stays() -> None:
     curves = StreamCurves()
     figures = updated_figures(CaseFigures(), curves, (FINDING,), (), (), noisy)
     before = figures.time_before[FINDING.key]
-    figures = updated_figures(figures, curves, (FINDING,), (snapshot(),), (), quiet)
+    figures = updated_figures(figures, curves, (FINDING,), (remediation(),), (), quiet)
     assert figures.time_before[FINDING.key] == before
     now = figures.time_now[FINDING.key]
     assert {job.job: job.share for job in now.jobs}["noise.1"] < {
         job.job: job.share for job in before.jobs}["noise.1"]
-    dry = updated_figures(figures, curves, (FINDING,), (snapshot(dry_run=True),), (), quiet)
+    dry = updated_figures(figures, curves, (FINDING,), (remediation(outcome=Outcome.DRY_RUN),), (), quiet)
     assert dry.time_before[FINDING.key] == now
     assert updated_figures(figures, curves, (), (), (), quiet).time_before == {}
 
@@ -99,22 +103,20 @@ def test_mean_time_weighs_targets_by_how_busy_they_are() -> None:
 def test_cases_whose_finding_holds_come_first() -> None:
     worse = replace(FINDING, victim="worse.3", evidence=replace(EVIDENCE, victim_bytes_per_second=8e6))
     over = replace(FINDING, victim="over.4")
-    closed = snapshot(State.CLOSED, finding=over, number=7, judged=True, verdict=Verdict.HELPED)
-    found = case_answers((FINDING, worse), {FINDING.key: 1, worse.key: 2}, (closed,), {}, CaseFigures())
+    closed = remediation(State.CLOSED, finding=over, number=7, verdict=Verdict.HELPED)
+    found = all_cases((FINDING, worse), {FINDING.key: 1, worse.key: 2}, (closed,), CaseFigures(), none_waits)
     assert [(case.finding, case.active, case.state) for case in found] == [
         (2, True, ""), (1, True, ""), (7, False, "closed")]
 
 
 def test_a_finding_that_begins_again_after_its_case_was_closed_is_a_case_of_its_own() -> None:
     """The page showed it as the closed one, F1, while tierctl status named it F2."""
-    closed = snapshot(State.CLOSED, judged=True, verdict=Verdict.UNDONE_BY_HAND)
+    closed = remediation(State.CLOSED, verdict=Verdict.UNDONE_BY_HAND)
     now = replace(FINDING, time=400.0)
-    why = {now.key: (Refusal(Reason.COOLING_DOWN, "it is left alone for 6 h"),)}
-    again, before = case_answers((now,), {now.key: 2}, (closed,), why, CaseFigures())
+    again, before = all_cases((now,), {now.key: 2}, (closed,), CaseFigures(), none_waits)
     assert (again.finding, again.active, again.state, again.verdict, again.since) == (2, True, "", "", 400.0)
-    assert [reason.sentence for reason in again.why_not] == ["it is left alone for 6 h"]
-    assert (before.finding, before.active, before.state, before.why_not) == (1, False, "closed", ())
-    (same,) = case_answers((FINDING,), {FINDING.key: 1}, (closed,), {}, CaseFigures())
+    assert (before.finding, before.active, before.state) == (1, False, "closed")
+    (same,) = all_cases((FINDING,), {FINDING.key: 1}, (closed,), CaseFigures(), none_waits)
     assert (same.finding, same.active, same.state) == (1, True, "closed")
 
 

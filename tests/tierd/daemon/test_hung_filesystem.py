@@ -25,7 +25,6 @@ from tierd.config.act import ClaimSettings
 from tierd.daemon.answers import StatusAnswer, from_json
 from tierd.daemon.previews import Previews
 from tierd.daemon.process import start_heartbeats
-from tierd.daemon.remediation import Remediation
 from tierd.daemon.systemd import Notifier, extended_start
 from tierd.decide.plans import Plan
 from tierd.model import Finding
@@ -123,11 +122,11 @@ class Hung:
         self.door = Door()
         self.fails = False
 
-    def preview(self) -> list[tuple[Finding, Plan, Remediation | None]]:
+    def preview(self) -> list[tuple[Finding, Plan]]:
         self.door()
         if self.fails:
             raise OSError(5, "Input/output error")
-        return [(FINDING, Plan((), ()), None)]
+        return [(FINDING, Plan((), ()))]
 
     def number(self, _: Finding) -> int:
         return 7

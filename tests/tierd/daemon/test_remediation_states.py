@@ -19,7 +19,8 @@ from tierd.daemon.judging import Judge
 from tierd.daemon.log import LoopCounters
 from tierd.daemon.remediation import UNDOING_VERDICTS, Remediation
 from tierd.daemon.states import OPEN, TRANSITIONS, State
-from tierd.model import Action, Finding
+from tierd.daemon.undoing import CaseUndo
+from tierd.model import Action, Facts, Finding
 from tierd.simulation.world import VirtualClock
 from tierd.verify.judgement import Judgement
 
@@ -81,8 +82,11 @@ class Steps(RuleBasedStateMachine):
         self.setup = RemediationWorld(at, Planned(lambda found: tuple(
             Action(ActKind.SET_DEFAULT_LAYOUT, COVERING, "because", found.key, place) for place in found.directories)))
         self.setup.finding_log.begun(FOUND)
-        self.judge = Judge(self.setup.store, lambda: ([], {}), at.gate, at.undo, at.journal, self.setup.finding_log,
-                           at.filesystem, VirtualClock(at.cluster), self.setup.settings, LoopCounters())
+        clock = VirtualClock(at.cluster)
+        self.undoing = CaseUndo(self.setup.store, at.gate, at.undo, at.journal, self.setup.finding_log, at.filesystem,
+                                clock, self.setup.settings)
+        self.judge = Judge(self.setup.store, lambda: ([], {}), at.gate, self.undoing, at.journal,
+                           self.setup.finding_log, at.filesystem, clock, self.setup.settings, LoopCounters(), Facts)
         self.space = at.filesystem.space
 
     def teardown(self) -> None:
@@ -123,13 +127,13 @@ class Steps(RuleBasedStateMachine):
 
     @rule()
     def undone_by_hand(self) -> None:
-        self.judge.end(1, "root")
+        self.undoing.finding_by_hand(1, "root")
 
     @rule()
     def flash_runs_full(self) -> None:
         full = {target: replace(room, avail_bytes=0) for target, room in self.space().items()}
         self.setup.at.filesystem.space = lambda: full  # type: ignore[method-assign]
-        self.judge.watch_free_space()
+        self.undoing.watch_free_space()
         self.setup.at.filesystem.space = self.space  # type: ignore[method-assign]
 
     @invariant()
@@ -147,7 +151,7 @@ class Steps(RuleBasedStateMachine):
         case = self.case
         known = {outcome.entry for outcome in (*case.defaults, *case.earlier)} if case is not None else set()
         standing = {entry.id for entry in self.setup.at.journal.judgements.default_layouts_in_force()}
-        assert standing <= known | {entry.id for entry in self.judge._standing}
+        assert standing <= known | {entry.id for entry in self.undoing._standing}
 
 
 TestSteps = Steps.TestCase

@@ -17,7 +17,6 @@ from tests.tierd.daemon.remediation_world import Planned, RemediationWorld
 from tests.tierd.simulated import COVERING, HDD, NOISE, world
 from tests.tierd.site import Site, shown
 from tests.tierd.site import site as site
-from tierd.act.journal.writer import Journal
 from tierd.config.settings import Settings
 from tierd.daemon.observe import Source
 from tierd.model import Action, Evidence, Finding
@@ -144,14 +143,3 @@ def test_what_is_done_goes_with_the_finding_that_holds(tmp_path: Path) -> None:
         reported = db.execute("SELECT finding, sentence FROM told").fetchall()
     assert {number for number, sentence in reported if sentence.startswith("SET")} == {1}
     assert {number for number, sentence in reported if sentence.startswith("QUEUED")} == {2}
-
-
-def test_a_journal_of_before_learns_what_findings_are_about(tmp_path: Path) -> None:
-    path = tmp_path / "journal.sqlite"
-    Journal(path).close()
-    with closing(sqlite3.connect(path)) as db:
-        db.execute("ALTER TABLE findings DROP COLUMN subject")
-        db.commit()
-    journal = Journal(path)
-    assert journal.add_finding(FOUND) == 1
-    journal.close()

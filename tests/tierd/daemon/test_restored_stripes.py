@@ -10,7 +10,7 @@ from lustre.layout.model import Component, Layout
 from tests.tierd.simulated import World, world
 from tierd.acts import ActKind, Outcome, Verdict
 from tierd.config.load import parse
-from tierd.daemon.remediation import Remediation
+from tierd.daemon.remediation import Remediation, reopened_remediations
 from tierd.daemon.states import State
 from tierd.decide.plans import Plan
 from tierd.model import Action, Finding
@@ -102,3 +102,14 @@ def test_the_file_is_not_rewritten_again_for_a_while(
     plan = at.daemon._planning._worth(FINDING, Plan((again,), ()))
     assert (not plan.actions) == left_alone
     assert [refusal.reason for refusal in plan.refusals] == [Reason.COOLING_DOWN] * left_alone
+
+
+def test_files_that_wait_for_their_stripes_do_so_after_a_restart(tmp_path: Path) -> None:
+    at, case = slower(tmp_path)
+    at.journal.judgements.add(case.number, FINDING.kind, "hdd", 0, Verdict.DID_NOT_HELP, 0.0, case.judged_at)
+    (again,) = reopened_remediations(at.journal, case.judged_at - 60)
+    assert (again.state, again.verdict, again.judged_at) == (State.UNDOING, Verdict.DID_NOT_HELP, case.judged_at)
+    assert (again.finding.key, again.moved, again.undo_reason) == (FINDING.key, 1, "it did not help")
+    at.run(until=60)
+    assert stripes(at) == 1
+    assert list(reopened_remediations(at.journal, case.judged_at - 60)) == [], "what restores a file is not undone"

@@ -15,6 +15,8 @@ from tests.tierd.daemon.test_restart import End, killed, restarted
 from tests.tierd.simulated import NOISE, STREAM
 from tests.tierd.site import Site
 from tests.tierd.site import site as site
+from tierd.acts import Verdict
+from tierd.daemon.states import State
 
 FILLING = replace(NOISE, keep=100_000, files_per_second=20.0)
 
@@ -44,6 +46,21 @@ def test_a_default_of_before_a_restart_is_undone_when_flash_runs_short(filling: 
         filling.filesystem.layout("/proj/ingest"))
     space = filling.filesystem.space()
     assert all(space[target].avail_bytes > 0 for target in filling.filesystem.pools()["flash"])
+
+
+@pytest.mark.parametrize("end", [restarted, killed])
+def test_an_undo_that_a_restart_interrupts_goes_on(filling: Site, end: End) -> None:
+    filling.service._journal.judgements.add(1, "noisy-neighbour", "flash", 1 << 20, Verdict.DID_NOT_HELP, 0.0,
+                                            filling.cluster.epoch)
+    end(filling)
+    filling.run(until=filling.cluster.now + 15)
+    layout = filling.filesystem.layout("/proj/ingest")
+    assert layout is None or "flash" not in str(layout)
+    (case,) = [case for case in filling.service._daemon.cases if case.number == 1]
+    assert (case.state, case.verdict) in {(State.UNDONE, "did-not-help"), (State.CLOSED, "did-not-help")}
+    assert sum("UNDONE default layout of /proj/ingest: it did not help" in words for words in filling.said) == 1
+    restarted(filling)
+    assert [case.number for case in filling.service._daemon.cases] == [], "nothing is left to undo"
 
 
 def test_a_failed_undo_is_retried_and_reported_once(filling: Site, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -244,7 +244,7 @@ def test_requests_are_answered_while_the_journal_fails(site: Site) -> None:
     ("CREATE TABLE bookmarks (id)", "a database of another program"),
     ("PRAGMA application_id = 7", "a database of another program"),
     (f"PRAGMA application_id = {0x74696572}; CREATE TABLE actions (id); PRAGMA user_version = 1",
-     r"another release of tierd wrote this journal \(form 1; .* or move the file away.*other\.sqlite")])
+     r"another release of tierd wrote this journal \(format 1; .* or move the file away.*other\.sqlite")])
 def test_a_foreign_database_is_refused_and_left_as_it_is(tmp_path: Path, statement: str, words: str) -> None:
     path = tmp_path / "other.sqlite"
     db = sqlite3.connect(path)

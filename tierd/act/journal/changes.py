@@ -20,7 +20,7 @@ from tierd.act.journal.connection import SharedConnection, Value
 from tierd.act.journal.schema import open_journal
 
 BY_ROWID = ("findings", "actions", "positions", "state", "told", "judgements", "waiting_moves", "waiting_orders",
-            "removed_by_finding", "stagings", "scheduler_jobs", "gain_intervals")
+            "removed_by_finding", "stagings", "scheduler_jobs")
 """Copied tables whose rows have a number."""
 _DAY_KEY = "json_array({0}day, {0}what, {0}kind, {0}outcome)"
 KEYS: Mapping[str, str] = dict.fromkeys(BY_ROWID, "{0}rowid") | {"act_directories": "{0}place",
@@ -188,7 +188,7 @@ class JournalCopy:
     """The journal of a follower: it applies rows, and writes nothing of its own."""
 
     def __init__(self, path: Path) -> None:
-        """Raises JournalError if the file is no journal, or one of another version.
+        """Raises JournalError if the file is no journal, or one of another format.
 
         Changes that were not published are removed: they were never confirmed, so no move depended on them.
         """

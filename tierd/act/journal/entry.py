@@ -12,8 +12,8 @@ from lustre.layout.yaml import from_yaml, to_yaml
 from tierd.act.journal.connection import Row
 from tierd.acts import ActKind, Outcome
 
-ENTRY_COLUMNS = ("id, kind, place, layout_before, layout_after, size_bytes, ifnull(nullif(outcome, ''), 'under way'), "
-                 "ifnull(detail, ''), reason, intended_at, dry_run, fid")
+ENTRY_COLUMNS = ("id, kind, place, layout_before, layout_after, size_bytes, outcome, detail, reason, intended_at, "
+                 "dry_run, fid, undoes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,21 +32,23 @@ class Entry:
     intended_at: float
     dry_run: bool = False
     fid: Fid | None = None
-    """Of the file or directory: another one with the same name is not touched."""
+    """Of the file or directory: another one with the same name is not touched. None if it was not known."""
     striping_before: DefaultStriping | None = None
     striping_after: DefaultStriping | None = None
     """Default striping of a directory over MDTs, if the act is about it; then it has no layouts."""
+    undoes: int | None = None
+    """The act that this move undoes."""
 
 
 def entry_of(row: Row) -> Entry:
     """An act from a row of :data:`ENTRY_COLUMNS`."""
-    kind = ActKind.from_journal(row[1])
+    kind = ActKind(row[1])
     striped = kind == ActKind.SET_DEFAULT_STRIPING
     layouts = (None, None) if striped else (to_layout(row[3]), to_layout(row[4]))
     return Entry(row[0], kind, to_path(row[2]), *layouts,
-                 row[5], Outcome.from_journal(row[6]), row[7], row[8], row[9], bool(row[10]),
+                 row[5], Outcome(row[6]), row[7], row[8], row[9], bool(row[10]),
                  None if row[11] is None else Fid.parse(row[11]),
-                 to_striping(row[3]) if striped else None, to_striping(row[4]) if striped else None)
+                 to_striping(row[3]) if striped else None, to_striping(row[4]) if striped else None, row[12])
 
 
 def striping_text(striping: DefaultStriping | None) -> str | None:

@@ -17,7 +17,6 @@ from tierd.acts import ActKind, Outcome
 from tierd.journal_rows import FindingRow, JudgementRow, MessageRow, SameFindingRow
 
 _FINDING = "id, time, kind, aggressor, victim, sentence, evidence, targets, directories, subject"
-_OUTCOME = "ifnull(nullif(outcome, ''), 'under way')"
 Query = Callable[..., Sequence[Row]]
 """Runs a query of the journal, with its values."""
 
@@ -58,7 +57,7 @@ class JournalReader:
         place = os.fsencode(path.rstrip("/"))
         chosen: list[tuple[str, tuple[Value, ...]]] = []
         if outcome:
-            chosen.append((f"{_OUTCOME} = ?", (outcome,)))
+            chosen.append(("outcome = ?", (outcome,)))
         if place and not path.startswith("/"):
             chosen.append(("instr(place, ?) > 0", (place,)))
         elif place:
@@ -81,7 +80,7 @@ class JournalReader:
     def under_way(self) -> list[Entry]:
         """Acts without an outcome, oldest first."""
         return [entry_of(row) for row in self._all(
-            f"SELECT {ENTRY_COLUMNS} FROM actions WHERE outcome IS NULL ORDER BY id")]  # noqa: S608
+            f"SELECT {ENTRY_COLUMNS} FROM actions WHERE outcome = 'under way' ORDER BY id")]  # noqa: S608
 
     def acts_of(self, finding: int, count: int) -> list[Entry]:
         """The first acts because of a finding."""
@@ -143,8 +142,7 @@ class JournalReader:
         """Verdicts on acts, with the victim's throughput before, during and after, and what it has regained."""
         where, values = ("finding = ? AND", [finding]) if finding is not None else ("", [])
         rows = self._all("SELECT finding, time, verdict, usual, contended, after, won_back, low, high "  # noqa: S608
-                         f"FROM judgements LEFT JOIN gain_intervals USING (finding) WHERE {where} "
-                         "time BETWEEN ? AND ? ORDER BY time", *values, since, until)
+                         f"FROM judgements WHERE {where} time BETWEEN ? AND ? ORDER BY time", *values, since, until)
         return [JudgementRow(number, time, verdict, usual, contended, after, None if low is None else (part, low, high))
                 for number, time, verdict, usual, contended, after, part, low, high in rows]
 
@@ -178,13 +176,13 @@ class Sums:
 
     def of_all(self) -> dict[str, int]:
         """Number of acts by outcome, those that were removed included."""
-        return dict(self._query(f"SELECT outcome, sum(count) FROM (SELECT {_OUTCOME} AS outcome, count(*) AS count "  # noqa: S608
+        return dict(self._query("SELECT outcome, sum(count) FROM (SELECT outcome, count(*) AS count "
                                 "FROM actions GROUP BY 1 UNION ALL SELECT outcome, count FROM removed_by_day "
                                 "WHERE what = 'act') GROUP BY 1"))
 
     def of_finding(self, finding: int) -> ActSums:
         """Sums of the acts that were done because of one finding, those that were removed included."""
-        return summed(self._query(f"SELECT kind, {_OUTCOME}, count(*), sum(size_bytes) FROM actions "  # noqa: S608
+        return summed(self._query("SELECT kind, outcome, count(*), sum(size_bytes) FROM actions "
                                   "WHERE finding = ? GROUP BY 1, 2 UNION ALL SELECT kind, outcome, count, size_bytes "
                                   "FROM removed_by_finding WHERE finding = ?", finding, finding))
 
@@ -194,7 +192,7 @@ class Sums:
         Records that were removed are included by days (UTC): a day counts if its middle is in the period.
         """
         removed = "FROM removed_by_day WHERE what = ? AND day * 86400 + 43200 BETWEEN ? AND ?"
-        acts = summed(self._query(f"SELECT kind, {_OUTCOME}, count(*), sum(size_bytes) FROM actions "  # noqa: S608
+        acts = summed(self._query("SELECT kind, outcome, count(*), sum(size_bytes) FROM actions "  # noqa: S608
                                   "WHERE intended_at BETWEEN ? AND ? GROUP BY 1, 2 UNION ALL "
                                   f"SELECT kind, outcome, count, size_bytes {removed}",
                                   since, until, "act", since, until))

@@ -1,8 +1,8 @@
 """Removal of old records in small portions, and what outlives them: sums, and the directories of removed acts.
 
 An act is removed once it ended longer ago than ``[journal] keep_days``. These stay, however old they are: default
-layouts in force, acts under way or being undone (recovery needs them), acts of findings that hold, are cases or have
-waiting moves, and of each class of act the last verdicts, by which later acts are decided.
+layouts and default stripings in force, acts under way or being undone (recovery needs them), acts of findings that
+hold, are cases or have waiting moves, and of each class of act the last verdicts, by which later acts are decided.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from tierd.act.journal.connection import Row, SharedConnection, pragma
 from tierd.act.journal.entry import to_path
-from tierd.acts import ActKind, Outcome
+from tierd.acts import DEFAULT_KINDS, ActKind, Outcome
 
 PORTION = 250
 """Rows of one transaction: other threads wait for its end."""
@@ -77,12 +77,12 @@ class ActDirectories:
                                         "WHERE name = 'act_directories_until'").only()
             rows = self._db.execute("SELECT id, kind, place, outcome FROM actions WHERE id > ? ORDER BY id LIMIT ?",
                                     (until, READ_PORTION)).fetchall()
-            ended = next((at for at, row in enumerate(rows) if row[3] is None), len(rows))
+            ended = next((at for at, row in enumerate(rows) if row[3] == Outcome.UNDER_WAY), len(rows))
             if not ended:
                 return False
             with self._db.transaction(durable=False):
                 self.add(directory_of(kind, place) for _, kind, place, outcome in rows[:ended]
-                         if outcome in {Outcome.DONE, Outcome.UNDOING})
+                         if outcome in {Outcome.DONE, Outcome.UNDOING} and kind != ActKind.SET_DEFAULT_STRIPING)
                 _set_state(self._db, "act_directories_until", str(rows[ended - 1][0]))
         return ended == READ_PORTION
 
@@ -203,7 +203,7 @@ class Retention:
             (self._cursor[0], old.before, *self._cursor, PORTION)).fetchall()
         (newest,) = self._db.execute("SELECT max(id) FROM actions").only()
         gone = [row for row in rows if row[1] != newest and row[2] not in old.in_use and not row[8]
-                and row[5] != Outcome.UNDOING and (row[3], row[5]) != (ActKind.SET_DEFAULT_LAYOUT, Outcome.DONE)]
+                and row[5] != Outcome.UNDOING and not (row[3] in DEFAULT_KINDS and row[5] == Outcome.DONE)]
         sums, by_finding = Counter[Row](), Counter[Row]()
         sizes, of_finding = Counter[Row](), Counter[Row]()
         for _, _, finding, kind, _, outcome, size_bytes, intended_at, _ in gone:
@@ -217,7 +217,8 @@ class Retention:
             "INSERT INTO removed_by_finding VALUES (?, ?, ?, ?, ?) ON CONFLICT (finding, kind, outcome) DO UPDATE SET "
             "count = count + excluded.count, size_bytes = size_bytes + excluded.size_bytes",
             [(*key, count, of_finding[key]) for key, count in by_finding.items()])
-        self._directories.add(directory_of(row[3], row[4]) for row in gone if row[5] == Outcome.DONE)
+        self._directories.add(directory_of(row[3], row[4]) for row in gone
+                              if row[5] == Outcome.DONE and row[3] != ActKind.SET_DEFAULT_STRIPING)
         self._delete("DELETE FROM actions WHERE id = ?", gone)
         if gone:
             self._begins_at(old.before)
@@ -253,7 +254,6 @@ class Retention:
         sums = Counter((int(time // _DAY), "verdict", "", verdict) for time, _, verdict, _ in gone)
         self._add_sums((*key, count, 0) for key, count in sums.items())
         self._delete("DELETE FROM judgements WHERE finding = ?", gone)
-        self._delete("DELETE FROM gain_intervals WHERE finding = ?", gone)
         return self._portion_ends(rows)
 
     def _delete(self, statement: str, rows: Sequence[Row]) -> None:

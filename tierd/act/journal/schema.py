@@ -1,4 +1,4 @@
-"""The tables of the journal; opening a new file creates them."""
+"""The tables of the journal, which opening a new file creates."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ OWNER_ONLY = 0o600
 APPLICATION_ID = 0x74696572
 """Marks a journal in the file's header."""
 VERSION = 2
-"""Of the tables. A file with another version is left alone: its tables may mean something else."""
+"""Of the tables. A file with another one is left alone: its tables mean something else."""
 
 TABLES = """
 CREATE TABLE findings (
     id INTEGER PRIMARY KEY, time REAL NOT NULL, kind TEXT NOT NULL, aggressor TEXT NOT NULL, victim TEXT NOT NULL,
     sentence TEXT NOT NULL, evidence TEXT NOT NULL, targets TEXT NOT NULL, directories TEXT NOT NULL,
-    subject TEXT NOT NULL DEFAULT '');
+    subject TEXT NOT NULL);
 CREATE TABLE actions (
     id INTEGER PRIMARY KEY, finding INTEGER REFERENCES findings(id), kind TEXT NOT NULL, place BLOB NOT NULL,
     layout_before TEXT, layout_after TEXT, size_bytes INTEGER NOT NULL, reason TEXT NOT NULL, dry_run INTEGER NOT NULL,
-    intended_at REAL NOT NULL, ended_at REAL, outcome TEXT, detail TEXT, fid TEXT);
+    intended_at REAL NOT NULL, ended_at REAL, outcome TEXT NOT NULL DEFAULT 'under way',
+    detail TEXT NOT NULL DEFAULT '', fid TEXT, verdict TEXT NOT NULL DEFAULT '', undoes INTEGER REFERENCES actions(id));
 CREATE TABLE positions (mdt TEXT PRIMARY KEY, record INTEGER NOT NULL);
 CREATE TABLE state (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE told (finding INTEGER NOT NULL REFERENCES findings(id), time REAL NOT NULL,
@@ -32,23 +33,21 @@ CREATE TABLE told (finding INTEGER NOT NULL REFERENCES findings(id), time REAL N
 CREATE TABLE judgements (
     finding INTEGER PRIMARY KEY REFERENCES findings(id), time REAL NOT NULL, kind TEXT NOT NULL, pool TEXT NOT NULL,
     size_bytes INTEGER NOT NULL, verdict TEXT NOT NULL, won_back REAL NOT NULL,
-    usual REAL NOT NULL, contended REAL NOT NULL, after REAL NOT NULL);
-CREATE TABLE gain_intervals (
-    finding INTEGER PRIMARY KEY REFERENCES findings(id), low REAL NOT NULL, high REAL NOT NULL);
+    usual REAL NOT NULL, contended REAL NOT NULL, after REAL NOT NULL, low REAL, high REAL);
 CREATE TABLE samples (time REAL NOT NULL, series TEXT NOT NULL, value REAL NOT NULL);
 CREATE INDEX samples_by_time ON samples(time);
 CREATE INDEX findings_by_time ON findings(time);
 CREATE INDEX actions_by_time ON actions(intended_at);
 CREATE INDEX told_of ON told(finding);
 CREATE INDEX actions_of ON actions(finding);
-CREATE INDEX actions_of_file ON actions(fid);
 CREATE INDEX undone_places ON actions(place, ended_at) WHERE outcome = 'undone';
-CREATE INDEX unfinished ON actions(id) WHERE outcome IS NULL;
+CREATE INDEX unfinished ON actions(id) WHERE outcome = 'under way';
 CREATE INDEX undoing ON actions(id) WHERE outcome = 'undoing';
 CREATE INDEX default_layouts ON actions(id)
     WHERE kind = 'set-default-layout' AND outcome = 'done';
 CREATE INDEX default_stripings ON actions(intended_at) WHERE kind = 'set-default-striping';
 CREATE INDEX actions_by_end ON actions(ifnull(ended_at, 1e18));
+CREATE INDEX actions_of_file ON actions(fid);
 CREATE TABLE waiting_moves (
     id INTEGER PRIMARY KEY, place BLOB NOT NULL UNIQUE, finding INTEGER NOT NULL REFERENCES findings(id),
     key TEXT NOT NULL, pool TEXT NOT NULL, size_bytes INTEGER NOT NULL, fid TEXT, reason TEXT NOT NULL,
@@ -61,7 +60,8 @@ CREATE TABLE stagings (
     id INTEGER PRIMARY KEY, job TEXT NOT NULL, uid INTEGER NOT NULL, gid INTEGER NOT NULL, direction TEXT NOT NULL,
     path BLOB NOT NULL, deadline_at REAL NOT NULL, max_files INTEGER NOT NULL, max_bytes INTEGER NOT NULL,
     created_at REAL NOT NULL, user TEXT NOT NULL, state TEXT NOT NULL, finding INTEGER NOT NULL, files INTEGER NOT NULL,
-    size_bytes INTEGER NOT NULL, in_place INTEGER NOT NULL, left_out TEXT NOT NULL, ended_at REAL NOT NULL);
+    size_bytes INTEGER NOT NULL, in_place INTEGER NOT NULL, dropped INTEGER NOT NULL, left_out TEXT NOT NULL,
+    ended_at REAL NOT NULL);
 CREATE INDEX open_stagings ON stagings(id) WHERE ended_at = 0;
 CREATE INDEX stagings_of_job ON stagings(job);
 CREATE TABLE scheduler_jobs (
@@ -84,14 +84,15 @@ CREATE TABLE removed_by_finding (
     PRIMARY KEY (finding, kind, outcome));
 """
 """``removed_by_day`` and ``removed_by_finding`` have the sums of records that were removed
-(:mod:`tierd.act.journal.retention`); ``what`` is ``act``, ``finding`` or ``verdict``."""
+(:mod:`tierd.act.journal.retention`); ``what`` is ``act``, ``finding`` or ``verdict``. ``actions.verdict`` is that on
+one act, where each is judged by itself; ``actions.undoes`` is the act that a move undoes."""
 
 
 def open_journal(path: Path) -> tuple[SharedConnection, bool]:
     """Open the file for the threads of the one process that writes it; the second value is whether it is new.
 
     Each statement is on the disk before it returns. Raises JournalError if the file is no journal, or one of another
-    version.
+    format.
     """
     with suppress(OSError):  # the file exists, or cannot be made, which SQLite reports better
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, OWNER_ONLY))
@@ -114,8 +115,8 @@ def _has_tables(db: sqlite3.Connection, path: Path) -> bool:
     if application != APPLICATION_ID and (application or tables):
         raise JournalError(None, "a database of another program, and no journal: choose another act.journal", str(path))
     if tables and version != VERSION:
-        raise JournalError(None, f"another release of tierd wrote this journal (form {version}; this release reads "
-                           f"form {VERSION}): install that release, or move the file away: tierd then begins a new "
+        raise JournalError(None, f"another release of tierd wrote this journal (format {version}; this release reads "
+                           f"format {VERSION}): install that release, or move the file away: tierd then begins a new "
                            "journal, and cannot undo the acts in this one", str(path))
     return bool(tables)
 

@@ -46,7 +46,7 @@ class Journal:
     """
 
     def __init__(self, path: Path, *, copied: bool = False) -> None:
-        """``copied`` records changes for followers. Raises JournalError if it is no journal, or of another version."""
+        """``copied`` records changes for followers. Raises JournalError if it is no journal, or of another format."""
         self._db, self.new = open_journal(path)
         self.changes: JournalChanges | None = None
         if copied:
@@ -96,7 +96,7 @@ class Journal:
     def set_figures(self, number: int, finding: Finding) -> None:
         """Enter the figures, directories and targets of a finding, which may be known later than the finding."""
         self._db.execute("UPDATE findings SET sentence = ?, evidence = ?, directories = ?, targets = ? WHERE id = ?",
-                         (printable(finding.sentence), json.dumps(finding.evidence.numbers()),
+                         (printable(finding.sentence), json_text(finding.evidence.numbers()),
                           json.dumps(finding.directories), json.dumps(finding.targets), number))
 
     def add_messages(self, finding: int, sentences: Iterable[str], now: float) -> None:
@@ -112,9 +112,10 @@ class Journal:
             texts = to_text(before), wanted_to_text(action.layout)
         cursor = self._db.execute(
             "INSERT INTO actions (finding, kind, place, layout_before, layout_after, size_bytes, reason, dry_run, "
-            "intended_at, fid) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "intended_at, fid, undoes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (finding, action.kind, to_bytes(action.path or action.directory), *texts,
-             action.size_bytes, printable(action.reason), dry_run, now, None if fid is None else str(fid)))
+             action.size_bytes, printable(action.reason), dry_run, now, None if fid is None else str(fid),
+             action.undoes))
         assert cursor.lastrowid is not None
         return cursor.lastrowid
 
@@ -136,6 +137,11 @@ class Journal:
     def _end(self, entry: int, outcome: Outcome, detail: str, now: float) -> None:
         self._db.execute("UPDATE actions SET outcome = ?, detail = ?, ended_at = ? WHERE id = ?",
                          (outcome, printable(detail[:MAX_DETAIL]), now, entry))
+
+    def judged(self, entry: int, verdict: Verdict, detail: str, now: float) -> None:
+        """Enter the verdict on one act that is in force, and what it rests on."""
+        self._db.execute("UPDATE actions SET verdict = ?, detail = ?, ended_at = ? WHERE id = ?",
+                         (verdict, printable(detail[:MAX_DETAIL]), now, entry))
 
     def begin_undo(self, entry: int, now: float) -> None:
         """Enter that an act is about to be undone; on the disk before the undo begins."""
@@ -175,6 +181,12 @@ class Journal:
         rows = self._db.execute("SELECT place FROM actions WHERE finding = ? AND kind = 'migrate'", (finding,))
         return frozenset(to_path(place) for (place,) in rows.fetchall())
 
+    def files_moved(self, finding: int) -> int:
+        """Number of files that were moved because of a finding, and not moved back."""
+        (count,) = self._db.execute("SELECT count(*) FROM actions WHERE finding = ? AND kind = 'migrate' AND "
+                                    "outcome = 'done'", (finding,)).only()
+        return int(count)
+
     def was_moved(self, fid: Fid, since: float) -> bool:
         """Whether tierd was moving a file, or moving it back, at some time since then."""
         return self._db.execute("SELECT 1 FROM actions WHERE fid = ? AND NOT dry_run AND kind = 'migrate' AND "
@@ -183,12 +195,12 @@ class Journal:
     def is_counted_as_moved(self, fid: Fid, since: float) -> bool:
         """Whether an act that moved a file has ended since a time, and was not undone."""
         return self._db.execute("SELECT 1 FROM actions WHERE fid = ? AND kind = 'migrate' AND ended_at >= ? AND "
-                                "ifnull(outcome, '') = 'done' LIMIT 1", (str(fid), since)).fetchone() is not None
+                                "outcome = 'done' LIMIT 1", (str(fid), since)).fetchone() is not None
 
     def was_tried(self, fid: Fid, moved_since: float, tried_since: float) -> bool:
         """Whether tierd has moved a file since a time, or tried to since another."""
         return self._db.execute("SELECT 1 FROM actions WHERE fid = ? AND kind = 'migrate' AND (intended_at >= ? OR "
-                                "(ifnull(outcome, '') = 'done' AND ended_at >= ?)) LIMIT 1",
+                                "(outcome = 'done' AND ended_at >= ?)) LIMIT 1",
                                 (str(fid), tried_since, moved_since)).fetchone() is not None
 
     def not_moved(self, finding: int, since: float) -> list[tuple[str, int, str]]:
@@ -203,7 +215,7 @@ class Journal:
     def stripings_to_judge(self, since: float) -> list[tuple[Entry, str, Mapping[str, float]]]:
         """Default stripings in force without a verdict, set since a time, with kind and numbers of their finding."""
         rows = self._db.execute("SELECT id, finding FROM actions WHERE kind = 'set-default-striping' AND "
-                                "outcome = 'done' AND NOT dry_run AND ifnull(detail, '') NOT LIKE 'kept: %' AND "
+                                "outcome = 'done' AND NOT dry_run AND verdict = '' AND "
                                 "intended_at >= ? ORDER BY intended_at", (since,)).fetchall()
         found = []
         for act, finding in rows:
@@ -218,7 +230,7 @@ class Journal:
         files, size_bytes = self._db.execute(
             "SELECT ifnull(sum(times), 0), ifnull(sum(times * size_bytes), 0) FROM (SELECT size_bytes, "
             "CASE WHEN outcome IN ('undone', 'undoing') THEN 2 ELSE 1 END AS times FROM actions "
-            "WHERE kind = 'migrate' AND NOT dry_run AND ifnull(outcome, '') NOT IN ('refused', 'already', 'gone') AND "
+            "WHERE kind = 'migrate' AND NOT dry_run AND outcome NOT IN ('refused', 'already', 'gone') AND "
             "ifnull(ended_at, 1e18) >= ?)", (since,)).only()
         return files, size_bytes
 
@@ -283,13 +295,13 @@ class Journal:
 
     def unfinished(self) -> list[Entry]:
         """Acts that were under way, then acts that were being undone, when tierd ended."""
-        return [*self._select("WHERE outcome IS NULL"), *self._select("WHERE outcome = 'undoing'")]
+        return [*self._select("WHERE outcome = 'under way'"), *self._select("WHERE outcome = 'undoing'")]
 
     def entries(self, outcome: Outcome | None = None) -> Iterator[Entry]:
         """Acts in order, with one outcome if it is given."""
         if outcome is None:
             return self._select("")
-        return self._select("WHERE ifnull(nullif(outcome, ''), 'under way') = ?", outcome)
+        return self._select("WHERE outcome = ?", outcome)
 
     def _select(self, where: str, *values: int | str) -> Iterator[Entry]:
         """Acts in order. All rows are fetched at once, so that the caller may write the journal in its loop."""
@@ -311,10 +323,9 @@ class Judgements:
         ``usual``, ``contended`` and ``after`` are the victim's throughput before, during and after, in bytes per
         second, and ``interval`` holds ``won_back`` with a probability of 90%: for people.
         """
-        self._db.execute("INSERT OR REPLACE INTO judgements VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                         (finding, now, kind, pool, size_bytes, verdict, won_back, usual, contended, after))
-        if interval:
-            self._db.execute("INSERT OR REPLACE INTO gain_intervals VALUES (?, ?, ?)", (finding, *interval))
+        self._db.execute("INSERT OR REPLACE INTO judgements VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                         (finding, now, kind, pool, size_bytes, verdict, won_back, usual, contended, after,
+                          *(interval or (None, None))))
 
     def undone_by_hand(self, finding: int) -> None:
         """An administrator has undone the acts of a finding, so that their verdict no longer holds."""
@@ -352,15 +363,28 @@ class Judgements:
         return self._acted_on("EXISTS (SELECT 1 FROM judgements WHERE finding = findings.id AND verdict = 'helped') "
                               "AND EXISTS (SELECT 1 FROM waiting_moves WHERE finding = findings.id)", since)
 
+    def to_undo(self, since: float) -> Iterator[tuple[int, Finding, Verdict, float]]:
+        """Findings with a verdict against their acts since then, of which acts are in force; and when it was given."""
+        rows = self._db.execute(
+            "SELECT finding, verdict, time FROM judgements WHERE time >= ? AND verdict IN ('did-not-help', "
+            "'harmed-others') AND EXISTS (SELECT 1 FROM actions WHERE finding = judgements.finding AND "
+            "outcome = 'done' AND undoes IS NULL) ORDER BY finding", (since,)).fetchall()
+        for number, verdict, time in rows:
+            yield number, self._finding(number), Verdict(verdict), time
+
     def _acted_on(self, which: str, since: float) -> Iterator[tuple[int, Finding, list[Entry]]]:
         rows = self._db.execute(
-            "SELECT id, kind, time, aggressor, victim, targets, sentence, evidence, directories FROM findings "  # noqa: S608
-            "WHERE id IN (SELECT finding FROM actions WHERE kind = 'set-default-layout' AND outcome = 'done' "
-            f"AND intended_at >= ?) AND {which} ORDER BY id", (since,)).fetchall()
-        for number, kind, time, aggressor, victim, targets, sentence, evidence, directories in rows:
-            finding = Finding(kind, time, aggressor, victim, tuple(json.loads(targets)), sentence,
-                              evidence_of(kind, json.loads(evidence)), tuple(json.loads(directories)))
-            yield number, finding, self._default_layouts(number)
+            "SELECT id FROM findings WHERE id IN (SELECT finding FROM actions WHERE kind = 'set-default-layout' AND "  # noqa: S608
+            f"outcome = 'done' AND intended_at >= ?) AND {which} ORDER BY id", (since,)).fetchall()
+        for (number,) in rows:
+            yield number, self._finding(number), self._default_layouts(number)
+
+    def _finding(self, number: int) -> Finding:
+        kind, time, aggressor, victim, targets, sentence, evidence, directories, subject = self._db.execute(
+            "SELECT kind, time, aggressor, victim, targets, sentence, evidence, directories, subject FROM findings "
+            "WHERE id = ?", (number,)).only()
+        return Finding(kind, time, aggressor, victim, tuple(json.loads(targets)), sentence,
+                       evidence_of(kind, json.loads(evidence)), tuple(json.loads(directories)), subject=subject)
 
     def default_layouts_in_force(self) -> list[Entry]:
         """All default layouts that were set and not undone, the newest first."""

@@ -26,7 +26,7 @@ from tierd.act.movers.checks import (
 from tierd.act.movers.moves import Move, MoveOutcome, MoveResult, outcome_of_error
 from tierd.act.movers.space_and_quota import DestinationState
 from tierd.clock import Clock
-from tierd.refusal import Refusal
+from tierd.refusal import Reason, Refusal
 
 _SECOND_NS = 1_000_000_000
 _ATTEMPTS = 2
@@ -94,7 +94,7 @@ def is_the_copy(before: FileFacts, copied: VerifiedCopy, status: Status, layout:
 
 def removed_outcome(move: Move, before: Layout | None, error: OSError | None) -> MoveOutcome:
     """The outcome for a file that was removed or replaced."""
-    return MoveOutcome(move, MoveResult.GAVE_WAY, "gone", "the file was removed or replaced", before, None,
+    return MoveOutcome(move, MoveResult.GAVE_WAY, Reason.GONE, "the file was removed or replaced", before, None,
                    error=error if isinstance(error, Gone) else Gone(2, "removed or replaced", move.path))
 
 

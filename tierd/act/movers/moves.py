@@ -29,7 +29,7 @@ from lustre.errors import (
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem
 from lustre.layout.model import Layout
-from tierd.refusal import Refusal
+from tierd.refusal import Reason, Refusal
 
 Halt = Callable[[], Refusal | None]
 """Refuses further moves. Engines call it before each file, or before each process that moves several."""
@@ -138,7 +138,7 @@ _NO_FILE = {errno.ELOOP, errno.ENXIO, errno.EISDIR}
 _REASONS: tuple[tuple[type[OSError], str, MoveResult], ...] = (
     (Busy, "busy", MoveResult.GAVE_WAY),
     (Stale, "busy", MoveResult.GAVE_WAY),  # a broken lease; tierd.act.movers.inspection.is_gone finds removed files
-    (Gone, "gone", MoveResult.GAVE_WAY),
+    (Gone, Reason.GONE, MoveResult.GAVE_WAY),
     (NoKey, "encrypted", MoveResult.REFUSED),
     (UnknownLayout, "layout", MoveResult.REFUSED),
     (NoSpace, "no-space", MoveResult.FAILED),
@@ -160,7 +160,7 @@ def outcome_of_error(move: Move, error: OSError, before: Layout | None = None) -
 
 def halted_outcome(move: Move, refusal: Refusal) -> MoveOutcome:
     """The outcome of a move that was not begun since ``halt`` refused."""
-    return MoveOutcome(move, MoveResult.GAVE_WAY, "halted", refusal.sentence, not_copied=1.0)
+    return MoveOutcome(move, MoveResult.GAVE_WAY, Reason.HALTED, refusal.sentence, not_copied=1.0)
 
 
 def one_at_a_time(mover: Mover) -> Callable[[str, Layout], None]:
@@ -222,7 +222,7 @@ class PortMover:
 
 def _port_failure(move: Move, error: OSError) -> MoveOutcome:
     if isinstance(error, FileNotFoundError):
-        return MoveOutcome(move, MoveResult.GAVE_WAY, "gone", "the file is gone", error=error)
+        return MoveOutcome(move, MoveResult.GAVE_WAY, Reason.GONE, "the file is gone", error=error)
     words = error.strerror or str(error)
     if error.errno in {errno.EBUSY, errno.ETXTBSY, errno.EAGAIN}:
         return MoveOutcome(move, MoveResult.GAVE_WAY, "busy", words, error=error)

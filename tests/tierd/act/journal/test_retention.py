@@ -19,6 +19,7 @@ from tierd.act.journal import retention as rules
 from tierd.act.journal.queue_store import Stamp
 from tierd.act.journal.reader import JournalReader
 from tierd.act.journal.writer import Journal
+from tierd.acts import DEFAULT_KINDS
 from tierd.model import Action, Finding
 
 MIB = 1 << 20
@@ -27,6 +28,7 @@ YEAR = 365 * DAY
 BEFORE = Layout((Component(pool="hdd"),), composite=False)
 AFTER = Layout((Component(0, MIB, "flash"), Component(MIB, None, "hdd")))
 FINDING = Finding("noisy-neighbour", 1.0, "m", "s", ("lustre-OST0002",), "…", noise(), ("/proj",))
+
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
@@ -44,7 +46,7 @@ def prune(journal: Journal, now: float, keep_seconds: float = YEAR, in_use: tupl
 
 def act(journal: Journal, finding: int, at: float, outcome: str = "done", kind: str = "migrate",
         place: str = "/proj/a", size_bytes: int = 10) -> int:
-    where = {"directory": place} if kind == "set-default-layout" else {"path": place}
+    where = {"directory": place} if kind in DEFAULT_KINDS else {"path": place}
     number = journal.intend(Action(kind, AFTER, "because", FINDING.key, size_bytes=size_bytes, **where), finding,
                             BEFORE, at, dry_run=False)
     if outcome == "undoing":
@@ -66,7 +68,8 @@ def ids(journal: Journal) -> set[int]:
 @pytest.mark.parametrize(("outcome", "kind", "stays"), [
     ("done", "migrate", False), ("undone", "set-default-layout", False), ("refused", "migrate", False),
     ("dry-run", "set-default-layout", False), ("failed", "migrate", False),
-    ("done", "set-default-layout", True),  # in force
+    ("done", "set-default-layout", True), ("done", "set-default-striping", True),  # in force
+    ("undone", "set-default-striping", False),
     ("", "migrate", True), ("undoing", "migrate", True), ("undoing", "set-default-layout", True),  # for recovery
 ])
 def test_what_can_be_undone_or_recovered_outlives_the_retention(path: Path, outcome: str, kind: str,
