@@ -179,7 +179,7 @@ class _MdtLog:
         self.living = living
         self.index = 0
         self.files = 0
-        self.there: array[int] = array("Q")
+        self.existing: array[int] = array("Q")
         """Existing files, with number, job and directory packed in one integer to save memory."""
 
     def fid(self, file: int) -> bytes:
@@ -220,11 +220,11 @@ class Changelogs:
             file = target.files << 24 | job << 8 | int(rng.random() * DIRECTORIES)
             self._append(parts, target, RecordType.CREATE, now, file)
             self._append(parts, target, RecordType.CLOSE, now, file)
-            target.there.append(file)
-            if len(target.there) > target.living:
-                at = int(rng.random() * len(target.there))
-                file, target.there[at] = target.there[at], target.there[-1]
-                target.there.pop()
+            target.existing.append(file)
+            if len(target.existing) > target.living:
+                at = int(rng.random() * len(target.existing))
+                file, target.existing[at] = target.existing[at], target.existing[-1]
+                target.existing.pop()
                 self._append(parts, target, RecordType.UNLINK, now, file)
         return b"".join(parts)
 

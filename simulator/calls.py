@@ -130,7 +130,7 @@ class Calls:
         yield from self._call()
         yield NETWORK_SECONDS
         for ost in self._cluster.osts:
-            if not ost.away:
+            if not ost.health.away:
                 ost.stats.tally("statfs", STATFS_USEC)
         yield NETWORK_SECONDS
 

@@ -61,31 +61,16 @@ class Cluster:
         self.log = Throughput()
         self.epoch_ns = settings.epoch_seconds * 10**9
         fsname = settings.fsname
-        self.osts = tuple(
-            Ost(
-                self.engine, f"{fsname}-OST{index:04x}", index, ost, self.random(f"ost{index}"), self._queue_wait(index)
-            )
-            for index, ost in enumerate(settings.osts)
-        )
-        self.mdts = tuple(
-            Mdt(
-                self.engine,
-                f"{fsname}-MDT{index:04x}",
-                index,
-                mdt,
-                self.random(f"mdt{index}"),
-                self._metadata_queue_wait(),
-            )
-            for index, mdt in enumerate(settings.mdts)
-        )
+        self.osts = tuple(Ost(self.engine, f"{fsname}-OST{index:04x}", index, ost, self.random(f"ost{index}"),
+                              self._queue_wait(index)) for index, ost in enumerate(settings.osts))
+        self.mdts = tuple(Mdt(self.engine, f"{fsname}-MDT{index:04x}", index, mdt, self.random(f"mdt{index}"),
+                              self._metadata_queue_wait()) for index, mdt in enumerate(settings.mdts))
         self.namespace = Namespace(settings.epoch_seconds)
         self.placement = Placement(self.osts, settings.pools, settings.spills, self.random("placement"))
         servers = Servers(fsname, self.namespace, self.placement, self.mdts, self.osts, self.epoch_ns,
                           releases.release_of(settings.version).number >= (2, 15))
-        self.clients = tuple(
-            Client(self.engine, index, client, servers, self.random(f"client{index}"))
-            for index, client in enumerate(settings.clients)
-        )
+        self.clients = tuple(Client(self.engine, index, client, servers, self.random(f"client{index}"))
+                             for index, client in enumerate(settings.clients))
         self.processors = Processors(self)
         self.mounts = len(self.clients)
         """Number of clients."""

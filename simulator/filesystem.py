@@ -24,7 +24,8 @@ from simulator.calls import Calls
 from simulator.cluster import Cluster
 from simulator.costs import CallCosts
 from simulator.engine import Completion
-from simulator.servers.changelog import FLAG_WRITE, OPEN_MODE_BASE, Actor, Changelog
+from simulator.servers.changelog import FLAG_WRITE, OPEN_MODE_BASE, Actor
+from simulator.servers.mdt import Mdt
 from simulator.servers.namespace import Inode
 
 Wait = Callable[[Completion], None]
@@ -81,12 +82,12 @@ class SimulatedFilesystem:
     def entries(self, directory: str) -> Iterator[str]:
         self._read_pages(directory)
         with self._cluster.lock:
-            return iter(list(self._children(directory)))
+            return iter(list(self._directory(directory).children))
 
     def subdirectories(self, directory: str) -> list[str]:
         self._read_pages(directory)
         with self._cluster.lock:
-            return [name for name, child in self._children(directory).items() if child.is_directory]
+            return [name for name, child in self._directory(directory).children.items() if child.is_directory]
 
     def _read_pages(self, directory: str) -> None:
         with self._cluster.lock:
@@ -95,12 +96,6 @@ class SimulatedFilesystem:
             except OSError:
                 pages = 0
         self.calls.to_mdt(("open", *["readpage"] * pages, "close"), directory)
-
-    def _children(self, directory: str) -> Mapping[str, Inode]:
-        inode = self._cluster.namespace.lookup(directory)
-        if not inode.is_directory:
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), directory)
-        return inode.children
 
     def xattr(self, path: str, name: str) -> bytes:
         """Read an extended attribute; b"" if absent. Raises Unsupported on a mount with ``nouser_xattr``."""
@@ -158,10 +153,8 @@ class SimulatedFilesystem:
         """Rewrite a file with another layout, as ``lfs migrate -n`` does. Takes virtual time."""
         migration = self._cluster.start_migration(path, layout)
         self._wait(migration.finished)
-        if isinstance(migration.finished.error, OSError):
-            raise with_copied(migration.finished.error, migration.copied_bytes)
         if migration.finished.error is not None:
-            raise migration.finished.error
+            raise with_copied(migration.finished.error, migration.copied_bytes)
 
     def changelog(self, mdt: str, after_index: int) -> bytes:
         """Read the raw records of one MDT above an index, oldest first.
@@ -169,7 +162,7 @@ class SimulatedFilesystem:
         As on a real client, a call after the last record of a call returns b"" without opening the device again.
         """
         with self._cluster.lock:
-            log = self._changelog(mdt)
+            log = self._mdt(mdt).changelog
             if self._read_to.pop(mdt, None) == after_index:
                 return b""
             data, walked = log.read(after_index, self._cluster.epoch), log.walked(after_index)
@@ -185,14 +178,13 @@ class SimulatedFilesystem:
 
     def clear_changelog(self, mdt: str, reader: str, index: int) -> None:
         with self._cluster.lock:
-            self._changelog(mdt).clear(index, self._cluster.now, reader)
+            self._mdt(mdt).changelog.clear(index, self._cluster.now, reader)
 
     def mark(self, mdt: str) -> Fid:
         """Create a file on an MDT, rename, open, close and remove it; returns its FID."""
         with self._cluster.lock:
-            log, time = self._changelog(mdt), self._cluster.epoch
-            index = next(i for i, target in enumerate(self._cluster.mdts) if target.short_name == mdt)
-            fid = self._cluster.namespace.new_fid(index, 0)
+            target, time = self._mdt(mdt), self._cluster.epoch
+            log, fid = target.changelog, self._cluster.namespace.new_fid(target.index, 0)
             actor = Actor("tierd.0", nid=self._cluster.clients[-1].settings.nid)
             log.add(RecordType.CREATE, time, fid, actor, name="mark")
             log.add(RecordType.RENAME, time, fid, actor, name="mark.renamed")
@@ -201,11 +193,11 @@ class SimulatedFilesystem:
             log.add(RecordType.UNLINK, time, fid, actor, flags=1, name="mark.renamed")
             return fid
 
-    def _changelog(self, mdt: str) -> Changelog:
-        for target in self._cluster.mdts:
-            if target.short_name == mdt:
-                return target.changelog
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), mdt)
+    def _mdt(self, name: str) -> Mdt:
+        found = next((mdt for mdt in self._cluster.mdts if mdt.short_name == name), None)
+        if found is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+        return found
 
 
 class SimulatedObjectCreation:

@@ -268,7 +268,7 @@ class VirtualScheduler:
                 activity.call()
         except ActivityCancelled:
             pass
-        except BaseException as error:  # noqa: BLE001 -- raised again in whoever drives
+        except BaseException as error:  # noqa: BLE001 -- raised again by the thread that drives
             activity.error = error
         activity.finished.succeed()
         self._baton_returned.release()

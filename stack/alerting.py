@@ -65,7 +65,7 @@ class AlertWatch:
     def fires(self, name: str) -> bool:
         return any(dict(labels)["alertname"] == name for labels in self._firing)
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Ask Prometheus once. If it does not answer, nothing is logged and the next call asks again."""
         try:
             with urllib.request.urlopen(self._url, timeout=5) as answer:  # noqa: S310 -- on loopback

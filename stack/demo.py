@@ -346,11 +346,11 @@ def introduction(scenario: Scenario, site: Site, tierctl: str) -> Iterator[str]:
 
 
 def tierctl_command() -> str:
-    beside = Path(sys.executable).parent / "tierctl"
-    if not beside.exists():
+    installed = Path(sys.executable).parent / "tierctl"
+    if not installed.exists():
         return f"{shlex.quote(sys.executable)} -m tierd.cli.tierctl"
-    shorter = os.path.relpath(beside)
-    return shlex.quote(shorter if len(shorter) < len(str(beside)) else str(beside))
+    shorter = os.path.relpath(installed)
+    return shlex.quote(shorter if len(shorter) < len(str(installed)) else str(installed))
 
 
 def log_line(seconds: float, sentence: str) -> RenderableType:

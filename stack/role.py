@@ -38,7 +38,7 @@ Say = Callable[[str], None]
 
 
 class PortEngine:
-    """Moves files one at a time over the port, and looks at them for a mover."""
+    """Moves and examines files one at a time over the port."""
 
     files_at_a_time = 1
 
@@ -53,7 +53,7 @@ class PortEngine:
         return self._mover.move(tuple(moves), halt)
 
     def examine(self, moves: Iterable[Move]) -> Iterator[MoveOutcome]:
-        """See the protocol of engines. A file that has the wanted layout was moved before."""
+        """A file that has the wanted layout was moved before."""
         for move in moves:
             (found,) = self._mover.examine((move,))
             present = self._filesystem.layout(move.path) if found.result is MoveResult.MOVABLE else None

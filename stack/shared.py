@@ -25,7 +25,7 @@ from simulator.realtime import RealTimeDriver
 
 FLASH = "flash"
 POLL_SECONDS = 0.01
-"""Pause between two looks whether a migration has ended, or whether the process that waits for it has."""
+"""Interval at which a migration, and the process that waits for it, are polled."""
 LOST = (EOFError, OSError)
 """Errors of a connection whose other side has ended."""
 

@@ -31,7 +31,7 @@ from simulator.servers.namespace import Inode
 from simulator.servers.objects import StoredObject
 from simulator.servers.placement import Extent, bytes_on_mdt, extents, is_instantiated, writable_end
 
-LOCK_GRAIN_BYTES = 4096
+PAGE_BYTES = 4096
 
 
 class Transfer:
@@ -60,7 +60,9 @@ class Transfer:
         flush = partial(self.flush_object, piece.fid)
         lock = stored.locks.known(self._mount.index, start, end, write, flush)
         if lock is None and write and not direct:
-            return self._under_its_lock(osc, stored, handle, piece)
+            # Dirty pages go under the lock they were written under. The server may have called it back, and the client
+            # that requested it waits for these pages: they must not wait for a new lock.
+            return osc.transfer(True, stored, piece.offset, piece.size_bytes, handle.actor.job_id, False)
         if lock is None:
             asking = stored.locks.ask(self._mount.index, start, end, write, flush, self._mount.settings.network_seconds)
             return self._mount.engine.spawn(self._locked(asking, osc, stored, handle, piece, write, direct))
@@ -68,14 +70,6 @@ class Transfer:
         sent = osc.transfer(write, stored, piece.offset, piece.size_bytes, handle.actor.job_id, direct)
         sent.then(lock.put)
         return sent
-
-    def _under_its_lock(self, osc: Osc, stored: StoredObject, handle: FileHandle, piece: Extent) -> Completion:
-        """Send dirty pages under the lock they were written under, without a new lock.
-
-        The server may have called that lock back already. The client that requested it waits for these pages, so the
-        pages must not wait for a new lock.
-        """
-        return osc.transfer(True, stored, piece.offset, piece.size_bytes, handle.actor.job_id, False)
 
     def hold(self, handle: FileHandle, pieces: Iterable[Extent]) -> Steps[None]:
         """Acquire the locks for writing pages. The server first calls back conflicting locks."""
@@ -110,12 +104,8 @@ class Transfer:
 
 def _locked_range(piece: Extent) -> tuple[int, int]:
     """Range of whole pages that a lock for a piece covers."""
-    return piece.offset // LOCK_GRAIN_BYTES * LOCK_GRAIN_BYTES, -(
-        -(piece.offset + piece.size_bytes) // LOCK_GRAIN_BYTES
-    ) * LOCK_GRAIN_BYTES
-
-
-PAGE_BYTES = 4096
+    first, last = piece.offset // PAGE_BYTES, -(-(piece.offset + piece.size_bytes) // PAGE_BYTES)
+    return first * PAGE_BYTES, last * PAGE_BYTES
 
 
 class WriteBack:

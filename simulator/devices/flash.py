@@ -167,7 +167,3 @@ class Accelerator:
                 if position in self._held:
                     some.append(position)
         return some
-
-
-def with_accelerator(engine: Engine, disks: Device, settings: AcceleratorSettings | None) -> Device:
-    return disks if settings is None else Accelerator(engine, disks, settings)

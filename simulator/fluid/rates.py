@@ -220,7 +220,8 @@ class RateSolver:
             for stage, demands in enumerate(one.stages):
                 for number, demand in enumerate(demands):
                     used[index, stage, number] = self._targets_of(one.job, demand)
-        stuck = {key[0] for key, targets in used.items() if not targets or any(self._osts[t].away for t in targets)}
+        stuck = {key[0] for key, targets in used.items()
+                 if not targets or any(self._osts[target].health.away for target in targets)}
         flows = [replace(one, rate_max=0.0) if n in stuck else one for n, one in enumerate(flows)]
         groups, members = self._groups(used)
         number_of = {target: group for group, targets in enumerate(members) for target in targets}
@@ -271,7 +272,7 @@ class RateSolver:
         return {stripe.ost_index for part in parts if part.pool == pool for stripe in part.objects}
 
     def _takes_files(self, ost: Ost) -> bool:
-        return not ost.away and ost.store.space().avail_bytes >= ROOM_BYTES_MIN
+        return not ost.health.away and ost.store.space().avail_bytes >= ROOM_BYTES_MIN
 
     def _size_of(self, pool: str) -> int:
         return len(self._settings.pools[pool]) if pool else len(self._osts)

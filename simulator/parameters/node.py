@@ -1,6 +1,6 @@
 """Parameter files of the node: mounts, version, health, pools, lock counts, and sizes of file systems and targets.
 
-``kbytestotal`` and the files beside it appear at every layer: target, connection, mount.
+``kbytestotal`` and similar files appear at every layer: target, connection, mount.
 """
 
 from __future__ import annotations

@@ -211,7 +211,7 @@ def _with_costs(cluster: Callable[[int], ClusterSettings], costs: CallCosts, see
 
 
 def _shape_errors(table: Mapping[str, object]) -> Iterator[str]:
-    """Values that are not the tables or lists which a scenario has there."""
+    """Values that are not the tables or lists that a scenario needs."""
     for key in ("job", "event"):
         entries = table.get(key, [])
         if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):

@@ -16,7 +16,7 @@ class Health:
         self.status = "INACTIVE"
         """Status in ``recovery_status``: INACTIVE (never needed), RECOVERING, COMPLETE."""
         self.gone = False
-        self.changing: Callable[[], None] = _ignore
+        self.changing: Callable[[], None] = lambda: None
         """Called before the health changes."""
         self.back = Completion()
         self.recovery_start = self.recovery_seconds = 0.0
@@ -69,7 +69,3 @@ class Health:
 
     def _became(self, now: float, *states: str) -> None:
         self.history = [*self.history, *((now, state) for state in states)][-STATES_KEPT:]
-
-
-def _ignore() -> None:
-    """Do nothing before a change."""

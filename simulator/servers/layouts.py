@@ -32,7 +32,7 @@ def mirror_to_read(layout: Layout, osts: Sequence[Ost]) -> Layout:
     def rank(parts: list[Component]) -> tuple[bool, bool, bool]:
         targets = [osts[stripe.ost_index] for part in parts for stripe in part.objects]
         stale = any("stale" in part.flags for part in parts)
-        away = any(ost.away for ost in targets)
+        away = any(ost.health.away for ost in targets)
         slow = any(ost.rotational for ost in targets)
         return stale or away, not any("prefer" in part.flags for part in parts), slow
 
@@ -53,7 +53,7 @@ def mirror_to_write(layout: Layout, osts: Sequence[Ost] = ()) -> Layout:
     def rank(parts: list[Component]) -> tuple[bool, bool, int]:
         targets = [osts[stripe.ost_index] for part in parts for stripe in part.objects] if osts else []
         fast = sum(not ost.rotational for ost in targets)
-        return any(ost.away for ost in targets), not any("prefer" in part.flags for part in parts), -fast
+        return any(ost.health.away for ost in targets), not any("prefer" in part.flags for part in parts), -fast
 
     best = min(true, key=rank)
     return replace(layout, components=tuple(best))

@@ -1,6 +1,6 @@
 """A metadata target: names, opens, closes; a few cores, a journal on flash, and the changelog.
 
-``SERVICE_SECONDS`` and the constants beside it give the processor time of each request.
+``SERVICE_SECONDS`` and the next constants give the processor time of each request.
 """
 
 from __future__ import annotations
@@ -104,11 +104,6 @@ class Mdt:
     @property
     def inodes_free(self) -> int:
         return max(self.settings.capacity.inodes - 260 - self.inodes_used, 0)
-
-    @property
-    def recovering(self) -> bool:
-        """Whether the MDT waits for its clients to replay."""
-        return self.health.status == "RECOVERING"
 
     def data(self, write: bool, size_bytes: int, job_id: str) -> Steps[None]:
         """Read or write data on the MDT (DoM)."""

@@ -24,14 +24,14 @@ BLOCK_BYTES = 4096
 class StoredObject:
     """One object. It takes space from its first byte to its last; holes inside a component are not modelled."""
 
-    __slots__ = ("_blocks", "_locks", "end_bytes", "fid", "start_bytes")
+    __slots__ = ("_locks", "blocks", "end_bytes", "fid", "start_bytes")
 
     def __init__(self, fid: Fid) -> None:
         self.fid = fid
         self.start_bytes = -1
         self.end_bytes = 0
         self._locks: ExtentLocks | None = None
-        self._blocks = BlockMap()
+        self.blocks = BlockMap()
 
     @property
     def locks(self) -> ExtentLocks:
@@ -39,16 +39,6 @@ class StoredObject:
         if self._locks is None:
             self._locks = ExtentLocks()
         return self._locks
-
-    @property
-    def position_bytes(self) -> int:
-        return self._blocks.first
-
-    def runs(self, offset: int, size_bytes: int) -> list[tuple[int, int]]:
-        return self._blocks.runs(offset, size_bytes)
-
-    def take(self, allocator: BlockAllocator, start_bytes: int, end_bytes: int) -> None:
-        self._blocks.take(allocator, start_bytes, end_bytes)
 
     @property
     def allocated_bytes(self) -> int:
@@ -107,7 +97,7 @@ class ObjectStore:
             stored.start_bytes, stored.end_bytes = old
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self.used_bytes += more
-        stored.take(self._blocks, start_bytes, end_bytes)
+        stored.blocks.take(self._blocks, start_bytes, end_bytes)
         return more
 
     def destroy(self, fid: Fid) -> int:

@@ -18,7 +18,7 @@ from simulator.scenarios.scenario import Scenario
 from tierd import acts
 from tierd.decide.sizing import UNIT_BYTES, boundary
 from tierd.simulation.run import CYCLE_SECONDS, Outcome
-from tierd.text import bytes_text, count_of, quoted, rate_text
+from tierd.text import bytes_text, count_of, printable, quoted, rate_text
 
 WITH_TIERD = "tierd"
 
@@ -285,7 +285,7 @@ def _tierd(comparison: Comparison, data: Data) -> Iterator[str]:
     yield ""
     since = f" from {comparison.tierd_starts:.0f} s on" if comparison.tierd_starts else ""
     yield f"What tierd did{since}:"
-    yield from [f"  {time:5.0f} s  {words}" for time, words in comparison.outcomes[WITH_TIERD].log] or [
+    yield from [f"  {time:5.0f} s  {printable(words)}" for time, words in comparison.outcomes[WITH_TIERD].log] or [
         f"  nothing: it needs {MIN_SECONDS:.0f} s at least, four windows of {CYCLE_SECONDS:.0f} s"
         if comparison.too_short else "  nothing"]
     if found["files_moved"]:

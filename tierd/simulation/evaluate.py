@@ -202,9 +202,9 @@ def is_taken(case: RandomScenario, without: Outcome, alone: Outcome) -> bool:
     """
     rates = [[each.progress(job.job_id, case.noise_starts + 5, NOISE_ENDS) for each in (alone, without)]
              for job in streams(case.jobs)]
-    together = sum(before - beside for before, beside in rates)
-    return any(before - beside >= AGGRESSOR_LOSS * before and together >= INNOCENT_LOSS * before
-               for before, beside in rates if before)
+    together = sum(before - disturbed for before, disturbed in rates)
+    return any(before - disturbed >= AGGRESSOR_LOSS * before and together >= INNOCENT_LOSS * before
+               for before, disturbed in rates if before)
 
 
 def goal_met(goal: Goal, with_tierd: Outcome, gain: float | None) -> bool:

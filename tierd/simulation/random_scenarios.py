@@ -263,9 +263,9 @@ LONG_SECONDS = 1450.0
 
 def uneven_pool(rng: Random) -> RandomScenario:
     """One or two disk targets with many old files, beside a stream, small files, or both."""
-    beside = rng.choice(((stream,), (few_small_files,), (stream, few_small_files)))
+    others = rng.choice(((stream,), (few_small_files,), (stream, few_small_files)))
     jobs: list[Job] = []
-    for draw in beside:
+    for draw in others:
         jobs += [stream(rng, 0)] if draw is stream else few_small_files(rng)
     full = rng.sample(range(2, 6), rng.choice((1, 1, 2)))
     size = rng.choice((1, 2, 4, 8)) * MIB

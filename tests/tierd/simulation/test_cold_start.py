@@ -21,11 +21,6 @@ def outcome() -> Outcome:
     return run(FluidCluster(recorded_test_bed(), jobs), jobs, 100.0, policy=Settings(), tierd_starts=STARTS)
 
 
-def test_nothing_is_found_before_four_windows_after_the_start(outcome: Outcome) -> None:
-    assert outcome.findings
-    assert min(time for time, _ in outcome.findings) >= STARTS + 15
-
-
 def test_a_finding_has_no_past(outcome: Outcome) -> None:
     found = [finding for _, finding in outcome.findings if isinstance(finding.evidence, NoisyNeighbourEvidence)]
     assert found
