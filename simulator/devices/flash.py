@@ -47,7 +47,6 @@ class Flash:
 
     def submit(self, io: Io) -> None:
         now, settings = self._engine.now, self._settings
-        io.queued_at = now
         copies = settings.copies if io.write else 1
         done_at = now
         for _ in range(copies):

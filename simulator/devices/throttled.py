@@ -45,7 +45,6 @@ class Throttled:
         return len(self._waiting) + self._under_way
 
     def submit(self, io: Io) -> None:
-        io.queued_at = self._engine.now
         self._waiting.append(io)
         if not self._timer:
             self._dispatch()
