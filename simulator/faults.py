@@ -15,7 +15,6 @@ from simulator.migration import Migration
 from simulator.servers.changelog import Actor
 from simulator.servers.mdt import Mdt
 from simulator.servers.ost import Ost
-from simulator.settings import ExporterLoad
 
 if TYPE_CHECKING:
     from simulator.cluster import Cluster
@@ -121,14 +120,6 @@ def write_changelog_late(cluster: Cluster, target: str, every: int = 7, seconds:
 def make_exporter_unreachable(cluster: Cluster, seconds: float = 30.0) -> None:
     """Make the exporter unreachable for a time. Parameter files are not updated meanwhile."""
     cluster.exporter_back_at = cluster.now + seconds
-
-
-def load_exporters(
-    cluster: Cluster, shortest_seconds: float = 1.0, longest_seconds: float = 4.0, lost_share: float = 0.0,
-    doubled_share: float = 0.0,
-) -> None:  # fmt: skip
-    """Let all exporters answer as on loaded servers."""
-    cluster.exporter_load = ExporterLoad(shortest_seconds, longest_seconds, lost_share, doubled_share)
 
 
 def drain_target(cluster: Cluster, target: str) -> None:

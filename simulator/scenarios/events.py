@@ -34,7 +34,6 @@ KINDS: Mapping[str, Callable[..., None]] = {
     "no_new_objects": faults.stop_new_objects,
     DRAIN_TARGET: faults.drain_target,
     "exporter_unreachable": faults.make_exporter_unreachable,
-    "exporters_loaded": faults.load_exporters,
     "clock_jump": faults.set_clocks,
     "mover": faults.start_second_mover,
     "resync": faults.start_resync,
