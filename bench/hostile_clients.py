@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.exporter import memory_folder
-from bench.soak import free_port, resident_mebibytes
+from bench.measure import resident_mebibytes
 from bench.trees import ServerTree
 
 UNIT = Path(__file__).parent.parent / "systemd" / "lustre-exporter.service"
@@ -64,6 +64,11 @@ class Exporter:
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}/metrics", headers={"Accept-Encoding": "gzip"})
         with urllib.request.urlopen(request, timeout=30) as answer:
             return len(answer.read())
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
 
 
 @contextlib.contextmanager

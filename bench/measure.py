@@ -49,10 +49,6 @@ class Exporter:
         pieces = exposition.render(self.scraper.run(), self._registry, openmetrics=False)
         return sum(piece.count(b"\n") - piece.count(b"\n#") - piece.startswith(b"#") for piece in pieces)
 
-    def text(self) -> bytes:
-        """Return the exposition."""
-        return b"".join(exposition.render(self.scraper.run(), self._registry, openmetrics=False))
-
 
 def best_of(measure: Callable[[], float], times: int = 5) -> float:
     """Return the lowest of several measurements, which other processes disturbed least."""
@@ -96,9 +92,8 @@ class OpenedFiles:
                 self._paths.add(str(path))
 
 
-def resident_mebibytes() -> float:
-    """Return the resident memory of this process."""
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+def resident_mebibytes(pid: int | str = "self") -> float:
+    pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
 
 

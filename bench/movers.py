@@ -73,7 +73,6 @@ def measured(workers: int, files: int, request_seconds: float) -> tuple[float, i
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print one line for each number of workers."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--milliseconds", type=float, default=2.0, help="time of one request")
     parser.add_argument("--files", type=int, default=64)

@@ -31,7 +31,6 @@ def seconds(command: list[str]) -> float:
 
 
 def main(times: int = 20, python: str = sys.executable) -> None:
-    """Print the median of each command."""
     with tempfile.TemporaryDirectory() as folder:
         server = ControlServer(f"{folder}/s", lambda request: REQUESTS[str(request["request"])])
         try:

@@ -52,7 +52,6 @@ class WithPaths(SimulatedFilesystem):
     large_pools: dict[str, tuple[str, ...]]
 
     def path_of(self, fid: Fid) -> str:
-        """Path of a directory. tierd requests it once for each directory that a record names."""
         return f"/jobs/{fid.object_id:05}" if fid.sequence == DIRECTORY_SEQUENCE else super().path_of(fid)
 
     def pools(self) -> dict[str, tuple[str, ...]]:
@@ -80,7 +79,6 @@ def daemon(folder: Path, counters: Counters, changelogs: Changelogs, clock: Cloc
 
 
 def resident_mib() -> float:
-    """Return the resident memory of this process."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * resource.getpagesize() / MIB
 

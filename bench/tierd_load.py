@@ -56,11 +56,9 @@ class Clock:
         self.time = FIRST
 
     def now(self) -> float:
-        """Epoch seconds."""
         return self.time
 
     def wait(self, seconds: float) -> bool:
-        """Advance the time."""
         self.time += seconds
         return False
 
@@ -133,7 +131,6 @@ class Counters:
         return self._rng.random(len(self._rate)) < 0.3 + 0.7 * self._active
 
     def _work(self) -> None:
-        """Serve a cycle."""
         self._busy = np.where(self._rng.random(len(self._busy)) < RESTS, self._drawn(), self._busy)
         rate = np.where(self._busy, self._rate, 0.0)
         wanted = rate[self._job] * self._rng.uniform(0.9, 1.1, len(self._job))
@@ -149,7 +146,6 @@ class Counters:
         self._metadata += np.round(rate[self._files] * SECONDS)
 
     def _numbers(self) -> tuple[Floats, Floats, Floats]:
-        """Samples, sums and sizes."""
         done, moved, opened = self._operations, self._operations * self._bytes, self._metadata
         data, pairs = {
             "read_bytes": done // 4, "write_bytes": done, "read": done // 4, "write": done, "setattr": done // 10,
@@ -183,7 +179,7 @@ class _MdtLog:
         self.living = living
         self.index = 0
         self.files = 0
-        self.there: array[int] = array("Q")
+        self.existing: array[int] = array("Q")
         """Existing files, with number, job and directory packed in one integer to save memory."""
 
     def fid(self, file: int) -> bytes:
@@ -224,11 +220,11 @@ class Changelogs:
             file = target.files << 24 | job << 8 | int(rng.random() * DIRECTORIES)
             self._append(parts, target, RecordType.CREATE, now, file)
             self._append(parts, target, RecordType.CLOSE, now, file)
-            target.there.append(file)
-            if len(target.there) > target.living:
-                at = int(rng.random() * len(target.there))
-                file, target.there[at] = target.there[at], target.there[-1]
-                target.there.pop()
+            target.existing.append(file)
+            if len(target.existing) > target.living:
+                at = int(rng.random() * len(target.existing))
+                file, target.existing[at] = target.existing[at], target.existing[-1]
+                target.existing.pop()
                 self._append(parts, target, RecordType.UNLINK, now, file)
         return b"".join(parts)
 

@@ -6,7 +6,6 @@ reads: a client with ``osc`` connections, and an object server with ``job_stats`
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,7 +31,6 @@ class Tree:
     made: set[Path] = field(default_factory=set)
 
     def put(self, path: str, text: str) -> None:
-        """Write one parameter."""
         place = self.root / path
         if place.parent not in self.made:
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -88,21 +86,10 @@ class ClientTree(Tree):
         for pool in range(4):
             members = "".join(f"{target}_UUID\n" for target in self.targets[pool::4])
             self.put(f"sys/kernel/debug/lustre/lov/{FS}-clilov-{MOUNT}/pools/pool{pool}", members)
-        for number in range(targets):
-            self.appear(number)
+        for number, target in enumerate(self.targets):
+            for name, value in OSC_NUMBERS.items():
+                self.put(f"sys/fs/lustre/osc/{target}-osc-{MOUNT}/{name}", f"{value + number % 7}\n")
         self.move(0)
-
-    def appear(self, number: int) -> None:
-        """Connect a target."""
-        for name, value in OSC_NUMBERS.items():
-            self.put(f"sys/fs/lustre/osc/{self.targets[number]}-osc-{MOUNT}/{name}", f"{value + number % 7}\n")
-
-    def vanish(self, number: int) -> None:
-        """Remove a target. The next ``move`` restores half of it, ``appear`` the rest."""
-        for top in ("sys/fs/lustre", "sys/kernel/debug/lustre"):
-            folder = self.root / f"{top}/osc/{self.targets[number]}-osc-{MOUNT}"
-            shutil.rmtree(folder, ignore_errors=True)
-            self.made.discard(folder)
 
     def move(self, step: int, *, every: int = 1) -> None:
         """Change the counters of one in ``every`` targets. For the others, only the times change."""
@@ -133,7 +120,6 @@ class ClientTree(Tree):
 
 
 def counter(name: str, samples: int, unit: str, each: int) -> str:
-    """Format a counter with all its numbers."""
     return f"{name:<35} {samples} samples [{unit}] 1 {2 * each} {samples * each} {samples * each * each}\n"
 
 
@@ -148,12 +134,10 @@ def table(heading: str, labels: Iterable[int], counts: list[int]) -> str:
 
 
 def counts(number: int, buckets: int) -> list[int]:
-    """Return counts for a number of buckets, with a nonempty last bucket."""
     return [number + 7 * bucket for bucket in range(buckets)]
 
 
 def powers(number: int) -> list[int]:
-    """Return the powers 1, 2, 4…"""
     return [1 << n for n in range(number)]
 
 
@@ -174,10 +158,10 @@ class ServerTree(Tree):
         (root / "sys").mkdir(parents=True, exist_ok=True)
         self.move(0)
 
-    def move(self, step: int, *, every: int = 1, first: int = 0) -> None:
-        """Change one in ``every`` jobs; the text of the others stays the same. Jobs before ``first`` are gone."""
+    def move(self, step: int, *, every: int = 1) -> None:
+        """Change one in ``every`` jobs; the text of the others stays the same."""
         for target in self.targets:
-            blocks = [job_block(job, step if job % every == 0 else 0) for job in range(first, first + self.jobs)]
+            blocks = [job_block(job, step if job % every == 0 else 0) for job in range(self.jobs)]
             self.put(f"proc/fs/lustre/obdfilter/{target}/job_stats", "job_stats:\n" + "".join(blocks))
 
 
@@ -192,7 +176,6 @@ def job_block(job: int, step: int) -> str:
 
 
 def job_counter(name: str, n: int) -> str:
-    """Format a counter of a job."""
     unit, each = ("bytes", 900000) if name.endswith("_bytes") else ("usecs", 711)
     text = (
         f"  {name + ':':<16} {{ samples: {n:>11}, unit: {unit}, min: {n and 3:>8}, max: {n and 2 * each:>8},"

@@ -48,9 +48,9 @@ def _scrapes(costs: Costs) -> Costs:
 def cycle() -> Costs:
     """A cycle of tierd: 400 targets, 5,000 jobs, 20,000 changelog records per second."""
     code = f"{_hidden() if missing() else ''}import sys; from bench import tierd; sys.exit(tierd.main())"
-    said = subprocess.run([sys.executable, "-c", code, "--cycles=20"], capture_output=True, text=True, check=False)
-    found = re.search(r"median ([\d.]+) s", said.stdout)
-    assert found is not None, said.stderr
+    done = subprocess.run([sys.executable, "-c", code, "--cycles=20"], capture_output=True, text=True, check=False)
+    found = re.search(r"median ([\d.]+) s", done.stdout)
+    assert found is not None, done.stderr
     return {"median": float(found[1])}
 
 
@@ -61,7 +61,6 @@ TASKS: dict[str, Callable[[], Costs]] = {
 
 
 def missing() -> bool:
-    """Whether this process runs without the modules in C."""
     return all(name in sys.modules and sys.modules[name] is None for name in MODULES)
 
 
@@ -72,9 +71,9 @@ def _hidden() -> str:
 def measured(task: str, *, without: bool) -> Costs:
     """Measure a task in a fresh process with the environment of the unit files."""
     code = f"{_hidden() if without else ''}from bench.without_c import child; child({task!r})"
-    said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True,
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True,
                           env=os.environ | {"MALLOC_ARENA_MAX": "1"})
-    costs: Costs = json.loads(said.stdout)
+    costs: Costs = json.loads(done.stdout)
     return costs
 
 

@@ -15,12 +15,10 @@ FOLDER = Path(__file__).parent / "json"
 
 
 def text(board: Dashboard) -> str:
-    """Content of the file of one dashboard."""
     return json.dumps(board.json(), indent=1, ensure_ascii=False) + "\n"
 
 
 def path(board: Dashboard, folder: Path = FOLDER) -> Path:
-    """Path of its file."""
     return folder / f"{board.json()['uid']}.json"
 
 

@@ -98,7 +98,6 @@ def link_from_row(board: str, title: str, **variables: str) -> dict[str, Any]:
 
 
 def link(board: str, title: str, chosen: str) -> dict[str, Any]:
-    """A data link."""
     return {"title": title, "url": f"/d/{UIDS[board]}?${{__url_time_range}}&${{datasource:queryparam}}{chosen}"}
 
 
@@ -131,7 +130,6 @@ class Annotation:
     text: str
 
     def json(self) -> Json:
-        """The annotation as Grafana's JSON."""
         return {
             "name": self.name, "datasource": DATASOURCE, "enable": True, "hide": False, "iconColor": self.colour,
             "expr": self.expr, "useValueForTime": True, "titleFormat": self.name, "textFormat": self.text,
@@ -153,7 +151,6 @@ class Dashboard:
     annotations: tuple[Annotation, ...] = ()
 
     def json(self) -> Json:
-        """The whole file."""
         return {
             "uid": UIDS[self.name], "title": self.title, "description": self.description, "tags": [TAG],
             "schemaVersion": SCHEMA, "editable": False, "graphTooltip": 1, "refresh": "30s", "timezone": "browser",

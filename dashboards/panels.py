@@ -68,7 +68,6 @@ class Panel:
     """Where colours come from: Grafana's colour mode."""
 
     def json(self, number: int, x: int, y: int) -> Json:
-        """The panel as Grafana's JSON."""
         made: Json = {
             "id": number, "type": self.kind, "title": self.title, "description": self.description,
             "datasource": DATASOURCE, "gridPos": {"h": self.height, "w": self.width, "x": x, "y": y},
@@ -106,7 +105,6 @@ class Panel:
 
 
 def target(query: Query, index: int, kind: str) -> Json:
-    """A query as Grafana's JSON."""
     table = kind == "table"
     return {
         "refId": chr(ord("A") + index), "datasource": DATASOURCE, "expr": query.expr, "editorMode": "code",
@@ -205,6 +203,12 @@ def stat(title: str, description: str, *queries: Query, unit: str, steps: Steps,
     if sizes:
         options["text"] = {"titleSize": sizes[0], "valueSize": sizes[1]}
     return Panel("stat", title, description, queries, unit, width, height, steps, options=options, **more)
+
+
+def total(title: str, description: str, expr: str, unit: str, *, empty: str, width: int = 6) -> Panel:
+    """The sum of some series as one number."""
+    return stat(title, description, Query(f"sum({expr})"), unit=unit, steps=((None, "text"),), width=width, height=3,
+                empty=empty)
 
 
 def bars(title: str, description: str, query: Query, *, unit: str, steps: Steps, **more: Any) -> Panel:

@@ -40,7 +40,6 @@ class Calls:
         self._wait = wait
 
     def status(self, path: str) -> None:
-        """Request the attributes of a file or directory."""
         with self._cluster.lock:
             try:
                 cached = self._costs.attributes_cached and not self._cluster.namespace.lookup(path).is_directory
@@ -53,7 +52,6 @@ class Calls:
         self._size_of(path)
 
     def set_default(self, directory: str) -> None:
-        """Change a default layout."""
         self.to_mdt(SET_DEFAULT, directory)
         if self._costs.charged and self._costs.default_processor_seconds:
             self._take(self._computing(0.0, self._costs.default_processor_seconds))
@@ -86,7 +84,6 @@ class Calls:
             self._take(self._glimpses(osts))
 
     def statfs(self) -> None:
-        """Request the space of every OST. For an absent OST Lustre reports the last known value."""
         if self._costs.charged:
             self._take(self._statfs())
 
@@ -97,7 +94,6 @@ class Calls:
             self._take(self._computing(self._costs.call_seconds + walked * self._costs.kept_record_seconds, seconds))
 
     def read_counters(self) -> None:
-        """Read the counters of all targets and evaluate them."""
         if self._costs.charged:
             self._take(self._computing(self._costs.look_seconds, self._costs.look_processor_seconds))
 
@@ -113,7 +109,6 @@ class Calls:
         return self._cluster.clients[self._cluster.settings.mover_client]
 
     def _call(self) -> Steps[None]:
-        """Spend the time of one system call on its way to the target."""
         return self._computing(self._costs.call_seconds, self._costs.call_processor_seconds)
 
     def _requests(self, mdt_index: int, requests: Iterable[str]) -> Steps[None]:
@@ -135,7 +130,7 @@ class Calls:
         yield from self._call()
         yield NETWORK_SECONDS
         for ost in self._cluster.osts:
-            if not ost.away:
+            if not ost.health.away:
                 ost.stats.tally("statfs", STATFS_USEC)
         yield NETWORK_SECONDS
 

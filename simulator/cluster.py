@@ -94,16 +94,13 @@ class Cluster:
 
     @property
     def runs(self) -> Mapping[str, Run]:
-        """The run on each job's first node, by job id."""
         return self._workload.runs
 
     def processes_on(self, nid: str) -> int:
-        """Processes of running jobs on a node."""
         return self._workload.processes_on(nid)
 
     @property
     def targets(self) -> tuple[Mdt | Ost, ...]:
-        """All MDTs, then all OSTs."""
         return (*self.mdts, *self.osts)
 
     def target(self, name: str) -> Mdt | Ost:
@@ -117,28 +114,23 @@ class Cluster:
 
     @property
     def now(self) -> float:
-        """Virtual seconds since the beginning."""
         return self.engine.now
 
     @property
     def exporter_reachable(self) -> bool:
-        """Whether the exporter of this cluster answers."""
         return self.now >= self.exporter_back_at
 
     @property
     def epoch(self) -> float:
-        """Present time on clients and servers, in seconds of the epoch."""
         return self.epoch_ns / 1e9 + self.engine.now
 
     def advance(self, seconds: float) -> None:
-        """Advance virtual time by ``seconds``."""
         if self.timekeeper is None:
             self.live(self.now + seconds)
         else:
             self.timekeeper.sleep(seconds)
 
     def wait_for(self, completion: Completion) -> None:
-        """Advance virtual time until a completion."""
         if self.timekeeper is None:
             awaited: list[object] = []
             completion.then(awaited.append)
@@ -219,17 +211,14 @@ class Cluster:
         return inode
 
     def change(self, job_id: str, values: dict[str, Any]) -> None:
-        """Change fields of a running job from now on."""
         with self.lock:
             self.add(self._workload.changed(job_id, values))
 
     def stop(self, job_id: str) -> None:
-        """Stop a job now. Calls in progress are finished."""
         with self.lock:
             self._workload.stop(job_id)
 
     def throughput(self, job_id: str, since: float, until: float) -> list[float]:
-        """MB/s of a job in each whole virtual second of an interval."""
         with self.lock:
             return self.log.per_second(job_id, since, until)
 
@@ -295,12 +284,10 @@ class Cluster:
         self.engine.spawn(steps()).then(finish)
 
     def slow_down(self, ost_index: int, factor: float) -> None:
-        """Slow the device of an OST down by a factor from now on; 1 restores it."""
         with self.lock:
             self.osts[ost_index].device.slowdown = factor
 
     def _statfs(self) -> None:
-        """Let each MDT request the space of each OST at intervals, for the placement of objects."""
         for ost in self.osts:
             for _mdt in self.mdts:
                 ost.statfs()

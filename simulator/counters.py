@@ -33,7 +33,6 @@ class Counter:
         self.samples = self.minimum = self.maximum = self.total = self.squares = 0
 
     def tally(self, value: int) -> None:
-        """Add a sample."""
         if value < self.minimum or not self.samples:
             self.minimum = value
         if value > self.maximum:  # noqa: PLR1730 -- called for everything that happens; max() takes three times as long
@@ -43,7 +42,6 @@ class Counter:
         self.squares += value * value
 
     def bulk(self, samples: int, value: int) -> None:
-        """Add several samples of the same value."""
         if samples == 1:
             self.tally(value)
         elif samples > 0:
@@ -76,11 +74,9 @@ class Stats(dict[str, Counter]):
         self.start_time = start_time
 
     def tally(self, name: str, value: int = 1) -> None:
-        """Add a sample to a counter."""
         self[name].tally(value)
 
     def count(self, name: str, samples: int) -> None:
-        """Add samples to a counter without values."""
         self[name].samples += samples
 
 
@@ -93,7 +89,6 @@ class Histogram:
         self.buckets = [0] * BUCKETS
 
     def tally(self, value: int) -> None:
-        """Count a value in the bucket of the same number; the last bucket also counts larger values."""
         self.buckets[value if value < BUCKETS else BUCKETS - 1] += 1
 
     def tally_log2(self, value: int, samples: int = 1) -> None:
@@ -103,12 +98,10 @@ class Histogram:
 
     @property
     def total(self) -> int:
-        """Samples in all buckets."""
         return sum(self.buckets)
 
 
 def microseconds(seconds: float) -> int:
-    """Convert a duration to the whole microseconds of the kernel's counters."""
     return round(seconds * 1_000_000)
 
 
@@ -216,7 +209,6 @@ class JobStats:
             entry.histograms[name].tally_log2(value)
 
     def bulk(self, job_id: str, name: str, samples: int, value: int, now: float) -> None:
-        """Count several operations of a job with the same value."""
         if not job_id or samples <= 0 or (entry := self._entry(job_id, now)) is None:
             return
         entry.stats[name].bulk(samples, value)
@@ -240,7 +232,6 @@ class JobStats:
         return entry
 
     def entries(self, now: float) -> tuple[JobEntry, ...]:
-        """Return the entries of the file, without expired ones."""
         for job_id in [job_id for job_id, entry in self._entries.items() if now - entry.latest > CLEANUP_SECONDS]:
             self.clear(job_id)
         return tuple(self._entries.values())

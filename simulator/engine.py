@@ -33,7 +33,6 @@ class Completion:
         self._waiters: list[Callable[[Completion], None]] = []
 
     def succeed(self, value: Any = None) -> None:
-        """Complete with a value and resume the waiting processes."""
         self.value = value
         self.done = True
         if waiters := self._waiters:
@@ -42,7 +41,6 @@ class Completion:
                 waiter(self)
 
     def fail(self, error: OSError) -> None:
-        """Complete with an error, which is raised in the waiting processes."""
         self.error = error
         self.succeed()
 
@@ -130,7 +128,6 @@ class Engine:
 
     @property
     def pending(self) -> int:
-        """Number of pending events."""
         return len(self._events)
 
     def after(self, delay_seconds: float, callback: Callable[..., None], *arguments: Any) -> None:
@@ -146,7 +143,6 @@ class Engine:
         return process
 
     def run_until(self, time: float) -> None:
-        """Process all events up to a virtual time."""
         events = self._events
         pop = heappop
         while events and events[0][0] <= time:

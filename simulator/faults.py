@@ -1,4 +1,7 @@
-"""Faults and other events, as changes to a running cluster. Times are virtual seconds."""
+"""Faults and other events, as changes to a running cluster. Times are virtual seconds.
+
+:mod:`simulator.scenarios.events` reads them from scenarios: their parameters are the keys of an event.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +15,16 @@ from simulator.migration import Migration
 from simulator.servers.changelog import Actor
 from simulator.servers.mdt import Mdt
 from simulator.servers.ost import Ost
-from simulator.settings import ExporterLoad
 
 if TYPE_CHECKING:
     from simulator.cluster import Cluster
 
 
-def slow_down(cluster: Cluster, target: str, factor: float) -> None:
-    """Slow the device of a target down by a factor."""
+def slow_down(cluster: Cluster, target: str, factor: float = 2.0) -> None:
     cluster.target(target).device.slowdown = factor
 
 
-def degrade(cluster: Cluster, target: str, rebuild_share: float) -> None:
+def degrade(cluster: Cluster, target: str, rebuild_share: float = 0.3) -> None:
     """Lose a disk of a RAID group. Its rebuild takes a share of the other disks' time."""
     ost = _ost(cluster, target)
     ost.degraded = True
@@ -33,7 +34,6 @@ def degrade(cluster: Cluster, target: str, rebuild_share: float) -> None:
 
 
 def heal(cluster: Cluster, target: str) -> None:
-    """End all faults of a target."""
     found = cluster.target(target)
     found.device.slowdown = 1.0
     if isinstance(found, Ost):
@@ -45,15 +45,14 @@ def heal(cluster: Cluster, target: str) -> None:
         found.health.recovered(cluster.now)
 
 
-def fill(cluster: Cluster, target: str, free_percent: float) -> None:
-    """Fill a target until a share of its space is free."""
+def fill(cluster: Cluster, target: str, free_percent: float = 0.0) -> None:
     store = _ost(cluster, target).store
     store.withheld_bytes = 0
     store.withheld_bytes = max(store.space().avail_bytes - int(store.capacity.size_bytes * free_percent / 100), 0)
 
 
 def lay_down_files(
-    cluster: Cluster, directory: str, target: str, files: int, size_bytes: int, idle_days: float
+    cluster: Cluster, directory: str, target: str, files: int = 100, size_bytes: int = 1 << 20, idle_days: float = 30.0
 ) -> None:
     """Make files with one stripe on a target, in its smallest pool, that were last used some days ago."""
     index = _ost(cluster, target).index
@@ -73,11 +72,10 @@ def stop_new_objects(cluster: Cluster, target: str) -> None:
 
 
 def take_down(cluster: Cluster, target: str) -> None:
-    """Take a target down. Requests wait until it returns."""
     cluster.target(target).fail()
 
 
-def recover(cluster: Cluster, target: str, seconds: float) -> None:
+def recover(cluster: Cluster, target: str, seconds: float = 30.0) -> None:
     """Restart a target: clients reconnect and resend uncommitted requests. Recovery takes at least ``seconds``."""
     found = cluster.target(target)
     if not found.health.gone:
@@ -86,7 +84,7 @@ def recover(cluster: Cluster, target: str, seconds: float) -> None:
     cluster.engine.spawn(_recovering(cluster, found, seconds))
 
 
-def fail_over(cluster: Cluster, target: str, seconds: float) -> None:
+def fail_over(cluster: Cluster, target: str, seconds: float = 30.0) -> None:
     """Fail a target over: it is away for a time, then in recovery for the same time."""
     take_down(cluster, target)
     cluster.engine.after(seconds, recover, cluster, target, seconds)
@@ -110,44 +108,44 @@ def mask_changelog(cluster: Cluster, target: str, without: str) -> None:
 
 def lose_changelog_records(cluster: Cluster, target: str) -> None:
     """Lose the unread changelog records. The numbering continues."""
-    log = _mdt(cluster, target).changelog
-    log.forget()
+    _mdt(cluster, target).changelog.forget()
 
 
-def write_changelog_late(cluster: Cluster, target: str, every: int, seconds: float) -> None:
+def write_changelog_late(cluster: Cluster, target: str, every: int = 7, seconds: float = 0.3) -> None:
     """Write one record of ``every`` late from now on: a read within some seconds returns later records without it."""
     log = _mdt(cluster, target).changelog
     log.late_every, log.late_seconds = every, seconds
 
 
-def make_exporter_unreachable(cluster: Cluster, seconds: float) -> None:
+def make_exporter_unreachable(cluster: Cluster, seconds: float = 30.0) -> None:
     """Make the exporter unreachable for a time. Parameter files are not updated meanwhile."""
     cluster.exporter_back_at = cluster.now + seconds
 
 
-def load_exporters(cluster: Cluster, load: ExporterLoad) -> None:
-    """Let all exporters answer as on loaded servers."""
-    cluster.exporter_load = load
+def drain_target(cluster: Cluster, target: str) -> None:
+    """Do nothing: this is an order to tierd, of which a cluster knows nothing."""
 
 
-def set_clocks(cluster: Cluster, seconds: float) -> None:
-    """Step the clocks of all nodes. Durations are not affected."""
+def set_clocks(cluster: Cluster, seconds: float = 3600.0) -> None:
     cluster.epoch_ns += round(seconds * 1e9)
 
 
-def start_second_mover(cluster: Cluster, directory: str, pool: str, files: int) -> None:
+def start_second_mover(cluster: Cluster, directory: str, pool: str, files: int = 100) -> None:
     """Let a user migrate the files of a directory to a pool, one after the other."""
     cluster.engine.spawn(_moves(cluster, directory, Layout((Component(pool=pool),), composite=False), files))
 
 
 def start_resync(cluster: Cluster, path: str) -> None:
-    """Start a resync of the stale mirrors of a file."""
     cluster.start_resync(path)
 
 
-def change_job(cluster: Cluster, job_id: str, values: Mapping[str, Any]) -> None:
+def change_job(cluster: Cluster, job: str, set: Mapping[str, Any]) -> None:
     """Change fields of a running job. Its processes finish their calls and restart."""
-    cluster.change(job_id, dict(values))
+    cluster.change(job, dict(set))
+
+
+def stop_job(cluster: Cluster, job: str) -> None:
+    cluster.stop(job)
 
 
 def _moves(cluster: Cluster, directory: str, layout: Layout, files: int) -> Steps[None]:

@@ -24,7 +24,8 @@ from simulator.calls import Calls
 from simulator.cluster import Cluster
 from simulator.costs import CallCosts
 from simulator.engine import Completion
-from simulator.servers.changelog import FLAG_WRITE, OPEN_MODE_BASE, Actor, Changelog
+from simulator.servers.changelog import FLAG_WRITE, OPEN_MODE_BASE, Actor
+from simulator.servers.mdt import Mdt
 from simulator.servers.namespace import Inode
 
 Wait = Callable[[Completion], None]
@@ -44,22 +45,18 @@ class SimulatedFilesystem:
 
     @property
     def fsname(self) -> str:
-        """Name of the file system: ``lustre`` where an OST is called ``lustre-OST0003``."""
         return self._cluster.settings.fsname
 
     def pools(self) -> Mapping[str, tuple[str, ...]]:
-        """Return the full target names of each pool."""
         osts = self._cluster.osts
         return {name: tuple(osts[i].name for i in members) for name, members in self._cluster.settings.pools.items()}
 
     def space(self) -> Mapping[str, Space]:
-        """Return the space on each OST, by full target name."""
         self.calls.statfs()
         with self._cluster.lock:
             return {ost.name: ost.store.space() for ost in self._cluster.osts}
 
     def metadata_space(self) -> Mapping[str, MetadataSpace]:
-        """Return the space on each MDT, by full target name."""
         self.calls.statfs()
         with self._cluster.lock:
             found = {}
@@ -69,13 +66,11 @@ class SimulatedFilesystem:
             return found
 
     def path_of(self, fid: Fid) -> str:
-        """Return a path of a FID. Raises FileNotFoundError when no file has the FID."""
         self.calls.to_mdt_of_inode(calls.PATH_OF, lambda: self._cluster.namespace.by_fid(fid))
         with self._cluster.lock:
             return self._cluster.namespace.by_fid(fid).path
 
     def status(self, path: str) -> FileStatus:
-        """Stat a path without following symbolic links."""
         self.calls.status(path)
         with self._cluster.lock:
             inode = self._cluster.namespace.lookup(path)
@@ -85,16 +80,14 @@ class SimulatedFilesystem:
             )  # fmt: skip
 
     def entries(self, directory: str) -> Iterator[str]:
-        """List the names in a directory, without ``.`` and ``..``."""
         self._read_pages(directory)
         with self._cluster.lock:
-            return iter(list(self._children(directory)))
+            return iter(list(self._directory(directory).children))
 
     def subdirectories(self, directory: str) -> list[str]:
-        """List the subdirectories of a directory."""
         self._read_pages(directory)
         with self._cluster.lock:
-            return [name for name, child in self._children(directory).items() if child.is_directory]
+            return [name for name, child in self._directory(directory).children.items() if child.is_directory]
 
     def _read_pages(self, directory: str) -> None:
         with self._cluster.lock:
@@ -103,12 +96,6 @@ class SimulatedFilesystem:
             except OSError:
                 pages = 0
         self.calls.to_mdt(("open", *["readpage"] * pages, "close"), directory)
-
-    def _children(self, directory: str) -> Mapping[str, Inode]:
-        inode = self._cluster.namespace.lookup(directory)
-        if not inode.is_directory:
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), directory)
-        return inode.children
 
     def xattr(self, path: str, name: str) -> bytes:
         """Read an extended attribute; b"" if absent. Raises Unsupported on a mount with ``nouser_xattr``."""
@@ -128,19 +115,16 @@ class SimulatedFilesystem:
                 xattrs[name] = value
 
     def layout(self, path: str) -> Layout | None:
-        """Read the layout of a file, or the default layout of a directory; None for a directory without its own."""
         self.calls.to_mdt(calls.LAYOUT, path)
         with self._cluster.lock:
             return self._cluster.namespace.lookup(path).layout
 
     def set_default_layout(self, directory: str, layout: Layout | None) -> None:
-        """Set the default layout of a directory, or (None) delete it."""
         self.calls.set_default(directory)
         with self._cluster.lock:
             self._cluster.set_default_layout(directory, layout)
 
     def directory_stripes(self, directory: str) -> DirectoryStripes:
-        """Read the stripes of a directory over MDTs."""
         self.calls.to_mdt(calls.XATTR, directory)
         with self._cluster.lock:
             inode = self._directory(directory)
@@ -150,13 +134,11 @@ class SimulatedFilesystem:
             return DirectoryStripes(len(inode.shards), inode.shards[0], "crush", fids)
 
     def default_striping(self, directory: str) -> DefaultStriping | None:
-        """Read a directory's own default striping of new subdirectories."""
         self.calls.to_mdt(calls.XATTR, directory)
         with self._cluster.lock:
             return self._directory(directory).default_striping
 
     def set_default_striping(self, directory: str, striping: DefaultStriping | None) -> None:
-        """Set the default striping of new subdirectories of a directory, or (None) delete it."""
         self.calls.to_mdt(calls.SET_XATTR, directory)
         with self._cluster.lock:
             self._directory(directory).default_striping = striping
@@ -183,7 +165,7 @@ class SimulatedFilesystem:
         As on a real client, a call after the last record of a call returns b"" without opening the device again.
         """
         with self._cluster.lock:
-            log = self._changelog(mdt)
+            log = self._mdt(mdt).changelog
             if self._read_to.pop(mdt, None) == after_index:
                 return b""
             data, walked = log.read(after_index, self._cluster.epoch), log.walked(after_index)
@@ -198,16 +180,14 @@ class SimulatedFilesystem:
         return self._cluster.namespace.mdt_index_of(fid)
 
     def clear_changelog(self, mdt: str, reader: str, index: int) -> None:
-        """Clear the records up to an index for one reader. Raises OSError as :meth:`Changelog.clear` does."""
         with self._cluster.lock:
-            self._changelog(mdt).clear(index, self._cluster.now, reader)
+            self._mdt(mdt).changelog.clear(index, self._cluster.now, reader)
 
     def mark(self, mdt: str) -> Fid:
         """Create a file on an MDT, rename, open, close and remove it; returns its FID."""
         with self._cluster.lock:
-            log, time = self._changelog(mdt), self._cluster.epoch
-            index = next(i for i, target in enumerate(self._cluster.mdts) if target.short_name == mdt)
-            fid = self._cluster.namespace.new_fid(index, 0)
+            target, time = self._mdt(mdt), self._cluster.epoch
+            log, fid = target.changelog, self._cluster.namespace.new_fid(target.index, 0)
             actor = Actor("tierd.0", nid=self._cluster.clients[-1].settings.nid)
             log.add(RecordType.CREATE, time, fid, actor, name="mark")
             log.add(RecordType.RENAME, time, fid, actor, name="mark.renamed")
@@ -216,11 +196,11 @@ class SimulatedFilesystem:
             log.add(RecordType.UNLINK, time, fid, actor, flags=1, name="mark.renamed")
             return fid
 
-    def _changelog(self, mdt: str) -> Changelog:
-        for target in self._cluster.mdts:
-            if target.short_name == mdt:
-                return target.changelog
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), mdt)
+    def _mdt(self, name: str) -> Mdt:
+        found = next((mdt for mdt in self._cluster.mdts if mdt.short_name == name), None)
+        if found is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+        return found
 
 
 class SimulatedObjectCreation:
@@ -234,18 +214,15 @@ class SimulatedObjectCreation:
         self._limits: dict[tuple[str, str], int] = {}
 
     def limits(self, target: str) -> Mapping[str, int]:
-        """Limit of each MDT for an OST."""
         with self._cluster.lock:
             index = self._index(target)
             present = self._cluster.osts[index].max_create_count
             return {mdt.short_name: self._limits.get((target, mdt.short_name), present) for mdt in self._cluster.mdts}
 
     def stopped(self) -> frozenset[str]:
-        """Full names of the OSTs on which an MDT creates no objects."""
         return frozenset(ost.name for ost in self._cluster.osts if 0 in self.limits(ost.name).values())
 
     def set_limit(self, target: str, mdt: str, count: int) -> None:
-        """Set the limit of one MDT for an OST."""
         with self._cluster.lock:
             self._limits = {**{(target, name): value for name, value in self.limits(target).items()}, **self._limits,
                             (target, mdt): count}

@@ -41,7 +41,6 @@ class Migration:
         self.finished = Completion()
 
     def steps(self, client: Client, actor: Actor, start_seconds: float) -> Steps[None]:
-        """Migrate the file. Raises OSError as Lustre does."""
         yield client.jitter(start_seconds)
         inode = client.servers.namespace.lookup(self.path)
         check_movable(inode)
@@ -150,7 +149,6 @@ def with_pool_name(layout: Layout, inode: Inode) -> Layout:
 
 
 def check_movable(inode: Inode) -> None:
-    """Raise OSError if the file cannot be migrated."""
     if inode.is_directory:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), inode.path)
     if inode.unlinked:

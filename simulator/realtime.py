@@ -83,7 +83,6 @@ class RealTimeDriver:
                 files_due = max(files_due + 1.0, now)
 
     def _catch_up(self) -> None:
-        """Advance virtual time to the wall clock."""
         with self.cluster.lock:
             now = self._clock.monotonic()
             last, self._last = self._last, now
@@ -105,9 +104,7 @@ class WallClock:
     """The clock of the machine."""
 
     def monotonic(self) -> float:
-        """Monotonic seconds."""
         return time.monotonic()
 
     def wait(self, seconds: float, until: Event) -> bool:
-        """Wait for a time or until the event is set; returns whether it is set."""
         return until.wait(seconds)

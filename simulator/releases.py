@@ -155,5 +155,5 @@ def path_in_release(path: str, release: tuple[int, int]) -> str:
     """
     root = next((root for root in (PROCFS, SYSFS, DEBUGFS) if path.startswith(root)), "")
     parameter = path.removeprefix(root)
-    former = (there for until, there, what in _MOVED_PATHS if release <= until and what.fullmatch(parameter))
+    former = (folder for until, folder, what in _MOVED_PATHS if release <= until and what.fullmatch(parameter))
     return next(former, root) + parameter if root else path

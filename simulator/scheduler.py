@@ -215,7 +215,6 @@ class VirtualScheduler:
             self.wait_for(passed)
 
     def wait_for(self, completion: Completion) -> None:
-        """Wait for a completion in virtual time."""
         activity = self._current()
         if activity is None:
             completion.then(lambda _: self._ready.append(None))
@@ -240,11 +239,9 @@ class VirtualScheduler:
     # The baton
 
     def _current(self) -> Activity | None:
-        """Activity of the present thread; None for other threads."""
         return getattr(self._mine, "activity", None)
 
     def _hand_over(self, activity: Activity) -> None:
-        """Run an activity until its next virtual wait or its end."""
         if activity.thread is None:
             activity.thread = threading.Thread(target=self._run, args=(activity,), name=activity.name, daemon=True)
             activity.thread.start()
@@ -271,7 +268,7 @@ class VirtualScheduler:
                 activity.call()
         except ActivityCancelled:
             pass
-        except BaseException as error:  # noqa: BLE001 -- raised again in whoever drives
+        except BaseException as error:  # noqa: BLE001 -- raised again by the thread that drives
             activity.error = error
         activity.finished.succeed()
         self._baton_returned.release()
@@ -279,11 +276,9 @@ class VirtualScheduler:
     # What activities share
 
     def lock(self) -> VirtualLock:
-        """Make a virtual ``threading.RLock()``."""
         return VirtualLock(self, self._cluster)
 
     def event(self) -> VirtualEvent:
-        """Make a virtual ``threading.Event()``."""
         return VirtualEvent(self, self._cluster)
 
     def executor(self, workers: int) -> VirtualExecutor:
@@ -300,7 +295,6 @@ class VirtualCondition:
         self._waiting: deque[Completion] = deque()
 
     def wait(self, timeout_seconds: float | None) -> None:
-        """Wait for a notification, or until a timeout in virtual time."""
         notified = Completion()
         self._waiting.append(notified)
         if timeout_seconds is not None:
@@ -330,7 +324,6 @@ class VirtualLock:
         self._times = 0
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        """Acquire the lock; False when another thread holds it, or still holds it after the timeout."""
         me, until = threading.get_ident(), self._cluster.now + timeout
         while self._owner not in {None, me}:
             if not blocking or (timeout >= 0 and self._cluster.now >= until):
@@ -341,7 +334,6 @@ class VirtualLock:
         return True
 
     def release(self) -> None:
-        """Release the lock. Raises RuntimeError for a thread that does not hold it."""
         if self._owner != threading.get_ident():
             raise RuntimeError("the lock is released by a thread that does not hold it")
         self._times -= 1
@@ -365,20 +357,16 @@ class VirtualEvent:
         self._set = False
 
     def is_set(self) -> bool:
-        """Whether the event is set."""
         return self._set
 
     def set(self) -> None:
-        """Set the event."""
         self._set = True
         self._happened.notify_all()
 
     def clear(self) -> None:
-        """Clear the event."""
         self._set = False
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait for the event or a timeout in virtual seconds; returns whether it is set."""
         until = None if timeout is None else self._cluster.now + timeout
         while not self._set and (until is None or self._cluster.now < until):
             self._happened.wait(None if until is None else until - self._cluster.now)
@@ -395,12 +383,10 @@ class VirtualFuture(Future[T]):
         self.add_done_callback(lambda _: self._finished.succeed())
 
     def result(self, timeout: float | None = None) -> T:
-        """Wait for the result and return it."""
         self._scheduler.wait_for(self._finished)
         return super().result(timeout)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """Wait for the end and return the exception, if any."""
         self._scheduler.wait_for(self._finished)
         return super().exception(timeout)
 
@@ -415,7 +401,6 @@ class VirtualExecutor(Executor):
         self._at_work: list[Activity] = []
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Submit a call."""
         future: VirtualFuture[T] = VirtualFuture(self._scheduler)
         self._submitted.append((future, lambda: fn(*args, **kwargs)))
         self._at_work = [worker for worker in self._at_work if not worker.finished.done]
@@ -436,7 +421,6 @@ class VirtualExecutor(Executor):
                 future.set_result(value)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Wait for the submitted calls."""
         if cancel_futures:
             for future, _ in self._submitted:
                 future.cancel()

@@ -23,7 +23,7 @@ The table ``[cluster]`` has the targets with their devices and pools, and the nu
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -158,18 +158,7 @@ def _fields(kind: type[Any], table: Mapping[str, Any], wrong: list[str], where: 
     return values if len(wrong) == before else None
 
 
-@dataclass(frozen=True, slots=True)
-class DescribedCluster:
-    """The description of a cluster. ``with_seed`` returns the settings of one run."""
-
-    described: ClusterSettings
-
-    def with_seed(self, seed: int) -> ClusterSettings:
-        """Settings of the cluster for one run."""
-        return replace(self.described, seed=seed)
-
-
-def cluster_from(table: Mapping[str, Any], wrong: list[str]) -> DescribedCluster | None:
+def cluster_from(table: Mapping[str, Any], wrong: list[str]) -> ClusterSettings | None:
     """Read a cluster from a table. Returns None for bad values and adds the reasons to ``wrong``."""
     rest = dict(table)
     osts, pools = _osts_from(rest.pop("ost", []), wrong)
@@ -188,11 +177,11 @@ def cluster_from(table: Mapping[str, Any], wrong: list[str]) -> DescribedCluster
         wrong.append("cluster.ost: a cluster needs at least one")
     if wrong:
         return None
-    return DescribedCluster(ClusterSettings(
+    return ClusterSettings(
         tuple(osts), pools, {pool: spill for pool, spill in spills.items() if spill is not None},
         mdts=tuple(mdt for mdt in mdts if mdt is not None), clients=clients,
         version=RELEASES[release].version, **rest,
-    ))  # fmt: skip
+    )  # fmt: skip
 
 
 def _repeated(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -70,7 +70,6 @@ class EventWorkload(Workload):
         self._all_runs: dict[str, list[Run]] = {}
 
     def stop(self, job_id: str) -> None:
-        """Stop a job now, after its calls in progress. Raises LookupError if it has not started."""
         for run in self._all_runs[job_id]:
             run.stop_seconds = self._engine.now
 
@@ -81,7 +80,6 @@ class EventWorkload(Workload):
         return job
 
     def processes_on(self, nid: str) -> int:
-        """Processes of running jobs on a node."""
         runs = (run for runs in self._all_runs.values() for run in runs)
         return sum(run.processes for run in runs if run.active and run.actor.nid == nid)
 
@@ -102,7 +100,6 @@ class EventWorkload(Workload):
 
 
 def processes_of(job: Job) -> int:
-    """Processes of a job on each of its nodes."""
     return int(getattr(job, "threads", getattr(job, "processes_count", 1)))
 
 
@@ -123,16 +120,13 @@ class FluidWorkload(Workload):
 
     @property
     def active(self) -> Mapping[str, Job]:
-        """By job id, the running jobs."""
         return self._jobs
 
     def stop(self, job_id: str) -> None:
-        """Stop a job now. Raises LookupError if it does not run."""
         self._changing()
         self._closed(self._jobs.pop(job_id))
 
     def processes_on(self, nid: str) -> int:
-        """Processes of running jobs on a node."""
         clients = len(self._nids)
         return sum(
             processes_of(job)

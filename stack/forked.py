@@ -33,16 +33,13 @@ class Forked:
         self.pid = self._process.pid or 0
 
     def poll(self) -> int | None:
-        """Exit status, negative number of the signal that ended it, or None while it runs."""
         return self._process.exitcode
 
     def send_signal(self, number: int) -> None:
-        """Send a signal, unless the process has ended."""
         if self.poll() is None:
             os.kill(self.pid, number)
 
     def kill(self) -> None:
-        """End it by SIGKILL."""
         self._process.kill()
 
     def wait(self, timeout: float | None = None) -> None:

@@ -37,24 +37,22 @@ from tierd.sense.exporters import scrape_fixed_list
 
 
 class PortEngine:
-    """Moves files one at a time over the port, and looks at them for a mover."""
+    """Moves and examines files one at a time over the port."""
 
     files_at_a_time = 1
 
-    def __init__(self, filesystem: SharedFilesystem) -> None:
+    def __init__(self, filesystem: Any) -> None:
         self._filesystem = filesystem
         self._mover = PortMover(filesystem)
 
     def batch(self) -> Any:
-        """Nothing is shared between moves."""
         return None
 
     def move(self, moves: Iterable[Move], halt: Halt = never_halt, batch: Any = None) -> Iterator[MoveOutcome]:
-        """See the protocol of engines."""
         return self._mover.move(tuple(moves), halt)
 
     def examine(self, moves: Iterable[Move]) -> Iterator[MoveOutcome]:
-        """See the protocol of engines. A file that has the wanted layout was moved before."""
+        """A file that has the wanted layout was moved before."""
         for move in moves:
             (found,) = self._mover.examine((move,))
             present = self._filesystem.layout(move.path) if found.result is MoveResult.MOVABLE else None
@@ -62,14 +60,12 @@ class PortEngine:
             yield MoveOutcome(move, MoveResult.ALREADY, before=present, after=present) if moved else found
 
     def file(self, fid: Fid, *, with_version: bool) -> FoundFile:
-        """See the protocol ``Look``."""
         path = self._filesystem.path_of(fid)
         status = self._filesystem.status(path)
         return FoundFile(status.size_bytes, status.mtime, self._filesystem.layout(path))
 
     def has_path(self, fid: Fid, path: str) -> bool:
-        """See the protocol ``Look``."""
-        return self._filesystem.status(path).fid == fid
+        return bool(self._filesystem.status(path).fid == fid)
 
 
 class Node:
@@ -77,7 +73,7 @@ class Node:
 
     def __init__(self, settings: Settings, shared: Path, exporter: str) -> None:
         self.name = settings.cluster.name
-        self.filesystem = SharedFilesystem(shared)
+        self.filesystem: Any = SharedFilesystem(shared)
         self.claims = MountedClaimFolder(shared.parent / "lustre.tierd")
         self._exporter = exporter
 
@@ -89,7 +85,6 @@ class Node:
 
     def service(self, settings: Settings, clock: SystemClock, web_config: WebConfigFile | None,
                 node: Candidate | None) -> Service:
-        """The service of the leader."""
         assert node is not None
         local = DaemonNode(
             filesystem=self.filesystem, mover=PortMover(self.filesystem), mdts=self.filesystem.mdts(), clock=clock,
@@ -101,14 +96,12 @@ class Node:
         return service
 
     def mover(self, settings: Settings, connection: Connection, clock: SystemClock) -> Mover:
-        """A mover."""
         engine, fences = PortEngine(self.filesystem), Fences(self.claims, clock)
         return Mover(self.name, self.name, connection, Names(self.filesystem.fsname), engine, look=engine,
                      fences=fences, settings=settings,
                      clock=clock)
 
     def reader(self, settings: Settings, connection: Connection, clock: SystemClock) -> Reader:
-        """A changelog reader."""
         return reader_process.reader_of(settings, self.filesystem, self.filesystem.mdts(), connection, self.claims,
                                         clock=clock)
 

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 from typing import Any
 
 from lustre.fid import Fid
-from lustre.filesystem import FileStatus, MetadataSpace, Space
-from lustre.layout.directory import DefaultStriping, DirectoryStripes
 from lustre.layout.model import Layout, pools_of
 from simulator.cluster import Cluster
 from simulator.engine import Completion
@@ -26,7 +25,7 @@ from simulator.realtime import RealTimeDriver
 
 FLASH = "flash"
 POLL_SECONDS = 0.01
-"""Pause between two looks whether a migration has ended, or whether the process that waits for it has."""
+"""Interval at which a migration, and the process that waits for it, are polled."""
 LOST = (EOFError, OSError)
 """Errors of a connection whose other side has ended."""
 
@@ -44,7 +43,6 @@ class SharedCluster:
         threading.Thread(target=self._accept, name="lustre-shared", daemon=True).start()
 
     def close(self) -> None:
-        """Accept no further process."""
         self._listener.close()
 
     def moves(self) -> dict[Fid, int]:
@@ -102,7 +100,10 @@ class SharedCluster:
 
 
 class SharedFilesystem:
-    """The file system port of a process. Each thread has a connection of its own, so that no call waits for another."""
+    """The file system port of a process: it asks the owner of the cluster for every method.
+
+    Each thread has a connection of its own, so that no call waits for another.
+    """
 
     def __init__(self, address: Path) -> None:
         self._address = str(address)
@@ -119,79 +120,13 @@ class SharedFilesystem:
             raise answer
         return answer
 
-    def mdts(self) -> tuple[str, ...]:
-        """Names of the MDTs: ``MDT0000``."""
-        return tuple(self._ask("mdts"))
-
-    def pools(self) -> Mapping[str, tuple[str, ...]]:
-        """See the protocol, as for all methods below."""
-        return dict(self._ask("pools"))
-
-    def space(self) -> Mapping[str, Space]:
-        """See the protocol."""
-        return dict(self._ask("space"))
-
-    def metadata_space(self) -> Mapping[str, MetadataSpace]:
-        """See the protocol."""
-        return dict(self._ask("metadata_space"))
-
-    def directory_stripes(self, directory: str) -> DirectoryStripes:
-        """See the protocol."""
-        found: DirectoryStripes = self._ask("directory_stripes", directory)
-        return found
-
-    def default_striping(self, directory: str) -> DefaultStriping | None:
-        """See the protocol."""
-        found: DefaultStriping | None = self._ask("default_striping", directory)
-        return found
-
-    def set_default_striping(self, directory: str, striping: DefaultStriping | None) -> None:
-        """See the protocol."""
-        self._ask("set_default_striping", directory, striping)
-
-    def path_of(self, fid: Fid) -> str:
-        """See the protocol."""
-        return str(self._ask("path_of", fid))
-
-    def status(self, path: str) -> FileStatus:
-        """See the protocol."""
-        found: FileStatus = self._ask("status", path)
-        return found
+    def __getattr__(self, method: str) -> Callable[..., Any]:
+        if method.startswith("_"):
+            raise AttributeError(method)
+        return partial(self._ask, method)
 
     def entries(self, directory: str) -> Iterator[str]:
-        """See the protocol."""
         return iter(self._ask("entries", directory))
-
-    def subdirectories(self, directory: str) -> list[str]:
-        """See the protocol."""
-        return list(self._ask("subdirectories", directory))
-
-    def xattr(self, path: str, name: str) -> bytes:
-        """See the protocol."""
-        return bytes(self._ask("xattr", path, name))
-
-    def layout(self, path: str) -> Layout | None:
-        """See the protocol."""
-        found: Layout | None = self._ask("layout", path)
-        return found
-
-    def set_default_layout(self, directory: str, layout: Layout | None) -> None:
-        """See the protocol."""
-        self._ask("set_default_layout", directory, layout)
-
-    def migrate(self, path: str, layout: Layout) -> None:
-        """See the protocol."""
-        self._ask("migrate", path, layout)
-
-    def changelog(self, mdt: str, after_index: int) -> bytes:
-        """See the protocol."""
-        return bytes(self._ask("changelog", mdt, after_index))
-
-    def mdt_index_of(self, fid: Fid) -> int:
-        """See the protocol."""
-        return int(self._ask("mdt_index_of", fid))
 
     def clear_changelog(self, mdt: str, reader: str, index: int) -> None:
         """Do nothing: the simulated changelogs keep only their latest records."""
-
-

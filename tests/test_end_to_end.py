@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lustre.changelog.record import Record
-from stack.demo import await_exporter, running_exporter
+from stack.demo import running_exporter
 from tests.tierd.sense import expositions
 from tests.tierd.simulated import NOISE, STREAM, world
 from tierd.clock import SystemClock
@@ -57,8 +57,7 @@ def test_from_a_parameter_file_to_a_layout_and_a_recovered_stream(tmp_path: Path
     root = tmp_path / "node"
     (root / "proc").mkdir(parents=True)
     (root / "sys").mkdir()
-    with running_exporter(root, 0) as url:
-        await_exporter(url, SystemClock())
+    with running_exporter(root, 0, SystemClock()) as url:
         at = world(tmp_path, hook=lambda near, clock: Both(url, near, clock))
         source = at.source
         assert isinstance(source, Both)

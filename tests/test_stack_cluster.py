@@ -14,15 +14,12 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from lustre.filesystem import Filesystem
 from simulator.jobs.small_files import SmallFileWriter
 from simulator.scenarios.scenario import library
 from stack.cluster import MOVERS, Running, nats_program, running
-from stack.shared import SharedFilesystem
 from stack.until_stopped import Options
 from tierd.cli.tierctl import main
 from tierd.clock import SystemClock
-from tierd.cluster.reader_process import ClearingFilesystem
 
 SECONDS = 300.0
 """Time for each step: a dozen processes start on a machine that runs other tests."""
@@ -102,11 +99,6 @@ def test_the_cure_comes_although_one_of_each_is_killed(stack: Running, capsys: p
     done = [entry for entry in history if entry["kind"] == "migrate" and entry["outcome"] == "done"]
     assert len(done) == found.moved
     assert any(entry["kind"] == "set-default-layout" and entry["outcome"] == "done" for entry in history)
-
-
-def test_processes_have_the_whole_port_of_the_file_system() -> None:
-    wanted = {name for name in vars(ClearingFilesystem) | vars(Filesystem) if not name.startswith("_")} - {"fsname"}
-    assert wanted <= set(vars(SharedFilesystem))
 
 
 def test_it_prints_what_to_kill_and_ends_with_ctrl_c(tmp_path_factory: pytest.TempPathFactory) -> None:

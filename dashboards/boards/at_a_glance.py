@@ -40,6 +40,7 @@ from dashboards.panels import (
     stat,
     table,
     timeseries,
+    total,
 )
 
 IMPORTS = 'fs_pool_state:lustre_osc_imports:sum{fs=~"$fs"}'
@@ -108,20 +109,14 @@ CAPACITY = Row("Capacity", (
 ))
 
 
-def total(title: str, text: str, expr: str, unit: str, *, empty: str, width: int = 8) -> Panel:
-    """The traffic of the file systems, as one number."""
-    return stat(title, text, Query(f"sum({expr})"), unit=unit, steps=((None, "text"),), width=width, height=3,
-                empty=empty)
-
-
 POOLS = '{fs=~"$fs", pool=~"$pool"}'
 TRAFFIC = Row("Traffic", (
     total("Read", "Bytes per second read from object targets.", f"fs_pool_target:lustre_ost_read_bytes:rate2m{POOLS}",
-          "Bps", empty=NO_SERVERS),
+          "Bps", width=8, empty=NO_SERVERS),
     total("Written", "Bytes per second written to object targets.",
-          f"fs_pool_target:lustre_ost_write_bytes:rate2m{POOLS}", "Bps", empty=NO_SERVERS),
+          f"fs_pool_target:lustre_ost_write_bytes:rate2m{POOLS}", "Bps", width=8, empty=NO_SERVERS),
     total("Metadata operations", "Operations per second on metadata targets.",
-          'fs_target_operation:lustre_mdt_operations:rate2m{fs=~"$fs"}', "ops", empty=NO_SERVERS),
+          'fs_target_operation:lustre_mdt_operations:rate2m{fs=~"$fs"}', "ops", width=8, empty=NO_SERVERS),
     mirrored("Throughput by pool", "Bytes read from object targets above zero, bytes written below, as counted by the "
              "servers. A flat top means that the pool is at its limit.",
              Query(f"sum by (fs, pool) (fs_pool_target:lustre_ost_read_bytes:rate2m{POOLS})", "{{fs}} {{pool}} read"),
@@ -142,7 +137,6 @@ TRAFFIC = Row("Traffic", (
 
 
 def top(title: str, text: str, expr: str, unit: str, heading: str) -> Panel:
-    """A table of jobs."""
     return table(title, text, Query(f"topk(10, {expr})"), unit=unit, width=12, height=8, sort=heading,
                  columns={"fs": ("File system", ""), "jobid": ("Job", ""), "Value": (heading, unit)},
                  empty="no job statistics: " + NO_SERVERS,

@@ -13,14 +13,13 @@ from dashboards.dashboard import (
     column_links,
     link_from_row,
 )
-from dashboards.panels import GREEN, ORANGE, YELLOW, Panel, Query, dashed, heatmap, mirrored, stat, table, timeseries
+from dashboards.panels import GREEN, ORANGE, YELLOW, Panel, Query, dashed, heatmap, mirrored, table, timeseries, total
 
 MINE = 'fs=~"$fs", instance="$instance"'
 RATE = "[$__rate_interval]"
 
 
 def ratio(name: str) -> str:
-    """Hit ratio of all clients together."""
     return (f'sum by (fs) (instance_fs:lustre_llite_{name}_hits:rate2m{{fs=~"$fs"}}) / '
             f'(sum by (fs) (instance_fs:lustre_llite_{name}_lookups:rate2m{{fs=~"$fs"}}) > 0)')
 
@@ -32,37 +31,20 @@ def worst(name: str, least: int) -> str:
 
 
 def clients_table(title: str, text: str, expr: str, unit: str, heading: str, **more: object) -> Panel:
-    """A table of clients."""
-    return table(
-        title,
-        text,
-        Query(expr),
-        unit=unit,
-        sort=heading,
-        width=8,
-        height=7,
-        columns={"fs": ("File system", ""), "instance": ("Client", ""), "pool": ("Pool", ""), "Value": (heading, unit)},
-        overrides=(
-            column_links("Client", link_from_row("clients", "This client", fs="File system", instance="Client")),
-        ),
-        **more,
-    )
-
-
-
-def total(title: str, text: str, expr: str, unit: str) -> Panel:
-    """The traffic of all clients, as one number."""
-    return stat(title, text, Query(f"sum({expr})"), unit=unit, steps=((None, "text"),), width=8, height=3,
-                empty=NO_CLIENTS)
+    return table(title, text, Query(expr), unit=unit, sort=heading, width=8, height=7, columns={
+        "fs": ("File system", ""), "instance": ("Client", ""), "pool": ("Pool", ""), "Value": (heading, unit),
+    }, overrides=(
+        column_links("Client", link_from_row("clients", "This client", fs="File system", instance="Client")),
+    ), **more)
 
 
 TRAFFIC = Row("All clients", (
     total("Read", "Bytes per second that applications on all clients read.",
-          'fs:lustre_llite_read_bytes:rate2m{fs=~"$fs"}', "Bps"),
+          'fs:lustre_llite_read_bytes:rate2m{fs=~"$fs"}', "Bps", width=8, empty=NO_CLIENTS),
     total("Written", "Bytes per second that applications on all clients wrote.",
-          'fs:lustre_llite_write_bytes:rate2m{fs=~"$fs"}', "Bps"),
+          'fs:lustre_llite_write_bytes:rate2m{fs=~"$fs"}', "Bps", width=8, empty=NO_CLIENTS),
     total("Active clients", "Clients with read or write traffic in the last minutes.",
-          'instance_fs:lustre_llite_bytes:rate2m{fs=~"$fs"} > bool 0', "short"),
+          'instance_fs:lustre_llite_bytes:rate2m{fs=~"$fs"} > bool 0', "short", width=8, empty=NO_CLIENTS),
     mirrored("Application throughput", "Bytes read by applications above zero, bytes written below, on all clients. "
              "Servers show less if page caches work well.",
              Query('fs:lustre_llite_read_bytes:rate2m{fs=~"$fs"}', "{{fs}} read"),
@@ -102,7 +84,6 @@ LATENCIES = r"0\\.000[25].*|0\\.0?0?[1-9].*|[124]\\.[0-9]*|\\+Inf"
 
 
 def requests(title: str, text: str, name: str, direction: str, unit: str, buckets: str) -> Panel:
-    """A heatmap of all clients."""
     chosen = f'fs=~"$fs", pool=~"$pool", direction="{direction}", le=~"{buckets}"'
     return heatmap(title, text, Query(f"sum by (le) ({BUCKET}{name}_bucket:rate2m{{{chosen}}})", buckets=True),
                    unit=unit, empty="no RPCs, or not reported by this Lustre release")

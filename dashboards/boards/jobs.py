@@ -16,7 +16,7 @@ from dashboards.dashboard import (
     tierd_events,
     usual_throughput,
 )
-from dashboards.panels import GREEN, ORANGE, YELLOW, Panel, Query, dashed, mirrored, stat, table, timeseries
+from dashboards.panels import GREEN, ORANGE, YELLOW, Query, dashed, mirrored, table, timeseries, total
 
 BY_POOL = 'fs=~"$fs", pool=~"$pool", jobid=~"$jobid"'
 BY_FS = 'fs=~"$fs", jobid=~"$jobid"'
@@ -30,21 +30,15 @@ BYTES = f'sum by (fs, jobid) ({{__name__=~"fs_pool_job:lustre_job_(read|write)_b
 NO_JOBS = "no job statistics: " + NO_SERVERS
 
 
-def total(title: str, text: str, expr: str, unit: str) -> Panel:
-    """What the selected jobs do, as one number."""
-    return stat(title, text, Query(f"sum({expr})"), unit=unit, steps=((None, "text"),), width=6, height=3,
-                empty=NO_JOBS)
-
-
 ALL = Row("All jobs", (
     total("Read", "Bytes per second that the selected jobs read.",
-          f"fs_pool_job:lustre_job_read_bytes:rate2m{{{BY_POOL}}}", "Bps"),
+          f"fs_pool_job:lustre_job_read_bytes:rate2m{{{BY_POOL}}}", "Bps", empty=NO_JOBS),
     total("Written", "Bytes per second that the selected jobs write.",
-          f"fs_pool_job:lustre_job_write_bytes:rate2m{{{BY_POOL}}}", "Bps"),
+          f"fs_pool_job:lustre_job_write_bytes:rate2m{{{BY_POOL}}}", "Bps", empty=NO_JOBS),
     total("Metadata operations", "Metadata operations per second of the selected jobs.",
-          f"fs_job:lustre_job_metadata_operations:rate2m{{{BY_FS}}}", "ops"),
+          f"fs_job:lustre_job_metadata_operations:rate2m{{{BY_FS}}}", "ops", empty=NO_JOBS),
     total("Active jobs", "Selected jobs with read or write traffic in the last minutes.",
-          f"fs_job:lustre_job_bytes:rate2m{{{BY_FS}}} > bool 0", "short"),
+          f"fs_job:lustre_job_bytes:rate2m{{{BY_FS}}} > bool 0", "short", empty=NO_JOBS),
     table("Jobs", "The fifty highest jobs of each column. Many operations with few bytes are small I/O. Many "
           "metadata operations per MB mean small files.",
           Query(f"topk(50, fs_job:lustre_job_bytes:rate2m{{{BY_FS}}})"),

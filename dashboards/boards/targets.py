@@ -31,159 +31,80 @@ from dashboards.panels import (
     stat,
     table,
     timeseries,
+    total,
 )
 
 ANY = 'fs=~"$fs", target=~"$target"'
 STATE_KNOWN = 'fs=~"$fs", target=~"$target", state!="init"'
-CHECKS = Row(
-    "Checks and quotas",
-    (
-        table(
-            "State of scrub and LFSCK",
-            "Scrub of the object index, and LFSCK by kind. Checks that never ran are "
-            "omitted. For failed or crashed, see LustreCheckFailed. Partial means that a target did not take part.",
-            Query(
-                f'label_replace(max by (fs, target, state) (lustre_osd_scrub_state{{{STATE_KNOWN}}}), "kind", '
-                f'"object index", "", "") or max by (fs, target, kind, state) (lustre_lfsck_state{{{STATE_KNOWN}}})'
-            ),
-            unit="short",
-            sort="State",
-            empty="never run",
-            columns={
-                "fs": ("File system", ""),
-                "target": ("Target", ""),
-                "kind": ("Check", ""),
-                "state": ("State", ""),
-            },
-        ),
-        timeseries(
-            "Repairs by scrub and LFSCK",
-            "Entries that the current or last run repaired, or could not repair. "
-            "Any value means earlier damage by disks or a crash.",
-            Query(
-                f"max by (fs, target) (lustre_osd_scrub_repaired_objects{{{ANY}}}) > 0",
-                "{{target}} object index: repaired",
-            ),
-            Query(
-                f"max by (fs, target) (lustre_osd_scrub_failed_objects{{{ANY}}}) > 0",
-                "{{target}} object index: not repaired",
-            ),
-            Query(
-                f"max by (fs, target, kind) (lustre_lfsck_repaired_items{{{ANY}}}) > 0", "{{target}} {{kind}}: repaired"
-            ),
-            Query(
-                f"sum by (fs, target, kind) (max by (fs, target, kind, phase) (lustre_lfsck_failed_items{{{ANY}}})"
-                ") > 0",
-                "{{target}} {{kind}}: not repaired",
-            ),
-            unit="short",
-            empty="none",
-        ),
-        timeseries(
-            "Targets that enforce quotas",
-            "Targets that enforce quotas, by resource and type. On the others, "
-            "users can exceed their limits (lctl conf_param FS.quota.ost).",
-            Query(
-                f"sum by (fs, resource, type) (max by (fs, target, resource, type) "
-                f"(lustre_quota_slave_enforced{{{ANY}}}))",
-                "{{fs}} {{resource}} by {{type}}",
-            ),
-            unit="short",
-            empty="not reported",
-        ),
-        timeseries(
-            "Targets with outdated quotas",
-            "Targets without a connection to the quota master, or with outdated "
-            "limits. If not 0 for minutes, check the connection to the first metadata target.",
-            Query(
-                f"sum by (fs, resource) (1 - max by (fs, target, resource) (lustre_quota_slave_connected{{{ANY}}}))",
-                "{{fs}} {{resource}}: not connected",
-            ),
-            Query(
-                f"sum by (fs, resource, type) (1 - max by (fs, target, resource, type) "
-                f"(lustre_quota_slave_up_to_date{{{ANY}}}))",
-                "{{fs}} {{resource}} by {{type}}: outdated limits",
-            ),
-            unit="short",
-            empty="not reported",
-            steps=((None, GREEN), (1, ORANGE)),
-        ),
-    ),
-    closed=True,
-)
+CHECKS = Row("Checks and quotas", (
+    table("State of scrub and LFSCK", "Scrub of the object index, and LFSCK by kind. Checks that never ran are "
+          "omitted. For failed or crashed, see LustreCheckFailed. Partial means that a target did not take part.",
+          Query(f'label_replace(max by (fs, target, state) (lustre_osd_scrub_state{{{STATE_KNOWN}}}), "kind", '
+                f'"object index", "", "") or max by (fs, target, kind, state) (lustre_lfsck_state{{{STATE_KNOWN}}})'),
+          unit="short", sort="State", empty="never run",
+          columns={"fs": ("File system", ""), "target": ("Target", ""), "kind": ("Check", ""), "state": ("State", "")}),
+    timeseries("Repairs by scrub and LFSCK", "Entries that the current or last run repaired, or could not repair. "
+               "Any value means earlier damage by disks or a crash.",
+               Query(f"max by (fs, target) (lustre_osd_scrub_repaired_objects{{{ANY}}}) > 0",
+                     "{{target}} object index: repaired"),
+               Query(f"max by (fs, target) (lustre_osd_scrub_failed_objects{{{ANY}}}) > 0",
+                     "{{target}} object index: not repaired"),
+               Query(f"max by (fs, target, kind) (lustre_lfsck_repaired_items{{{ANY}}}) > 0",
+                     "{{target}} {{kind}}: repaired"),
+               Query(f"sum by (fs, target, kind) (max by (fs, target, kind, phase) (lustre_lfsck_failed_items{{{ANY}}})"
+                     ") > 0", "{{target}} {{kind}}: not repaired"), unit="short", empty="none"),
+    timeseries("Targets that enforce quotas", "Targets that enforce quotas, by resource and type. On the others, "
+               "users can exceed their limits (lctl conf_param FS.quota.ost).",
+               Query("sum by (fs, resource, type) (max by (fs, target, resource, type) "
+                     f"(lustre_quota_slave_enforced{{{ANY}}}))", "{{fs}} {{resource}} by {{type}}"),
+               unit="short", empty="not reported"),
+    timeseries("Targets with outdated quotas", "Targets without a connection to the quota master, or with outdated "
+               "limits. If not 0 for minutes, check the connection to the first metadata target.",
+               Query("sum by (fs, resource) (1 - max by (fs, target, resource) "
+                     f"(lustre_quota_slave_connected{{{ANY}}}))", "{{fs}} {{resource}}: not connected"),
+               Query("sum by (fs, resource, type) (1 - max by (fs, target, resource, type) "
+                     f"(lustre_quota_slave_up_to_date{{{ANY}}}))", "{{fs}} {{resource}} by {{type}}: outdated limits"),
+               unit="short", empty="not reported", steps=((None, GREEN), (1, ORANGE))),
+), closed=True)
 OST = 'fs=~"$fs", pool=~"$pool", target=~"$target"'
 RATE = "[$__rate_interval]"
 JOBS = link_from_value("jobs", "Jobs on this target", fs="fs", target="target")
 
 
-def total(title: str, text: str, expr: str, unit: str) -> Panel:
-    """What the selected targets do, as one number."""
-    return stat(title, text, Query(f"sum({expr})"), unit=unit, steps=((None, "text"),), width=6, height=3,
-                empty=NO_SERVERS)
-
-
-STATE = Row(
-    "All targets",
-    (
-        total("Read", "Bytes per second read from the selected object targets.",
-              f"fs_pool_target:lustre_ost_read_bytes:rate2m{{{OST}}}", "Bps"),
-        total("Written", "Bytes per second written to the selected object targets.",
-              f"fs_pool_target:lustre_ost_write_bytes:rate2m{{{OST}}}", "Bps"),
-        total("Reads and writes", "Reads and writes per second on the selected object targets.",
-              f"fs_pool_target:lustre_ost_bulk_operations:rate2m{{{OST}}}", "ops"),
-        total("Metadata operations", "Operations per second on the selected metadata targets.",
-              f"fs_target_operation:lustre_mdt_operations:rate2m{{{ANY}}}", "ops"),
-        table(
-            "Object targets",
-            "Throughput, operation time and usage of each OST. Compare targets of a pool: an outlier "
-            "has a fault, or one job uses it alone.",
-            Query(f"fs_pool_target:lustre_ost_read_bytes:rate2m{{{OST}}}"),
-            Query(f"fs_pool_target:lustre_ost_write_bytes:rate2m{{{OST}}}"),
-            Query(f"fs_pool_target:lustre_ost_bulk_operations:rate2m{{{OST}}}"),
-            Query(f"fs_pool_target:lustre_osd_io_seconds:p50_2m{{{OST}}}"),
-            Query(f"fs_pool_target:lustre_ost_used:ratio{{{OST}}}"),
-            unit="short",
-            width=24,
-            height=9,
-            sort="Written/s",
-            empty=NO_SERVERS,
-            columns={
-                "fs": ("File system", ""),
-                "pool": ("Pool", ""),
-                "target": ("Target", ""),
-                "Value #A": ("Read/s", "Bps"),
-                "Value #B": ("Written/s", "Bps"),
-                "Value #C": ("Operations/s", "ops"),
-                "Value #D": ("Disk I/O latency", "s"),
-                "Value #E": ("Used", "percentunit"),
-            },
-            overrides=(
-                column_links("Target", link_from_row("jobs", "Jobs on this target", fs="File system", target="Target")),
-            ),
-        ),
-        table(
-            "Metadata targets",
-            "Operations, operation time and inodes of each MDT. If the load is uneven, directories "
-            "were created on one MDT: see lfs mkdir -i and lfs setdirstripe.",
-            Query(f"sum by (fs, target) (fs_target_operation:lustre_mdt_operations:rate2m{{{ANY}}})"),
-            Query(f"fs_target:lustre_mdt_operation_seconds:mean2m{{{ANY}}}"),
-            Query(f"fs_target:lustre_mdt_files_used:ratio{{{ANY}}}"),
-            Query(f"max by (fs, target) (lustre_mdt_exports{{{ANY}}})"),
-            unit="short",
-            width=24,
-            height=5,
-            empty=NO_SERVERS,
-            columns={
-                "fs": ("File system", ""),
-                "target": ("Target", ""),
-                "Value #A": ("Operations/s", "ops"),
-                "Value #B": ("Latency", "s"),
-                "Value #C": ("Inodes used", "percentunit"),
-                "Value #D": ("Connections", "short"),
-            },
-        ),
-    ),
-)
+STATE = Row("All targets", (
+    total("Read", "Bytes per second read from the selected object targets.",
+          f"fs_pool_target:lustre_ost_read_bytes:rate2m{{{OST}}}", "Bps", empty=NO_SERVERS),
+    total("Written", "Bytes per second written to the selected object targets.",
+          f"fs_pool_target:lustre_ost_write_bytes:rate2m{{{OST}}}", "Bps", empty=NO_SERVERS),
+    total("Reads and writes", "Reads and writes per second on the selected object targets.",
+          f"fs_pool_target:lustre_ost_bulk_operations:rate2m{{{OST}}}", "ops", empty=NO_SERVERS),
+    total("Metadata operations", "Operations per second on the selected metadata targets.",
+          f"fs_target_operation:lustre_mdt_operations:rate2m{{{ANY}}}", "ops", empty=NO_SERVERS),
+    table("Object targets", "Throughput, operation time and usage of each OST. Compare targets of a pool: an outlier "
+          "has a fault, or one job uses it alone.",
+          Query(f"fs_pool_target:lustre_ost_read_bytes:rate2m{{{OST}}}"),
+          Query(f"fs_pool_target:lustre_ost_write_bytes:rate2m{{{OST}}}"),
+          Query(f"fs_pool_target:lustre_ost_bulk_operations:rate2m{{{OST}}}"),
+          Query(f"fs_pool_target:lustre_osd_io_seconds:p50_2m{{{OST}}}"),
+          Query(f"fs_pool_target:lustre_ost_used:ratio{{{OST}}}"),
+          unit="short", width=24, height=9, sort="Written/s", empty=NO_SERVERS,
+          columns={"fs": ("File system", ""), "pool": ("Pool", ""), "target": ("Target", ""),
+                   "Value #A": ("Read/s", "Bps"), "Value #B": ("Written/s", "Bps"),
+                   "Value #C": ("Operations/s", "ops"), "Value #D": ("Disk I/O latency", "s"),
+                   "Value #E": ("Used", "percentunit")},
+          overrides=(column_links("Target", link_from_row("jobs", "Jobs on this target", fs="File system",
+                                                          target="Target")),)),
+    table("Metadata targets", "Operations, operation time and inodes of each MDT. If the load is uneven, directories "
+          "were created on one MDT: see lfs mkdir -i and lfs setdirstripe.",
+          Query(f"sum by (fs, target) (fs_target_operation:lustre_mdt_operations:rate2m{{{ANY}}})"),
+          Query(f"fs_target:lustre_mdt_operation_seconds:mean2m{{{ANY}}}"),
+          Query(f"fs_target:lustre_mdt_files_used:ratio{{{ANY}}}"),
+          Query(f"max by (fs, target) (lustre_mdt_exports{{{ANY}}})"),
+          unit="short", width=24, height=5, empty=NO_SERVERS,
+          columns={"fs": ("File system", ""), "target": ("Target", ""), "Value #A": ("Operations/s", "ops"),
+                   "Value #B": ("Latency", "s"), "Value #C": ("Inodes used", "percentunit"),
+                   "Value #D": ("Connections", "short")}),
+))
 LOAD = Row("Object targets: load", (
     mirrored("Throughput", "Bytes per second read (above zero) and written (below), by target. Equal values within a "
              "pool are good.",

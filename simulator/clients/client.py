@@ -85,7 +85,6 @@ class Names:
         return self._opened(inode, actor, OPEN_CREATE, began, writable=True)
 
     def open(self, inode: Inode, actor: Actor, *, write: bool = False) -> Steps[FileHandle]:
-        """Open an existing file."""
         client, began = self._client, self._client.engine.now
         mode = OPEN_WRITE if write else OPEN_READ
         self._check_permission()
@@ -170,7 +169,6 @@ class Names:
         return layout
 
     def _processed(self) -> Steps[None]:
-        """Spend the processor time of one operation on a name."""
         if seconds := self._client.settings.name_seconds:
             yield self._client.jitter(seconds)
 

@@ -31,7 +31,7 @@ from simulator.servers.namespace import Inode
 from simulator.servers.objects import StoredObject
 from simulator.servers.placement import Extent, bytes_on_mdt, extents, is_instantiated, writable_end
 
-LOCK_GRAIN_BYTES = 4096
+PAGE_BYTES = 4096
 
 
 class Transfer:
@@ -43,7 +43,6 @@ class Transfer:
         """Writes the dirty pages of an object, when another client requests a lock."""
 
     def all(self, handle: FileHandle, pieces: Iterable[Extent], *, write: bool, direct: bool) -> list[Completion]:
-        """Send all pieces."""
         return [self.one(handle, piece, write=write, direct=direct) for piece in pieces]
 
     def one(self, handle: FileHandle, piece: Extent, *, write: bool, direct: bool) -> Completion:
@@ -61,7 +60,9 @@ class Transfer:
         flush = partial(self.flush_object, piece.fid)
         lock = stored.locks.known(self._mount.index, start, end, write, flush)
         if lock is None and write and not direct:
-            return self._under_its_lock(osc, stored, handle, piece)
+            # Dirty pages go under the lock they were written under. The server may have called it back, and the client
+            # that requested it waits for these pages: they must not wait for a new lock.
+            return osc.transfer(True, stored, piece.offset, piece.size_bytes, handle.actor.job_id, sync=False)
         if lock is None:
             asking = stored.locks.ask(self._mount.index, start, end, write, flush,
                                       network_seconds=self._mount.settings.network_seconds)
@@ -71,14 +72,6 @@ class Transfer:
         sent = osc.transfer(write, stored, piece.offset, piece.size_bytes, handle.actor.job_id, sync=direct)
         sent.then(lock.put)
         return sent
-
-    def _under_its_lock(self, osc: Osc, stored: StoredObject, handle: FileHandle, piece: Extent) -> Completion:
-        """Send dirty pages under the lock they were written under, without a new lock.
-
-        The server may have called that lock back already. The client that requested it waits for these pages, so the
-        pages must not wait for a new lock.
-        """
-        return osc.transfer(True, stored, piece.offset, piece.size_bytes, handle.actor.job_id, sync=False)
 
     def hold(self, handle: FileHandle, pieces: Iterable[Extent]) -> Steps[None]:
         """Acquire the locks for writing pages. The server first calls back conflicting locks."""
@@ -113,12 +106,8 @@ class Transfer:
 
 def _locked_range(piece: Extent) -> tuple[int, int]:
     """Range of whole pages that a lock for a piece covers."""
-    return piece.offset // LOCK_GRAIN_BYTES * LOCK_GRAIN_BYTES, -(
-        -(piece.offset + piece.size_bytes) // LOCK_GRAIN_BYTES
-    ) * LOCK_GRAIN_BYTES
-
-
-PAGE_BYTES = 4096
+    first, last = piece.offset // PAGE_BYTES, -(-(piece.offset + piece.size_bytes) // PAGE_BYTES)
+    return first * PAGE_BYTES, last * PAGE_BYTES
 
 
 class WriteBack:
@@ -131,7 +120,6 @@ class WriteBack:
         transfer.flush_object = self._flush_object
 
     def mark_dirty(self, handle: FileHandle, pieces: list[Extent]) -> None:
-        """Mark the pages of pieces as dirty."""
         for piece in pieces:
             self._mount.oscs[piece.ost_index].dirty_bytes += handle.mark_dirty([piece])
             self._holders[piece.fid] = handle
@@ -145,7 +133,6 @@ class WriteBack:
         return pieces
 
     def flush(self, handle: FileHandle, least_bytes: int = 0) -> Steps[None]:
-        """Write the dirty pages and wait until they are stored."""
         pieces = self.clean(handle, least_bytes)
         on_mdt = [sent for sent in handle.on_mdt if not sent.done]
         handle.on_mdt.clear()
@@ -306,8 +293,6 @@ class DataPath:
         mount.stats.tally("fsync", mount.since(began))
 
     def window(self, handle: FileHandle) -> ReadAheadWindow:
-        """Make the read-ahead window of a file that was just opened."""
-
         def fetch(start: int, size: int) -> Completion:
             return self._fetch(handle, start, size, direct=False)
 

@@ -34,7 +34,6 @@ class FileHandle:
 
     @property
     def dirty(self) -> bool:
-        """Whether the file has dirty pages."""
         return bool(self._dirty)
 
     def mark_dirty(self, pieces: list[Extent]) -> int:
@@ -49,7 +48,6 @@ class FileHandle:
         return more
 
     def has_dirty(self, least_bytes: int) -> bool:
-        """Whether an object has at least ``least_bytes`` dirty bytes."""
         return max(self._dirty_bytes.values(), default=-1) >= least_bytes
 
     def clean(self, least_bytes: int = 0) -> list[Extent]:

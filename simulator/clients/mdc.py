@@ -53,7 +53,6 @@ class Mdc:
         self._waiting: deque[Completion] = deque()
 
     def transfer(self, write: bool, size_bytes: int, job_id: str) -> Steps[None]:
-        """Send or fetch data that is stored on the MDT."""
         self.in_flight += 1
         yield self._network_seconds
         yield from self.mdt.data(write, size_bytes, job_id)

@@ -107,7 +107,6 @@ class PageCache:
         self._files: OrderedDict[Fid, int] = OrderedDict()
 
     def keep(self, fid: Fid, size_bytes: int) -> None:
-        """Cache the first ``size_bytes`` of a file."""
         before = self._files.pop(fid, 0)
         self._files[fid] = max(before, size_bytes)
         self.used_bytes += self._files[fid] - before
@@ -120,7 +119,6 @@ class PageCache:
         self.used_bytes -= self._files.pop(fid, 0)
 
     def has(self, fid: Fid, size_bytes: int) -> bool:
-        """Whether a read up to ``size_bytes`` is served from the cache."""
         return self._files.get(fid, 0) >= size_bytes > 0
 
 
@@ -149,22 +147,18 @@ class Mount:
 
     @property
     def time(self) -> float:
-        """Present time in epoch seconds."""
         return self.servers.epoch_ns / 1e9 + self.engine.now
 
     def since(self, began: float) -> int:
-        """Microseconds since a virtual time."""
         return microseconds(self.engine.now - began)
 
     def jitter(self, seconds: float) -> float:
-        """Vary a duration at random."""
         return seconds * self.rng.lognormvariate(0.0, 0.5)
 
     def record(
         self, kind: RecordType, inode: Inode, actor: Actor, flags: int = 0, *, parent: Inode | None = None,
         name: str = "", open_mode: int | None = None,
     ) -> None:  # fmt: skip
-        """Write a record to the changelog of the file's MDT."""
         self.servers.mdts[inode.mdt_index].changelog.add(
             kind, self.time, inode.fid, actor, flags=flags, parent=parent.fid if parent else None, name=name,
             open_mode=open_mode,

@@ -72,7 +72,6 @@ class Osc:
 
     @property
     def pages_waiting(self) -> tuple[int, int]:
-        """Pages of reads and of writes that wait to be sent."""
         waiting = [*self._gathering, *self._ready]
         pages = [(rpc.write, -(-rpc.size_bytes // PAGE_BYTES)) for rpc in waiting]
         return sum(n for write, n in pages if not write), sum(n for write, n in pages if write)
@@ -138,7 +137,6 @@ class Osc:
         self._send()
 
     def sync(self, job_id: str) -> Steps[None]:
-        """Request a sync from the OST."""
         began = self._engine.now
         yield self._network_seconds
         yield from self.ost.sync(job_id)
@@ -155,7 +153,6 @@ class Osc:
         self.stats.tally("ldlm_glimpse_enqueue", 1)
 
     def request(self, name: str, seconds: float) -> None:
-        """Count a small request and its answer."""
         waited = microseconds(seconds)
         self._waited.tally(waited)
         self._active.tally(1 + sum(self.in_flight))

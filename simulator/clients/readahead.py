@@ -42,14 +42,12 @@ class ReadAhead:
         self._pages: OrderedDict[tuple[object, int], None] = OrderedDict()
 
     def keep(self, file: object, pages: range) -> None:
-        """Record that pages of a file are cached."""
         for page in pages:
             self._pages[file, page] = None
         while len(self._pages) > PAGES_KEPT:
             self._pages.popitem(last=False)
 
     def has(self, file: object, page: int) -> bool:
-        """Whether a page is cached."""
         return (file, page) in self._pages
 
 

@@ -15,7 +15,6 @@ DeviceSettings: TypeAlias = FlashSettings | HddSettings | RaidSettings | Throttl
 
 
 def build(engine: Engine, settings: DeviceSettings) -> Device:
-    """Make the device that settings describe."""
     if isinstance(settings, HddSettings):
         return Hdd(engine, settings)
     if isinstance(settings, FlashSettings):

@@ -82,7 +82,6 @@ class DelayedDevice:
 
     @property
     def slowdown(self) -> float:
-        """Slowdown of the device itself."""
         return self._device.slowdown
 
     @slowdown.setter
@@ -91,11 +90,9 @@ class DelayedDevice:
 
     @property
     def queued(self) -> int:
-        """Number of I/Os that wait or are in progress."""
         return self._held_back + self._device.queued
 
     def submit(self, io: Io) -> None:
-        """Queue one I/O."""
         self._held_back += 1
         self._engine.after(self._wait_seconds(), self._submit, io)
 

@@ -43,13 +43,10 @@ class Flash:
 
     @property
     def queued(self) -> int:
-        """Number of I/Os that wait or are in progress."""
         return self._under_way
 
     def submit(self, io: Io) -> None:
-        """Queue one I/O."""
         now, settings = self._engine.now, self._settings
-        io.queued_at = now
         copies = settings.copies if io.write else 1
         done_at = now
         for _ in range(copies):
@@ -100,7 +97,6 @@ class Accelerator:
 
     @property
     def slowdown(self) -> float:
-        """Slowdown of the disks behind the flash."""
         return self._disks.slowdown
 
     @slowdown.setter
@@ -118,7 +114,6 @@ class Accelerator:
         return sum(self._held.values())
 
     def submit(self, io: Io) -> None:
-        """Queue one I/O."""
         small = io.size_bytes <= self._settings.bypass_bytes
         full = len(self._held) * self._settings.bypass_bytes >= self._settings.capacity_bytes
         if small and io.write and not full:
@@ -171,8 +166,3 @@ class Accelerator:
                 if position in self._held:
                     some.append(position)
         return some
-
-
-def with_accelerator(engine: Engine, disks: Device, settings: AcceleratorSettings | None) -> Device:
-    """Put an accelerator in front of a device, if there are settings for one."""
-    return disks if settings is None else Accelerator(engine, disks, settings)

@@ -45,11 +45,9 @@ class Hdd:
 
     @property
     def queued(self) -> int:
-        """Number of I/Os that wait or are in progress."""
         return len(self._waiting) + self._busy
 
     def submit(self, io: Io) -> None:
-        """Queue one I/O."""
         io.queued_at = self._engine.now
         self._waiting.append(io)
         if not self._busy:

@@ -65,11 +65,9 @@ class Raid:
 
     @property
     def queued(self) -> int:
-        """Number of I/Os that wait or are in progress."""
         return len(self._sorted) + self._under_way
 
     def submit(self, io: Io) -> None:
-        """Queue one I/O."""
         io.queued_at = self._engine.now
         self._sequence += 1
         entry = (io.position_bytes, self._sequence, io)
@@ -118,9 +116,9 @@ class Raid:
     def _start(self, run: list[Io]) -> None:
         settings, now = self._settings, self._engine.now
         first, size = run[0].position_bytes, sum(io.size_bytes for io in run)
-        positioning, passing = self._way(first)
+        positioning, gap_seconds = self._way(first)
         busy, span = self.cost(run[0].write, first, size, positioning)
-        busy, span = busy + passing * (settings.data + settings.parity), span + passing
+        busy, span = busy + gap_seconds * (settings.data + settings.parity), span + gap_seconds
         share = max(busy / settings.disks, size / settings.link_bytes_per_second) * self.slowdown
         for io in run:
             io.served(share * io.size_bytes / size)
@@ -143,8 +141,8 @@ class Raid:
             return 0.0, 0.0
         share = min(abs(distance) / settings.size_bytes, 1.0)
         seek = max(settings.seek_seconds * sqrt(share), settings.settle_seconds) + self._turning()
-        passing = distance / settings.data / settings.disk_bytes_per_second
-        return (0.0, passing) if 0 < passing < seek else (seek, 0.0)
+        gap_seconds = distance / settings.data / settings.disk_bytes_per_second
+        return (0.0, gap_seconds) if 0 < gap_seconds < seek else (seek, 0.0)
 
     def _turning(self) -> float:
         """Rotational delay until the next I/O of a disk, which picks the first of several."""

@@ -42,12 +42,9 @@ class Throttled:
 
     @property
     def queued(self) -> int:
-        """Number of I/Os that wait or are in progress."""
         return len(self._waiting) + self._under_way
 
     def submit(self, io: Io) -> None:
-        """Queue one I/O."""
-        io.queued_at = self._engine.now
         self._waiting.append(io)
         if not self._timer:
             self._dispatch()
@@ -74,7 +71,6 @@ class Throttled:
             self._engine.after(settings.latency_seconds * self.slowdown, self._finish, io)
 
     def _leak(self, byte_rate: float, io_rate: float) -> None:
-        """Let the buckets leak since the last time."""
         elapsed = self._engine.now - self._leaked_at
         if elapsed:
             self._leaked_at = self._engine.now

@@ -102,35 +102,29 @@ class FluidCluster(Cluster):
             self.add(job)
 
     def live(self, until: float, awaited: Collection[object] | None = None) -> None:
-        """Process all events up to a time, or until an event fills ``awaited``."""
         with self.lock:
             super().live(until, awaited)
             if awaited is None or self.now > self._settled_at + SETTLE_SECONDS:
                 self._settle()
 
     def about_to_change(self) -> None:
-        """Count the flows up to now at the present rates, before something changes."""
         self._settle()
         self._rates = None
 
     def set_default_layout(self, directory: str, layout: Layout | None) -> None:
-        """Set the default layout of a directory, as ``lfs setstripe`` does. Files that exist keep their layouts."""
         with self.lock:
             self.about_to_change()
             super().set_default_layout(directory, layout)
 
     def throughput(self, job_id: str, since: float, until: float) -> list[float]:
-        """MB/s of a job in each whole virtual second of an interval."""
         self._settle()
         return super().throughput(job_id, since, until)
 
     def rate(self, job_id: str) -> float:
-        """Present operations per second of a job."""
         now = self._current()
         return sum(rate for one, rate in zip(now.flows, now.per_second, strict=True) if one.job.job_id == job_id)
 
     def write_parameters(self, root: Path, *, clients: bool = False, shared: bool = True) -> int:
-        """Update the parameter files of servers below a root; returns the number of changed files."""
         self._settle()
         return super().write_parameters(root, clients=clients, shared=shared)
 

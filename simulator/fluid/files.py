@@ -57,7 +57,6 @@ class FlowFiles:
             self._file(epoch + since + (number + 1) * (until - since) / names)
 
     def shares(self) -> Mapping[str, float]:
-        """By pool, the share of the files in it, from a sample."""
         if not self._files:
             return {}
         pools = [_pool(self._random.choice(self._files)) for _ in range(SAMPLE_FILES)]

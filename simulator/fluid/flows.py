@@ -57,7 +57,6 @@ def busy_seconds(device: DeviceSettings, io: IoKind) -> tuple[float, ...]:
 
 @lru_cache(maxsize=4096)
 def latency_seconds(device: DeviceSettings, io: IoKind) -> float:
-    """Time of one I/O on an idle device."""
     if isinstance(device, ThrottledSettings):
         return device.latency_seconds
     if isinstance(device, FlashSettings):

@@ -99,7 +99,6 @@ def balance_flows(
 def _waits_of(
     flow: Flow, index: int, states: Sequence[GroupState], groups: Sequence[TargetGroup], places: GroupShares
 ) -> list[list[Wait]]:  # fmt: skip
-    """By stage of a flow, the waits of its demands."""
     return [
         [
             Wait(states[group], _slowest_of(demand.targets),
@@ -112,7 +111,6 @@ def _waits_of(
 
 
 def _loads_of(number: int, group: TargetGroup, flows: Sequence[Flow], places: GroupShares) -> list[Load]:
-    """The loads of all flows on one group."""
     found = []
     for index, flow in enumerate(flows):
         for stage_number, stage in enumerate(flow.stages):
@@ -142,8 +140,6 @@ def _slowest_of(targets: int) -> float:
 
 
 class _GroupBalance:
-    """The demand on one target of a group."""
-
     def __init__(self, state: GroupState, group: TargetGroup, loads: Sequence[Load]) -> None:
         self.state = state
         self._group = group
@@ -154,7 +150,6 @@ class _GroupBalance:
         self._checkpoint_busy = busy_seconds(group.device, _CHECKPOINT_IO)
 
     def update(self, rates: Sequence[float]) -> None:
-        """Update the demand at the present rates, as a share of the target's capacity."""
         used = [0.0, 0.0]
         syncs = objects = 0.0
         targets = self._group.targets
@@ -201,7 +196,6 @@ class FlowRates:
     """Wait of a request at an MDT behind the requests of the flows."""
 
     def demands(self) -> Iterable[tuple[int, int, int, Demand]]:
-        """Every demand with its key."""
         for index, stage, number in self.targets:
             yield index, stage, number, self.flows[index].stages[stage][number]
 
@@ -227,7 +221,8 @@ class RateSolver:
             for stage, demands in enumerate(one.stages):
                 for number, demand in enumerate(demands):
                     used[index, stage, number] = self._targets_of(one.job, demand)
-        stuck = {key[0] for key, targets in used.items() if not targets or any(self._osts[t].away for t in targets)}
+        stuck = {key[0] for key, targets in used.items()
+                 if not targets or any(self._osts[target].health.away for target in targets)}
         flows = [replace(one, rate_max=0.0) if n in stuck else one for n, one in enumerate(flows)]
         groups, members = self._groups(used)
         number_of = {target: group for group, targets in enumerate(members) for target in targets}
@@ -278,7 +273,7 @@ class RateSolver:
         return {stripe.ost_index for part in parts if part.pool == pool for stripe in part.objects}
 
     def _takes_files(self, ost: Ost) -> bool:
-        return not ost.away and ost.store.space().avail_bytes >= ROOM_BYTES_MIN
+        return not ost.health.away and ost.store.space().avail_bytes >= ROOM_BYTES_MIN
 
     def _size_of(self, pool: str) -> int:
         return len(self._settings.pools[pool]) if pool else len(self._osts)

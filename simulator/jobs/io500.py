@@ -47,7 +47,6 @@ class Score:
 
     @property
     def total(self) -> float:
-        """The score of IO500."""
         return sqrt(self.bandwidth_gib_s * self.operations_k_s)
 
 
@@ -65,7 +64,6 @@ def score(rates: Mapping[str, float]) -> Score | None:
 
 
 def geometric_mean(values: Iterator[float]) -> float:
-    """Geometric mean of positive values."""
     found = tuple(values)
     return float(prod(found) ** (1 / len(found)))
 
@@ -95,7 +93,6 @@ class Io500(DirectoryJob):
     """Layout of the file that all processes share."""
 
     def directories(self) -> tuple[tuple[str, Layout | None], ...]:
-        """Directories of the job, with their default layouts."""
         ranks = range(self.nodes * self.threads)
         return (
             (f"{self.directory}/ior-easy", self.easy_layout),
@@ -105,13 +102,10 @@ class Io500(DirectoryJob):
         )
 
     def processes(self, run: Run) -> Iterator[Steps[None]]:
-        """Processes of the job on one node."""
         yield from (_Process(self, run, run.rank * self.threads + thread).steps() for thread in range(self.threads))
 
 
 class _Process:
-    """One process of the benchmark."""
-
     def __init__(self, job: Io500, run: Run, number: int) -> None:
         self._job = job
         self._run = run

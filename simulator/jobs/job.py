@@ -27,11 +27,9 @@ class Throughput:
         self._bytes: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
 
     def add(self, job_id: str, now: float, size_bytes: int) -> None:
-        """Count the bytes of a call that returned."""
         self._bytes[job_id][int(now)] += size_bytes
 
     def jobs(self) -> tuple[str, ...]:
-        """Ids of all jobs that moved data."""
         return tuple(self._bytes)
 
     def per_second(self, job_id: str, since: float, until: float) -> list[float]:
@@ -40,7 +38,6 @@ class Throughput:
         return [seconds.get(second, 0) / 1e6 for second in range(int(since), int(until))]
 
     def mean(self, job_id: str, since: float, until: float) -> float:
-        """MB/s over an interval."""
         samples = self.per_second(job_id, since, until)
         return sum(samples) / len(samples) if samples else 0.0
 
@@ -63,7 +60,6 @@ class Distribution:
     max_bytes: int = 1 << 30
 
     def draw(self, rng: Random) -> int:
-        """Draw one size."""
         second = self.second_share and rng.random() < self.second_share
         median = self.second_median_bytes if second else self.median_bytes
         return min(max(int(rng.lognormvariate(log(median), self.sigma)), self.min_bytes), self.max_bytes)
@@ -95,7 +91,6 @@ class FileJob(BaseJob):
     layout: Layout | None = HDD_STRIPED
 
     def directories(self) -> tuple[tuple[str, Layout | None], ...]:
-        """Directories of the job, with their default layouts."""
         return ((self.path.rpartition("/")[0], self.layout),)
 
 
@@ -106,11 +101,9 @@ class DirectoryJob(BaseJob):
     directory: str = "/proj"
 
     def directories(self) -> tuple[tuple[str, Layout | None], ...]:
-        """Directories of the job, with their default layouts."""
         return ((self.directory, self.layout),)
 
     def files(self) -> tuple[tuple[str, int], ...]:
-        """Files that exist before the job starts: none."""
         return ()
 
 
@@ -132,7 +125,6 @@ class Team:
         self.done[what] = (number + amount, since, now)
 
     def begin(self, what: str, now: float) -> None:
-        """Start the count of a phase."""
         self.done.setdefault(what, (0, now, now))
 
     def per_second(self, what: str) -> float:
@@ -177,22 +169,18 @@ class Run:
 
     @property
     def now(self) -> float:
-        """Virtual seconds since the beginning."""
         return self.client.engine.now
 
     @property
     def active(self) -> bool:
-        """Whether the run continues."""
         return self.now < self.stop_seconds
 
     def count_operation(self, what: str) -> None:
-        """Count an operation that moves no bytes."""
         self.operations += 1
         self.team.count(what, self.now)
         self.team.operations_in[int(self.now)] = self.team.operations_in.get(int(self.now), 0) + 1
 
     def count_bytes(self, size_bytes: int) -> None:
-        """Count a call that moved bytes."""
         self.operations += 1
         self.throughput.add(self.actor.job_id, self.now, size_bytes)
 
@@ -208,7 +196,6 @@ class Run:
         return usual + (self.rng.expovariate(1 / PAUSE_SECONDS) if self.rng.random() < PAUSE_CHANCE else 0.0)
 
     def lookup(self, path: str) -> Inode:
-        """Look up a file or directory by its path."""
         return self.client.servers.namespace.lookup(path)
 
 

@@ -30,7 +30,6 @@ class Streaming(FileJob):
     pause_seconds: float = 0.0
 
     def files(self) -> tuple[tuple[str, int], ...]:
-        """Files that exist before the job starts, with their sizes."""
         return tuple((path, self.file_bytes) for path in stream_paths(self))
 
 
@@ -44,11 +43,9 @@ class StreamingWriter(Streaming):
     """Create the file instead of overwriting an existing one."""
 
     def files(self) -> tuple[tuple[str, int], ...]:
-        """Files that exist before the job starts, with their sizes."""
         return () if self.fresh else tuple((path, self.file_bytes) for path in stream_paths(self))
 
     def processes(self, run: Run) -> Iterator[Steps[None]]:
-        """Threads of the job, which share one open file."""
         yield _stream(run, self, self._call, write=True)
 
     def _call(self, run: Run, handle: FileHandle, offset: int) -> Steps[None]:
@@ -63,7 +60,6 @@ class StreamingReader(Streaming):
     job_id: str = "ior_read.1002"
 
     def processes(self, run: Run) -> Iterator[Steps[None]]:
-        """Threads of the job, which share one open file."""
         yield _stream(run, self, self._call, write=False)
 
     def _call(self, run: Run, handle: FileHandle, offset: int) -> Steps[None]:
@@ -130,11 +126,9 @@ class RandomWriter(FileJob):
     think_seconds: float = 0.0
 
     def files(self) -> tuple[tuple[str, int], ...]:
-        """Files that exist before the job starts, with their sizes."""
         return ((self.path, self.file_bytes),)
 
     def processes(self, run: Run) -> Iterator[Steps[None]]:
-        """Processes of the job, each with its own open file."""
         yield from (self._process(run) for _ in range(self.processes_count))
 
     def _process(self, run: Run) -> Steps[None]:
@@ -180,11 +174,9 @@ class SharedFile(FileJob):
     """Time from the start of a run to that of the next. A run that lasts longer delays the next."""
 
     def files(self) -> tuple[tuple[str, int], ...]:
-        """The shared file, with all its pieces."""
         return ((self.path, self.piece_bytes * self.pieces_each * self.nodes * self.threads),)
 
     def processes(self, run: Run) -> Iterator[Steps[None]]:
-        """Processes of the job on one node."""
         yield from (self._process(run, run.rank * self.threads + thread) for thread in range(self.threads))
 
     def _process(self, run: Run, number: int) -> Steps[None]:

@@ -33,13 +33,11 @@ class Mdtest(DirectoryJob):
     """Whether directories are striped over all MDTs (unique directories: each on the next MDT)."""
 
     def directories(self) -> tuple[tuple[str, Layout | None], ...]:
-        """Directories of the job, with their default layouts."""
         if self.shared:
             return ((self.directory, self.layout),)
         return tuple((f"{self.directory}/d{number}", self.layout) for number in range(self.nodes * self.threads))
 
     def processes(self, run: Run) -> Iterator[Steps[None]]:
-        """Processes of the job on one node."""
         yield from (self._process(run, run.rank * self.threads + thread) for thread in range(self.threads))
 
     def _process(self, run: Run, number: int) -> Steps[None]:
@@ -111,11 +109,9 @@ class LsScan(DirectoryJob):
     think_seconds: float = 0.0
 
     def files(self) -> tuple[tuple[str, int], ...]:
-        """The files of the directory."""
         return tuple((f"{self.directory}/f{number}", 4096) for number in range(self.names))
 
     def processes(self, run: Run) -> Iterator[Steps[None]]:
-        """Processes of the job: one per node."""
         yield self._process(run)
 
     def _process(self, run: Run) -> Steps[None]:
@@ -140,7 +136,6 @@ class StepFiles(DirectoryJob):
     steps: int = 10_000
 
     def processes(self, run: Run) -> Iterator[Steps[None]]:
-        """Processes of the job on one node."""
         yield from (self._process(run, run.rank * self.threads + thread) for thread in range(self.threads))
 
     def _process(self, run: Run, number: int) -> Steps[None]:

@@ -47,12 +47,10 @@ class SmallFileWriter(DirectoryJob):
     """Number of directories below ``directory`` that the threads use, each with the layout as its default."""
 
     def directories(self) -> tuple[tuple[str, Layout | None], ...]:
-        """Directories of the job, with their default layouts."""
         places = (self.directory, *self._below())
         return tuple((place, self.layout) for place in places)
 
     def directory_of(self, thread: int) -> str:
-        """Directory of a thread's files."""
         places = self._below() or (self.directory,)
         return places[thread % len(places)]
 
@@ -60,7 +58,6 @@ class SmallFileWriter(DirectoryJob):
         return tuple(f"{self.directory}/d{number}" for number in range(1, self.directories_count + 1))
 
     def processes(self, run: Run) -> Iterator[Steps[None]]:
-        """Threads of the job, and one thread that reads files again."""
         work = _SmallFileRun(self, run)
         yield from (work.writer(number) for number in range(self.threads))
         if self.rereads_per_second:

@@ -43,7 +43,6 @@ class ParameterWriter:
         self._written: dict[str, bytes] = {}
 
     def write(self, cluster: ClusterView) -> int:
-        """Update all files; returns the number of changed files."""
         changed = 0
         for path, content in render(cluster, clients=self._clients).items():
             if self._written.get(path) != content:

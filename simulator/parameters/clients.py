@@ -79,7 +79,6 @@ def import_file(
 
 
 def state_of(health: Health) -> str:
-    """State of a client's connection to a target."""
     return "DISCONN" if health.gone else "REPLAY_WAIT" if health.away else "FULL"
 
 
@@ -103,7 +102,6 @@ _STATAHEAD_LINES = (
 
 
 def llite_files(cluster: ClusterView) -> Iterator[tuple[str, str]]:
-    """Render the files of llite."""
     clock = KernelClock(cluster.epoch_ns, cluster.now)
     for client in cluster.clients:
         name = f"{cluster.settings.fsname}-{client.settings.instance}"
@@ -135,7 +133,6 @@ def _max_cached_mb(client: Client) -> str:
 
 
 def osc_files(cluster: ClusterView) -> Iterator[tuple[str, str]]:
-    """Render the files of osc."""
     clock = KernelClock(cluster.epoch_ns, cluster.now)
     for client in cluster.clients:
         for osc in client.oscs:
@@ -202,7 +199,6 @@ _MDC_EMPTY_TABLES = (("pages per rpc  ", 1), ("rpcs in flight ", 1), ("offset   
 
 
 def mdc_files(cluster: ClusterView) -> Iterator[tuple[str, str]]:
-    """Render the files of mdc."""
     clock = KernelClock(cluster.epoch_ns, cluster.now)
     for client in cluster.clients:
         for mdc in client.mdcs:

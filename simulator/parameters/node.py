@@ -1,6 +1,6 @@
 """Parameter files of the node: mounts, version, health, pools, lock counts, and sizes of file systems and targets.
 
-``kbytestotal`` and the files beside it appear at every layer: target, connection, mount.
+``kbytestotal`` and similar files appear at every layer: target, connection, mount.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ _OPTIONS = "rw,flock,checksum,noencrypt,lazystatfs,lruresize,nolock,statfs_proje
 
 
 def node_files(cluster: ClusterView) -> Iterator[tuple[str, str]]:
-    """Render the files of the node except sizes."""
     yield "proc/mounts", _mounts(cluster)
     yield "sys/fs/lustre/health_check", "healthy\n"
     yield "sys/fs/lustre/jobid_var", "procname_uid\n"
@@ -72,7 +71,6 @@ _SYSFS = "sys/fs/lustre"
 
 
 def target_sizes(cluster: ClusterView) -> Iterator[tuple[str, str]]:
-    """Render the sizes of targets on their servers."""
     for ost in cluster.osts:
         yield from _under(f"{_SYSFS}/obdfilter/{ost.name}", _sizes_of(ost))
         yield f"{_SYSFS}/obdfilter/{ost.name}/degraded", f"{int(ost.degraded)}\n"
@@ -81,7 +79,6 @@ def target_sizes(cluster: ClusterView) -> Iterator[tuple[str, str]]:
 
 
 def client_sizes(cluster: ClusterView) -> Iterator[tuple[str, str]]:
-    """Render the sizes of targets on every mount and its connections."""
     per_target = {target.name: _sizes_of(target) for target in cluster.targets}
     whole = _sum([per_target[ost.name] for ost in cluster.osts])
     whole["filestotal"] = sum(mdt.settings.capacity.inodes for mdt in cluster.mdts)

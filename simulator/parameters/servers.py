@@ -4,7 +4,7 @@ target.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from simulator import counters
@@ -66,11 +66,6 @@ def _buckets(histogram: Histogram) -> str:
 
 
 def size_label(bucket: int) -> str:
-    """Format the upper bound of a bucket of powers of two.
-
-    >>> size_label(12), size_label(20), size_label(3)
-    ('4K', '1M', '8')
-    """
     for unit, shift in (("", 0), ("K", 10), ("M", 20)):
         if bucket < shift + 10:
             return f"{1 << bucket - shift}{unit}"
@@ -85,7 +80,6 @@ _DEBUGFS = "sys/kernel/debug/lustre"
 
 
 def server_files(cluster: ClusterView) -> Iterator[tuple[str, str]]:
-    """Render the files of obdfilter, mdt, mdd, osd, ost and mds."""
     clock = KernelClock(cluster.epoch_ns, cluster.now)
     clients = cluster.mounts
     for ost in cluster.osts:
@@ -100,8 +94,8 @@ def server_files(cluster: ClusterView) -> Iterator[tuple[str, str]]:
         yield f"{_DEBUGFS}/osd-ldiskfs/{mdt.name}/brw_stats", brw_stats_file(clock, mdt.brw)
         yield f"{_DEBUGFS}/mdd/{mdt.name}/changelog_users", _changelog_users(cluster, mdt)
         yield f"{_DEBUGFS}/mdd/{mdt.name}/changelog_mask", _changelog_mask(mdt)
-    yield f"{_DEBUGFS}/ost/OSS/ost_io/stats", stats_file(clock, _ost_io(cluster))
-    yield f"{_DEBUGFS}/mds/MDS/mdt/stats", stats_file(clock, _mdt_service(cluster))
+    yield f"{_DEBUGFS}/ost/OSS/ost_io/stats", stats_file(clock, _summed(ost.bulk.service for ost in cluster.osts))
+    yield f"{_DEBUGFS}/mds/MDS/mdt/stats", stats_file(clock, _summed(mdt.service for mdt in cluster.mdts))
     threads = sum(mdt.settings.cores for mdt in cluster.mdts)
     for name in ("threads_started", "threads_max"):
         yield f"sys/fs/lustre/mds/MDS/mdt/{name}", f"{threads}\n"
@@ -110,20 +104,11 @@ def server_files(cluster: ClusterView) -> Iterator[tuple[str, str]]:
         yield f"{_DEBUGFS}/{service}/stats", idle
 
 
-def _ost_io(cluster: ClusterView) -> Stats:
-    """Sum the counters of the service threads over the OSTs of the node."""
+def _summed(services: Iterable[Stats]) -> Stats:
+    """The counters of the service threads of the node."""
     whole = Stats(counters.OST_IO_STATS, 0.0)
-    for ost in cluster.osts:
-        for name, counter in ost.bulk.service.items():
-            whole[name].join(counter)
-    return whole
-
-
-def _mdt_service(cluster: ClusterView) -> Stats:
-    """Sum the counters of the service threads over the MDTs of the node."""
-    whole = Stats(counters.OST_IO_STATS, 0.0)
-    for mdt in cluster.mdts:
-        for name, counter in mdt.service.items():
+    for service in services:
+        for name, counter in service.items():
             whole[name].join(counter)
     return whole
 

@@ -19,43 +19,26 @@ NANOSECONDS = 10**9
 
 
 class ClusterView(Protocol):
-    """The part of a cluster that its parameter files show."""
+    """The part of :class:`simulator.cluster.Cluster` that its parameter files show."""
 
     @property
-    def settings(self) -> ClusterSettings:
-        """Settings of all targets and clients."""
-
+    def settings(self) -> ClusterSettings: ...
     @property
-    def lock(self) -> AbstractContextManager[object]:
-        """Held while the files are rendered."""
-
+    def lock(self) -> AbstractContextManager[object]: ...
     @property
-    def epoch_ns(self) -> int:
-        """Nanoseconds of the epoch at virtual time zero."""
-
+    def epoch_ns(self) -> int: ...
     @property
-    def now(self) -> float:
-        """Virtual seconds since the beginning."""
-
+    def now(self) -> float: ...
     @property
-    def osts(self) -> Sequence[Ost]:
-        """All OSTs, by index."""
-
+    def osts(self) -> Sequence[Ost]: ...
     @property
-    def mdts(self) -> Sequence[Mdt]:
-        """All MDTs, by index."""
-
+    def mdts(self) -> Sequence[Mdt]: ...
     @property
-    def targets(self) -> Sequence[Mdt | Ost]:
-        """All MDTs, then all OSTs."""
-
+    def targets(self) -> Sequence[Mdt | Ost]: ...
     @property
-    def clients(self) -> Sequence[Client]:
-        """Clients that are modelled one by one."""
-
+    def clients(self) -> Sequence[Client]: ...
     @property
-    def mounts(self) -> int:
-        """Number of clients that have the file system mounted."""
+    def mounts(self) -> int: ...
 
 
 class KernelClock:
@@ -67,22 +50,18 @@ class KernelClock:
 
     @property
     def now(self) -> float:
-        """Virtual seconds."""
         return self._now
 
     def header(self, start_time: float, width: int, colon: str = "", indent: str = "") -> str:
-        """Format the three header lines of a stats file."""
         names = ("snapshot_time", "start_time", "elapsed_time")
         values = (self.instant(self._now), self.instant(start_time), span(self._now - start_time))
         lines = zip(names, values, strict=True)
         return "".join(f"{indent}{name + colon:<{width}} {value} secs.nsecs\n" for name, value in lines)
 
     def instant(self, time: float) -> str:
-        """Format virtual seconds as seconds and nanoseconds of the epoch."""
         return _nanoseconds(self._epoch_ns + round(time * NANOSECONDS))
 
     def seconds(self, time: float) -> float:
-        """Convert virtual seconds to seconds of the epoch."""
         return self._epoch_ns / NANOSECONDS + time
 
     def at(self, now: float) -> KernelClock:
@@ -119,7 +98,6 @@ def _counter(name: str, counter: Counter) -> str:
 
 
 def percent(part: int, whole: int) -> int:
-    """Percentage, rounded down; 0 for an empty whole."""
     return part * 100 // whole if whole else 0
 
 
@@ -139,6 +117,5 @@ def rows(columns: Sequence[Histogram], first: int = 0) -> Iterable[tuple[int, li
 
 
 def two_columns(label: int | str, cells: Sequence[int]) -> str:
-    """Format one row of an ``rpc_stats`` table."""
     r, rp, rc, w, wp, wc = cells
     return f"{label}:\t\t{r:10} {rp:3} {rc:3}   | {w:10} {wp:3} {wc:3}\n"

@@ -54,7 +54,7 @@ from simulator.jobs.io500 import Io500
 from simulator.jobs.large_files import RandomWriter, SharedFile, StreamingReader, StreamingWriter
 from simulator.jobs.metadata import LsScan, Mdtest, StepFiles
 from simulator.jobs.small_files import SmallFileWriter
-from simulator.scenarios.events import Event, Timeline, event_from
+from simulator.scenarios.events import Event, event_from, schedule
 from simulator.settings import ClusterSettings, measured_test_bed, recorded_test_bed
 from simulator.toml_settings import cluster_from
 
@@ -94,14 +94,9 @@ class Scenario:
     """Jobs of each variant, by name."""
     model: str = "events"
 
-    def settings(self, seed: int = 1) -> ClusterSettings:
-        """Settings of the cluster."""
-        return self.cluster(seed)
-
     def build(self, seed: int = 1) -> Cluster:
-        """Build the cluster at virtual time zero, with its events scheduled."""
         cluster = _MODELS[self.model](self.cluster(seed), self.jobs)
-        Timeline(self.events).apply(cluster)
+        schedule(self.events, cluster)
         return cluster
 
     def variants(self) -> dict[str, Scenario]:
@@ -158,7 +153,6 @@ def parse(text: str) -> Scenario:
 
 
 def library(name: str) -> Scenario:
-    """Load a scenario of this package: ``noisy_neighbour`` (or ``noisy-neighbour``)."""
     return parse(_library_text(name))
 
 
@@ -183,7 +177,6 @@ def _extended(table: Mapping[str, Any], wrong: list[str]) -> Mapping[str, Any]:
 
 
 def names() -> tuple[str, ...]:
-    """Names of all scenarios of this package."""
     folder = resources.files("simulator") / "scenarios"
     found = (entry.name for entry in folder.iterdir() if entry.name.endswith(".toml"))
     return tuple(sorted(name.removesuffix(".toml").replace("_", "-") for name in found))
@@ -192,11 +185,15 @@ def names() -> tuple[str, ...]:
 def _cluster(entry: Any, wrong: list[str]) -> Callable[[int], ClusterSettings] | None:
     if isinstance(entry, Mapping):
         described = cluster_from(entry, wrong)
-        return described.with_seed if described is not None else None
+        return partial(_with_seed, described) if described is not None else None
     if entry not in _CLUSTERS:
         wrong.append(f"cluster: {entry!r} is not one of {', '.join(_CLUSTERS)}")
         return None
     return _CLUSTERS[entry]
+
+
+def _with_seed(described: ClusterSettings, seed: int) -> ClusterSettings:
+    return replace(described, seed=seed)
 
 
 def _costs(table: Mapping[str, Any], wrong: list[str]) -> CallCosts:
@@ -215,7 +212,7 @@ def _with_costs(cluster: Callable[[int], ClusterSettings], costs: CallCosts, see
 
 
 def _shape_errors(table: Mapping[str, object]) -> Iterator[str]:
-    """Values that are not the tables or lists which a scenario has there."""
+    """Values that are not the tables or lists that a scenario needs."""
     for key in ("job", "event"):
         entries = table.get(key, [])
         if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
@@ -270,7 +267,6 @@ _NOT_NEGATIVE = frozenset(("start_seconds", "think_seconds", "keep", "rereads_pe
 
 
 def job_errors(wanted: Sequence[Job], cluster: ClusterSettings) -> Iterator[str]:
-    """Mistakes in the jobs of a cluster."""
     for number, job in enumerate(wanted, start=1):
         where = f"job {number}"
         for attribute in fields(job):
@@ -301,13 +297,13 @@ def event_errors(wanted: Iterable[Event], names: Iterable[str], cluster: Cluster
     targets = {f"OST{index:04x}" for index in range(len(cluster.osts))}
     targets |= {f"MDT{index:04x}" for index in range(len(cluster.mdts))}
     for number, event in enumerate(wanted, start=1):
-        target = event.text("target").rpartition("-")[2]
-        if "target" in event.values and target not in targets:
-            yield f"event {number}.target: there is no {event.text('target')!r}"
-        if "job" in event.values and event.text("job") not in known:
-            yield f"event {number}.job: there is no job {event.text('job')!r}"
-        if "pool" in event.values and event.text("pool") not in cluster.pools:
-            yield f"event {number}.pool: there is no pool {event.text('pool')!r}"
+        target, job, pool = (event.values.get(key) for key in ("target", "job", "pool"))
+        if target is not None and target.rpartition("-")[2] not in targets:
+            yield f"event {number}.target: there is no {target!r}"
+        if job is not None and job not in known:
+            yield f"event {number}.job: there is no job {job!r}"
+        if pool is not None and pool not in cluster.pools:
+            yield f"event {number}.pool: there is no pool {pool!r}"
         if event.at < 0:
             yield f"event {number}.at: {event.at:g} is before the beginning"
 

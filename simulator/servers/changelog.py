@@ -69,7 +69,6 @@ class Changelog:
 
     @property
     def mask(self) -> tuple[RecordType, ...]:
-        """Types of records that are written."""
         return tuple(kind for kind in RecordType if self._mask_bits >> kind & 1)
 
     def set_mask(self, mask: Collection[RecordType]) -> None:

@@ -16,7 +16,7 @@ class Health:
         self.status = "INACTIVE"
         """Status in ``recovery_status``: INACTIVE (never needed), RECOVERING, COMPLETE."""
         self.gone = False
-        self.changing: Callable[[], None] = _ignore
+        self.changing: Callable[[], None] = lambda: None
         """Called before the health changes."""
         self.back = Completion()
         self.recovery_start = self.recovery_seconds = 0.0
@@ -29,11 +29,9 @@ class Health:
 
     @property
     def away(self) -> bool:
-        """Whether the target answers no requests."""
         return self.gone or self.status == "RECOVERING"
 
     def leave(self, now: float) -> None:
-        """Record that the server went down."""
         self.changing()
         self.gone = True
         self._became(now, "DISCONN")
@@ -71,7 +69,3 @@ class Health:
 
     def _became(self, now: float, *states: str) -> None:
         self.history = [*self.history, *((now, state) for state in states)][-STATES_KEPT:]
-
-
-def _ignore() -> None:
-    """Do nothing before a change."""

@@ -137,8 +137,4 @@ class Journal:
         serve = partial(self._account.book, changed_by) if changed_by else None
         for number in range(ios):
             place = self._position_bytes // 2 + number * (1 << 20)
-            self._home_device.submit(Io(True, place, per_io * BLOCK_BYTES, _nothing, serve))
-
-
-def _nothing() -> None:
-    """Do nothing at the end of a checkpoint."""
+            self._home_device.submit(Io(True, place, per_io * BLOCK_BYTES, lambda: None, serve))

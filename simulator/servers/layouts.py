@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 
 def mirrors_of(layout: Layout) -> dict[int, list[Component]]:
-    """Components by mirror id, in file order."""
     groups: dict[int, list[Component]] = {}
     for part in layout.components:
         groups.setdefault(part.mirror_id, []).append(part)
@@ -33,7 +32,7 @@ def mirror_to_read(layout: Layout, osts: Sequence[Ost]) -> Layout:
     def rank(parts: list[Component]) -> tuple[bool, bool, bool]:
         targets = [osts[stripe.ost_index] for part in parts for stripe in part.objects]
         stale = any("stale" in part.flags for part in parts)
-        away = any(ost.away for ost in targets)
+        away = any(ost.health.away for ost in targets)
         slow = any(ost.rotational for ost in targets)
         return stale or away, not any("prefer" in part.flags for part in parts), slow
 
@@ -54,7 +53,7 @@ def mirror_to_write(layout: Layout, osts: Sequence[Ost] = ()) -> Layout:
     def rank(parts: list[Component]) -> tuple[bool, bool, int]:
         targets = [osts[stripe.ost_index] for part in parts for stripe in part.objects] if osts else []
         fast = sum(not ost.rotational for ost in targets)
-        return any(ost.away for ost in targets), not any("prefer" in part.flags for part in parts), -fast
+        return any(ost.health.away for ost in targets), not any("prefer" in part.flags for part in parts), -fast
 
     best = min(true, key=rank)
     return replace(layout, components=tuple(best))

@@ -32,15 +32,12 @@ class Lock:
     idle: Completion | None = None
 
     def covers(self, start: int, end: int, write: bool) -> bool:
-        """Whether the lock allows an access."""
         return self.start <= start and self.end >= end and (self.write or not write)
 
     def conflicts(self, start: int, end: int, write: bool) -> bool:
-        """Whether the lock conflicts with an access by another client."""
         return self.start < end and self.end > start and (self.write or write)
 
     def put(self, _done: Completion) -> None:
-        """Record the end of an I/O under the lock."""
         self.using -= 1
         if not self.using and self.idle is not None:
             self.idle.succeed()

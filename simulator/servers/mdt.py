@@ -1,6 +1,6 @@
 """A metadata target: names, opens, closes; a few cores, a journal on flash, and the changelog.
 
-``SERVICE_SECONDS`` and the constants beside it give the processor time of each request.
+``SERVICE_SECONDS`` and the next constants give the processor time of each request.
 """
 
 from __future__ import annotations
@@ -99,18 +99,11 @@ class Mdt:
 
     @property
     def short_name(self) -> str:
-        """Short name of the MDT: ``MDT0000``."""
         return self.name[-7:]
 
     @property
     def inodes_free(self) -> int:
-        """Number of files that can still be created."""
         return max(self.settings.capacity.inodes - 260 - self.inodes_used, 0)
-
-    @property
-    def recovering(self) -> bool:
-        """Whether the MDT waits for its clients to replay."""
-        return self.health.status == "RECOVERING"
 
     def data(self, write: bool, size_bytes: int, job_id: str) -> Steps[None]:
         """Read or write data on the MDT (DoM)."""
@@ -169,7 +162,6 @@ class Mdt:
         yield self.journal.commit()
 
     def tally(self, job_id: str, name: str, value: int) -> None:
-        """Count an operation for the target and for its job."""
         self.stats[name].tally(value)
         self.jobs.tally(job_id, name, value, self._engine.now)
 

@@ -78,7 +78,6 @@ class Inode:
 
     @property
     def path(self) -> str:
-        """Path from the root of the file system."""
         parts: list[str] = []
         inode: Inode | None = self
         while inode is not None and inode.parent is not None:
@@ -105,14 +104,12 @@ class Namespace:
         self._next_id: dict[int, int] = {}
 
     def new_fid(self, mdt_index: int, client_index: int) -> Fid:
-        """Next FID of a client on an MDT."""
         sequence = FIRST_SEQUENCE + mdt_index * SEQUENCES_OF_MDT + client_index
         number = self._next_id[sequence] = self._next_id.get(sequence, 0) + 1
         return Fid(sequence, number)
 
     @staticmethod
     def mdt_index_of(fid: Fid) -> int:
-        """Index of the MDT that gave out a FID."""
         return max(0, fid.sequence - FIRST_SEQUENCE) // SEQUENCES_OF_MDT
 
     def add(self, parent: Inode, name: str, fid: Fid, mdt_index: int, now: float, *, directory: bool) -> Inode:
@@ -138,7 +135,6 @@ class Namespace:
         return tuple((inode.mdt_index + n) % mdts for n in range(count)) if count > 1 else ()
 
     def remove(self, inode: Inode, now: float) -> None:
-        """Remove a name and its file."""
         assert inode.parent is not None
         del inode.parent.children[inode.name]
         inode.parent.mtime = now
@@ -160,12 +156,10 @@ class Namespace:
         return inode
 
     def by_fid(self, fid: Fid) -> Inode:
-        """Find the file of a FID. Raises FileNotFoundError when no file has it."""
         try:
             return self._by_fid[fid]
         except KeyError:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(fid)) from None
 
     def files(self) -> Iterator[Inode]:
-        """All files, without directories."""
         return (inode for inode in self._by_fid.values() if not inode.is_directory)

@@ -24,14 +24,14 @@ BLOCK_BYTES = 4096
 class StoredObject:
     """One object. It takes space from its first byte to its last; holes inside a component are not modelled."""
 
-    __slots__ = ("_blocks", "_locks", "end_bytes", "fid", "start_bytes")
+    __slots__ = ("_locks", "blocks", "end_bytes", "fid", "start_bytes")
 
     def __init__(self, fid: Fid) -> None:
         self.fid = fid
         self.start_bytes = -1
         self.end_bytes = 0
         self._locks: ExtentLocks | None = None
-        self._blocks = BlockMap()
+        self.blocks = BlockMap()
 
     @property
     def locks(self) -> ExtentLocks:
@@ -39,19 +39,6 @@ class StoredObject:
         if self._locks is None:
             self._locks = ExtentLocks()
         return self._locks
-
-    @property
-    def position_bytes(self) -> int:
-        """Disk position of the object's first byte."""
-        return self._blocks.first
-
-    def runs(self, offset: int, size_bytes: int) -> list[tuple[int, int]]:
-        """Disk ranges of a piece of the object."""
-        return self._blocks.runs(offset, size_bytes)
-
-    def take(self, allocator: BlockAllocator, start_bytes: int, end_bytes: int) -> None:
-        """Allocate disk space for a piece of the object."""
-        self._blocks.take(allocator, start_bytes, end_bytes)
 
     @property
     def allocated_bytes(self) -> int:
@@ -110,7 +97,7 @@ class ObjectStore:
             stored.start_bytes, stored.end_bytes = old
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self.used_bytes += more
-        stored.take(self._blocks, start_bytes, end_bytes)
+        stored.blocks.take(self._blocks, start_bytes, end_bytes)
         return more
 
     def destroy(self, fid: Fid) -> int:
@@ -130,12 +117,10 @@ class ObjectStore:
 
     @property
     def avail_bytes(self) -> int:
-        """Free space without the reserve."""
         return max(self._usable_bytes - self.used_bytes - self.withheld_bytes, 0)
 
     @property
     def inodes_free(self) -> int:
-        """Number of objects that can still be created."""
         return max(self.capacity.inodes - self.capacity.overhead_inodes - len(self.objects), 0)
 
 

@@ -20,7 +20,7 @@ from simulator import counters
 from simulator.counters import BrwStats, JobStats, Stats, microseconds
 from simulator.devices import DeviceSettings, build
 from simulator.devices.device import DelayedDevice, DeviceTimeAccount, Io
-from simulator.devices.flash import AcceleratorSettings, FlashSettings, with_accelerator
+from simulator.devices.flash import Accelerator, AcceleratorSettings, FlashSettings
 from simulator.engine import Completion, Engine, Steps, gather
 from simulator.network import Fragment, Rpc
 from simulator.servers.health import Health
@@ -101,7 +101,6 @@ class ServerCache:
         return size_bytes <= self._write_back_bytes_max
 
     def passed(self, fid: Fid, fragments: Iterable[Fragment]) -> None:
-        """Cache the bytes of a read or write."""
         if not self._chunks_max:
             return
         self._dropped.discard(fid)
@@ -200,7 +199,7 @@ class BulkService:
         number = rpc.stored.fid.object_id
         blocks: tuple[tuple[str, int], ...] = (("inode", number // INODES_PER_BLOCK),)
         if store.grow(rpc.stored, first[0], last[0] + last[1]):
-            blocks += ("extents", number), ("bitmap", rpc.stored.position_bytes // BITMAP_BYTES)
+            blocks += ("extents", number), ("bitmap", rpc.stored.blocks.first // BITMAP_BYTES)
         self._ost.journal.change(*blocks, redo=rpc, job=rpc.job_id)
 
     def _count(self, rpc: Rpc, prepared_seconds: float) -> None:
@@ -216,7 +215,7 @@ class BulkService:
         """Submit all I/O of an RPC to the device."""
         done = Completion()
         began = self._engine.now
-        runs = [run for offset, size in rpc.fragments for run in rpc.stored.runs(offset, size)]
+        runs = [run for offset, size in rpc.fragments for run in rpc.stored.blocks.runs(offset, size)]
         left = len(runs)
         in_flight = self._in_flight
         self.brw.begin(rpc.write, rpc.size_bytes, left, in_flight[rpc.write] + 1)
@@ -257,7 +256,9 @@ class Ost:
         self.name = name
         self.index = index
         self.settings = settings
-        self.device = with_accelerator(engine, build(engine, settings.device), settings.accelerator)
+        self.device = build(engine, settings.device)
+        if settings.accelerator is not None:
+            self.device = Accelerator(engine, self.device, settings.accelerator)
         if queue_wait_seconds is not None:
             self.device = DelayedDevice(engine, self.device, queue_wait_seconds)
         self.store = ObjectStore(index, settings.capacity)
@@ -280,21 +281,6 @@ class Ost:
         self._lost: list[object] = []
         self.bulk = BulkService(engine, self)
 
-    @property
-    def precreates(self) -> bool:
-        """Whether MDTs create objects here (``osp.*.max_create_count`` is not 0)."""
-        return self.max_create_count > 0
-
-    @property
-    def away(self) -> bool:
-        """Whether the OST answers no requests: it is down or in recovery."""
-        return self.health.away
-
-    @property
-    def recovering(self) -> bool:
-        """Whether the OST waits for its clients to replay."""
-        return self.health.status == "RECOVERING"
-
     def fail(self) -> None:
         """Take the server down. Uncommitted changes are lost."""
         self._lost = self.journal.uncommitted()
@@ -307,7 +293,6 @@ class Ost:
         return gather(self.bulk.again(rpc) for rpc in lost if rpc.stored.fid in self.store.objects)
 
     def sync(self, job_id: str) -> Steps[None]:
-        """Commit all writes, as fsync requests."""
         while self.health.away:
             yield self.health.back
         began = self._engine.now
@@ -316,7 +301,6 @@ class Ost:
         self.tally(job_id, "sync", microseconds(self._engine.now - began))
 
     def getattr(self, job_id: str) -> Steps[None]:
-        """Answer a request for the size of an object."""
         while self.health.away:
             yield self.health.back
         seconds = self.jitter(self.settings.preparing_seconds / 4)
@@ -342,20 +326,17 @@ class Ost:
         """Destroy the object of a file that a job deleted, and free its space."""
         stored = self.store.objects[fid]
         self.bulk.cache.drop(fid)
-        blocks = [("inode", fid.object_id // INODES_PER_BLOCK), ("bitmap", stored.position_bytes // BITMAP_BYTES)]
+        blocks = [("inode", fid.object_id // INODES_PER_BLOCK), ("bitmap", stored.blocks.first // BITMAP_BYTES)]
         self.journal.change(*blocks, ("extents", fid.object_id), job=job_id)
         self.store.destroy(fid)
         self.stats.tally("destroy", microseconds(self.jitter(0.002)))
 
     def statfs(self) -> None:
-        """Count a statfs request."""
         self.stats.tally("statfs", microseconds(self.jitter(0.00001)))
 
     def tally(self, job_id: str, name: str, value: int) -> None:
-        """Count an operation for the target and for its job."""
         self.stats[name].tally(value)
         self.jobs.tally(job_id, name, value, self._engine.now)
 
     def jitter(self, seconds: float) -> float:
-        """Vary a duration at random."""
         return seconds * self._rng.lognormvariate(0.0, 0.5)

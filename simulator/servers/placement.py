@@ -190,7 +190,6 @@ class Placement:
         return replace(layout, components=tuple(parts), generation=layout.generation + 1)
 
     def check(self, template: Layout | None) -> None:
-        """Raise OSError EINVAL for an unknown pool."""
         for part in template.components if template is not None else ():
             if part.pool and part.pool not in self._pools:
                 raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), part.pool)
@@ -272,7 +271,6 @@ def extents(layout: Layout, offset: int, size_bytes: int) -> list[Extent]:
 
 
 def bytes_on_mdt(layout: Layout, offset: int, size_bytes: int) -> int:
-    """Bytes of a range that are stored on the MDT."""
     end = offset + size_bytes
     found = 0
     for part in layout.components:
@@ -283,7 +281,6 @@ def bytes_on_mdt(layout: Layout, offset: int, size_bytes: int) -> int:
 
 
 def _pieces(part: Component, start: int, end: int) -> Iterator[tuple[StripeObject, int, int]]:
-    """Ranges of a component's objects for a range of the file."""
     unit, count = part.stripe_size, len(part.objects)
     if start >= end or not count:
         return

@@ -28,7 +28,7 @@ from simulator.cluster import Cluster
 from simulator.jobs import Job
 from simulator.scenarios.events import Event
 from simulator.settings import ClusterSettings, recorded_test_bed
-from tests.exporter.written import WRITTEN
+from tests.exporter.written import files_of
 from tierd.act.claim import FilesystemClaim, NoClaim
 from tierd.config.settings import Settings
 from tierd.daemon.metrics import MetricsContext
@@ -41,7 +41,7 @@ from tierd.simulation.world import World, wire
 MINUTE = 60.0
 EXPORTER, TIERD = ("lustre", "oss01:9169"), ("tierd", "mds01:9170")
 """Scrape job and instance."""
-_SAMPLE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$", re.MULTILINE)
+SAMPLE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$", re.MULTILINE)
 Series = dict[str, list[float | None]]
 """Values of each series by minute; None where a scrape has no such sample."""
 
@@ -57,8 +57,7 @@ UNSIMULATED = re.compile(r"/osp/|/lod/[^/]+/pool/|/(?:ost|mds)/[^/]+/[^/]+/(?:th
 def write_unsimulated(root: Path) -> None:
     """Parameters of a healthy server that the simulator lacks."""
     for role in ("oss", "mds"):
-        parts = re.split(r"^==> (\S+) <==\n", (WRITTEN / "2.16" / f"{role}.txt").read_text(), flags=re.MULTILINE)
-        for path, text in zip(parts[1::2], parts[2::2], strict=True):
+        for path, text in files_of("2.16", role):
             if not UNSIMULATED.search(path):
                 continue
             wanted = next((healthy for pattern, healthy in HEALTHY if re.search(pattern, path)), text)
@@ -209,7 +208,7 @@ class Site:
         for (job, instance), page in pages.items():
             up = (job, instance) not in self.down and (job != "lustre" or self.cluster.exporter_reachable)
             with as_user(self.scraped_as):
-                samples = list(_SAMPLE.findall(page())) if up else []
+                samples = list(SAMPLE.findall(page())) if up else []
             own = f'job="{job}",instance="{instance}"'
             for name, labels, value in samples:
                 self._add(f'{name}{{{labels}{"," if labels else ""}{own}}}', self._relative(name, float(value)))

@@ -20,7 +20,8 @@ from exporter.scrape import Scraper
 from exporter.self_metrics import registry as exporter_registry
 from lustre.parameters import Tree
 from simulator.scenarios.scenario import parse
-from tests.exporter.written import WRITTEN
+from tests.alerts.site import SAMPLE
+from tests.exporter.written import files_of
 from tests.tierd.integrations.powerflex_gateway import answering
 from tierd.config.settings import Settings
 from tierd.daemon.metrics import MetricsContext
@@ -75,7 +76,6 @@ target = "OST0003"
 rebuild_share = 0.2
 """)
 
-_SAMPLE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$", re.MULTILINE)
 _TAKEN = re.compile(r'(?:^|,)(?:job|instance)="')
 """Labels that Prometheus adds, and would rename where an exporter has them."""
 
@@ -94,8 +94,7 @@ def never_simulated(root: Path) -> None:
     """Checks and quotas of one object and one metadata target, from the nodes written from Lustre's source."""
     wanted = re.compile(r"/(?:oi_scrub|lfsck_\w+|quota_slave_(?:dt|md)/info)$")
     for role in ("oss", "mds"):
-        parts = re.split(r"^==> (\S+) <==\n", (WRITTEN / "2.16" / f"{role}.txt").read_text(), flags=re.MULTILINE)
-        for path, text in zip(parts[1::2], parts[2::2], strict=True):
+        for path, text in files_of("2.16", role):
             if wanted.search(path):
                 file = root / path.replace("/work-", "/lustre-")
                 file.parent.mkdir(parents=True, exist_ok=True)
@@ -134,7 +133,7 @@ def record(folder: Path) -> Recorded:
 def labelled(text: str, job: str, instance: str, time: float) -> Iterator[str]:
     """Samples as Prometheus stores them: with its own labels, which no metric of ours has."""
     count = 0
-    for count, (name, labels, value) in enumerate(_SAMPLE.findall(text), start=1):  # noqa: B007 - used below
+    for count, (name, labels, value) in enumerate(SAMPLE.findall(text), start=1):  # noqa: B007 - used below
         assert not _TAKEN.search(labels), f"{name}: Prometheus renames a label of {{{labels}}}"
         yield f'{name}{{{labels}{"," if labels else ""}job="{job}",instance="{instance}"}} {value} {time:.3f}'
     for name, value in (("up", 1.0), ("scrape_duration_seconds", 0.1), ("scrape_samples_scraped", float(count))):

@@ -205,7 +205,7 @@ def test_a_job_keeps_its_colour(board: dict[str, Any]) -> None:
 
 
 @boards
-def test_what_is_mirrored_has_room_below_zero(board: dict[str, Any]) -> None:
+def test_mirrored_panels_have_room_below_zero(board: dict[str, Any]) -> None:
     for panel in panels(board):
         for override in panel["fieldConfig"]["overrides"]:
             if any(p == {"id": "custom.transform", "value": "negative-Y"} for p in override["properties"]):
@@ -289,7 +289,7 @@ def test_a_panel_that_can_have_no_data_says_so(site: str, absent: tuple[str, ...
 
 
 @boards
-def test_what_only_some_sites_have_is_in_closed_rows(board: dict[str, Any]) -> None:
+def test_metrics_of_only_some_sites_are_in_closed_rows(board: dict[str, Any]) -> None:
     """The dashboards of clients need no exporter on a server, all others need none on a client."""
     absent = SERVER_METRICS if board["uid"].startswith("lustre-clients") else CLIENT_METRICS
     assert [panel["title"] for panel in board["panels"] if panel["type"] != "row" and needs(panel, absent)] == []

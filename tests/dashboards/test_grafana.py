@@ -22,10 +22,10 @@ from dashboards.__main__ import path, text
 from dashboards.boards import BOARDS
 from dashboards.dashboard import Dashboard
 from stack.services import ROOT, SCRAPE_SECONDS, Ports, grafana_command, grafana_environment
+from tests.dashboards.conftest import Site
 from tests.dashboards.files import panels
 from tests.dashboards.recorded import STEP_SECONDS
-from tests.dashboards.test_queries import MAY_BE_EMPTY, Site
-from tests.dashboards.test_queries import site as site
+from tests.dashboards.test_queries import MAY_BE_EMPTY
 from tests.operation.browser import CHROMIUM, Browser
 from tests.servers import free_port, running
 
@@ -157,7 +157,7 @@ PAGE = """<script>console.error("a plug-in did not load")</script>
 <script>setTimeout(() => document.querySelector("p").textContent = "No data", 300)</script>"""
 
 
-def test_what_is_wrong_on_a_page_is_noticed(browser: Browser) -> None:
+def test_errors_of_a_page_are_noticed(browser: Browser) -> None:
     """Without Grafana: a page with the marks that Grafana 10.1 gives its panels."""
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

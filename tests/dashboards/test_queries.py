@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-from collections.abc import Iterator
-from dataclasses import dataclass
 from operator import itemgetter
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +12,7 @@ import yaml
 
 from dashboards.__main__ import text
 from dashboards.boards import BOARDS
+from tests.dashboards.conftest import Site
 from tests.dashboards.files import (
     RULES,
     expressions,
@@ -27,9 +24,7 @@ from tests.dashboards.files import (
     sources,
     unlinked,
 )
-from tests.dashboards.recorded import STEP_SECONDS, Recorded, record
 from tests.rules import every
-from tests.servers import Prometheus, program, prometheus
 
 MAY_BE_EMPTY = {
     "Firing alerts": "ALERTS are made by a Prometheus that evaluates alerting rules; alerts/ has tests of its own",
@@ -44,52 +39,11 @@ MAY_BE_EMPTY = {
 """Panels without data in these five minutes, and why that is in order."""
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
-    prometheus: Prometheus
-    recorded: Recorded
-
-    def values(self, expr: str, instant: bool) -> list[Any]:
-        if instant:
-            return self.prometheus.instant(expr, self.recorded.end)
-        return self.prometheus.over(expr, self.recorded.begin, self.recorded.end, STEP_SECONDS)
+ALL_BOARDS = {board["uid"]: board for board in (json.loads(text(board)) for board in BOARDS)}
+EACH_BOARD = every("board", list(ALL_BOARDS.values()), ids=itemgetter("uid"))
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    program("prometheus")
-    folder = tmp_path_factory.mktemp("recorded")
-    recorded = record(folder)
-    data = folder / "data"
-    promtool(folder, "create-blocks-from", "openmetrics", "-q", str(recorded.file), str(data))
-    for level in levels(recorded_rules()):
-        rules = folder / "level.yml"
-        rules.write_text(yaml.safe_dump({"groups": [{"name": "level", "rules": level}]}), encoding="utf-8")
-        with prometheus(folder, data) as server:
-            promtool(folder, "create-blocks-from", "rules", f"--start={recorded.begin:.0f}",
-                     f"--end={recorded.end:.0f}", f"--eval-interval={STEP_SECONDS}s", f"--url={server.url}",
-                     f"--output-dir={data}", str(rules))
-    with prometheus(folder, data) as server:
-        yield Site(server, recorded)
-
-
-def promtool(folder: Path, *arguments: str) -> None:
-    done = subprocess.run([program("promtool"), "tsdb", *arguments], cwd=folder, capture_output=True, text=True,
-                          check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-def levels(rules: dict[str, str]) -> Iterator[list[dict[str, str]]]:
-    """Rules that need no other, then those that need these, and so on."""
-    left = dict(rules)
-    while left:
-        ready = {name: expr for name, expr in left.items() if not metric_names(expr) & left.keys()}
-        assert ready, f"rules in a circle: {sorted(left)}"
-        yield [{"record": name, "expr": expr} for name, expr in ready.items()]
-        left = {name: expr for name, expr in left.items() if name not in ready}
-
-
-@every("board", [json.loads(text(board)) for board in BOARDS], ids=itemgetter("uid"))
+@EACH_BOARD
 def test_every_panel_shows_something(site: Site, board: dict[str, Any]) -> None:
     empty: dict[str, set[str]] = {}
     for panel in panels(board):
@@ -102,16 +56,13 @@ def test_every_panel_shows_something(site: Site, board: dict[str, Any]) -> None:
     assert unexplained == set()
 
 
-@every("board", [json.loads(text(board)) for board in BOARDS], ids=itemgetter("uid"))
+@EACH_BOARD
 def test_a_table_of_several_queries_has_one_row_per_object(site: Site, board: dict[str, Any]) -> None:
     """Grafana merges rows whose common labels are equal; the metric's name never is."""
     tables = [panel["targets"] for panel in panels(board) if panel["type"] == "table" and len(panel["targets"]) > 1]
     for target in [target for targets in tables for target in targets]:
         for series in site.values(filled(target["expr"]), target["instant"]):
             assert "__name__" not in series["metric"], target["expr"]
-
-
-ALL_BOARDS = {board["uid"]: board for board in (json.loads(text(board)) for board in BOARDS)}
 
 
 def values_of_variable(site: Site, uid: str, name: str) -> set[str]:
@@ -123,7 +74,7 @@ def values_of_variable(site: Site, uid: str, name: str) -> set[str]:
     return {labels[query[2]] for labels in known if query[2] in labels}
 
 
-@every("board", list(ALL_BOARDS.values()), ids=itemgetter("uid"))
+@EACH_BOARD
 def test_the_values_of_links_are_values_of_their_variables(site: Site, board: dict[str, Any]) -> None:
     """A link that passes a value unknown to the other dashboard leads to a page of No data."""
     dead: list[str] = []
@@ -140,7 +91,7 @@ def test_the_values_of_links_are_values_of_their_variables(site: Site, board: di
     assert dead == []
 
 
-@every("board", [json.loads(text(board)) for board in BOARDS], ids=itemgetter("uid"))
+@EACH_BOARD
 def test_variables_find_values(site: Site, board: dict[str, Any]) -> None:
     for variable in board["templating"]["list"]:
         query = re.fullmatch(r"label_values\((.*), (\w+)\)", variable["query"]["query"]
@@ -151,7 +102,7 @@ def test_variables_find_values(site: Site, board: dict[str, Any]) -> None:
 
 
 def test_a_recording_rule_that_nobody_asks_is_no_rule() -> None:
-    queried = {name for board in BOARDS for _, expr, _ in expressions(json.loads(text(board)))
+    queried = {name for board in ALL_BOARDS.values() for _, expr, _ in expressions(board)
              for name in metric_names(expr)}
     for file in RULES.glob("*.yml"):
         for group in yaml.safe_load(file.read_text(encoding="utf-8"))["groups"]:
@@ -160,7 +111,7 @@ def test_a_recording_rule_that_nobody_asks_is_no_rule() -> None:
     assert recorded_rules().keys() - queried - {"fs_target_job:lustre_job_bytes_per_operation:mean2m"} == set()
 
 
-def test_what_the_simulator_has_not_is_recorded_from_written_nodes(site: Site) -> None:
+def test_metrics_that_the_simulator_lacks_come_from_written_nodes(site: Site) -> None:
     """Else the panels of checks and quotas would be excused from showing anything."""
     assert {"lustre_osd_scrub_state", "lustre_osd_scrub_repaired_objects", "lustre_lfsck_state",
             "lustre_lfsck_failed_items", "lustre_quota_slave_connected", "lustre_quota_slave_enforced",

@@ -66,7 +66,7 @@ def test_a_stream_alone_gets_what_four_disks_give(measured: Measure) -> None:
         ("second stream", 0.50, 0.03),
     ],
 )
-def test_what_the_stream_keeps(measured: Measure, case: str, recorded: float, tolerance: float) -> None:
+def test_the_stream_keeps_the_recorded_share(measured: Measure, case: str, recorded: float, tolerance: float) -> None:
     assert measured(case) / measured("alone") == pytest.approx(recorded, abs=tolerance)
 
 

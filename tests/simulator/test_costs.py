@@ -17,7 +17,7 @@ from simulator.jobs import Job
 from simulator.jobs.metadata import Mdtest
 from simulator.jobs.small_files import SmallFileWriter
 from simulator.scenarios import scenario
-from simulator.scenarios.events import Event, Timeline
+from simulator.scenarios.events import Event, schedule
 from simulator.scheduler import VirtualScheduler
 from simulator.settings import recorded_test_bed
 
@@ -40,9 +40,11 @@ def took(cluster: Cluster, call: Callable[[], object], times: int = 20) -> float
     return (cluster.now - begun) / times
 
 
+PROJ_A = made(PRESETS["free"])[1].status("/proj/a").fid
+"""The FID of the directory, which is the same on every cluster."""
 CALLS: dict[str, Callable[[SimulatedFilesystem], object]] = {
     "status": lambda f: f.status("/proj/a"),
-    "path_of": lambda f: f.path_of(f._cluster.namespace.lookup("/proj/a").fid),
+    "path_of": lambda f: f.path_of(PROJ_A),
     "layout": lambda f: f.layout("/proj/a/file"),
     "xattr": lambda f: f.xattr("/proj/a", "user.tierd"),
     "set_xattr": lambda f: f.set_xattr("/proj/a", "user.tierd", b"off"),
@@ -93,7 +95,7 @@ def test_a_missing_file_costs_the_time_of_the_request() -> None:
 
 def test_a_call_to_a_target_that_is_away_waits_until_it_is_back() -> None:
     cluster, filesystem = made(PRODUCTION)
-    Timeline([Event(10, "recovery", {"target": "MDT0000", "seconds": 30})]).apply(cluster)
+    schedule([Event(10, "recovery", {"target": "MDT0000", "seconds": 30})], cluster)
     cluster.advance(6)
     filesystem.status("/proj/a/file")
     assert cluster.now == pytest.approx(40, abs=0.5)
@@ -104,7 +106,7 @@ def test_one_that_never_comes_back_is_given_up_some_time(target: str) -> None:
     cluster, filesystem = made(replace(PRODUCTION, timeout_seconds=50.0))
     (stripe,) = (cluster.namespace.lookup("/proj/a/file").layout or FLASH).components[0].objects
     target = target if target.startswith("MDT") else cluster.osts[stripe.ost_index].name
-    Timeline([Event(6, "gone", {"target": target})]).apply(cluster)
+    schedule([Event(6, "gone", {"target": target})], cluster)
     cluster.advance(2)
     with pytest.raises(OSError, match="timed out") as raised:
         filesystem.status("/proj/a/file")
@@ -154,7 +156,7 @@ class TestScenario:
     JOB = '[[job]]\nkind = "small_files"\n'
 
     def costs(self, text: str) -> CallCosts:
-        return scenario.parse(self.JOB + text).settings().costs
+        return scenario.parse(self.JOB + text).cluster(1).costs
 
     def test_a_preset_and_other_values(self) -> None:
         assert self.costs("") == PRODUCTION
@@ -170,6 +172,6 @@ class TestScenario:
         ("processors = -1", "processors: -1 is negative"),
         ('processors = "two"', "'two' is not a number"),
     ])  # fmt: skip
-    def test_what_cannot_be_is_said(self, text: str, words: str) -> None:
+    def test_impossible_costs_are_reported(self, text: str, words: str) -> None:
         with pytest.raises(ValueError, match=words):
             self.costs(f"[costs]\n{text}")

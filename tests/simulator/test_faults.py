@@ -17,7 +17,7 @@ from simulator.jobs.large_files import StreamingWriter
 from simulator.jobs.small_files import SmallFileWriter
 from simulator.parameters import render
 from simulator.scenarios import scenario
-from simulator.scenarios.events import Event, Timeline
+from simulator.scenarios.events import Event, schedule
 from simulator.servers.ost import Ost
 from simulator.settings import recorded_test_bed
 
@@ -28,7 +28,7 @@ HDD = ("OST0002", "OST0003", "OST0004", "OST0005")
 def cluster(*events: Event, noise: bool = False) -> Cluster:
     jobs = (StreamingWriter(), SmallFileWriter()) if noise else (StreamingWriter(),)
     made = Cluster(recorded_test_bed(), jobs)
-    Timeline(events).apply(made)
+    schedule(events, made)
     return made
 
 
@@ -251,7 +251,7 @@ def test_clients_come_back_and_send_again_what_was_not_safe(target: str, path: s
     assert f"replayed_requests: {made.target(target).health.replayed}\n" in over
 
 
-def test_what_is_sent_again_loads_the_disk() -> None:
+def test_replayed_writes_load_the_disk() -> None:
     made = Cluster(recorded_test_bed(), (StreamingWriter(direct=False, stop_seconds=6.0),))
     made.advance(5.9)
     ost = made.target("OST0003")

@@ -20,7 +20,7 @@ from simulator.jobs.large_files import RandomWriter, SharedFile, StreamingReader
 from simulator.jobs.small_files import SmallFileWriter
 from simulator.parameters import render
 from simulator.scenarios import scenario
-from simulator.scenarios.events import Event, Timeline
+from simulator.scenarios.events import Event, schedule
 from simulator.settings import recorded_test_bed
 
 MIB = 1 << 20
@@ -140,16 +140,16 @@ def test_a_new_default_layout_and_moves_take_the_noise_off_the_disks() -> None:
     (Event(10, "stop", {"job": STREAM}), 0.0),
     (Event(10, "clock_jump", {"seconds": 3600}), 1.0),
 ])  # fmt: skip
-def test_what_goes_wrong_with_targets_goes_wrong_with_flows(event: Event, rate: float) -> None:
+def test_faults_of_targets_and_jobs_change_the_flows(event: Event, rate: float) -> None:
     flows = FluidCluster(recorded_test_bed(), (StreamingWriter(),))
-    Timeline([event]).apply(flows)
+    schedule([event], flows)
     flows.advance(30)
     assert flows.log.mean(STREAM, 11, 30) == pytest.approx(rate * flows.log.mean(STREAM, 1, 9), abs=2)
 
 
 def test_recovery_ends_and_the_stream_goes_on() -> None:
     flows = FluidCluster(recorded_test_bed(), (StreamingWriter(),))
-    Timeline([Event(10, "failover", {"target": "OST0004", "seconds": 5})]).apply(flows)
+    schedule([Event(10, "failover", {"target": "OST0004", "seconds": 5})], flows)
     flows.advance(15.5)
     assert "RECOVERING" in render(flows)["sys/kernel/debug/lustre/obdfilter/lustre-OST0004/recovery_status"].decode()
     flows.advance(14.5)
@@ -159,7 +159,7 @@ def test_recovery_ends_and_the_stream_goes_on() -> None:
 
 def test_without_its_mdt_no_files_come() -> None:
     flows = FluidCluster(recorded_test_bed(), (SmallFileWriter(),))
-    Timeline([Event(10, "gone", {"target": "MDT0000"})]).apply(flows)
+    schedule([Event(10, "gone", {"target": "MDT0000"})], flows)
     flows.advance(20)
     assert flows.log.mean("mdt_small.1001", 1, 9) > 15
     assert flows.log.mean("mdt_small.1001", 11, 20) == 0

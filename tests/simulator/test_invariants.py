@@ -26,7 +26,7 @@ from simulator.jobs.large_files import RandomWriter, SharedFile, StreamingReader
 from simulator.jobs.metadata import Mdtest
 from simulator.jobs.small_files import SmallFileWriter
 from simulator.parameters import render
-from simulator.scenarios.events import Event, Timeline
+from simulator.scenarios.events import Event, schedule
 from simulator.servers.objects import Capacity
 from simulator.servers.ost import OstSettings
 from simulator.settings import ClusterSettings, recorded_test_bed
@@ -139,7 +139,7 @@ def counters(cluster: Cluster) -> Iterator[Counter]:
 @settings(max_examples=25)
 @given(clusters(), TROUBLE)
 def test_bytes_objects_and_queues(cluster: Cluster, trouble: tuple[Event, ...]) -> None:
-    Timeline(trouble).apply(cluster)
+    schedule(trouble, cluster)
     before: list[tuple[int, int]] = []
     for _ in range(12):
         cluster.advance(0.5)

@@ -50,7 +50,7 @@ def small(name: str) -> dict[str, float]:
     (job,) = variant.jobs
     assert isinstance(job, Io500)
     short = replace(job, easy_bytes=8 << 20, pieces_each=40, easy_files_each=12, hard_files_each=8)
-    cluster = Cluster(variant.settings(), (short,))
+    cluster = Cluster(variant.cluster(1), (short,))
     cluster.advance(30)
     assert not [inode for inode in cluster.namespace.files() if "mdtest" in inode.path]
     run = cluster.runs[job.job_id]

@@ -188,7 +188,7 @@ def test_a_stream_gets_its_disks_back_from_small_writes_that_an_accelerator_take
     assert rates[0] > 1.5 * rates[1]
 
 
-def test_what_an_accelerator_has_taken_in_reaches_the_disks_when_they_have_time() -> None:
+def test_an_accelerator_writes_its_data_to_idle_disks() -> None:
     fast = replace(DISKS, accelerator=AcceleratorSettings())
     job = RandomWriter(file_bytes=64 << 20, layout=striped(2), stop_seconds=1.0, client=0)
     cluster = ran(disks(2, 1, fast), job, 90.0)

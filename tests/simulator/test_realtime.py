@@ -68,7 +68,7 @@ def test_waiting_ends_when_time_does() -> None:
         driver.wait_for(Completion())
 
 
-def test_what_breaks_the_model_is_kept_for_the_owner() -> None:
+def test_an_error_of_the_model_is_kept_for_the_owner() -> None:
     cluster = Cluster(recorded_test_bed(1))
 
     def broken() -> None:

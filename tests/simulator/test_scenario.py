@@ -90,7 +90,7 @@ def test_a_machine_is_described_in_tables() -> None:
         kind = "mdtest"
         nodes = 3
     """)
-    settings = parsed.settings(7)
+    settings = parsed.cluster(7)
     assert settings.pools == {"hdd": (0, 1), "flash": (2,)}
     assert settings.osts[0].capacity.size_bytes == 2 << 40
     assert len({client.instance for client in settings.clients}) == 3
@@ -99,7 +99,7 @@ def test_a_machine_is_described_in_tables() -> None:
     assert settings.spills["flash"].threshold_percent == 50
 
 
-def test_what_is_wrong_with_a_machine_is_said() -> None:
+def test_mistakes_in_a_machine_are_reported() -> None:
     with pytest.raises(ValueError, match=r"cluster.ost: ost has no colour.*'9.9' is not one of.*has no size"):
         scenario.parse('''
             [cluster]
@@ -176,7 +176,7 @@ def test_a_scenario_extends_one_of_the_library() -> None:
     assert small.jobs[0] == base.jobs[0]
     assert small.jobs[1] == replace(base.jobs[1], sizes=(1 << 20,))
     assert (small.seconds, base.jobs[1].start_seconds) == (180.0, 70.0)
-    assert small.settings() == base.settings() == scenario.library("noisy-neighbour-paper").settings()
+    assert small.cluster(1) == base.cluster(1) == scenario.library("noisy-neighbour-paper").cluster(1)
 
 
 def test_an_extended_scenario_gets_further_jobs_and_keeps_what_is_not_named() -> None:

@@ -18,7 +18,6 @@ from tierd.text import count_of, quoted
 
 
 def as_json(report: Report) -> str:
-    """The report for programs."""
     return json_text({
         "tape": report.tape.name,
         "fsname": report.tape.fsname,
@@ -30,7 +29,6 @@ def as_json(report: Report) -> str:
 
 
 def as_text(report: Report) -> str:
-    """The report for people."""
     start = report.tape.times[0]
     length = report.tape.times[-1] - start
     lines = [(f"{report.tape.name}: {len(report.tape.times)} snapshots over {length:.0f} s of file system "

@@ -35,7 +35,6 @@ class TapeFacts:
         self._before: dict[str, tuple[float, ClientCounters]] = {}
 
     def __call__(self, tree: Tree, time: float) -> Facts:
-        """The facts of one snapshot."""
         activities = self._table.summaries(0.0)
         latest, latest_seconds = self._recent.since_last_call(activities, time)
         directories, seconds = self._recent.since_oldest_snapshot(activities, time)

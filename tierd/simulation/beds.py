@@ -117,7 +117,6 @@ MIXABLE = (BedKind.THROTTLED, BedKind.DISK, BedKind.RAID)
 
 
 def draw_ost(kind: BedKind, rng: Random) -> OstSettings:
-    """One target of a kind."""
     device, accelerator = draw_device(kind, rng), None
     if kind is BedKind.CACHED:
         accelerator = AcceleratorSettings(bypass_bytes=rng.choice((32, 64, 256)) * KIB)
@@ -126,7 +125,6 @@ def draw_ost(kind: BedKind, rng: Random) -> OstSettings:
 
 
 def draw_device(kind: BedKind, rng: Random) -> DeviceSettings:
-    """The block device of a target."""
     size = 1 << 40
     match kind:
         case BedKind.THROTTLED:

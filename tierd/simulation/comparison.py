@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypedDict
+from typing import Any
 
 from lustre.layout.model import Component, Layout
 from simulator.jobs import Job, io500
@@ -18,7 +18,7 @@ from simulator.scenarios.scenario import Scenario
 from tierd import acts
 from tierd.decide.sizing import UNIT_BYTES, boundary
 from tierd.simulation.run import CYCLE_SECONDS, Outcome
-from tierd.text import bytes_text, count_of, quoted, rate_text
+from tierd.text import bytes_text, count_of, printable, quoted, rate_text
 
 WITH_TIERD = "tierd"
 
@@ -46,7 +46,7 @@ def variants(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
 def without_missing_jobs(scenario: Scenario) -> Scenario:
     """Remove the events that change jobs which the scenario lacks."""
     present = {job.job_id for job in scenario.jobs}
-    events = tuple(e for e in scenario.events if "job" not in e.values or e.text("job") in present)
+    events = tuple(e for e in scenario.events if "job" not in e.values or e.values["job"] in present)
     return replace(scenario, events=events)
 
 
@@ -84,7 +84,6 @@ class Comparison:
 
     @property
     def too_short(self) -> bool:
-        """Whether the scenario ends before tierd can find anything."""
         seconds = max((outcome.seconds for outcome in self.outcomes.values()), default=0.0)
         return seconds - self.tierd_starts < MIN_SECONDS
 
@@ -120,78 +119,11 @@ def streaming_rate(comparison: Comparison, variant: str) -> float:
     return sum(outcome.mean(job.job_id, comparison.since, comparison.until) for job in streams(comparison.jobs))
 
 
-class PoolUse(TypedDict):
-    """Used share of a pool."""
-
-    most: float
-    end: float
+Data = dict[str, Any]
 
 
-class FindingData(TypedDict):
-    """A finding, and the virtual time at which it began."""
-
-    t: float
-    kind: str
-    aggressor: str
-    victim: str
-    targets: list[str]
-    directories: list[str]
-
-
-class ActData(TypedDict):
-    """An act, and the virtual time at which it ended."""
-
-    t: float
-    kind: str
-    place: str
-    bytes: int
-    outcome: str
-    detail: str
-
-
-class RatesData(TypedDict):
-    """The rates of one variant, in MB/s (10^6 bytes)."""
-
-    streaming_mb_s: float
-    of_alone: float | None
-    jobs_mb_s: dict[str, float]
-    slowdown: dict[str, float | None]
-    operations_per_second: dict[str, dict[str, float]]
-    phases_mb_s: dict[str, list[float]]
-    flash_used_share: float
-    pools_used_share: dict[str, PoolUse]
-
-
-class VariantData(RatesData, total=False):
-    """One variant; in the variant with tierd also what tierd found and did."""
-
-    findings: list[FindingData]
-    actions: list[ActData]
-    bytes_moved: int
-    files_moved: int
-    recovered_after_seconds: float | None
-    io500: dict[str, float]
-    """Means and score, if an IO500 job ran all its phases."""
-
-
-class PhaseData(TypedDict):
-    """Virtual seconds between two changes of the jobs."""
-
-    since: float
-    until: float
-
-
-class ComparisonData(TypedDict):
-    """The variants of a scenario, as ``tierctl simulate --json`` prints them."""
-
-    scenario: str
-    compared_seconds: list[float]
-    phases: list[PhaseData]
-    variants: dict[str, VariantData]
-
-
-def comparison_data(comparison: Comparison) -> ComparisonData:
-    """The comparison for programs. Rates in MB/s (10^6 bytes), times in virtual seconds."""
+def comparison_data(comparison: Comparison) -> Data:
+    """The variants of a scenario, as ``tierctl simulate --json`` prints them. Rates in MB/s (10^6 bytes)."""
     base = streaming_rate(comparison, "alone") if "alone" in comparison.outcomes else 0.0
     return {
         "scenario": comparison.title,
@@ -211,11 +143,10 @@ def io500_data(outcome: Outcome) -> dict[str, float]:
             "score": round(found.total, 3)}
 
 
-def variant_data(comparison: Comparison, name: str, base: float) -> VariantData:
-    """The data of one variant."""
+def variant_data(comparison: Comparison, name: str, base: float) -> Data:
     outcome = comparison.outcomes[name]
     rate = streaming_rate(comparison, name)
-    found: VariantData = {
+    found: Data = {
         "streaming_mb_s": round(rate, 2),
         "of_alone": round(rate / base, 4) if base else None,
         "jobs_mb_s": {job: round(outcome.mean(job, comparison.since, comparison.until), 2) for job in outcome.rates},
@@ -294,7 +225,7 @@ def comparison_text(comparison: Comparison) -> str:
     ])
 
 
-def _variants(comparison: Comparison, data: ComparisonData) -> Iterator[str]:
+def _variants(comparison: Comparison, data: Data) -> Iterator[str]:
     if not any(found["streaming_mb_s"] for found in data["variants"].values()):
         return
     moving = [job.job_id for job in streams(comparison.jobs)]
@@ -307,8 +238,7 @@ def _variants(comparison: Comparison, data: ComparisonData) -> Iterator[str]:
         yield f"  {_variant_name(name):38} {_rate(found['streaming_mb_s']):>12}  {share:>5}{used}"
 
 
-def _jobs(data: ComparisonData) -> Iterator[str]:
-    """Yield throughput, slowdown and operations of every job in every variant."""
+def _jobs(data: Data) -> Iterator[str]:
     yield ""
     yield "Throughput of each job, and its slowdown against the run alone (neighbours: against the run without tierd):"
     jobs = list(dict.fromkeys(job for found in data["variants"].values() for job in found["jobs_mb_s"]))
@@ -324,8 +254,7 @@ def _jobs(data: ComparisonData) -> Iterator[str]:
             yield f"    {_variant_name(name):38} {_rate(rate):>12}  {times:8} {kinds}".rstrip()
 
 
-def _io500(data: ComparisonData) -> Iterator[str]:
-    """Yield the IO500 score of every variant that has one."""
+def _io500(data: Data) -> Iterator[str]:
     scored = {name: found["io500"] for name, found in data["variants"].items() if "io500" in found}
     if scored:
         yield ""
@@ -335,7 +264,7 @@ def _io500(data: ComparisonData) -> Iterator[str]:
                f"bandwidth {found['bandwidth_gib_s']:.3f} GiB/s   IOPS {found['operations_k_s']:.3f} k/s")
 
 
-def _phases(data: ComparisonData) -> Iterator[str]:
+def _phases(data: Data) -> Iterator[str]:
     spans = data["phases"][:PHASES_SHOWN]
     if len(spans) < 2:
         return
@@ -350,14 +279,14 @@ def _phases(data: ComparisonData) -> Iterator[str]:
             yield f"  {'with tierd' if name == WITH_TIERD else 'without':10} {quoted(job):22} {shown}"
 
 
-def _tierd(comparison: Comparison, data: ComparisonData) -> Iterator[str]:
+def _tierd(comparison: Comparison, data: Data) -> Iterator[str]:
     if WITH_TIERD not in comparison.outcomes:
         return
     found = data["variants"][WITH_TIERD]
     yield ""
     since = f" from {comparison.tierd_starts:.0f} s on" if comparison.tierd_starts else ""
     yield f"What tierd did{since}:"
-    yield from [f"  {time:5.0f} s  {words}" for time, words in comparison.outcomes[WITH_TIERD].log] or [
+    yield from [f"  {time:5.0f} s  {printable(words)}" for time, words in comparison.outcomes[WITH_TIERD].log] or [
         f"  nothing: it needs {MIN_SECONDS:.0f} s at least, four windows of {CYCLE_SECONDS:.0f} s"
         if comparison.too_short else "  nothing"]
     if found["files_moved"]:

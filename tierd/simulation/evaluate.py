@@ -203,9 +203,9 @@ def is_taken(case: RandomScenario, without: Outcome, alone: Outcome) -> bool:
     """
     rates = [[each.progress(job.job_id, case.noise_starts + 5, NOISE_ENDS) for each in (alone, without)]
              for job in streams(case.jobs)]
-    together = sum(before - beside for before, beside in rates)
-    return any(before - beside >= AGGRESSOR_LOSS * before and together >= INNOCENT_LOSS * before
-               for before, beside in rates if before)
+    together = sum(before - disturbed for before, disturbed in rates)
+    return any(before - disturbed >= AGGRESSOR_LOSS * before and together >= INNOCENT_LOSS * before
+               for before, disturbed in rates if before)
 
 
 def goal_met(goal: Goal, with_tierd: Outcome, gain: float | None) -> bool:
@@ -270,7 +270,6 @@ def _begin_worker() -> None:
 
 
 def summary(verdicts: Sequence[Verdict]) -> dict[str, float]:
-    """Summary of the verdicts."""
     guilty = [v for v in verdicts if v.truth == "aggressor"]
     innocent = [v for v in verdicts if v.truth == "innocent"]
     times = [v.found_after for v in guilty if v.found_after is not None]
@@ -331,12 +330,10 @@ class Evaluated:
 
     @property
     def beds(self) -> Mapping[str, Sequence[Verdict]]:
-        """Verdicts by test bed."""
         return {bed: [v for v in self.verdicts if v.bed == bed] for bed in sorted({v.bed for v in self.verdicts})}
 
     @property
     def workloads(self) -> Mapping[str, Sequence[Verdict]]:
-        """Verdicts by kind of workload."""
         return {kind: [v for v in self.verdicts if v.kind == kind] for kind in sorted({v.kind for v in self.verdicts})}
 
 

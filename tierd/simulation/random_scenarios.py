@@ -138,7 +138,6 @@ def small_files_read_again(rng: Random) -> list[Job]:
 
 
 def two_jobs_of_small_files(rng: Random) -> list[Job]:
-    """Two neighbours in two directories."""
     first, second = small_files(rng)[0], small_files(rng)[0]
     assert isinstance(first, SmallFileWriter)
     assert isinstance(second, SmallFileWriter)
@@ -146,13 +145,11 @@ def two_jobs_of_small_files(rng: Random) -> list[Job]:
 
 
 def random_writes(rng: Random) -> list[Job]:
-    """Small random writes in one file."""
     return [RandomWriter(job_id="fio.1503", processes_count=rng.choice((4, 8, 16)),
                          call_bytes=rng.choice((4 * KIB, 8 * KIB, 16 * KIB)))]
 
 
 def no_neighbour(_: Random) -> list[Job]:
-    """No neighbour."""
     return []
 
 
@@ -162,7 +159,6 @@ def another_stream(rng: Random) -> list[Job]:
 
 
 def few_small_files(rng: Random) -> list[Job]:
-    """A job that creates small files at a low rate."""
     return [SmallFileWriter(job_id="trickle.1504", sizes=(64 * KIB,), files_per_second=rng.uniform(0.2, 1.5))]
 
 
@@ -267,9 +263,9 @@ LONG_SECONDS = 1450.0
 
 def uneven_pool(rng: Random) -> RandomScenario:
     """One or two disk targets with many old files, beside a stream, small files, or both."""
-    beside = rng.choice(((stream,), (few_small_files,), (stream, few_small_files)))
+    others = rng.choice(((stream,), (few_small_files,), (stream, few_small_files)))
     jobs: list[Job] = []
-    for draw in beside:
+    for draw in others:
         jobs += [stream(rng, 0)] if draw is stream else few_small_files(rng)
     full = rng.sample(range(2, 6), rng.choice((1, 1, 2)))
     size = rng.choice((1, 2, 4, 8)) * MIB

@@ -31,7 +31,7 @@ Orders = Sequence[tuple[float, str]]
 
 def orders_of(events: Iterable[Event]) -> Orders:
     """Orders to tierd among the events of a scenario."""
-    return [(event.at, event.text("target")) for event in events if event.kind == DRAIN_TARGET]
+    return [(event.at, str(event.values["target"])) for event in events if event.kind == DRAIN_TARGET]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,6 @@ class Outcome:
         return sum(done) / len(done) if done else 0.0
 
     def mean(self, job: str, since: float, until: float) -> float:
-        """Mean rate of a job."""
         rates = self.rates.get(job, ())[int(since):int(until)]
         return sum(rates) / len(rates) if rates else 0.0
 

@@ -52,11 +52,9 @@ class VirtualClock:
         self._cluster = cluster
 
     def now(self) -> float:
-        """Present epoch seconds of the cluster."""
         return self._cluster.epoch
 
     def wait(self, seconds: float) -> bool:
-        """Advance the cluster by a time."""
         self._cluster.advance(seconds)
         return False
 
@@ -134,7 +132,6 @@ class LoadedExporter:
 
 
 def pause(seconds: float) -> Steps[None]:
-    """Let virtual time pass."""
     yield seconds
 
 
@@ -151,7 +148,6 @@ class World:
     daemon: Daemon
 
     def run(self, until: float, cycle_seconds: float = 5.0) -> None:
-        """Run cycles until a virtual time."""
         while self.cluster.now < until:
             self.cluster.advance(min(cycle_seconds, until - self.cluster.now))
             self.daemon.cycle(cycle_seconds / 2)
@@ -169,7 +165,6 @@ class World:
         scheduler.every("judge", cycle_seconds, daemon.judge)
 
     def rate(self, job: str, since: float, until: float) -> float:
-        """Mean MB/s of a job."""
         rates = self.cluster.throughput(job, since, until)
         return sum(rates) / len(rates) if rates else 0.0
 

@@ -1,6 +1,6 @@
 """Leaders, movers and NATS servers as processes over one Lustre in memory, and what kills and stops them at random.
 
-``python -m bench.chaos`` runs it with any seed.
+``TIERD_CHAOS=FILES:SEED`` runs it with any seed.
 """
 
 from __future__ import annotations

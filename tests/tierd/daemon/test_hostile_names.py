@@ -10,7 +10,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from simulator.fluid.cluster import FluidCluster
-from simulator.scenarios.events import Event, Timeline
+from simulator.scenarios.events import Event, schedule
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import NOISE, STREAM, world
 from tests.tierd.site import Site, shown
@@ -60,7 +60,7 @@ def test_lost_records_are_reported_while_there_is_a_neighbour_and_nothing_is_gue
                                                                                           name: str) -> None:
     event, words = LOSSES[name]
     at = world(tmp_path, jobs=(STREAM, replace(NOISE, rereads_per_second=8.0, files_per_second=10.0, keep=300)))
-    Timeline([event]).apply(at.cluster)
+    schedule([event], at.cluster)
     stale: list[tuple[float, int]] = []
     while at.cluster.now < 150:
         begun = len(list(at.journal.entries()))

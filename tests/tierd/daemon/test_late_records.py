@@ -8,7 +8,7 @@ from typing import cast
 
 from simulator.costs import PRODUCTION
 from simulator.fluid.cluster import FluidCluster
-from simulator.scenarios.events import Event, Timeline
+from simulator.scenarios.events import Event, schedule
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import HDD, NOISE, STREAM, world
 from tests.tierd.site import READ_AGAIN, Site
@@ -25,7 +25,7 @@ def test_late_records_stop_nothing(tmp_path: Path) -> None:
     """Each read in which the neighbour works ends at a record that is late: no record is lost, and acts go on."""
     at = world(tmp_path, jobs=(STREAM, READ_AGAIN))
     at.cluster.namespace.lookup(NOISE.directory).mdt_index = 1
-    Timeline(LATE).apply(at.cluster)
+    schedule(LATE, at.cluster)
     follower = cast("Follower", cast("LiveSource", at.source).follower)
     faults: set[str] = set()
     ended_early = 0
@@ -47,7 +47,7 @@ def test_after_a_real_gap_of_one_mdt_acts_go_on(tmp_path: Path) -> None:
     quiet = replace(NOISE, job_id="quiet.1004", directory="/proj/quiet", files_per_second=2.0, start_seconds=0.0)
     at = world(tmp_path, jobs=(STREAM, READ_AGAIN, quiet))
     at.cluster.namespace.lookup(NOISE.directory).mdt_index = 1
-    Timeline([Event(42, "changelog_gap", {"target": "MDT0000"})]).apply(at.cluster)
+    schedule([Event(42, "changelog_gap", {"target": "MDT0000"})], at.cluster)
     faults: set[str] = set()
     at.run(42)
     before = len(list(at.journal.entries("done")))

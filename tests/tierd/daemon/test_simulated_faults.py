@@ -10,7 +10,7 @@ import pytest
 
 from simulator.cluster import Cluster
 from simulator.fluid.cluster import FluidCluster
-from simulator.scenarios.events import Event, Timeline
+from simulator.scenarios.events import Event, schedule
 from simulator.settings import recorded_test_bed
 from tests.tierd.logged import logged
 from tests.tierd.simulated import NOISE, STREAM
@@ -36,7 +36,7 @@ def test_targets_that_are_not_well_are_known(
     world: tuple[World, list[str]], event: Event, target: str, condition: str
 ) -> None:
     at, _ = world
-    Timeline([event]).apply(at.cluster)
+    schedule([event], at.cluster)
     at.cluster.advance(9)
     assert target not in at.source.reading().conditions
     at.cluster.advance(3)
@@ -45,7 +45,7 @@ def test_targets_that_are_not_well_are_known(
 
 def test_an_unreachable_exporter_is_reported_and_no_act_starts(world: tuple[World, list[str]]) -> None:
     at, said = world
-    Timeline([Event(31, "exporter_unreachable", {"seconds": 30})]).apply(at.cluster)
+    schedule([Event(31, "exporter_unreachable", {"seconds": 30})], at.cluster)
     at.run(30)
     at.cluster.advance(3)
     with pytest.raises(ConnectionError):
@@ -59,7 +59,7 @@ def test_an_unreachable_exporter_is_reported_and_no_act_starts(world: tuple[Worl
 
 def test_a_deregistered_changelog_user_is_reported_and_no_act_starts(world: tuple[World, list[str]]) -> None:
     at, said = world
-    Timeline([Event(31, "changelog_deregistered", {"target": "MDT0000"})]).apply(at.cluster)
+    schedule([Event(31, "changelog_deregistered", {"target": "MDT0000"})], at.cluster)
     at.run(120)
     assert any("changelog" in words for words in said)
     assert not [entry for entry in at.journal.entries() if entry.outcome == "done"]
@@ -67,7 +67,7 @@ def test_a_deregistered_changelog_user_is_reported_and_no_act_starts(world: tupl
 
 def test_clocks_that_are_set_make_no_noise(world: tuple[World, list[str]]) -> None:
     at, said = world
-    Timeline([Event(20, "clock_jump", {"seconds": 7200.0})]).apply(at.cluster)
+    schedule([Event(20, "clock_jump", {"seconds": 7200.0})], at.cluster)
     at.run(30)
     assert not [words for words in said if words.startswith("FOUND")]
     at.run(150)
@@ -83,7 +83,7 @@ def test_after_a_clock_was_set_a_neighbour_is_found_by_what_was_seen_before(tmp_
         said = logged()
         jobs = (STREAM, replace(NOISE, start_seconds=begins))
         at = wire(FluidCluster(recorded_test_bed(), jobs), Settings(), folder)
-        Timeline([Event(20, "clock_jump", {"seconds": seconds})]).apply(at.cluster)
+        schedule([Event(20, "clock_jump", {"seconds": seconds})], at.cluster)
         while not any(words.startswith("FOUND") for words in said):
             at.run(at.cluster.now + 5)
             assert at.cluster.now < begins + 150
@@ -96,6 +96,6 @@ def test_after_a_clock_was_set_a_neighbour_is_found_by_what_was_seen_before(tmp_
 
 def test_a_user_who_moves_files_is_seen_in_the_changelog(world: tuple[World, list[str]]) -> None:
     at, _ = world
-    Timeline([Event(36, "mover", {"directory": "/proj/ingest", "pool": "flash", "files": 5})]).apply(at.cluster)
+    schedule([Event(36, "mover", {"directory": "/proj/ingest", "pool": "flash", "files": 5})], at.cluster)
     at.cluster.advance(45)
     assert b"lfs.1500" in {record.job_id for record in at.source.records()}

@@ -11,7 +11,7 @@ import pytest
 from lustre.fid import Fid
 from simulator.filesystem import SimulatedFilesystem
 from simulator.fluid.cluster import FluidCluster
-from simulator.scenarios.events import Event, Timeline
+from simulator.scenarios.events import Event, schedule
 from simulator.settings import recorded_test_bed
 from tests.tierd.logged import logged
 from tests.tierd.simulated import NOISE, STREAM
@@ -67,7 +67,7 @@ class Client:
 def test_on_a_client_it_is_known_by_clearing_or_by_a_mark(tmp_path: Path, reader: str,
                                                           capsys: pytest.CaptureFixture[str]) -> None:
     at = Client(tmp_path, reader)
-    Timeline([Event(22, "changelog_deregistered", {"target": "MDT0000"})]).apply(at.cluster)
+    schedule([Event(22, "changelog_deregistered", {"target": "MDT0000"})], at.cluster)
     at.run(20)
     assert not [words for words in at.said if "changelog" in words]
     at.run(22 + 3 * CYCLE)
@@ -86,7 +86,7 @@ def test_in_a_dry_run_nothing_is_written_and_the_status_says_what_is_not_known(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     at = Client(tmp_path, "", dry_run=True)
-    Timeline([Event(12, "changelog_deregistered", {"target": "MDT0000"})]).apply(at.cluster)
+    schedule([Event(12, "changelog_deregistered", {"target": "MDT0000"})], at.cluster)
     at.run(25)
     assert at.marked == []
     assert "whether MDT0000 still records is not known" in shown(
@@ -96,21 +96,21 @@ def test_in_a_dry_run_nothing_is_written_and_the_status_says_what_is_not_known(
 
 def test_on_the_mds_a_dry_run_knows_it_too(tmp_path: Path) -> None:
     at = Client(tmp_path, "cl1", dry_run=True, hide=lambda reading: reading)
-    Timeline([Event(22, "changelog_deregistered", {"target": "MDT0000"})]).apply(at.cluster)
+    schedule([Event(22, "changelog_deregistered", {"target": "MDT0000"})], at.cluster)
     at.run(22 + 2 * CYCLE)
     assert any("its user cl1 is not registered" in words for words in at.said)
     at.service.close()
 
 
 def test_beside_another_user_it_is_known_though_records_flow(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    Timeline([Event(21, "changelog_registered", {"target": "MDT0000"}),
-              Event(22, "changelog_deregistered", {"target": "MDT0000"})]).apply(site.cluster)
+    schedule([Event(21, "changelog_registered", {"target": "MDT0000"}),
+              Event(22, "changelog_deregistered", {"target": "MDT0000"})], site.cluster)
     site.run(22 + 2 * CYCLE)
     assert "its user cl1 is not registered" in shown(capsys, "status", site=site)
 
 
 def test_a_mask_without_closes_is_said_with_the_command(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    Timeline([Event(22, "changelog_mask", {"target": "MDT0000", "without": "CLOSE"})]).apply(site.cluster)
+    schedule([Event(22, "changelog_mask", {"target": "MDT0000", "without": "CLOSE"})], site.cluster)
     site.run(22 + 2 * CYCLE)
     status = shown(capsys, "status", site=site)
     assert "its mask leaves out CLOSE: " in status

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from simulator.cluster import Cluster
 from simulator.fluid.cluster import FluidCluster
 from simulator.settings import recorded_test_bed
-from stack.demo import await_exporter, running_exporter
+from stack.demo import running_exporter
 from tests.servers import free_port, program, running
 from tests.tierd.sense import expositions
 from tests.tierd.sense.clocks import NOW, SettableClock
@@ -200,8 +200,7 @@ def scraped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster,
     cluster.advance(40)
     cluster.write_parameters(root)
     with ExitStack() as stack:
-        url = stack.enter_context(running_exporter(root, 0))
-        await_exporter(url, SystemClock())
+        url = stack.enter_context(running_exporter(root, 0, SystemClock()))
         port = free_port()
         (folder / "prometheus.yml").write_text(f"""\
 global: {{scrape_interval: 500ms}}

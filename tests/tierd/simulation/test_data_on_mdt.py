@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from lustre.layout.model import Layout, explain, same_shape
+from lustre.layout.model import Component, Layout, explain, same_shape
 from simulator.cluster import Cluster
 from simulator.jobs.small_files import SmallFileWriter
 from tests.tierd.simulated import HDD, STREAM, World, world
 from tierd.acts import ActKind, Outcome, Verdict
 from tierd.config.load import parse
 from tierd.daemon.states import State
-from tierd.model import MetadataSpace, SiteFacts
 
 KIB = 1 << 10
 ON_MDT = "first 64K on the MDT, rest on hdd (1 stripe)"
@@ -71,9 +70,9 @@ def test_an_mdt_that_runs_short_of_space_gives_everything_back(tmp_path: Path) -
     moved = [e for e in at.journal.entries(Outcome.DONE) if e.kind == ActKind.MIGRATE]
     assert moved
     assert all(e.layout_after is not None and e.layout_after.components[0].on_mdt for e in moved)
-    full = SiteFacts((MetadataSpace(1 << 30, 1 << 27, 81920, 81000),))
-    at.daemon.undoing._site_facts = lambda: full
-    at.daemon._planning._site_facts = lambda: full
+    on_mdt = Layout((Component(0, 1 << 30, pattern="mdt"), Component(1 << 30, None, "hdd")))
+    at.cluster.make_directory("/proj/large", on_mdt)
+    at.cluster.make_file("/proj/large/file", 900 << 20)
     at.run(230)
     assert default_of(at, "/sw/lib") == explain(HDD)
     undone = [e for e in at.journal.entries(Outcome.UNDONE) if e.kind == ActKind.MIGRATE]
