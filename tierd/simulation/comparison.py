@@ -62,8 +62,8 @@ def on_flash(job: Job, whole: bool) -> Job:
 
 
 PHASE_SECONDS_MIN = 2.0
-MIN_SECONDS = 4 * CYCLE_SECONDS
-"""tierd knows no usual throughput in less."""
+MIN_SECONDS = 2 * CYCLE_SECONDS
+"""tierd finds nothing in less: its model waits for the window after the first one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +287,7 @@ def _tierd(comparison: Comparison, data: Data) -> Iterator[str]:
     since = f" from {comparison.tierd_starts:.0f} s on" if comparison.tierd_starts else ""
     yield f"What tierd did{since}:"
     yield from [f"  {time:5.0f} s  {printable(words)}" for time, words in comparison.outcomes[WITH_TIERD].log] or [
-        f"  nothing: it needs {MIN_SECONDS:.0f} s at least, four windows of {CYCLE_SECONDS:.0f} s"
+        f"  nothing: it needs {MIN_SECONDS:.0f} s at least, two windows of {CYCLE_SECONDS:.0f} s"
         if comparison.too_short else "  nothing"]
     if found["files_moved"]:
         first, last = found["actions"][0]["t"], found["actions"][-1]["t"]

@@ -104,9 +104,9 @@ start_seconds = 4
 
 def test_a_run_that_is_too_short_for_tierd_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "s.toml"
-    file.write_text("extends = 'noisy-neighbour'\nseconds = 12\n[variant.alone]\nwithout = ['mdt_small.1001']\n")
+    file.write_text("extends = 'noisy-neighbour'\nseconds = 9\n[variant.alone]\nwithout = ['mdt_small.1001']\n")
     assert main(["simulate", str(file)]) == 0
-    assert "nothing: it needs 20 s at least, four windows of 5 s" in capsys.readouterr().out
+    assert "nothing: it needs 10 s at least, two windows of 5 s" in capsys.readouterr().out
 
 
 def test_tierd_starts_at_the_given_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
