@@ -1,6 +1,7 @@
 #!/bin/sh
 # test.sh [ARGUMENT...]: ruff, then pytest with the arguments, and mypy --strict beside it. mypy uses one processor for
-# most of a minute; its output follows that of pytest. The script fails if one of them fails.
+# most of a minute; its output follows that of pytest. The script fails if one of them fails. Last it prints the size of
+# the project beside its budget.
 set -eu
 .venv/bin/ruff check .
 # Tests start hundreds of Python programs. Without bytecode files, each of them compiles every module again.
@@ -18,6 +19,7 @@ workers=$((2 * $(nproc)))
 .venv/bin/pytest -n $((workers < 8 ? workers : 8)) --dist worksteal "$@" || tests=$?
 wait $mypy || types=$?
 sed 's/^/mypy: /' "$log"
+.venv/bin/python -m scripts.gauge
 [ $types -eq 0 ] || echo "mypy failed (status $types)" >&2
 [ $tests -eq 0 ] || echo "pytest failed (status $tests)" >&2
 [ $((tests + types)) -eq 0 ]
