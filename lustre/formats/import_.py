@@ -75,7 +75,7 @@ def parse(data: bytes) -> Import:
         counts.get(b"connection_attempts"),
         counts.get(b"timeouts"),
         counts.get(b"avg_waittime"),
-        header.skipped_lines(data, everything.understood) + counts.refused,
+        skipped=header.skipped_lines(data, everything.understood) + counts.refused,
     )
 
 

@@ -16,13 +16,14 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime, tzinfo
 
-from tierd.daemon.answers import Json
 from tierd.daemon.client import ControlError, ask
 from tierd.text import printable
 
 TYPE_CHECKING = False  # tierctl starts faster without typing
 if TYPE_CHECKING:
     from typing import TextIO, TypeVar
+
+    from tierd.daemon.answers import Json
 
     A = TypeVar("A")
 RUN = "/run/tierd"

@@ -166,7 +166,7 @@ def found_in(settings: ClusterSettings, jobs: Sequence[Job], until: float, root:
 @pytest.mark.parametrize("accelerated", [True, False])
 def test_a_simulated_accelerator_is_found_and_plain_disks_are_not(accelerated: bool, tmp_path: Path) -> None:
     scene = scenario.library("accelerator-mixes")
-    settings = scene.settings()
+    settings = scene.cluster(1)
     if not accelerated:
         settings = replace(settings, osts=tuple(replace(ost, accelerator=None) for ost in settings.osts))
     found = found_in(settings, scene.jobs, 180.0, tmp_path)[-1]
