@@ -290,8 +290,10 @@ def judge(act: Act, windows: Sequence[Window], tracks: Mapping[str, StreamTrack]
     if 1 - CERTAIN < probability < CERTAIN or found.something_else(least, 1 - CERTAIN):
         return Judgement(Verdict.CANNOT_TELL, usual, contended, after)
     verdict = Verdict.HELPED if probability >= CERTAIN else Verdict.DID_NOT_HELP
+    # more than all that was lost cannot come back: only the measured rate may show that the loss was larger
+    most = max(lost, found.measured + ERRORS_OF_90_PERCENT * found.measured_error)
     part, low, high = (expm1(each) / expm1(lost) for each in (
-        found.mean, found.low(ERRORS_OF_90_PERCENT), found.high(ERRORS_OF_90_PERCENT)))
+        found.mean, found.low(ERRORS_OF_90_PERCENT), min(found.high(ERRORS_OF_90_PERCENT), most)))
     return Judgement(verdict, usual, contended, after, part=part, interval=(low, high))
 
 
