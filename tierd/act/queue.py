@@ -239,7 +239,7 @@ class MoveQueue:
 
     def _take(self, sorted_out: Mapping[tuple[FindingKey, Lane], int], requests_only: bool
               ) -> tuple[QueuedMove, Lane] | None:
-        """Take the first move of the lanes that are not known to wait; None if there is none."""
+        """Take the next move that no limit is known to delay, and its lane; None if all moves wait."""
         with self._lock:
             ready = ((key, open_lanes) for key, lanes in self._waiting.items()
                      if key not in self._held and (key[0] in BY_ADMINISTRATOR or not requests_only)

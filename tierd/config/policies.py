@@ -38,12 +38,11 @@ def configured_tables(values: Mapping[str, object], known: Iterable[Policy]) -> 
 
 
 def configured_integrations(values: Mapping[str, object]) -> tuple[Tables, list[Problem]]:
-    """The settings of integrations in ``[sense]``, and every mistake. Those with a mistake have the defaults."""
+    """The settings of integrations in ``[sense]``, and every mistake in them."""
     mistakes: list[Problem] = []
     found = {name: validated_table(integration.settings, values[name], ("sense", name), mistakes)
              for name, integration in integrations().items() if name in values}
-    chosen = {name: value for name, value in found.items() if value is not None}
-    return Tables({**default_settings(), **chosen}), mistakes
+    return Tables({**default_settings(), **found}), mistakes
 
 
 def validated_table(of: type[Any], values: object, above: tuple[str, ...], mistakes: list[Problem]) -> Any:

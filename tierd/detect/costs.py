@@ -275,7 +275,8 @@ MOST = 0.5
 """Share of the windows with streams that must be saturated. Otherwise the streams wait for something else than the
 targets, and throughput shows no costs: those of before stay."""
 FIRST_WINDOWS = 6
-"""Costs of before do not stay so early: a stream that worked in the first window only is no measure. A choice."""
+"""So early, only costs of an earlier run stay: a stream that worked in the first window alone is no measure. A choice.
+"""
 
 
 @dataclass(slots=True)
@@ -295,8 +296,9 @@ class CostLearner:
         self.flash = frozenset(flash)
         self._priors = {**dict.fromkeys(flash, FLASH_PRIOR),
                         **{pool: CostPrior(learned=costs) for pool, costs in (learned or {}).items()}}
+        self._learned = dict(learned or {})
         self._kept: dict[str, _Kept] = {}
-        self.costs: Mapping[str, DeviceCosts] = dict(learned or {})
+        self.costs: Mapping[str, DeviceCosts] = self._learned
         """By pool, as of the last fit."""
 
     def learn(self, window: WindowColumns, kinds: JobKinds, pool: Ints, names: list[str], unhealthy: Ints) -> None:
@@ -336,7 +338,8 @@ class CostLearner:
         if np.mean(work @ np.array(costs.seconds) >= SATURATED) >= MOST:
             self.costs = {**self.costs, pool: costs}
         elif kept.windows <= FIRST_WINDOWS:
-            self.costs = {other: known for other, known in self.costs.items() if other != pool}
+            remaining = {other: known for other, known in self.costs.items() if other != pool}
+            self.costs = remaining | {name: known for name, known in self._learned.items() if name == pool}
 
     def table(self, pool: Ints, names: list[str], unhealthy: Ints) -> CostTable:
         """Costs of all targets."""

@@ -255,7 +255,7 @@ class HttpClient:
         return one_line(str(error)) or type(error).__name__
 
     def pools(self, url: str) -> PoolManager:
-        """The connections for a URL. Raises SourceError for a URL that is none, and if a certificate cannot be read.
+        """The pools of connections for a URL. Raises SourceError for an invalid URL and an unreadable certificate.
 
         The context of TLS is made anew when a certificate was replaced. Reading the system's takes 35 ms.
         """

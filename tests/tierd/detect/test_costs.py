@@ -240,6 +240,14 @@ def test_streams_that_wait_for_something_else_show_no_costs() -> None:
     assert not learned(make, 60).costs
 
 
+def test_costs_of_an_earlier_run_outlive_a_stream_that_waits_at_the_start() -> None:
+    known = learned(beside(10, 50), 40).costs
+    rates = iter((95.0, *[20.0] * 5))
+    again = learned(lambda _: [load(each, "ior.1", rate := next(rates), rate / 8) for each in TARGETS[:1]], 6,
+                    CostLearner(known))
+    assert again.costs == known
+
+
 def test_an_operation_costs_flash_little_from_the_first_window_on() -> None:
     def make(_: Random) -> Sequence[JobLoad]:
         return [load(each, "ior.1", 400.0, 20.0) for each in TARGETS]

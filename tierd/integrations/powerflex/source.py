@@ -128,7 +128,7 @@ class PowerFlex(Source):
         return powerflex_metrics(self.gateway.errors, slowed, self.system)
 
     def noted(self, reading: Reading) -> Reading:
-        """A reading in which targets on volumes under a rebuild are unhealthy, so that nobody is blamed there."""
+        """The reading, with targets on rebuilding volumes marked as unhealthy: no job is blamed for their speed."""
         work = self.storage_work()
         conditions = {target: f"{SYSTEM} {one.kind}" for target, one in work.items()}
         return replace(reading, conditions={**conditions, **reading.conditions}, storage_work=work)
