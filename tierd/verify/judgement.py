@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from math import expm1, log, log1p
+from math import exp, expm1, log, log1p
 from statistics import median, quantiles
 from typing import Annotated, ClassVar
 
@@ -22,7 +22,7 @@ from annotated_types import Ge, Gt, Lt
 from tierd.acts import Verdict
 from tierd.arrays import any_at_work
 from tierd.detect.gain import StreamTrack, StreamWindow, gain, probability_of_loss_to_others
-from tierd.detect.interference import ERRORS_OF_90_PERCENT
+from tierd.detect.interference import ERRORS_OF_90_PERCENT, MOST_LOST
 from tierd.model import Finding, Window
 
 
@@ -286,7 +286,10 @@ def judge(act: Act, windows: Sequence[Window], tracks: Mapping[str, StreamTrack]
     if found is None or lost <= 0:
         return Judgement(Verdict.CANNOT_TELL, usual, contended, after)
     least = log1p(settings.min_gain * expm1(lost))
-    probability = found.probability(least)
+    # what was lost is known with an error too: a gain far below a loss that was only predicted proves nothing
+    high = -log1p(-min(evidence.loss_high, 1 - exp(-MOST_LOST)))
+    error = settings.min_gain * found.share * max(high - log(usual / contended), 0.0) / ERRORS_OF_90_PERCENT
+    probability = found.probability(least, error)
     if 1 - CERTAIN < probability < CERTAIN or found.something_else(least, 1 - CERTAIN):
         return Judgement(Verdict.CANNOT_TELL, usual, contended, after)
     verdict = Verdict.HELPED if probability >= CERTAIN else Verdict.DID_NOT_HELP

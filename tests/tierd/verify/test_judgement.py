@@ -115,6 +115,16 @@ def test_a_stream_that_got_slower_still_is_slowed_by_something_else(made: Callab
     assert judged(made(rate)).verdict == "cannot-tell"
 
 
+def test_a_gain_far_below_a_loss_that_was_only_predicted_is_not_undone() -> None:
+    """As recorded on a Lustre 2.17: from costs of three windows, 75.6 MB/s were predicted where 50 are possible."""
+    windows = episode(48.5)
+    guessed = replace(FINDING, evidence=noise(victim_usual_bytes_per_second=75.6e6, loss_low=0.0, loss_high=0.71))
+    sure = replace(FINDING, evidence=noise(victim_usual_bytes_per_second=75.6e6, loss_low=0.35, loss_high=0.48))
+    verdicts = [judge(replace(ACT, finding=each), windows, tracked(windows).known, 100.0, SETTINGS).verdict
+                for each in (guessed, sure)]
+    assert verdicts == ["cannot-tell", "did-not-help"]
+
+
 @pytest.mark.parametrize("rate", [45.0, 44.0])
 def test_a_stream_that_did_not_get_faster_has_regained_nothing(rate: float) -> None:
     """Where the neighbour was always there, b is pulled down. Where it was seen to come, the level falls, and the rate
