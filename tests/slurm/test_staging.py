@@ -139,7 +139,7 @@ def test_a_cancelled_job_takes_back_what_was_not_begun(slurm: Slurm, site: Site)
         (cancelled,) = await_stagings(slurm, job, 1).stagings
         assert cancelled.state == "cancelled"
         assert cancelled.left_out["cancelled"] > 0
-        assert service._gate.waiting == 0
+        assert service.gate.waiting == 0
         slurm.await_state(job, "CANCELLED")
 
 

@@ -144,7 +144,7 @@ def standby_lines(answer: StandbyAnswer) -> list[str]:
     """The lines of ``tierctl status`` on a standby."""
     from tierd.cli.movers import copy_text  # noqa: PLC0415 -- only here
 
-    leads = f"{answer.leader} leads, generation {answer.generation}" if answer.leader else "nobody leads"
+    leads = f"{answer.leader} leads, generation {answer.generation}" if answer.leader else "no leader"
     return [f"STANDING BY for {answer.fs}; {leads}", *(f"CANNOT LEAD: {words}" for words in answer.faults.values()),
             f"{copy_text(answer)} (message {answer.position})"]
 

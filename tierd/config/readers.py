@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from annotated_types import Ge, Gt, Le
+from pydantic import Strict
+
+from tierd.policies.protocol import Table
 
 
 @dataclass(frozen=True)
-class ReaderSettings:
+class ReaderSettings(Table):
     """Readers of changelogs (``tierd reader``). ``[sense] mdts`` and ``readers`` name the MDTs and their users."""
 
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
-
-    enabled: bool = False
+    enabled: Annotated[bool, Strict()] = False
     """Whether the leader takes changelog records from readers instead of reading the changelogs itself."""
     window_seconds: Annotated[float, Gt(0), Le(60)] = 5.0
     """Time between two tallies of an MDT."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, TypeVar
+from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator
 
@@ -15,6 +15,7 @@ from tierd.config import act
 from tierd.config.act import Mode
 from tierd.decide import plans
 from tierd.model import PoolPair
+from tierd.policies.protocol import Table
 
 Item = TypeVar("Item")
 
@@ -53,10 +54,8 @@ def scope_path(path: str) -> str:
 
 
 @dataclass(frozen=True)
-class Scope:
+class Scope(Table):
     """One part of the file system."""
-
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     path: Annotated[str, AfterValidator(scope_path)]
     mode: Mode = Mode.FULL

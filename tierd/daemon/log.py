@@ -246,11 +246,9 @@ class KnownFindings:
 class FindingLog:
     """Logs each sentence once, and knows the number of each finding in the journal. Safe in any thread."""
 
-    def __init__(self, journal: Journal, clock: Clock, settings: Settings, counters: LoopCounters) -> None:
-        self._journal = journal
-        self._clock = clock
-        self._settings = settings
-        self._counters = counters
+    def __init__(self, journal: Journal, clock: Clock, settings: Settings) -> None:
+        self._journal, self._clock, self._settings = journal, clock, settings
+        self.counters = LoopCounters()
         self.known = KnownFindings()
         self._faults: dict[str, str] = {}
         """Message of each source that fails; "" for a source that has recovered."""
@@ -277,8 +275,8 @@ class FindingLog:
     def begun(self, finding: Finding) -> None:
         """Number, count and log a finding that did not hold before."""
         with self._lock:
-            self._counters.found[finding.kind] += 1
-            self._counters.found_at[finding.kind] = self._clock.now()
+            self.counters.found[finding.kind] += 1
+            self.counters.found_at[finding.kind] = self._clock.now()
             self.known.records[finding.key] = finding
             self.known.numbers[finding.key] = self._journal.add_finding(finding)
             self.of(finding.key, found_sentences(finding), finding.time)
@@ -379,13 +377,13 @@ class FindingLog:
                 what = finding.key, refusal.reason, refusal.what
                 if what not in self.known.refused:
                     self.known.refused.add(what)
-                    self._counters.refusals[refusal.reason] += 1
+                    self.counters.refusals[refusal.reason] += 1
                     self.of(finding.key, [f"not done: {refusal}"])
 
     def dropped(self, number: int, why: Refusal, moves: int) -> None:
         """Log and count waiting moves of the finding with this number that were dropped."""
         with self._lock:
-            self._counters.refusals[why.reason] += moves
+            self.counters.refusals[why.reason] += moves
             self.of_number(number, [f"dropped {count_of(moves, 'waiting move')}: {why}"])
 
     def recommended(self, finding: Finding, actions: Sequence[Action]) -> None:

@@ -27,8 +27,8 @@ from httpserver.serving import BackgroundServer
 from tierd.clock import SystemClock
 from tierd.config.settings import WebSettings
 from tierd.daemon.answers import FaultsAnswer, Json, from_json
-from tierd.daemon.changes import Changes
 from tierd.daemon.page import Asset, Pages, Viewer
+from tierd.daemon.status import Changes
 from tierd.text import printable
 
 MAX_CONNECTIONS = 16

@@ -18,7 +18,6 @@ from simulator.fluid.cluster import FluidCluster
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import NOISE, STREAM
 from tests.tierd.site import Site, failed, fetched, shown
-from tests.tierd.site import site as site
 from tierd.cli.tierctl import main, parser
 from tierd.cli.top import quiet_text, screen
 from tierd.daemon.answers import ReportAnswer, TopAnswer, from_json

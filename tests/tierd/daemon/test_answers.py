@@ -11,8 +11,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.tierd.site import Site
-from tests.tierd.site import reading as reading
-from tests.tierd.site import site as site
 from tierd.act.journal.reader import JournalReader
 from tierd.act.journal.writer import Journal
 from tierd.carrier import Carrier

@@ -14,7 +14,6 @@ from simulator.fluid.cluster import FluidCluster
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import NOISE, STREAM
 from tests.tierd.site import Site, fetched, shown
-from tests.tierd.site import site as site
 from tierd.cli import client
 from tierd.daemon.answers import ReportAnswer, from_json
 from tierd.daemon.client import ask

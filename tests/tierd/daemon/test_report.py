@@ -10,7 +10,6 @@ import pytest
 
 from lustre.layout.model import Component, Layout
 from tests.tierd.site import Site, failed, shown
-from tests.tierd.site import site as site
 from tierd.act.journal.reader import JournalReader
 from tierd.act.journal.writer import Journal
 from tierd.daemon.answers import ReportAnswer, from_json

@@ -15,7 +15,6 @@ from lustre.layout.model import Component, Layout, same_shape
 from simulator import faults
 from tests.tierd.simulated import NOISE
 from tests.tierd.site import Site, fetched, shown
-from tests.tierd.site import site as site
 from tests.tierd.worlds import noise
 from tierd.act.journal.writer import Journal
 from tierd.cli.tierctl import main
