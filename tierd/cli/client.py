@@ -139,7 +139,6 @@ def spinner(what: str) -> Iterator[None]:
 
 @contextmanager
 def working(what: str) -> Iterator[None]:
-    """Show a spinner on a terminal."""
     if not sys.stderr.isatty():
         yield
         return

@@ -45,7 +45,6 @@ HELPS = {
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the commands."""
     for name, words in HELPS.items():
         command = commands.add_parser(name, help=words, description=f"{words[0].upper()}{words[1:]}.")
         client.add_daemon_options(command)
@@ -81,7 +80,6 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Send the request and print the answer."""
     request = {"request": chosen.command}
     request |= {key: value for key in ("reason", "id", "last", "outcome", "act", "path", "job", "seconds")
                 if (value := getattr(chosen, key, None)) is not None}
@@ -92,13 +90,11 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def show_history(chosen: argparse.Namespace, request: Json) -> int:
-    """``tierctl history``."""
     show = long_history_lines if chosen.long else history_lines
     return client.ask_and_show(chosen, request, partial(from_json, HistoryAnswer), show)
 
 
 def show_operating_state(chosen: argparse.Namespace, request: Json) -> int:
-    """``tierctl pause``, ``drain`` and ``resume``."""
     return client.ask_and_show(chosen, request, partial(from_json, OperatingStateAnswer), operating_state_lines)
 
 
@@ -116,7 +112,6 @@ COMMANDS: Mapping[str, Callable[[argparse.Namespace, Json], int]] = {
 
 
 def headline(answer: StatusAnswer) -> str:
-    """The state of tierd in one line."""
     if answer.paused:
         doing = f"PAUSED: {answer.paused} (tierctl resume ends the pause)"
     elif answer.held:
@@ -136,7 +131,6 @@ def status_from_json(data: Json) -> StatusAnswer | StandbyAnswer:
 
 
 def status_or_standby_lines(answer: StatusAnswer | StandbyAnswer) -> list[str]:
-    """The lines of ``tierctl status``."""
     return standby_lines(answer) if isinstance(answer, StandbyAnswer) else status_lines(answer)
 
 
@@ -253,7 +247,6 @@ def not_done_lines(whys: Sequence[RefusalAnswer]) -> list[str]:
 
 
 def waiting_text(case: Case) -> str:
-    """The default layouts and moves of a remediation that are still queued."""
     parts = []
     if case.waiting_defaults:
         parts.append(f"{count_of(case.waiting_defaults, 'default layout')} to set")
@@ -272,7 +265,6 @@ def queue_line(answer: StatusAnswer) -> str:
 
 
 def limit_text(answer: StatusAnswer) -> str:
-    """The limit that delays the queue, or ""."""
     return f" (limit: {answer.waits_for})" if answer.waits_for else ""
 
 
@@ -310,7 +302,6 @@ def finding_lines(answer: FindingsAnswer, job: str = "") -> list[str]:
 
 
 def history_lines(answer: HistoryAnswer) -> list[str]:
-    """A table with one line for each act."""
     rows = [(e.id, time_text(e.time), e.outcome, e.kind, quoted(e.place),
              e.detail or (e.after or "" if e.kind == ActKind.SET_DEFAULT_LAYOUT
                              else bytes_text(e.size_bytes)))
@@ -321,7 +312,6 @@ def history_lines(answer: HistoryAnswer) -> list[str]:
 
 
 def long_history_lines(answer: HistoryAnswer) -> list[str]:
-    """Each act with the layouts before and after, and its reason."""
     lines = [line for entry in answer.entries for line in act_lines(entry)]
     return [*lines, *record_begins(answer)] if lines else no_acts_lines(answer)
 
@@ -344,7 +334,6 @@ def no_acts_lines(answer: HistoryAnswer) -> list[str]:
 
 
 def act_lines(entry: ActAnswer) -> Iterator[str]:
-    """One act in three lines."""
     detail = f" ({entry.detail})" if entry.detail else ""
     what = f"{entry.outcome:9} {entry.kind} {quoted(entry.place)}{detail}"
     yield f"{entry.id:5}  {time_text(entry.time)}  {what}"
@@ -353,7 +342,6 @@ def act_lines(entry: ActAnswer) -> Iterator[str]:
 
 
 def operating_state_lines(answer: OperatingStateAnswer) -> list[str]:
-    """The state after pause, drain and resume."""
     if answer.paused:
         return [f"paused: {answer.paused}",
                 "the current move finishes; after that only tierctl undo changes anything"]
@@ -389,12 +377,10 @@ def from_root(path: str) -> str:
 
 
 def undo_succeeded(answer: UndoAnswer | UndoFindingAnswer) -> bool:
-    """Whether everything was undone."""
     return answer.result == Outcome.UNDONE
 
 
 def undo_lines(answer: UndoAnswer | UndoFindingAnswer) -> list[str]:
-    """The result of an undo."""
     if isinstance(answer, UndoAnswer):
         return [undo_line(answer)]
     dropped = count_of(answer.dropped_moves, "queued move")
@@ -408,5 +394,4 @@ def undo_lines(answer: UndoAnswer | UndoFindingAnswer) -> list[str]:
 
 
 def undo_line(answer: UndoAnswer) -> str:
-    """The result of the undo of one act."""
     return f"{answer.result}: {answer.entry.kind} of {quoted(answer.entry.place)}: {answer.detail}"

@@ -15,7 +15,6 @@ _TARGET = re.compile(r"(?:.+-)?OST[0-9a-fA-F]{1,4}")
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
     command = commands.add_parser(
         "drain-target", help="move all files from an OST to other targets of their pools",
         description="Find all files with an object on an OST, and move them to other targets of the same pool. Show "
@@ -37,7 +36,6 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def target_name(text: str) -> str:
-    """The name of an OST."""
     if not _TARGET.fullmatch(text):
         raise argparse.ArgumentTypeError(f"{text!r} is not the name of an OST, such as OST0004")
     return text
@@ -98,7 +96,6 @@ def plan_lines(answer: DrainPlanAnswer) -> list[str]:
 
 
 def drain_lines(answer: DrainsAnswer) -> list[str]:
-    """Lines about all drains."""
     if not answer.drains:
         return ["no drains"]
     return [line for drain in answer.drains for line in lines_of(drain, answer.time)]
@@ -111,7 +108,6 @@ STATES = {
 
 
 def lines_of(drain: DrainRow, now: float) -> list[str]:
-    """Lines about one drain."""
     state = "dry run: counting files" if drain.preview and drain.phase == "running" else STATES[drain.phase]
     begun = f"begun by {drain.by} {client.ago(now - drain.begun_at)} ago"
     order = f" (order F{drain.finding})" if drain.finding else ""
@@ -145,7 +141,6 @@ def _space_line(drain: DrainRow) -> str:
 
 
 def _new_object_lines(drain: DrainRow) -> list[str]:
-    """What is to be done about new objects."""
     if drain.phase == "ended":
         given = drain.trouble or "given back where tierd stopped them"
         return [f"  new objects: {given}; elsewhere, on each MDS: {drain.give_back_command}"]

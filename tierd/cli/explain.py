@@ -30,7 +30,6 @@ from tierd.text import bytes_text, count_of, evidence_text, first_names, quoted,
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``tierctl explain``, ``advise`` and ``plan``."""
     explain = commands.add_parser(
         "explain", help="show one finding in full: evidence, directories, acts, verdict",
         description="Show everything in the journal about one finding (F3, from tierctl findings), or about the "
@@ -52,7 +51,6 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def explanation(answer: ExplainAnswer) -> list[str]:
-    """The lines of ``tierctl explain``."""
     finding = answer.finding
     now = "active" if answer.holds else "no longer active"
     head = (f"Order F{finding.id}, made {time_text(finding.time)}." if answer.ordered
@@ -233,7 +231,6 @@ MAX_SHOWN = 5
 
 
 def add_plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``tierctl plan``."""
     plan = commands.add_parser("plan", help="show what tierd would do now, and what it refuses",
                                description="Show the plan for active findings as lfs commands, with reasons and "
                                            "refusals. Changes and queues nothing.")

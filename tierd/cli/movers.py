@@ -15,7 +15,6 @@ LOST_SECONDS = 15.0
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``tierctl movers``."""
     movers = commands.add_parser(
         "movers", help="list the movers on other nodes, and the moves that were sent to them",
         description="List the movers that work for the leader of this file system through NATS, with the files that "
@@ -26,7 +25,6 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def mover_lines(answer: MoversAnswer) -> list[str]:
-    """The lines of ``tierctl movers``."""
     if not answer.cluster:
         return ["tierd moves files in its own process: it has no [cluster] in its settings, or it is in a dry run."]
     lines = [f"NATS: {answer.trouble or 'connected'}; {count_of(len(answer.movers), 'mover')}; "
@@ -42,7 +40,6 @@ def mover_lines(answer: MoversAnswer) -> list[str]:
 
 
 def standby_line(standby: StandbyRow) -> str:
-    """A standby in one line."""
     state = f"CANNOT LEAD: {standby.problem}" if standby.problem else "ready to lead"
     return f"  standby {standby.name} on {standby.host}: {state}; {copy_text(standby)}"
 

@@ -16,7 +16,6 @@ DESTINATIONS = {"promote": "to flash", "demote": "to HDD"}
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the commands."""
     for name, where in DESTINATIONS.items():
         command = commands.add_parser(
             name, help=f"move a file or the files below a directory {where}",
@@ -62,7 +61,6 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def order_lines(answer: OrderAnswer) -> list[str]:
-    """The result of the order."""
     amount = f"{count_of(answer.files, 'file')} ({bytes_text(answer.size_bytes)})"
     what = f"{amount} of {quoted(answer.path)} for migration {DESTINATIONS[answer.direction]}"
     if not answer.files:

@@ -41,7 +41,6 @@ INTERVAL_SECONDS = 1.0
 
 
 def add_wait_option(command: argparse.ArgumentParser) -> None:
-    """Add ``--wait``."""
     command.add_argument("--wait", action="store_true",
                          help="wait until the queue is empty; exit status 1 if it is held")
 
@@ -112,5 +111,4 @@ def status_of(chosen: argparse.Namespace) -> QueueAnswer:
 
 
 def moves_left(status: QueueAnswer) -> int:
-    """Moves and orders in the queue."""
     return status.waiting_moves + status.waiting_orders

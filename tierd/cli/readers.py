@@ -11,7 +11,6 @@ from tierd.text import count_of
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``tierctl readers``."""
     readers = commands.add_parser(
         "readers", help="show the changelog readers, and the position in each MDT's changelog",
         description="Show who reads the changelog of each MDT, the last record that tierd has, the age of the last "
@@ -21,12 +20,10 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Send the request and print the answer."""
     return client.ask_and_show(chosen, {"request": "readers"}, partial(from_json, ReadersAnswer), lines)
 
 
 def lines(answer: ReadersAnswer) -> list[str]:
-    """The answer as text."""
     if not answer.enabled:
         return ["tierd reads the changelogs itself (reader.enabled = false)"]
     shown = [f"{'MDT':8} {'reader':16} {'record':>14} {'behind':>9} {'last tally':>11}  problem"]

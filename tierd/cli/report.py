@@ -15,7 +15,6 @@ from tierd.text import printable
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``tierctl report``."""
     report = commands.add_parser(
         "report", help="show findings, acts and their effect in a period",
         description="Print the findings of a period with their verdicts, from the journal. With --output, also write "

@@ -27,7 +27,6 @@ from tierd.text import quoted
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``tierctl simulate`` and ``evaluate``."""
     simulate = commands.add_parser("simulate", help="run a scenario on a simulated cluster, with and without tierd")
     simulate.add_argument("scenario", metavar="SCENARIO", help="TOML file, or name of a scenario of the library")
     simulate.add_argument("--policy", type=Path, metavar="FILE",
@@ -44,7 +43,6 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Run all variants and print the comparison."""
     try:
         scenario = find_scenario(chosen.scenario)
         policy = load(chosen.policy) if chosen.policy else Settings()
@@ -123,7 +121,6 @@ def plotter(path: Path) -> Callable[[comparison.Comparison, Path], None]:
 
 
 def report_progress(progress: Callable[[float], None], before: float, now: float) -> None:
-    """Report the progress of all runs together, in simulated seconds."""
     progress(before + now)
 
 
@@ -141,7 +138,6 @@ def find_scenario(name: str) -> Scenario:
 
 
 def add_evaluate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``tierctl evaluate``."""
     evaluate = commands.add_parser("evaluate", help="measure how often tierd is right on random workloads")
     evaluate.add_argument(
         "--seeds", type=seed_range, default=range(1, 51), metavar="A-B",

@@ -10,7 +10,6 @@ from tierd.daemon.answers import StagingAnswer, StagingsAnswer, from_json
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``tierctl stages``."""
     stages = commands.add_parser(
         "stages", help="list what jobs have staged to and from flash",
         description="List the last stagings of jobs: #BB_LUA stage_in and stage_out in their scripts.")
@@ -20,13 +19,11 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def list_stages(chosen: argparse.Namespace) -> int:
-    """Show the stagings."""
     return client.ask_and_show(chosen, {"request": "stage-state", "job": chosen.job},
                                partial(from_json, StagingsAnswer), stage_lines)
 
 
 def stage_lines(answer: StagingsAnswer) -> list[str]:
-    """The lines of ``tierctl stages``."""
     lines = [_stage_line(each) for each in answer.stagings] or ["no stagings"]
     return [*lines, f"tierd stages nothing now: {answer.held}"] if answer.held else lines
 

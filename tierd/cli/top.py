@@ -71,7 +71,6 @@ NOT_LIVE_ROWS = 20
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``tierctl top``."""
     top = commands.add_parser("top", help="show targets, jobs, interference and moves live",
                               description="Show the busiest targets and jobs of the last cycle, interference between "
                                           "jobs, and moves, until Ctrl-C. A narrow terminal shows fewer columns. "
@@ -180,5 +179,4 @@ def jobs(answer: TopAnswer, width: int) -> RenderableType:
 
 
 def left_out(all_of_them: int, shown: int, what: str) -> list[Text]:
-    """The number of rows that do not fit."""
     return [Text(f"and {all_of_them - shown} more {what}", "dim")] if all_of_them > shown else []

@@ -205,8 +205,6 @@ class DrainSettings(Table):
     """Moves queued before the walk waits for them."""
     reserve: Annotated[float, Ge(0), Lt(1)] = 0.05
     """Share of each other target that stays free."""
-    max_passes: Annotated[int, Ge(1)] = 3
-    """Walks over the file system in search of files that could not be moved before."""
     retry_seconds: Annotated[float, Ge(0)] = 60.0
     """Time between two walks, for files that are in use."""
     max_stream_loss: Annotated[float, Gt(0), Le(1)] = 0.05
@@ -275,8 +273,6 @@ class ActSettings(Table):
     opt-outs hold."""
     default_layouts_per_second: Annotated[float, Gt(0)] = 20.0
     """Maximum number of default layouts set per second. Each takes half a dozen requests to an MDT."""
-    default_layouts_at_once: Annotated[int, Ge(1), Le(64)] = 8
-    """Requests to MDTs under way at the same time while default layouts are set and paths are looked up."""
     journal: WholePath = "/var/lib/tierd/journal.sqlite"
     socket: Annotated[str, AfterValidator(socket_path)] = "/run/tierd/tierd.sock"
     """Control socket, which tierctl uses."""

@@ -65,5 +65,4 @@ class ClusterSettings(Table):
 
     @property
     def enabled(self) -> bool:
-        """Whether tierd works through NATS."""
         return bool(self.servers)

@@ -57,7 +57,6 @@ class Examined:
     """In the order of the files and their lines."""
 
     def remark(self, location: Sequence[int | str], sentence: str, *, fatal: bool = True) -> Remark:
-        """A remark on a setting."""
         return remark_on(self.files, location, sentence, fatal=fatal)
 
 
@@ -210,7 +209,6 @@ def dotted(location: Sequence[int | str]) -> str:
 def describe_problem(
     kind: str, location: Sequence[int | str], message: str, value: object, known: Sequence[Policy]
 ) -> str:
-    """The text of one mistake."""
     where = dotted(location)
     if kind in {"extra_forbidden", "unexpected_keyword_argument"}:
         return f"{where}: unknown setting; known here: {', '.join(known_settings(location[:-1], known))}"

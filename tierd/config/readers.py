@@ -25,9 +25,3 @@ class ReaderSettings(Table):
     """MDTs that one reader reads at most; 0 for no limit. With 40 MDTs and 6 readers: 8, so that one may fail."""
     max_windows: Annotated[int, Ge(1), Le(1000)] = 24
     """Tallies that wait for the leader. Beyond them the reader stops reading, and the records stay in the changelog."""
-    max_directories: Annotated[int, Ge(1), Le(5000)] = 500
-    """Counts of a job in a directory in one tally, the most active ones. Others follow in a later tally."""
-    max_files_each: Annotated[int, Ge(1), Le(5000)] = 200
-    """Files of a job in a directory that the leader knows, as a random sample."""
-    max_files: Annotated[int, Ge(1), Le(50_000)] = 4000
-    """Files of an MDT that the leader knows."""

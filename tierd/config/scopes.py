@@ -65,7 +65,6 @@ class Scope(Table):
 
     @property
     def pools(self) -> PoolPair:
-        """Its flash pool and its disk pool."""
         return PoolPair(self.small_files_to_flash.flash_pool, self.small_files_to_flash.hdd_pool)
 
 
@@ -104,7 +103,6 @@ class ResolvedScopes:
         return next((scope for scope in self._deepest_first if is_below(path, scope.path)), self.whole)
 
     def pools_of(self, path: str) -> PoolPair:
-        """The flash pool and the disk pool for a path."""
         return self.of(path).pools
 
     def by_scope(self, items: Iterable[Item], path_of: Callable[[Item], str]) -> list[tuple[Scope, list[Item]]]:

@@ -133,7 +133,6 @@ class SenseSettings(Table):
     """Files that name exporters as Prometheus' ``file_sd_configs`` do, JSON or YAML: ``/etc/tierd/targets/*.json``."""
     exporter_dns: tuple[str, ...] = ()
     """Names of exporters: ``_lustre-exporter._tcp.example.org`` (SRV), ``oss.example.org:9169`` (A and AAAA)."""
-    dns_refresh_seconds: Annotated[float, Gt(0)] = 30.0
     exporter_access: ServerAccess = field(default_factory=ServerAccess)
     prometheus: Prometheus = field(default_factory=PrometheusSettings)
     stale_seconds: Annotated[float, Gt(0)] = 90.0
@@ -149,8 +148,6 @@ class SenseSettings(Table):
     """Reader registered on each MDT (``cl1``), for which tierd clears processed records. Without one it clears none."""
     clients: tuple[Url, ...] = ()
     """URLs of lustre-exporter on clients; a sample of each kind of node is enough. This node is always read."""
-    clients_at_once: Annotated[int, Ge(1)] = 5
-    """Clients that are read each half minute."""
     cycle_seconds: Annotated[float, Gt(0)] = 5.0
     timeout_seconds: Annotated[float, Gt(0)] = 15.0
     """Limit of the time of an exporter's answer. A cycle waits for it no longer than ``wait_seconds``; a later answer

@@ -77,7 +77,6 @@ class Activity:
         return max(0.0, self._clock.now() - begun) if begun else 0.0
 
     def run(self) -> None:
-        """Run one step."""
         begun = self.begun_at = self._clock.now()
         try:
             self._step()
@@ -204,7 +203,6 @@ class Liveness:
         self._settings, self._clock, self._begun = settings, clock, clock.now()
 
     def hung(self) -> bool:
-        """Whether the current cycle takes too long."""
         begun = self._cycle_since()
         return bool(begun) and self._clock.now() - begun > self._settings.movers.timeout_seconds + HUNG_AFTER_SECONDS
 

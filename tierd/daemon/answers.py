@@ -79,12 +79,10 @@ class FindingAnswer(Struct, frozen=True, kw_only=True, rename={"time": "t"}):
 
     @property
     def sentence(self) -> str:
-        """The finding in words."""
         return str(self.evidence.get("sentence", ""))
 
     @property
     def numbers(self) -> dict[str, float | None]:
-        """The evidence without its sentence."""
         return {name: None if value is None else float(value) for name, value in self.evidence.items()
                 if name != "sentence"}
 

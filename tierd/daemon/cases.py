@@ -211,7 +211,6 @@ Waiting = Callable[[Key], tuple[int, int]]
 
 def case_of(finding: Finding, number: int | None, figures: CaseFigures, waiting: Waiting,
             done: Remediation | None = None, *, active: bool = True) -> Case:
-    """The record of a finding, and of what was done about it."""
     key, rates = finding.key, finding.evidence.of_stream
     judgement = done.judgement if done and done.verdict != Verdict.UNDONE_BY_HAND else None
     measured = judgement if judgement and not judgement.words else None
@@ -242,5 +241,4 @@ def case_of(finding: Finding, number: int | None, figures: CaseFigures, waiting:
 
 
 def refusal_answer(refusal: Refusal) -> RefusalAnswer:
-    """Why something is not done, and what would change that."""
     return RefusalAnswer(refusal.reason, refusal.sentence, REMEDIES.get(refusal.reason, ""))

@@ -55,7 +55,6 @@ class Peer:
 
     @staticmethod
     def of(connection: socket.socket) -> Peer:
-        """Ask the kernel."""
         raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
         _, uid, gid = _CREDENTIALS.unpack(raw)
         groups = {gid}
@@ -125,7 +124,6 @@ class ControlServer:
         connection.sendall(json.dumps(self.answer(line, peer), allow_nan=False).encode() + b"\n")
 
     def answer(self, line: bytes, peer: Peer) -> Json:
-        """The answer to one request."""
         try:
             request = json.loads(line)
             if not isinstance(request, dict):
@@ -149,7 +147,6 @@ class ControlServer:
             return {"error": str(error)}
 
     def close(self) -> None:
-        """Stop listening and remove the socket."""
         self._server.shutdown()
         self._server.server_close()
         self._path.unlink(missing_ok=True)
@@ -174,17 +171,14 @@ class ControlSocketServer(BoundedThreads, socketserver.UnixStreamServer):
         super().__init__(path, socketserver.BaseRequestHandler)
 
     def serve(self, slot: Slot, client: object) -> None:
-        """Serve one connection, in its thread."""
         self._respond(slot.connection, lambda: self.connections.request_arrived(slot))
 
     def reject(self, connection: socket.socket) -> None:
-        """Ask the client to try again."""
         words = f"{self.connections.limit} requests are being answered; try again later"
         connection.send(json.dumps({"error": words, "again": True}).encode() + b"\n", socket.MSG_DONTWAIT)
 
 
 def refuse_second_daemon(path: str) -> None:
-    """Raise ControlError if another daemon answers at the socket."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as to:
         to.settimeout(5.0)
         try:

@@ -29,7 +29,6 @@ class CurveSampler:
         self._victims: frozenset[str] = frozenset()
 
     def draw(self, daemon: Daemon, now: float) -> None:
-        """Add a point to each curve if one is due. Adds none while the file system does not answer."""
         holding = frozenset(f.key for f in daemon.findings if not f.advice_only)
         if now < self._drawn_at + SAMPLE_SECONDS and holding == self._holding:
             return
@@ -48,7 +47,6 @@ class CurveSampler:
 
 
 def curve_points(daemon: Daemon, room: Capacity) -> dict[str, float]:
-    """The present values by series."""
     found = {"findings": float(sum(not f.advice_only for f in daemon.findings)),
              "waiting moves": float(daemon.parts.gate.waiting)}
     for pool, size in room.size_bytes.items():

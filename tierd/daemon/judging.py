@@ -130,7 +130,6 @@ class Judge:
             self.settle(case, judgement)
 
     def settle(self, case: Remediation, judgement: Judgement) -> None:
-        """Keep the acts of a remediation, or begin to undo them."""
         self._note(case, judgement)
         if case.abandoned:
             slower = judgement.own and judgement.verdict == Verdict.DID_NOT_HELP
@@ -201,7 +200,6 @@ class Judge:
         return run
 
     def _moved(self, case: Remediation) -> Sequence[int]:
-        """Sizes of the files that were moved."""
         return [entry.size_bytes for entry in self._journal.acts_in_force(case.number)
                 if entry.kind == ActKind.MIGRATE and entry.outcome == Outcome.DONE]
 

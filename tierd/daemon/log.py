@@ -30,7 +30,6 @@ NOT_MOVED = {Outcome.REFUSED, Outcome.FAILED, Outcome.GAVE_WAY, Outcome.DOUBTFUL
 
 
 def found_sentences(finding: Finding) -> Iterator[str]:
-    """The log lines of a finding that began."""
     yield f"FOUND {finding.kind}: {finding.sentence}"
     where = first_names(finding.directories, PLACES_NAMED) or "directories not known yet"
     on = f"on {first_names(finding.targets, TARGETS_NAMED)}, " if finding.targets else ""
@@ -40,19 +39,16 @@ def found_sentences(finding: Finding) -> Iterator[str]:
 
 
 def over_sentence(finding: Finding) -> str:
-    """The log line of a finding that no longer holds."""
     if finding.victim:
         return f"ended: {finding.aggressor} no longer slows {finding.victim}"
     return f"ended: {finding.kind} of {quoted(finding.subject or finding.aggressor)}"
 
 
 def advice_sentence(advice: Advice) -> str:
-    """The command an administrator may run, where, and its expected effect."""
     return f"{advice.command}, {advice.where}: {advice.effect}"
 
 
 def planned_sentence(defaults: Sequence[Action], moves: Sequence[Action]) -> str:
-    """The acts that are planned for a finding, in one sentence."""
     places = first_names(action.directory for action in defaults)
     layouts = {explain(action.layout) for action in defaults}
     layout = layouts.pop() if len(layouts) == 1 else "a flash component that holds their files"
@@ -108,7 +104,6 @@ def recommended_sentences(actions: Sequence[Action], settings: Settings) -> Iter
 
 
 def queued_sentence(moves: Sequence[Action]) -> str:
-    """The log line of moves that were queued."""
     files, size = count_of(len(moves), "file"), bytes_text(sum(a.size_bytes for a in moves))
     first = f"next: {quoted(moves[0].path)}, {bytes_text(moves[0].size_bytes)}"
     return f"QUEUED {files} for migration, {size} ({first}), to {explain(moves[0].layout)}: {moves[0].reason}"
@@ -157,7 +152,6 @@ def throughput_text(finding: Finding, judgement: Judgement) -> str:
 
 
 def judged_sentence(finding: Finding, judgement: Judgement) -> str:
-    """The victim's throughput before, during and after the noise, and the verdict."""
     if judgement.own:
         return own_judged_sentence(finding, judgement)
     numbers = throughput_text(finding, judgement)
@@ -175,7 +169,6 @@ def judged_sentence(finding: Finding, judgement: Judgement) -> str:
 
 
 def own_judged_sentence(finding: Finding, judgement: Judgement) -> str:
-    """The rate of the job whose files were moved, before and after, and the verdict."""
     before, after = ((f"{rate:.0f} operations/s" if judgement.operations else rate_text(rate))
                      for rate in (judgement.contended, judgement.after))
     numbers = f"{quoted(finding.aggressor)}: {before} before, {after} after"
@@ -190,12 +183,10 @@ def own_judged_sentence(finding: Finding, judgement: Judgement) -> str:
 
 
 def losses_text(judgement: Judgement) -> str:
-    """The jobs that lost, each with its loss."""
     return ", ".join(f"{quoted(job)} lost {percent(part)}" for job, part in sorted(judgement.harmed.items()))
 
 
 def undone_sentence(entry: Entry, result: Outcome, detail: str) -> str:
-    """The result of undoing an act, with the reason."""
     what = {ActKind.SET_DEFAULT_LAYOUT: "default layout of ",
             ActKind.SET_DEFAULT_STRIPING: "default striping of "}.get(entry.kind, "layout of ")
     return f"{result.upper()} {what}{quoted(entry.place)}: {detail}"
@@ -257,7 +248,6 @@ class FindingLog:
 
     @property
     def faults(self) -> Mapping[str, str]:
-        """Message of each source that fails at present."""
         return {source: words for source, words in tuple(self._faults.items()) if words}
 
     def take_over(self, known: KnownFindings) -> None:
@@ -268,7 +258,6 @@ class FindingLog:
             self.known = replace(known, numbers=numbers)
 
     def all(self, sentences: Iterable[str], level: int = logging.INFO) -> None:
-        """Log each sentence."""
         for sentence in sentences:
             logger.log(level, "%s", sentence)
 
@@ -292,7 +281,6 @@ class FindingLog:
             self.known.refused = {each for each in self.known.refused if each[0] != finding.key}
 
     def forget(self, key: FindingKey) -> None:
-        """Forget the number of a finding whose remediation is forgotten."""
         with self._lock:
             self.known.numbers.pop(key, None)
 
@@ -351,7 +339,6 @@ class FindingLog:
         self._journal.add_messages(number, sentences, self._clock.now())
 
     def undone(self, number: int, entry: Entry, result: Outcome, detail: str) -> None:
-        """Log the result of undoing an act, for the finding with this number."""
         level = logging.WARNING if result in {Outcome.FAILED, Outcome.REFUSED} else logging.INFO
         self.of_number(number, [undone_sentence(entry, result, detail)], level)
 

@@ -173,7 +173,6 @@ class Daemon:
         self._ended(begun)
 
     def observe(self) -> None:
-        """Read the counters and detect findings."""
         begun = self._clock.now()
         self._detect(self._observer.read())
         self._ended(begun)
@@ -248,7 +247,6 @@ class Daemon:
                 self.counters.gains.pop(case.finding.victim, None)
 
     def set_defaults(self) -> None:
-        """Set queued default layouts within the budget."""
         with self._log_filesystem_errors():
             while self._may_begin() and self.remediations.set_defaults():
                 pass
@@ -331,7 +329,6 @@ class Daemon:
 
     @property
     def memory(self) -> Memory:
-        """What this daemon knows."""
         return Memory(self.engine.memory, self.log.known)
 
     def take_over(self, memory: Memory) -> None:
@@ -360,15 +357,12 @@ class Daemon:
 
     @property
     def faults(self) -> Mapping[str, str]:
-        """Message of each source that fails at present."""
         return self.log.faults
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Findings that hold now."""
         return self.detection.findings
 
     @property
     def cases(self) -> Sequence[Remediation]:
-        """Remediations in the store."""
         return tuple(self.store)

@@ -59,7 +59,6 @@ Rows = Mapping[Any, float]
 
 
 def gauge(name: str, about: str, value: float) -> Metric:
-    """A family with one value."""
     return GaugeMetricFamily(name, about, float(value))
 
 
@@ -69,19 +68,16 @@ def gauges(name: str, about: str, labels: str, rows: Rows) -> Metric:
 
 
 def counters(name: str, about: str, labels: str, rows: Rows) -> Metric:
-    """A family with a counter for each row."""
     return with_rows(CounterMetricFamily(name, about, labels=labels.split()), rows)
 
 
 def with_rows(family: GaugeMetricFamily | CounterMetricFamily, rows: Rows) -> Metric:
-    """The family with a series for each row."""
     for labels, value in rows.items():
         family.add_metric((labels,) if isinstance(labels, str) else labels, float(value))
     return family
 
 
 def info(name: str, about: str, *rows: Mapping[str, str]) -> Metric:
-    """A family whose labels say all."""
     family = InfoMetricFamily(name, about)
     for row in rows:
         family.add_metric((), dict(row))
@@ -89,12 +85,10 @@ def info(name: str, about: str, *rows: Mapping[str, str]) -> Metric:
 
 
 def build_info() -> Metric:
-    """The release of tierd."""
     return info("tierd_build", "Always 1. The label names the release of tierd.", {"version": __version__})
 
 
 def staging_metrics(stager: Stager) -> Iterator[Metric]:
-    """Files that jobs stage."""
     yield gauge("tierd_open_stagings", "Stagings of jobs that wait or move files.", len(stager))
     yield counters("tierd_stagings", "Stagings of jobs that have ended, by direction (promote: to flash) and by the"
                    " state in which they ended.", "direction state",
@@ -122,7 +116,6 @@ def reader_metrics(tallies: TallySource) -> Iterator[Metric]:
 
 
 def state_metrics(daemon: Daemon) -> Iterator[Metric]:
-    """Settings, holds and cycles."""
     done, gate, settings = daemon.counters, daemon.parts.gate, daemon.parts.settings
     state = gate.operating_state
     yield build_info()
@@ -146,7 +139,6 @@ def state_metrics(daemon: Daemon) -> Iterator[Metric]:
 
 
 def restraint_metrics(daemon: Daemon, beside: MetricsContext) -> Iterator[Metric]:
-    """Claims, budget, queue, activities and changelog positions."""
     gate, media = daemon.parts.gate, daemon.parts.media
     yield gauge("tierd_draining", "Whether tierd is draining (1) or not (0). While draining it finishes the queue and"
                 " starts nothing new.", bool(gate.operating_state.draining))
@@ -220,7 +212,6 @@ def mover_metrics(state: DispatchState) -> Iterator[Metric]:
 
 
 def source_metrics(daemon: Daemon, sources: Sequence[SourceState]) -> Iterator[Metric]:
-    """State of each source, by name."""
     yield gauges("tierd_source_blind", "Whether the source cannot be read (1) or can be read (0). tierd does not act"
                  " while a source cannot be read.", "source",
                  {"counters": "blind" in daemon.faults, "changelog": "changelog" in daemon.faults})
@@ -262,7 +253,6 @@ class SlowedStream:
 
     @property
     def evidence(self) -> SlowdownEvidence:
-        """The numbers of the finding with the most targets."""
         assert self.widest.evidence.of_stream is not None
         return self.widest.evidence.of_stream
 
@@ -413,7 +403,6 @@ def act_metrics(gate: Gate) -> Iterator[Metric]:
 
 
 def verdict_metrics(daemon: Daemon) -> Iterator[Metric]:
-    """Verdicts, refusals, undone acts, and gains."""
     done = daemon.counters
     yield counters("tierd_judgements", "Acts judged by the throughput of the victim, by verdict.", "verdict",
                    {verdict.value: done.verdicts[verdict] for verdict in JUDGED_VERDICTS})
@@ -494,12 +483,10 @@ class DaemonCollector(Collector):
 
 
 def registry(daemon: Daemon, beside: MetricsContext) -> CollectorRegistry:
-    """A registry with the metrics of the daemon and of the process."""
     return registry_of(DaemonCollector(daemon, beside))
 
 
 def registry_of(collector: Collector) -> CollectorRegistry:
-    """A registry with this collector and the metrics of the process."""
     made = CollectorRegistry()
     made.register(collector)
     for of_process in (ProcessCollector, PlatformCollector, GCCollector):

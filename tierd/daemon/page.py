@@ -332,7 +332,6 @@ def rate_share(case: Case) -> float:
 
 
 def case_title(case: Case) -> str:
-    """A case in a few words."""
     if not case.victim:
         return f"{case.kind}: {case.subject or case.aggressor}"
     if is_slowed(case) and rate_share(case) >= RECOVERED_SHARE:

@@ -112,7 +112,6 @@ class Remediation:
 
     @property
     def closed(self) -> bool:
-        """Whether nothing more is done."""
         return self.state in {State.CLOSED, State.FORGOTTEN}
 
     def to(self, state: State) -> None:
@@ -130,7 +129,6 @@ class Remediation:
             self.to(State.CLOSED)
 
     def begin_undo(self, reason: str) -> None:
-        """Its default layouts are to be restored."""
         self.to(State.UNDOING)
         self.undo_reason, self.moves_held = reason, False
 
@@ -140,7 +138,6 @@ class Remediation:
             self.over = False
 
     def finding_ended(self) -> None:
-        """The finding no longer holds."""
         self.over = True
         if self.state in {State.KEPT, State.UNDONE}:
             self.to(State.CLOSED)
@@ -154,7 +151,6 @@ class Remediation:
 
     @property
     def pool(self) -> str:
-        """Pool of the first component."""
         return self.layout.components[0].pool
 
     @property
@@ -176,20 +172,16 @@ class RemediationStore:
             return iter(tuple(self._by_key.values()))
 
     def get(self, key: FindingKey) -> Remediation | None:
-        """The remediation of a finding, or None."""
         return self._by_key.get(key)
 
     def add(self, remediation: Remediation) -> None:
-        """Remember it, in place of an earlier one of the same finding."""
         with self.lock:
             self._by_key[remediation.finding.key] = remediation
 
     def open(self) -> list[Remediation]:
-        """Remediations without a verdict."""
         return [each for each in self if each.state in OPEN]
 
     def in_state(self, state: State) -> list[Remediation]:
-        """Remediations in a state."""
         return [each for each in self if each.state is state]
 
     def forget(self, keep: int) -> list[Remediation]:

@@ -86,7 +86,6 @@ def round_up(value: float) -> float:
 
 
 def axis_time(time: float, span: float) -> str:
-    """A time as a label of the axis."""
     return datetime.fromtimestamp(time, UTC).strftime("%H:%M" if span < 2 * 86400 else "%m-%d %H:%M")
 
 
@@ -101,7 +100,6 @@ svg text{font-size:12px;fill:currentColor;opacity:.8}svg path{fill:none;stroke-w
 .grid{stroke:currentColor;opacity:.15}.mark{stroke:#c2452d;opacity:.45;stroke-dasharray:3 3}.big{font-size:1.25em}"""
 
 def report_page(answer: ReportAnswer) -> str:
-    """The report as one HTML file."""
     since, until = answer.since, answer.until
     samples = answer.samples
     marks = [(f.time, f.sentence) for f in answer.findings if f.victim]
@@ -161,7 +159,6 @@ def unknown_before(answer: ReportAnswer) -> str:
 
 
 def operating_state(answer: ReportAnswer) -> str:
-    """Mode and pause of tierd now."""
     status = answer.status
     dry = " Dry run: nothing was changed." if status.dry_run else ""
     return f"Mode {status.mode}.{dry}" + (f" Paused: {status.paused}." if status.paused else "")
@@ -177,7 +174,6 @@ def summary_sentence(answer: ReportAnswer) -> str:
 
 
 def findings_table(answer: ReportAnswer) -> str:
-    """Table of findings with their verdicts."""
     results = results_of(answer)
     rows: list[tuple[str, ...]] = []
     for finding in answer.findings:
@@ -232,7 +228,6 @@ def present_state(case: Case, *, dry_run: bool) -> str:
 
 
 def acts_table(answer: ReportAnswer) -> str:
-    """Table of the latest acts."""
     rows: list[tuple[str, ...]] = [
         (str(e.id), utc_time(e.time), e.outcome, f"{e.kind} {quoted(e.place)}",
              e.detail or e.after or "", e.reason) for e in answer.acts]
@@ -250,7 +245,6 @@ def html_table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]], all_of_
 
 
 def utc_time(time: float) -> str:
-    """A time in UTC."""
     return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 

@@ -274,7 +274,6 @@ class ChangingRequests:
             actions=tuple(map(action_answer, made.actions[:10])))
 
     def _fid(self, path: str) -> Fid:
-        """FID of an ordered path. Raises OSError or ValueError."""
         try:
             return self._filesystem.status(path).fid
         except FileNotFoundError:
@@ -557,7 +556,6 @@ class SchedulerRequests:
         return StagingsAnswer(tuple(map(self._answer, accepted)))
 
     def _held(self) -> str:
-        """Why nothing is staged now."""
         state = self._gate.operating_state
         return sentence_of(state.held) or (f"tierd is draining: {state.draining}" if state.draining else "")
 
@@ -605,7 +603,6 @@ class SchedulerRequests:
         return PrepareAnswer(tuple(ready), tuple(waiting), tuple(map(str, why_not)))
 
     def _summary(self, request: Request) -> JobSummaryAnswer:
-        """What tierd did for a job."""
         job, user = job_of(request), text_of(request, "user")
         last = {(each.direction, each.path): each for each in self._store.of_job(job, 2 * MAX_STAGES)}
         sentences = [self._answer(each).sentence for each in last.values()]

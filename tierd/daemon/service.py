@@ -258,11 +258,9 @@ class Service:
 
     @property
     def memory(self) -> Memory:
-        """What was seen so far, for the service that replaces this one."""
         return self.daemon.memory
 
     def take_over(self, memory: Memory) -> None:
-        """Continue where the service before ended."""
         self.daemon.take_over(memory)
         self._publish()
 
@@ -385,7 +383,6 @@ class Service:
             return  # status and metrics show it
 
     def _remove_old(self) -> None:
-        """Remove one portion of the records that are older than the journal keeps."""
         keep_seconds = self._settings.journal.keep_seconds
         view = self._publisher.view
         in_use = {*view.numbers.values(), *(case.finding for case in view.cases if case.finding),

@@ -130,7 +130,6 @@ class StandbyServer:
         return abs(self._now() - self._standby().seen) < HUNG_SECONDS
 
     def _sentence(self) -> str:
-        """Who leads, in a sentence."""
         by = self._standby()
         leads = f"{by.leader} leads (generation {by.generation})" if by.leader else "no leader"
         return f"this tierd stands by for {self._fs}; {leads}"

@@ -125,7 +125,6 @@ class StatusPublisher:
         self.changes = Changes()
 
     def publish(self, daemon: Daemon) -> None:
-        """Publish a snapshot of the present state."""
         windows, counters, gate = daemon.windows, daemon.counters, daemon.parts.gate
         holding = daemon.findings
         numbers = {f.key: number for f in holding if (number := daemon.log.known_number(f))}
@@ -158,12 +157,10 @@ def finding_answer(finding: Finding, number: int | None = None, why_not: Sequenc
 
 
 def advice_answers(finding: Finding) -> tuple[AdviceAnswer, ...]:
-    """What an administrator may change because of a finding."""
     return tuple(map(AdviceAnswer.of, finding.advice))
 
 
 def action_answer(action: Action) -> ActionAnswer:
-    """A planned act."""
     if action.striping is not None:
         return ActionAnswer.of(action, action=action.kind, layout=" ".join(setdirstripe_arguments(action.striping)),
                                components=())
@@ -172,7 +169,6 @@ def action_answer(action: Action) -> ActionAnswer:
 
 
 def act_answer(entry: Entry) -> ActAnswer:
-    """An act in the journal."""
     return ActAnswer(
         entry.id, entry.intended_at, kind=entry.kind, place=entry.place, size_bytes=entry.size_bytes,
         outcome=entry.outcome, detail=entry.detail,
@@ -206,11 +202,9 @@ class StatusView:
 
     @property
     def snapshot(self) -> StatusSnapshot:
-        """What the daemon published last."""
         return self._publisher.view
 
     def status(self) -> StatusAnswer:
-        """``tierctl status``."""
         return self._status([case.replaced(curve=(), time_before=None, time_now=None) for case in self._cases()])
 
     def users(self, jobs: Iterable[str]) -> Mapping[str, str]:
@@ -218,7 +212,6 @@ class StatusView:
         return self._users.names(jobs)
 
     def top(self, max_rows: int) -> TopAnswer:
-        """``tierctl top``, with at most ``max_rows`` targets and as many jobs."""
         view = self.snapshot
         window = view.window or Window(0.0, 0.0, {}, {})
         targets, jobs = self._tables(view)
@@ -294,7 +287,6 @@ class StatusView:
                               max(0.0, self._clock.now() - view.window.end) if view.window else None)
 
     def movers(self) -> MoversAnswer:
-        """Movers on other nodes."""
         state, now = self._gate.dispatch.state(), self._clock.now()
         if state is None:
             return MoversAnswer(time=now, cluster=False)
@@ -302,7 +294,6 @@ class StatusView:
                                standbys=tuple(map(StandbyRow.of, state.standbys)))
 
     def operating_state(self) -> OperatingStateAnswer:
-        """What holds acts back, and the queue."""
         gate = self._gate
         state = gate.operating_state
         return OperatingStateAnswer(paused=state.paused, held=sentence_of(state.last_held), draining=state.draining,
@@ -353,7 +344,6 @@ def act_counts(acts: CompletedActs) -> dict[str, int]:
 
 
 def jobs_of(findings: Iterable[Finding | Case]) -> list[str]:
-    """Aggressors and victims."""
     return [job for finding in findings for job in (finding.aggressor, finding.victim) if job]
 
 
@@ -460,7 +450,6 @@ def latency_by_target(window: Window) -> dict[str, float]:
 
 
 def pool_rows(targets: Sequence[TargetRow], facts: Facts, times: Mapping[str, TargetTime]) -> tuple[PoolRow, ...]:
-    """Space and load of each pool."""
     loads = {row.target: row for row in targets}
     rows = []
     for pool, members in sorted(facts.pools.items()):

@@ -126,7 +126,6 @@ class Supervisor:
             log.info("configuration reloaded; %s", self._baselines())
 
     def close(self) -> None:
-        """Stop the service, if there is one."""
         service, self._service = self._service, None
         if service is not None:
             service.close()

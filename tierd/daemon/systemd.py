@@ -62,7 +62,6 @@ class Heartbeat:
         self._thread = threading.Thread(target=self._run, name="tierd-pulse", daemon=True)
 
     def start(self) -> Heartbeat:
-        """Start the thread."""
         self._thread.start()
         return self
 

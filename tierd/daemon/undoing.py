@@ -222,7 +222,6 @@ class CaseUndo:
                         self._standing.append(entry)
 
     def act_by_hand(self, entry: Entry, by: str) -> UndoResult:
-        """Undo one act for an administrator."""
         result = self.act(entry, f"by {by}")
         if result.outcome == Outcome.UNDONE:
             self._undone_by(entry, by)

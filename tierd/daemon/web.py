@@ -189,7 +189,6 @@ class EventStream:
                 self._changes.rest(MIN_EVENT_SECONDS)
 
     def close(self) -> None:
-        """Let another page listen."""
         release, self._release = self._release, lambda: None
         release()
 
@@ -234,7 +233,6 @@ def send_asset(environ: WSGIEnvironment, start: StartResponse, asset: Asset) -> 
 
 
 def respond(start: StartResponse, status: str, body: str | bytes, kind: str = TEXT) -> list[bytes]:
-    """A complete response."""
     data = body.encode() if isinstance(body, str) else body
     start(status, [("Content-Type", kind), ("Content-Length", str(len(data))), NO_STORE, *HEADERS])
     return [data]

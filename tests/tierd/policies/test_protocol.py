@@ -69,7 +69,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 def test_it_is_found_planned_acted_on_judged_and_explained(
         site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = tmp_path / "tierd.toml"
-    text.write_text('[act]\non = ["many-creates"]\n[detect.many_creates]\nbegin_looks = 1\n')
+    text.write_text('[act]\non = ["many-creates"]\n[detect.many_creates]\nenabled = true\n')
     theirs = load(text)
     site.settings = replace(site.settings, act=replace(site.settings.act, on=theirs.act.on), policies=theirs.policies)
     site.begin_again(FluidCluster(recorded_test_bed(), (replace(NOISE, start_seconds=0.0),)))
