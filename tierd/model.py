@@ -17,7 +17,7 @@ from lustre.fid import Fid
 from lustre.layout.directory import DefaultStriping, DirectoryStripes
 from lustre.layout.model import Layout
 from tierd.acts import ActKind
-from tierd.carrier import Carrier
+from tierd.text import Carrier
 
 MAX_CLIENTS = 8
 """Clients of a job in a directory that are remembered. A decision needs to know whether there are several."""

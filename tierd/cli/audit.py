@@ -14,7 +14,7 @@ from tierd.audit.checks import Line, State, audit
 from tierd.audit.node import read_node
 from tierd.config.load import ConfigurationError, load
 from tierd.integrations.registry import integrations
-from tierd.json_text import json_text
+from tierd.structs import json_text
 from tierd.text import count_of, printable
 
 WIDTH = 116

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
 
@@ -23,7 +23,6 @@ from tierd.daemon.answers import (
     TargetTimeRow,
     UndoAnswer,
     UndoFindingAnswer,
-    from_json,
     undo_from_json,
 )
 from tierd.daemon.states import gain_text, state_text
@@ -85,30 +84,25 @@ def run(chosen: argparse.Namespace) -> int:
                 if (value := getattr(chosen, key, None)) is not None}
     if getattr(chosen, "since", None):
         request["since"] = client.moment(chosen.since, datetime.now(UTC).timestamp())
-    return progress.ask_and_wait(chosen, lambda: COMMANDS[chosen.command](chosen, request),
+    return progress.ask_and_wait(chosen, lambda: show(chosen, request),
                                  waits=getattr(chosen, "wait", False))
 
 
-def show_history(chosen: argparse.Namespace, request: Json) -> int:
-    show = long_history_lines if chosen.long else history_lines
-    return client.ask_and_show(chosen, request, partial(from_json, HistoryAnswer), show)
-
-
-def show_operating_state(chosen: argparse.Namespace, request: Json) -> int:
-    return client.ask_and_show(chosen, request, partial(from_json, OperatingStateAnswer), operating_state_lines)
-
-
-COMMANDS: Mapping[str, Callable[[argparse.Namespace, Json], int]] = {
-    "status": lambda chosen, request: client.ask_and_show(
-        chosen, request, status_from_json, status_or_standby_lines),
-    "findings": lambda chosen, request: client.ask_and_show(
-        chosen, request, partial(from_json, FindingsAnswer), partial(finding_lines, job=chosen.job)),
-    "history": show_history,
-    "pause": show_operating_state,
-    "drain": show_operating_state,
-    "resume": show_operating_state,
-    "undo": lambda chosen, request: client.ask_and_show(chosen, request, undo_from_json, undo_lines, undo_succeeded),
-}
+def show(chosen: argparse.Namespace, request: Json) -> int:
+    """Send a request of any of these commands, and print the answer."""
+    match chosen.command:
+        case "status":
+            return client.ask_and_show(chosen, request, status_from_json, status_or_standby_lines)
+        case "findings":
+            lines = partial(finding_lines, job=chosen.job)
+            return client.ask_and_show(chosen, request, FindingsAnswer.from_json, lines)
+        case "history":
+            return client.ask_and_show(chosen, request, HistoryAnswer.from_json,
+                                       long_history_lines if chosen.long else history_lines)
+        case "undo":
+            return client.ask_and_show(chosen, request, undo_from_json, undo_lines,
+                                       lambda answer: answer.result == Outcome.UNDONE)
+    return client.ask_and_show(chosen, request, OperatingStateAnswer.from_json, operating_state_lines)
 
 
 def headline(answer: StatusAnswer) -> str:
@@ -127,7 +121,7 @@ def headline(answer: StatusAnswer) -> str:
 
 def status_from_json(data: Json) -> StatusAnswer | StandbyAnswer:
     """The status of a tierd that leads or works alone, or that of a standby. Raises ValueError."""
-    return from_json(StandbyAnswer, data) if data.get("standing_by") else from_json(StatusAnswer, data)
+    return StandbyAnswer.from_json(data) if data.get("standing_by") else StatusAnswer.from_json(data)
 
 
 def status_or_standby_lines(answer: StatusAnswer | StandbyAnswer) -> list[str]:
@@ -258,14 +252,11 @@ def waiting_text(case: Case) -> str:
 
 def queue_line(answer: StatusAnswer) -> str:
     """The length of the queue and the limit that delays it."""
-    waits = (f"{count_of(answer.waiting_moves, 'move')} queued, {bytes_text(answer.waiting_bytes)}{limit_text(answer)}"
+    limit = f" (limit: {answer.waits_for})" if answer.waits_for else ""
+    waits = (f"{count_of(answer.waiting_moves, 'move')} queued, {bytes_text(answer.waiting_bytes)}{limit}"
              if answer.waiting_moves else "no moves queued")
     orders = f"; {count_of(answer.waiting_orders, 'order')} queued for the next cycle" if answer.waiting_orders else ""
     return waits + orders
-
-
-def limit_text(answer: StatusAnswer) -> str:
-    return f" (limit: {answer.waits_for})" if answer.waits_for else ""
 
 
 def restart_lines(answer: StatusAnswer) -> Iterator[str]:
@@ -374,10 +365,6 @@ def from_root(path: str) -> str:
     if not path.startswith("/") or {".", ".."} & set(path.split("/")):
         raise argparse.ArgumentTypeError(f"{path!r} does not begin with / at the root of the file system")
     return "/" + "/".join(part for part in path.split("/") if part)
-
-
-def undo_succeeded(answer: UndoAnswer | UndoFindingAnswer) -> bool:
-    return answer.result == Outcome.UNDONE
 
 
 def undo_lines(answer: UndoAnswer | UndoFindingAnswer) -> list[str]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from functools import partial
 
 from tierd.cli import client
-from tierd.daemon.answers import DrainPlanAnswer, DrainRow, DrainsAnswer, from_json
+from tierd.daemon.answers import DrainPlanAnswer, DrainRow, DrainsAnswer
 from tierd.text import bytes_text, count_of, first_names, percent, quoted, rate_text
 
 _TARGET = re.compile(r"(?:.+-)?OST[0-9a-fA-F]{1,4}")
@@ -49,7 +48,7 @@ def run(chosen: argparse.Namespace) -> int:
         request = {"request": "drain-target", "target": chosen.target, "act": chosen.act, "preview": chosen.preview}
         if chosen.act == "begin" and not (chosen.preview or chosen.yes) and (status := ask_first(chosen)):
             return status
-    return client.ask_and_show(chosen, request, partial(from_json, DrainsAnswer), drain_lines)
+    return client.ask_and_show(chosen, request, DrainsAnswer.from_json, drain_lines)
 
 
 NOT_ASKED = 2
@@ -63,7 +62,7 @@ def ask_first(chosen: argparse.Namespace) -> int:
               "--dry-run counts the files, --show shows a drain. Nothing was changed", file=sys.stderr)
         return NOT_ASKED
     request = {"request": "drain-target", "target": chosen.target, "act": "plan"}
-    if status := client.ask_and_show(chosen, request, partial(from_json, DrainPlanAnswer), plan_lines):
+    if status := client.ask_and_show(chosen, request, DrainPlanAnswer.from_json, plan_lines):
         return status
     print("Begin? [y/N] ", end="", flush=True)
     if sys.stdin.readline().strip().lower() in {"y", "yes"}:

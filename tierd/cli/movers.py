@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from functools import partial
 
 from tierd.cli import client
 from tierd.cli.client import ago
-from tierd.daemon.answers import MoverAnswer, MoversAnswer, StandbyAnswer, StandbyRow, from_json
+from tierd.daemon.answers import MoverAnswer, MoversAnswer, StandbyAnswer, StandbyRow
 from tierd.text import bytes_text, count_of
 
 LOST_SECONDS = 15.0
@@ -20,8 +19,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         description="List the movers that work for the leader of this file system through NATS, with the files that "
                     "they moved, and the moves under way by source target.")
     client.add_daemon_options(movers)
-    movers.set_defaults(run=lambda chosen: client.ask_and_show(chosen, {"request": "movers"},
-                                                               partial(from_json, MoversAnswer), mover_lines))
+    movers.set_defaults(run=client.showing("movers", MoversAnswer.from_json, mover_lines))
 
 
 def mover_lines(answer: MoversAnswer) -> list[str]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
-from functools import partial
 
 from lustre.layout.size import parse_size
 from tierd.cli import client, progress
 from tierd.cli.client import positive
-from tierd.daemon.answers import OrderAnswer, from_json
+from tierd.daemon.answers import OrderAnswer
 from tierd.text import bytes_text, count_of, quoted, shell_word
 
 DESTINATIONS = {"promote": "to flash", "demote": "to HDD"}
@@ -55,7 +54,7 @@ def run(chosen: argparse.Namespace) -> int:
     request = {"request": chosen.command, "path": path, "most_files": chosen.max_files,
                "most_bytes": chosen.max_bytes, "preview": chosen.preview}
     return progress.ask_and_wait(
-        chosen, lambda: client.ask_and_show(chosen, request, partial(from_json, OrderAnswer), order_lines),
+        chosen, lambda: client.ask_and_show(chosen, request, OrderAnswer.from_json, order_lines),
         waits=chosen.wait and not chosen.preview
     )
 

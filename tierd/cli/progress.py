@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from tierd.cli import client
-from tierd.daemon.answers import QueueAnswer, from_json
+from tierd.daemon.answers import QueueAnswer
 from tierd.daemon.client import ControlError, ask
 from tierd.text import printable
 
@@ -105,7 +105,7 @@ def ended_meanwhile(before: Mapping[str, int], after: Mapping[str, int]) -> str:
 def status_of(chosen: argparse.Namespace) -> QueueAnswer:
     """The queue of the daemon. Raises ControlError."""
     try:
-        return from_json(QueueAnswer, ask(client.socket_of(chosen), {"request": "status"}))
+        return QueueAnswer.from_json(ask(client.socket_of(chosen), {"request": "status"}))
     except ValueError as error:
         raise ControlError(str(error)) from error
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from functools import partial
 
 from tierd.cli import client
-from tierd.daemon.answers import ReadersAnswer, from_json
+from tierd.daemon.answers import ReadersAnswer
 from tierd.text import count_of
 
 
@@ -16,11 +15,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         description="Show who reads the changelog of each MDT, the last record that tierd has, the age of the last "
                     "tally, and the readers that are there.")
     client.add_daemon_options(readers)
-    readers.set_defaults(run=run)
-
-
-def run(chosen: argparse.Namespace) -> int:
-    return client.ask_and_show(chosen, {"request": "readers"}, partial(from_json, ReadersAnswer), lines)
+    readers.set_defaults(run=client.showing("readers", ReadersAnswer.from_json, lines))
 
 
 def lines(answer: ReadersAnswer) -> list[str]:

@@ -152,34 +152,29 @@ def throughput_text(finding: Finding, judgement: Judgement) -> str:
 
 
 def judged_sentence(finding: Finding, judgement: Judgement) -> str:
-    if judgement.own:
-        return own_judged_sentence(finding, judgement)
-    numbers = throughput_text(finding, judgement)
+    """The verdict, and the throughput before, during and after: of the victim, or of the job whose files were moved."""
+    numbers = own_text(finding, judgement) if judgement.own else throughput_text(finding, judgement)
     if judgement.regained:
         numbers += f"; {regained_text(*judgement.regained)}"
-    if judgement.verdict == Verdict.HELPED:
-        return f"KEPT: it helped. {numbers}"
-    if judgement.verdict == Verdict.CANNOT_TELL and judgement.regained:
-        return f"KEPT: it is not known whether it helped. {numbers}"
-    if judgement.verdict == Verdict.CANNOT_TELL:
-        return f"KEPT: the effect cannot be judged: a job has ended, or the measurement is in doubt. {numbers}"
-    if judgement.verdict == Verdict.HARMED_OTHERS:
-        return f"UNDOING: other jobs got slower: {losses_text(judgement)}. {numbers}"
-    return f"UNDOING: it did not help. {numbers}"
+    match judgement.verdict:
+        case Verdict.HELPED:
+            verdict = "KEPT: it helped"
+        case Verdict.HARMED_OTHERS:
+            verdict = f"UNDOING: other jobs got slower: {losses_text(judgement)}"
+        case Verdict.CANNOT_TELL if judgement.own:
+            verdict = "KEPT: no job slowed down; no measurable gain: the job has ended, or does about as much as before"
+        case Verdict.CANNOT_TELL:
+            verdict = "KEPT: the effect cannot be judged: a job has ended, or the measurement is in doubt"
+        case _:
+            verdict = f"UNDOING: {'the job got slower' if judgement.own else 'it did not help'}"
+    return f"{verdict}. {numbers}"
 
 
-def own_judged_sentence(finding: Finding, judgement: Judgement) -> str:
+def own_text(finding: Finding, judgement: Judgement) -> str:
+    """The rate of the job whose files were moved, before and after."""
     before, after = ((f"{rate:.0f} operations/s" if judgement.operations else rate_text(rate))
                      for rate in (judgement.contended, judgement.after))
-    numbers = f"{quoted(finding.aggressor)}: {before} before, {after} after"
-    if judgement.verdict == Verdict.HELPED:
-        return f"KEPT: it helped. {numbers}"
-    if judgement.verdict == Verdict.CANNOT_TELL:
-        return (f"KEPT: nobody lost, and a gain is not measured: the job has ended, or does about as much as before. "
-                f"{numbers}")
-    if judgement.verdict == Verdict.HARMED_OTHERS:
-        return f"UNDOING: other jobs got slower: {losses_text(judgement)}. {numbers}"
-    return f"UNDOING: the job got slower. {numbers}"
+    return f"{quoted(finding.aggressor)}: {before} before, {after} after"
 
 
 def losses_text(judgement: Judgement) -> str:

@@ -33,7 +33,7 @@ from tierd.daemon.node import Node
 from tierd.daemon.service import Service
 from tierd.daemon.standby import StandbyServer
 from tierd.daemon.supervisor import Supervisor
-from tierd.daemon.systemd import BEAT_SECONDS, Heartbeat, HeartbeatSource, Notifier, extended_start
+from tierd.daemon.systemd import BEAT_SECONDS, Heartbeat, Notifier, extended_start
 from tierd.inotify import Watcher
 from tierd.model import SiteFacts
 from tierd.sense.changelogs.recording import MarkWriter
@@ -176,7 +176,7 @@ def set_process_name(name: str, comm: Path) -> None:
         comm.write_text(name, encoding="ascii")
 
 
-def start_heartbeats(of: HeartbeatSource, notify: Notifier, seconds: float) -> tuple[Heartbeat, Heartbeat]:
+def start_heartbeats(of: Supervisor | Service, notify: Notifier, seconds: float) -> tuple[Heartbeat, Heartbeat]:
     """Start one heartbeat to systemd and one to other movers, because the claim needs an MDS that answers."""
     return Heartbeat(lambda: notify(WATCHDOG="1") if of.beat() else None, seconds).start(), Heartbeat(
         of.renew, seconds

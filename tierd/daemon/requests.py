@@ -53,11 +53,10 @@ from tierd.daemon.node import DaemonParts
 from tierd.daemon.states import past_sentence
 from tierd.daemon.status import StatusSnapshot, StatusView, act_answer, action_answer, finding_answer
 from tierd.decide.plans import Plan
-from tierd.journal_rows import FindingRow
 from tierd.model import Finding
 from tierd.refusal import of_error, sentence_of
 from tierd.sense.changelogs.tally_source import TallySource
-from tierd.structs import Struct
+from tierd.structs import FindingRow, Struct
 from tierd.text import printable, quoted
 
 ORDER_LOOKUP_SECONDS = 20.0

@@ -15,7 +15,6 @@ import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Protocol
 
 log = logging.getLogger("tierd.daemon")
 
@@ -40,16 +39,6 @@ class Notifier:
 
 
 BEAT_SECONDS = 5.0
-
-
-class HeartbeatSource(Protocol):
-    """What the heartbeat calls: :class:`tierd.daemon.service.Service`, or its supervisor."""
-
-    def renew(self) -> None:
-        """Renew the claim for other movers. Waits for as long as the file system does not answer."""
-
-    def beat(self) -> bool:
-        """Whether the daemon is alive: False if a cycle hangs. Never waits for the file system."""
 
 
 class Heartbeat:

@@ -20,7 +20,7 @@ from tests.tierd.site import Site, fetched, shown
 from tierd.act.claim import Claim, ClaimFolder
 from tierd.cli.explain import plan_lines
 from tierd.config.act import ClaimSettings
-from tierd.daemon.answers import StatusAnswer, from_json
+from tierd.daemon.answers import StatusAnswer
 from tierd.daemon.process import start_heartbeats
 from tierd.daemon.requests import Previews
 from tierd.daemon.systemd import Notifier, extended_start
@@ -129,7 +129,7 @@ class Hung:
 
 def test_a_plan_is_made_in_the_background_and_shown_with_its_age() -> None:
     daemon, clock, threads = Hung(), SettableClock(1000.0), ThreadPoolExecutor(1)
-    status = from_json(StatusAnswer, ANSWERS["status"])
+    status = StatusAnswer.from_json(ANSWERS["status"])
     previews = Previews(daemon.preview, clock, threads.submit)
 
     def lines() -> str:

@@ -17,7 +17,7 @@ from tierd.clock import SystemClock
 from tierd.config.act import GeneralLimits
 from tierd.config.scopes import Scope
 from tierd.config.settings import ControlSettings
-from tierd.daemon.answers import StagingAnswer, StagingsAnswer, from_json
+from tierd.daemon.answers import StagingAnswer, StagingsAnswer
 from tierd.daemon.client import ControlError, ask
 from tierd.daemon.control import ControlServer, Peer
 from tierd.daemon.requests import CHANGING_REQUESTS, SCHEDULER_REQUESTS
@@ -30,12 +30,12 @@ def stage(site: Site, *paths: str, uid: int = ALICE, direction: str = "promote",
           job: str = "17", **more: Any) -> StagingsAnswer:
     stages = [{"direction": direction, "path": f"/mnt/lustre{path}", "deadline_seconds": seconds, **more}
               for path in paths]
-    return from_json(StagingsAnswer, ask(site.socket, {"request": "stage", "job": job, "uid": uid, "gid": 100,
+    return StagingsAnswer.from_json(ask(site.socket, {"request": "stage", "job": job, "uid": uid, "gid": 100,
                                                        "user": "alice", "stages": stages}))
 
 
 def state(site: Site, job: str = "17") -> tuple[StagingAnswer, ...]:
-    return from_json(StagingsAnswer, ask(site.socket, {"request": "stage-state", "job": job})).stagings
+    return StagingsAnswer.from_json(ask(site.socket, {"request": "stage-state", "job": job})).stagings
 
 
 def files(site: Site, *paths: str, uid: int = ALICE) -> None:

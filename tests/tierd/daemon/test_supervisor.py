@@ -15,7 +15,7 @@ from tierd.act.journal.writer import Journal
 from tierd.config.settings import Settings
 from tierd.daemon.client import ControlError, ask
 from tierd.daemon.service import Service
-from tierd.daemon.supervisor import SupervisedService, Supervisor
+from tierd.daemon.supervisor import Supervisor
 
 
 def starting(site: Site) -> Callable[[Settings], Service]:
@@ -56,7 +56,7 @@ def test_a_configuration_that_does_not_work_leaves_the_old_one_in_force(
     site.service.close()
     start, before = starting(site), site.settings
 
-    def start_on_the_mount(settings: Settings) -> SupervisedService:
+    def start_on_the_mount(settings: Settings) -> Service:
         if settings.filesystem.mount == "/none":
             raise FileNotFoundError(2, "no such mount", "/none")
         return start(replace(settings, act=before.act))
