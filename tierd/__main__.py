@@ -68,7 +68,6 @@ def parser() -> argparse.ArgumentParser:
 
 
 def rooms() -> list[ModuleType]:
-    """The rooms that are installed."""
     return [import_module(name) for name in ROOMS]
 
 

@@ -17,7 +17,7 @@ from tests.operation.browser import CHROMIUM, Browser
 from tests.operation.page_answers import ANSWERS, EVIL, overview
 from tests.pki import Pki, authority, pki, tls_text, users_text, web_file
 from tierd.config.settings import WebSettings
-from tierd.daemon.changes import Changes
+from tierd.daemon.status import Changes
 from tierd.daemon.web import App, listen
 
 __all__ = ["Pki", "authority", "pki", "tls_text", "users_text", "web_file"]

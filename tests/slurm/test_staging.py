@@ -14,7 +14,7 @@ import pytest
 from tests.slurm.cluster import WAIT_SECONDS, Slurm, running_slurm
 from tests.slurm.simulated_tierd import Site
 from tierd.config.act import GeneralLimits
-from tierd.daemon.answers import StagingsAnswer, from_json
+from tierd.daemon.answers import StagingsAnswer
 from tierd.daemon.client import ask
 from tierd.integrations.slurm.source import SlurmSettings
 from tierd.policies.protocol import Tables
@@ -35,7 +35,7 @@ def site(slurm: Slurm, tmp_path: Path) -> Site:
 
 def stagings(slurm: Slurm, job: str) -> StagingsAnswer:
     """Of a job. A request that names the job would count as one that waits for it."""
-    every = from_json(StagingsAnswer, ask(str(slurm.socket), {"request": "stage-state"}))
+    every = StagingsAnswer.from_json(ask(str(slurm.socket), {"request": "stage-state"}))
     return StagingsAnswer(tuple(each for each in every.stagings if each.job == job))
 
 
@@ -139,7 +139,7 @@ def test_a_cancelled_job_takes_back_what_was_not_begun(slurm: Slurm, site: Site)
         (cancelled,) = await_stagings(slurm, job, 1).stagings
         assert cancelled.state == "cancelled"
         assert cancelled.left_out["cancelled"] > 0
-        assert service._gate.waiting == 0
+        assert service.gate.waiting == 0
         slurm.await_state(job, "CANCELLED")
 
 

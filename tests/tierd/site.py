@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -15,10 +15,8 @@ from lustre.creation import NoObjectCreation, ObjectCreation
 from simulator.cluster import Cluster
 from simulator.costs import CallCosts
 from simulator.filesystem import SimulatedFilesystem
-from simulator.fluid.cluster import FluidCluster
-from simulator.settings import recorded_test_bed
 from tests.tierd.logged import logged
-from tests.tierd.simulated import NOISE, STREAM
+from tests.tierd.simulated import NOISE
 from tierd.act.movers.moves import PortMover
 from tierd.act.user_rights import User
 from tierd.cli.tierctl import main
@@ -97,32 +95,6 @@ class Site:
     @property
     def socket(self) -> str:
         return self.settings.act.socket
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    cluster = FluidCluster(recorded_test_bed(), (STREAM, NOISE))
-    filesystem = Clearing(cluster)
-    settings = Settings()
-    settings = replace(settings, act=replace(settings.act, dry_run=False, journal=str(tmp_path / "lib/journal.sqlite"),
-                                             socket=str(tmp_path / "tierd.sock"),
-                                             pause_file=str(tmp_path / "pause")),
-                       sense=replace(settings.sense, readers={"MDT0000": "cl1"}), web=replace(settings.web, port=0))
-    made = Site(cluster, filesystem, settings, tmp_path)
-    made.start()
-    yield made
-    made.service.close()
-
-
-@pytest.fixture
-def reading(site: Site) -> Site:
-    """The site with a noisy job that reads its files again, of which most wait for their turn."""
-    site.settings = replace(site.settings, limits=replace(site.settings.limits, files_per_second=1.0))
-    site.begin_again(FluidCluster(recorded_test_bed(), (STREAM, READ_AGAIN)))
-    while site.service._gate.waiting < 25:
-        site.run(until=site.cluster.now + 5)
-        assert site.cluster.now < 100
-    return site
 
 
 def shown(capsys: pytest.CaptureFixture[str], *arguments: str, site: Site) -> str:

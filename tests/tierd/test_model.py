@@ -9,12 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tierd.worlds import noise
-from tierd.carrier import Carrier
 from tierd.config.act import ActSettings
 from tierd.model import Evidence, Finding, OtherEvidence
 from tierd.policies.noisy_neighbour import NoisyNeighbourEvidence
 from tierd.policies.registry import evidence_of, policies, policy_of
-from tierd.text import evidence_parts
+from tierd.text import Carrier, evidence_parts
 
 
 @pytest.mark.parametrize("kind", [name for name, policy in policies().items() if policy.evidence is not Evidence])

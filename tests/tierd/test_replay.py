@@ -13,7 +13,6 @@ import pytest
 
 from tests.tierd.tapes import NAMES, TAPES, tape_of, truth
 from tierd.__main__ import main
-from tierd.carrier import Carrier
 from tierd.config.settings import Settings
 from tierd.engine import Engine
 from tierd.model import Facts, Finding, SlowdownEvidence
@@ -23,6 +22,7 @@ from tierd.replay.run import Report, replay
 from tierd.sense import parameters
 from tierd.sense import tape as tapes
 from tierd.sense.readings import window
+from tierd.text import Carrier
 
 read_once = cache(parameters.reading)
 """Readings of the tapes. Parsing them again takes half of the time of a replay."""

@@ -109,7 +109,7 @@ def neighbour(folder: Path) -> Trace:
     """From the finding to the verdict, with a restart while its moves wait; then undone by hand."""
     limits = replace(Settings().limits, files_per_second=1.0)
     site = site_of(FluidCluster(recorded_test_bed(), (STREAM, READ_AGAIN)), folder, replace(Settings(), limits=limits))
-    while site.service._gate.waiting < 25:
+    while site.service.gate.waiting < 25:
         site.run(until=site.cluster.now + 5)
     trace: Trace = [cases(site)]
     restart(site)

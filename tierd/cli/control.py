@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
 
@@ -23,7 +23,6 @@ from tierd.daemon.answers import (
     TargetTimeRow,
     UndoAnswer,
     UndoFindingAnswer,
-    from_json,
     undo_from_json,
 )
 from tierd.daemon.states import gain_text, state_text
@@ -45,7 +44,6 @@ HELPS = {
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the commands."""
     for name, words in HELPS.items():
         command = commands.add_parser(name, help=words, description=f"{words[0].upper()}{words[1:]}.")
         client.add_daemon_options(command)
@@ -81,42 +79,33 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Send the request and print the answer."""
     request = {"request": chosen.command}
     request |= {key: value for key in ("reason", "id", "last", "outcome", "act", "path", "job", "seconds")
                 if (value := getattr(chosen, key, None)) is not None}
     if getattr(chosen, "since", None):
         request["since"] = client.moment(chosen.since, datetime.now(UTC).timestamp())
-    return progress.ask_and_wait(chosen, lambda: COMMANDS[chosen.command](chosen, request),
+    return progress.ask_and_wait(chosen, lambda: show(chosen, request),
                                  waits=getattr(chosen, "wait", False))
 
 
-def show_history(chosen: argparse.Namespace, request: Json) -> int:
-    """``tierctl history``."""
-    show = long_history_lines if chosen.long else history_lines
-    return client.ask_and_show(chosen, request, partial(from_json, HistoryAnswer), show)
-
-
-def show_operating_state(chosen: argparse.Namespace, request: Json) -> int:
-    """``tierctl pause``, ``drain`` and ``resume``."""
-    return client.ask_and_show(chosen, request, partial(from_json, OperatingStateAnswer), operating_state_lines)
-
-
-COMMANDS: Mapping[str, Callable[[argparse.Namespace, Json], int]] = {
-    "status": lambda chosen, request: client.ask_and_show(
-        chosen, request, status_from_json, status_or_standby_lines),
-    "findings": lambda chosen, request: client.ask_and_show(
-        chosen, request, partial(from_json, FindingsAnswer), partial(finding_lines, job=chosen.job)),
-    "history": show_history,
-    "pause": show_operating_state,
-    "drain": show_operating_state,
-    "resume": show_operating_state,
-    "undo": lambda chosen, request: client.ask_and_show(chosen, request, undo_from_json, undo_lines, undo_succeeded),
-}
+def show(chosen: argparse.Namespace, request: Json) -> int:
+    """Send a request of any of these commands, and print the answer."""
+    match chosen.command:
+        case "status":
+            return client.ask_and_show(chosen, request, status_from_json, status_or_standby_lines)
+        case "findings":
+            lines = partial(finding_lines, job=chosen.job)
+            return client.ask_and_show(chosen, request, FindingsAnswer.from_json, lines)
+        case "history":
+            return client.ask_and_show(chosen, request, HistoryAnswer.from_json,
+                                       long_history_lines if chosen.long else history_lines)
+        case "undo":
+            return client.ask_and_show(chosen, request, undo_from_json, undo_lines,
+                                       lambda answer: answer.result == Outcome.UNDONE)
+    return client.ask_and_show(chosen, request, OperatingStateAnswer.from_json, operating_state_lines)
 
 
 def headline(answer: StatusAnswer) -> str:
-    """The state of tierd in one line."""
     if answer.paused:
         doing = f"PAUSED: {answer.paused} (tierctl resume ends the pause)"
     elif answer.held:
@@ -132,11 +121,10 @@ def headline(answer: StatusAnswer) -> str:
 
 def status_from_json(data: Json) -> StatusAnswer | StandbyAnswer:
     """The status of a tierd that leads or works alone, or that of a standby. Raises ValueError."""
-    return from_json(StandbyAnswer, data) if data.get("standing_by") else from_json(StatusAnswer, data)
+    return StandbyAnswer.from_json(data) if data.get("standing_by") else StatusAnswer.from_json(data)
 
 
 def status_or_standby_lines(answer: StatusAnswer | StandbyAnswer) -> list[str]:
-    """The lines of ``tierctl status``."""
     return standby_lines(answer) if isinstance(answer, StandbyAnswer) else status_lines(answer)
 
 
@@ -144,7 +132,7 @@ def standby_lines(answer: StandbyAnswer) -> list[str]:
     """The lines of ``tierctl status`` on a standby."""
     from tierd.cli.movers import copy_text  # noqa: PLC0415 -- only here
 
-    leads = f"{answer.leader} leads, generation {answer.generation}" if answer.leader else "nobody leads"
+    leads = f"{answer.leader} leads, generation {answer.generation}" if answer.leader else "no leader"
     return [f"STANDING BY for {answer.fs}; {leads}", *(f"CANNOT LEAD: {words}" for words in answer.faults.values()),
             f"{copy_text(answer)} (message {answer.position})"]
 
@@ -253,7 +241,6 @@ def not_done_lines(whys: Sequence[RefusalAnswer]) -> list[str]:
 
 
 def waiting_text(case: Case) -> str:
-    """The default layouts and moves of a remediation that are still queued."""
     parts = []
     if case.waiting_defaults:
         parts.append(f"{count_of(case.waiting_defaults, 'default layout')} to set")
@@ -265,15 +252,11 @@ def waiting_text(case: Case) -> str:
 
 def queue_line(answer: StatusAnswer) -> str:
     """The length of the queue and the limit that delays it."""
-    waits = (f"{count_of(answer.waiting_moves, 'move')} queued, {bytes_text(answer.waiting_bytes)}{limit_text(answer)}"
+    limit = f" (limit: {answer.waits_for})" if answer.waits_for else ""
+    waits = (f"{count_of(answer.waiting_moves, 'move')} queued, {bytes_text(answer.waiting_bytes)}{limit}"
              if answer.waiting_moves else "no moves queued")
     orders = f"; {count_of(answer.waiting_orders, 'order')} queued for the next cycle" if answer.waiting_orders else ""
     return waits + orders
-
-
-def limit_text(answer: StatusAnswer) -> str:
-    """The limit that delays the queue, or ""."""
-    return f" (limit: {answer.waits_for})" if answer.waits_for else ""
 
 
 def restart_lines(answer: StatusAnswer) -> Iterator[str]:
@@ -310,7 +293,6 @@ def finding_lines(answer: FindingsAnswer, job: str = "") -> list[str]:
 
 
 def history_lines(answer: HistoryAnswer) -> list[str]:
-    """A table with one line for each act."""
     rows = [(e.id, time_text(e.time), e.outcome, e.kind, quoted(e.place),
              e.detail or (e.after or "" if e.kind == ActKind.SET_DEFAULT_LAYOUT
                              else bytes_text(e.size_bytes)))
@@ -321,7 +303,6 @@ def history_lines(answer: HistoryAnswer) -> list[str]:
 
 
 def long_history_lines(answer: HistoryAnswer) -> list[str]:
-    """Each act with the layouts before and after, and its reason."""
     lines = [line for entry in answer.entries for line in act_lines(entry)]
     return [*lines, *record_begins(answer)] if lines else no_acts_lines(answer)
 
@@ -344,7 +325,6 @@ def no_acts_lines(answer: HistoryAnswer) -> list[str]:
 
 
 def act_lines(entry: ActAnswer) -> Iterator[str]:
-    """One act in three lines."""
     detail = f" ({entry.detail})" if entry.detail else ""
     what = f"{entry.outcome:9} {entry.kind} {quoted(entry.place)}{detail}"
     yield f"{entry.id:5}  {time_text(entry.time)}  {what}"
@@ -353,7 +333,6 @@ def act_lines(entry: ActAnswer) -> Iterator[str]:
 
 
 def operating_state_lines(answer: OperatingStateAnswer) -> list[str]:
-    """The state after pause, drain and resume."""
     if answer.paused:
         return [f"paused: {answer.paused}",
                 "the current move finishes; after that only tierctl undo changes anything"]
@@ -388,13 +367,7 @@ def from_root(path: str) -> str:
     return "/" + "/".join(part for part in path.split("/") if part)
 
 
-def undo_succeeded(answer: UndoAnswer | UndoFindingAnswer) -> bool:
-    """Whether everything was undone."""
-    return answer.result == Outcome.UNDONE
-
-
 def undo_lines(answer: UndoAnswer | UndoFindingAnswer) -> list[str]:
-    """The result of an undo."""
     if isinstance(answer, UndoAnswer):
         return [undo_line(answer)]
     dropped = count_of(answer.dropped_moves, "queued move")
@@ -408,5 +381,4 @@ def undo_lines(answer: UndoAnswer | UndoFindingAnswer) -> list[str]:
 
 
 def undo_line(answer: UndoAnswer) -> str:
-    """The result of the undo of one act."""
     return f"{answer.result}: {answer.entry.kind} of {quoted(answer.entry.place)}: {answer.detail}"

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from itertools import groupby
 
 from tierd.acts import ActKind, Verdict
@@ -21,38 +20,35 @@ from tierd.daemon.answers import (
     ExplainAnswer,
     FindingsAnswer,
     PlanAnswer,
-    from_json,
 )
 from tierd.daemon.client import ControlError, ask
 from tierd.daemon.states import state_text, verdict_text
-from tierd.journal_rows import JudgementRow, SameFindingRow
+from tierd.structs import JudgementRow, SameFindingRow
 from tierd.text import bytes_text, count_of, evidence_text, first_names, quoted, rate_text, regained_text, shell_word
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``tierctl explain``, ``advise`` and ``plan``."""
     explain = commands.add_parser(
         "explain", help="show one finding in full: evidence, directories, acts, verdict",
         description="Show everything in the journal about one finding (F3, from tierctl findings), or about the "
                     "finding that caused one act (17, from tierctl history).")
     explain.add_argument("id", metavar="ID", help="number of a finding (F3) or of an act (17)")
     client.add_daemon_options(explain)
-    explain.set_defaults(
-        run=lambda chosen: client.ask_and_show(chosen, {"request": "explain", "id": chosen.id},
-                                                partial(from_json, ExplainAnswer), explanation)
-    )
+    explain.set_defaults(run=client.showing("explain", ExplainAnswer.from_json, explanation, "id"))
     advise = commands.add_parser(
         "advise", help="list settings of clients and jobs to change by hand",
         description="List active advice: the command, where to run it, and the expected effect. tierd never changes "
                     "these settings itself.")
     client.add_daemon_options(advise)
-    advise.set_defaults(run=lambda chosen: client.ask_and_show(chosen, {"request": "advise"},
-                                                               partial(from_json, FindingsAnswer), advice_lines))
-    add_plan(commands)
+    advise.set_defaults(run=client.showing("advise", FindingsAnswer.from_json, advice_lines))
+    plan = commands.add_parser("plan", help="show what tierd would do now, and what it refuses",
+                               description="Show the plan for active findings as lfs commands, with reasons and "
+                                           "refusals. Changes and queues nothing.")
+    client.add_daemon_options(plan)
+    plan.set_defaults(run=show_plan)
 
 
 def explanation(answer: ExplainAnswer) -> list[str]:
-    """The lines of ``tierctl explain``."""
     finding = answer.finding
     now = "active" if answer.holds else "no longer active"
     head = (f"Order F{finding.id}, made {time_text(finding.time)}." if answer.ordered
@@ -232,15 +228,6 @@ def advice_item_lines(piece: AdviceAnswer) -> list[str]:
 MAX_SHOWN = 5
 
 
-def add_plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``tierctl plan``."""
-    plan = commands.add_parser("plan", help="show what tierd would do now, and what it refuses",
-                               description="Show the plan for active findings as lfs commands, with reasons and "
-                                           "refusals. Changes and queues nothing.")
-    client.add_daemon_options(plan)
-    plan.set_defaults(run=show_plan)
-
-
 def show_plan(chosen: argparse.Namespace) -> int:
     """Have a new plan made, and show the last one if that takes longer than :data:`PLAN_NAPS_SECONDS`."""
     from threading import Event  # noqa: PLC0415 -- only here
@@ -252,7 +239,7 @@ def show_plan(chosen: argparse.Namespace) -> int:
                 break
             nap.wait(seconds)
             request = {"request": "plan", "renew": ""}
-    return client.ask_and_show(chosen, {"request": "plan", "renew": ""}, partial(from_json, PlanAnswer), plan_lines,
+    return client.ask_and_show(chosen, {"request": "plan", "renew": ""}, PlanAnswer.from_json, plan_lines,
                                lambda answer: not answer.problem)
 
 

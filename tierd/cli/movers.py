@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from functools import partial
 
 from tierd.cli import client
 from tierd.cli.client import ago
-from tierd.daemon.answers import MoverAnswer, MoversAnswer, StandbyAnswer, StandbyRow, from_json
+from tierd.daemon.answers import MoverAnswer, MoversAnswer, StandbyAnswer, StandbyRow
 from tierd.text import bytes_text, count_of
 
 LOST_SECONDS = 15.0
@@ -15,18 +14,15 @@ LOST_SECONDS = 15.0
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``tierctl movers``."""
     movers = commands.add_parser(
         "movers", help="list the movers on other nodes, and the moves that were sent to them",
         description="List the movers that work for the leader of this file system through NATS, with the files that "
                     "they moved, and the moves under way by source target.")
     client.add_daemon_options(movers)
-    movers.set_defaults(run=lambda chosen: client.ask_and_show(chosen, {"request": "movers"},
-                                                               partial(from_json, MoversAnswer), mover_lines))
+    movers.set_defaults(run=client.showing("movers", MoversAnswer.from_json, mover_lines))
 
 
 def mover_lines(answer: MoversAnswer) -> list[str]:
-    """The lines of ``tierctl movers``."""
     if not answer.cluster:
         return ["tierd moves files in its own process: it has no [cluster] in its settings, or it is in a dry run."]
     lines = [f"NATS: {answer.trouble or 'connected'}; {count_of(len(answer.movers), 'mover')}; "
@@ -42,7 +38,6 @@ def mover_lines(answer: MoversAnswer) -> list[str]:
 
 
 def standby_line(standby: StandbyRow) -> str:
-    """A standby in one line."""
     state = f"CANNOT LEAD: {standby.problem}" if standby.problem else "ready to lead"
     return f"  standby {standby.name} on {standby.host}: {state}; {copy_text(standby)}"
 

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import argparse
 import os
-from functools import partial
 
 from lustre.layout.size import parse_size
 from tierd.cli import client, progress
 from tierd.cli.client import positive
-from tierd.daemon.answers import OrderAnswer, from_json
+from tierd.daemon.answers import OrderAnswer
 from tierd.text import bytes_text, count_of, quoted, shell_word
 
 DESTINATIONS = {"promote": "to flash", "demote": "to HDD"}
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the commands."""
     for name, where in DESTINATIONS.items():
         command = commands.add_parser(
             name, help=f"move a file or the files below a directory {where}",
@@ -56,13 +54,12 @@ def run(chosen: argparse.Namespace) -> int:
     request = {"request": chosen.command, "path": path, "most_files": chosen.max_files,
                "most_bytes": chosen.max_bytes, "preview": chosen.preview}
     return progress.ask_and_wait(
-        chosen, lambda: client.ask_and_show(chosen, request, partial(from_json, OrderAnswer), order_lines),
+        chosen, lambda: client.ask_and_show(chosen, request, OrderAnswer.from_json, order_lines),
         waits=chosen.wait and not chosen.preview
     )
 
 
 def order_lines(answer: OrderAnswer) -> list[str]:
-    """The result of the order."""
     amount = f"{count_of(answer.files, 'file')} ({bytes_text(answer.size_bytes)})"
     what = f"{amount} of {quoted(answer.path)} for migration {DESTINATIONS[answer.direction]}"
     if not answer.files:

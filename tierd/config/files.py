@@ -186,7 +186,6 @@ class ConfigurationWatch:
         return relevant
 
     def close(self) -> None:
-        """Stop watching."""
         if self._watcher is not None:
             self._watcher.close()
 

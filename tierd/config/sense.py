@@ -7,21 +7,21 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar
+from typing import Annotated
 from urllib.parse import urlsplit
 
 from annotated_types import Ge, Gt
 from pydantic import AfterValidator
+
+from tierd.policies.protocol import Table
 
 _READER = re.compile(r"cl\d+(-[A-Za-z0-9_.-]+)?")
 _MDT = re.compile(r"MDT[0-9a-f]{4}")
 
 
 @dataclass(frozen=True)
-class ServerAccess:
+class ServerAccess(Table):
     """Credentials for a server, and trusted certificates."""
-
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     user: str = ""
     """User for basic authentication, with one of the passwords below."""
@@ -41,10 +41,8 @@ class ServerAccess:
 
 
 @dataclass(frozen=True)
-class PrometheusSettings:
+class PrometheusSettings(Table):
     """Where Prometheus is, and which of its series to read."""
-
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     url: str = ""
     """``http://prometheus:9090``, with its path prefix if it has one. Empty: it is not used."""
@@ -125,10 +123,8 @@ WAIT_SHARE = 0.8
 
 
 @dataclass(frozen=True)
-class SenseSettings:
+class SenseSettings(Table):
     """The sources of tierd."""
-
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     exporters: tuple[Url, ...] = ()
     """URLs of lustre-exporter on every OSS and MDS. Without these, the next two settings and Prometheus, tierd reads
@@ -137,7 +133,6 @@ class SenseSettings:
     """Files that name exporters as Prometheus' ``file_sd_configs`` do, JSON or YAML: ``/etc/tierd/targets/*.json``."""
     exporter_dns: tuple[str, ...] = ()
     """Names of exporters: ``_lustre-exporter._tcp.example.org`` (SRV), ``oss.example.org:9169`` (A and AAAA)."""
-    dns_refresh_seconds: Annotated[float, Gt(0)] = 30.0
     exporter_access: ServerAccess = field(default_factory=ServerAccess)
     prometheus: Prometheus = field(default_factory=PrometheusSettings)
     stale_seconds: Annotated[float, Gt(0)] = 90.0
@@ -153,8 +148,6 @@ class SenseSettings:
     """Reader registered on each MDT (``cl1``), for which tierd clears processed records. Without one it clears none."""
     clients: tuple[Url, ...] = ()
     """URLs of lustre-exporter on clients; a sample of each kind of node is enough. This node is always read."""
-    clients_at_once: Annotated[int, Ge(1)] = 5
-    """Clients that are read each half minute."""
     cycle_seconds: Annotated[float, Gt(0)] = 5.0
     timeout_seconds: Annotated[float, Gt(0)] = 15.0
     """Limit of the time of an exporter's answer. A cycle waits for it no longer than ``wait_seconds``; a later answer

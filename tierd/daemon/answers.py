@@ -1,7 +1,7 @@
 """The answers of the control socket, and their form in JSON.
 
-:func:`to_json` and :func:`from_json` are the only code that knows the JSON. A key is the name of the field, or the name
-in ``rename``. JSON has no infinity and no NaN: such a number is null.
+:func:`to_json` and :meth:`Struct.from_json` are the only code that knows the JSON. A key is the name of the field, or
+the name in ``rename``. JSON has no infinity and no NaN: such a number is null.
 
 The module imports little: ``tierctl status`` must start quickly on a loaded node.
 """
@@ -9,20 +9,13 @@ The module imports little: ``tierctl status`` must start quickly on a loaded nod
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import msgspec
 
-from tierd.journal_rows import FindingRow, JudgementRow, MessageRow, SameFindingRow
-from tierd.json_text import finite
-from tierd.structs import Struct
+from tierd.structs import FindingRow, JudgementRow, MessageRow, SameFindingRow, Struct, finite
 
 Json = Mapping[str, object]
 """A JSON object."""
-if TYPE_CHECKING:
-    from typing import TypeVar
-
-    _S = TypeVar("_S", bound=Struct)
 
 
 def to_json(answer: Struct) -> dict[str, object]:
@@ -30,11 +23,6 @@ def to_json(answer: Struct) -> dict[str, object]:
     found = finite(msgspec.to_builtins(answer, enc_hook=dict))  # a mapping of another kind
     assert isinstance(found, dict)
     return found
-
-
-def from_json(cls: type[_S], data: object) -> _S:
-    """The answer in a JSON object. Raises ValueError for what is no such answer."""
-    return msgspec.convert(data, cls)
 
 
 # Parts of answers
@@ -79,12 +67,10 @@ class FindingAnswer(Struct, frozen=True, kw_only=True, rename={"time": "t"}):
 
     @property
     def sentence(self) -> str:
-        """The finding in words."""
         return str(self.evidence.get("sentence", ""))
 
     @property
     def numbers(self) -> dict[str, float | None]:
-        """The evidence without its sentence."""
         return {name: None if value is None else float(value) for name, value in self.evidence.items()
                 if name != "sentence"}
 
@@ -394,12 +380,6 @@ class ReadersAnswer(Struct, frozen=True, kw_only=True):
     """Tallies since the start by outcome."""
 
 
-class FaultsAnswer(Struct, frozen=True):
-    """The part of ``tierctl status`` that the readiness check needs."""
-
-    faults: Mapping[str, str]
-
-
 class TargetRow(Struct, frozen=True, kw_only=True):
     """Load of a target; bytes and operations per second."""
 
@@ -702,7 +682,7 @@ class UndoFindingAnswer(Struct, frozen=True):
 
 def undo_from_json(data: Json) -> UndoAnswer | UndoFindingAnswer:
     """The answer to an undo. Raises ValueError."""
-    return from_json(UndoAnswer, data) if "entry" in data else from_json(UndoFindingAnswer, data)
+    return UndoAnswer.from_json(data) if "entry" in data else UndoFindingAnswer.from_json(data)
 
 
 class MoverAnswer(Struct, frozen=True, kw_only=True):

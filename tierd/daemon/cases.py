@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, takewhile
 
 from lustre.layout.model import explain
 from tierd.acts import Verdict
 from tierd.daemon.answers import Case, DefaultLayoutRow, JobTimeRow, RefusalAnswer, TargetTimeRow
-from tierd.daemon.curves import MAX_POINTS, Curve, Stream, StreamCurves
 from tierd.daemon.remediation import Remediation
 from tierd.daemon.states import OPEN, State, past_sentence
 from tierd.detect.device_time import TargetTime
@@ -21,6 +20,13 @@ from tierd.model import Finding, Window
 from tierd.refusal import REMEDIES, Refusal
 
 Key = tuple[str, str, str]
+Curve = tuple[tuple[float, float], ...]
+"""Time and bytes per second of each window."""
+Stream = tuple[str, frozenset[str]]
+"""A job, and the targets on which its throughput counts."""
+MAX_POINTS = 360
+"""Points of a curve in memory: half an hour at cycles of five seconds."""
+MAX_STREAMS = 50
 TARGETS_OF_CASE = 16
 """Targets of a finding whose device time is shown, at most."""
 JOBS_OF_CASE = 4
@@ -63,9 +69,9 @@ BEFORE_SECONDS = 240.0
 """Part of a curve before the aggressor came."""
 
 
-def updated_figures(before: CaseFigures, curves: StreamCurves, findings: Sequence[Finding],
-                    cases: Sequence[Remediation], windows: Sequence[Window],
-                    times: Mapping[str, TargetTime], numbers: Mapping[Key, int] | None = None) -> CaseFigures:
+def updated_figures(before: CaseFigures, findings: Sequence[Finding], cases: Sequence[Remediation],
+                    windows: Sequence[Window], times: Mapping[str, TargetTime],
+                    numbers: Mapping[Key, int] | None = None) -> CaseFigures:
     """The figures of the present cases. What was measured before the first act stays, and so does a closed case.
 
     ``numbers`` are those of the findings.
@@ -84,11 +90,10 @@ def updated_figures(before: CaseFigures, curves: StreamCurves, findings: Sequenc
     onsets = {key: (before.onsets.get(key) if key not in anew else None) or onset(finding)
               for key, finding in live.items()}
     streams = {key: (finding.victim, frozenset(finding.targets)) for key, finding in live.items() if finding.victim}
-    drawn = curves.updated(windows, streams.values())
     known = {key: curve for key, curve in before.curves.items()
              if key not in anew and before.streams.get(key) == streams.get(key)}
-    grown = {key: extended(known.get(key, ()), drawn.get(stream, ()), (onsets[key] or live[key].time) - BEFORE_SECONDS)
-             for key, stream in streams.items()}
+    grown = {key: extended(known.get(key, ()), windows, stream, (onsets[key] or live[key].time) - BEFORE_SECONDS)
+             for key, stream in list(streams.items())[:MAX_STREAMS]}
     acted = {case.finding.key for case in cases
              if case.has_acted and not case.dry_run and case.number not in past}
     known_now = before.time_now if before.times is times else {}  # activities publish several times in a cycle
@@ -116,19 +121,26 @@ UNTHINNED_POINTS = 24
 """Newest points of a curve that are not averaged: the present rate is their mean."""
 
 
-def extended(curve: Curve, fresh: Curve, begin: float) -> Curve:
-    """A curve with further points of its stream, from a time on. A long one gets means over equal times.
+def extended(curve: Curve, windows: Sequence[Window], stream: Stream, begin: float) -> Curve:
+    """A curve with the points of windows that it lacks, from a time on."""
+    since = curve[-1][0] if curve else float("-inf")
+    lacking = takewhile(lambda window: window.end > since and window.end >= begin, reversed(windows))
+    return thinned((*curve, *reversed([(window.end, throughput_on(window, *stream)) for window in lacking])))
 
-    >>> extended(((5.0, 1.0),), ((5.0, 1.0), (10.0, 3.0)), 0.0), extended((), ((5.0, 1.0), (10.0, 3.0)), 6.0)
-    (((5.0, 1.0), (10.0, 3.0)), ((10.0, 3.0),))
-    >>> whole = tuple((float(n), 1.0) for n in range(3 * MAX_POINTS))
-    >>> means = extended((), whole, 0.0)
+
+def throughput_on(window: Window, job: str, targets: Iterable[str]) -> float:
+    """Bytes per second of a job in a window, on these targets."""
+    loads = (window.loads.get((target, job)) for target in targets)
+    return sum(load.moved_bytes / window.seconds_of(load.target) for load in loads if load is not None)
+
+
+def thinned(both: Curve) -> Curve:
+    """A curve; of a long one, the means over equal times.
+
+    >>> means = thinned(tuple((float(n), 1.0) for n in range(3 * MAX_POINTS)))
     >>> len(means) <= MAX_POINTS, means[-1], {rate for _, rate in means}
     (True, (1079.0, 1.0), {1.0})
     """
-    since = curve[-1][0] if curve else float("-inf")
-    new = tuple(point for point in fresh if point[0] > since and point[0] >= begin)
-    both = (*curve, *new) if new else curve
     if len(both) <= MAX_POINTS:
         return both
     old, newest = both[:-UNTHINNED_POINTS], both[-UNTHINNED_POINTS:]
@@ -199,7 +211,6 @@ Waiting = Callable[[Key], tuple[int, int]]
 
 def case_of(finding: Finding, number: int | None, figures: CaseFigures, waiting: Waiting,
             done: Remediation | None = None, *, active: bool = True) -> Case:
-    """The record of a finding, and of what was done about it."""
     key, rates = finding.key, finding.evidence.of_stream
     judgement = done.judgement if done and done.verdict != Verdict.UNDONE_BY_HAND else None
     measured = judgement if judgement and not judgement.words else None
@@ -230,5 +241,4 @@ def case_of(finding: Finding, number: int | None, figures: CaseFigures, waiting:
 
 
 def refusal_answer(refusal: Refusal) -> RefusalAnswer:
-    """Why something is not done, and what would change that."""
     return RefusalAnswer(refusal.reason, refusal.sentence, REMEDIES.get(refusal.reason, ""))

@@ -34,7 +34,6 @@ from tierd.daemon.answers import (
     StatusAnswer,
     TargetTimeRow,
     UndoAnswer,
-    from_json,
     undo_from_json,
 )
 from tierd.daemon.states import (
@@ -149,10 +148,10 @@ class Pages:
         return self._render(template, viewer, self._status(rows), **more)
 
     def _status(self, rows: int = 1) -> OverviewAnswer:
-        return from_json(OverviewAnswer, self._ask({"request": "overview", "most": rows, "cases": TOP_CASES}))
+        return OverviewAnswer.from_json(self._ask({"request": "overview", "most": rows, "cases": TOP_CASES}))
 
     def _history(self, wanted: Json) -> HistoryAnswer:
-        return from_json(HistoryAnswer, self._ask({"request": "history", **wanted}))
+        return HistoryAnswer.from_json(self._ask({"request": "history", **wanted}))
 
     def _search(self, query: Mapping[str, str], viewer: Viewer) -> str:
         wanted: dict[str, object] = {"last": HISTORY_ROWS}
@@ -167,10 +166,10 @@ class Pages:
 
     def _case(self, number: int, viewer: Viewer) -> str | None:
         try:
-            story = from_json(ExplainAnswer, self._ask({"request": "explain", "id": f"F{number}"}))
+            story = ExplainAnswer.from_json(self._ask({"request": "explain", "id": f"F{number}"}))
         except ValueError:
             return None  # the journal has no such finding
-        overview = from_json(OverviewAnswer, self._ask(
+        overview = OverviewAnswer.from_json(self._ask(
             {"request": "overview", "most": 1, "cases": TOP_CASES, "case": number}))
         case = next((case for case in overview.cases if case.finding == number), None)
         return self._render("case.html", viewer, overview, story=story, case=case, number=number)
@@ -186,7 +185,7 @@ class Pages:
     def _carried_out(self, form: Mapping[str, str], user: str) -> tuple[list[str], bool]:
         do, by = form.get("do", ""), f"{user} (web)"
         if do in {"pause", "resume", "drain"}:
-            state = from_json(OperatingStateAnswer, self._ask(
+            state = OperatingStateAnswer.from_json(self._ask(
                 {"request": do, "reason": form.get("reason", "") or f"by {by}", "by": by}))
             return [f"Paused: {state.paused}." if state.paused else f"Held: {state.held}." if state.held
                     else f"Draining: {state.draining}." if state.draining else "tierd runs."], True
@@ -194,7 +193,7 @@ class Pages:
             name = form.get("id", "")
             return undo_lines(self._ask({"request": "undo", "id": int(name) if name.isdecimal() else name, "by": by}))
         if do == "promote":
-            order = from_json(OrderAnswer, self._ask({"request": do, "path": form.get("path", ""), "by": by}))
+            order = OrderAnswer.from_json(self._ask({"request": do, "path": form.get("path", ""), "by": by}))
             left = [f"Left out: {count}: {why}." for why, count in order.left_out.items()]
             dry = " Dry run: nothing will be moved." if order.dry_run else ""
             what = f"{count_of(order.files, 'file')} of {quoted(order.path)}, {bytes_text(order.size_bytes)}"
@@ -332,7 +331,6 @@ def rate_share(case: Case) -> float:
 
 
 def case_title(case: Case) -> str:
-    """A case in a few words."""
     if not case.victim:
         return f"{case.kind}: {case.subject or case.aggressor}"
     if is_slowed(case) and rate_share(case) >= RECOVERED_SHARE:

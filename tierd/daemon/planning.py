@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
 
-from lustre.filesystem import Filesystem
-from tierd.act.gate import Gate
-from tierd.act.journal.writer import Journal
 from tierd.acts import ActKind
-from tierd.clock import Clock
-from tierd.config.settings import Settings
+from tierd.daemon.node import DaemonParts
 from tierd.decide import benefit
 from tierd.decide.plans import Plan
 from tierd.detect import attribution
 from tierd.detect.metadata_load import metadata_targets
 from tierd.engine import Engine
-from tierd.model import DirectoryActivity, Finding, SiteFacts
+from tierd.model import DirectoryActivity, Finding
 from tierd.policies.registry import has_victim, policy_for
 from tierd.refusal import Reason, Refusal
 from tierd.sense import space
@@ -34,15 +29,6 @@ MAX_OWNERS_ASKED = 1000
 REFUSED_SECONDS = 60.0
 """Time for which acts that were not worth doing are weighed again without a new plan. The layout of a new plan may
 differ, and with it the expected effect."""
-Enrich = Callable[[list[DirectoryActivity], Filesystem], list[DirectoryActivity]]
-"""Adds what other sources know about the directories and files of activities."""
-
-
-def not_enriched(activities: list[DirectoryActivity], _: Filesystem) -> list[DirectoryActivity]:
-    """Return the activities unchanged, for a site without other sources."""
-    return activities
-
-
 @dataclass(frozen=True, slots=True)
 class Weighed:
     """A plan whose acts were not worth doing."""
@@ -57,22 +43,13 @@ class Weighed:
 class Planner:
     """Makes plans. It changes nothing on the file system."""
 
-    def __init__(self, engine: Engine, filesystem: Filesystem, gate: Gate, journal: Journal, table: ActivityTable,
-                 clock: Clock, settings: Settings, enriched: Enrich, site_facts: Callable[[], SiteFacts],
-                 executor: Executor | None = None,
-                 draining: Callable[[], Collection[str]] = frozenset) -> None:
+    def __init__(self, parts: DaemonParts, engine: Engine, table: ActivityTable,
+                 draining: Callable[[], Collection[str]]) -> None:
         """``draining`` returns the targets that are being emptied."""
-        self._draining = draining
-        self._engine = engine
-        self._filesystem = filesystem
-        self._gate = gate
-        self._journal = journal
-        self._table = table
-        self._clock = clock
-        self._settings = settings
-        self._enriched = enriched
-        self._site_facts = site_facts
-        self._executor = executor
+        self._engine, self._table, self._draining = engine, table, draining
+        self._gate, self._journal, self._settings = parts.gate, parts.journal, parts.settings
+        self._filesystem, self._clock, self._executor = parts.node.filesystem, parts.node.clock, parts.node.executor
+        self._enriched, self._site_facts = parts.enriched, parts.node.site_facts
         self._weighed: dict[tuple[str, str, str], Weighed] = {}
         """By finding, the last plan if its acts were not worth doing."""
 
@@ -95,12 +72,12 @@ class Planner:
             return Plan((), refusals)
         if known := self._still_refused(finding):
             return Plan((), (*refusals, *known))
-        plan = self._worth(finding, self.for_activities(finding, self._enriched(rest, self._filesystem)))
+        plan = self.worth(finding, self.for_activities(finding, self._enriched(rest, self._filesystem)))
         return replace(plan, refusals=(*refusals, *plan.refusals))
 
     def preview_plan(self, finding: Finding) -> Plan:
         """A plan to be shown: it leaves out files whose owners opted out, which is checked now."""
-        plan = self._worth(finding, self.for_activities(finding, self.activities(finding)))
+        plan = self.worth(finding, self.for_activities(finding, self.activities(finding)))
         moves = [action for action in plan.actions if action.kind == ActKind.MIGRATE][:MAX_OWNERS_ASKED]
         whys = {action.path: why for action in moves if (why := self._gate.refusal(action))}
         refusals = [why.about(first_names([path for path in whys if whys[path] == why]))
@@ -172,7 +149,7 @@ class Planner:
                            f"{OTHER_MOVER_SECONDS / 60:.0f} minutes after the last such move")
         return None
 
-    def _worth(self, finding: Finding, plan: Plan) -> Plan:
+    def worth(self, finding: Finding, plan: Plan) -> Plan:
         """Remove acts that are not worth doing, judged by earlier acts, and acts in directories that cool down.
 
         Advice stays in the plan: an administrator decides about it.

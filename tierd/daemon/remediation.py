@@ -12,19 +12,17 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from threading import RLock
 
-from lustre.filesystem import Filesystem
 from lustre.layout.model import Layout
 from tierd.act import recovery
-from tierd.act.gate import Gate
 from tierd.act.journal.entry import Entry
 from tierd.act.journal.writer import Journal
 from tierd.act.orders import OrderPlan
 from tierd.act.outcomes import CompletedAct
 from tierd.acts import DEFAULT_KINDS, ActKind, Outcome, Verdict
-from tierd.clock import Clock
 from tierd.config.settings import Settings
 from tierd.daemon import log
 from tierd.daemon.log import FindingKey, FindingLog
+from tierd.daemon.node import DaemonParts
 from tierd.daemon.planning import Planner
 from tierd.daemon.states import OPEN, TRANSITIONS, State
 from tierd.decide.plans import Plan
@@ -32,7 +30,6 @@ from tierd.model import Action, Evidence, Finding
 from tierd.policies.protocol import JudgedBy
 from tierd.policies.registry import has_victim, policy_for
 from tierd.refusal import Reason, Refusal
-from tierd.sense.own_moves import OwnMoveFilter
 from tierd.text import bytes_text, count_of, quoted
 from tierd.verify.judgement import Judgement
 
@@ -115,7 +112,6 @@ class Remediation:
 
     @property
     def closed(self) -> bool:
-        """Whether nothing more is done."""
         return self.state in {State.CLOSED, State.FORGOTTEN}
 
     def to(self, state: State) -> None:
@@ -133,7 +129,6 @@ class Remediation:
             self.to(State.CLOSED)
 
     def begin_undo(self, reason: str) -> None:
-        """Its default layouts are to be restored."""
         self.to(State.UNDOING)
         self.undo_reason, self.moves_held = reason, False
 
@@ -143,7 +138,6 @@ class Remediation:
             self.over = False
 
     def finding_ended(self) -> None:
-        """The finding no longer holds."""
         self.over = True
         if self.state in {State.KEPT, State.UNDONE}:
             self.to(State.CLOSED)
@@ -157,7 +151,6 @@ class Remediation:
 
     @property
     def pool(self) -> str:
-        """Pool of the first component."""
         return self.layout.components[0].pool
 
     @property
@@ -179,20 +172,16 @@ class RemediationStore:
             return iter(tuple(self._by_key.values()))
 
     def get(self, key: FindingKey) -> Remediation | None:
-        """The remediation of a finding, or None."""
         return self._by_key.get(key)
 
     def add(self, remediation: Remediation) -> None:
-        """Remember it, in place of an earlier one of the same finding."""
         with self.lock:
             self._by_key[remediation.finding.key] = remediation
 
     def open(self) -> list[Remediation]:
-        """Remediations without a verdict."""
         return [each for each in self if each.state in OPEN]
 
     def in_state(self, state: State) -> list[Remediation]:
-        """Remediations in a state."""
         return [each for each in self if each.state is state]
 
     def forget(self, keep: int) -> list[Remediation]:
@@ -281,27 +270,10 @@ class Remediations:
     Each method belongs to one activity of the daemon. None holds the lock during a request to the file system.
     """
 
-    def __init__(
-        self,
-        store: RemediationStore,
-        planning: Planner,
-        gate: Gate,
-        journal: Journal,
-        finding_log: FindingLog,
-        echo: OwnMoveFilter,
-        filesystem: Filesystem,
-        clock: Clock,
-        settings: Settings,
-    ) -> None:
-        self._store = store
-        self._lock = store.lock
-        self._planning = planning
-        self._gate = gate
-        self._journal = journal
-        self._log = finding_log
-        self._filesystem = filesystem
-        self._clock = clock
-        self._settings = settings
+    def __init__(self, parts: DaemonParts, store: RemediationStore, planning: Planner, finding_log: FindingLog) -> None:
+        self._store, self._lock, self._planning, self._log = store, store.lock, planning, finding_log
+        self._gate, self._journal, self._settings = parts.gate, parts.journal, parts.settings
+        self._filesystem, self._clock = parts.node.filesystem, parts.node.clock
         self._planned: dict[FindingKey, float] = {}
         """Time of the last plan. For a finding without a victim, it is the time of the finding at that plan."""
         self._refusals: dict[FindingKey, tuple[Refusal, ...]] = {}
@@ -311,7 +283,6 @@ class Remediations:
         self._not_taken_up: Counter[tuple[int, str]] = Counter()
         self._fruitless: dict[FindingKey, Fruitless] = {}
         """The last plan of a finding, if it had nothing to do."""
-        gate.on_begin = echo.moved
 
     def refusals(self, key: FindingKey) -> tuple[Refusal, ...]:
         """Why the last plan for a finding has no acts, or fewer than possible."""

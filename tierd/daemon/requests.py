@@ -9,22 +9,20 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from lustre.creation import DEFAULT_COUNT, set_command
 from lustre.fid import Fid
-from lustre.filesystem import Filesystem, Space
+from lustre.filesystem import Space
 from tierd.act.applications import ApplicationStore, NextRun, Preparer, prolog_of
-from tierd.act.drain import Drain, Drains, Phase
-from tierd.act.gate import Gate
+from tierd.act.drain import Drain, Phase
 from tierd.act.journal.reader import JournalReader
-from tierd.act.journal.writer import Journal
 from tierd.act.orders import Order, OrderInbox, OrderPlan, plan_order
 from tierd.act.staging import OPEN, Stager, Staging, StagingStore, missing_files, succeeded, summary
 from tierd.acts import ORDER_KINDS, ActKind, OrderKind, Outcome
 from tierd.clock import Clock
 from tierd.config.scopes import below
-from tierd.config.settings import Settings
 from tierd.daemon import status
 from tierd.daemon.answers import (
     DrainPlanAnswer,
@@ -38,26 +36,27 @@ from tierd.daemon.answers import (
     OperatingStateAnswer,
     OrderAnswer,
     PlanAnswer,
+    PlannedAnswer,
     PrepareAnswer,
     ReaderRow,
     ReadersAnswer,
     ReportAnswer,
     StagingAnswer,
     StagingsAnswer,
+    StatusAnswer,
     SubmitAnswer,
     UndoAnswer,
     UndoFindingAnswer,
 )
 from tierd.daemon.loop import Daemon
-from tierd.daemon.previews import Previews
+from tierd.daemon.node import DaemonParts
 from tierd.daemon.states import past_sentence
-from tierd.daemon.status import StatusSnapshot, StatusView, act_answer, action_answer
-from tierd.daemon.undoing import CaseUndo
-from tierd.journal_rows import FindingRow
+from tierd.daemon.status import StatusSnapshot, StatusView, act_answer, action_answer, finding_answer
+from tierd.decide.plans import Plan
 from tierd.model import Finding
 from tierd.refusal import of_error, sentence_of
 from tierd.sense.changelogs.tally_source import TallySource
-from tierd.structs import Struct
+from tierd.structs import FindingRow, Struct
 from tierd.text import printable, quoted
 
 ORDER_LOOKUP_SECONDS = 20.0
@@ -117,18 +116,13 @@ ORDERS_PER_CYCLE = 500
 class OrderIntake:
     """Plans and queues orders while acts may start."""
 
-    def __init__(self, daemon: Daemon, gate: Gate, inbox: OrderInbox, filesystem: Filesystem, settings: Settings,
-                 clock: Clock) -> None:
-        self._daemon = daemon
-        self._gate = gate
-        self._inbox = inbox
-        self._filesystem = filesystem
-        self._settings = settings
-        self._clock = clock
+    def __init__(self, daemon: Daemon, inbox: OrderInbox) -> None:
+        self._parts, self._queue_order, self._inbox = daemon.parts, daemon.remediations.queue_order, inbox
 
     def take_in(self) -> None:
         """Queue the moves of orders at the beginning of a cycle. While acts are held back, orders wait."""
-        if self._gate.operating_state.held or self._gate.operating_state.draining:
+        state = self._parts.gate.operating_state
+        if state.held or state.draining:
             return
         handed_over: dict[tuple[str, str, str], OrderPlan] = {}
         waiting = self._inbox.take(ORDERS_PER_CYCLE)
@@ -141,18 +135,18 @@ class OrderIntake:
             if order.kind == OrderKind.SUBMISSION:
                 handed_over.setdefault((order.by, order.direction, order.reason), OrderPlan()).add(made)
             else:
-                self._daemon.queue_order(order.kind, order.by, order.what, made)
+                self._queue_order(order.kind, order.by, order.what, made)
         for (by, direction, reason), made in handed_over.items():
             because = f" ({quoted(reason)})" if reason else ""
-            self._daemon.queue_order(OrderKind.SUBMISSION, by, f"{by} hands over files to {direction}{because}", made)
+            self._queue_order(OrderKind.SUBMISSION, by, f"{by} hands over files to {direction}{because}", made)
         if waiting:
             self._inbox.done()
 
     def made(self, order: Order) -> OrderPlan:
         """The present plan for an order: one file, or as many files of a directory as the time allows."""
-        now = self._clock.now
+        now = self._parts.node.clock.now
         until = float("inf") if order.kind == OrderKind.SUBMISSION else now() + ORDER_LOOKUP_SECONDS
-        return plan_order(order, self._filesystem, self._settings, now, until)
+        return plan_order(order, self._parts.node.filesystem, self._parts.settings, now, until)
 
 
 CHANGING_REQUESTS = frozenset({"pause", "drain", "resume", "undo", "promote", "demote", "submit", "stage",
@@ -189,25 +183,17 @@ MAX_PAUSE_SECONDS = 366 * 86400.0
 
 
 class ChangingRequests:
-    """Carries out changing requests, or puts orders into the inbox. ``made`` returns the present plan for an order.
+    """Carries out changing requests, or puts orders into the inbox.
 
     ``publish`` is called after an undo, so that the next status shows it. ``resumed`` is called after a pause ends.
     """
 
-    def __init__(self, view: StatusView, gate: Gate, undoing: CaseUndo, journal: Journal, settings: Settings,
-                 publish: Callable[[], None], filesystem: Filesystem, inbox: OrderInbox,
-                 made: Callable[[Order], OrderPlan], drains: DrainRequests,
-                 resumed: Callable[[], None] = lambda: None) -> None:
-        self._view = view
-        self._gate = gate
-        self._undoing = undoing
-        self._journal = journal
-        self._settings = settings
-        self._publish = publish
-        self._filesystem = filesystem
-        self._inbox = inbox
-        self._made = made
-        self._resumed = resumed
+    def __init__(self, view: StatusView, daemon: Daemon, inbox: OrderInbox, intake: OrderIntake, drains: DrainRequests,
+                 *, publish: Callable[[], None], resumed: Callable[[], None]) -> None:
+        self._view, self._undoing, self._inbox, self._intake = view, daemon.undoing, inbox, intake
+        self._gate, self._journal, self._settings = daemon.parts.gate, daemon.parts.journal, daemon.parts.settings
+        self._filesystem = daemon.parts.node.filesystem
+        self._publish, self._resumed = publish, resumed
         self.requests: Mapping[str, Handler] = {
             "pause": self._pause, "drain": self._drain, "resume": self._resume, "undo": self._undo,
             "promote": self._order, "demote": self._order, "submit": self._submit, "drain-target": drains.change,
@@ -276,7 +262,7 @@ class ChangingRequests:
         order = Order(str(request["request"]), path, text_of(request, "by", "tierctl"),
                       most_files=max(1, count_in(request, "most_files", 1000)),
                       most_bytes=max(1, count_in(request, "most_bytes", 1 << 40)), fid=self._fid(path))
-        made = self._made(order)
+        made = self._intake.made(order)
         if made.actions and not request.get("preview"):
             self._inbox.put([(order, made)])
         return OrderAnswer.of(
@@ -287,7 +273,6 @@ class ChangingRequests:
             actions=tuple(map(action_answer, made.actions[:10])))
 
     def _fid(self, path: str) -> Fid:
-        """FID of an ordered path. Raises OSError or ValueError."""
         try:
             return self._filesystem.status(path).fid
         except FileNotFoundError:
@@ -334,12 +319,9 @@ MAX_HISTORY = 10_000
 class DrainRequests:
     """Begins, pauses, resumes, ends and shows drains of targets."""
 
-    def __init__(self, drains: Drains, gate: Gate, reader: JournalReader, clock: Clock, settings: Settings) -> None:
-        self._settings = settings
-        self._drains = drains
-        self._gate = gate
-        self._reader = reader
-        self._clock = clock
+    def __init__(self, daemon: Daemon, reader: JournalReader) -> None:
+        self._drains, self._reader = daemon.drains, reader
+        self._settings, self._gate, self._clock = daemon.parts.settings, daemon.parts.gate, daemon.parts.node.clock
 
     def change(self, request: Request) -> DrainsAnswer | DrainPlanAnswer:
         """Change a drain, and return it; or what it would do, which changes nothing."""
@@ -398,17 +380,65 @@ class DrainRequests:
             waits_for=sentence_of(self._gate.delay_of(drain.key)))
 
 
+FRESH_SECONDS = 5.0
+"""A younger plan is not made again: each costs a few requests to an MDT for each file."""
+
+
+class Previews:
+    """The plan that ``tierctl plan`` shows, made in the background when one is asked for: the file system may not
+    answer. Waits for nothing; safe in any thread.
+    """
+
+    def __init__(self, preview: Callable[[], Iterable[tuple[Finding, int, Plan]]], clock: Clock,
+                 background: Callable[[Callable[[], None]], object]) -> None:
+        """``background`` runs a call, if possible in another thread."""
+        self._preview, self._clock, self._background = preview, clock, background
+        self._lock = threading.Lock()
+        self._begun_at: float | None = None
+        self._made_at: float | None = None
+        self._made: Sequence[PlannedAnswer] = ()
+        self._problem = ""
+
+    def renew(self) -> None:
+        """Begin to make a plan, unless the last one is fresh or another is being made."""
+        with self._lock:
+            now = self._clock.now()
+            fresh = self._made_at is not None and not self._problem and 0 <= now - self._made_at < FRESH_SECONDS
+            if self._begun_at is not None or fresh:
+                return
+            self._begun_at = now
+        self._background(self._make)
+
+    def answer(self, status: StatusAnswer) -> PlanAnswer:
+        """The last plan, with its age."""
+        now, begun_at, made_at = self._clock.now(), self._begun_at, self._made_at
+        return PlanAnswer(tuple(self._made), status, age_seconds=None if made_at is None else max(0.0, now - made_at),
+                          being_made_seconds=None if begun_at is None else max(0.0, now - begun_at),
+                          problem=self._problem)
+
+    def _make(self) -> None:
+        try:
+            self._made = tuple(
+                PlannedAnswer(
+                    finding=finding_answer(finding, number or None),
+                    actions=tuple(map(action_answer, plan.actions)),
+                    recommended=tuple(map(action_answer, plan.recommended)), refusals=tuple(map(str, plan.refusals)))
+                for finding, number, plan in self._preview())
+            self._made_at, self._problem = self._clock.now(), ""
+        except OSError as error:
+            self._problem = f"no plan could be made: {error.strerror or error}"
+        finally:
+            self._begun_at = None
+
+
 class ReadingRequests:
     """Answers reading requests, and changes nothing."""
 
-    def __init__(self, view: StatusView, previews: Previews, reader: JournalReader, settings: Settings,
-                 clock: Clock, drains: DrainRequests, tallies: TallySource | None = None) -> None:
+    def __init__(self, view: StatusView, parts: DaemonParts, reader: JournalReader, drains: DrainRequests, *,
+                 previews: Previews, tallies: TallySource | None) -> None:
         """``tallies`` come from changelog readers; None if the daemon reads the changelogs itself."""
-        self._view = view
-        self._previews = previews
-        self._reader = reader
-        self._settings = settings
-        self._clock = clock
+        self._view, self._previews, self._reader = view, previews, reader
+        self._settings, self._clock = parts.settings, parts.node.clock
         self.requests: Mapping[str, Handler] = {
             "status": lambda _: view.status(), "findings": lambda _: view.findings(),
             "top": lambda request: view.top(count_in(request, "most", 20)),
@@ -497,16 +527,11 @@ _JOB = re.compile(r"[A-Za-z0-9_.+\[\]-]{1,64}")
 class SchedulerRequests:
     """Stages files for jobs of a scheduler, such as Slurm. ``wake`` is called when there is something to plan."""
 
-    def __init__(self, stager: Stager, store: StagingStore, preparer: Preparer, applications: ApplicationStore,
-                 gate: Gate, settings: Settings, clock: Clock, wake: Callable[[], None]) -> None:
-        self._preparer = preparer
-        self._applications = applications
-        self._stager = stager
-        self._store = store
-        self._gate = gate
-        self._settings = settings
-        self._clock = clock
-        self._wake = wake
+    def __init__(self, parts: DaemonParts, stager: Stager, store: StagingStore, *, preparer: Preparer,
+                 applications: ApplicationStore, wake: Callable[[], None]) -> None:
+        self._gate, self._settings, self._clock = parts.gate, parts.settings, parts.node.clock
+        self._stager, self._store, self._wake = stager, store, wake
+        self._preparer, self._applications = preparer, applications
         self.requests: Mapping[str, Handler] = {
             "stage": self._stage, "stage-state": self._state, "stage-cancel": self._cancel,
             "prepare": self._prepare, "job-summary": self._summary}
@@ -530,7 +555,6 @@ class SchedulerRequests:
         return StagingsAnswer(tuple(map(self._answer, accepted)))
 
     def _held(self) -> str:
-        """Why nothing is staged now."""
         state = self._gate.operating_state
         return sentence_of(state.held) or (f"tierd is draining: {state.draining}" if state.draining else "")
 
@@ -578,7 +602,6 @@ class SchedulerRequests:
         return PrepareAnswer(tuple(ready), tuple(waiting), tuple(map(str, why_not)))
 
     def _summary(self, request: Request) -> JobSummaryAnswer:
-        """What tierd did for a job."""
         job, user = job_of(request), text_of(request, "user")
         last = {(each.direction, each.path): each for each in self._store.of_job(job, 2 * MAX_STAGES)}
         sentences = [self._answer(each).sentence for each in last.values()]
@@ -603,25 +626,18 @@ def job_of(request: Request) -> str:
     return job
 
 
-class RequestHandler:
-    """Answers requests about a daemon. Safe in any thread."""
-
-    def __init__(self, looking: ReadingRequests, changing: ChangingRequests, scheduler: SchedulerRequests) -> None:
-        self._requests = {**looking.requests, **changing.requests, **scheduler.requests}
-
-    def __call__(self, request: Request) -> Struct:
-        """Answer a request. Raises ValueError if it is unknown or invalid."""
-        name = request.get("request")
-        answer = self._requests.get(str(name))
-        if answer is None:
-            raise ValueError(f"unknown request {name!r}; known: {', '.join(sorted(self._requests))}")
-        try:
-            return answer(request)
-        except (TypeError, KeyError, OverflowError) as error:  # OverflowError: a number too large for the journal
-            raise ValueError(f"{name}: invalid request: {error!r}") from error
-        except OSError as error:
-            about = f"{quoted(os.fsdecode(error.filename))}: " if error.filename else ""
-            raise ValueError(f"{name}: {about}{error.strerror or error}") from error
-        except sqlite3.Error as error:
-            raise ValueError(f"{name}: the journal: {error}; see journalctl -u tierd"
-                             ) from error
+def handled(requests: Mapping[str, Handler], request: Request) -> Struct:
+    """The answer to a request. Raises ValueError if it is unknown or invalid. Safe in any thread."""
+    name = request.get("request")
+    answer = requests.get(str(name))
+    if answer is None:
+        raise ValueError(f"unknown request {name!r}; known: {', '.join(sorted(requests))}")
+    try:
+        return answer(request)
+    except (TypeError, KeyError, OverflowError) as error:  # OverflowError: a number too large for the journal
+        raise ValueError(f"{name}: invalid request: {error!r}") from error
+    except OSError as error:
+        about = f"{quoted(os.fsdecode(error.filename))}: " if error.filename else ""
+        raise ValueError(f"{name}: {about}{error.strerror or error}") from error
+    except sqlite3.Error as error:
+        raise ValueError(f"{name}: the journal: {error}; see journalctl -u tierd") from error

@@ -6,6 +6,7 @@ answers; the sentence about each cycle goes to the log and to ``systemctl status
 
 from __future__ import annotations
 
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,9 +19,7 @@ from lustre.layout.setstripe import setstripe_arguments
 from tierd.act.gate import Gate
 from tierd.act.journal.entry import Entry
 from tierd.act.outcomes import CompletedActs
-from tierd.clock import Clock
-from tierd.config.settings import Settings
-from tierd.daemon.activities import ActivityState
+from tierd.daemon.activities import Activity
 from tierd.daemon.answers import (
     ActAnswer,
     ActionAnswer,
@@ -47,8 +46,6 @@ from tierd.daemon.answers import (
     TopAnswer,
 )
 from tierd.daemon.cases import CaseFigures, all_cases, refusal_answer, updated_figures
-from tierd.daemon.changes import Changes
-from tierd.daemon.curves import StreamCurves
 from tierd.daemon.loop import LEARNING_WINDOWS, Daemon, is_learning
 from tierd.daemon.states import OPEN
 from tierd.daemon.users import UserNames
@@ -87,33 +84,63 @@ class StatusSnapshot:
     """Pools, and the space on their targets."""
 
 
+class Changes:
+    """Counts announcements of a status, and lets a few threads wait for the next one: events of the page."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self.number = 0
+        """Announcements so far."""
+        self.closed = False
+        """Whether no announcement follows."""
+
+    def announce(self) -> None:
+        with self._changed:
+            self.number += 1
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Wake all that wait; nobody waits any more."""
+        with self._changed:
+            self.closed = True
+            self._changed.notify_all()
+
+    def rest(self, seconds: float) -> None:
+        """Wait for so long, or until no announcement follows."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.closed, seconds)
+
+    def wait(self, after: int, seconds: float) -> int:
+        """Wait until there are more than ``after`` announcements, or for so long. Returns their number."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.number > after or self.closed, seconds)
+            return self.number
+
+
 class StatusPublisher:
     """Holds the latest snapshot. Activities publish it, and any thread reads it or waits for the next one."""
 
     def __init__(self) -> None:
         self.view = StatusSnapshot()
         self.changes = Changes()
-        self._curves = StreamCurves()
 
-    def publish(self, daemon: Daemon, gate: Gate) -> None:
-        """Publish a snapshot of the present state."""
-        windows, counters = daemon.windows, daemon.counters
+    def publish(self, daemon: Daemon) -> None:
+        windows, counters, gate = daemon.windows, daemon.counters, daemon.parts.gate
         holding = daemon.findings
-        numbers = {f.key: number for f in holding if (number := daemon.number(f))}
-        findings = tuple(daemon.recorded(f) for f in holding if f.key in numbers)
-        waiting, device_time = gate.waiting_by_finding(), daemon.device_time
-        with daemon.lock:  # for a moment: the rest is made of copies
+        numbers = {f.key: number for f in holding if (number := daemon.log.known_number(f))}
+        findings = tuple(daemon.log.recorded(f) for f in holding if f.key in numbers)
+        waiting, device_time = gate.waiting_by_finding(), daemon.engine.device_time
+        with daemon.store.lock:  # for a moment: the rest is made of copies
             done = [replace(case, defaults=[*case.defaults]) for case in daemon.cases]
-        figures = updated_figures(self.view.figures, self._curves, findings, done, windows, times=device_time,
-                                  numbers=numbers)
+        figures = updated_figures(self.view.figures, findings, done, windows, times=device_time, numbers=numbers)
         cases = tuple(all_cases(findings, numbers, done, figures,
                                 lambda key: (gate.defaults_waiting_for(key), waiting[key])))
         self.view = StatusSnapshot(
             windows[-1] if windows else None, len(windows), findings=findings, numbers=numbers, cases=cases,
-            why_not={f.key: daemon.why_not(f) for f in findings}, faults=daemon.faults, waiting=waiting.total(),
-            cycles=counters.cycles, cycle_seconds=counters.cycle_seconds,
+            why_not={f.key: daemon.remediations.refusals(f.key) for f in findings}, faults=daemon.faults,
+            waiting=waiting.total(), cycles=counters.cycles, cycle_seconds=counters.cycle_seconds,
             looking_since=windows[0].start if windows else 0.0,
-            device_time=device_time, figures=figures, facts=daemon.facts)
+            device_time=device_time, figures=figures, facts=daemon.facts.known)
         self.changes.announce()
 
 
@@ -130,12 +157,10 @@ def finding_answer(finding: Finding, number: int | None = None, why_not: Sequenc
 
 
 def advice_answers(finding: Finding) -> tuple[AdviceAnswer, ...]:
-    """What an administrator may change because of a finding."""
     return tuple(map(AdviceAnswer.of, finding.advice))
 
 
 def action_answer(action: Action) -> ActionAnswer:
-    """A planned act."""
     if action.striping is not None:
         return ActionAnswer.of(action, action=action.kind, layout=" ".join(setdirstripe_arguments(action.striping)),
                                components=())
@@ -144,7 +169,6 @@ def action_answer(action: Action) -> ActionAnswer:
 
 
 def act_answer(entry: Entry) -> ActAnswer:
-    """An act in the journal."""
     return ActAnswer(
         entry.id, entry.intended_at, kind=entry.kind, place=entry.place, size_bytes=entry.size_bytes,
         outcome=entry.outcome, detail=entry.detail,
@@ -165,37 +189,22 @@ def source_answer(state: SourceState) -> SourceAnswer:
     return SourceAnswer(state.name, age, state.limit_seconds, state.stale, state.text)
 
 
-def activity_answer(state: ActivityState, now: float) -> ActivityAnswer:
-    """An activity of the daemon."""
-    under_way = max(0.0, now - state.begun_at) if state.begun_at else 0.0
-    return ActivityAnswer(state.name, state.doing, state.last_seconds, state.waits_for, under_way)
-
-
 class StatusView:
     """Builds answers about the present state. Safe in any thread; it waits for no activity."""
 
-    def __init__(self, publisher: StatusPublisher, daemon: Daemon, gate: Gate, settings: Settings, clock: Clock,
+    def __init__(self, publisher: StatusPublisher, daemon: Daemon, users: UserNames, *,
                  waiting_orders: Callable[[], int], sources: Callable[[], Sequence[SourceState]],
-                 activities: Callable[[], Sequence[ActivityState]], users: UserNames, fsname: str) -> None:
-        self._publisher = publisher
-        self._daemon = daemon
-        self._gate = gate
-        self._settings = settings
-        self._clock = clock
-        self._waiting_orders = waiting_orders
-        self._sources = sources
-        self._activities = activities
-        self._users = users
-        self._fsname = fsname
+                 activities: Callable[[], Sequence[Activity]]) -> None:
+        self._publisher, self._daemon, self._users = publisher, daemon, users
+        self._gate, self._settings, self._clock = daemon.parts.gate, daemon.parts.settings, daemon.parts.node.clock
+        self._waiting_orders, self._sources, self._activities = waiting_orders, sources, activities
         self._made: tuple[StatusSnapshot, list[TargetRow], list[JobRow]] | None = None
 
     @property
     def snapshot(self) -> StatusSnapshot:
-        """What the daemon published last."""
         return self._publisher.view
 
     def status(self) -> StatusAnswer:
-        """``tierctl status``."""
         return self._status([case.replaced(curve=(), time_before=None, time_now=None) for case in self._cases()])
 
     def users(self, jobs: Iterable[str]) -> Mapping[str, str]:
@@ -203,7 +212,6 @@ class StatusView:
         return self._users.names(jobs)
 
     def top(self, max_rows: int) -> TopAnswer:
-        """``tierctl top``, with at most ``max_rows`` targets and as many jobs."""
         view = self.snapshot
         window = view.window or Window(0.0, 0.0, {}, {})
         targets, jobs = self._tables(view)
@@ -242,7 +250,8 @@ class StatusView:
                    for (outcome, reason), count in gate.completed_acts.reasons.most_common()]
         named = {row.job for row in jobs} | {job for case in cases for job in (case.aggressor, case.victim)}
         return OverviewAnswer(
-            fsname=self._fsname, mount=self._settings.filesystem.mount, version=__version__,
+            fsname=self._daemon.parts.node.filesystem.fsname, mount=self._settings.filesystem.mount,
+            version=__version__,
             options=socket_options(self._settings.act.socket), status=self._status(),
             cases=tuple(cases), all_cases=len(every_case), advice=advice[:max_cases], all_advice=len(advice),
             seconds=window.seconds, targets=tuple(targets), all_targets=len(every_target),
@@ -278,7 +287,6 @@ class StatusView:
                               max(0.0, self._clock.now() - view.window.end) if view.window else None)
 
     def movers(self) -> MoversAnswer:
-        """Movers on other nodes."""
         state, now = self._gate.dispatch.state(), self._clock.now()
         if state is None:
             return MoversAnswer(time=now, cluster=False)
@@ -286,7 +294,6 @@ class StatusView:
                                standbys=tuple(map(StandbyRow.of, state.standbys)))
 
     def operating_state(self) -> OperatingStateAnswer:
-        """What holds acts back, and the queue."""
         gate = self._gate
         state = gate.operating_state
         return OperatingStateAnswer(paused=state.paused, held=sentence_of(state.last_held), draining=state.draining,
@@ -324,8 +331,8 @@ class StatusView:
             moved_bytes=gate.completed_acts.moved_bytes,
             outcomes=act_counts(gate.completed_acts),
             needless_moves=gate.completed_acts.needless.total(),
-            activities=tuple(activity_answer(state, now) for state in activities),
-            stalled=tuple(stalled_sentences(self._daemon, gate, activities, now)),
+            activities=tuple(ActivityAnswer.of(each, under_way_seconds=each.under_way_seconds) for each in activities),
+            stalled=tuple(stalled_sentences(self._daemon, activities, now)),
             sources=tuple(map(source_answer, self._sources())),
             users=self.users(jobs_of(view.cases)))
 
@@ -337,7 +344,6 @@ def act_counts(acts: CompletedActs) -> dict[str, int]:
 
 
 def jobs_of(findings: Iterable[Finding | Case]) -> list[str]:
-    """Aggressors and victims."""
     return [job for finding in findings for job in (finding.aggressor, finding.victim) if job]
 
 
@@ -358,12 +364,12 @@ def time_row(time: TargetTime) -> TargetTimeRow:
               for job, share in time.top(JOBS_SHOWN)))
 
 
-def stalled_sentences(daemon: Daemon, gate: Gate, activities: Sequence[ActivityState], now: float) -> list[str]:
+def stalled_sentences(daemon: Daemon, activities: Sequence[Activity], now: float) -> list[str]:
     """A sentence for each activity that is stalled or late, with the reason."""
-    found = []
+    found, gate = [], daemon.parts.gate
     if daemon.stale_for:
         found.append(f"the last reading of the counters is {daemon.stale_for:.0f} s old: no acts start before the next")
-    moving = next((state for state in activities if state.name == "move"), None)
+    moving = next((each for each in activities if each.name == "move"), None)
     idle = now - max(gate.last_move_at, gate.waiting_since)
     if gate.waiting and idle > STALLED_SECONDS and not gate.gives_way:
         why = sentence_of(gate.operating_state.last_held) or next(iter(daemon.blocking_faults), "") or gate.waits_for
@@ -444,7 +450,6 @@ def latency_by_target(window: Window) -> dict[str, float]:
 
 
 def pool_rows(targets: Sequence[TargetRow], facts: Facts, times: Mapping[str, TargetTime]) -> tuple[PoolRow, ...]:
-    """Space and load of each pool."""
     loads = {row.target: row for row in targets}
     rows = []
     for pool, members in sorted(facts.pools.items()):

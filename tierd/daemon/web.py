@@ -12,7 +12,7 @@ from __future__ import annotations
 import hmac
 import secrets
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 from wsgiref.types import StartResponse, WSGIEnvironment
@@ -26,9 +26,9 @@ from httpserver.server import Address
 from httpserver.serving import BackgroundServer
 from tierd.clock import SystemClock
 from tierd.config.settings import WebSettings
-from tierd.daemon.answers import FaultsAnswer, Json, from_json
-from tierd.daemon.changes import Changes
+from tierd.daemon.answers import Json
 from tierd.daemon.page import Asset, Pages, Viewer
+from tierd.daemon.status import Changes
 from tierd.text import printable
 
 MAX_CONNECTIONS = 16
@@ -148,8 +148,8 @@ class App:
     def _health(self, path: str, start: StartResponse) -> Iterable[bytes]:
         if not self._alive():
             return respond(start, "503 Service Unavailable", "the last cycle ended too long ago\n")
-        faults = from_json(FaultsAnswer, self._ask({"request": "status"})).faults if path == "/-/ready" else {}
-        if faults:
+        faults = self._ask({"request": "status"})["faults"] if path == "/-/ready" else None
+        if isinstance(faults, Mapping) and faults:
             return respond(start, "503 Service Unavailable", printable("; ".join(faults.values())) + "\n")
         return respond(start, "200 OK", "well\n")
 
@@ -189,7 +189,6 @@ class EventStream:
                 self._changes.rest(MIN_EVENT_SECONDS)
 
     def close(self) -> None:
-        """Let another page listen."""
         release, self._release = self._release, lambda: None
         release()
 
@@ -234,7 +233,6 @@ def send_asset(environ: WSGIEnvironment, start: StartResponse, asset: Asset) -> 
 
 
 def respond(start: StartResponse, status: str, body: str | bytes, kind: str = TEXT) -> list[bytes]:
-    """A complete response."""
     data = body.encode() if isinstance(body, str) else body
     start(status, [("Content-Type", kind), ("Content-Length", str(len(data))), NO_STORE, *HEADERS])
     return [data]

@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 from annotated_types import Ge, Gt
+from pydantic import Strict
 
 from lustre.layout.model import Component, Layout
 from lustre.layout.size import size_text
@@ -60,7 +61,7 @@ class Restripe:
     benefit_factor: Annotated[float, Ge(1)] = 2.0
     """Minimum time that a job is expected to save, as a multiple of the time of the copy. A choice, because the
     estimate is rough."""
-    overstripe: bool = True
+    overstripe: Annotated[bool, Strict()] = True
     """Whether files may have several objects on one target. Clients before Lustre 2.13 cannot read such files."""
     max_file_bytes: Annotated[int, Gt(0)] = 32 << 30
     """Larger files are not rewritten. A copy takes minutes: a choice."""

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from lustre.layout.model import Component, Layout
 from tierd.acts import ActKind
-from tierd.carrier import Carrier
 from tierd.decide import sizing
 from tierd.decide.plans import (
     NO_CHANGELOG_SENTENCE,
@@ -38,7 +37,7 @@ from tierd.detect.slowdowns import (
 from tierd.model import Action, Candidate, Capacity, DirectoryActivity, Finding, SlowdownEvidence
 from tierd.policies.protocol import JudgedBy, Policy, Situation, Use
 from tierd.refusal import Reason, Refusal
-from tierd.text import binary_text, bytes_text, count_of, percent, rate_text
+from tierd.text import Carrier, binary_text, bytes_text, count_of, percent, rate_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

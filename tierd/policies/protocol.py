@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Annotated, Any, ClassVar, TypeVar
 
-from annotated_types import Ge
+from pydantic import Strict
 
 from lustre.fid import Fid
 from lustre.layout.model import Layout
@@ -60,11 +60,7 @@ def edge(enter: float, view: View, kind: str, job: str, subject: str = "") -> fl
 class Common(Table):
     """Settings of the table ``[detect.NAME]`` of every policy."""
 
-    enabled: bool = True
-    begin_looks: Annotated[int, Ge(1)] = 2
-    """Consecutive half minutes with the problem before the finding begins. Two, because one may be chance."""
-    end_looks: Annotated[int, Ge(1)] = 4
-    """Consecutive half minutes without the problem before the finding ends. A choice: jobs pause."""
+    enabled: Annotated[bool, Strict()] = True
 
 
 @dataclass(frozen=True)

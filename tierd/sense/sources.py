@@ -56,6 +56,8 @@ class LiveSource:
         return Batches(self.follower.batches())
 
 
+DNS_REFRESH_SECONDS = 30.0
+"""A choice: targets are added rarely."""
 GAP_WINDOWS = 2
 """Windows in which a missing tally may still arrive."""
 BLIND_WINDOWS = 6
@@ -110,7 +112,7 @@ def exporter_discovery(
     if sense.exporter_files:
         places.append(FileTargets(sense.exporter_files))
     if asking is not None:
-        places.append(DnsTargets(sense.exporter_dns, asking(), clock, sense.dns_refresh_seconds))
+        places.append(DnsTargets(sense.exporter_dns, asking(), clock, DNS_REFRESH_SECONDS))
     return Discovery(sense.exporters, places)
 
 

@@ -16,7 +16,6 @@ import pytest
 from tests.tierd.act.gate_world import World
 from tests.tierd.act.gate_world import world as world
 from tests.tierd.site import Site, failed, shown
-from tests.tierd.site import site as site
 from tierd.cli import client, completion
 from tierd.cli.tierctl import main, parser
 from tierd.daemon.client import ask
@@ -127,7 +126,7 @@ def test_the_circuit_breaker_pauses_without_an_end(world: World) -> None:
 def test_a_pause_for_a_time_does_not_close_the_circuit_breaker(
         site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     site.run(until=10)
-    site.service._gate.operating_state.trip("too many failures")
+    site.service.gate.operating_state.trip("too many failures")
     assert shown(capsys, "pause", "--for", "30s", "disks", site=site).startswith(
         "paused: too many failures; disks, until 20")
     site.run(until=45)

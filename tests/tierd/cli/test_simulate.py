@@ -345,7 +345,7 @@ def test_an_interrupted_evaluation_prints_what_is_complete(
 
 @pytest.mark.parametrize(("arguments", "says"), [
     (["--workload", "noise"], "no workload 'noise'; known: all, usual, hard, placement, another stream"),
-    (["--processes", "0"], "'0' is not a number of processes"),
+    (["--processes", "0"], "'0' is not a whole number of at least 1"),
     (["--json", "--markdown"], "not allowed with argument"),
 ])
 def test_wrong_options_of_an_evaluation_are_named(

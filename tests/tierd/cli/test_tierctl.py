@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 
 from tests.tierd.site import Site
-from tests.tierd.site import reading as reading
-from tests.tierd.site import site as site
 from tierd.acts import Outcome
 from tierd.cli import MODULES
 from tierd.cli.tierctl import main, parser

@@ -52,7 +52,7 @@ leave = 0.9
         parse(text, "t.toml")
     lines = str(caught.value).splitlines()
     assert [line.split(" ")[0] for line in lines] == [f"t.toml:{number}:" for number in (2, 3, 4, 6, 7, 9)]
-    assert "write false without quotes (it is 'no')" in lines[0]
+    assert "write true or false, without quotes (it is 'no')" in lines[0]
 
 
 REFUSED = [
@@ -74,9 +74,9 @@ REFUSED = [
     ("[sense]\ntimeout_seconds = 90", 2, "timeout_seconds = 90 must be shorter than stale_seconds = 90"),
     ("[sense]\nstale_seconds = 5", 2, "every reading would be too old: cycle_seconds = 5 must be shorter"),
     ("[breaker]\nwindow = 5", 2, "the circuit breaker could never open: failures = 10 must not exceed window = 5"),
-    ('[web]\nenabled = "no"', 2, "write false without quotes (it is 'no')"),
-    ('[detect.striping]\nenabled = "false"', 2, "write false without quotes (it is 'false')"),
-    ("[detect.hot_small_files]\nenabled = 1", 2, "write true without quotes (it is 1)"),
+    ('[web]\nenabled = "no"', 2, "write true or false, without quotes (it is 'no')"),
+    ('[detect.striping]\nenabled = "false"', 2, "write true or false, without quotes (it is 'false')"),
+    ("[detect.hot_small_files]\nenabled = 1", 2, "write true or false, without quotes (it is 1)"),
     ('[cold_to_disk]\ndirectories = ["proj"]', 2, "a directory begins with / at the root of the file system"),
     ('[rebalance]\ndirectories = ["proj"]', 2, "a directory begins with / at the root of the file system"),
 ]

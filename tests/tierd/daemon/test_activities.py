@@ -30,7 +30,6 @@ from tierd.act.movers.moves import PortMover
 from tierd.acts import ActKind, Outcome
 from tierd.config.settings import Settings
 from tierd.daemon.activities import Activity, Wake, describe_acts
-from tierd.daemon.answers import to_json
 from tierd.daemon.client import ask
 from tierd.daemon.node import Node
 from tierd.daemon.service import Service
@@ -110,19 +109,19 @@ class Busy:
     def moved(self) -> list[float]:
         """When files were moved."""
         return sorted(entry.intended_at - self.cluster.epoch + self.cluster.now
-                      for entry in self.service._journal.entries("done") if entry.kind == "migrate")
+                      for entry in self.service.journal.entries("done") if entry.kind == "migrate")
 
     def ask(self) -> None:
         """As tierctl would, and systemd's watchdog."""
         for request in ({"request": "status"}, {"request": "findings"}, {"request": "explain", "id": "F1"}):
             begun = self.cluster.now
-            if request["request"] != "explain" or self.service._journal.has_finding(1):
-                self.service._handler(request)
+            if request["request"] != "explain" or self.service.journal.has_finding(1):
+                self.service.answer(request)
             self.waited.append(self.cluster.now - begun)
         assert self.service.beat()
 
     def status(self) -> dict[str, Any]:
-        return to_json(self.service._handler({"request": "status"}))
+        return self.service.answer({"request": "status"})
 
 
 @pytest.fixture
@@ -174,7 +173,7 @@ def test_an_idle_daemon_runs_each_activity_about_once_a_cycle(busy: Busy) -> Non
 def test_what_is_queued_wakes_the_activity_that_does_it(busy: Busy) -> None:
     busy.at_once.run_until(ONSET - 2.5)
     before = busy.steps["move"]
-    busy.service._gate.submit([Action(ActKind.MIGRATE, COVERING, "test", ("request", "root", "/f"), "/", "/f", 1)], 1)
+    busy.service.gate.submit([Action(ActKind.MIGRATE, COVERING, "test", ("request", "root", "/f"), "/", "/f", 1)], 1)
     busy.at_once.run_until(ONSET - 2.4)
     assert busy.steps["move"] == before + 1
 
@@ -182,7 +181,7 @@ def test_what_is_queued_wakes_the_activity_that_does_it(busy: Busy) -> None:
 def test_the_end_of_a_pause_wakes_the_activities(busy: Busy) -> None:
     busy.at_once.run_until(ONSET - 2.5)
     before = busy.steps["move"]
-    busy.service._handler({"request": "resume"})
+    busy.service.answer({"request": "resume"})
     busy.at_once.run_until(ONSET - 2.4)
     assert busy.steps["move"] == before + 1
 
@@ -208,7 +207,7 @@ def test_files_move_and_a_verdict_comes_however_long_looks_and_calls_take(busy: 
     longest = max(later - earlier for earlier, later in pairwise(moved))
     assert longest < 60
     assert max(busy.waited) == 0, "answers wait for no activity"
-    assert busy.service._liveness.alive()
+    assert busy.service.liveness.alive()
 
 
 def test_what_a_step_waits_for_is_in_the_status(busy: Busy) -> None:
@@ -222,7 +221,7 @@ def test_what_a_step_waits_for_is_in_the_status(busy: Busy) -> None:
 
 
 def test_moves_of_a_neighbour_that_has_gone_are_dropped(busy: Busy) -> None:
-    busy.service._gate._queue._budget._all._rate = replace(busy.settings.limits.per_pool, files_per_second=0.2)
+    busy.service.gate._queue._budget._all._rate = replace(busy.settings.limits.per_pool, files_per_second=0.2)
     busy.at_once.run_until(ONSET + 45)
     assert busy.status()["waiting_moves"] > 5
     busy.cluster.stop(NOISE.job_id)

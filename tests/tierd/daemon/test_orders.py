@@ -13,7 +13,6 @@ from lustre.layout.model import Component, Layout
 from simulator import faults
 from tests.tierd.daemon.test_hung_filesystem import Door, in_a_thread
 from tests.tierd.site import HOSTILE, Site, failed, shown
-from tests.tierd.site import site as site
 from tierd.act.journal.queue_store import Stamp
 from tierd.act.journal.writer import Journal
 from tierd.act.orders import Order, OrderInbox, TryAgainError

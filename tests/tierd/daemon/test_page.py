@@ -21,12 +21,11 @@ from tests.operation.page_answers import ANSWERS, CASE, DIRECTORY, EVIL, NOW, OV
 from tests.pki import Pki, authority, pki, tls_text, users_text, web_file
 from tests.tierd.simulated import NOISE
 from tests.tierd.site import Site, fetched
-from tests.tierd.site import site as site
 from tierd.config.settings import WebSettings
 from tierd.daemon import page
 from tierd.daemon.answers import SourceAnswer, to_json
-from tierd.daemon.changes import Changes
 from tierd.daemon.states import STATE_TEXTS, State, state_text
+from tierd.daemon.status import Changes
 from tierd.daemon.web import MAX_EVENT_STREAMS, App, EventStream, FormTokens, listen
 
 __all__ = ["Pki", "authority", "pki", "tls_text", "users_text", "web_file"]
@@ -422,7 +421,7 @@ def test_a_page_waits_for_neither_lock_nor_file_system(site: Site, monkeypatch: 
 
     for name in ("space", "pools", "layout", "status", "path_of"):
         monkeypatch.setattr(site.filesystem, name, away)
-    with site.service._daemon.lock:
+    with site.service.daemon.store.lock:
         for path in ("/", "/targets", "/jobs", "/history", "/case/F1"):
             assert fetched(site, path)[0] == 200
 

@@ -16,8 +16,6 @@ from simulator.fluid.cluster import FluidCluster
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import STREAM
 from tests.tierd.site import HOSTILE, READ_AGAIN, Site, shown
-from tests.tierd.site import reading as reading
-from tests.tierd.site import site as site
 from tierd.act import recovery
 from tierd.act.journal.queue_store import QueueStore, Stamp
 from tierd.act.journal.writer import Journal
@@ -185,14 +183,14 @@ def test_moves_of_a_case_that_was_kept_go_on_too(site: Site) -> None:
                             verify=replace(site.settings.verify, judge_seconds=20.0))
     site.begin_again(FluidCluster(recorded_test_bed(), (STREAM, replace(READ_AGAIN, keep=3000))))
     site.run_until_said("KEPT: it helped", before=200)
-    assert site.service._gate.waiting > 30
-    moved = len(list(site.service._journal.entries("done")))
+    assert site.service.gate.waiting > 30
+    moved = len(list(site.service.journal.entries("done")))
     restarted(site)
-    (case,) = site.service._daemon.cases
+    (case,) = site.service.daemon.cases
     assert (case.judged, case.verdict) == (True, "helped")
     site.run(until=site.cluster.now + 20)
     assert "its case is over" not in log_text(site)
-    assert len(list(site.service._journal.entries("done"))) > moved + 2
+    assert len(list(site.service.journal.entries("done"))) > moved + 2
     assert not any(words.startswith("KEPT") for words in site.said), "it is not judged again"
 
 
@@ -207,44 +205,44 @@ def test_what_is_taken_up_is_said_once_however_many_cycles_it_takes(site: Site, 
 
 
 def test_moves_of_a_case_go_on_with_it(reading: Site) -> None:
-    before = reading.service._gate.waiting
+    before = reading.service.gate.waiting
     assert before > 20
     restarted(reading)
-    assert reading.service._gate.waiting == before
+    assert reading.service.gate.waiting == before
     reading.run(until=reading.cluster.now + 10)
     assert "moves of F1" in log_text(reading)
     assert ask(reading.socket, {"request": "status"})["waits_for"] == "the limit of 1 files/s is reached"
     reading.run(until=reading.cluster.now + 10)
-    moved = [e for e in reading.service._journal.entries("done") if e.kind == "migrate"]
+    moved = [e for e in reading.service.journal.entries("done") if e.kind == "migrate"]
     assert len({e.place for e in moved}) == len(moved) > 5
     assert [case["moved"] for case in ask(reading.socket, {"request": "status"})["cases"]] == [len(moved)]
     restarted(reading)
     reading.run(until=reading.cluster.now + 5)
-    moved = [e for e in reading.service._journal.entries("done") if e.kind == "migrate"]
+    moved = [e for e in reading.service.journal.entries("done") if e.kind == "migrate"]
     assert [case["moved"] for case in ask(reading.socket, {"request": "status"})["cases"]] == [len(moved)]
 
 
 def test_moves_of_a_case_that_is_over_are_left_to_the_next_finding(reading: Site) -> None:
-    reading.service._journal.end(1, "undone", "before a kill, when its moves could not be dropped any more", 0.0)
+    reading.service.journal.end(1, "undone", "before a kill, when its moves could not be dropped any more", 0.0)
     restarted(reading)
     reading.run(until=reading.cluster.now + 10)
     assert ("the remediation is over, or too old to be judged; tierd detects a finding that still holds again"
             in log_text(reading))
-    assert reading.service._gate.waiting == 0
+    assert reading.service.gate.waiting == 0
 
 
 def test_moves_of_a_case_that_is_undone_are_dropped_from_the_journal_too(reading: Site) -> None:
-    (case,) = reading.service._daemon.cases
+    (case,) = reading.service.daemon.cases
     restarted(reading)
-    waited = reading.service._gate.waiting
-    assert len(reading.service._gate.drop(case.finding.key)) == waited
+    waited = reading.service.gate.waiting
+    assert len(reading.service.gate.drop(case.finding.key)) == waited
     restarted(reading)
-    assert reading.service._gate.waiting == 0
+    assert reading.service.gate.waiting == 0
 
 
 def test_moves_above_the_journals_limit_are_reported(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    kept = QueueStore(site.service._journal._db, maximum=2)
-    site.service._journal.queue = kept
+    kept = QueueStore(site.service.journal._db, maximum=2)
+    site.service.journal.queue = kept
     waiting(site, capsys, "/proj/keep/a", "/proj/keep/b", "/proj/keep/c")
     status = shown(capsys, "status", site=site)
     assert "1 move not stored in the journal (limit reached) and lost at a restart" in status
@@ -271,11 +269,11 @@ def test_a_journal_that_takes_nothing_asks_to_come_again(tmp_path: Path) -> None
 
 
 def test_a_finding_whose_numbers_the_journal_lacks_is_named_and_not_judged(reading: Site) -> None:
-    assert len(reading.service._daemon.cases) == 1
+    assert len(reading.service.daemon.cases) == 1
     reading.service.close()
     with closing(sqlite3.connect(reading.settings.act.journal)) as journal, journal:
         journal.execute("UPDATE findings SET evidence = json_remove(evidence, '$.victim_usual_bytes_per_second')")
     reading.said.clear()
     reading.start()
-    assert reading.service._daemon.cases == ()
+    assert reading.service.daemon.cases == ()
     assert "F1: the journal lacks numbers of this finding, so its acts are not judged" in log_text(reading)

@@ -15,11 +15,10 @@ from lustre.layout.model import Component, Layout, same_shape
 from simulator import faults
 from tests.tierd.simulated import NOISE
 from tests.tierd.site import Site, fetched, shown
-from tests.tierd.site import site as site
 from tests.tierd.worlds import noise
 from tierd.act.journal.writer import Journal
 from tierd.cli.tierctl import main
-from tierd.daemon.answers import ReportAnswer, from_json
+from tierd.daemon.answers import ReportAnswer
 from tierd.daemon.client import ControlError, ask
 from tierd.daemon.report import report_page
 from tierd.daemon.systemd import Notifier
@@ -195,4 +194,4 @@ def test_old_acts_leave_the_journal_and_history_says_where_it_begins(site: Site,
     assert not any("/proj/599" in line for line in ended)
     answer = ask(site.socket, {"request": "report", "since": old - 86400, "until": now + 3600})
     assert answer["files_moved"] >= 601
-    assert "The journal has single findings and acts since" in report_page(from_json(ReportAnswer, answer))
+    assert "The journal has single findings and acts since" in report_page(ReportAnswer.from_json(answer))

@@ -12,16 +12,14 @@ from typing import Any
 import pytest
 
 from tests.tierd.site import Site, fetched
-from tests.tierd.site import site as site
 from tierd.cli.tierctl import main
 from tierd.clock import SystemClock
 from tierd.config.act import GeneralLimits
 from tierd.config.scopes import Scope
-from tierd.config.settings import ControlAccess
-from tierd.daemon.answers import StagingAnswer, StagingsAnswer, from_json
+from tierd.config.settings import ControlSettings
+from tierd.daemon.answers import StagingAnswer, StagingsAnswer
 from tierd.daemon.client import ControlError, ask
-from tierd.daemon.control import ControlServer
-from tierd.daemon.peers import Peer
+from tierd.daemon.control import ControlServer, Peer
 from tierd.daemon.requests import CHANGING_REQUESTS, SCHEDULER_REQUESTS
 from tierd.integrations.slurm.source import SlurmJobs, SlurmSettings
 
@@ -32,12 +30,12 @@ def stage(site: Site, *paths: str, uid: int = ALICE, direction: str = "promote",
           job: str = "17", **more: Any) -> StagingsAnswer:
     stages = [{"direction": direction, "path": f"/mnt/lustre{path}", "deadline_seconds": seconds, **more}
               for path in paths]
-    return from_json(StagingsAnswer, ask(site.socket, {"request": "stage", "job": job, "uid": uid, "gid": 100,
+    return StagingsAnswer.from_json(ask(site.socket, {"request": "stage", "job": job, "uid": uid, "gid": 100,
                                                        "user": "alice", "stages": stages}))
 
 
 def state(site: Site, job: str = "17") -> tuple[StagingAnswer, ...]:
-    return from_json(StagingsAnswer, ask(site.socket, {"request": "stage-state", "job": job})).stagings
+    return StagingsAnswer.from_json(ask(site.socket, {"request": "stage-state", "job": job})).stagings
 
 
 def files(site: Site, *paths: str, uid: int = ALICE) -> None:
@@ -202,9 +200,9 @@ def test_a_malformed_request_is_refused(site: Site, request_: Mapping[str, objec
 
 
 def test_the_user_of_the_scheduler_may_stage_and_nothing_else(tmp_path: Path) -> None:
-    access = ControlAccess(stage_users=frozenset({64030}))
+    access = ControlSettings(stage_users=frozenset({64030}))
     server = ControlServer(str(tmp_path / "s"), lambda request: {"done": request["request"]}, access, CHANGING_REQUESTS,
-                           lambda _: Peer(64030), SCHEDULER_REQUESTS)
+                           SCHEDULER_REQUESTS, lambda _: Peer(64030))
     try:
         for name in SCHEDULER_REQUESTS:
             assert ask(str(tmp_path / "s"), {"request": name}) == {"done": name}
@@ -238,7 +236,7 @@ def test_names_of_jobs_stand_beside_their_ids(site: Site, capsys: pytest.Capture
     """The stream of the site has the id that Slurm gave it."""
     slurm = SlurmJobs(SlurmSettings("squeue", job_id=r"ior_stream\.(\d+)"),
                       lambda _: RECORDED.replace(b"4711", b"1002"), SystemClock(), Immediate())
-    site.service._sources.integrations = (slurm,)
+    site.service.sources.integrations = (slurm,)
     site.run(until=20)
     assert main(["top", "--once", "--socket", site.socket]) == 0  # the first look has Slurm asked
     assert main(["top", "--once", "--json", "--socket", site.socket]) == 0

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tierd.worlds import MIB, TARGETS, small_files, small_io, stream, window
-from tierd.carrier import Carrier
 from tierd.detect.columns import RecentWindows, pool_numbers, recent_work
 from tierd.detect.costs import CostLearner, DeviceCosts
 from tierd.detect.interference import SUSPECTS, Interference, Loss
 from tierd.detect.profile import Classes
 from tierd.model import JobLoad, NamespaceLoad, Window
+from tierd.text import Carrier
 
 Part = list[JobLoad] | tuple[list[JobLoad], NamespaceLoad]
 BYTE_SECONDS, OPERATION_SECONDS = 5e-8, 0.01
