@@ -121,7 +121,8 @@ def run(chosen: argparse.Namespace) -> int:
         with tape.opened(chosen.tape) as recording:
             found = replay(recording, settings)
     except ConfigError as error:
-        print("\n".join(f"--web.config.file: {sentence}" for sentence in error.sentences), file=sys.stderr)
+        option = "--web.config.file" if chosen.web_config else f"{chosen.config}: web.config_file"
+        print("\n".join(f"{option}: {sentence}" for sentence in error.sentences), file=sys.stderr)
         return 1
     except (ConfigurationError, tape.TapeError) as error:
         print(error, file=sys.stderr)
@@ -149,11 +150,16 @@ def check(config: Path | None, web_option: Path | None, *, online: bool) -> int:
             found = list(online_check.online_contradictions(settings, values, online_check.this_node(settings)))
         remarks += [examined.remark(each.location, f"{dotted(each.location)}: {each.sentence}", fatal=each.fatal)
                     for each in found]
+    path = web.config_path(settings.web, config, web_option) if settings is not None else web_option
+    try:
+        if path:
+            WebConfigFile(path)
+    except ConfigError as error:
+        if web_option:
+            raise
+        remarks += [examined.remark(("web", "config_file"), f"web.config_file: {each}") for each in error.sentences]
     for remark in sorted(remarks):
         print(remark.text if remark.fatal else f"warning: {remark.text}", file=sys.stderr)
-    path = web.config_path(settings.web, config, web_option) if settings is not None else web_option
-    if path:
-        WebConfigFile(path)
     mistakes = sum(remark.fatal for remark in remarks)
     if mistakes:
         print(f"{config}: {count_of(mistakes, 'mistake')}", file=sys.stderr)

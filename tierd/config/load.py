@@ -17,6 +17,8 @@ from tierd.config import act, files
 from tierd.config.contradictions import contradictions, value_at
 from tierd.config.files import TomlFile, location_of, merge
 from tierd.config.scopes import Scope, inherit_settings, original_location
+from tierd.config.secret_files import secret_file_problems
+from tierd.config.sense import has_credentials
 from tierd.config.settings import FilesystemSettings, Settings
 from tierd.integrations.registry import default_settings, integrations
 from tierd.policies.protocol import ConfiguredPolicy, Policy, Tables
@@ -68,9 +70,14 @@ def load(path: Path) -> Settings:
 def examine(path: Path) -> Examined:
     """Read a configuration file and its drop-ins. Raises ConfigurationError for what is no TOML, or OSError."""
     try:
-        return examine_files(files.read_files(path), tuple(policies().values()))
+        examined = examine_files(files.read_files(path), tuple(policies().values()))
     except ValueError as error:  # a policy that is broken, or files that are no TOML
         raise ConfigurationError(str(error)) from error
+    if examined.settings is None:
+        return examined
+    wrong = [examined.remark(location, f"{dotted(location)}: {sentence}")
+             for location, sentence in secret_file_problems(examined.settings)]
+    return replace(examined, settings=None if wrong else examined.settings, remarks=sorted((*examined.remarks, *wrong)))
 
 
 def accepted(examined: Examined) -> Settings:
@@ -117,7 +124,11 @@ def examine_files(files: Sequence[TomlFile], known: Sequence[Policy]) -> Examine
                 if (place := original_location(each[1], values)) == each[1] or place not in places]
     problems += [("finite_number", place, "write a finite number", value)
                  for place, value in infinite(written) if place not in places]
-    remarks = [remark_on(files, each[1], describe_problem(*each, known), fatal=True) for each in problems]
+    first_unknown = {*{place[:-1]: place for kind, place, _, _ in reversed(problems) if kind in UNKNOWN}.values()}
+    remarks = []
+    for kind, place, message, value in problems:
+        names = known_settings(place[:-1], known) if kind in UNKNOWN and place in first_unknown else ()
+        remarks.append(remark_on(files, place, describe_problem(kind, place, message, value, names), fatal=True))
     places |= {place for _, place, _, _ in problems}
     remarks += [remark_on(files, each.location, f"{dotted(each.location)}: {each.sentence}", fatal=each.fatal)
                 for each in contradictions(settings, written) if not places & {each.location, *each.others}]
@@ -206,15 +217,19 @@ def dotted(location: Sequence[int | str]) -> str:
     return ".".join(str(part) for part in location if part != "[key]")
 
 
-def describe_problem(
-    kind: str, location: Sequence[int | str], message: str, value: object, known: Sequence[Policy]
-) -> str:
+UNKNOWN = frozenset({"extra_forbidden", "unexpected_keyword_argument"})
+"""Pydantic's kinds of a setting that does not exist."""
+
+
+def describe_problem(kind: str, location: Sequence[int | str], message: str, value: object,
+                     known: Sequence[str]) -> str:
+    """What is wrong with a setting, and what to write. ``known``: settings of the table, for the first unknown one."""
     where = dotted(location)
-    if kind in {"extra_forbidden", "unexpected_keyword_argument"}:
-        return f"{where}: unknown setting; known here: {', '.join(known_settings(location[:-1], known))}"
+    if kind in UNKNOWN:
+        return f"{where}: unknown setting" + (f"; known here: {', '.join(known)}" if known else "")
     words = PLAIN.get(kind) or in_plain_english(message)
-    named = isinstance(value, dict | list | tuple) or repr(value) in words
-    return f"{where}: {words}{'' if named else f' (it is {value!r})'}"
+    hidden = isinstance(value, dict | list | tuple) or repr(value) in words or has_credentials(str(value))
+    return f"{where}: {words}{'' if hidden else f' (it is {value!r})'}"
 
 
 PLAIN = {

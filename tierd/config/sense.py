@@ -68,6 +68,8 @@ def exporter_url(url: str) -> str:
     """
     if not asks_http(url):
         raise ValueError("give the whole address: http://oss01:9169/metrics")
+    if has_credentials(url):
+        raise ValueError("others can see a password in an address: set exporter_access.user and password_file")
     return url
 
 
@@ -75,7 +77,21 @@ def prometheus_url(settings: PrometheusSettings) -> PrometheusSettings:
     """The settings. Raises ValueError for an invalid URL."""
     if settings.url and not asks_http(settings.url):
         raise ValueError("url: give the whole address: https://prometheus.example.org")
+    if has_credentials(settings.url):
+        raise ValueError("url: others can see a password in an address: set access.user and access.password_file")
     return settings
+
+
+def has_credentials(url: str) -> bool:
+    """Whether a URL has a user or a password in it.
+
+    >>> has_credentials("http://me:secret@oss01:9169/metrics"), has_credentials("http://oss01:9169/metrics")
+    (True, False)
+    """
+    try:
+        return "@" in urlsplit(url).netloc
+    except ValueError:  # an invalid address of IPv6
+        return "@" in url
 
 
 def asks_http(url: str) -> bool:
