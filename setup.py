@@ -16,10 +16,11 @@ def extension(module: str, *sources: str) -> Extension:
 
 
 setup(
-    packages=[HOME, *(f"{HOME}.{name}" for name in find_packages(
+    packages=[HOME, f"{HOME}.runbooks", *(f"{HOME}.{name}" for name in find_packages(
         include=[pattern for room in ROOMS for pattern in (room, f"{room}.*")], exclude=["tierd.simulation"]))],
-    package_dir={HOME: f"packaging/{HOME}", **{f"{HOME}.{room}": room for room in ROOMS}},
-    package_data={"": ["py.typed"], f"{HOME}.tierd.daemon": ["assets/*", "pages/*.html"]},
+    package_dir={HOME: f"packaging/{HOME}", f"{HOME}.runbooks": "docs/runbooks",
+                 **{f"{HOME}.{room}": room for room in ROOMS}},
+    package_data={"": ["py.typed"], f"{HOME}.tierd.daemon": ["assets/*", "pages/*.html"], f"{HOME}.runbooks": ["*.md"]},
     ext_modules=[
         extension("lustre._files", "lustre/formats/marks.c"),
         extension("lustre.formats._texts", "lustre/formats/marks.c"),

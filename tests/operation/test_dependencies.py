@@ -175,7 +175,8 @@ def test_an_installation_from_source_works_with_and_without_a_compiler(
     source.mkdir()
     for name in packages(*OWN):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
-    shutil.copytree(ROOT / "packaging/lustre_tierd", source / "packaging/lustre_tierd")
+    for name in ("packaging/lustre_tierd", "docs/runbooks"):
+        shutil.copytree(ROOT / name, source / name)
     for name in ("setup.py", "setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
     environment = {name: value for name, value in os.environ.items() if name not in {"CC", "PYTHONPATH"}}

@@ -135,14 +135,6 @@ def test_what_units_name_is_in_their_own_package(package: str, tmp_path: Path) -
         assert settings or "@" in unit.name
 
 
-def test_runbooks_are_where_the_alerts_look_for_them(tmp_path: Path) -> None:
-    held = files(laid_out("lustre-tierd", tmp_path))
-    named = {page for rules in (ROOT / "alerts" / "rules").glob("*.yml")
-             for page in re.findall(r"runbook_url: file://(/\S+)", rules.read_text())}
-    assert len(named) > 20
-    assert named - held == set()
-
-
 @pytest.mark.parametrize("package", PACKAGES)
 def test_settings_survive_an_upgrade(package: str, tmp_path: Path) -> None:
     held = files(laid_out(package, tmp_path))
@@ -230,8 +222,10 @@ def in_wheel(wheel: Path, program: str, *arguments: str) -> subprocess.Completed
 def test_a_wheel_holds_the_programs_and_nothing_that_simulates(wheel: Path) -> None:
     ours = wheel / "lustre_tierd"
     assert [path for path in wheel.iterdir() if not path.is_symlink()] == [ours], "one name beside those of others"
-    assert {path.name for path in ours.iterdir() if path.is_dir()} == {"lustre", "httpserver", "exporter", "tierd"}
+    assert {path.name for path in ours.iterdir() if path.is_dir()} == {
+        "lustre", "httpserver", "exporter", "tierd", "runbooks"}
     assert (ours / "tierd/daemon/pages/overview.html").is_file()
+    assert (ours / "runbooks/TierdDown.md").is_file()
     assert not (ours / "tierd/simulation").exists()
     assert {path.name for path in ours.rglob("*.py")
             if re.search(r"^ *(from|import) simulator", path.read_text(), re.MULTILINE)} == {"simulate.py"}

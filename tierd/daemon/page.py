@@ -36,6 +36,7 @@ from tierd.daemon.answers import (
     UndoAnswer,
     undo_from_json,
 )
+from tierd.daemon.runbooks import runbook
 from tierd.daemon.states import (
     FOUND,
     OPEN,
@@ -142,7 +143,7 @@ class Pages:
             return self._search(query, viewer)
         if path.startswith("/case/F") and path[7:].isascii() and path[7:].isdigit() and len(path) < 25:
             return self._case(int(path[7:]), viewer)
-        return None
+        return runbook(path, self._jinja)
 
     def _overview(self, template: str, rows: int, viewer: Viewer, **more: object) -> str:
         return self._render(template, viewer, self._status(rows), **more)

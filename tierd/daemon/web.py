@@ -122,7 +122,8 @@ class App:
         except ValueError as error:  # the journal cannot be read, or the query makes no sense
             return respond(start, "503 Service Unavailable", printable(str(error)) + "\n")
         if found is None:
-            return respond(start, "404 Not Found", "/, /targets, /jobs, /history, /metrics, /-/healthy, /-/ready\n")
+            return respond(start, "404 Not Found", "/, /targets, /jobs, /history, /runbooks/, /metrics, /-/healthy, "
+                           "/-/ready\n")
         return respond(start, "200 OK", found, HTML)
 
     def _viewer(self, environ: WSGIEnvironment) -> Viewer:

@@ -17,6 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.tierd.daemon.test_hung_filesystem import Door, in_a_thread
 from tests.tierd.simulated import NOISE, STREAM
 from tests.tierd.site import Site, fetched
+from tierd.daemon.page import Pages, Viewer
 
 
 @pytest.mark.parametrize("path", ["/", "/metrics", "/-/healthy", "/-/ready", "/nowhere"])
@@ -32,6 +33,22 @@ def test_head_has_the_headers_of_get_and_no_body(site: Site, path: str) -> None:
     assert answers["HEAD"][:2] == answers["GET"][:2]
     assert answers["GET"][2]
     assert answers["HEAD"][2] == b""
+
+
+def test_runbooks_open_in_a_browser_even_while_tierd_answers_nothing() -> None:
+    def silent(_: object) -> dict[str, object]:
+        raise AssertionError("a runbook needs no answer of the daemon")
+
+    pages, folder = Pages(silent), Path(__file__).parents[3] / "docs/runbooks"
+    for file in folder.glob("*.md"):
+        path = "/runbooks/" if file.stem == "README" else f"/runbooks/{file.stem}"
+        body = pages.page(path, {}, Viewer()) or ""
+        assert f"<h1>{file.read_text().splitlines()[0].removeprefix('# ')}</h1>" in body
+        for link in re.findall(r'href="([A-Za-z]+)\.md"', body):
+            assert pages.page(f"/runbooks/{link}.md", {}, Viewer()) is not None
+        assert not re.search(r'href="\.\.', body), "links lead to pages that are served"
+    for path in ("/runbooks/../index", "/runbooks/Nothing", "/runbooks"):
+        assert pages.page(path, {}, Viewer()) is None
 
 
 def test_metrics_health_and_a_page(site: Site) -> None:
