@@ -115,7 +115,7 @@ def test_a_job_starts_when_its_files_are_not_there_at_the_deadline(slurm: Slurm,
 def test_a_job_starts_without_tierd_and_while_tierd_is_paused(slurm: Slurm, site: Site) -> None:
     job = slurm.job("#BB_LUA stage_in path=/mnt/lustre/proj/model deadline=2s",
                     "#BB_LUA stage_out path=/mnt/lustre/proj/model deadline=2s")
-    assert "no such socket" in slurm.await_state(job, "COMPLETED")["AdminComment"]
+    assert "socket not found" in slurm.await_state(job, "COMPLETED")["AdminComment"]
     site.file("/proj/model", uid=slurm.uid)
     with site.running():
         ask(str(slurm.socket), {"request": "pause", "reason": "maintenance"})

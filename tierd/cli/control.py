@@ -10,21 +10,7 @@ from functools import partial
 from tierd.acts import ActKind, Outcome
 from tierd.cli import client, progress
 from tierd.cli.client import ago, positive, time_text, user_lines
-from tierd.daemon.answers import (
-    ActAnswer,
-    Case,
-    FindingsAnswer,
-    HistoryAnswer,
-    Json,
-    OperatingStateAnswer,
-    RefusalAnswer,
-    StandbyAnswer,
-    StatusAnswer,
-    TargetTimeRow,
-    UndoAnswer,
-    UndoFindingAnswer,
-    undo_from_json,
-)
+from tierd.daemon import answers
 from tierd.daemon.states import gain_text, state_text
 from tierd.text import bytes_text, count_of, evidence_text, first_names, percent, printable, quoted, table
 
@@ -88,24 +74,24 @@ def run(chosen: argparse.Namespace) -> int:
                                  waits=getattr(chosen, "wait", False))
 
 
-def show(chosen: argparse.Namespace, request: Json) -> int:
+def show(chosen: argparse.Namespace, request: answers.Json) -> int:
     """Send a request of any of these commands, and print the answer."""
     match chosen.command:
         case "status":
             return client.ask_and_show(chosen, request, status_from_json, status_or_standby_lines)
         case "findings":
             lines = partial(finding_lines, job=chosen.job)
-            return client.ask_and_show(chosen, request, FindingsAnswer.from_json, lines)
+            return client.ask_and_show(chosen, request, answers.FindingsAnswer.from_json, lines)
         case "history":
-            return client.ask_and_show(chosen, request, HistoryAnswer.from_json,
+            return client.ask_and_show(chosen, request, answers.HistoryAnswer.from_json,
                                        long_history_lines if chosen.long else history_lines)
         case "undo":
-            return client.ask_and_show(chosen, request, undo_from_json, undo_lines,
+            return client.ask_and_show(chosen, request, answers.undo_from_json, undo_lines,
                                        lambda answer: answer.result == Outcome.UNDONE)
-    return client.ask_and_show(chosen, request, OperatingStateAnswer.from_json, operating_state_lines)
+    return client.ask_and_show(chosen, request, answers.OperatingStateAnswer.from_json, operating_state_lines)
 
 
-def headline(answer: StatusAnswer) -> str:
+def headline(answer: answers.StatusAnswer) -> str:
     if answer.paused:
         doing = f"PAUSED: {answer.paused} (tierctl resume ends the pause)"
     elif answer.held:
@@ -119,16 +105,16 @@ def headline(answer: StatusAnswer) -> str:
     return f"{doing}; mode {answer.mode}{dry}"
 
 
-def status_from_json(data: Json) -> StatusAnswer | StandbyAnswer:
+def status_from_json(data: answers.Json) -> answers.StatusAnswer | answers.StandbyAnswer:
     """The status of a tierd that leads or works alone, or that of a standby. Raises ValueError."""
-    return StandbyAnswer.from_json(data) if data.get("standing_by") else StatusAnswer.from_json(data)
+    return answers.StandbyAnswer.from_json(data) if data.get("standing_by") else answers.StatusAnswer.from_json(data)
 
 
-def status_or_standby_lines(answer: StatusAnswer | StandbyAnswer) -> list[str]:
-    return standby_lines(answer) if isinstance(answer, StandbyAnswer) else status_lines(answer)
+def status_or_standby_lines(answer: answers.StatusAnswer | answers.StandbyAnswer) -> list[str]:
+    return standby_lines(answer) if isinstance(answer, answers.StandbyAnswer) else status_lines(answer)
 
 
-def standby_lines(answer: StandbyAnswer) -> list[str]:
+def standby_lines(answer: answers.StandbyAnswer) -> list[str]:
     """The lines of ``tierctl status`` on a standby."""
     from tierd.cli.movers import copy_text  # noqa: PLC0415 -- only here
 
@@ -137,7 +123,7 @@ def standby_lines(answer: StandbyAnswer) -> list[str]:
             f"{copy_text(answer)} (message {answer.position})"]
 
 
-def status_lines(answer: StatusAnswer) -> list[str]:
+def status_lines(answer: answers.StatusAnswer) -> list[str]:
     """The lines of ``tierctl status`` of a tierd that leads or works alone."""
     lines = [headline(answer)]
     lines += [f"  in {quoted(scope.path)}: mode {scope.mode}" for scope in answer.scopes]
@@ -171,7 +157,7 @@ def status_lines(answer: StatusAnswer) -> list[str]:
     return [*lines, queue_line(answer), *restart_lines(answer)]
 
 
-def case_lines(answer: StatusAnswer) -> list[str]:
+def case_lines(answer: answers.StatusAnswer) -> list[str]:
     """Each finding that holds with what is done about it and why not more; then cases whose finding has ended."""
     lines: list[str] = []
     for case in answer.cases:
@@ -191,7 +177,7 @@ MAX_USERS = 8
 """Users that ``tierctl status`` names."""
 
 
-def case_line(case: Case, *, dry_run: bool) -> str:
+def case_line(case: answers.Case, *, dry_run: bool) -> str:
     """What is done about one finding, in the words that the page uses."""
     state = state_text(case.state, case.verdict, undo_reason=case.undo_reason, dry_run=dry_run)
     if case.measured_text:
@@ -208,12 +194,12 @@ MARKS = "#=+-"
 """One mark for each job of a bar, in order of their shares; ``.`` is the time of other jobs, blank is idle time."""
 
 
-def device_time_lines(rows: Sequence[TargetTimeRow]) -> list[str]:
+def device_time_lines(rows: Sequence[answers.TargetTimeRow]) -> list[str]:
     """One bar for each of the busiest targets: its device time by job.
 
     >>> from tierd.daemon.answers import JobTimeRow
     >>> jobs = JobTimeRow("ior.1", 0.6, 0.1), JobTimeRow("fio.2", 0.35, 0.1)
-    >>> for line in device_time_lines([TargetTimeRow("lustre-OST0002", 0.9, 0.04, jobs)]):
+    >>> for line in device_time_lines([answers.TargetTimeRow("lustre-OST0002", 0.9, 0.04, jobs)]):
     ...     print(line)
     device time of the busiest targets, by job:
       lustre-OST0002  |###########======.  |   90%  # ior.1 60%, = fio.2 35% (±10%)
@@ -234,13 +220,13 @@ def device_time_lines(rows: Sequence[TargetTimeRow]) -> list[str]:
     return lines
 
 
-def not_done_lines(whys: Sequence[RefusalAnswer]) -> list[str]:
+def not_done_lines(whys: Sequence[answers.RefusalAnswer]) -> list[str]:
     """The reasons why tierd does not act on a finding, or not fully, each with its remedy."""
     return [f"  not done: {why.sentence}" + (f"; to change that: {why.remedy}" if why.remedy else "")
             for why in whys]
 
 
-def waiting_text(case: Case) -> str:
+def waiting_text(case: answers.Case) -> str:
     parts = []
     if case.waiting_defaults:
         parts.append(f"{count_of(case.waiting_defaults, 'default layout')} to set")
@@ -250,7 +236,7 @@ def waiting_text(case: Case) -> str:
     return "; " + ", ".join(parts) if parts else ""
 
 
-def queue_line(answer: StatusAnswer) -> str:
+def queue_line(answer: answers.StatusAnswer) -> str:
     """The length of the queue and the limit that delays it."""
     limit = f" (limit: {answer.waits_for})" if answer.waits_for else ""
     waits = (f"{count_of(answer.waiting_moves, 'move')} queued, {bytes_text(answer.waiting_bytes)}{limit}"
@@ -259,7 +245,7 @@ def queue_line(answer: StatusAnswer) -> str:
     return waits + orders
 
 
-def restart_lines(answer: StatusAnswer) -> Iterator[str]:
+def restart_lines(answer: answers.StatusAnswer) -> Iterator[str]:
     """The effect of the last restart on the queue, and of the next one."""
     if answer.moves_to_requeue:
         yield f"  {count_of(answer.moves_to_requeue, 'move')} from before the restart to be checked again"
@@ -270,7 +256,7 @@ def restart_lines(answer: StatusAnswer) -> Iterator[str]:
         yield f"not requeued after the restart: {count}: {why}"
 
 
-def finding_lines(answer: FindingsAnswer, job: str = "") -> list[str]:
+def finding_lines(answer: answers.FindingsAnswer, job: str = "") -> list[str]:
     """Each finding, or each about a job, with its targets, directories and evidence."""
     lines: list[str] = []
     chosen = [finding for finding in answer.findings if not job or job in {finding.aggressor, finding.victim}]
@@ -292,7 +278,7 @@ def finding_lines(answer: FindingsAnswer, job: str = "") -> list[str]:
     return [*lines, f"details: tierctl explain F{chosen[0].id}{age}"]
 
 
-def history_lines(answer: HistoryAnswer) -> list[str]:
+def history_lines(answer: answers.HistoryAnswer) -> list[str]:
     rows = [(e.id, time_text(e.time), e.outcome, e.kind, quoted(e.place),
              e.detail or (e.after or "" if e.kind == ActKind.SET_DEFAULT_LAYOUT
                              else bytes_text(e.size_bytes)))
@@ -302,12 +288,12 @@ def history_lines(answer: HistoryAnswer) -> list[str]:
     return [*table(("ID", "time", "outcome", "act", "path", "detail"), rows, right=[0]), *record_begins(answer)]
 
 
-def long_history_lines(answer: HistoryAnswer) -> list[str]:
+def long_history_lines(answer: answers.HistoryAnswer) -> list[str]:
     lines = [line for entry in answer.entries for line in act_lines(entry)]
     return [*lines, *record_begins(answer)] if lines else no_acts_lines(answer)
 
 
-def record_begins(answer: HistoryAnswer) -> list[str]:
+def record_begins(answer: answers.HistoryAnswer) -> list[str]:
     """The time since which the journal is complete, and the number of older acts that it removed."""
     begins, removed = answer.complete_since, answer.removed_acts
     if begins is None:
@@ -316,15 +302,15 @@ def record_begins(answer: HistoryAnswer) -> list[str]:
     return [f"the journal begins {time_text(begins)}{older}"]
 
 
-def no_acts_lines(answer: HistoryAnswer) -> list[str]:
+def no_acts_lines(answer: answers.HistoryAnswer) -> list[str]:
     """The line for an empty list: no acts at all, or no acts with the requested outcome."""
     if not answer.all_outcomes:
         return ["no acts yet"]
     ended = ", ".join(f"{count} {outcome}" for outcome, count in sorted(answer.all_outcomes.items()))
-    return [f"no such act; outcomes of all acts: {ended}"]
+    return [f"no matching acts; all outcomes: {ended}"]
 
 
-def act_lines(entry: ActAnswer) -> Iterator[str]:
+def act_lines(entry: answers.ActAnswer) -> Iterator[str]:
     detail = f" ({entry.detail})" if entry.detail else ""
     what = f"{entry.outcome:9} {entry.kind} {quoted(entry.place)}{detail}"
     yield f"{entry.id:5}  {time_text(entry.time)}  {what}"
@@ -332,7 +318,7 @@ def act_lines(entry: ActAnswer) -> Iterator[str]:
     yield f"       because {entry.reason}"
 
 
-def operating_state_lines(answer: OperatingStateAnswer) -> list[str]:
+def operating_state_lines(answer: answers.OperatingStateAnswer) -> list[str]:
     if answer.paused:
         return [f"paused: {answer.paused}",
                 "the current move finishes; after that only tierctl undo changes anything"]
@@ -367,8 +353,8 @@ def from_root(path: str) -> str:
     return "/" + "/".join(part for part in path.split("/") if part)
 
 
-def undo_lines(answer: UndoAnswer | UndoFindingAnswer) -> list[str]:
-    if isinstance(answer, UndoAnswer):
+def undo_lines(answer: answers.UndoAnswer | answers.UndoFindingAnswer) -> list[str]:
+    if isinstance(answer, answers.UndoAnswer):
         return [undo_line(answer)]
     dropped = count_of(answer.dropped_moves, "queued move")
     lines = [f"F{answer.finding}: {dropped} dropped, {count_of(len(answer.acts), 'directory default')} to restore"]
@@ -380,5 +366,5 @@ def undo_lines(answer: UndoAnswer | UndoFindingAnswer) -> list[str]:
     return lines
 
 
-def undo_line(answer: UndoAnswer) -> str:
+def undo_line(answer: answers.UndoAnswer) -> str:
     return f"{answer.result}: {answer.entry.kind} of {quoted(answer.entry.place)}: {answer.detail}"

@@ -178,43 +178,43 @@ class Case(Struct, frozen=True, kw_only=True):
     """Whether the finding holds."""
     since: float
     """When it was found."""
-    onset: float | None
+    onset: float | None = None
     """When the aggressor came; None if it was active before the stream was seen, and for findings without a victim."""
-    ended_at: float | None
+    ended_at: float | None = None
     """When the finding ended; None while it holds."""
     targets: tuple[str, ...]
     directories: tuple[str, ...]
-    usual: float | None
+    usual: float | None = None
     """Rate of the victim without the aggressor."""
-    contended: float | None
+    contended: float | None = None
     """When it was found."""
-    now: float | None
+    now: float | None = None
     """In the last seconds; None without a curve."""
-    after: float | None
+    after: float | None = None
     """As measured for the verdict."""
-    regained: tuple[float, float, float] | None
+    regained: tuple[float, float, float] | None = None
     """Part of the loss that the victim has regained, and the ends of its interval of 90%."""
-    state: str
+    state: str = ""
     """See :class:`tierd.daemon.states.State`; empty without a remediation."""
-    verdict: str
-    measured_text: str
+    verdict: str = ""
+    measured_text: str = ""
     """The verdict and what it rests on, where that is no rate: of a rebalance."""
-    judged: bool
-    undo_reason: str
+    judged: bool = False
+    undo_reason: str = ""
     why_not: tuple[RefusalAnswer, ...] = ()
     """Why not more is done while the finding holds."""
-    acted_at: float | None
+    acted_at: float | None = None
     """When the first default layout was set, or the first file was moved."""
-    judged_at: float | None
-    defaults: tuple[DefaultLayoutRow, ...]
+    judged_at: float | None = None
+    defaults: tuple[DefaultLayoutRow, ...] = ()
     """Default layouts in force."""
-    waiting_defaults: int
-    moves: int
+    waiting_defaults: int = 0
+    moves: int = 0
     """Moves that were queued since the case began."""
-    waiting_moves: int
-    moved: int
+    waiting_moves: int = 0
+    moved: int = 0
     """Files that were moved."""
-    moves_held: bool
+    moves_held: bool = False
     """Whether its moves wait, so that the effect is measured without them."""
     curve: tuple[tuple[float, float], ...] = ()
     """Time and rate of the victim in each window."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby, takewhile
 
 from lustre.layout.model import explain
@@ -35,32 +35,36 @@ MAX_LISTED = 64
 
 
 @dataclass(frozen=True, slots=True)
-class PastFigures:
-    """What was measured for a case until it was over."""
+class Figures:
+    """What is measured for a case, or was until it was over."""
 
-    curve: Curve
-    """From some minutes before the aggressor came until a minute after the verdict and the end of the finding."""
-    onset: float | None
-    time_before: TargetTimeRow | None
+    stream: Stream | None = None
+    """The victim, and the targets of the finding."""
+    curve: Curve = ()
+    """Rate of the victim on these targets, from some minutes before the aggressor came until a minute after the verdict
+    and the end of the finding."""
+    onset: float | None = None
+    """When the aggressor came; None if it was there before the stream was seen."""
+    time_now: TargetTimeRow | None = None
+    time_before: TargetTimeRow | None = None
+    """Before the first act."""
+
+
+NONE = Figures()
 
 
 @dataclass(frozen=True, slots=True)
 class CaseFigures:
-    """What is measured for the cases that are not over, by their keys; and what was, by number."""
+    """The figures of all cases."""
 
-    streams: Mapping[Key, Stream] = field(default_factory=dict)
-    curves: Mapping[Key, Curve] = field(default_factory=dict)
-    """Rate of the victim on the targets of the finding, from some minutes before the aggressor came."""
-    time_now: Mapping[Key, TargetTimeRow] = field(default_factory=dict)
-    time_before: Mapping[Key, TargetTimeRow] = field(default_factory=dict)
-    """Before the first act."""
-    onsets: Mapping[Key, float] = field(default_factory=dict)
-    """When the aggressor came."""
-    times: Mapping[str, TargetTime] = field(default_factory=dict)
-    """The device times that ``time_now`` was made of."""
+    live: Mapping[Key, Figures] = field(default_factory=dict)
+    """Of the cases that are not over."""
+    past: Mapping[int, Figures] = field(default_factory=dict)
+    """Of those that are, by the number of the finding."""
     ended: Mapping[int, float] = field(default_factory=dict)
     """When the finding of each remediation ended."""
-    past: Mapping[int, PastFigures] = field(default_factory=dict)
+    times: Mapping[str, TargetTime] = field(default_factory=dict)
+    """The device times that ``time_now`` was made of."""
 
 
 AFTER_SECONDS = 60.0
@@ -87,21 +91,21 @@ def updated_figures(before: CaseFigures, findings: Sequence[Finding], cases: Seq
     anew = {case.finding.key for case in over if case.number in past}
     """Keys whose figures so far are those of a case that is over."""
     live = {**holding, **{case.finding.key: case.finding for case in cases if case.number not in past}}
-    onsets = {key: (before.onsets.get(key) if key not in anew else None) or onset(finding)
-              for key, finding in live.items()}
-    streams = {key: (finding.victim, frozenset(finding.targets)) for key, finding in live.items() if finding.victim}
-    known = {key: curve for key, curve in before.curves.items()
-             if key not in anew and before.streams.get(key) == streams.get(key)}
-    grown = {key: extended(known.get(key, ()), windows, stream, (onsets[key] or live[key].time) - BEFORE_SECONDS)
-             for key, stream in list(streams.items())[:MAX_STREAMS]}
-    acted = {case.finding.key for case in cases
-             if case.has_acted and not case.dry_run and case.number not in past}
-    known_now = before.time_now if before.times is times else {}  # activities publish several times in a cycle
-    now = {key: row for key, finding in live.items()
-           if (row := known_now[key] if key in known_now else mean_time(finding.targets, times)) is not None}
-    earlier = {key: row for key in live if (row := before.time_before.get(key) if key in acted else now.get(key))}
-    return CaseFigures(streams, {key: curve for key, curve in grown.items() if curve}, now, earlier,
-                       {key: since for key, since in onsets.items() if since}, times=times, ended=ended, past=past)
+    drawn = [key for key, finding in live.items() if finding.victim][:MAX_STREAMS]
+    acted = {case.finding.key for case in cases if case.number not in past and changed(case)}
+    figures = {}
+    for key, finding in live.items():
+        known = before.live.get(key, NONE)
+        same = known if key not in anew else NONE
+        came = same.onset or onset(finding)
+        stream = finding.victim, frozenset(finding.targets)
+        begin = (came or finding.time) - BEFORE_SECONDS
+        curve = same.curve if same.stream == stream else ()
+        # activities publish several times in a cycle
+        now = (known.time_now if before.times is times else None) or mean_time(finding.targets, times)
+        figures[key] = Figures(stream, extended(curve, windows, stream, begin) if key in drawn else (), came,
+                               time_now=now, time_before=known.time_before if key in acted else now)
+    return CaseFigures(figures, past, ended, times)
 
 
 def begun_again(holding: Collection[Key], numbers: Mapping[Key, int], cases: Iterable[Remediation]) -> set[Key]:
@@ -110,11 +114,15 @@ def begun_again(holding: Collection[Key], numbers: Mapping[Key, int], cases: Ite
             and numbers.get(key) not in {None, case.number}}
 
 
-def past_figures(case: Remediation, figures: CaseFigures) -> PastFigures:
+def changed(case: Remediation) -> bool:
+    """Whether anything was done about its finding that was no dry run."""
+    return case.has_acted and not case.dry_run
+
+
+def past_figures(case: Remediation, figures: CaseFigures) -> Figures:
     """What is kept of a case that is over."""
-    key = case.finding.key
-    return PastFigures(figures.curves.get(key, ()), figures.onsets.get(key),
-                       figures.time_before.get(key) if case.has_acted and not case.dry_run else None)
+    own = figures.live.get(case.finding.key, NONE)
+    return replace(own, time_now=None, time_before=own.time_before if changed(case) else None)
 
 
 UNTHINNED_POINTS = 24
@@ -150,10 +158,10 @@ def thinned(both: Curve) -> Curve:
     return (*means, *newest)
 
 
-def onset(finding: Finding) -> float:
-    """When the aggressor came. 0 if it was there before the stream was seen."""
+def onset(finding: Finding) -> float | None:
+    """When the aggressor came; None if it was there before the stream was seen."""
     stream = finding.evidence.of_stream
-    return stream.aggressor_came_at if stream is not None else 0.0
+    return stream.aggressor_came_at or None if stream is not None else None
 
 
 def mean_time(targets: Iterable[str], times: Mapping[str, TargetTime]) -> TargetTimeRow | None:
@@ -211,33 +219,31 @@ Waiting = Callable[[Key], tuple[int, int]]
 
 def case_of(finding: Finding, number: int | None, figures: CaseFigures, waiting: Waiting,
             done: Remediation | None = None, *, active: bool = True) -> Case:
-    key, rates = finding.key, finding.evidence.of_stream
-    judgement = done.judgement if done and done.verdict != Verdict.UNDONE_BY_HAND else None
-    measured = judgement if judgement and not judgement.words else None
     past = figures.past.get(done.number) if done and not active else None
-    acted, changed = bool(done and done.has_acted), bool(done and done.has_acted and not done.dry_run)
-    curve = past.curve if past else figures.curves.get(key, ())
-    before = past.time_before if past else figures.time_before.get(key) if changed else None
-    usual, contended = ((measured.usual, measured.contended) if measured else
-                        (rates.victim_usual_bytes_per_second, rates.victim_bytes_per_second) if rates else (None, None))
-    waiting_defaults, waiting_moves = waiting(key) if done else (0, 0)
-    return Case.of(
+    own, rates = past or figures.live.get(finding.key, NONE), finding.evidence.of_stream
+    case = Case.of(
         finding, finding=number, sentence=finding.sentence if active else past_sentence(
             finding.sentence, finding.aggressor, finding.victim, finding.evidence.numbers()),
-        active=active, since=finding.time, onset=past.onset if past else figures.onsets.get(key),
-        ended_at=figures.ended.get(done.number) if done and not active else None,
-        directories=finding.directories[:MAX_LISTED], usual=usual, contended=contended,
-        now=None if past else recent_rate(curve), after=measured.after or None if measured else None,
-        regained=measured.regained if measured else None, state=done.state if done else "",
-        verdict=done.verdict if done else "", measured_text=judgement.words if judgement else "",
-        judged=bool(done and done.judged), undo_reason=done.undo_reason if done else "",
-        acted_at=(done.begun_at if done.defaults else done.moved_at or done.acted_at) if done and acted else None,
-        judged_at=(done.judged_at or None) if done else None,
+        active=active, since=finding.time, onset=own.onset, directories=finding.directories[:MAX_LISTED],
+        usual=rates.victim_usual_bytes_per_second if rates else None,
+        contended=rates.victim_bytes_per_second if rates else None,
+        now=None if past else recent_rate(own.curve), curve=own.curve, time_now=own.time_now)
+    if done is None:
+        return case
+    judgement = done.judgement if done.verdict != Verdict.UNDONE_BY_HAND else None
+    if judgement and not judgement.words:
+        case = case.replaced(usual=judgement.usual, contended=judgement.contended, after=judgement.after or None,
+                             regained=judgement.regained)
+    waiting_defaults, waiting_moves = waiting(finding.key)
+    return case.replaced(
+        ended_at=None if active else figures.ended.get(done.number), state=done.state, verdict=done.verdict,
+        measured_text=judgement.words if judgement else "", judged=done.judged, undo_reason=done.undo_reason,
+        acted_at=(done.begun_at if done.defaults else done.moved_at or done.acted_at) if done.has_acted else None,
+        judged_at=done.judged_at or None,
         defaults=tuple(DefaultLayoutRow(each.entry, each.action.directory, explain(each.action.layout))
-                       for each in done.defaults[:MAX_LISTED]) if done else (),
-        waiting_defaults=waiting_defaults, moves=done.queued if done else 0, waiting_moves=waiting_moves,
-        moved=done.moved if done else 0, moves_held=bool(done and done.moves_held), curve=curve, time_before=before,
-        time_now=None if past else figures.time_now.get(key))
+                       for each in done.defaults[:MAX_LISTED]),
+        waiting_defaults=waiting_defaults, moves=done.queued, waiting_moves=waiting_moves, moved=done.moved,
+        moves_held=done.moves_held, time_before=own.time_before if past or changed(done) else None)
 
 
 def refusal_answer(refusal: Refusal) -> RefusalAnswer:

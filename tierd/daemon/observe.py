@@ -117,7 +117,7 @@ class Observer:
             return None
         if reading.time == last.time:  # Prometheus has not scraped again; queued acts continue
             return Observation(reading.time, None)
-        self._log.fault("jobs", "hardly any job of the last reading has the same name: tierd cannot compare the "
+        self._log.fault("jobs", "most job IDs changed since the last reading: tierd cannot compare the "
                             "readings" if few_jobs_left(last, reading) else "")
         seen = window(last, reading)
         lying = sorted(t for t, condition in seen.conditions.items() if condition == IMPLAUSIBLE)

@@ -23,31 +23,7 @@ from tierd.act.staging import OPEN, Stager, Staging, StagingStore, missing_files
 from tierd.acts import ORDER_KINDS, ActKind, OrderKind, Outcome
 from tierd.clock import Clock
 from tierd.config.scopes import below
-from tierd.daemon import status
-from tierd.daemon.answers import (
-    DrainPlanAnswer,
-    DrainRow,
-    DrainsAnswer,
-    ExplainAnswer,
-    HistoryAnswer,
-    JobSummaryAnswer,
-    LeftRow,
-    MdtReaderRow,
-    OperatingStateAnswer,
-    OrderAnswer,
-    PlanAnswer,
-    PlannedAnswer,
-    PrepareAnswer,
-    ReaderRow,
-    ReadersAnswer,
-    ReportAnswer,
-    StagingAnswer,
-    StagingsAnswer,
-    StatusAnswer,
-    SubmitAnswer,
-    UndoAnswer,
-    UndoFindingAnswer,
-)
+from tierd.daemon import answers, status
 from tierd.daemon.loop import Daemon
 from tierd.daemon.node import DaemonParts
 from tierd.daemon.states import past_sentence
@@ -65,7 +41,7 @@ MAX_EXPLAINED_ACTS = 20
 
 
 def explanation(name: str, journal: JournalReader, view: StatusSnapshot,
-                users: Callable[[Iterable[str]], Mapping[str, str]] = lambda _: {}) -> ExplainAnswer:
+                users: Callable[[Iterable[str]], Mapping[str, str]] = lambda _: {}) -> answers.ExplainAnswer:
     """Explain a finding (``F3``) or the finding of an act (``17``). Raises ValueError if the journal lacks it."""
     number = finding_number(name, journal)
     finding = journal.finding(number)
@@ -73,7 +49,7 @@ def explanation(name: str, journal: JournalReader, view: StatusSnapshot,
         raise ValueError(f"the journal has no finding F{number}; tierctl findings and tierctl history list them")
     now = next((f for f in view.findings if view.numbers.get(f.key) == number), None)
     ordered = finding.kind in ORDER_KINDS
-    return ExplainAnswer(
+    return answers.ExplainAnswer(
         finding=as_shown(finding, now), holds=now is not None, ordered=ordered,
         advice=status.advice_answers(now) if now is not None else (),
         acts=tuple(map(act_answer, journal.acts_of(number, MAX_EXPLAINED_ACTS))),
@@ -199,31 +175,31 @@ class ChangingRequests:
             "promote": self._order, "demote": self._order, "submit": self._submit, "drain-target": drains.change,
         }
 
-    def _pause(self, request: Request) -> OperatingStateAnswer:
+    def _pause(self, request: Request) -> answers.OperatingStateAnswer:
         seconds = number_of(request, "seconds", 0.0)
         if not 0 <= seconds <= MAX_PAUSE_SECONDS:
             raise ValueError(f"a pause with an end lasts {MAX_PAUSE_SECONDS / 86400:.0f} days at most")
         self._gate.operating_state.pause(self._reason(request), seconds=seconds)
         return self._operating_state()
 
-    def _drain(self, request: Request) -> OperatingStateAnswer:
+    def _drain(self, request: Request) -> answers.OperatingStateAnswer:
         self._gate.operating_state.drain(self._reason(request))
         return self._operating_state()
 
     def _reason(self, request: Request) -> str:
         return printable(text_of(request, "reason")) or f"by {text_of(request, 'by', 'tierctl')}"
 
-    def _resume(self, _: Request) -> OperatingStateAnswer:
+    def _resume(self, _: Request) -> answers.OperatingStateAnswer:
         self._gate.operating_state.resume()
         self._resumed()
         return self._operating_state()
 
-    def _operating_state(self) -> OperatingStateAnswer:
+    def _operating_state(self) -> answers.OperatingStateAnswer:
         """Store the operating state in the journal, and return it."""
         self._gate.operating_state.store()
         return self._view.operating_state()
 
-    def _undo(self, request: Request) -> UndoAnswer | UndoFindingAnswer:
+    def _undo(self, request: Request) -> answers.UndoAnswer | answers.UndoFindingAnswer:
         by = text_of(request, "by", "tierctl")
         number = request.get("id")
         if isinstance(number, str) and number[:1] in {"F", "f"} and number[1:].isascii() and number[1:].isdigit():
@@ -237,14 +213,14 @@ class ChangingRequests:
             raise ValueError(f"the journal has no act {number}; tierctl history lists them")
         result = self._undoing.act_by_hand(entry, by)
         self._publish()
-        return UndoAnswer(result.outcome, result.detail, act_answer(entry))
+        return answers.UndoAnswer(result.outcome, result.detail, act_answer(entry))
 
     def _removed(self, what: str) -> str:
         days = self._settings.journal.keep_days
         return (f"the record of {what} was removed from the journal after {days:g} days ([journal] keep_days), so it "
                 "cannot be undone any more; lfs migrate or lfs setstripe -d changes a layout by hand")
 
-    def _undo_finding(self, number: int, by: str) -> UndoFindingAnswer:
+    def _undo_finding(self, number: int, by: str) -> answers.UndoFindingAnswer:
         if not self._journal.has_finding(number):
             if self._journal.removed_finding(number):
                 raise ValueError(self._removed(f"finding F{number}"))
@@ -252,12 +228,12 @@ class ChangingRequests:
         dropped, results, moved = self._undoing.finding_by_hand(number, by)
         self._publish()
         undone = all(result.outcome == Outcome.UNDONE for _, result in results)
-        return UndoFindingAnswer(
+        return answers.UndoFindingAnswer(
             Outcome.UNDONE if undone else "not undone", number, dropped,
-            tuple(UndoAnswer(result.outcome, result.detail, act_answer(entry)) for entry, result in results),
+            tuple(answers.UndoAnswer(result.outcome, result.detail, act_answer(entry)) for entry, result in results),
             tuple(moved))
 
-    def _order(self, request: Request) -> OrderAnswer:
+    def _order(self, request: Request) -> answers.OrderAnswer:
         path = self._from_root(str(request["path"]))
         order = Order(str(request["request"]), path, text_of(request, "by", "tierctl"),
                       most_files=max(1, count_in(request, "most_files", 1000)),
@@ -265,7 +241,7 @@ class ChangingRequests:
         made = self._intake.made(order)
         if made.actions and not request.get("preview"):
             self._inbox.put([(order, made)])
-        return OrderAnswer.of(
+        return answers.OrderAnswer.of(
             order, files=len(made.actions), size_bytes=made.size_bytes,
             left_out={why.sentence: count for why, count in made.left_out.most_common(20)},
             dry_run=self._settings.act.dry_run, preview=bool(request.get("preview")),
@@ -279,7 +255,7 @@ class ChangingRequests:
             raise ValueError(f"{quoted(path)}: there is no such file or directory on the file system at "
                              f"{self._settings.filesystem.mount}") from None
 
-    def _submit(self, request: Request) -> SubmitAnswer:
+    def _submit(self, request: Request) -> answers.SubmitAnswer:
         direction = str(request.get("direction", "promote"))
         if direction not in {"promote", "demote"}:
             raise ValueError(f"direction is promote or demote, not {direction!r}")
@@ -289,7 +265,7 @@ class ChangingRequests:
         by, reason = f"{request.get('by')} (submit)", printable(str(request.get("reason") or ""))
         self._inbox.put([(Order(direction, self._from_root(path), by, OrderKind.SUBMISSION, reason, most_files=1), None)
                          for path in paths])
-        return SubmitAnswer(len(paths), len(self._inbox))
+        return answers.SubmitAnswer(len(paths), len(self._inbox))
 
     def _from_root(self, path: str) -> str:
         return from_root(self._settings.filesystem.mount.rstrip("/"), path)
@@ -323,7 +299,7 @@ class DrainRequests:
         self._drains, self._reader = daemon.drains, reader
         self._settings, self._gate, self._clock = daemon.parts.settings, daemon.parts.gate, daemon.parts.node.clock
 
-    def change(self, request: Request) -> DrainsAnswer | DrainPlanAnswer:
+    def change(self, request: Request) -> answers.DrainsAnswer | answers.DrainPlanAnswer:
         """Change a drain, and return it; or what it would do, which changes nothing."""
         target = self._drains.full_name(text_of(request, "target"))
         match text_of(request, "act", "begin"):
@@ -340,39 +316,39 @@ class DrainRequests:
                 drain = self._drains.end(target)
             case other:
                 raise ValueError(f"a drain can be planned, begin, pause, resume and end, not {other!r}")
-        return DrainsAnswer(self._clock.now(), self._rows([drain]))
+        return answers.DrainsAnswer(self._clock.now(), self._rows([drain]))
 
-    def _plan(self, target: str) -> DrainPlanAnswer:
+    def _plan(self, target: str) -> answers.DrainPlanAnswer:
         planned, state = self._drains.plan(target), self._gate.operating_state
-        return DrainPlanAnswer(
+        return answers.DrainPlanAnswer(
             target=target, used_bytes=planned.used_bytes, pools=planned.pools,
             bytes_per_second=self._settings.limits.bytes_per_second, stopped_by_tierd=planned.own_mdts,
             stop_command=set_command(target, 0) if self._drains.unstopped(target) else "",
             dry_run=self._settings.act.dry_run, held=sentence_of(state.held) or state.draining)
 
-    def show(self, request: Request) -> DrainsAnswer:
+    def show(self, request: Request) -> answers.DrainsAnswer:
         """All drains, or that of one target."""
         target = text_of(request, "target")
         wanted = self._drains.full_name(target) if target else ""
         drains = [drain for drain in self._drains.all if wanted in {"", drain.target}]
         if wanted and not drains:
             raise ValueError(f"there is no drain of {quoted(wanted)}")
-        return DrainsAnswer(self._clock.now(), self._rows(drains))
+        return answers.DrainsAnswer(self._clock.now(), self._rows(drains))
 
-    def _rows(self, drains: Iterable[Drain]) -> tuple[DrainRow, ...]:
+    def _rows(self, drains: Iterable[Drain]) -> tuple[answers.DrainRow, ...]:
         return tuple(self._row(drain, self._drains.space.get(drain.target)) for drain in drains)
 
-    def _row(self, drain: Drain, room: Space | None) -> DrainRow:
+    def _row(self, drain: Drain, room: Space | None) -> answers.DrainRow:
         used = None if room is None else room.size_bytes - room.free_bytes
         seconds = self._clock.now() - drain.begun_at
         freed = drain.used_bytes_at_begin - used if used is not None else 0
         moving = drain.phase is Phase.RUNNING and not drain.preview and used is not None and freed > 0
         counts = max([DEFAULT_COUNT] if not drain.limits else drain.limits.values())
-        return DrainRow.of(
+        return answers.DrainRow.of(
             drain, position=drain.after, queued_moves=self._gate.waiting_for(drain.key),
             files_moved=self._reader.sums.of_finding(drain.finding)["files_moved"], used_bytes=used,
             seconds_left=(used or 0) * seconds / freed if moving else None,
-            left=tuple(LeftRow.of(each, examples=tuple(each.examples))
+            left=tuple(answers.LeftRow.of(each, examples=tuple(each.examples))
                        for each in [*drain.left.values(), *self._drains.failed(drain)]),
             stopped_mdts=tuple(sorted(drain.limits)),
             stop_command=set_command(drain.target, 0) if self._drains.unstopped(drain.target) else "",
@@ -396,7 +372,7 @@ class Previews:
         self._lock = threading.Lock()
         self._begun_at: float | None = None
         self._made_at: float | None = None
-        self._made: Sequence[PlannedAnswer] = ()
+        self._made: Sequence[answers.PlannedAnswer] = ()
         self._problem = ""
 
     def renew(self) -> None:
@@ -409,17 +385,17 @@ class Previews:
             self._begun_at = now
         self._background(self._make)
 
-    def answer(self, status: StatusAnswer) -> PlanAnswer:
+    def answer(self, status: answers.StatusAnswer) -> answers.PlanAnswer:
         """The last plan, with its age."""
         now, begun_at, made_at = self._clock.now(), self._begun_at, self._made_at
-        return PlanAnswer(tuple(self._made), status, age_seconds=None if made_at is None else max(0.0, now - made_at),
-                          being_made_seconds=None if begun_at is None else max(0.0, now - begun_at),
-                          problem=self._problem)
+        return answers.PlanAnswer(
+            tuple(self._made), status, age_seconds=None if made_at is None else max(0.0, now - made_at),
+            being_made_seconds=None if begun_at is None else max(0.0, now - begun_at), problem=self._problem)
 
     def _make(self) -> None:
         try:
             self._made = tuple(
-                PlannedAnswer(
+                answers.PlannedAnswer(
                     finding=finding_answer(finding, number or None),
                     actions=tuple(map(action_answer, plan.actions)),
                     recommended=tuple(map(action_answer, plan.recommended)), refusals=tuple(map(str, plan.refusals)))
@@ -452,7 +428,7 @@ class ReadingRequests:
             "readers": lambda _: readers_answer(tallies), "drains": drains.show,
         }
 
-    def _history(self, request: Request) -> HistoryAnswer:
+    def _history(self, request: Request) -> answers.HistoryAnswer:
         last = max(0, count_in(request, "last", 50))
         if last > MAX_HISTORY:
             raise ValueError(f"history returns at most {MAX_HISTORY} acts; the journal, a file of SQLite, has all: "
@@ -468,11 +444,11 @@ class ReadingRequests:
         entries = self._reader.last(
             last, Outcome(word) if word else None, below(self._settings.filesystem.mount, path), job,
             number_of(request, "since", 0.0), kind=ActKind(act) if act else None)
-        return HistoryAnswer(
+        return answers.HistoryAnswer(
             entries=tuple(map(act_answer, entries)), all_outcomes={} if entries else self._reader.sums.of_all(),
             complete_since=self._reader.complete_since(), removed_acts=self._reader.removed_acts())
 
-    def _report(self, request: Request) -> ReportAnswer:
+    def _report(self, request: Request) -> answers.ReportAnswer:
         until = number_of(request, "until", 0) or self._clock.now()
         since = number_of(request, "since", 0) or until - 86400
         reader = self._reader
@@ -481,7 +457,7 @@ class ReadingRequests:
         holding = {snapshot.numbers.get(f.key): f for f in snapshot.findings}
         findings = tuple(as_shown(found, holding.get(found.id))
                          for found in reader.findings_between(since, until, MAX_REPORTED))
-        return ReportAnswer(
+        return answers.ReportAnswer(
             since=since, until=until, mount=self._settings.filesystem.mount, **reader.sums.of_period(since, until),
             complete_since=reader.complete_since(), removed_acts=reader.removed_acts(),
             findings=findings,
@@ -492,26 +468,26 @@ class ReadingRequests:
             samples={name: tuple(points) for name, points in samples.items()}, status=self._view.status(),
             users=self._view.users(job for found in findings for job in (found.aggressor, found.victim)))
 
-    def _plan(self, request: Request) -> PlanAnswer:
+    def _plan(self, request: Request) -> answers.PlanAnswer:
         if request.get("renew", True):
             self._previews.renew()
         return self._previews.answer(self._view.status())
 
 
-def readers_answer(tallies: TallySource | None) -> ReadersAnswer:
+def readers_answer(tallies: TallySource | None) -> answers.ReadersAnswer:
     """Changelog readers, and the position in each MDT's changelog."""
     if tallies is None:
-        return ReadersAnswer(enabled=False)
+        return answers.ReadersAnswer(enabled=False)
     read = {mdt: index for reader in tallies.readers for mdt, index in reader.mdts.items()}
-    return ReadersAnswer(
+    return answers.ReadersAnswer(
         enabled=True,
-        mdts=tuple(MdtReaderRow(
+        mdts=tuple(answers.MdtReaderRow(
             mdt=mdt, reader=each.reader, position=each.position,
             behind_records=max(0, read[mdt] - each.position) if mdt in read else None,
             age_seconds=None if each.age_seconds == float("inf") else each.age_seconds, problem=each.problem)
             for mdt, each in sorted(tallies.progress.items())),
-        readers=tuple(ReaderRow.of(reader, mdts=tuple(sorted(reader.mdts)), waiting=sum(reader.waiting.values()))
-                      for reader in tallies.readers),
+        readers=tuple(answers.ReaderRow.of(each, mdts=tuple(sorted(each.mdts)), waiting=sum(each.waiting.values()))
+                      for each in tallies.readers),
         tallies={outcome.value: count for outcome, count in tallies.outcomes.items()})
 
 
@@ -536,7 +512,7 @@ class SchedulerRequests:
             "stage": self._stage, "stage-state": self._state, "stage-cancel": self._cancel,
             "prepare": self._prepare, "job-summary": self._summary}
 
-    def _stage(self, request: Request) -> StagingsAnswer:
+    def _stage(self, request: Request) -> answers.StagingsAnswer:
         """Accept stagings of a job. Accepts none while acts are held back: a job must not wait for an unknown time.
 
         Whoever sends this asks for their state until they have ended; otherwise a stage-in counts as abandoned.
@@ -549,10 +525,10 @@ class SchedulerRequests:
             raise ValueError("stage takes the uid and the gid of the job's user")
         wanted = [self._staging(job, uid, gid, printable(text_of(request, "user")), each) for each in stages]
         if held := self._held():
-            return StagingsAnswer(held=held)
+            return answers.StagingsAnswer(held=held)
         accepted = self._stager.accept(wanted)
         self._wake()
-        return StagingsAnswer(tuple(map(self._answer, accepted)))
+        return answers.StagingsAnswer(tuple(map(self._answer, accepted)))
 
     def _held(self) -> str:
         state = self._gate.operating_state
@@ -577,42 +553,42 @@ class SchedulerRequests:
             max_bytes=min(max(1, count_in(stage, "max_bytes", MAX_STAGED_BYTES)), MAX_STAGED_BYTES), created_at=now,
             user=user)
 
-    def _state(self, request: Request) -> StagingsAnswer:
+    def _state(self, request: Request) -> answers.StagingsAnswer:
         job = job_of(request) if request.get("job") else ""
         if job:
             self._stager.asked(job)
         count = min(max(1, count_in(request, "most", 2 * MAX_STAGES)), 1000)
-        return StagingsAnswer(tuple(map(self._answer, self._store.of_job(job, count))), self._held())
+        return answers.StagingsAnswer(tuple(map(self._answer, self._store.of_job(job, count))), self._held())
 
-    def _cancel(self, request: Request) -> StagingsAnswer:
-        return StagingsAnswer(tuple(map(self._answer, self._stager.cancel(job_of(request)))))
+    def _cancel(self, request: Request) -> answers.StagingsAnswer:
+        return answers.StagingsAnswer(tuple(map(self._answer, self._stager.cancel(job_of(request)))))
 
-    def _prepare(self, request: Request) -> PrepareAnswer:
+    def _prepare(self, request: Request) -> answers.PrepareAnswer:
         """Have the layout that helped an application before set for its next run."""
         if held := self._held():
-            return PrepareAnswer((), (), (held,))
+            return answers.PrepareAnswer((), (), (held,))
         if self._settings.act.dry_run:
-            return PrepareAnswer((), (), ("tierd is in a dry run",))
+            return answers.PrepareAnswer((), (), ("tierd is in a dry run",))
         mount, path = self._settings.filesystem.mount.rstrip("/"), text_of(request, "directory")
         if not (path + "/").startswith(mount + "/"):
-            return PrepareAnswer((), (), (f"the job does not start on {mount}",))
+            return answers.PrepareAnswer((), (), (f"the job does not start on {mount}",))
         run = NextRun(job_of(request), text_of(request, "name"), text_of(request, "user"), count_in(request, "uid", -1),
                       from_root(mount, path))
         ready, waiting, why_not = self._preparer.prepare(run)
-        return PrepareAnswer(tuple(ready), tuple(waiting), tuple(map(str, why_not)))
+        return answers.PrepareAnswer(tuple(ready), tuple(waiting), tuple(map(str, why_not)))
 
-    def _summary(self, request: Request) -> JobSummaryAnswer:
+    def _summary(self, request: Request) -> answers.JobSummaryAnswer:
         job, user = job_of(request), text_of(request, "user")
         last = {(each.direction, each.path): each for each in self._store.of_job(job, 2 * MAX_STAGES)}
         sentences = [self._answer(each).sentence for each in last.values()]
         if prepared := self._applications.prepared(prolog_of(user, job)):
             sentences.append(f"prepared {', '.join(map(quoted, prepared))}")
-        return JobSummaryAnswer(tuple(map(printable, sentences + self._applications.sentences(job))))
+        return answers.JobSummaryAnswer(tuple(map(printable, sentences + self._applications.sentences(job))))
 
-    def _answer(self, staging: Staging) -> StagingAnswer:
+    def _answer(self, staging: Staging) -> answers.StagingAnswer:
         outcomes = self._store.outcomes(staging.finding) if staging.finding else {}
         reasons = self._store.reasons(staging.finding) if staging.finding else {}
-        return StagingAnswer.of(
+        return answers.StagingAnswer.of(
             staging, user=staging.user or str(staging.uid), open=staging.state in OPEN,
             succeeded=succeeded(staging, reasons), outcomes=outcomes, left_out={**missing_files(staging), **reasons},
             sentence=printable(summary(staging, outcomes, reasons)))

@@ -19,32 +19,8 @@ from lustre.layout.setstripe import setstripe_arguments
 from tierd.act.gate import Gate
 from tierd.act.journal.entry import Entry
 from tierd.act.outcomes import CompletedActs
+from tierd.daemon import answers
 from tierd.daemon.activities import Activity
-from tierd.daemon.answers import (
-    ActAnswer,
-    ActionAnswer,
-    ActivityAnswer,
-    AdviceAnswer,
-    Case,
-    ComponentAnswer,
-    FindingAnswer,
-    FindingsAnswer,
-    JobRow,
-    JobTimeRow,
-    MoverAnswer,
-    MoversAnswer,
-    OperatingStateAnswer,
-    OverviewAnswer,
-    PoolRow,
-    ReasonRow,
-    ScopeAnswer,
-    SourceAnswer,
-    StandbyRow,
-    StatusAnswer,
-    TargetRow,
-    TargetTimeRow,
-    TopAnswer,
-)
 from tierd.daemon.cases import CaseFigures, all_cases, refusal_answer, updated_figures
 from tierd.daemon.loop import LEARNING_WINDOWS, Daemon, is_learning
 from tierd.daemon.states import OPEN
@@ -66,7 +42,7 @@ class StatusSnapshot:
     findings: tuple[Finding, ...] = ()
     numbers: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
     """Numbers of findings in the journal."""
-    cases: tuple[Case, ...] = ()
+    cases: tuple[answers.Case, ...] = ()
     """Those whose finding holds first; without the reasons why not more is done."""
     why_not: Mapping[tuple[str, str, str], tuple[Refusal, ...]] = field(default_factory=dict)
     """Refusals of the last plan for each finding."""
@@ -148,28 +124,29 @@ STALLED_SECONDS = 60.0
 """If moves are queued and none ends for so long, status reports them as stalled, with the reason."""
 
 
-def finding_answer(finding: Finding, number: int | None = None, why_not: Sequence[Refusal] = ()) -> FindingAnswer:
+def finding_answer(finding: Finding, number: int | None = None,
+                   why_not: Sequence[Refusal] = ()) -> answers.FindingAnswer:
     """A finding, its number in the journal if it has one, and why not more is done."""
-    return FindingAnswer.of(
+    return answers.FindingAnswer.of(
         finding, id=number, advice=advice_answers(finding), why_not=tuple(map(refusal_answer, why_not)),
         evidence={"sentence": finding.sentence,
                   **{name: round(value, 6) for name, value in finding.evidence.numbers().items()}})
 
 
-def advice_answers(finding: Finding) -> tuple[AdviceAnswer, ...]:
-    return tuple(map(AdviceAnswer.of, finding.advice))
+def advice_answers(finding: Finding) -> tuple[answers.AdviceAnswer, ...]:
+    return tuple(map(answers.AdviceAnswer.of, finding.advice))
 
 
-def action_answer(action: Action) -> ActionAnswer:
-    if action.striping is not None:
-        return ActionAnswer.of(action, action=action.kind, layout=" ".join(setdirstripe_arguments(action.striping)),
-                               components=())
-    return ActionAnswer.of(action, action=action.kind, layout=" ".join(setstripe_arguments(action.layout)),
-                           components=tuple(map(ComponentAnswer.of, action.layout.components)))
+def action_answer(action: Action) -> answers.ActionAnswer:
+    layout, striping = action.layout, action.striping
+    words = setdirstripe_arguments(striping) if striping is not None else setstripe_arguments(layout)
+    components = layout.components if striping is None else ()
+    return answers.ActionAnswer.of(action, action=action.kind, layout=" ".join(words),
+                                   components=tuple(map(answers.ComponentAnswer.of, components)))
 
 
-def act_answer(entry: Entry) -> ActAnswer:
-    return ActAnswer(
+def act_answer(entry: Entry) -> answers.ActAnswer:
+    return answers.ActAnswer(
         entry.id, entry.intended_at, kind=entry.kind, place=entry.place, size_bytes=entry.size_bytes,
         outcome=entry.outcome, detail=entry.detail,
         before=layout_words(entry.layout_before, entry.striping_before),
@@ -183,10 +160,10 @@ def layout_words(layout: Layout | None, striping: DefaultStriping | None) -> str
     return explain(layout) if layout else None
 
 
-def source_answer(state: SourceState) -> SourceAnswer:
+def source_answer(state: SourceState) -> answers.SourceAnswer:
     """A source. JSON has no infinity, so the age of a source without data is None."""
     age = state.age_seconds if state.age_seconds < float("inf") else None
-    return SourceAnswer(state.name, age, state.limit_seconds, state.stale, state.text)
+    return answers.SourceAnswer(state.name, age, state.limit_seconds, state.stale, state.text)
 
 
 class StatusView:
@@ -198,31 +175,31 @@ class StatusView:
         self._publisher, self._daemon, self._users = publisher, daemon, users
         self._gate, self._settings, self._clock = daemon.parts.gate, daemon.parts.settings, daemon.parts.node.clock
         self._waiting_orders, self._sources, self._activities = waiting_orders, sources, activities
-        self._made: tuple[StatusSnapshot, list[TargetRow], list[JobRow]] | None = None
+        self._made: tuple[StatusSnapshot, list[answers.TargetRow], list[answers.JobRow]] | None = None
 
     @property
     def snapshot(self) -> StatusSnapshot:
         return self._publisher.view
 
-    def status(self) -> StatusAnswer:
+    def status(self) -> answers.StatusAnswer:
         return self._status([case.replaced(curve=(), time_before=None, time_now=None) for case in self._cases()])
 
     def users(self, jobs: Iterable[str]) -> Mapping[str, str]:
         """Users of jobs, as far as their job ids name them."""
         return self._users.names(jobs)
 
-    def top(self, max_rows: int) -> TopAnswer:
+    def top(self, max_rows: int) -> answers.TopAnswer:
         view = self.snapshot
         window = view.window or Window(0.0, 0.0, {}, {})
         targets, jobs = self._tables(view)
         state = self._status()
         users = {**state.users, **self.users(row.job for row in jobs[:max_rows])}
-        return TopAnswer.of(
+        return answers.TopAnswer.of(
             state, users=users, findings=self.findings().findings if view.window else (),
             seconds=window.seconds, targets=tuple(targets[:max_rows]), all_targets=len(targets),
             jobs=tuple(jobs[:max_rows]), all_jobs=len(jobs))
 
-    def _tables(self, view: StatusSnapshot) -> tuple[list[TargetRow], list[JobRow]]:
+    def _tables(self, view: StatusSnapshot) -> tuple[list[answers.TargetRow], list[answers.JobRow]]:
         """All targets and jobs of a snapshot. Requests about the same snapshot share them."""
         made = self._made
         if made is None or made[0] is not view:
@@ -231,7 +208,7 @@ class StatusView:
             self._made = made
         return made[1:]
 
-    def overview(self, max_rows: int, max_cases: int, number: int | None = None) -> OverviewAnswer:
+    def overview(self, max_rows: int, max_cases: int, number: int | None = None) -> answers.OverviewAnswer:
         """The page, with at most so many targets, jobs and cases. It waits for nothing and asks nobody.
 
         ``number`` is that of a case that must be among them.
@@ -246,10 +223,10 @@ class StatusView:
         every_target = sorted(every_target, key=lambda row: (
             -(row.slowdown or 0), not row.condition, -times[row.target].utilisation if row.target in times else 0.0))
         targets, jobs = every_target[:max_rows], every_job[:max_rows]
-        reasons = [ReasonRow(outcome, reason, count)
+        reasons = [answers.ReasonRow(outcome, reason, count)
                    for (outcome, reason), count in gate.completed_acts.reasons.most_common()]
         named = {row.job for row in jobs} | {job for case in cases for job in (case.aggressor, case.victim)}
-        return OverviewAnswer(
+        return answers.OverviewAnswer(
             fsname=self._daemon.parts.node.filesystem.fsname, mount=self._settings.filesystem.mount,
             version=__version__,
             options=socket_options(self._settings.act.socket), status=self._status(),
@@ -260,7 +237,7 @@ class StatusView:
             jobs=tuple(jobs), all_jobs=len(every_job), users=self.users(named),
             pools=pool_rows(every_target, view.facts, view.device_time), reasons=tuple(reasons))
 
-    def _cases(self) -> list[Case]:
+    def _cases(self) -> list[answers.Case]:
         """All cases, with the reasons why not more is done now about a finding that holds."""
         return [case.replaced(why_not=tuple(map(refusal_answer, self._why_not(case.key)))) if case.active else case
                 for case in self.snapshot.cases]
@@ -277,36 +254,36 @@ class StatusView:
             return (Refusal(Reason.NOTHING_TO_DO, "not planned yet; tierd plans in the next seconds"),)
         return (*refusals, *(hold for hold in holds if hold not in refusals))
 
-    def findings(self, *, advice: bool | None = None) -> FindingsAnswer:
+    def findings(self, *, advice: bool | None = None) -> answers.FindingsAnswer:
         """Findings that hold: advice alone, all but advice, or both (None)."""
         view = self.snapshot
         chosen = [f for f in view.findings if advice is None or f.advice_only is advice]
         why_not = {f.key: self._why_not(f.key) for f in chosen if has_victim(f)}
-        answers = tuple(finding_answer(f, view.numbers.get(f.key), why_not.get(f.key, ())) for f in chosen)
-        return FindingsAnswer(answers, view.window is not None, self.users(jobs_of(chosen)),
-                              max(0.0, self._clock.now() - view.window.end) if view.window else None)
+        found = tuple(finding_answer(f, view.numbers.get(f.key), why_not.get(f.key, ())) for f in chosen)
+        return answers.FindingsAnswer(found, view.window is not None, self.users(jobs_of(chosen)),
+                                      max(0.0, self._clock.now() - view.window.end) if view.window else None)
 
-    def movers(self) -> MoversAnswer:
+    def movers(self) -> answers.MoversAnswer:
         state, now = self._gate.dispatch.state(), self._clock.now()
         if state is None:
-            return MoversAnswer(time=now, cluster=False)
-        return MoversAnswer.of(state, time=now, cluster=True, movers=tuple(map(MoverAnswer.of, state.movers)),
-                               standbys=tuple(map(StandbyRow.of, state.standbys)))
+            return answers.MoversAnswer(time=now, cluster=False)
+        movers, standbys = map(answers.MoverAnswer.of, state.movers), map(answers.StandbyRow.of, state.standbys)
+        return answers.MoversAnswer.of(state, time=now, cluster=True, movers=tuple(movers), standbys=tuple(standbys))
 
-    def operating_state(self) -> OperatingStateAnswer:
-        gate = self._gate
-        state = gate.operating_state
-        return OperatingStateAnswer(paused=state.paused, held=sentence_of(state.last_held), draining=state.draining,
-                                    waiting_moves=gate.waiting, waiting_bytes=gate.waiting_bytes)
+    def operating_state(self) -> answers.OperatingStateAnswer:
+        gate, state = self._gate, self._gate.operating_state
+        return answers.OperatingStateAnswer(
+            paused=state.paused, held=sentence_of(state.last_held), draining=state.draining, waiting_moves=gate.waiting,
+            waiting_bytes=gate.waiting_bytes)
 
-    def _status(self, cases: Sequence[Case] = ()) -> StatusAnswer:
+    def _status(self, cases: Sequence[answers.Case] = ()) -> answers.StatusAnswer:
         view, gate, settings, now = self.snapshot, self._gate, self._settings, self._clock.now()
         activities = self._activities()
-        return StatusAnswer.of(
+        return answers.StatusAnswer.of(
             self.operating_state(),
             time=now,
             mode=settings.act.mode,
-            scopes=tuple(map(ScopeAnswer.of, settings.scopes)),
+            scopes=tuple(map(answers.ScopeAnswer.of, settings.scopes)),
             dry_run=settings.act.dry_run,
             faults=dict(view.faults),
             cases=tuple(cases),
@@ -331,7 +308,7 @@ class StatusView:
             moved_bytes=gate.completed_acts.moved_bytes,
             outcomes=act_counts(gate.completed_acts),
             needless_moves=gate.completed_acts.needless.total(),
-            activities=tuple(ActivityAnswer.of(each, under_way_seconds=each.under_way_seconds) for each in activities),
+            activities=tuple(map(answers.ActivityAnswer.of, activities)),
             stalled=tuple(stalled_sentences(self._daemon, activities, now)),
             sources=tuple(map(source_answer, self._sources())),
             users=self.users(jobs_of(view.cases)))
@@ -343,7 +320,7 @@ def act_counts(acts: CompletedActs) -> dict[str, int]:
     return {" ".join(key): count - needless[key] for key, count in tuple(acts.counts.items()) if count > needless[key]}
 
 
-def jobs_of(findings: Iterable[Finding | Case]) -> list[str]:
+def jobs_of(findings: Iterable[Finding | answers.Case]) -> list[str]:
     return [job for finding in findings for job in (finding.aggressor, finding.victim) if job]
 
 
@@ -351,16 +328,16 @@ TARGETS_SHOWN, JOBS_SHOWN = 8, 4
 """Limits on the targets whose device time is shown, and on the jobs of each."""
 
 
-def device_time_rows(times: Mapping[str, TargetTime]) -> tuple[TargetTimeRow, ...]:
+def device_time_rows(times: Mapping[str, TargetTime]) -> tuple[answers.TargetTimeRow, ...]:
     """The busiest targets, and the jobs that take most of their service time."""
     return tuple(map(time_row, nlargest(TARGETS_SHOWN, times.values(), key=lambda time: time.utilisation)))
 
 
-def time_row(time: TargetTime) -> TargetTimeRow:
+def time_row(time: TargetTime) -> answers.TargetTimeRow:
     """The jobs that take most of the service time of one target."""
-    return TargetTimeRow(
+    return answers.TargetTimeRow(
         time.target, round(min(time.utilisation, 1.0), 4), round(time.utilisation_error, 4),
-        tuple(JobTimeRow(job, round(share, 4), round(time.device_time(job).error, 4))
+        tuple(answers.JobTimeRow(job, round(share, 4), round(time.device_time(job).error, 4))
               for job, share in time.top(JOBS_SHOWN)))
 
 
@@ -404,7 +381,7 @@ def roles(findings: Sequence[Finding]) -> dict[str, str]:
 NO_LOAD = 0.0, 0.0, 0.0
 
 
-def target_rows(window: Window, found: tuple[Finding, ...], facts: Facts) -> list[TargetRow]:
+def target_rows(window: Window, found: tuple[Finding, ...], facts: Facts) -> list[answers.TargetRow]:
     """Load, space and latency of each target, and the slowdown of its streams: slowed first, then the busiest."""
     slowdown: dict[str, float] = {}
     for finding in found:
@@ -419,22 +396,22 @@ def target_rows(window: Window, found: tuple[Finding, ...], facts: Facts) -> lis
     for target in dict.fromkeys((*rates, *window.conditions, *facts.fill)):
         read_bytes, write_bytes, operations = rates.get(target, NO_LOAD)
         space = facts.fill.get(target)
-        rows.append(TargetRow(
+        rows.append(answers.TargetRow(
             target=target, read_bytes=read_bytes, write_bytes=write_bytes, operations=operations,
             jobs=counts.get(target, 0), slowdown=slowdown.get(target), condition=window.conditions.get(target, ""),
             pool=pool_of.get(target, ""), used=space.used if space else None, latency_usec=latencies.get(target)))
     return sorted(rows, key=lambda row: (-(row.slowdown or 0), not row.condition, -row.operations, row.target))
 
 
-def job_rows(window: Window, role: Mapping[str, str]) -> list[JobRow]:
+def job_rows(window: Window, role: Mapping[str, str]) -> list[answers.JobRow]:
     """Load of each job: jobs of findings first, then the busiest."""
     rates, counts = rates_by(window, 1)
     rows = []
     for job in dict.fromkeys((*rates, *window.namespace)):
         read_bytes, write_bytes, operations = rates.get(job, NO_LOAD)
         creates = window.namespace[job].creates / window.metadata_seconds if job in window.namespace else 0.0
-        rows.append(JobRow(job=job, read_bytes=read_bytes, write_bytes=write_bytes, operations=operations,
-                           creates=creates, targets=counts.get(job, 0), role=role.get(job, "")))
+        rows.append(answers.JobRow(job=job, read_bytes=read_bytes, write_bytes=write_bytes, operations=operations,
+                                   creates=creates, targets=counts.get(job, 0), role=role.get(job, "")))
     return sorted(rows, key=lambda row: (not row.role, -row.operations, row.job))
 
 
@@ -449,14 +426,15 @@ def latency_by_target(window: Window) -> dict[str, float]:
     return {target: usec[target] / count for target, count in operations.items() if count}
 
 
-def pool_rows(targets: Sequence[TargetRow], facts: Facts, times: Mapping[str, TargetTime]) -> tuple[PoolRow, ...]:
+def pool_rows(targets: Sequence[answers.TargetRow], facts: Facts,
+              times: Mapping[str, TargetTime]) -> tuple[answers.PoolRow, ...]:
     loads = {row.target: row for row in targets}
     rows = []
     for pool, members in sorted(facts.pools.items()):
         space = [facts.fill[target] for target in members if target in facts.fill]
         active = [loads[target] for target in members if target in loads]
         busy = [times[target].utilisation for target in members if target in times]
-        rows.append(PoolRow(
+        rows.append(answers.PoolRow(
             pool, len(members), sum(s.size_bytes for s in space), sum(s.avail_bytes for s in space),
             sum(row.read_bytes for row in active), write_bytes=sum(row.write_bytes for row in active),
             operations=sum(row.operations for row in active),

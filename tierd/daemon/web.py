@@ -99,7 +99,7 @@ class App:
         path, method = environ.get("PATH_INFO", "/"), environ.get("REQUEST_METHOD", "GET")
         if method == "POST" and path == "/-/evaluate":
             self._evaluate()
-            return respond(start, "202 Accepted", "a cycle begins at once\n")
+            return respond(start, "202 Accepted", "cycle scheduled\n")
         if method == "POST" and path == "/do":
             return self._do(environ, start)
         if method not in {"GET", "HEAD"} or path in {"/-/evaluate", "/do"}:
@@ -152,7 +152,7 @@ class App:
         faults = self._ask({"request": "status"})["faults"] if path == "/-/ready" else None
         if isinstance(faults, Mapping) and faults:
             return respond(start, "503 Service Unavailable", printable("; ".join(faults.values())) + "\n")
-        return respond(start, "200 OK", "well\n")
+        return respond(start, "200 OK", "OK\n")
 
     def _events(self, environ: WSGIEnvironment, start: StartResponse, *, head: bool) -> Iterable[bytes]:
         """Server-sent events (HTML Living Standard, section 9.2): one for each status later than that of the page."""

@@ -76,7 +76,7 @@ def test_history_selects_by_path_job_and_time(site: Site, capsys: pytest.Capture
         assert ids(shown(capsys, "history", *chosen, site=site)) == [every], chosen
     for other in (["--path", "/pro"], ["--path", "/proj/ingest/x"], ["--since", "2099-01-01"],
                   ["--outcome", "failed"], ["--act", "migrate"]):
-        assert "no such act; outcomes of all acts: 1 done" in shown(capsys, "history", *other, site=site)
+        assert "no matching acts; all outcomes: 1 done" in shown(capsys, "history", *other, site=site)
     assert "no finding with a job 'nobody'" in failed(capsys, "history", "--job", "nobody", site=site)
 
 

@@ -23,7 +23,7 @@ from simulator.scheduler import VirtualScheduler
 from simulator.settings import recorded_test_bed
 from tests.tierd.daemon.test_hung_filesystem import Door
 from tests.tierd.logged import LISTENING
-from tests.tierd.simulated import COVERING, NOISE, STREAM
+from tests.tierd.simulated import COVERING, STREAM
 from tests.tierd.site import READ_AGAIN, Clearing
 from tierd.act.journal.entry import Entry
 from tierd.act.movers.moves import PortMover
@@ -218,18 +218,6 @@ def test_what_a_step_waits_for_is_in_the_status(busy: Busy) -> None:
     assert {each["name"] for each in status["activities"] if each["under_way_seconds"] > 60} >= {"facts", "plan"}
     assert any("has taken" in words and "does not answer" in words for _, words in busy.said)
     assert status["last_cycle"] > busy.cluster.epoch - 10, "the view is as fresh as ever"
-
-
-def test_moves_of_a_neighbour_that_has_gone_are_dropped(busy: Busy) -> None:
-    busy.service.gate._queue._budget._all._rate = replace(busy.settings.limits.per_pool, files_per_second=0.2)
-    busy.at_once.run_until(ONSET + 45)
-    assert busy.status()["waiting_moves"] > 5
-    busy.cluster.stop(NOISE.job_id)
-    gone = busy.cluster.now
-    busy.at_once.run_until(gone + 60)
-    assert busy.status()["waiting_moves"] == 0
-    assert any("has stopped" in words for _, words in busy.said)
-    assert [time for time in busy.moved() if time > gone + 25] == []
 
 
 def test_with_threads_of_its_own_a_move_that_hangs_holds_up_nothing(tmp_path: Path,

@@ -16,6 +16,7 @@ from tests.tierd.site import Site, fetched, shown
 from tests.tierd.worlds import noise
 from tierd.act.outcomes import MAX_REASONS, OTHER_REASONS, CompletedAct
 from tierd.acts import ActKind, Outcome, Verdict
+from tierd.daemon.answers import TargetTimeRow
 from tierd.daemon.cases import CaseFigures, Curve, all_cases, extended, mean_time, updated_figures
 from tierd.daemon.remediation import Remediation
 from tierd.daemon.states import State
@@ -68,16 +69,20 @@ def test_a_curve_grows_by_one_point_a_window_to_the_curve_at_once(steps: list[in
 
 def test_device_time_before_the_first_act_stays() -> None:
     noisy, quiet = ({t: target_time(t, noise) for t in "ab"} for noise in (0.5, 0.1))
+
+    def share(row: TargetTimeRow | None) -> float:
+        assert row is not None
+        return {job.job: job.share for job in row.jobs}["noise.1"]
+
     figures = updated_figures(CaseFigures(), (FINDING,), (), (), noisy)
-    before = figures.time_before[FINDING.key]
+    before = figures.live[FINDING.key].time_before
     figures = updated_figures(figures, (FINDING,), (remediation(),), (), quiet)
-    assert figures.time_before[FINDING.key] == before
-    now = figures.time_now[FINDING.key]
-    assert {job.job: job.share for job in now.jobs}["noise.1"] < {
-        job.job: job.share for job in before.jobs}["noise.1"]
+    acted = figures.live[FINDING.key]
+    assert acted.time_before == before
+    assert share(acted.time_now) < share(before)
     dry = updated_figures(figures, (FINDING,), (remediation(outcome=Outcome.DRY_RUN),), (), quiet)
-    assert dry.time_before[FINDING.key] == now
-    assert updated_figures(figures, (), (), (), quiet).time_before == {}
+    assert dry.live[FINDING.key].time_before == acted.time_now
+    assert updated_figures(figures, (), (), (), quiet).live == {}
 
 
 def test_mean_time_weighs_targets_by_how_busy_they_are() -> None:

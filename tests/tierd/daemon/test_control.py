@@ -126,7 +126,7 @@ def test_odd_requests_do_no_harm(site: Site, line: bytes) -> None:
 
 def test_no_daemon_says_what_to_look_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["status", "--socket", str(tmp_path / "none.sock")]) == 1
-    assert "no such socket: is tierd running" in capsys.readouterr().err
+    assert "socket not found: is tierd running" in capsys.readouterr().err
 
 
 def test_started_by_hand_the_folder_of_the_socket_is_made(tmp_path: Path) -> None:

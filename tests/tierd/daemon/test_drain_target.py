@@ -20,7 +20,6 @@ from simulator.settings import recorded_test_bed
 from tests.tierd.daemon.test_restart import End, killed, restarted
 from tests.tierd.simulated import STREAM
 from tests.tierd.site import Clearing, Site, failed, shown
-from tierd.cli import drain_target
 from tierd.cli.tierctl import main
 from tierd.config.act import DrainSettings, Mode, Rate
 from tierd.config.settings import Settings
@@ -473,7 +472,3 @@ def test_a_drain_beside_a_stream_says_that_it_waits_and_goes_on(
     assert 0 < before < 14
     site.run(until=90)
     assert len(on_target(site)) < before
-
-
-def test_durations() -> None:
-    assert drain_target.duration_text(10) == "1 minutes"

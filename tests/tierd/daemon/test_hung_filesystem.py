@@ -102,7 +102,7 @@ def test_no_answer_waits_for_the_disk_of_the_journal_or_the_file_system(
     door = Door()
 
     def writing() -> None:
-        with reading.service.journal.transaction(), reading.service.daemon.drains._lock:
+        with reading.service.journal.transaction(), reading.service.daemon.store.lock:
             door()
 
     shown(capsys, "plan", site=reading)
@@ -110,7 +110,8 @@ def test_no_answer_waits_for_the_disk_of_the_journal_or_the_file_system(
         for name in ("space", "pools", "layout", "status", "entries", "path_of"):
             monkeypatch.setattr(reading.filesystem, name, lambda *_: door())
         assert all(shown(capsys, *command, site=reading) for command in READING)
-        assert fetched(reading, "/")[0] == 200
+        for path in ("/", "/targets", "/jobs", "/history", "/case/F1"):
+            assert fetched(reading, path)[0] == 200
 
 
 class Hung:

@@ -413,19 +413,6 @@ def test_a_case_from_the_finding_to_the_verdict(site: Site, capsys: pytest.Captu
     assert "no kind of act is called &#39;dance&#39;" in fetched(site, "/history?act=dance")[1]
 
 
-def test_a_page_waits_for_neither_lock_nor_file_system(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    site.run(until=55)
-
-    def away(*_: object) -> None:
-        raise AssertionError("the page asked the file system")
-
-    for name in ("space", "pools", "layout", "status", "path_of"):
-        monkeypatch.setattr(site.filesystem, name, away)
-    with site.service.daemon.store.lock:
-        for path in ("/", "/targets", "/jobs", "/history", "/case/F1"):
-            assert fetched(site, path)[0] == 200
-
-
 def test_hostile_names_are_links_that_find_them(serving: Callable[..., Port]) -> None:
     port = serving()
     body = port.request("/")[1]

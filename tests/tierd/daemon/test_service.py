@@ -66,15 +66,6 @@ def test_a_pause_is_kept_until_resume(site: Site, capsys: pytest.CaptureFixture[
     assert "set-default-layout" in shown(capsys, "history", site=site)
 
 
-def test_observing_plans_nothing(site: Site) -> None:
-    site.service.close()
-    site.settings = replace(site.settings, act=replace(site.settings.act, mode="observe"))
-    site.start()
-    site.run(until=60)
-    assert any(s.startswith("FOUND") for s in site.said)
-    assert not any(s.startswith("SET") for s in site.said)
-
-
 def test_changelogs_are_cleared_only_after_the_journal_knows(site: Site) -> None:
     site.run(until=45)
     kept = Journal(Path(site.settings.act.journal)).positions()

@@ -201,7 +201,7 @@ def test_while_the_journal_is_no_journal_it_is_tried_again_and_nothing_is_done(
     assert {*cycles(site, kept, 50)} == {f"tierd does nothing: {path}: the journal: {words}"}
     assert caplog.text.count(words) == 1
     assert kept.beat()
-    with pytest.raises(ControlError, match="no such socket"):
+    with pytest.raises(ControlError, match="socket not found"):
         ask(site.socket, {"request": "status"})
     assert path.read_bytes() == damaged, "a journal that can be repaired by hand is not changed"
     path.write_bytes(whole)

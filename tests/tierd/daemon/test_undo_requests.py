@@ -170,7 +170,7 @@ def test_no_such_outcome_is_not_no_history(site: Site, capsys: pytest.CaptureFix
     site.run(until=55)
     for form in ([], ["--long"]):
         assert shown(capsys, "history", "--outcome", "failed", *form, site=site) == (
-            "no such act; outcomes of all acts: 1 done\n")
+            "no matching acts; all outcomes: 1 done\n")
     site.service.journal._db.execute("UPDATE actions SET outcome = 'under way'")
     assert "/proj/ingest" in shown(capsys, "history", "--outcome", "under way", site=site)
     with pytest.raises(SystemExit):
