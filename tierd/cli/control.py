@@ -1,4 +1,4 @@
-"""``tierctl status | findings | history | pause | drain | resume | undo``: show and control the daemon."""
+"""Show and control the daemon: ``status``, ``findings``, ``history``, ``pause``, ``apply``, ``undo`` and others."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ HELPS = {
     "pause": "stop all changes until resume, also across restarts",
     "drain": "finish the queue and start no new acts until resume",
     "resume": "continue after pause, drain or an open circuit breaker",
+    "apply": "carry out the plan that waits for approval (F3), or do again what was undone",
+    "decline": "put aside the plan that waits for approval (F3), for a day",
     "undo": "undo one act (17) or all directory defaults of a finding (F3)",
 }
 
@@ -45,6 +47,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
             command.add_argument("id", type=act_or_finding, metavar="ID",
                                  help="17: undo this act from tierctl history; F3: restore the directory defaults of "
                                       "this finding and drop its queued moves (moved files stay)")
+        if name in {"apply", "decline"}:
+            command.add_argument("id", type=finding_name, metavar="FINDING", help="F3: number in tierctl status")
         if name == "findings":
             command.add_argument("--job", default="", metavar="JOB",
                                  help="show only findings with this job as aggressor or victim")
@@ -85,10 +89,18 @@ def show(chosen: argparse.Namespace, request: answers.Json) -> int:
         case "history":
             return client.ask_and_show(chosen, request, answers.HistoryAnswer.from_json,
                                        long_history_lines if chosen.long else history_lines)
+        case "apply" | "decline":
+            return client.ask_and_show(chosen, request, answers.DecisionAnswer.from_json, decision_lines)
         case "undo":
             return client.ask_and_show(chosen, request, answers.undo_from_json, undo_lines,
                                        lambda answer: answer.result == Outcome.UNDONE)
     return client.ask_and_show(chosen, request, answers.OperatingStateAnswer.from_json, operating_state_lines)
+
+
+def decision_lines(answer: answers.DecisionAnswer) -> list[str]:
+    """The result of ``tierctl apply`` and ``tierctl decline``."""
+    dry = "; dry run: nothing is changed" if answer.dry_run else ""
+    return [f"F{answer.finding}: its plan is {answer.becomes}{dry} (tierctl explain F{answer.finding})"]
 
 
 def headline(answer: answers.StatusAnswer) -> str:
@@ -340,6 +352,14 @@ def act_or_finding(text: str) -> int | str:
     if not (digits.isascii() and digits.isdigit() and len(digits) < 18):
         raise argparse.ArgumentTypeError(f"{text!r} is neither the number of an act (17) nor of a finding (F3)")
     return int(digits) if digits == text else f"F{digits}"
+
+
+def finding_name(text: str) -> str:
+    """Parse the number of a finding (``F3``)."""
+    name = act_or_finding(text)
+    if not isinstance(name, str):
+        raise argparse.ArgumentTypeError(f"{text!r} is not the number of a finding (F3)")
+    return name
 
 
 def from_root(path: str) -> str:

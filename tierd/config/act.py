@@ -247,6 +247,8 @@ class Mode(StrEnum):
     """None: findings are reported."""
     RECOMMEND = "recommend"
     """None: findings, and the acts against them, are reported."""
+    ASK = "ask"
+    """Those that an administrator approves with ``tierctl apply``."""
     NEW_FILES_ONLY = "new-files-only"
     """Default layouts are set. No file is moved."""
     FULL = "full"
@@ -279,6 +281,6 @@ class ActSettings(Table):
 
 
 def mode_allows(mode: Mode, kind: ActKind) -> bool:
-    """Whether tierd does acts of this kind by itself in a mode."""
-    return mode == Mode.FULL or (mode == Mode.NEW_FILES_ONLY and kind in {ActKind.SET_DEFAULT_LAYOUT,
+    """Whether tierd plans to do acts of this kind in a mode. In mode ``ask`` each finding needs an approval too."""
+    return mode in {Mode.FULL, Mode.ASK} or (mode == Mode.NEW_FILES_ONLY and kind in {ActKind.SET_DEFAULT_LAYOUT,
                                                                           ActKind.SET_DEFAULT_STRIPING})

@@ -680,6 +680,15 @@ class UndoFindingAnswer(Struct, frozen=True):
     """Numbers of the acts that moved files, which stay."""
 
 
+class DecisionAnswer(Struct, frozen=True):
+    """``tierctl apply`` and ``tierctl decline``."""
+
+    finding: int
+    becomes: str
+    """What becomes of the plan."""
+    dry_run: bool
+
+
 def undo_from_json(data: Json) -> UndoAnswer | UndoFindingAnswer:
     """The answer to an undo. Raises ValueError."""
     return UndoAnswer.from_json(data) if "entry" in data else UndoFindingAnswer.from_json(data)

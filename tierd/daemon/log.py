@@ -16,7 +16,7 @@ from lustre.layout.model import explain
 from tierd.act.journal.entry import Entry
 from tierd.act.journal.writer import Journal
 from tierd.act.outcomes import CompletedAct
-from tierd.acts import ActKind, Outcome, Verdict
+from tierd.acts import DEFAULT_KINDS, ActKind, Outcome, Verdict
 from tierd.clock import Clock
 from tierd.config.act import Mode
 from tierd.config.settings import Settings
@@ -101,6 +101,28 @@ def recommended_sentences(actions: Sequence[Action], settings: Settings) -> Iter
         what = f"move {files} of {quoted(directory)}, {size}"
         sentence = f"RECOMMENDED (mode {mode}): {what}, to {explain(mine[0].layout)}: {mine[0].reason}"
         yield f"moves in {directory}", mode, [sentence]
+
+
+def waiting_sentence(finding: Finding, number: int, actions: Sequence[Action]) -> str:
+    """What a plan that waits for an administrator would do, what it may bring, and what it costs."""
+    defaults = [a for a in actions if a.kind in DEFAULT_KINDS]
+    moves = [a for a in actions if a.kind == ActKind.MIGRATE]
+    size = bytes_text(sum(a.size_bytes for a in moves))
+    parts = []
+    if defaults:
+        layout = explain(defaults[0].layout) if defaults[0].striping is None else "directories over several MDTs"
+        parts.append(f"set the default of {first_names(a.directory for a in defaults)} ({layout})")
+    if moves:
+        parts.append(f"move {count_of(len(moves), 'file')}, {size}, to {explain(moves[0].layout)}")
+    brings = ""
+    if (stream := finding.evidence.of_stream) is not None:
+        now = stream.victim_bytes_per_second
+        low, high = (now / (1 - loss) - now for loss in (stream.loss_low, stream.loss_high))
+        brings = (f"; {finding.victim} may gain {rate_text(stream.victim_usual_bytes_per_second - now)} "
+                  f"({rate_text(low)} to {rate_text(high)})")
+    cost = f"; the disks read and write {size} for it" if moves else ""
+    return (f"waits for approval to {' and '.join(parts)}{brings}{cost}: tierctl apply F{number}, or "
+            f"tierctl decline F{number}")
 
 
 def queued_sentence(moves: Sequence[Action]) -> str:

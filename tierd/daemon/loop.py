@@ -246,6 +246,21 @@ class Daemon:
                 self.counters.gained.pop(case.finding.victim, None)
                 self.counters.gains.pop(case.finding.victim, None)
 
+    def decide(self, number: int, by: str, *, approved: bool) -> str:
+        """Approve or decline what the plan for a finding would do, or have undone acts done again.
+
+        Returns what becomes of it. Raises ValueError where there is nothing to decide.
+        """
+        key = self.parts.journal.key_of_finding(number)
+        if key is None:
+            raise ValueError(f"the journal has no finding F{number}; tierctl findings lists those that hold")
+        if all(finding.key != key for finding in self.findings):
+            raise ValueError(f"the finding F{number} has ended: there is nothing to do about it now. If it returns, "
+                             "its plan waits again")
+        becomes = self.remediations.decide(key, by, approved=approved)
+        self.log.of_number(number, [f"{'APPROVED' if approved else 'DECLINED'} by {by}: the plan is {becomes}"])
+        return becomes
+
     def set_defaults(self) -> None:
         with self._log_filesystem_errors():
             while self._may_begin() and self.remediations.set_defaults():

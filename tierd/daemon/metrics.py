@@ -418,6 +418,13 @@ def verdict_metrics(daemon: Daemon) -> Iterator[Metric]:
                  " victim.", "victim", {victim: did for victim, (_, did) in gains})
 
 
+def waiting_plan_metric(daemon: Daemon) -> Metric:
+    rows = {(f"F{daemon.log.known.numbers[key]}", key[1], key[2]): since
+            for key, since in sorted(daemon.remediations.asked().items()) if key in daemon.log.known.numbers}
+    return gauges("tierd_waiting_plan_since_timestamp_seconds", "Unix time since which a plan waits for tierctl apply"
+                  " or tierctl decline.", "finding aggressor victim", rows)
+
+
 def last_event_metric(daemon: Daemon) -> Metric:
     """Times of the last events. They start at 0, so that the first event is a change."""
     done, acts = daemon.counters, daemon.parts.gate.completed_acts
@@ -477,6 +484,7 @@ class DaemonCollector(Collector):
         if (cluster := daemon.parts.gate.dispatch.state()) is not None:
             yield from mover_metrics(cluster)
         yield from verdict_metrics(daemon)
+        yield waiting_plan_metric(daemon)
         yield last_event_metric(daemon)
         if beside.web_config is not None:
             yield from WebConfigMetrics(beside.web_config, "tierd_").collect()

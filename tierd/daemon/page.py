@@ -31,6 +31,7 @@ from tierd.daemon.states import (
     state_text,
     verdict_text,
 )
+from tierd.refusal import Reason
 from tierd.text import (
     bytes_text,
     count_of,
@@ -128,7 +129,8 @@ class Pages:
             return self._search(query, viewer)
         if path.startswith("/case/F") and path[7:].isascii() and path[7:].isdigit() and len(path) < 25:
             return self._case(int(path[7:]), viewer)
-        return runbook(path, self._jinja)
+        found = runbook(path)
+        return found and self._jinja.get_template("runbook.html").render(name=found[0], body=Markup(found[1]))  # noqa: S704
 
     def _overview(self, template: str, rows: int, viewer: Viewer, **more: object) -> str:
         return self._render(template, viewer, self._status(rows), **more)
@@ -175,6 +177,9 @@ class Pages:
                 {"request": do, "reason": form.get("reason", "") or f"by {by}", "by": by}))
             return [f"Paused: {state.paused}." if state.paused else f"Held: {state.held}." if state.held
                     else f"Draining: {state.draining}." if state.draining else "tierd runs."], True
+        if do in {"apply", "decline"}:
+            decided = answers.DecisionAnswer.from_json(self._ask({"request": do, "id": form.get("id", ""), "by": by}))
+            return [f"F{decided.finding}: its plan is {decided.becomes}."], True
         if do == "undo":
             name = form.get("id", "")
             return undo_lines(self._ask({"request": "undo", "id": int(name) if name.isdecimal() else name, "by": by}))
@@ -467,6 +472,7 @@ def environment() -> Environment:
         "chart": chart, "bar": bar, "steps": steps, "case_title": case_title, "brought": brought, "count": count_of,
         "state_text": state_text, "state_texts": {state.value: text for state, text in STATE_TEXTS.items()},
         "verdict_text": verdict_text, "regained_text": regained_text, "undone_verdict": Verdict.UNDONE_BY_HAND,
+        "not_approved": Reason.NOT_APPROVED,
         "roles_of": roles_of, "colours": colours, "source_text": source_text,
         "link": link, "evidence": evidence_parts,
         "outcomes": [outcome.value for outcome in Outcome], "kinds": [kind.value for kind in ActKind],

@@ -65,7 +65,7 @@ class Planner:
         unchecked = self._unchecked(finding)
         if not located and not unchecked and (elsewhere := self._elsewhere(finding)):
             return Plan((), (elsewhere,))
-        cooling = self._cooling({activity.directory for activity in located})
+        cooling = self._cooling(finding, {activity.directory for activity in located})
         rest = [activity for activity in located if activity.directory not in cooling]
         refusals = (*unchecked, *cooling.values())
         if refusals and not rest:
@@ -155,18 +155,20 @@ class Planner:
         Advice stays in the plan: an administrator decides about it.
         """
         settings = self._settings
-        cooling = self._cooling({a.directory for a in plan.actions})
+        cooling = self._cooling(finding, {a.directory for a in plan.actions})
         refusals = list(cooling.values())
         actions = [a for a in plan.actions if a.directory not in cooling or a.kind == ActKind.ADVISE]
         if policy_for(finding).restores_layouts:
             since = self._clock.now() - settings.verify.cooldown_seconds
-            again = [a for a in actions if a.kind == ActKind.MIGRATE and self._journal.move_undone_at(a.path) > since]
+            again = [a for a in actions if a.kind == ActKind.MIGRATE
+                     and (undone := self._journal.move_undone_at(a.path)) > since
+                     and not self._gate.approvals.approved(finding.key, undone)]
             refusals += [Refusal(Reason.COOLING_DOWN, "its earlier layout was restored; it is left alone for "
                                  f"{settings.verify.cooldown_seconds / 3600:g} h").about(quoted(a.path)) for a in again]
             actions = [a for a in actions if a not in again]
         acts = [a for a in actions if a.kind != ActKind.ADVISE]
         stream = finding.evidence.of_stream if has_victim(finding) else None
-        if acts and stream is not None:
+        if acts and stream is not None and not self._gate.approvals.approved(finding.key):
             first = acts[0].layout.components[0]
             known = self._journal.judgements.won_back(finding.kind, first.pool, first.extent_end or 0)
             expected = benefit.effect(known, settings.benefit)
@@ -183,19 +185,20 @@ class Planner:
                 actions = [a for a in actions if a.kind != ActKind.MIGRATE]
         return replace(plan, actions=tuple(actions), refusals=(*plan.refusals, *refusals))
 
-    def _cooling(self, places: Collection[str]) -> dict[str, Refusal]:
-        """Directories that are left alone, as their default layout was undone lately."""
+    def _cooling(self, finding: Finding, places: Collection[str]) -> dict[str, Refusal]:
+        """Directories that are left alone, as their default layout was undone lately and nobody asked for it since."""
         now, rest = self._clock.now(), self._settings.verify.cooldown_seconds
         return {place: Refusal(Reason.COOLING_DOWN, f"its default layout was undone; it is left alone for "
                                f"{rest / 3600:g} h").about(quoted(place)) for place in sorted(places)
-                if (undone := self._journal.undone_at(place)) and now < undone + rest}
+                if (undone := self._journal.undone_at(place)) and now < undone + rest
+                and not self._gate.approvals.approved(finding.key, undone)}
 
     def _still_refused(self, finding: Finding) -> tuple[Refusal, ...]:
         """Refusals of the last plan, if its acts are not worth doing by the present evidence either; else none."""
         since = self._clock.now() - REFUSED_SECONDS
         self._weighed = {key: weighed for key, weighed in self._weighed.items() if weighed.at > since}
         weighed, stream = self._weighed.get(finding.key), finding.evidence.of_stream
-        if weighed is None or stream is None:
+        if weighed is None or stream is None or self._gate.approvals.approved(finding.key):
             return ()
         refused = benefit.refusal(finding, stream, weighed.expected, self._settings.benefit)
         return (*weighed.refusals, refused) if refused else ()

@@ -19,6 +19,7 @@ from tierd.act.journal.writer import Journal
 from tierd.act.orders import OrderPlan
 from tierd.act.outcomes import CompletedAct
 from tierd.acts import DEFAULT_KINDS, ActKind, Outcome, Verdict
+from tierd.config.act import Mode
 from tierd.config.settings import Settings
 from tierd.daemon import log
 from tierd.daemon.log import FindingKey, FindingLog
@@ -283,6 +284,8 @@ class Remediations:
         self._not_taken_up: Counter[tuple[int, str]] = Counter()
         self._fruitless: dict[FindingKey, Fruitless] = {}
         """The last plan of a finding, if it had nothing to do."""
+        self._asked: dict[FindingKey, float] = {}
+        """Since when the plan of a finding waits for an administrator."""
 
     def refusals(self, key: FindingKey) -> tuple[Refusal, ...]:
         """Why the last plan for a finding has no acts, or fewer than possible."""
@@ -294,11 +297,12 @@ class Remediations:
         with self._lock:
             self._refusals = {f.key: self._refusals[f.key] for f in findings if f.key in self._refusals}
             self._fruitless = {f.key: self._fruitless[f.key] for f in findings if f.key in self._fruitless}
+            self._asked = {f.key: self._asked[f.key] for f in findings if f.key in self._asked}
         for finding in findings:
             if (self._only_reported(finding) or self._refused_by_settings(finding) or self._backs_off(finding)
                     or self._in_hand(finding)):
                 continue
-            plan = without_mere_advice(self._planning.for_finding(finding))
+            plan = self._approved_part(finding, without_mere_advice(self._planning.for_finding(finding)))
             self._note_fruitless(finding, plan)
             with self._lock:
                 self._refusals[finding.key] = plan.refusals
@@ -325,6 +329,47 @@ class Remediations:
             again = before is not None and before.directories.issuperset(finding.directories)
             wait = min(2 * before.wait_seconds, MOST_REPLAN_SECONDS) if before and again else REPLAN_SECONDS
             self._fruitless[finding.key] = Fruitless(self._clock.now(), frozenset(finding.directories), wait)
+
+    def _approved_part(self, finding: Finding, plan: Plan) -> Plan:
+        """The plan without actions in scopes of mode ``ask``, unless they were approved; then why they wait."""
+        modes = self._settings.resolved_scopes
+        asks = [a for a in plan.actions if modes.of(a.path or a.directory).mode is Mode.ASK]
+        if not asks or self._gate.approvals.approved(finding.key):
+            return plan
+        if (declined := self._gate.approvals.of(finding.key)) is not None:
+            why = Refusal(Reason.NOT_APPROVED, f"declined by {declined.by}")
+        else:
+            with self._lock:
+                number = self._log.number(finding)
+                why = Refusal(Reason.NOT_APPROVED, log.waiting_sentence(finding, number, asks))
+                self._asked.setdefault(finding.key, self._clock.now())
+        return replace(plan, actions=tuple(a for a in plan.actions if a not in asks), refusals=(*plan.refusals, why))
+
+    def asked(self) -> dict[FindingKey, float]:
+        """Findings whose plans wait for an administrator, and since when each waits."""
+        with self._lock:
+            return {key: since for key, since in self._asked.items()
+                    if any(why.reason is Reason.NOT_APPROVED for why in self._refusals.get(key, ()))
+                    and self._gate.approvals.of(key) is None}
+
+    def decide(self, key: FindingKey, by: str, *, approved: bool) -> str:
+        """Carry out the plan for a finding in the next cycle, or put it aside. Returns what becomes of it.
+
+        What was undone is done again. Raises ValueError if there is nothing to decide.
+        """
+        with self._lock:
+            case = self._store.get(key)
+            repeats = case is not None and case.abandoned
+            if case is not None and not case.closed and not (approved and repeats):
+                raise ValueError("its plan is carried out already: tierctl undo takes it back")
+            if case is not None and repeats and case.state is State.UNDOING:
+                raise ValueError("its default layouts are still being restored: try again when that is done")
+            self._gate.approvals.decide(key, by, approved=approved)
+            if case is not None and repeats and case.state is State.UNDONE:
+                case.to(State.CLOSED)
+            for known in (self._fruitless, self._asked, self._planned):
+                known.pop(key, None)
+        return "done again" if repeats else "carried out" if approved else "put aside"
 
     def _only_reported(self, finding: Finding) -> bool:
         """Whether no act may begin on this finding now. With a victim, the reason is then its refusal."""
@@ -356,7 +401,8 @@ class Remediations:
         with self._lock:
             case = self._store.get(finding.key)
             judge = policy_for(finding).move_judge
-            if case is None or not case.abandoned or judge is None:
+            if (case is None or not case.abandoned or judge is None
+                    or self._gate.approvals.approved(finding.key, case.judged_at)):
                 return False
             why = case.judgement.words if case.judgement else "it was undone by hand"
             self._refusals[finding.key] = (Refusal(Reason.COOLING_DOWN, f"the last {judge.noun}: {why}"),)

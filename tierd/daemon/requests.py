@@ -125,8 +125,8 @@ class OrderIntake:
         return plan_order(order, self._parts.node.filesystem, self._parts.settings, now, until)
 
 
-CHANGING_REQUESTS = frozenset({"pause", "drain", "resume", "undo", "promote", "demote", "submit", "stage",
-                               "stage-cancel", "drain-target", "prepare"})
+CHANGING_REQUESTS = frozenset({"pause", "drain", "resume", "undo", "apply", "decline", "promote", "demote", "submit",
+                               "stage", "stage-cancel", "drain-target", "prepare"})
 """Requests that change something. They may need more rights than reading requests."""
 SCHEDULER_REQUESTS = frozenset({"stage", "stage-cancel", "stage-state", "prepare", "job-summary"})
 """Requests of a scheduler for its jobs. ``control.stage_users`` may send them, and nothing else."""
@@ -154,6 +154,17 @@ def count_in(request: Request, key: str, default: int) -> int:
     return int(value) if isinstance(value, (int, str)) else int(number_of(request, key, default))
 
 
+def named_finding(name: object) -> int | None:
+    """The number in the name of a finding; None for anything else.
+
+    >>> named_finding("F3"), named_finding("17"), named_finding(3)
+    (3, None, None)
+    """
+    if isinstance(name, str) and name[:1] in {"F", "f"} and name[1:].isascii() and name[1:].isdigit():
+        return int(name[1:])
+    return None
+
+
 MAX_PAUSE_SECONDS = 366 * 86400.0
 """A longer pause has no end: ``tierctl pause`` without ``--for``."""
 
@@ -166,12 +177,14 @@ class ChangingRequests:
 
     def __init__(self, view: StatusView, daemon: Daemon, inbox: OrderInbox, intake: OrderIntake, drains: DrainRequests,
                  *, publish: Callable[[], None], resumed: Callable[[], None]) -> None:
-        self._view, self._undoing, self._inbox, self._intake = view, daemon.undoing, inbox, intake
+        self._daemon, self._view, self._inbox, self._intake = daemon, view, inbox, intake
+        self._undoing = daemon.undoing
         self._gate, self._journal, self._settings = daemon.parts.gate, daemon.parts.journal, daemon.parts.settings
         self._filesystem = daemon.parts.node.filesystem
         self._publish, self._resumed = publish, resumed
         self.requests: Mapping[str, Handler] = {
             "pause": self._pause, "drain": self._drain, "resume": self._resume, "undo": self._undo,
+            "apply": self._decide, "decline": self._decide,
             "promote": self._order, "demote": self._order, "submit": self._submit, "drain-target": drains.change,
         }
 
@@ -202,8 +215,8 @@ class ChangingRequests:
     def _undo(self, request: Request) -> answers.UndoAnswer | answers.UndoFindingAnswer:
         by = text_of(request, "by", "tierctl")
         number = request.get("id")
-        if isinstance(number, str) and number[:1] in {"F", "f"} and number[1:].isascii() and number[1:].isdigit():
-            return self._undo_finding(int(number[1:]), by)
+        if (finding := named_finding(number)) is not None:
+            return self._undo_finding(finding, by)
         if type(number) is not int:  # JSON true and 1.5 are no numbers of acts
             raise ValueError(f"undo takes the number of an act (17) or of a finding (F3), not {number!r}")
         entry = self._journal.entry(number)
@@ -214,6 +227,15 @@ class ChangingRequests:
         result = self._undoing.act_by_hand(entry, by)
         self._publish()
         return answers.UndoAnswer(result.outcome, result.detail, act_answer(entry))
+
+    def _decide(self, request: Request) -> answers.DecisionAnswer:
+        number = named_finding(request.get("id"))
+        if number is None:
+            raise ValueError(f"{request['request']} takes the number of a finding (F3), not {request.get('id')!r}")
+        becomes = self._daemon.decide(number, text_of(request, "by", "tierctl"),
+                                      approved=request["request"] == "apply")
+        self._resumed()
+        return answers.DecisionAnswer(number, becomes, self._settings.act.dry_run)
 
     def _removed(self, what: str) -> str:
         days = self._settings.journal.keep_days

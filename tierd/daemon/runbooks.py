@@ -9,7 +9,6 @@ import re
 from functools import lru_cache
 from pathlib import Path
 
-from jinja2 import Environment
 from markdown_it import MarkdownIt
 
 FOLDERS = ("runbooks", "docs/runbooks")
@@ -19,15 +18,14 @@ _LINK = re.compile(r"\[([^\]]+)\]\((?![A-Za-z]+\.md\))[^)]*\)")
 """Links to anything but another runbook: no such page is served."""
 
 
-def runbook(path: str, jinja: Environment) -> str | None:
-    """The page of a path such as ``/runbooks/TierdDown``, or of ``/runbooks/``, all of them; None for any other."""
+def runbook(path: str) -> tuple[str, str] | None:
+    """Title and HTML of ``/runbooks/TierdDown``, or of ``/runbooks/``, which lists all; None for any other path."""
     named = _NAME.fullmatch(path)
     name = "README" if path == "/runbooks/" else named[1] if named else ""
     text = _text(name)
     if text is None:
         return None
-    return jinja.get_template("runbook.html").render(name="Runbooks" if name == "README" else name,
-                                                     body=MarkdownIt("commonmark", {"html": False}).render(text))
+    return "Runbooks" if name == "README" else name, MarkdownIt("commonmark", {"html": False}).render(text)
 
 
 @lru_cache(maxsize=256)

@@ -71,7 +71,8 @@ def build_gate(settings: Settings, node: Node, journal: Journal, dispatch: Dispa
     """
     filesystem, clock = node.filesystem, node.clock
     opt_out = OptOut(filesystem, clock, settings.act.without_user_xattr)
-    guard = SiteGuard(settings, opt_out, node.claim, clock, (media or PoolMedia(())).rotating)
+    guard = SiteGuard(settings, opt_out, node.claim, clock, (media or PoolMedia(())).rotating,
+                      approved=lambda key: gate.approvals.approved(key))  # noqa: PLW0108 -- the gate is made below
     maintenance = MaintenanceGuard(settings.act.pause_file, settings.act.windows)
     gate = Gate(
         filesystem, node.mover, Budget(settings.limits, clock.now()), CircuitBreaker(settings.breaker), journal,
