@@ -21,10 +21,10 @@ from stack.shared import SharedFilesystem
 from tierd.act.claim import Claim, MountedClaimFolder
 from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult, PortMover, never_halt
 from tierd.clock import SystemClock
-from tierd.cluster import mover_process, reader_process
 from tierd.cluster.connection import Connection
 from tierd.cluster.leader import Candidate
 from tierd.cluster.mover import Fences, FoundFile, Mover
+from tierd.cluster.process import reader_of, serve_mover, serve_reader
 from tierd.cluster.reader import Reader
 from tierd.cluster.streams import Names
 from tierd.config.load import load
@@ -102,8 +102,7 @@ class Node:
                      clock=clock)
 
     def reader(self, settings: Settings, connection: Connection, clock: SystemClock) -> Reader:
-        return reader_process.reader_of(settings, self.filesystem, self.filesystem.mdts(), connection, self.claims,
-                                        clock=clock)
+        return reader_of(settings, self.filesystem, self.filesystem.mdts(), connection, self.claims, clock=clock)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -113,7 +112,7 @@ def main(arguments: Sequence[str]) -> int:
     settings = load(Path(config))
     node = Node(settings, Path(shared), exporter)
     if role == "mover":
-        return mover_process.serve(settings, node.mover)
+        return serve_mover(settings, node.mover)
     if role == "reader":
-        return reader_process.serve(settings, node.reader)
+        return serve_reader(settings, node.reader)
     return process.serve(Path(config), settings, None, node.candidate, node.service)

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from tests.units import SYSTEMD, complaints, exposure
-from tierd.cluster.mover_process import STOP_SECONDS
+from tierd.cluster.process import MOVER_STOP_SECONDS
 from tierd.daemon.systemd import BEAT_SECONDS
 
 UNIT = SYSTEMD / "tierd-mover@.service"
@@ -26,6 +26,6 @@ def test_the_unit_exposes_little() -> None:
 
 
 def test_a_file_in_progress_is_completed_and_the_watchdog_is_served() -> None:
-    assert int(settings()["TimeoutStopSec"]) > STOP_SECONDS
+    assert int(settings()["TimeoutStopSec"]) > MOVER_STOP_SECONDS
     assert int(settings()["WatchdogSec"]) > 2 * BEAT_SECONDS
     assert settings()["ExecStart"].endswith("tierd mover --config /etc/tierd/%i.toml")

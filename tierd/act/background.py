@@ -85,7 +85,6 @@ class BackgroundPace:
         return self._drain_max_stream_loss if key[0] == OrderKind.DRAIN else self._max_stream_loss
 
     def _streams_beside(self, cost: MoveCost) -> set[str]:
-        """Streams on the targets that a move reads or may write."""
         assert self.streamed is not None
         by_target = self.streamed.by_target
         names = {*cost.targets, *cost.written,

@@ -31,39 +31,29 @@ class FilesystemClaim(Protocol):
 
     def hold(self) -> Refusal | None:
         """Take the claim, or renew it. Refuses if another tierd holds it or the claim is unreadable."""
+        return None
 
     def renew(self) -> None:
         """Renew the claim. Any thread may call it."""
 
     def refusal(self) -> Refusal | None:
         """Refuses acts unless this daemon holds the claim. Called before each act."""
+        return None
 
-    def release(self) -> None:
-        """Release the claim."""
+    def release(self) -> None: ...
 
     @property
     def generation(self) -> int:
         """The fencing token; 0 without a claim."""
+        return 0
 
 
-class NoClaim:
-    """Implements :class:`FilesystemClaim` for a file system that only this process can reach."""
+class NoClaim(FilesystemClaim):
+    """For a file system that only this process can reach."""
 
-    generation = 0
+    def renew(self) -> None: ...
 
-    def hold(self) -> Refusal | None:
-        """See the protocol."""
-        return None
-
-    def renew(self) -> None:
-        """See the protocol."""
-
-    def refusal(self) -> Refusal | None:
-        """See the protocol."""
-        return None
-
-    def release(self) -> None:
-        """See the protocol."""
+    def release(self) -> None: ...
 
 
 _ENTRY_NAME = re.compile(r"(\d{1,18})(\.free)?")
@@ -285,42 +275,35 @@ class MountedClaimFolder:
 
     @property
     def path(self) -> Path:
-        """Path of the folder."""
         return self._path
 
     def names(self) -> list[str]:
-        """See the protocol."""
         try:
             return os.listdir(self._path)
         except FileNotFoundError:
             return []
 
     def make(self, name: str, content: str) -> None:
-        """See the protocol."""
         with suppress(FileExistsError):
             self._path.mkdir(mode=0o700)
         os.symlink(content, self._path / name)
 
     def content(self, name: str) -> str:
-        """See the protocol."""
         return os.readlink(self._path / name)
 
     def stamp(self, name: str) -> int:
-        """See the protocol."""
         return os.lstat(self._path / name).st_mtime_ns
 
     def touch(self, name: str) -> None:
-        """See the protocol. Adds a whole second, because Lustre stores whole seconds."""
+        """Adds a whole second, because Lustre stores whole seconds."""
         place = self._path / name
         seconds = os.lstat(place).st_mtime_ns // 1_000_000_000 + 1
         os.utime(place, (seconds, seconds), follow_symlinks=False)
 
     def free(self, name: str) -> None:
-        """See the protocol."""
         os.rename(self._path / name, self._path / f"{name}.free")
 
     def remove(self, name: str) -> None:
-        """See the protocol."""
         with suppress(FileNotFoundError):
             os.unlink(self._path / name)
 

@@ -111,23 +111,30 @@ class DispatchState:
 
 
 class Dispatch(Protocol):
-    """Hands moves over to movers. One thread uses it; any thread may ask for its state."""
+    """Hands moves over to movers. One thread uses it; any thread may ask for its state.
+
+    The methods with a result here are for movers in this process.
+    """
 
     @property
     def remote(self) -> bool:
         """Whether movers on other nodes work on their own, so that several outcomes may have come at a time."""
+        return False
 
     def trouble(self) -> Refusal | None:
         """Why no move can be handed over now; None if moves can."""
+        return None
 
     def room(self) -> int:
         """Number of moves that may be handed over now."""
+        return UNLIMITED
 
     def full_for(self, cost: MoveCost, chosen: Mapping[str, int]) -> Refusal | None:
         """Refuses a move while too many moves from its targets or to its pools are under way.
 
         ``chosen`` has the number of moves from each target that will be handed over together with it.
         """
+        return None
 
     def begin(self, moves: Sequence[NumberedMove], halt: Halt) -> None:
         """Hand moves over. Their intents are in the journal. ``halt`` refuses moves that were not begun yet."""
@@ -140,9 +147,11 @@ class Dispatch(Protocol):
 
     def state(self) -> DispatchState | None:
         """Movers on other nodes, and what is under way there; None if moves are made in this process."""
+        return None
 
     def nids(self) -> Collection[str] | None:
         """NIDs of the nodes of movers on other nodes; None if those of a mover are unknown."""
+        return ()
 
     def recorded(self) -> None:
         """All outcomes that were returned are in the journal. The dispatch may forget them."""
@@ -151,50 +160,27 @@ class Dispatch(Protocol):
         """Take back all moves that were not begun. Their outcomes have the reason ``halted``."""
 
 
-class InProcessDispatch:
-    """Implements :class:`Dispatch` with an engine in this process. A batch is moved while its outcomes are read."""
+class InProcessDispatch(Dispatch):
+    """Moves files with an engine in this process. A batch is moved while its outcomes are read.
 
-    remote = False
+    The engine has limits of its own. There is nothing to take back: a batch has ended when its outcomes were read.
+    """
 
     def __init__(self, mover: Mover) -> None:
         self._mover = mover
         self._batch: list[NumberedMove] = []
         self._halt: Halt = lambda: None
 
-    def trouble(self) -> Refusal | None:
-        """See the protocol."""
-        return None
-
-    def room(self) -> int:
-        """See the protocol."""
-        return UNLIMITED
-
-    def full_for(self, cost: MoveCost, chosen: Mapping[str, int]) -> Refusal | None:
-        """See the protocol. The engine has limits of its own."""
-        return None
-
     def begin(self, moves: Sequence[NumberedMove], halt: Halt) -> None:
-        """See the protocol."""
         self._batch, self._halt = [*self._batch, *moves], halt
 
     def outcomes(self, wait_seconds: float = 0.0) -> Iterator[NumberedOutcome]:
-        """See the protocol. Moves the files; ends when the engine has ended."""
         batch, self._batch = self._batch, []
         acts = {each.move.path: each for each in batch}
         if batch:
             for outcome in outcome_of_each(partial(self._mover.move, halt=self._halt), [each.move for each in batch]):
                 yield NumberedOutcome(acts[outcome.move.path].act, outcome)
 
-    def state(self) -> DispatchState | None:
-        """See the protocol."""
-        return None
+    def recorded(self) -> None: ...
 
-    def nids(self) -> Collection[str] | None:
-        """See the protocol."""
-        return ()
-
-    def recorded(self) -> None:
-        """See the protocol."""
-
-    def withdraw(self, why: Refusal) -> None:
-        """See the protocol. A batch has ended when its outcomes were read, so there is nothing to take back."""
+    def withdraw(self, why: Refusal) -> None: ...

@@ -118,7 +118,6 @@ class Drain:
         return OrderKind.DRAIN, self.by, self.target
 
     def leave(self, refusal: Refusal, path: str) -> None:
-        """Count a file that stays."""
         name = refusal.reason if refusal.reason in self.left or len(self.left) < MAX_REASONS else "other"
         kept = self.left.setdefault(name, LeftFiles(refusal.sentence))
         kept.count += 1
@@ -145,7 +144,6 @@ class DrainPlan:
 
 
 def drains_to_json(drains: Mapping[str, Drain]) -> str:
-    """Drains as the journal stores them."""
     return json.dumps([asdict(drain) for drain in drains.values()])
 
 
@@ -410,7 +408,6 @@ class Drains:
 
     @staticmethod
     def _still_runs(drain: Drain) -> bool:
-        """Whether nobody has paused or ended it meanwhile."""
         return drain.phase is Phase.RUNNING
 
     def _look(self, drain: Drain, steps: Iterator[Visit], visits: int, until: float, found: list[StoredFile]) -> bool:

@@ -15,7 +15,6 @@ from functools import partial
 
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem
-from tierd.act.approvals import Approvals
 from tierd.act.background import BackgroundPace
 from tierd.act.default_layouts import DefaultLayoutQueue
 from tierd.act.dispatch import Dispatch, InProcessDispatch, NumberedMove, NumberedOutcome
@@ -24,7 +23,7 @@ from tierd.act.journal.queue_store import Stamp, StoredMove
 from tierd.act.journal.writer import Journal
 from tierd.act.limits import Budget, CircuitBreaker, TokenBucket
 from tierd.act.movers.moves import Halt, Mover, MoveResult, outcome_of_each
-from tierd.act.operating_state import MaintenanceGuard, OperatingState
+from tierd.act.operating_state import Approvals, MaintenanceGuard, OperatingState
 from tierd.act.outcomes import CompletedAct, CompletedActs, outcome_of_move
 from tierd.act.queue import BATCH_MOVES, BATCH_MOVES_REMOTE, MoveQueue, QueuedMove
 from tierd.act.recovery import RequeueList
@@ -72,7 +71,6 @@ class MoveBatches:
 
     @property
     def under_way(self) -> int:
-        """Moves that were handed over and whose outcome is not known yet."""
         return len(self._open)
 
     def examine(self, batch: list[QueuedMove]) -> Iterator[CompletedAct]:
@@ -133,7 +131,6 @@ class MoveBatches:
         self._dispatch.recorded()
 
     def _enter(self, numbered: NumberedOutcome, keep: StoreMoves) -> CompletedAct | None:
-        """Enter one outcome; None if the act had one before."""
         moved = numbered.outcome
         ended = outcome_of_move(moved)
         if tripped := self._breaker.note(ended, moved.move.path):
@@ -229,17 +226,14 @@ class Gate:
 
     @property
     def waiting(self) -> int:
-        """Queued moves, including moves of an earlier run."""
         return len(self._queue) + len(self._requeue_list)
 
     @property
     def waiting_bytes(self) -> int:
-        """Total size of the files of queued moves."""
         return self._queue.size_bytes + self._requeue_list.size_bytes
 
     @property
     def under_way(self) -> int:
-        """Moves that were handed over to movers and whose outcome is not known yet."""
         return self._batches.under_way
 
     @property
@@ -263,7 +257,6 @@ class Gate:
 
     @property
     def closed_targets(self) -> Mapping[str, str]:
-        """Targets that take no files of moves, with the reasons: those of the last :meth:`note_closed`."""
         return self._queue.closed
 
     def note_closed(self, closed: Mapping[str, str]) -> None:
@@ -272,7 +265,6 @@ class Gate:
 
     @property
     def to_requeue(self) -> int:
-        """Moves of an earlier run that were not examined yet."""
         return len(self._requeue_list)
 
     @property
@@ -282,7 +274,6 @@ class Gate:
 
     @property
     def budget_left(self) -> tuple[float, float]:
-        """Files and bytes that may be moved now."""
         return self._queue.budget_left
 
     @property
@@ -302,7 +293,6 @@ class Gate:
 
     @property
     def waiting_defaults(self) -> int:
-        """Queued default layouts."""
         return len(self._default_layouts)
 
     def waiting_for(self, finding_key: tuple[str, str, str]) -> int:
@@ -314,15 +304,12 @@ class Gate:
         return self._queue.by_finding() + self._requeue_list.by_finding()
 
     def defaults_waiting_for(self, finding_key: tuple[str, str, str]) -> int:
-        """Queued default layouts of one finding."""
         return self._default_layouts.of(finding_key)
 
     def default_waits(self, directory: str) -> bool:
-        """Whether a default layout of the directory is queued or being set, for any finding."""
         return self._default_layouts.has(directory)
 
     def has_move(self, path: str) -> bool:
-        """Whether a move of the path is queued, for any finding."""
         return self._queue.has(path)
 
     def submit(self, actions: Iterable[Action], finding: int) -> None:
@@ -342,7 +329,6 @@ class Gate:
         self.on_queued()
 
     def set_defaults(self) -> list[CompletedAct]:
-        """Set the next few queued default layouts, as the budget allows. Returns their outcomes."""
         return self._default_layouts.set_next()
 
     def _keep(self, moves: Sequence[Action], finding: int) -> None:
@@ -350,7 +336,6 @@ class Gate:
         self._journal.queue.add(moves, finding, stamp)
 
     def first_to_requeue(self, most: int) -> list[StoredMove]:
-        """The oldest moves of an earlier run, to be examined again."""
         return self._requeue_list.first(most)
 
     def requeue(self, again: Sequence[tuple[Action, int]], left: Sequence[tuple[StoredMove, Refusal]]) -> None:
@@ -366,7 +351,6 @@ class Gate:
         self.on_queued()
 
     def opt_out_refusal(self, directory: str) -> Refusal | None:
-        """Refuses acts in a directory whose owner opted out."""
         return self._guard.opt_out_refusal(directory)
 
     def refusal(self, action: Action) -> Refusal | None:
@@ -388,7 +372,6 @@ class Gate:
         return dropped + self._requeue_list.drop(finding_key)
 
     def drop_defaults(self, finding_key: tuple[str, str, str]) -> list[Action]:
-        """Drop the queued default layouts of one finding. Returns the dropped actions."""
         return self._default_layouts.drop(finding_key)
 
     def hold_moves(self, finding_keys: Collection[tuple[str, str, str]]) -> None:
@@ -445,5 +428,4 @@ class Gate:
         self.on_begin(fid)
 
     def _halt(self) -> Refusal | None:
-        """Refuses further acts."""
         return self._stopping or self.operating_state.held or self._guard.blocked_by()

@@ -19,22 +19,31 @@ from tierd.text import first_names
 
 
 class ActGuard(Protocol):
-    """Refuses acts."""
+    """Refuses acts. What a guard does not define, it permits."""
 
     def blocked_by(self) -> Refusal | None:
         """Refuses every act: another tierd holds the claim."""
+        return None
 
     def refusal(self, action: Action) -> Refusal | None:
         """Refuses one act: the mode of its scope, a flash pool on disks, or the opt-out of its owner."""
+        return None
 
     def opt_out_refusal(self, directory: str) -> Refusal | None:
         """Refuses acts in a directory whose owner opted out. Called before acts are planned there."""
+        return None
 
     def limit_refusal(self, action: Action, cost: MoveCost, now: float) -> Refusal | None:
         """Refuses a move while a limit of its scope is reached."""
+        return None
 
     def spend(self, action: Action, cost: MoveCost, now: float) -> Spent:
         """Take a move from the budget of its scope, after ``limit_refusal`` has just found no limit."""
+        return Spent()
+
+
+class NoGuard(ActGuard):
+    """Refuses nothing."""
 
 
 class JobCheck(Protocol):
@@ -42,45 +51,15 @@ class JobCheck(Protocol):
 
     def idle(self, action: Action) -> Refusal | None:
         """Delays a move while the job is not seen at work."""
+        return None
 
     def elsewhere(self, action: Action) -> Refusal | None:
         """Refuses an act in a directory where the job does not work any more."""
+        return None
 
 
-class NoJobCheck:
+class NoJobCheck(JobCheck):
     """Delays and refuses nothing."""
-
-    def idle(self, _: Action) -> Refusal | None:
-        """See the protocol."""
-        return None
-
-    def elsewhere(self, _: Action) -> Refusal | None:
-        """See the protocol."""
-        return None
-
-
-class NoGuard:
-    """Refuses nothing."""
-
-    def blocked_by(self) -> Refusal | None:
-        """See the protocol."""
-        return None
-
-    def refusal(self, action: Action) -> Refusal | None:
-        """See the protocol."""
-        return None
-
-    def opt_out_refusal(self, directory: str) -> Refusal | None:
-        """See the protocol."""
-        return None
-
-    def limit_refusal(self, action: Action, cost: MoveCost, now: float) -> Refusal | None:
-        """See the protocol."""
-        return None
-
-    def spend(self, action: Action, cost: MoveCost, now: float) -> Spent:
-        """See the protocol."""
-        return Spent()
 
 
 class SiteGuard:
@@ -100,13 +79,12 @@ class SiteGuard:
         self._budgets = {scope.path: Budget(scope.limits, clock.now()) for scope in settings.scopes if scope.limits}
 
     def blocked_by(self) -> Refusal | None:
-        """See the protocol. A dry run needs no claim, since it changes nothing."""
+        """A dry run needs no claim, since it changes nothing."""
         if self._settings.act.dry_run:
             return None
         return (self._claim.hold() if not self._claim.generation else None) or self._claim.refusal()
 
     def refusal(self, action: Action) -> Refusal | None:
-        """See the protocol."""
         mode = self._settings.resolved_scopes.of(action.path or action.directory).mode
         if action.finding[0] not in BY_ADMINISTRATOR and not mode_allows(mode, action.kind):
             return Refusal(Reason.MODE, f"mode {mode} applies there")
@@ -119,19 +97,16 @@ class SiteGuard:
         return self._opt_out.of_file(action.path) if action.path else self._opt_out.of_directory(action.directory)
 
     def opt_out_refusal(self, directory: str) -> Refusal | None:
-        """See the protocol."""
         return self._opt_out.of_directory(directory) if directory.startswith("/") else None
 
     def limit_refusal(self, action: Action, cost: MoveCost, now: float) -> Refusal | None:
-        """See the protocol."""
-        scope = self._settings.resolved_scopes.of(action.path or action.directory).path
+        scope = self._scope(action)
         wait = self._budgets[scope].why_not(cost, now) if scope in self._budgets else None
         return replace(wait.refusal, what=f"{scope} {wait.refusal.what}") if wait is not None else None
 
     def spend(self, action: Action, cost: MoveCost, now: float) -> Spent:
-        """See the protocol."""
-        budget = self._budget(action)
+        budget = self._budgets.get(self._scope(action))
         return budget.spend(cost, now) if budget else Spent()
 
-    def _budget(self, action: Action) -> Budget | None:
-        return self._budgets.get(self._settings.resolved_scopes.of(action.path or action.directory).path)
+    def _scope(self, action: Action) -> str:
+        return self._settings.resolved_scopes.of(action.path or action.directory).path

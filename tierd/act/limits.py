@@ -112,7 +112,6 @@ class TokenBucket:
         """Bytes returned. Peaks are less by what had been returned when they were noted."""
 
     def refusal(self, size_bytes: int, now: float) -> Refusal | None:
-        """Refuses a file of this size while a rate is reached."""
         self._refill(now)
         if self._files < 1 - _SLACK:
             return Refusal(Reason.LIMIT, f"the limit of {self._rate.files_per_second:g} files/s is reached")
@@ -163,7 +162,6 @@ class Spent:
     takings: tuple[tuple[TokenBucket, int, int], ...] = ()
 
     def give_back(self, share: float, now: float) -> None:
-        """Return this share of the byte tokens, for data that was not copied."""
         for bucket, size_bytes, taking in self.takings:
             bucket.give_back(share * size_bytes, taking, now)
 
@@ -192,11 +190,9 @@ class Budget:
 
     @property
     def left(self) -> tuple[float, float]:
-        """Files and bytes that may be moved now, as of the last check."""
         return self._all.left
 
     def why_not(self, cost: MoveCost, now: float) -> LimitReached | None:
-        """The limit that delays a move, or None."""
         reached = self._all.refusal(cost.size_bytes, now)
         if reached:
             return LimitReached(reached, everything=True)

@@ -17,6 +17,7 @@ from pathlib import Path
 from lustre.fid import Fid
 from lustre.filesystem import FileStatus, Filesystem
 from lustre.layout.model import Component, Layout
+from tierd.act.journal.connection import SharedConnection
 from tierd.act.journal.entry import to_bytes, to_path
 from tierd.act.journal.queue_store import MAX_STORED, Stamp
 from tierd.acts import ActKind, OrderKind
@@ -52,7 +53,6 @@ class Order:
 
     @property
     def what(self) -> str:
-        """The order in words, for logs."""
         return f"{self.by} asked to {self.direction} {quoted(self.path)}"
 
 
@@ -65,11 +65,9 @@ class OrderPlan:
 
     @property
     def size_bytes(self) -> int:
-        """Total size of the files to move."""
         return sum(action.size_bytes for action in self.actions)
 
     def add(self, other: OrderPlan) -> None:
-        """Add the actions and refusals of another plan."""
         self.actions += other.actions
         self.left_out += other.left_out
 
@@ -207,9 +205,8 @@ class OrderInbox:
 
     def __init__(self, path: Path, stamp: Callable[[], Stamp], most: int = MAX_STORED) -> None:
         """``path`` is the journal's; ``stamp`` returns the present file system, dry-run setting and time."""
-        self._db = sqlite3.connect(
-            path, isolation_level=None, check_same_thread=False, timeout=JOURNAL_BUSY_TIMEOUT_SECONDS
-        )
+        self._db = SharedConnection(sqlite3.connect(path, isolation_level=None, check_same_thread=False,
+                                                    timeout=JOURNAL_BUSY_TIMEOUT_SECONDS))
         self._db.execute("PRAGMA synchronous=NORMAL")  # a power cut may lose the last orders, but no act
         self._stamp = stamp
         self._most = most
@@ -226,27 +223,13 @@ class OrderInbox:
             if len(self._waiting) + len(orders) > self._most:
                 raise TryAgainError(f"{len(self._waiting)} of at most {self._most} orders wait; try again later")
             try:
-                numbers = self._store(rows)
+                with self._db.transaction():
+                    numbers = [self._db.execute(f"INSERT INTO waiting_orders ({_ORDER_COLUMNS}) "  # noqa: S608
+                                                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row).lastrowid or 0
+                               for row in rows]
             except sqlite3.Error as error:
                 raise TryAgainError(f"the journal cannot be written ({error}); try again later") from error
             self._waiting.extend(zip(numbers, orders, strict=True))
-
-    def _store(self, rows: Sequence[tuple[object, ...]]) -> list[int]:
-        """Store all rows in one transaction. Returns their numbers."""
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            numbers = []
-            for row in rows:
-                cursor = self._db.execute(f"INSERT INTO waiting_orders ({_ORDER_COLUMNS}) VALUES "  # noqa: S608
-                                          "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
-                assert cursor.lastrowid is not None
-                numbers.append(cursor.lastrowid)
-            self._db.execute("COMMIT")
-        except BaseException:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
-            raise
-        return numbers
 
     def take(self, most: int) -> list[PendingOrder]:
         """Take the oldest orders. The journal stores them until :meth:`done`."""
@@ -258,9 +241,8 @@ class OrderInbox:
     def done(self) -> None:
         """Delete the taken orders: their moves are queued."""
         with self._lock:
-            self._db.execute("BEGIN IMMEDIATE")
-            self._db.executemany("DELETE FROM waiting_orders WHERE id = ?", [(number,) for number in self._taken])
-            self._db.execute("COMMIT")
+            with self._db.transaction():
+                self._db.executemany("DELETE FROM waiting_orders WHERE id = ?", [(number,) for number in self._taken])
             self._taken.clear()
 
     def reload(self, out_of_date: Callable[[Stamp], Refusal | None]) -> list[tuple[Order, Refusal]]:
@@ -283,6 +265,5 @@ class OrderInbox:
         return len(self._waiting)
 
     def close(self) -> None:
-        """Close the file. No order may follow."""
         with self._lock:
             self._db.close()

@@ -73,7 +73,6 @@ class CompletedActs:
                                          reason=reason))
 
     def counted(self, outcome: CompletedAct) -> CompletedAct:
-        """Count an outcome, and return it."""
         kind = outcome.action.kind, outcome.result
         with self._lock:
             now = self._clock.now()
@@ -91,7 +90,6 @@ class CompletedActs:
 
 
 def outcome_of_move(moved: Moved) -> Outcome:
-    """The outcome of a move, from the result of the engine."""
     if moved.reason == Reason.GONE:
         return Outcome.GONE
     return Outcome.DRY_RUN if moved.result is MoveResult.MOVABLE else Outcome(moved.result)

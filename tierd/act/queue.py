@@ -61,7 +61,6 @@ class QueuedMove:
 
     @property
     def move(self) -> Move:
-        """The move in the form that engines take."""
         action = self.action
         targets = frozenset(self.cost.targets) if self.cost is not None else frozenset()
         return Move(action.path, action.layout, action.fid or self.fid, action.size_bytes or None, targets=targets)
@@ -138,12 +137,10 @@ class MoveQueue:
             lane.append(each)
 
     def has(self, path: str) -> bool:
-        """Whether a move of this path is queued."""
         return path in self._paths
 
     @property
     def size_bytes(self) -> int:
-        """Total size of the queued files."""
         return sum(each.action.size_bytes for each in self._all())
 
     @property
@@ -157,11 +154,9 @@ class MoveQueue:
         return next((refusal.sentence for refusal in self.delays.values()), "")
 
     def of(self, finding_key: FindingKey) -> int:
-        """Number of queued moves of one finding."""
         return self.by_finding()[finding_key]
 
     def by_finding(self) -> Counter[FindingKey]:
-        """Number of queued moves by finding."""
         with self._lock:
             found = Counter({key: sum(map(len, lanes.values())) for key, lanes in self._waiting.items()})
             found.update(each.action.finding for each in self._examining)

@@ -24,7 +24,7 @@ from tierd.act.journal.queue_store import Stamp, StoredMove
 from tierd.act.journal.writer import Journal
 from tierd.act.movers.checks import mirror_left
 from tierd.act.orders import Order, OrderPlan
-from tierd.act.present import Has, present_state
+from tierd.act.undo import Has, present_state
 from tierd.acts import DEFAULT_KINDS, ORDER_KINDS, ActKind, OrderKind, Outcome
 from tierd.config.settings import Settings
 from tierd.decide.plans import reserved
@@ -90,15 +90,12 @@ class RequeueList:
 
     @property
     def size_bytes(self) -> int:
-        """Total size of their files."""
         return sum(move.size_bytes for move in tuple(self._moves))
 
     def of(self, key: FindingKey) -> int:
-        """Number of moves of one finding."""
         return sum(move.key == key for move in tuple(self._moves))
 
     def by_finding(self) -> Counter[FindingKey]:
-        """Number of moves by finding."""
         return Counter(move.key for move in tuple(self._moves))
 
     def drop(self, key: FindingKey) -> list[Action]:
@@ -110,7 +107,6 @@ class RequeueList:
                        path=move.path, size_bytes=move.size_bytes, fid=move.fid) for move in dropped]
 
     def first(self, most: int) -> list[StoredMove]:
-        """The oldest moves, ``most`` at most."""
         with self._lock:
             return list(islice(self._moves, most))
 

@@ -90,13 +90,11 @@ class Staging:
 
     @property
     def by(self) -> str:
-        """Who gave the order, for the journal."""
         what = "stage-in" if self.direction == "promote" else "stage-out"
         return f"{self.user or self.uid} (job {self.job}, {what})"
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """The key of its moves in the queue."""
         return OrderKind.STAGING, self.by, self.path
 
 
@@ -111,20 +109,17 @@ class StagingStore:
         self._db = db
 
     def add(self, staging: Staging) -> Staging:
-        """Store a new staging. Returns it with its number."""
         number = self._db.execute(f"INSERT INTO stagings ({_COLUMNS}) VALUES "  # noqa: S608
                                   f"(NULL{', ?' * 18})", _values(staging)).lastrowid
         assert number is not None
         return replace(staging, id=number)
 
     def update(self, staging: Staging) -> None:
-        """Store the present state of a staging."""
         names = _COLUMNS.split(", ")[1:]
         self._db.execute(f"UPDATE stagings SET {', '.join(f'{name} = ?' for name in names)} WHERE id = ?",  # noqa: S608
                          (*_values(staging), staging.id))
 
     def open(self) -> list[Staging]:
-        """Stagings that wait or move, oldest first."""
         rows = self._db.execute(f"SELECT {_COLUMNS} FROM stagings WHERE ended_at = 0 ORDER BY id")  # noqa: S608
         return [_staging(row) for row in rows]
 
@@ -135,17 +130,14 @@ class StagingStore:
         return [_staging(row) for row in reversed(rows.fetchall())]
 
     def remove_old(self, before: float) -> None:
-        """Delete stagings that ended before a time."""
         self._db.execute("DELETE FROM stagings WHERE ended_at > 0 AND ended_at < ?", (before,))
 
     def acts_under_way(self, finding: int) -> int:
-        """Moves of an order that were begun and have no outcome."""
         (count,) = self._db.execute("SELECT count(*) FROM actions WHERE finding = ? AND outcome = 'under way'",
                                     (finding,)).only()
         return int(count)
 
     def outcomes(self, finding: int) -> dict[str, int]:
-        """Number of moves of an order by outcome."""
         return dict(self._db.execute("SELECT outcome, count(*) FROM actions WHERE finding = ? "
                                      "AND kind = 'migrate' GROUP BY 1", (finding,)).fetchall())
 

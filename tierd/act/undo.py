@@ -14,17 +14,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from enum import Enum
 from threading import Lock
 from typing import NamedTuple
 
 from lustre.filesystem import Filesystem
+from lustre.layout.directory import same_default as same_striping
 from lustre.layout.model import Component, Layout, names_osts, same_shape, without_objects
 from tierd.act.default_layouts import same_default, set_and_verify_striping
 from tierd.act.journal.entry import Entry
 from tierd.act.journal.writer import Journal
 from tierd.act.movers.moves import Halt, Move, Mover, MoveResult, never_halt, outcome_of_each
 from tierd.act.outcomes import outcome_of_move
-from tierd.act.present import Has, present_state
 from tierd.acts import ActKind, Outcome
 from tierd.clock import Clock
 from tierd.refusal import Reason, Refusal
@@ -68,7 +69,6 @@ def earlier_layout(entry: Entry, pools: Mapping[str, tuple[str, ...]]) -> Layout
 
 
 def undo_relocation(before: Layout) -> Layout:
-    """The earlier layout with the OSTs that held its objects, to undo a move from one OST to another."""
     wanted = without_objects(before)
     return replace(wanted, components=tuple(
         replace(component, ost_list=tuple(stripe.ost_index for stripe in had.objects))
@@ -164,6 +164,38 @@ def _inherited_summary(changed: int, older: int, troubles: list[str]) -> str:
     return "; ".join(words)
 
 
+class Has(Enum):
+    """What it has."""
+
+    AFTER = "after"
+    """What the act wanted."""
+    BEFORE = "before"
+    """What it had before, or what undoes the move."""
+    OTHER = "other"
+    REPLACED = "replaced"
+    """Another file or directory has the name."""
+
+
+def present_state(entry: Entry, filesystem: Filesystem, earlier: Layout | None = None) -> tuple[Has, Layout | None]:
+    """What the place of an act has, compared with the act, and its layout.
+
+    ``earlier`` is the layout that undoes a move. Raises FileNotFoundError if the place is gone, and OSError.
+    """
+    layout: Layout | None = None
+    if entry.kind == ActKind.SET_DEFAULT_STRIPING:
+        striping = filesystem.default_striping(entry.place)
+        after, before = (same_striping(striping, other)
+                         for other in (entry.striping_after, entry.striping_before))
+    else:
+        layout = filesystem.layout(entry.place)
+        after = layout is not None and entry.layout_after is not None and same_shape(layout, entry.layout_after)
+        before = (earlier is not None and layout is not None and same_shape(layout, earlier)
+                  if entry.kind == ActKind.MIGRATE else same_default(layout, entry.layout_before))
+    if filesystem.status(entry.place).fid != entry.fid and entry.fid is not None:
+        return Has.REPLACED, layout
+    return Has.AFTER if after else Has.BEFORE if before else Has.OTHER, layout
+
+
 class UndoResult(NamedTuple):
     """UNDONE, or the outcome of an undo that did not succeed, with the reason."""
 
@@ -190,7 +222,6 @@ class Undo:
         self.undone_at = 0.0
 
     def held(self) -> Refusal | None:
-        """Refuses every undo."""
         return self._blocked_by()
 
     def __call__(self, entry: Entry, reason: str) -> UndoResult:

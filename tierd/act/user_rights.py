@@ -156,7 +156,6 @@ class Users:
         self._executor = executor or DaemonExecutor("tierd-groups", 4)
 
     def __call__(self, uid: int, gid: int) -> User | Refusal:
-        """The user, or why the groups are not known."""
         future = self._executor.submit(self._lookup, uid, gid)
         wait([future], LOOKUP_SECONDS)
         if not future.done():

@@ -13,7 +13,6 @@ if TYPE_CHECKING:  # these need the extras `tierd` and `cluster`
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the commands."""
     moving = commands.add_parser(
         "mover", help="move files that the leader sends through NATS",
         description="Run a mover: it carries out the moves that the leader of this file system sends through NATS. "
@@ -30,17 +29,15 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def move(settings: Settings) -> int:
-    """Run a mover until it is stopped. Returns the exit status."""
-    from tierd.cluster import mover_process  # noqa: PLC0415
+    from tierd.cluster.process import serve_mover  # noqa: PLC0415
 
-    return mover_process.serve(settings)
+    return serve_mover(settings)
 
 
 def read(settings: Settings) -> int:
-    """Run a changelog reader until it is stopped. Returns the exit status."""
-    from tierd.cluster import reader_process  # noqa: PLC0415
+    from tierd.cluster.process import serve_reader  # noqa: PLC0415
 
-    return reader_process.serve(settings)
+    return serve_reader(settings)
 
 
 def candidate(settings: Settings, clock: SystemClock) -> Candidate | None:

@@ -210,7 +210,6 @@ class Bucket:
         return self._connection.call(ask)
 
     def put(self, key: str, data: bytes) -> int:
-        """Store a value whatever is there. Returns the revision."""
         return self._connection.call(lambda _: self._keys().put(key, data))
 
     def create(self, key: str, data: bytes) -> int:
@@ -226,7 +225,6 @@ class Bucket:
         self._connection.call(lambda _: self._keys().delete(key, last=last or None))
 
     def keys(self) -> list[str]:
-        """All keys."""
         async def ask(_: float) -> list[str]:
             prefix = f"$KV.{self._name}."
             info = await self._connection.jetstream.stream_info(f"KV_{self._name}", subjects_filter=f"{prefix}>")
@@ -235,7 +233,6 @@ class Bucket:
         return self._connection.call(ask)
 
     def all(self) -> dict[str, bytes]:
-        """All keys with their values."""
         found = {key: self.get(key) for key in self.keys()}
         return {key: value.data for key, value in found.items() if value is not None}
 
@@ -275,11 +272,9 @@ class Connection:
 
     @property
     def trouble(self) -> str:
-        """Why there is no connection; "" while there is one."""
         return "" if self.connected else (self._too_old or self._failure)
 
     def wait_until_connected(self, seconds: float) -> bool:
-        """Wait for the connection. Returns whether there is one."""
         self._known.wait(seconds)
         return self.connected
 
@@ -291,7 +286,6 @@ class Connection:
         return self._context
 
     def close(self) -> None:
-        """Close the connection and end its thread."""
         async def close() -> None:
             self._connecting.cancel()
             with suppress(Exception):
@@ -468,7 +462,6 @@ class Connection:
         return self.call(remove)
 
     def has_stream(self, name: str) -> bool:
-        """Whether the stream was declared."""
         async def ask(_: float) -> bool:
             try:
                 await self.jetstream.stream_info(name)
@@ -479,11 +472,9 @@ class Connection:
         return self.call(ask)
 
     def delete_stream(self, name: str) -> None:
-        """Delete a stream with everything in it. For tests."""
         self.call(lambda _: self.jetstream.delete_stream(name))
 
     def stream_state(self, name: str) -> StreamState:
-        """What a stream holds."""
         async def ask(_: float) -> StreamState:
             state = (await self.jetstream.stream_info(name)).state
             return StreamState(state.messages, state.first_seq, state.last_seq)

@@ -147,13 +147,11 @@ class Slots:
             self.take(message)
 
     def take(self, message: SentMessage) -> None:
-        """Count a message as under way."""
         self._to_pool.update(message.pools)
         self._on_target.update({message.source, *message.targets})
         self._further |= message.targets
 
     def has(self, message: SentMessage) -> bool:
-        """Whether a message may be sent."""
         at_once = self._at_once
         if any(self._to_pool[pool] >= at_once * max(1, len(self._pools.get(pool, ()))) for pool in message.pools):
             return False
@@ -210,7 +208,7 @@ class NatsDispatch:
     # -- state ------------------------------------------------------------------------------------------------------
 
     def trouble(self) -> Refusal | None:
-        """See the protocol. Writes the permit of this leader unless it is written already."""
+        """Writes the permit of this leader unless it is written already."""
         if not self.claim.generation:
             return Refusal(Reason.CLAIM_LOST, "this tierd does not hold the claim of this file system")
         if not self.connection.connected:
@@ -227,17 +225,16 @@ class NatsDispatch:
         return None
 
     def room(self) -> int:
-        """See the protocol. None while much work waits, so that messages are full."""
+        """0 while much work waits, so that messages are full."""
         at_work, rate = self._threads() * self._files_per_message(), self.files_per_second
         if self.under_way > at_work + REFILL_SECONDS * rate:
             return 0
         return max(0, int(at_work + QUEUED_SECONDS * rate) - self.under_way)
 
     def full_for(self, cost: MoveCost, chosen: Mapping[str, int]) -> Refusal | None:
-        """See the protocol.
+        """Refuses a pool or target for which a message waits already, and a source with enough files.
 
-        Refuses a pool or target for which a message waits already, and a source with enough files for its movers and
-        one message more: otherwise the files of one target would take all the room.
+        Enough is for its movers and one message more: otherwise the files of one target would take all the room.
         """
         if cost.targets:
             source = min(cost.targets)
@@ -255,16 +252,13 @@ class NatsDispatch:
 
     @property
     def under_way(self) -> int:
-        """Files without a result."""
         return len(self._of_act)
 
     @property
     def by_source(self) -> Counter[str]:
-        """Files without a result by source target."""
         return Counter({source: files for source, files in tuple(self._from_source.items()) if files})
 
     def state(self) -> DispatchState:
-        """See the protocol."""
         counts = self.counts
         movers = tuple(RemoteMover(m.name, m.host, engine=m.engine, threads=m.threads, seen=m.seen, stopped=m.stopped,
                                    under_way=sum(m.under_way.values()),
@@ -280,7 +274,7 @@ class NatsDispatch:
             expired=counts.expired, late=counts.late, refused=counts.refused)
 
     def nids(self) -> Collection[str] | None:
-        """See the protocol. Records of a mover that was lost may still come for ten minutes."""
+        """Records of a mover that was lost may still come for ten minutes."""
         if not all(mover.nids for mover in self.movers):
             return None
         since = self.clock.now() - NIDS_SECONDS
@@ -347,7 +341,6 @@ class NatsDispatch:
         self._movers_at = now
 
     def _descriptions(self, bucket: str, kind: type[T]) -> Iterator[T]:
-        """What movers or standbys wrote about themselves."""
         for name, data in self.connection.bucket(bucket).all().items():
             try:
                 yield messages.decode(kind, data)
@@ -357,7 +350,6 @@ class NatsDispatch:
     # -- sending ----------------------------------------------------------------------------------------------------
 
     def begin(self, moves: Sequence[NumberedMove], halt: Halt) -> None:
-        """See the protocol."""
         for message in self._messages_of(moves):
             self._ready.append(message)
             self._of_act |= dict.fromkeys(message.moves, message)
@@ -365,7 +357,6 @@ class NatsDispatch:
         self._send()
 
     def _messages_of(self, moves: Iterable[NumberedMove]) -> Iterator[SentMessage]:
-        """Messages for files of one directory and one source target."""
         groups: dict[tuple[str, str, frozenset[str], frozenset[str]], list[NumberedMove]] = {}
         wanted: dict[int, tuple[str, frozenset[str]]] = {}
         """Layouts on the wire, and their pools, by identity: files of one plan share the wanted layout."""
@@ -455,7 +446,6 @@ class NatsDispatch:
     # -- outcomes ---------------------------------------------------------------------------------------------------
 
     def outcomes(self, wait_seconds: float = 0.0) -> Iterator[NumberedOutcome]:
-        """See the protocol."""
         now = self.clock.now()
         if self._sent and abs(now - self._hinted_at) >= HINT_SECONDS:
             self._hint()
@@ -476,7 +466,7 @@ class NatsDispatch:
                 and self.connection.connected)
 
     def recorded(self) -> None:
-        """See the protocol. Acknowledges the results, after the copy of the journal has them."""
+        """Acknowledges the results, after the copy of the journal has them."""
         self._moved_now.clear()
         deliveries, self._unacknowledged = self._unacknowledged, []
         if not deliveries:
@@ -625,7 +615,6 @@ class NatsDispatch:
         return replace(halted_outcome(each.move, late), not_copied=0.0)  # a mover may have copied it
 
     def _layout_of(self, fid: Fid) -> Layout | OSError | None:
-        """The layout of a file, wherever it is now."""
         try:
             return self.filesystem.layout(self.filesystem.path_of(fid))
         except Stale as error:
@@ -636,7 +625,7 @@ class NatsDispatch:
     # -- taking back ------------------------------------------------------------------------------------------------
 
     def withdraw(self, why: Refusal) -> None:
-        """See the protocol. Movers begin no further file once the permit is written."""
+        """Movers begin no further file once the permit is written."""
         for message in list(self._ready):
             self._give_up(message, why)
         self._ready.clear()

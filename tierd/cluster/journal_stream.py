@@ -38,7 +38,6 @@ class JournalMessage:
 
 
 def encode(generation: int, rows: Sequence[str]) -> bytes:
-    """A message as JSON, from its rows as JSON."""
     return f'{{"version":{VERSION},"generation":{generation},"rows":[{",".join(rows)}]}}'.encode()
 
 
@@ -70,7 +69,6 @@ class JournalPublisher:
 
     @property
     def lag(self) -> int:
-        """Changes that are not in the copy yet."""
         return len(self._changes)
 
     def flush(self) -> None:
@@ -105,12 +103,10 @@ class JournalFollower:
         self._generation = 0
 
     def close(self) -> None:
-        """Close the journal."""
         self._copy.close()
 
     @property
     def position(self) -> int:
-        """Sequence of the last message that was applied."""
         return self._copy.position or 0
 
     def behind_messages(self) -> int:

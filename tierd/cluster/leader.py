@@ -45,7 +45,6 @@ class LeaderClaim:
 
     @property
     def holder(self) -> str:
-        """Content of the claim."""
         return self._claim.holder
 
     def hold(self) -> Refusal | None:
@@ -59,7 +58,6 @@ class LeaderClaim:
         self._claim.lost()
 
     def refusal(self) -> Refusal | None:
-        """Refuses acts unless this process still leads."""
         if not self.generation:
             return Refusal(Reason.CLAIM_LOST, "another tierd leads now; this one ends, and starts again as a standby")
         return self._claim.refusal()
@@ -104,7 +102,6 @@ class Candidate:
 
     @property
     def lost(self) -> bool:
-        """Whether this process led, and does not any more."""
         return self._leading is not None and not self._leading.generation
 
     def step(self) -> bool:

@@ -186,7 +186,6 @@ class StandbyState:
 
 
 def encode(message: object) -> bytes:
-    """A message as JSON."""
     return validator_of(type(message)).dump_json(message)
 
 
@@ -203,12 +202,10 @@ def decode(kind: type[T], data: bytes) -> T:
 
 
 def sign(message: object, secret: str) -> bytes:
-    """A message with its signature in the first line."""
     return signed(encode(message), secret)
 
 
 def signed(body: bytes, secret: str) -> bytes:
-    """The bytes of a message with their signature in the first line."""
     return _signature(body, secret) + b"\n" + body
 
 
@@ -256,16 +253,13 @@ def path_from_wire(text: str) -> str:
 
 @lru_cache(maxsize=1024)
 def layout_to_wire(layout: Layout) -> str:
-    """A layout as YAML."""
     return to_yaml(layout)
 
 
 @lru_cache(maxsize=1024)
 def layout_from_wire(text: str) -> Layout:
-    """A layout from YAML. Raises ValueError."""
     return from_yaml(text)
 
 
 def fid_of(text: str) -> Fid:
-    """A FID. Raises ValueError."""
     return Fid.parse(text)

@@ -93,7 +93,6 @@ class PortLook:
         self._filesystem = filesystem
 
     def file(self, fid: Fid, *, with_version: bool) -> FoundFile:
-        """See the protocol."""
         calls = self._calls
         descriptor = calls.open_fid(fid)
         try:
@@ -104,7 +103,6 @@ class PortLook:
             calls.close(descriptor)
 
     def has_path(self, fid: Fid, path: str) -> bool:
-        """See the protocol."""
         return self._filesystem.status(path).fid == fid
 
 
@@ -150,7 +148,6 @@ class Fences:
         return None
 
     def claim(self) -> SeenClaim:
-        """The present claim. Raises OSError."""
         return read_claim(self._folder)
 
 
@@ -193,7 +190,6 @@ class Mover:
     # -- running ----------------------------------------------------------------------------------------------------
 
     def start(self) -> list[threading.Thread]:
-        """Start the threads."""
         beside = [self._describe_regularly, self._extend_leases]
         tasks = [*beside, *[self._work_until_end] * self._settings.movers.at_once]
         threads = [threading.Thread(target=task, name=f"tierd-{number}", daemon=True)
@@ -213,12 +209,10 @@ class Mover:
         return all(thread.is_alive() for thread in self._beside)
 
     def stop(self) -> None:
-        """Begin no further file. Files in progress are completed."""
         self._ending.set()
         self._work.set()
 
     def join(self, seconds: float) -> None:
-        """Wait until the threads have ended, at most so long."""
         until = self._clock.monotonic() + seconds
         for thread in self._threads:
             thread.join(max(0.0, until - self._clock.monotonic()))
@@ -487,7 +481,6 @@ class Mover:
         log.error("STOPPED: %s; examine the file, then restart this mover", why)
 
     def state(self) -> MoverState:
-        """The description of this mover."""
         with self._lock:
             return MoverState(self._name, self._host, engine=self._settings.movers.engine,
                               threads=self._settings.movers.at_once,
@@ -497,7 +490,6 @@ class Mover:
                               nids=tuple(sorted(self._nids())))
 
     def describe(self) -> None:
-        """Publish the description of this mover."""
         self._connection.bucket(self._names.movers).put(self._name, messages.encode(self.state()))
 
     def _describe_regularly(self) -> None:

@@ -1,33 +1,57 @@
-"""What the processes of a mover and of a reader share: the name of the node, signals, and the state for systemd."""
+"""``tierd mover --config FILE`` and ``tierd reader --config FILE``: processes on this node, with their signals.
+
+Both need the same configuration as the leader and the settings ``[cluster]``; a reader also a mount of the file system
+for the paths of directories. A reader changes nothing but the changelogs, which it clears for the users in
+``sense.readers``.
+"""
 
 from __future__ import annotations
 
+import faulthandler
 import logging
 import os
 import signal
 import threading
 from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
 
-from tierd.daemon.systemd import BEAT_SECONDS
+from lustre import mounts
+from lustre.filesystem import Filesystem
+from lustre.llapi.calls import Library
+from lustre.mounted import archives_follow_swaps
+from lustre.mounted_calls import MountedCalls
+from lustre.mounts import Mount
+from lustre.parameters import Roots, Tree
+from tierd.act.claim import ClaimFolder, MountedClaimFolder, read_key
+from tierd.act.movers import engines
+from tierd.clock import SystemClock
+from tierd.cluster.connection import Connection
+from tierd.cluster.mover import Fences, Mover, PortLook
+from tierd.cluster.reader import MdtReader, Reader, Window
+from tierd.cluster.streams import Names
+from tierd.config.settings import Settings
+from tierd.daemon.process import collect_garbage_rarely, mdts_of, set_process_name
+from tierd.daemon.systemd import BEAT_SECONDS, Notifier
+from tierd.sense.changelogs.follow import TimedCalls
+from tierd.sense.changelogs.table import ActivityTable
+from tierd.sense.changelogs.tallies import JobsOnly, TallyLimits
+from tierd.sense.parameters import own_nids
 
 log = logging.getLogger("tierd.cluster")
+MOVER_STOP_SECONDS = 110.0
+"""Time to complete the file in progress; systemd kills the process after 120 s."""
+READER_STOP_SECONDS = 15.0
+MakeMover = Callable[[Settings, Connection, SystemClock], Mover]
+MakeReader = Callable[[Settings, Connection, SystemClock], Reader]
 
 
 def host_name() -> str:
-    """Name of this node, without its domain."""
     return os.uname().nodename.partition(".")[0]
 
 
-def end_at_signals() -> threading.Event:
-    """An event that SIGTERM and SIGINT set from now on."""
-    end = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: end.set())
-    return end
-
-
-def report_until(end: threading.Event, state: Callable[[], str], notify: Callable[..., None],
-                 beat_seconds: float = BEAT_SECONDS, sound: Callable[[], bool] = lambda: True) -> bool:
+def report_until(end: threading.Event, state: Callable[[], str], notify: Callable[..., None], beat_seconds: float,
+                 sound: Callable[[], bool]) -> bool:
     """Report the state to systemd until ``end`` is set, and log each change of it.
 
     Returns False, at once, when ``sound`` does.
@@ -43,3 +67,148 @@ def report_until(end: threading.Event, state: Callable[[], str], notify: Callabl
         notify(WATCHDOG="1", STATUS=sentence)
     notify(STOPPING="1")
     return still_sound
+
+
+def run_mover(mover: Mover, connection: Connection, notify: Callable[..., None], end: threading.Event,
+              beat_seconds: float = BEAT_SECONDS) -> bool:
+    """Run the mover until ``end`` is set, and report its state to systemd. Completes the files in progress.
+
+    Returns False if a thread beside the work ended by a defect: without it, others take this mover for dead.
+    """
+    mover.start()
+    notify(READY="1", STATUS="waiting for moves")
+
+    def sentence() -> str:
+        stopped = mover.state().stopped
+        return f"stopped: {stopped}" if stopped else connection.trouble or "at work"
+
+    sound = report_until(end, sentence, notify, beat_seconds, lambda: mover.sound)
+    mover.stop()
+    mover.join(MOVER_STOP_SECONDS)
+    return sound
+
+
+class ClearingFilesystem(Filesystem, Protocol):
+    """A file system whose changelogs can be cleared."""
+
+    def clear_changelog(self, mdt: str, reader: str, index: int) -> None:
+        """Clear the records of a changelog user up to an index."""
+
+
+def reader_of(settings: Settings, filesystem: ClearingFilesystem, mdts: tuple[str, ...], connection: Connection,
+              claims: ClaimFolder, clock: SystemClock) -> Reader:
+    """The reader for a file system. ``claims`` has the key that signs its tallies."""
+    limits = TallyLimits()
+    names = Names(filesystem.fsname)
+    host = host_name()
+    name = settings.cluster.name or host
+
+    def make_table() -> ActivityTable:
+        return ActivityTable(filesystem.path_of, is_echo=JobsOnly(settings.own_jobs), tallies=limits)
+
+    def make_reader(mdt: str, publish: Callable[[Window], None]) -> MdtReader:
+        calls = TimedCalls(clock)
+        return MdtReader(mdt, name, read=calls.reading(filesystem.changelog),
+                         clear=calls.clearing(filesystem.clear_changelog),
+                         user=settings.sense.readers.get(mdt, ""), make_table=make_table, settings=settings.reader,
+                         clock=clock, monotonic=clock.monotonic,
+                         publish=publish, fsname=filesystem.fsname)
+
+    return Reader(name, host, mdts=mdts, connection=connection, names=names, make_reader=make_reader,
+                  settings=settings.reader, clock=clock, monotonic=clock.monotonic,
+                  secret=lambda: read_key(claims))
+
+
+def run_reader(reader: Reader, notify: Callable[..., None], end: threading.Event,
+               beat_seconds: float = BEAT_SECONDS) -> bool:
+    """Run the reader until ``end`` is set, and report its state to systemd.
+
+    Returns False if a thread ended by a defect: the process must end too, so that another reader gets its leases.
+    """
+    threads = reader.start()
+    notify(READY="1", STATUS="waiting for a lease")
+
+    def sentence() -> str:
+        state = reader.state()
+        return state.problem or f"reading {', '.join(sorted(state.mdts)) or 'nothing: others hold the leases'}"
+
+    sound = report_until(end, sentence, notify, beat_seconds, lambda: all(thread.is_alive() for thread in threads))
+    reader.stop()
+    for thread in threads:
+        thread.join(READER_STOP_SECONDS)
+    return sound
+
+
+def _mounted(settings: Settings) -> tuple[Mount, Tree, MountedClaimFolder]:
+    tree = Tree(Roots.of("/proc", "/sys"))
+    mount = mounts.find(settings.filesystem.mount, Path("/proc/mounts").read_bytes())
+    return mount, tree, MountedClaimFolder(Path(mount.path) / settings.claim.folder.strip("/"))
+
+
+def local_mover(settings: Settings, connection: Connection, clock: SystemClock) -> Mover:
+    """The mover for the mounted file system of the settings. Raises OSError if a part is missing."""
+    mount, tree, folder = _mounted(settings)
+    library = Library.load(settings.movers.library)
+    filesystem = engines.mounted_filesystem(mount, tree, settings.movers)
+    fences = Fences(folder, clock)
+    engine = engines.build_mover(mount, library, tree, settings.movers, fences)
+    calls = MountedCalls(library, mount.path, lambda: archives_follow_swaps(tree, mount.fsname))
+    host = host_name()
+    return Mover(settings.cluster.name or host, host, connection, Names(mount.fsname), engine,
+                 look=PortLook(calls, filesystem), fences=fences, settings=settings, clock=clock,
+                 nids=lambda: own_nids(tree))
+
+
+def local_reader(settings: Settings, connection: Connection, clock: SystemClock) -> Reader:
+    """The reader for the mounted file system of the settings. Raises OSError if a part is missing."""
+    mount, tree, folder = _mounted(settings)
+    mdts = tuple(settings.sense.mdts or mdts_of(tree, mount.fsname))
+    filesystem = engines.mounted_filesystem(mount, tree, settings.movers)
+    return reader_of(settings, filesystem, mdts, connection, folder, clock=clock)
+
+
+def serve_mover(settings: Settings, make: MakeMover = local_mover) -> int:
+    """Run until SIGTERM or SIGINT. Returns the exit status. ``make`` makes the mover, for tests and demonstrations."""
+    if not settings.cluster.enabled:
+        log.error("a mover needs [cluster] servers: the addresses of NATS")
+        return 1
+    if settings.act.dry_run:
+        log.error("act.dry_run is true in this configuration: a mover would change files")
+        return 1
+
+    def run(connection: Connection, notify: Notifier, end: threading.Event) -> bool:
+        return run_mover(make(settings, connection, SystemClock()), connection, notify, end)
+
+    return _serve(settings, "mover", run)
+
+
+def serve_reader(settings: Settings, make: MakeReader = local_reader) -> int:
+    """Run until SIGTERM or SIGINT. Returns the exit status. ``make`` makes the reader, for tests and demonstrations."""
+    if not settings.cluster.enabled:
+        log.error("a reader needs [cluster] servers: the addresses of NATS")
+        return 1
+    if not settings.reader.enabled:
+        log.error("set reader.enabled = true, for the leader too: it then takes changelog records from readers")
+        return 1
+
+    def run(connection: Connection, notify: Notifier, end: threading.Event) -> bool:
+        reader = make(settings, connection, SystemClock())
+        collect_garbage_rarely()
+        return run_reader(reader, notify, end)
+
+    return _serve(settings, "reader", run)
+
+
+def _serve(settings: Settings, role: str, run: Callable[[Connection, Notifier, threading.Event], bool]) -> int:
+    set_process_name("tierd", Path("/proc/self/comm"))  # its own job id is one of own_jobs, as the leader's
+    faulthandler.enable()
+    end = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: end.set())
+    connection = Connection(settings.cluster, role)
+    try:
+        sound = run(connection, Notifier(os.environ), end)
+    finally:
+        connection.close()
+    log.info("stopped")
+    return 0 if sound else 1

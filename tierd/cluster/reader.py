@@ -375,7 +375,6 @@ class Reader:
         return key
 
     def state(self) -> ReaderState:
-        """The state of the reader now."""
         held = [mdt for mdt, lease in self._leases.items() if lease.held]
         counters = [reader.counters for reader in self._readers.values()]
         # a description that arrives shows that descriptions arrive
@@ -398,7 +397,6 @@ class Reader:
         return threads
 
     def stop(self) -> None:
-        """End all threads, and release the leases."""
         self._stopping.set()
         for lease in self._leases.values():
             try:
@@ -415,7 +413,6 @@ class Reader:
                 self.describe()
 
     def describe(self) -> None:
-        """Publish the state of this reader, for ``tierctl readers``."""
         try:
             state = ReaderMessage(**asdict(self.state()))
             self._connection.bucket(self._names.readers).put(self._name, to_json(state))

@@ -34,17 +34,14 @@ class Names:
 
     @property
     def moves(self) -> str:
-        """The stream of moves. An acknowledged message is removed."""
         return f"MOVES_{self.fs}"
 
     @property
     def results(self) -> str:
-        """The stream of results."""
         return f"RESULTS_{self.fs}"
 
     @property
     def journal(self) -> str:
-        """The stream of changes of the journal."""
         return f"JOURNAL_{self.fs}"
 
     @property
@@ -54,27 +51,22 @@ class Names:
 
     @property
     def movers(self) -> str:
-        """The bucket in which movers describe themselves."""
         return f"MOVERS_{self.fs}"
 
     @property
     def standbys(self) -> str:
-        """The bucket in which standbys describe themselves."""
         return f"STANDBYS_{self.fs}"
 
     @property
     def tallies(self) -> str:
-        """The stream of tallies. An acknowledged tally is removed."""
         return f"TALLIES_{self.fs}"
 
     @property
     def leases(self) -> str:
-        """The bucket with the leases of MDTs, which readers write."""
         return f"LEASES_{self.fs}"
 
     @property
     def readers(self) -> str:
-        """The bucket in which readers describe themselves."""
         return f"READERS_{self.fs}"
 
     @property
@@ -83,25 +75,20 @@ class Names:
         return f"POSITIONS_{self.fs}"
 
     def tally_subject(self, mdt: str) -> str:
-        """Subject of tallies of one MDT."""
         return f"tally.{self.fs}.{mdt}"
 
     def move_subject(self, source: str) -> str:
-        """Subject of moves from one target."""
         return f"move.{self.fs}.{source}"
 
     @property
     def all_moves(self) -> str:
-        """Subjects of all moves."""
         return f"move.{self.fs}.>"
 
     def result_subject(self, mover: str) -> str:
-        """Subject of the results of one mover."""
         return f"result.{self.fs}.{mover}"
 
     @property
     def journal_subject(self) -> str:
-        """Subject of changes of the journal."""
         return f"journal.{self.fs}"
 
     @property
@@ -115,7 +102,6 @@ PERMIT = "permit"
 
 
 def declare(connection: Connection, names: Names, replicas: int) -> None:
-    """Declare the streams and buckets that leader and movers use."""
     connection.declare_stream(Stream(names.moves, (names.all_moves,), work_queue=True, replicas=replicas,
                                      max_age_seconds=_DAY_SECONDS))
     connection.declare_stream(Stream(names.results, (f"result.{names.fs}.>",), work_queue=True, replicas=replicas))
@@ -129,7 +115,6 @@ def declare(connection: Connection, names: Names, replicas: int) -> None:
 
 
 def declare_readers(connection: Connection, names: Names, replicas: int, lease_seconds: float) -> None:
-    """Declare the stream and the buckets that leader and changelog readers use."""
     every = f"tally.{names.fs}.>"
     connection.declare_stream(Stream(names.tallies, (every,), work_queue=True, replicas=replicas,
                                      max_age_seconds=_DAY_SECONDS, max_bytes=TALLY_STREAM_BYTES))

@@ -243,7 +243,6 @@ def _files(wire: WireFiles, names: Sequence[str], rows: int) -> tuple[FileTally,
 
 
 def _encoded_names(names: list[str]) -> list[bytes]:
-    """Names of files as bytes. Raises ValueError."""
     found = "/".join(names).encode("latin-1").split(b"/")  # no name has a slash
     return found if len(found) == len(names) else [name.encode("latin-1") for name in names]
 

@@ -11,8 +11,7 @@ from dataclasses import replace
 
 from lustre.layout.model import Layout
 from tierd.act.journal.entry import Entry
-from tierd.act.present import Has, present_state
-from tierd.act.undo import UndoResult, earlier_layout
+from tierd.act.undo import Has, UndoResult, earlier_layout, present_state
 from tierd.acts import DEFAULT_KINDS, ActKind, Outcome, Verdict
 from tierd.daemon import log
 from tierd.daemon.log import FindingLog

@@ -10,9 +10,9 @@ import pytest
 from tests.tierd.cluster.broker import Broker, until
 from tests.tierd.cluster.broker import shared_broker as shared_broker
 from tests.tierd.cluster.cluster_world import over_nats
-from tierd.cluster import mover_process
 from tierd.cluster.connection import Connection
 from tierd.cluster.mover import Mover
+from tierd.cluster.process import run_mover
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def mover(shared_broker: Broker, tmp_path: Path):
 
 
 def run(mover: Mover, connection: Connection, end: threading.Event, states: list[str]) -> bool:
-    return mover_process.run(mover, connection, lambda **words: states.append(words.get("STATUS", "")), end, 0.02)
+    return run_mover(mover, connection, lambda **words: states.append(words.get("STATUS", "")), end, 0.02)
 
 
 def with_defect(mover: Mover, method: str) -> Mover:

@@ -11,8 +11,8 @@ from tests.tierd.cluster.broker import new_fsname, until
 from tests.tierd.cluster.broker import shared_broker as shared_broker
 from tests.tierd.cluster.reader_world import KEY, SETTINGS, FileChangelog, Leader, life, path_of
 from tierd.clock import SystemClock
-from tierd.cluster import reader_process
 from tierd.cluster.connection import Connection
+from tierd.cluster.process import reader_of, run_reader, serve_reader
 from tierd.cluster.reader import Reader
 from tierd.cluster.streams import Names
 from tierd.config.cluster import ClusterSettings
@@ -59,7 +59,7 @@ def settings_for(name: str) -> Settings:
 
 
 def reader(filesystem, connection, name: str) -> Reader:
-    return reader_process.reader_of(settings_for(name), filesystem, MDTS, connection, Keys(), SystemClock())  # type: ignore[arg-type]
+    return reader_of(settings_for(name), filesystem, MDTS, connection, Keys(), SystemClock())  # type: ignore[arg-type]
 
 
 def test_two_readers_share_four_mdts_and_one_takes_over_what_the_other_releases(tmp_path, connect) -> None:
@@ -109,12 +109,12 @@ class Threads:
 
 def test_a_defect_of_a_thread_ends_the_process() -> None:
     broken = Threads()
-    assert not reader_process.run(broken, lambda **_: None, threading.Event(), 0.01)  # type: ignore[arg-type]
+    assert not run_reader(broken, lambda **_: None, threading.Event(), 0.01)  # type: ignore[arg-type]
     assert broken.stopped
 
 
 def test_settings_that_do_not_allow_a_reader(caplog) -> None:
-    assert reader_process.serve(Settings()) == 1
+    assert serve_reader(Settings()) == 1
     assert "a reader needs [cluster] servers" in caplog.text
-    assert reader_process.serve(Settings(cluster=ClusterSettings(servers=("nats://127.0.0.1:1",)))) == 1
+    assert serve_reader(Settings(cluster=ClusterSettings(servers=("nats://127.0.0.1:1",)))) == 1
     assert "reader.enabled = true" in caplog.text

@@ -20,10 +20,10 @@ from tierd.act.journal.writer import Journal
 from tierd.cli.movers import mover_lines
 from tierd.cli.tierctl import main
 from tierd.clock import SystemClock
-from tierd.cluster import mover_process
 from tierd.cluster.command import candidate
 from tierd.cluster.connection import Connection
 from tierd.cluster.leader import Candidate
+from tierd.cluster.process import serve_mover
 from tierd.config.act import ActSettings, ClaimSettings
 from tierd.config.settings import Settings
 from tierd.daemon.answers import MoversAnswer, StandbyRow
@@ -93,7 +93,7 @@ def test_who_works_alone_is_no_candidate(settings: Settings) -> None:
     Settings(act=replace(ActSettings(), dry_run=False)),
     Settings(cluster=replace(Settings().cluster, servers=("nats://127.0.0.1:9",)))], ids=["no servers", "dry run"])
 def test_a_mover_that_may_not_move_does_not_start(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
-    assert mover_process.serve(settings) == 1
+    assert serve_mover(settings) == 1
     assert len(caplog.records) == 1
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.tierd.later import Time
 from tests.tierd.site import Site, failed, fetched, shown
-from tierd.act.approvals import Approvals
+from tierd.act.operating_state import Approvals
 from tierd.acts import ActKind, Outcome
 from tierd.config.act import Mode
 

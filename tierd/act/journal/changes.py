@@ -161,18 +161,15 @@ class JournalChanges:
 
 
 def columns(db: SharedConnection, table: str) -> tuple[str, ...]:
-    """Names of the columns of a table."""
     return tuple(row[1] for row in db.execute(f"PRAGMA table_info({table})"))
 
 
 def position_of(db: SharedConnection) -> int | None:
-    """Sequence of the last message of the stream that the journal contains; None if it was never copied."""
     row = db.execute("SELECT sequence FROM copy_position").fetchone()
     return None if row is None else int(row[0])
 
 
 def set_position(db: SharedConnection, sequence: int) -> None:
-    """Store the sequence of the last message that the journal contains."""
     db.execute("INSERT OR REPLACE INTO copy_position VALUES (1, ?)", (sequence,))
 
 
@@ -206,7 +203,6 @@ class JournalCopy:
 
     @property
     def empty(self) -> bool:
-        """Whether no act and no finding is in it."""
         return not any(self._db.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone()  # noqa: S608
                        for table in ("findings", "actions"))
 
@@ -229,5 +225,4 @@ class JournalCopy:
         self._db.execute(f"INSERT OR REPLACE INTO {row.table} ({', '.join(names)}) VALUES ({places})", values)  # noqa: S608
 
     def close(self) -> None:
-        """Close the file."""
         self._db.close()

@@ -52,7 +52,6 @@ class JournalLock:
                           "stop the other", str(journal)) from error
 
     def close(self) -> None:
-        """Release the lock."""
         os.close(self._descriptor)
 
 
@@ -104,7 +103,6 @@ class Rows:
         self.rowcount = cursor.rowcount
 
     def fetchone(self) -> Row | None:
-        """The next row; None after the last."""
         return self._rows.popleft() if self._rows else None
 
     def only(self) -> Row:
@@ -112,7 +110,6 @@ class Rows:
         return self._rows[0]
 
     def fetchall(self) -> list[Row]:
-        """All further rows."""
         return list(self)
 
     def __iter__(self) -> Iterator[Row]:
@@ -134,16 +131,13 @@ class SharedConnection:
 
     @property
     def in_transaction(self) -> bool:
-        """Whether a transaction is open."""
         return self._db.in_transaction
 
     def execute(self, statement: str, values: Sequence[Value] = ()) -> Rows:
-        """Run one statement."""
         with self.lock:
             return Rows(self._db.execute(statement, values))
 
     def executemany(self, statement: str, rows: Iterable[Sequence[Value]]) -> None:
-        """Run one statement for each row of values."""
         with self.lock:
             self._db.executemany(statement, rows)
 
@@ -178,7 +172,6 @@ class SharedConnection:
             raise
 
     def close(self) -> None:
-        """Close the file. No statement may follow."""
         with self.lock:
             self._db.close()
 

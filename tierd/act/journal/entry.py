@@ -52,17 +52,14 @@ def entry_of(row: Row) -> Entry:
 
 
 def striping_text(striping: DefaultStriping | None) -> str | None:
-    """A default striping as the journal stores it: as ``lfs getdirstripe -D -y`` prints it."""
     return None if striping is None else default_to_yaml(striping)
 
 
 def to_striping(text: str | None) -> DefaultStriping | None:
-    """A default striping from the journal."""
     return None if text is None else default_of_yaml(text)
 
 
 def to_text(layout: Layout | None) -> str | None:
-    """A layout as the journal stores it."""
     return None if layout is None else to_yaml(layout)
 
 
@@ -84,5 +81,4 @@ def to_bytes(path: str) -> bytes:
 
 
 def to_path(place: bytes) -> str:
-    """A path from the journal."""
     return place.decode("utf-8", "surrogateescape")

@@ -70,7 +70,6 @@ class QueueStore:
         self._count()
 
     def drop(self, key: tuple[str, str, str]) -> None:
-        """Delete the moves of one finding."""
         self._db.execute("DELETE FROM waiting_moves WHERE key = ?", (json.dumps(key),))
         self._count()
 

@@ -74,7 +74,6 @@ class JournalReader:
         return [entry_of(row) for row in reversed(rows)]
 
     def has_job(self, job: str) -> bool:
-        """Whether a finding has this job as aggressor or victim."""
         return bool(self._all("SELECT 1 FROM findings WHERE aggressor = ? OR victim = ? LIMIT 1", job, job))
 
     def under_way(self) -> list[Entry]:
@@ -83,7 +82,6 @@ class JournalReader:
             f"SELECT {ENTRY_COLUMNS} FROM actions WHERE outcome = 'under way' ORDER BY id")]  # noqa: S608
 
     def acts_of(self, finding: int, count: int) -> list[Entry]:
-        """The first acts because of a finding."""
         return [entry_of(row) for row in self._all(
             f"SELECT {ENTRY_COLUMNS} FROM actions WHERE finding = ? ORDER BY id LIMIT ?", finding, count)]  # noqa: S608
 
@@ -104,17 +102,14 @@ class JournalReader:
         return float(removed[0][0]) if removed else first[0]
 
     def removed_acts(self) -> int:
-        """Number of acts that were removed because of their age."""
         (count,), = self._all("SELECT ifnull(sum(count), 0) FROM removed_by_day WHERE what = 'act'")
         return int(count)
 
     def finding_of(self, act: int) -> int | None:
-        """Number of the finding an act was done for; None if the journal has no such act."""
         rows = self._all("SELECT finding FROM actions WHERE id = ?", act)
         return rows[0][0] if rows else None
 
     def finding(self, number: int) -> FindingRow | None:
-        """One finding; None if the journal has no such finding."""
         rows = self._all(f"SELECT {_FINDING} FROM findings WHERE id = ?", number)  # noqa: S608
         return _finding(rows[0]) if rows else None
 
@@ -134,12 +129,10 @@ class JournalReader:
         return [_finding(row) for row in reversed(rows)]
 
     def messages(self, finding: int) -> list[MessageRow]:
-        """What was logged about a finding, and when."""
         return [MessageRow(*row) for row in self._all(
             "SELECT time, sentence FROM told WHERE finding = ? ORDER BY time, rowid LIMIT 1000", finding)]
 
     def judgements(self, since: float = 0.0, until: float = 1e18, finding: int | None = None) -> list[JudgementRow]:
-        """Verdicts on acts, with the victim's throughput before, during and after, and what it has regained."""
         where, values = ("finding = ? AND", [finding]) if finding is not None else ("", [])
         rows = self._all("SELECT finding, time, verdict, usual, contended, after, won_back, low, high "  # noqa: S608
                          f"FROM judgements WHERE {where} time BETWEEN ? AND ? ORDER BY time", *values, since, until)

@@ -141,7 +141,6 @@ class ClockGuard:
         return newest is not None and not -MAX_STEP_SECONDS <= now - newest <= MAX_SILENT_SECONDS
 
     def _newest(self) -> float | None:
-        """Time of the newest record; None in an empty journal."""
         (newest,) = self._db.execute(
             "SELECT max(time) FROM (SELECT max(intended_at) AS time FROM actions UNION ALL "
             "SELECT max(time) FROM findings UNION ALL SELECT max(time) FROM samples)").only()
@@ -180,7 +179,6 @@ class Retention:
             self._stage, self._next_pass_at = 0, now + PASS_SECONDS
 
     def pause_seconds(self, now: float) -> float:
-        """Time until the next portion is due."""
         left = self._next_pass_at - now
         return left if PORTION_SECONDS < left <= PASS_SECONDS else PORTION_SECONDS
 

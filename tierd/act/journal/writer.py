@@ -67,11 +67,9 @@ class Journal:
 
     @property
     def db(self) -> SharedConnection:
-        """The connection, for further tables of the journal."""
         return self._db
 
     def close(self) -> None:
-        """Write the log into the file and close it."""
         self._db.close()
 
     def remove_old(self, now: float, keep_seconds: float, in_use: Collection[int] = ()) -> None:
@@ -100,7 +98,6 @@ class Journal:
                           json.dumps(finding.directories), json.dumps(finding.targets), number))
 
     def add_messages(self, finding: int, sentences: Iterable[str], now: float) -> None:
-        """Enter what was logged about a finding, for ``tierctl explain``."""
         self._db.executemany("INSERT INTO told VALUES (?, ?, ?)", [(finding, now, printable(s)) for s in sentences])
 
     def intend(self, action: Action, finding: int, before: Layout | None, now: float, dry_run: bool,
@@ -144,7 +141,6 @@ class Journal:
                          (verdict, printable(detail[:MAX_DETAIL]), now, entry))
 
     def begin_undo(self, entry: int, now: float) -> None:
-        """Enter that an act is about to be undone; on the disk before the undo begins."""
         self._db.execute("UPDATE actions SET outcome = ?, detail = '', ended_at = ? WHERE id = ?",
                          (Outcome.UNDOING, now, entry))
 
@@ -157,7 +153,6 @@ class Journal:
         return dict(self._db.execute("SELECT mdt, record FROM positions").fetchall())
 
     def set_positions(self, positions: Mapping[str, int]) -> None:
-        """Store the last changelog record of each MDT that was dealt with."""
         self._db.executemany("INSERT INTO positions VALUES (?, ?) ON CONFLICT (mdt) DO UPDATE "
                              "SET record = excluded.record", positions.items())
 
@@ -172,12 +167,10 @@ class Journal:
                              [item for item in values.items() if known.get(item[0], "") != item[1]])
 
     def default_layout_directories(self) -> frozenset[str]:
-        """Directories that have a default layout that tierd set."""
         rows = self._db.execute("SELECT place FROM actions WHERE outcome = 'done' AND kind = 'set-default-layout'")
         return frozenset(to_path(place) for (place,) in rows.fetchall())
 
     def files_tried(self, finding: int) -> frozenset[str]:
-        """Files for which a move because of a finding was begun."""
         rows = self._db.execute("SELECT place FROM actions WHERE finding = ? AND kind = 'migrate'", (finding,))
         return frozenset(to_path(place) for (place,) in rows.fetchall())
 
@@ -248,7 +241,6 @@ class Journal:
         return float(time)
 
     def add_samples(self, values: Mapping[str, float], now: float) -> None:
-        """Enter points of the curves of reports."""
         self._db.executemany("INSERT INTO samples VALUES (?, ?, ?)", [(now, *item) for item in values.items()])
 
     def size_bytes(self) -> int:
@@ -256,15 +248,12 @@ class Journal:
         return pragma(self._db, "page_count") * pragma(self._db, "page_size")
 
     def entry(self, number: int) -> Entry | None:
-        """One act by its number."""
         return next(self._select("WHERE id = ?", number), None)
 
     def acts_in_force(self, finding: int) -> list[Entry]:
-        """Acts that were done for a finding and not undone, in order."""
         return list(self._select("WHERE finding = ? AND outcome = 'done'", finding))
 
     def has_finding(self, number: int) -> bool:
-        """Whether there is a finding, or an order, of that number."""
         return self._db.execute("SELECT 1 FROM findings WHERE id = ?", (number,)).fetchone() is not None
 
     def key_of_finding(self, number: int) -> tuple[str, str, str] | None:
@@ -284,7 +273,6 @@ class Journal:
         return 0 < number <= last and not self.has_finding(number)
 
     def finding_of(self, act: int) -> int:
-        """Number of the finding, or the order, an act was done for."""
         (number,) = self._db.execute("SELECT finding FROM actions WHERE id = ?", (act,)).only()
         return int(number)
 
@@ -388,13 +376,11 @@ class Judgements:
                        subject=subject)
 
     def default_layouts_in_force(self) -> list[Entry]:
-        """All default layouts that were set and not undone, the newest first."""
         rows = self._db.execute(f"SELECT {ENTRY_COLUMNS} FROM actions WHERE "  # noqa: S608
                                 "kind = 'set-default-layout' AND outcome = 'done' ORDER BY id DESC")
         return [entry_of(row) for row in rows.fetchall()]
 
     def _default_layouts(self, finding: int) -> list[Entry]:
-        """Default layouts that were set because of a finding and are in force."""
         rows = self._db.execute(f"SELECT {ENTRY_COLUMNS} FROM actions WHERE finding = ? AND "  # noqa: S608
                                 "kind = 'set-default-layout' AND outcome = 'done' ORDER BY id", (finding,))
         return [entry_of(row) for row in rows.fetchall()]

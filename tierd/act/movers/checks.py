@@ -31,7 +31,6 @@ class FileFacts:
 
     @property
     def is_file(self) -> bool:
-        """Whether it is a regular file."""
         return stat.S_ISREG(self.status.mode)
 
     @property
@@ -58,7 +57,6 @@ class FileFacts:
 
 
 def read_facts(calls: Calls, path: str) -> FileFacts:
-    """Facts of the file at a path."""
     descriptor = calls.open_for_reading(path)
     try:
         return read_open_facts(calls, descriptor)
@@ -99,7 +97,6 @@ _SETTLED = HsmFlags.EXISTS | HsmFlags.ARCHIVED | HsmFlags.NO_RELEASE | HsmFlags.
 
 
 def refusal_for(move: Move, facts: FileFacts) -> Refusal | None:
-    """Refuses a file that must not be moved."""
     for check in _CHECKS:
         refusal = check(move, facts)
         if refusal is not None:

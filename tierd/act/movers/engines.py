@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Sequence
 
 from lustre.filesystem import Quota
 from lustre.llapi.calls import Library
@@ -19,14 +20,71 @@ from lustre.mounted import (
 from lustre.mounted_calls import MountedCalls
 from lustre.mounts import Mount
 from lustre.parameters import Tree
-from tierd.act.movers.either import EitherEngine
 from tierd.act.movers.lease import LeaseMover
 from tierd.act.movers.lfs import LfsMover, command_runner, parent_death_prefix
-from tierd.act.movers.moves import Fence, no_fence, one_at_a_time
+from tierd.act.movers.moves import (
+    Fence,
+    Halt,
+    Move,
+    MoveOutcome,
+    MoveResult,
+    never_halt,
+    no_fence,
+    one_at_a_time,
+)
 from tierd.act.movers.parallel import Engine
-from tierd.act.movers.space_and_quota import Destination
+from tierd.act.movers.space_and_quota import Destination, DestinationState
 from tierd.config.act import MoverSettings
+from tierd.refusal import Reason
 from tierd.sense.parameters import metadata_spaces
+
+OTHER_ENGINE = frozenset({Reason.TIMES, Reason.TO_MDT, Reason.OVERSTRIPED})
+"""Reasons for which an engine refuses a file that the other one can move.
+
+``lfs`` refuses files whose data would leave the MDT, because their modification time would change, and before 2.17
+overstriped layouts, which it would not request. ``lease`` refuses files whose data would go to the MDT, because Lustre
+does not exchange such layouts.
+"""
+
+
+class EitherEngine:
+    """One engine, and another one for the files that only that one can move.
+
+    The first one examines each file, so the other one costs nothing where it is not needed.
+    """
+
+    def __init__(self, first: Engine, other: Engine) -> None:
+        self.first = first
+        self.other = other
+
+    @property
+    def files_at_a_time(self) -> int:
+        return self.first.files_at_a_time
+
+    def batch(self) -> DestinationState:
+        return self.first.batch()
+
+    def move(
+        self, moves: Iterable[Move], halt: Halt = never_halt, batch: DestinationState | None = None
+    ) -> Iterator[MoveOutcome]:
+        shared = self.batch() if batch is None else batch
+        for outcome in self.first.move(moves, halt, shared):
+            if needs_other(outcome):
+                yield from self.other.move([outcome.move], halt, shared)
+            else:
+                yield outcome
+
+    def examine(self, moves: Sequence[Move]) -> Iterator[MoveOutcome]:
+        for outcome in self.first.examine(moves):
+            if needs_other(outcome):
+                yield from self.other.examine([outcome.move])
+            else:
+                yield outcome
+
+
+def needs_other(outcome: MoveOutcome) -> bool:
+    return outcome.result is MoveResult.REFUSED and outcome.reason in OTHER_ENGINE
+
 
 JOB_TAG = "tierd.0"
 """Job id of tierd's own I/O, one of ``own_jobs``."""

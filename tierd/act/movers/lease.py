@@ -151,13 +151,12 @@ class LeaseMover:
         self._fence = fence
 
     def batch(self) -> DestinationState:
-        """See the protocol."""
         return DestinationState(self._destination)
 
     def move(
         self, moves: Iterable[Move], halt: Halt = never_halt, batch: DestinationState | None = None
     ) -> Iterator[MoveOutcome]:
-        """See the protocol. Moves one file after the other."""
+        """Moves one file after the other."""
         shared = self.batch() if batch is None else batch
         for move in moves:
             if why := halt():
@@ -166,7 +165,6 @@ class LeaseMover:
                 yield self._moved(move, shared)
 
     def examine(self, moves: Sequence[Move]) -> Iterator[MoveOutcome]:
-        """See the protocol."""
         return inspection.examine(self._calls, moves, self.batch(), _engine_check)
 
     def _moved(self, move: Move, batch: DestinationState) -> MoveOutcome:

@@ -8,7 +8,7 @@ Three gaps cannot be closed from outside. Between the examination and the moment
 may take its name and be moved unchecked: it keeps its data, though not its mirrors. Whether somebody wrote to a file
 since the examination shows only in its modification time, which counts whole seconds: a file that was modified a
 moment ago is left alone. Where data leaves the MDT, Lustre sets that time to the present: such a file is left to the
-other engine (:mod:`tierd.act.movers.either`).
+other engine (:mod:`tierd.act.movers.engines`).
 
 Data gets to the MDT by mirroring, in several transactions. A process that ends between them leaves the file whole with
 two mirrors; the engine removes the second one.
@@ -143,13 +143,12 @@ class LfsMover:
         self._files_per_process = FILES_OF_FIRST_PROCESS
 
     def batch(self) -> DestinationState:
-        """See the protocol."""
         return DestinationState(self._destination)
 
     def move(
         self, moves: Iterable[Move], halt: Halt = never_halt, batch: DestinationState | None = None
     ) -> Iterator[MoveOutcome]:
-        """See the protocol. Moves files with the same new layout together."""
+        """Moves files with the same new layout together."""
         ready: dict[tuple[str, ...], list[_Ready]] = {}
         shared = self.batch() if batch is None else batch
         for move in moves:
@@ -171,7 +170,6 @@ class LfsMover:
                 yield from self._process(arguments, _first_files(left, self._files_per_process), shared)
 
     def examine(self, moves: Sequence[Move]) -> Iterator[MoveOutcome]:
-        """See the protocol."""
         batch = self.batch()
         for move in moves:
             found = self._facts_of(move, batch)

@@ -36,7 +36,6 @@ Halt = Callable[[], Refusal | None]
 
 
 def never_halt() -> Refusal | None:
-    """Refuse nothing."""
     return None
 
 
@@ -45,7 +44,6 @@ Fence = Callable[["Move"], Refusal | None]
 
 
 def no_fence(_: Move) -> Refusal | None:
-    """Refuse nothing."""
     return None
 
 
@@ -187,7 +185,7 @@ class PortMover:
         self._filesystem = filesystem
 
     def move(self, moves: Sequence[Move], halt: Halt = never_halt) -> Iterator[MoveOutcome]:
-        """See the protocol. Moves one file after the other."""
+        """Moves one file after the other."""
         for move in moves:
             if why := halt():
                 yield halted_outcome(move, why)
@@ -196,7 +194,7 @@ class PortMover:
             yield replace(found, not_copied=1.0) if found.result is not MoveResult.MOVABLE else self._migrated(move)
 
     def examine(self, moves: Sequence[Move]) -> Iterator[MoveOutcome]:
-        """See the protocol. Checks that each file exists and is the chosen one."""
+        """Checks that each file exists and is the chosen one."""
         for move in moves:
             try:
                 status = self._filesystem.status(move.path)

@@ -67,11 +67,9 @@ class ParallelMover:
 
     @property
     def files_at_a_time(self) -> int:
-        """See the protocol."""
         return self._mover.files_at_a_time * self._at_once
 
     def batch(self) -> DestinationState:
-        """See the protocol."""
         return self._mover.batch()
 
     def move(
@@ -100,7 +98,6 @@ class ParallelMover:
             future.result()  # an exception of an engine must not be lost
 
     def examine(self, moves: Sequence[Move]) -> Iterator[MoveOutcome]:
-        """See the protocol."""
         return self._mover.examine(moves)
 
     def _work(
@@ -151,14 +148,12 @@ class ParallelRun:
         return []
 
     def done(self, part: Sequence[Move]) -> None:
-        """Release the slots of these moves."""
         with self._places.changed:
             self._places.busy.subtract(set().union(*map(_slots_of, part)))
             self._places.busy += Counter()  # removes zero counts
             self._places.changed.notify_all()
 
     def stop(self) -> None:
-        """Let no thread take further moves."""
         with self._places.changed:
             self._left.clear()
             self._places.changed.notify_all()

@@ -64,7 +64,6 @@ class DestinationState:
 
     @property
     def pools(self) -> Mapping[str, tuple[str, ...]]:
-        """Pools and their members."""
         with self._lock:
             return self._pools
 
@@ -88,7 +87,6 @@ class DestinationState:
         return self._destination.space()
 
     def project_beside(self, calls: Calls, path: str) -> int:
-        """Project of new files in the directory of this path."""
         directory = path.rpartition("/")[0]
         with self._lock:
             if directory not in self._projects:
@@ -161,7 +159,6 @@ class DestinationState:
         return None
 
     def _no_metadata_room(self, move: Move, size_bytes: int) -> Refusal | None:
-        """Refuses a file for which an MDT has no room. The copy and the file itself are there at the same time."""
         needed_bytes = bytes_on_mdt(move.layout, size_bytes)
         if not needed_bytes:
             return None

@@ -11,7 +11,7 @@ from lustre.mounts import Mount
 from lustre.parameters import Roots, Tree
 from tests.lustre.fake_llapi import Handle
 from tierd.act.movers import engines
-from tierd.act.movers.either import EitherEngine
+from tierd.act.movers.engines import EitherEngine
 from tierd.act.movers.lease import LeaseMover
 from tierd.act.movers.lfs import LfsMover, command_runner
 from tierd.config import act

@@ -11,7 +11,7 @@ from lustre.layout.model import Component, Layout, explain, same_shape
 from tests.tierd.act.movers.fakelfs import MOUNT, FakeLfs
 from tests.tierd.act.movers.minicalls import Killed, MiniCalls
 from tests.tierd.act.movers.minilustre import HDD, MiniClock, MiniLustre
-from tierd.act.movers.either import EitherEngine
+from tierd.act.movers.engines import EitherEngine
 from tierd.act.movers.lease import LeaseMover
 from tierd.act.movers.lfs import LfsMover
 from tierd.act.movers.moves import Move, MoveOutcome, MoveResult
