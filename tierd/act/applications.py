@@ -209,7 +209,7 @@ class Preparer:
                 refusals.append(refusal)
                 continue
             waiting.append(place)
-            if not self._gate.default_waits(place):
+            if not self._gate.default_layouts.has(place):
                 actions.append(action)
                 helped.append(earlier.job)
         if actions:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Container, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from threading import RLock
 
 from lustre.fid import Fid
@@ -130,40 +130,31 @@ class QueuedDefaultLayout:
     """Number of the act in the journal; 0 before the intent is entered."""
 
 
+@dataclass(eq=False)
 class DefaultLayoutQueue:
     """Default layouts in order of arrival. Each gets an intent in the journal, the act, and its outcome.
 
     Any thread may add and drop; one thread at a time sets. No thread holds the lock during a call of the file system.
     """
 
-    def __init__(
-        self,
-        filesystem: Filesystem,
-        journal: Journal,
-        completed_acts: CompletedActs,
-        guard: ActGuard,
-        halt: Halt,
-        clock: Clock,
-        dry_run: bool,
-        bucket: TokenBucket,
-        executor: Executor | None = None,
-    ) -> None:
-        """``executor`` sets several layouts at the same time; without it they are set one after the other."""
-        self._filesystem = filesystem
-        self._journal = journal
-        self._completed_acts = completed_acts
-        self._guard = guard
-        self._halt = halt
-        self._clock = clock
-        self._dry_run = dry_run
-        self._bucket = bucket
-        self._executor = executor
-        self.jobs: JobCheck = NoJobCheck()
+    filesystem: Filesystem
+    journal: Journal
+    completed_acts: CompletedActs
+    guard: ActGuard
+    halt: Halt
+    clock: Clock
+    dry_run: bool
+    bucket: TokenBucket
+    executor: Executor | None = None
+    """Sets several layouts at the same time; without it they are set one after the other."""
+    jobs: JobCheck = field(default_factory=NoJobCheck)
+    held_directories: Container[str] = frozenset()
+    """Default layouts of these wait, but for those that an administrator requested."""
+
+    def __post_init__(self) -> None:
         self._lock = RLock()
         self._waiting: deque[QueuedDefaultLayout] = deque()
         self._under_way: list[QueuedDefaultLayout] = []
-        self.held_directories: Container[str] = frozenset()
-        """Default layouts of these wait, but for those that an administrator requested."""
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -200,13 +191,13 @@ class DefaultLayoutQueue:
 
     def _set(self, group: Sequence[QueuedDefaultLayout]) -> list[CompletedAct]:
         examined = self._each(self._examined, group)
-        now = self._clock.now()
-        with self._journal.transaction():
-            intended = [replace(each, entry=self._journal.intend(
-                each.action, each.finding, each.before, now, self._dry_run, fid=each.fid,
+        now = self.clock.now()
+        with self.journal.transaction():
+            intended = [replace(each, entry=self.journal.intend(
+                each.action, each.finding, each.before, now, self.dry_run, fid=each.fid,
                 striping_before=each.striping_before)) for each in examined]
         try:
-            self._journal.publish()
+            self.journal.publish()
         except OSError as error:
             why = Refusal(Reason.NO_BROKER, f"the intent cannot be copied to followers: {error.strerror or error}")
             intended = [replace(each, refusal=each.refusal or why) for each in intended]
@@ -220,19 +211,19 @@ class DefaultLayoutQueue:
             for each in waiting:
                 held = each.action.directory in self.held_directories and each.action.finding[0] not in BY_ADMINISTRATOR
                 if (held or len(group) >= DEFAULT_LAYOUTS_AT_ONCE
-                        or self._bucket.refusal(0, self._clock.now()) is not None):
+                        or self.bucket.refusal(0, self.clock.now()) is not None):
                     self._waiting.append(each)
                 else:
-                    self._bucket.spend(0)
+                    self.bucket.spend(0)
                     group.append(each)
             self._under_way = group
         return group
 
     def _each(self, call: Callable[[QueuedDefaultLayout], QueuedDefaultLayout],
               group: Sequence[QueuedDefaultLayout]) -> list[QueuedDefaultLayout]:
-        if self._executor is None or len(group) == 1:
+        if self.executor is None or len(group) == 1:
             return [call(each) for each in group]
-        return [future.result() for future in [self._executor.submit(call, each) for each in group]]
+        return [future.result() for future in [self.executor.submit(call, each) for each in group]]
 
     def _examined(self, waiting: QueuedDefaultLayout) -> QueuedDefaultLayout:
         """The directory as it is now. Refused if it was replaced, if its owner opted out, or if acts are halted."""
@@ -240,10 +231,10 @@ class DefaultLayoutQueue:
         if action.kind == ActKind.SET_DEFAULT_STRIPING:
             return self._examined_striping(waiting)
         try:
-            before = self._filesystem.layout(action.directory)
-            of_the_root = None if before is not None else self._filesystem.layout("/")
-            fid = self._filesystem.status(action.directory).fid
-            real = self._filesystem.path_of(fid)
+            before = self.filesystem.layout(action.directory)
+            of_the_root = None if before is not None else self.filesystem.layout("/")
+            fid = self.filesystem.status(action.directory).fid
+            real = self.filesystem.path_of(fid)
         except OSError as error:
             return replace(waiting, failure=error.strerror or str(error))
         refusal: Refusal | None = None
@@ -251,18 +242,18 @@ class DefaultLayoutQueue:
             refusal = Refusal(Reason.PATH_CHANGED, f"the path leads to {quoted(real)} now")
         elif before is not None and same_shape(before, action.layout):
             refusal = Refusal(Reason.HAS_LAYOUT, "the directory already has this layout")
-        refusal = refusal or replacement_refusal(before, of_the_root) or self._halt()
-        refusal = refusal or self.jobs.elsewhere(action) or self._guard.refusal(action)
+        refusal = refusal or replacement_refusal(before, of_the_root) or self.halt()
+        refusal = refusal or self.jobs.elsewhere(action) or self.guard.refusal(action)
         return replace(waiting, before=before, fid=fid, refusal=refusal)
 
     def _examined_striping(self, waiting: QueuedDefaultLayout) -> QueuedDefaultLayout:
         """The directory as it is now. Refused if somebody has set a default striping since it was planned."""
         action = waiting.action
         try:
-            fid = self._filesystem.status(action.directory).fid
-            real = self._filesystem.path_of(fid)
-            before = self._filesystem.default_striping(action.directory)
-            stripes = self._filesystem.directory_stripes(action.directory)
+            fid = self.filesystem.status(action.directory).fid
+            real = self.filesystem.path_of(fid)
+            before = self.filesystem.default_striping(action.directory)
+            stripes = self.filesystem.directory_stripes(action.directory)
         except OSError as error:
             return replace(waiting, failure=error.strerror or str(error))
         refusal: Refusal | None = None
@@ -272,27 +263,27 @@ class DefaultLayoutQueue:
             refusal = Refusal(Reason.HAS_LAYOUT, "the directory has a default striping of its own now")
         elif stripes.is_changing:
             refusal = Refusal(Reason.OTHER_MOVER, "the directory is being migrated or split")
-        refusal = refusal or self._halt() or self._guard.refusal(action)
+        refusal = refusal or self.halt() or self.guard.refusal(action)
         return replace(waiting, fid=fid, refusal=refusal, striping_before=before)
 
     def _set_one(self, waiting: QueuedDefaultLayout) -> QueuedDefaultLayout:
-        if waiting.failure or waiting.refusal or self._dry_run:
+        if waiting.failure or waiting.refusal or self.dry_run:
             return waiting
-        if why := self._halt():  # checked again: a pause must take effect between the directories of a group
+        if why := self.halt():  # checked again: a pause must take effect between the directories of a group
             return replace(waiting, refusal=why)
         try:
-            waiting = replace(waiting, set_at=self._clock.now())
-            failure = (set_and_verify(self._filesystem, waiting.action.directory, waiting.action.layout, waiting.before)
+            waiting = replace(waiting, set_at=self.clock.now())
+            failure = (set_and_verify(self.filesystem, waiting.action.directory, waiting.action.layout, waiting.before)
                        if waiting.action.kind == ActKind.SET_DEFAULT_LAYOUT else
-                       set_and_verify_striping(self._filesystem, waiting.action.directory, waiting.action.striping))
+                       set_and_verify_striping(self.filesystem, waiting.action.directory, waiting.action.striping))
         except (OSError, ValueError) as error:  # ValueError: a layout that Lustre cannot have
             failure = getattr(error, "strerror", None) or str(error)
         return replace(waiting, failure=failure)
 
     def _ended(self, each: QueuedDefaultLayout) -> CompletedAct:
-        result = Outcome.DRY_RUN if self._dry_run else Outcome.DONE
+        result = Outcome.DRY_RUN if self.dry_run else Outcome.DONE
         if each.failure or each.refusal:
             result = Outcome.FAILED if each.failure else Outcome.REFUSED
         detail = each.failure or sentence_of(each.refusal)
-        return self._completed_acts.ended(each.action, result, detail, each.entry, each.before, begun_at=each.set_at,
+        return self.completed_acts.ended(each.action, result, detail, each.entry, each.before, begun_at=each.set_at,
                                           why=each.refusal)

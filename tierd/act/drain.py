@@ -442,7 +442,7 @@ class Drains:
         self.space = self._filesystem.space()
         fill = {target: TargetFill(room.size_bytes, room.avail_bytes)
                 for target, room in self.space.items()}
-        closed = {ost_index(target) for target in {*self._gate.closed_targets, *self.targets, drain.target}}
+        closed = {ost_index(target) for target in {*self._gate.queue.closed, *self.targets, drain.target}}
         room = Destinations(self._filesystem.pools(), fill, self._settings.reserve, closed)
         own = ost_index(drain.target)
         actions = []

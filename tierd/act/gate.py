@@ -8,9 +8,10 @@ before the act begins, and the outcome when it ends.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import nullcontext
+from dataclasses import dataclass, field
 from functools import partial
 
 from lustre.fid import Fid
@@ -18,7 +19,7 @@ from lustre.filesystem import Filesystem
 from tierd.act.background import BackgroundPace
 from tierd.act.default_layouts import DefaultLayoutQueue
 from tierd.act.dispatch import Dispatch, InProcessDispatch, NumberedMove, NumberedOutcome
-from tierd.act.guard import ActGuard, JobCheck, NoGuard
+from tierd.act.guard import ActGuard, NoGuard
 from tierd.act.journal.queue_store import Stamp, StoredMove
 from tierd.act.journal.writer import Journal
 from tierd.act.limits import Budget, CircuitBreaker, TokenBucket
@@ -30,7 +31,7 @@ from tierd.act.recovery import RequeueList
 from tierd.acts import BY_ADMINISTRATOR, DEFAULT_KINDS, ActKind, Outcome
 from tierd.clock import Clock
 from tierd.config.act import Rate
-from tierd.model import Action, StreamedTargets
+from tierd.model import Action
 from tierd.refusal import Reason, Refusal
 
 StoreMoves = Callable[[Sequence[Action], int], None]
@@ -39,35 +40,23 @@ _NO_BYTES_READ = {MoveResult.REFUSED, MoveResult.ALREADY}
 """Results of moves that read no byte of the file: they use no byte budget."""
 
 
+@dataclass(eq=False)
 class MoveBatches:
     """Hands batches of moves over to the movers and enters their outcomes."""
 
-    def __init__(
-        self,
-        mover: Mover,
-        dispatch: Dispatch,
-        breaker: CircuitBreaker,
-        journal: Journal,
-        queue: MoveQueue,
-        completed_acts: CompletedActs,
-        operating_state: OperatingState,
-        halt: Halt,
-        clock: Clock,
-        on_begin: Callable[[Fid], None],
-    ) -> None:
-        self._mover = mover
-        self._dispatch = dispatch
-        self._breaker = breaker
-        self._journal = journal
-        self._queue = queue
-        self._completed_acts = completed_acts
-        self._operating_state = operating_state
-        self._halt = halt
-        """Refuses further acts."""
-        self._clock = clock
-        self._on_begin = on_begin
-        self._open: dict[int, QueuedMove] = {}
-        """Moves that were handed over and whose outcome is not known yet, by the number of their act."""
+    mover: Mover
+    dispatch: Dispatch
+    breaker: CircuitBreaker
+    journal: Journal
+    queue: MoveQueue
+    completed_acts: CompletedActs
+    operating_state: OperatingState
+    halt: Halt
+    """Refuses further acts."""
+    clock: Clock
+    on_begin: Callable[[Fid], None]
+    _open: dict[int, QueuedMove] = field(default_factory=dict, init=False)
+    """Moves that were handed over and whose outcome is not known yet, by the number of their act."""
 
     @property
     def under_way(self) -> int:
@@ -76,15 +65,15 @@ class MoveBatches:
     def examine(self, batch: list[QueuedMove]) -> Iterator[CompletedAct]:
         """Examine files as before a move, without moving them: a dry run."""
         found = {outcome.move.path: outcome
-                 for outcome in outcome_of_each(self._mover.examine, [each.move for each in batch])}
+                 for outcome in outcome_of_each(self.mover.examine, [each.move for each in batch])}
         for each, entry in self._intend(batch, dry_run=True):
             outcome = found[each.action.path]
             result, detail = outcome_of_move(outcome), outcome.detail
             if each.refusal:
                 result, detail = Outcome.REFUSED, each.refusal.sentence
             if each.refusal or outcome.result in _NO_BYTES_READ:
-                self._queue.give_back(each, self._clock.now())
-            yield self._completed_acts.ended(each.action, result, detail, entry, each.before, why=each.refusal)
+                self.queue.give_back(each, self.clock.now())
+            yield self.completed_acts.ended(each.action, result, detail, entry, each.before, why=each.refusal)
 
     def move(self, batch: list[QueuedMove], keep: StoreMoves) -> Iterator[CompletedAct]:
         """Hand files over. Yields the outcomes that are known, also of earlier batches.
@@ -94,66 +83,66 @@ class MoveBatches:
         moves: list[NumberedMove] = []
         for each, entry in self._intend(batch, dry_run=False):
             if each.refusal:
-                self._queue.give_back(each, self._clock.now())
+                self.queue.give_back(each, self.clock.now())
                 refused = each.refusal.sentence
-                yield self._completed_acts.ended(each.action, Outcome.REFUSED, refused, entry, each.before,
+                yield self.completed_acts.ended(each.action, Outcome.REFUSED, refused, entry, each.before,
                                                  why=each.refusal)
             else:
                 self._open[entry] = each
                 moves.append(NumberedMove(entry, each.move, each.before, each.action.finding[0] in BY_ADMINISTRATOR))
         for numbered in moves:
             if numbered.move.fid is not None:
-                self._on_begin(numbered.move.fid)
+                self.on_begin(numbered.move.fid)
         if moves:
-            self._dispatch.begin(moves, partial(self._halt_of, batch))
+            self.dispatch.begin(moves, partial(self._halt_of, batch))
         yield from self.collect(keep)
 
     def _halt_of(self, batch: Sequence[QueuedMove]) -> Refusal | None:
         """Refuses the rest of a batch, which waits again: acts are halted, or a job of the batch is not at work."""
-        return self._halt() or self.idle(batch)
+        return self.halt() or self.idle(batch)
 
     def idle(self, moves: Iterable[QueuedMove] | None = None) -> Refusal | None:
         """Why moves wait whose job is not at work; None if all jobs are. By default, of those that were handed over."""
         handed_over = self._open.copy().values() if moves is None else moves
         of_each = {each.action.finding: each.action for each in handed_over}
-        return next((why for action in of_each.values() if (why := self._queue.jobs.idle(action))), None)
+        return next((why for action in of_each.values() if (why := self.queue.jobs.idle(action))), None)
 
     def collect(self, keep: StoreMoves, wait_seconds: float = 0.0) -> Iterator[CompletedAct]:
         """Enter the outcomes that have come since the last call. Yields them."""
-        outcomes = self._dispatch.outcomes(wait_seconds)
-        if self._dispatch.remote:
+        outcomes = self.dispatch.outcomes(wait_seconds)
+        if self.dispatch.remote:
             several = list(outcomes)
-            with self._journal.transaction() if several else nullcontext():
+            with self.journal.transaction() if several else nullcontext():
                 entered = [self._enter(each, keep) for each in several]
             yield from (act for act in entered if act is not None)
         else:  # the engine moves the next file while an outcome is entered
             yield from (act for act in (self._enter(each, keep) for each in outcomes) if act is not None)
-        self._dispatch.recorded()
+        self.dispatch.recorded()
 
     def _enter(self, numbered: NumberedOutcome, keep: StoreMoves) -> CompletedAct | None:
         moved = numbered.outcome
         ended = outcome_of_move(moved)
-        if tripped := self._breaker.note(ended, moved.move.path):
-            self._operating_state.trip(tripped.sentence)
+        if tripped := self.breaker.note(ended, moved.move.path):
+            self.operating_state.trip(tripped.sentence)
         each = self._open.pop(numbered.act, None)
         if each is None:  # it was given up, and a mover has ended it after all
-            self._journal.end(numbered.act, ended, moved.detail, self._clock.now())
+            self.journal.end(numbered.act, ended, moved.detail, self.clock.now())
             return None
         if not_copied := 1.0 if moved.result in _NO_BYTES_READ else moved.not_copied:
-            self._queue.give_back(each, self._clock.now(), not_copied)
+            self.queue.give_back(each, self.clock.now(), not_copied)
         if moved.result is MoveResult.DONE:
-            self._completed_acts.moved_bytes += each.action.size_bytes
-        if moved.reason == Reason.HALTED and self._queue.add(each.action, each.finding):  # still to be done
+            self.completed_acts.moved_bytes += each.action.size_bytes
+        if moved.reason == Reason.HALTED and self.queue.add(each.action, each.finding):  # still to be done
             keep([each.action], each.finding)
-        return self._completed_acts.ended(
+        return self.completed_acts.ended(
             each.action, ended, moved.detail, numbered.act, each.before, fid=each.action.fid or each.fid)
 
     def _intend(self, batch: list[QueuedMove], *, dry_run: bool) -> list[tuple[QueuedMove, int]]:
         """Enter the intents of a batch. Returns each move with the number of its act; it is no longer queued."""
-        now = self._clock.now()
-        with self._journal.transaction():
-            self._journal.queue.remove(each.action.path for each in batch)
-            return [(each, self._journal.intend(each.action, each.finding, each.before, now, dry_run,
+        now = self.clock.now()
+        with self.journal.transaction():
+            self.journal.queue.remove(each.action.path for each in batch)
+            return [(each, self.journal.intend(each.action, each.finding, each.before, now, dry_run,
                                                fid=each.action.fid or each.fid))
                     for each in batch]
 
@@ -194,9 +183,9 @@ class Gate:
         self.approvals = Approvals(journal, clock)
         self.completed_acts = CompletedActs(journal, clock)
         self._guard = guard or NoGuard()
-        self._queue = MoveQueue(filesystem, budget, self._guard, batch, self.dispatch.full_for, pace=pace)
+        self.queue = MoveQueue(filesystem, budget, self._guard, batch, self.dispatch.full_for, pace=pace)
         bucket = TokenBucket(Rate(default_layouts_per_second), DEFAULT_LAYOUT_BURST_SECONDS, clock.now())
-        self._default_layouts = DefaultLayoutQueue(
+        self.default_layouts = DefaultLayoutQueue(
             filesystem, journal, self.completed_acts, self._guard, self._halt, clock=clock, dry_run=dry_run,
             bucket=bucket, executor=executor
         )
@@ -205,7 +194,7 @@ class Gate:
         self.on_queued: Callable[[], None] = lambda: None
         """Called when acts were queued, from the thread that queued them."""
         self._batches = MoveBatches(
-            mover, self.dispatch, breaker=breaker, journal=journal, queue=self._queue,
+            mover, self.dispatch, breaker=breaker, journal=journal, queue=self.queue,
             completed_acts=self.completed_acts, operating_state=self.operating_state, halt=self._halt,
             clock=clock, on_begin=self._begins,
         )
@@ -215,10 +204,6 @@ class Gate:
         self.not_requeued: Counter[str] = Counter()
         """Moves of an earlier run that were not queued again, by reason."""
 
-    def check_jobs(self, jobs: JobCheck) -> None:
-        """From now on look at the jobs that acts are for, just before each act."""
-        self._queue.jobs = self._default_layouts.jobs = jobs
-
     @property
     def dry_run(self) -> bool:
         """Whether acts are only planned and examined."""
@@ -226,11 +211,11 @@ class Gate:
 
     @property
     def waiting(self) -> int:
-        return len(self._queue) + len(self._requeue_list)
+        return len(self.queue) + len(self._requeue_list)
 
     @property
     def waiting_bytes(self) -> int:
-        return self._queue.size_bytes + self._requeue_list.size_bytes
+        return self.queue.size_bytes + self._requeue_list.size_bytes
 
     @property
     def under_way(self) -> int:
@@ -239,29 +224,17 @@ class Gate:
     @property
     def waits_for(self) -> str:
         """The limit that delays the first queued move; "" for none."""
-        return self._queue.waits_for if len(self._queue) else ""
+        return self.queue.waits_for if len(self.queue) else ""
 
     def delay_of(self, finding_key: tuple[str, str, str]) -> Refusal | None:
         """What delays the queued moves of one finding; None if nothing does, or it has none."""
-        return self._queue.delays.get(finding_key) if self._queue.of(finding_key) else None
+        return self.queue.delays.get(finding_key) if self.queue.of(finding_key) else None
 
     @property
     def gives_way(self) -> bool:
         """Whether moves wait for streams, and none for anything else."""
-        reasons = {refusal.reason for refusal in self._queue.delays.values()}
-        return bool(len(self._queue)) and reasons == {Reason.STREAMS}
-
-    def note_streams(self, streamed: StreamedTargets | None) -> None:
-        """Background moves give way to the streams on these targets. None: they wait until these are known."""
-        self._queue.note_streams(streamed)
-
-    @property
-    def closed_targets(self) -> Mapping[str, str]:
-        return self._queue.closed
-
-    def note_closed(self, closed: Mapping[str, str]) -> None:
-        """Refuse moves whose layouts name these targets; the values are the reasons."""
-        self._queue.closed = closed
+        reasons = {refusal.reason for refusal in self.queue.delays.values()}
+        return bool(len(self.queue)) and reasons == {Reason.STREAMS}
 
     @property
     def to_requeue(self) -> int:
@@ -271,10 +244,6 @@ class Gate:
     def not_persisted(self) -> int:
         """Queued moves that a restart would lose, because the journal stores a limited number."""
         return max(0, self.waiting - len(self._journal.queue))
-
-    @property
-    def budget_left(self) -> tuple[float, float]:
-        return self._queue.budget_left
 
     @property
     def waiting_since(self) -> float:
@@ -291,45 +260,32 @@ class Gate:
         """Begin no further act, because the process ends. The journal stores queued moves."""
         self._stopping = Refusal(Reason.STOPPING, "tierd is stopping")
 
-    @property
-    def waiting_defaults(self) -> int:
-        return len(self._default_layouts)
-
     def waiting_for(self, finding_key: tuple[str, str, str]) -> int:
         """Queued moves of one finding, including moves of an earlier run."""
-        return self._queue.of(finding_key) + self._requeue_list.of(finding_key)
+        return self.queue.of(finding_key) + self._requeue_list.of(finding_key)
 
     def waiting_by_finding(self) -> Counter[tuple[str, str, str]]:
         """Queued moves by finding, including moves of an earlier run. Reads the queue once."""
-        return self._queue.by_finding() + self._requeue_list.by_finding()
-
-    def defaults_waiting_for(self, finding_key: tuple[str, str, str]) -> int:
-        return self._default_layouts.of(finding_key)
-
-    def default_waits(self, directory: str) -> bool:
-        return self._default_layouts.has(directory)
-
-    def has_move(self, path: str) -> bool:
-        return self._queue.has(path)
+        return self.queue.by_finding() + self._requeue_list.by_finding()
 
     def submit(self, actions: Iterable[Action], finding: int) -> None:
         """Queue default layouts and moves. Advice is ignored: it is for people."""
         every = tuple(actions)
-        self._default_layouts.add([action for action in every if action.kind in DEFAULT_KINDS], finding)
+        self.default_layouts.add([action for action in every if action.kind in DEFAULT_KINDS], finding)
         was_empty = not self.waiting
         moves = {action.path: action for action in every
-                 if action.kind == ActKind.MIGRATE and not self._queue.has(action.path)}
+                 if action.kind == ActKind.MIGRATE and not self.queue.has(action.path)}
         if moves and was_empty:
             self._waiting_since = self._clock.now()
         if moves:
             with self._journal.transaction():  # first: the start of a move removes it from the journal
                 self._keep(tuple(moves.values()), finding)
             for action in moves.values():
-                self._queue.add(action, finding)
+                self.queue.add(action, finding)
         self.on_queued()
 
     def set_defaults(self) -> list[CompletedAct]:
-        return self._default_layouts.set_next()
+        return self.default_layouts.set_next()
 
     def _keep(self, moves: Sequence[Action], finding: int) -> None:
         stamp = Stamp(self._filesystem.fsname, self._dry_run, self._clock.now())
@@ -344,9 +300,9 @@ class Gate:
         still = self._requeue_list.remove_examined(examined)
         for action, finding in again:
             if action.path in still:  # not dropped since
-                self._queue.add(action, finding)
+                self.queue.add(action, finding)
         with self._journal.transaction():
-            self._journal.queue.remove(move.path for move, _ in left if not self._queue.has(move.path))
+            self._journal.queue.remove(move.path for move, _ in left if not self.queue.has(move.path))
         self.not_requeued.update(why.sentence for _, why in left)
         self.on_queued()
 
@@ -363,7 +319,7 @@ class Gate:
         Moves of an earlier run that were not examined yet are dropped only with the whole finding. A move that the
         engine has begun is completed.
         """
-        dropped = self._queue.drop(finding_key, directory)
+        dropped = self.queue.drop(finding_key, directory)
         if directory:
             with self._journal.transaction():
                 self._journal.queue.remove(action.path for action in dropped)
@@ -371,17 +327,10 @@ class Gate:
         self._journal.queue.drop(finding_key)
         return dropped + self._requeue_list.drop(finding_key)
 
-    def drop_defaults(self, finding_key: tuple[str, str, str]) -> list[Action]:
-        return self._default_layouts.drop(finding_key)
-
-    def hold_moves(self, finding_keys: Collection[tuple[str, str, str]]) -> None:
-        """Delay the moves of exactly these findings while the effect of their acts is measured."""
-        self._queue.hold(finding_keys)
-
     def hold_directories(self, directories: Container[str]) -> None:
         """Delay acts in the directories that are in it at the time, but for those that an administrator requested."""
-        self._queue.hold_directories(directories)
-        self._default_layouts.held_directories = directories
+        self.queue.hold_directories(directories)
+        self.default_layouts.held_directories = directories
 
     def pump(self, deadline: float, *, requests_only: bool = False) -> list[CompletedAct]:
         """Carry out queued moves until budget or queue is empty, the deadline passes, or acts are halted.
@@ -389,9 +338,9 @@ class Gate:
         ``requests_only`` takes only moves that an administrator requested.
         """
         outcomes = self.attend()
-        while len(self._queue) and self._clock.now() < deadline and not self._halt() and not self.dispatch.trouble():
+        while len(self.queue) and self._clock.now() < deadline and not self._halt() and not self.dispatch.trouble():
             now = self._clock.now()
-            batch, needless = self._queue.next_batch(now, requests_only=requests_only, most=self.dispatch.room(),
+            batch, needless = self.queue.next_batch(now, requests_only=requests_only, most=self.dispatch.room(),
                                                  enough=partial(self._past, now + BATCH_LOOKUP_SECONDS))
             if needless:
                 with self._journal.transaction():

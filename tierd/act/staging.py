@@ -239,7 +239,7 @@ class Stager:
         left_out = Counter({why.sentence: count for why, count in found.left_out.most_common(MAX_REASONS)
                             if why.reason != Reason.HAS_LAYOUT})
         wanted = found.actions
-        found.actions = [action for action in wanted if not self._gate.has_move(action.path)]
+        found.actions = [action for action in wanted if not self._gate.queue.has(action.path)]
         if others := len(wanted) - len(found.actions):
             left_out["tierd moves the file for another finding or order already"] = others
         with self._lock:

@@ -313,12 +313,8 @@ class Connection:
             max_bytes=stream.max_bytes, discard=DiscardPolicy.NEW if stream.max_bytes > 0 else DiscardPolicy.OLD)
 
         async def declare(_: float) -> None:
-            try:
-                await self.jetstream.stream_info(stream.name)
-            except NotFoundError:
-                await self.jetstream.add_stream(config)
-            else:
-                await self.jetstream.update_stream(config)
+            exists = await self._exists(stream.name)
+            await (self.jetstream.update_stream if exists else self.jetstream.add_stream)(config)
 
         self.call(declare)
 
@@ -333,9 +329,7 @@ class Connection:
     def declare_bucket(self, bucket: BucketSpec) -> Bucket:
         """Create the bucket if it does not exist."""
         async def declare(_: float) -> None:
-            try:
-                await self.jetstream.stream_info(f"KV_{bucket.name}")
-            except NotFoundError:
+            if not await self._exists(f"KV_{bucket.name}"):
                 await self.jetstream.add_stream(StreamConfig(
                     name=f"KV_{bucket.name}", subjects=[f"$KV.{bucket.name}.>"], num_replicas=bucket.replicas,
                     storage=StorageType.FILE, max_msgs_per_subject=1, max_age=bucket.ttl_seconds or None,
@@ -462,14 +456,14 @@ class Connection:
         return self.call(remove)
 
     def has_stream(self, name: str) -> bool:
-        async def ask(_: float) -> bool:
-            try:
-                await self.jetstream.stream_info(name)
-            except NotFoundError:
-                return False
-            return True
+        return self.call(lambda _: self._exists(name))
 
-        return self.call(ask)
+    async def _exists(self, stream: str) -> bool:
+        try:
+            await self.jetstream.stream_info(stream)
+        except NotFoundError:
+            return False
+        return True
 
     def delete_stream(self, name: str) -> None:
         self.call(lambda _: self.jetstream.delete_stream(name))

@@ -151,33 +151,33 @@ class Fences:
         return read_claim(self._folder)
 
 
+@dataclass(eq=False)
 class Mover:
     """A mover with several threads. Each works on one message at a time."""
 
-    def __init__(self, name: str, host: str, connection: Connection, names: Names, engine: Engine, look: Look,
-                 fences: Fences, settings: Settings, clock: SystemClock,
-                 fault: Fault = no_fault, nids: Callable[[], Collection[str]] = tuple) -> None:
-        """``nids`` returns the NIDs of this node; none if they are unknown."""
-        self._nids = nids
-        self._name = name
-        self._host = host
-        self._connection = connection
-        self._names = names
-        self._engine = engine
-        self._look = look
-        self._fences = fences
-        self._settings = settings
-        self._clock = clock
-        self._fault = fault
-        self._maintenance = MaintenanceGuard(settings.act.pause_file, settings.act.windows)
+    name: str
+    host: str
+    connection: Connection
+    names: Names
+    engine: Engine
+    look: Look
+    fences: Fences
+    settings: Settings
+    clock: SystemClock
+    fault: Fault = no_fault
+    nids: Callable[[], Collection[str]] = tuple
+    """NIDs of this node; none if they are unknown."""
+
+    def __post_init__(self) -> None:
+        self._maintenance = MaintenanceGuard(self.settings.act.pause_file, self.settings.act.windows)
         self._lock = threading.Lock()
         self._hinted: dict[str, float] = {}
         self._work = threading.Event()
         self._ending = threading.Event()
         self._held: dict[Delivery, float] = {}
         """Messages that are being worked on, and when their lease was last extended, by the monotonic clock."""
-        self._pools = {pool for pair in settings.resolved_scopes.pool_pairs for pool in (pair.flash, pair.hdd)}
-        self._started = clock.now()
+        self._pools = {pool for pair in self.settings.resolved_scopes.pool_pairs for pool in (pair.flash, pair.hdd)}
+        self._started = self.clock.now()
         self._listening = False
         self._threads: list[threading.Thread] = []
         self._beside: tuple[threading.Thread, ...] = ()
@@ -191,7 +191,7 @@ class Mover:
 
     def start(self) -> list[threading.Thread]:
         beside = [self._describe_regularly, self._extend_leases]
-        tasks = [*beside, *[self._work_until_end] * self._settings.movers.at_once]
+        tasks = [*beside, *[self._work_until_end] * self.settings.movers.at_once]
         threads = [threading.Thread(target=task, name=f"tierd-{number}", daemon=True)
                    for number, task in enumerate(tasks)]
         self._beside = tuple(threads[:len(beside)])
@@ -213,9 +213,9 @@ class Mover:
         self._work.set()
 
     def join(self, seconds: float) -> None:
-        until = self._clock.monotonic() + seconds
+        until = self.clock.monotonic() + seconds
         for thread in self._threads:
-            thread.join(max(0.0, until - self._clock.monotonic()))
+            thread.join(max(0.0, until - self.clock.monotonic()))
 
     def _work_until_end(self) -> None:
         while not self._ending.is_set():
@@ -235,29 +235,29 @@ class Mover:
         """Take one message and carry it out. Returns its source; "" if there was none."""
         self._listen()
         for source in self._sources():
-            asked_at = self._clock.monotonic()  # the lease begins when NATS answers, which may be seen later
-            delivery = self._connection.fetch(self._names.moves, source)
+            asked_at = self.clock.monotonic()  # the lease begins when NATS answers, which may be seen later
+            delivery = self.connection.fetch(self.names.moves, source)
             if delivery is not None:
                 self._carry_out(delivery, source, asked_at)
                 return source
         return ""
 
     def _listen(self) -> None:
-        if not self._listening and self._connection.connected:
-            self._connection.listen(self._names.work, self._take_hint)
+        if not self._listening and self.connection.connected:
+            self.connection.listen(self.names.work, self._take_hint)
             self._listening = True
 
     def _take_hint(self, data: bytes) -> None:
         with suppress(ValueError):
             hint = messages.decode(WorkHint, data)
-            now = self._clock.now()
+            now = self.clock.now()
             with self._lock:
                 self._hinted |= dict.fromkeys(hint.sources, now)
             self._work.set()
 
     def _sources(self) -> list[str]:
         """Targets with moves that wait, in random order, so that movers do not queue behind each other."""
-        since = self._clock.now() - HINT_HOLDS_SECONDS
+        since = self.clock.now() - HINT_HOLDS_SECONDS
         with self._lock:
             self._hinted = {source: at for source, at in self._hinted.items() if at > since}
             found = list(self._hinted)
@@ -267,7 +267,7 @@ class Mover:
     # -- one message ------------------------------------------------------------------------------------------------
 
     def _carry_out(self, delivery: Delivery, source: str, leased_at: float) -> None:
-        self._fault("fetched")
+        self.fault("fetched")
         self.redelivered += delivery.times_delivered > 1
         verified = self._verified(delivery)
         if verified is None:
@@ -278,7 +278,7 @@ class Mover:
             self.under_way[source] += len(message.files)
         try:
             self._move_files(message, secret, delivery)
-            self._fault("moved")
+            self.fault("moved")
             self._until_published(lambda: self._acknowledge(delivery))
         finally:
             with self._lock:
@@ -289,7 +289,7 @@ class Mover:
     def _verified(self, delivery: Delivery) -> tuple[MoveMessage, str] | None:
         """The message and the secret of its leader; None if it is refused, and removed from the queue."""
         try:
-            claim = self._fences.claim()
+            claim = self.fences.claim()
         except OSError as error:
             log.warning("the claim of the leader cannot be read: %s", error)
             delivery.give_back(RETRY_SECONDS)
@@ -299,7 +299,7 @@ class Mover:
             secret = claim.holder if message.generation == claim.generation else ""
             if secret:  # otherwise no file of it is begun
                 messages.verify(MoveMessage, delivery.data, secret)
-            if message.fs != self._names.fs or delivery.subject != self._names.move_subject(message.source):
+            if message.fs != self.names.fs or delivery.subject != self.names.move_subject(message.source):
                 raise ValueError(f"it belongs to {message.fs} {message.source}, and came as {delivery.subject}")
         except ValueError as error:
             self.refused += 1
@@ -315,24 +315,24 @@ class Mover:
         one begins none of them, and must not report them as stale, or the leader would send them again.
         """
         found: list[FileResult] = []
-        begun = self._clock.now()
+        begun = self.clock.now()
         batch = None
         for number, file in enumerate(message.files):
             why = self._refusal(message)
             if self._expired(delivery):
-                self._publish(message, secret, delivery, found, self._clock.now() - begun, last=False)
+                self._publish(message, secret, delivery, found, self.clock.now() - begun, last=False)
                 return
             if why is not None:
                 found += [self._counted(FileResult(each.act, each.fid, "stale", why.reason, why.sentence,
                                                    not_copied=1.0)) for each in message.files[number:]]
                 break
-            batch = batch or self._engine.batch()
+            batch = batch or self.engine.batch()
             found.append(self._moved(message, file, batch))
-            now = self._clock.now()
+            now = self.clock.now()
             if now - begun > FLUSH_SECONDS and number < len(message.files) - 1:
                 self._publish(message, secret, delivery, found, now - begun, last=False)
                 found, begun = [], now
-        self._publish(message, secret, delivery, found, self._clock.now() - begun, last=True)
+        self._publish(message, secret, delivery, found, self.clock.now() - begun, last=True)
 
     def _acknowledge(self, delivery: Delivery) -> None:
         """Acknowledge a message, unless its lease has ended.
@@ -352,16 +352,16 @@ class Mover:
             return self._ended(delivery)
 
     def _ended(self, delivery: Delivery) -> bool:
-        return self._clock.monotonic() - self._held[delivery] > self._settings.cluster.ack_wait_seconds
+        return self.clock.monotonic() - self._held[delivery] > self.settings.cluster.ack_wait_seconds
 
     def _refusal(self, message: MoveMessage) -> Refusal | None:
         """Refuses to begin a file: stopped or paused here, without NATS, taken back, late, or of an earlier leader."""
         if self.stopped or self._ending.is_set():
             return Refusal(Reason.STOPPING, self.stopped or "the mover is stopping")
-        if why := self._maintenance.refusal(self._clock.now()):
+        if why := self._maintenance.refusal(self.clock.now()):
             return why
         try:
-            value = self._connection.bucket(self._names.control).get(streams.PERMIT)
+            value = self.connection.bucket(self.names.control).get(streams.PERMIT)
             permit = messages.decode(Permit, value.data) if value is not None else Permit(0, 0, "there is no leader")
         except (BrokerError, ValueError) as error:
             return Refusal(Reason.NO_BROKER, f"the permit of the leader cannot be read: {error}")
@@ -369,7 +369,7 @@ class Mover:
             return Refusal(Reason.PAUSED, permit.held)
         if (permit.generation, permit.epoch) != (message.generation, message.epoch):
             return Refusal(Reason.OUT_OF_DATE, "the leader has taken the message back")
-        return self._fences.refusal(message)
+        return self.fences.refusal(message)
 
     def _moved(self, message: MoveMessage, file: FileToMove, batch: object) -> FileResult:
         """Move one file. Any doubt about the result stops this mover."""
@@ -381,13 +381,13 @@ class Mover:
         if isinstance(move, MoveOutcome):
             return self._counted(_result_of(file, replace(move, not_copied=1.0)))
         assert move.fid is not None
-        self._fault("begin")
+        self.fault("begin")
         try:
-            with self._fences.for_file(move.fid, message):
-                (outcome,) = self._engine.move((move,), batch=batch)  # type: ignore[arg-type]
+            with self.fences.for_file(move.fid, message):
+                (outcome,) = self.engine.move((move,), batch=batch)  # type: ignore[arg-type]
         except Exception as error:  # noqa: BLE001 -- whatever it is, the state of the file is unknown
             outcome = MoveOutcome(move, MoveResult.DOUBTFUL, "unknown", f"{type(error).__name__}: {error}")
-        self._fault("exchanged")
+        self.fault("exchanged")
         if outcome.result is MoveResult.DOUBTFUL:
             self._stop_itself(f"{move.path}: {outcome.detail}")
         # not every engine knows what it has copied: lfs moves a whole file
@@ -407,7 +407,7 @@ class Mover:
             raise ValueError("it names a layout that it does not have")
         layout = messages.layout_from_wire(message.layouts[file.layout])
         move = Move(path, layout, fid, file.size_bytes, file.mtime or None, objects=file.objects)
-        if self._settings.resolved_scopes.of(path).mode not in {Mode.FULL, Mode.ASK} and not file.by_request:
+        if self.settings.resolved_scopes.of(path).mode not in {Mode.FULL, Mode.ASK} and not file.by_request:
             raise ValueError("the mode of its scope allows no moves")
         if foreign := set(pools_of(layout)) - self._pools:
             raise ValueError(f"pool {min(foreign)!r} is not configured")
@@ -417,8 +417,8 @@ class Mover:
         """The outcome for a file that is not as the message says."""
         assert move.fid is not None
         try:
-            found = self._look.file(move.fid, with_version=bool(file.data_version))
-            named = self._look.has_path(move.fid, move.path)
+            found = self.look.file(move.fid, with_version=bool(file.data_version))
+            named = self.look.has_path(move.fid, move.path)
         except (FileNotFoundError, Stale) as error:
             return MoveOutcome(move, MoveResult.GAVE_WAY, Reason.GONE, "the file is gone", error=error)
         except OSError as error:
@@ -439,7 +439,7 @@ class Mover:
 
     def _already(self, move: Move, present: Layout | None) -> MoveOutcome | None:
         """Whether a file with other objects was moved before: the engine compares its layout and pools."""
-        (found,) = self._engine.examine((_without_objects(move),))
+        (found,) = self.engine.examine((replace(move, mtime_seconds=None, objects=""),))
         if found.result is MoveResult.ALREADY:
             return found
         return MoveOutcome(move, MoveResult.REFUSED, Reason.CHANGED, "its layout was changed since it was chosen",
@@ -449,16 +449,16 @@ class Mover:
                  *, last: bool) -> None:
         if not found:
             return
-        result = ResultMessage(message.id, self._names.fs, message.generation, self._name, delivery.times_delivered,
+        result = ResultMessage(message.id, self.names.fs, message.generation, self.name, delivery.times_delivered,
                                files=tuple(found), seconds=max(0.0, seconds), last=last)
         data = messages.sign(result, secret)
         # a name of its own: a killed server forgets how often it delivered a message, and takes a result with the name
         # of an earlier one for a repetition
         message_id = secrets.token_hex(16)
-        self._fault("publish")
-        self._until_published(lambda: self._connection.publish(self._names.result_subject(self._name), data,
+        self.fault("publish")
+        self._until_published(lambda: self.connection.publish(self.names.result_subject(self.name), data,
                                                                message_id))
-        self._fault("published")
+        self.fault("published")
 
     def _until_published(self, attempt: Callable[[], object]) -> None:
         """Repeat until NATS has confirmed: a result must not be lost while this process lives."""
@@ -482,15 +482,15 @@ class Mover:
 
     def state(self) -> MoverState:
         with self._lock:
-            return MoverState(self._name, self._host, engine=self._settings.movers.engine,
-                              threads=self._settings.movers.at_once,
-                              started=self._started, seen=self._clock.now(), stopped=self.stopped,
+            return MoverState(self.name, self.host, engine=self.settings.movers.engine,
+                              threads=self.settings.movers.at_once,
+                              started=self._started, seen=self.clock.now(), stopped=self.stopped,
                               under_way=dict(self.under_way), results=dict(self.results),
                               redelivered=self.redelivered, refused=self.refused, copied_bytes=self.copied_bytes,
-                              nids=tuple(sorted(self._nids())))
+                              nids=tuple(sorted(self.nids())))
 
     def describe(self) -> None:
-        self._connection.bucket(self._names.movers).put(self._name, messages.encode(self.state()))
+        self.connection.bucket(self.names.movers).put(self.name, messages.encode(self.state()))
 
     def _describe_regularly(self) -> None:
         while True:
@@ -498,12 +498,12 @@ class Mover:
                 self.describe()
             if self._ending.wait(STATE_SECONDS):
                 with suppress(BrokerError):
-                    self._connection.bucket(self._names.movers).delete(self._name)
+                    self.connection.bucket(self.names.movers).delete(self.name)
                 return
 
     def _extend_leases(self) -> None:
         """Extend the leases of messages that are being worked on, also while files are completed before the end."""
-        while not self._ending.wait(self._settings.cluster.ack_wait_seconds / 3):
+        while not self._ending.wait(self.settings.cluster.ack_wait_seconds / 3):
             self._extend_once()
         pause = threading.Event()
         while self._held:
@@ -515,18 +515,14 @@ class Mover:
 
         So this mover never believes in a lease that NATS has ended, even if its process or the server stood still.
         """
-        asked_at = self._clock.monotonic()
+        asked_at = self.clock.monotonic()
         with self._lock:
             held = [delivery for delivery in self._held if not self._ended(delivery)]
         with suppress(BrokerError):
-            extended = self._connection.extend_leases(held)
+            extended = self.connection.extend_leases(held)
             with self._lock:
                 self._held |= {delivery: asked_at for delivery in extended
                                if delivery in self._held and not self._ended(delivery)}
-
-
-def _without_objects(move: Move) -> Move:
-    return Move(move.path, move.layout, move.fid, move.size_bytes)
 
 
 def _result_of(file: FileToMove, outcome: MoveOutcome) -> FileResult:

@@ -23,6 +23,7 @@ from dataclasses import asdict, dataclass, replace
 
 from lustre.changelog.record import Record
 from tierd.clock import Clock
+from tierd.cluster import messages
 from tierd.cluster.connection import (
     BrokerError,
     BrokerUnknown,
@@ -30,7 +31,6 @@ from tierd.cluster.connection import (
     Connection,
     WrongRevision,
 )
-from tierd.cluster.messages import signed
 from tierd.cluster.streams import Names
 from tierd.cluster.tallies import (
     RENAMES,
@@ -39,8 +39,6 @@ from tierd.cluster.tallies import (
     RenamesMessage,
     encode,
     fid,
-    from_json,
-    to_json,
 )
 from tierd.config.readers import ReaderSettings
 from tierd.sense.changelogs.clearing import ChangelogClearing
@@ -359,7 +357,7 @@ class Reader:
         def publish(window: Window) -> None:
             if not self._leases[mdt].held:
                 raise BrokerError(None, "the lease has expired")
-            self._connection.publish(self._names.tally_subject(mdt), signed(window.data, self._key()),
+            self._connection.publish(self._names.tally_subject(mdt), messages.signed(window.data, self._key()),
                                      window.message_id)
 
         return publish
@@ -415,7 +413,7 @@ class Reader:
     def describe(self) -> None:
         try:
             state = ReaderMessage(**asdict(self.state()))
-            self._connection.bucket(self._names.readers).put(self._name, to_json(state))
+            self._connection.bucket(self._names.readers).put(self._name, messages.encode(state))
             self._note(DESCRIPTION, "")
         except BrokerError as error:
             self._note(DESCRIPTION, str(error.strerror or error))
@@ -482,7 +480,7 @@ class Reader:
         bucket = self._connection.bucket(self._names.positions)
         renames = bucket.get(RENAMES)
         if renames is not None:
-            message = from_json(RenamesMessage, renames.data)
+            message = messages.decode(RenamesMessage, renames.data)
             seen = self._renames.get(mdt)
             if message != seen:
                 self._readers[mdt].renamed(message, seen)
@@ -490,7 +488,7 @@ class Reader:
         found = bucket.get(mdt)
         if found is None:
             return None
-        parsed = from_json(PositionMessage, found.data)
+        parsed = messages.decode(PositionMessage, found.data)
         return Position(parsed.index, parsed.rereads, parsed.era)
 
     def _note(self, what: str, problem: str) -> None:

@@ -5,8 +5,6 @@ One NATS account may serve several file systems: every name contains the name of
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tierd.cluster.connection import BucketSpec, Connection, Consumer, Stream
 
 NO_TARGET = "none"
@@ -17,8 +15,6 @@ JOURNAL_DAYS = 30.0
 """Time for which the stream keeps changes of the journal. A follower that was away for longer needs a copy."""
 MOVER_TTL_SECONDS = 20.0
 """A mover or standby that has not described itself for this time is not shown any more."""
-
-
 TALLY_CONSUMER = "leader"
 TALLY_ACK_SECONDS = 60.0
 """Time in which the leader's journal has the position of a tally. After it, the tally is delivered again."""
@@ -26,75 +22,42 @@ TALLY_STREAM_BYTES = 1 << 30
 """Size of the stream at which NATS refuses tallies. Readers then stop reading."""
 
 
-@dataclass(frozen=True, slots=True)
 class Names:
     """The names for one file system."""
 
-    fs: str
-
-    @property
-    def moves(self) -> str:
-        return f"MOVES_{self.fs}"
-
-    @property
-    def results(self) -> str:
-        return f"RESULTS_{self.fs}"
-
-    @property
-    def journal(self) -> str:
-        return f"JOURNAL_{self.fs}"
-
-    @property
-    def control(self) -> str:
-        """The bucket with the permit, which only the leader writes."""
-        return f"CONTROL_{self.fs}"
-
-    @property
-    def movers(self) -> str:
-        return f"MOVERS_{self.fs}"
-
-    @property
-    def standbys(self) -> str:
-        return f"STANDBYS_{self.fs}"
-
-    @property
-    def tallies(self) -> str:
-        return f"TALLIES_{self.fs}"
-
-    @property
-    def leases(self) -> str:
-        return f"LEASES_{self.fs}"
-
-    @property
-    def readers(self) -> str:
-        return f"READERS_{self.fs}"
-
-    @property
-    def positions(self) -> str:
-        """The bucket with the leader's position in the changelog of each MDT, which only the leader writes."""
-        return f"POSITIONS_{self.fs}"
+    def __init__(self, fs: str) -> None:
+        self.fs = fs
+        self.moves = f"MOVES_{fs}"
+        """Stream. An acknowledged message is removed."""
+        self.results = f"RESULTS_{fs}"
+        self.journal = f"JOURNAL_{fs}"
+        """Stream of changes of the journal."""
+        self.tallies = f"TALLIES_{fs}"
+        """Stream. An acknowledged tally is removed."""
+        self.control = f"CONTROL_{fs}"
+        """Bucket with the permit, which only the leader writes."""
+        self.movers = f"MOVERS_{fs}"
+        """Bucket in which movers describe themselves."""
+        self.standbys = f"STANDBYS_{fs}"
+        self.readers = f"READERS_{fs}"
+        self.leases = f"LEASES_{fs}"
+        """Bucket with the leases of MDTs, which readers write."""
+        self.positions = f"POSITIONS_{fs}"
+        """Bucket with the leader's position in the changelog of each MDT, which only the leader writes."""
+        self.all_moves = f"move.{fs}.>"
+        self.journal_subject = f"journal.{fs}"
+        self.work = f"work.{fs}"
+        """Subject of hints where moves wait. It belongs to no stream."""
 
     def tally_subject(self, mdt: str) -> str:
         return f"tally.{self.fs}.{mdt}"
 
     def move_subject(self, source: str) -> str:
+        """Subject of moves from one target."""
         return f"move.{self.fs}.{source}"
-
-    @property
-    def all_moves(self) -> str:
-        return f"move.{self.fs}.>"
 
     def result_subject(self, mover: str) -> str:
         return f"result.{self.fs}.{mover}"
-
-    @property
-    def journal_subject(self) -> str:
-        return f"journal.{self.fs}"
-
-    @property
-    def work(self) -> str:
-        """Subject of hints where moves wait. It belongs to no stream."""
-        return f"work.{self.fs}"
 
 
 PERMIT = "permit"

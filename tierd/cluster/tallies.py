@@ -19,7 +19,7 @@ from annotated_types import Ge, Le, Len, MaxLen
 from pydantic import ValidationError
 
 from lustre.fid import Fid
-from tierd.cluster import streams
+from tierd.cluster import messages, streams
 from tierd.cluster.connection import Connection, Delivery
 from tierd.cluster.messages import verified
 from tierd.cluster.streams import Names
@@ -156,8 +156,6 @@ def _encoded(tally: Tally) -> bytes:
 
 _HEADER = ("mdt", "after", "last", "records", "reader", "token", "rereads", "begun", "at_end", "oldest_time",
            "newest_time")
-
-
 _PLAIN_COLUMNS = ("created", "open_count", "reopened", "created_at", "closed_at")
 
 
@@ -282,16 +280,6 @@ class ReaderMessage(ReaderState):
     version: Annotated[int, Ge(1), Le(VERSION)] = VERSION
 
 
-def to_json(message: object) -> bytes:
-    """A small message for a bucket."""
-    return validator_of(type(message)).dump_json(message)
-
-
-def from_json(kind: type[Any], data: bytes) -> Any:
-    """A small message from a bucket. Raises ValueError."""
-    return validator_of(kind).validate_json(data)
-
-
 class NatsTallyInbox:
     """Tallies as the leader receives them from NATS. Implements ``TallyInbox``."""
 
@@ -319,7 +307,7 @@ class NatsTallyInbox:
         found = []
         for data in self._connection.bucket(self._names.readers).all().values():
             with suppress(ValueError):
-                found.append(from_json(ReaderMessage, data))
+                found.append(messages.decode(ReaderMessage, data))
         return sorted(found, key=lambda state: state.name)
 
     def confirm(self, done: Sequence[ReceivedTally]) -> None:
@@ -330,7 +318,7 @@ class NatsTallyInbox:
         """Publish positions. An unknown outcome is repeated by the caller: the value is the same."""
         bucket = self._connection.bucket(self._names.positions)
         for mdt, position in positions.items():
-            bucket.put(mdt, to_json(PositionMessage(position.index, position.rereads, self._era)))
+            bucket.put(mdt, messages.encode(PositionMessage(position.index, position.rereads, self._era)))
 
     def announce_renames(self, fids: Sequence[Fid] | None) -> None:
         """Publish renamed directories. Raises BrokerError; the caller repeats it, which does no harm."""
@@ -339,7 +327,7 @@ class NatsTallyInbox:
         else:
             count, last = self._renames + len(fids), [*self._last_renames, *(each.hex() for each in fids)]
         message = RenamesMessage(count, self._era, last[-MAX_RENAMES:])
-        self._connection.bucket(self._names.positions).put(RENAMES, to_json(message))
+        self._connection.bucket(self._names.positions).put(RENAMES, messages.encode(message))
         self._renames, self._last_renames = count, last[-MAX_RENAMES:]
 
 

@@ -75,7 +75,7 @@ class Judge:
         self._totals.settle()
         with self._lock:
             unseen = windows[-1].unseen if windows else frozenset[str]()
-            self._gate.hold_moves([case.finding.key for case in self._store if case.moves_held
+            self._gate.queue.hold([case.finding.key for case in self._store if case.moves_held
                                    or not unseen.isdisjoint(case.finding.targets)])
         self._undoing.go_on()
 
@@ -88,7 +88,7 @@ class Judge:
         remaining moves wait, and the effect is measured again without them.
         """
         settings = self._settings.verify
-        if self._gate.defaults_waiting_for(case.finding.key):
+        if self._gate.default_layouts.of(case.finding.key):
             return
         if (not case.defaults and self._gate.waiting_for(case.finding.key)
                 and now < case.begun_at + settings.moving_seconds):

@@ -136,9 +136,9 @@ class Daemon:
                             history=lambda: (self.detection.windows, self.detection.tracks),
                             facts=lambda: self.facts.known)
         gate.on_begin = echo.moved
-        gate.note_streams(None)
+        gate.queue.note_streams(None)
         gate.hold_directories(self.table.unchecked)
-        gate.check_jobs(self._job_work)
+        gate.queue.jobs = gate.default_layouts.jobs = self._job_work
 
     def _sense(self, parts: DaemonParts) -> None:
         """Build what observes: facts, counters with changelog records, and detection."""
@@ -190,7 +190,7 @@ class Daemon:
             self.detection.fresh = ()
         elif seen is not None and seen.window is not None:
             self.detection.run_cycle(seen.window, seen.time)
-            self._gate.note_streams(self.engine.streamed_targets)
+            self._gate.queue.note_streams(self.engine.streamed_targets)
             if (newest := self.detection.newest) is not None:
                 self._job_work.note(newest)
                 self.remediations.drop_moves_of_departed_jobs()
@@ -212,7 +212,7 @@ class Daemon:
         """Plan acts for findings, and check moves queued before a restart. This changes nothing on the file system."""
         self._forget()
         self._try_opt_outs()
-        self._gate.note_closed(self.closed_targets)
+        self._gate.queue.closed = self.closed_targets
         if self._has_recent_reading() and self._take_claim():
             with self._log_filesystem_errors():
                 changelog_stale, sole_mover = "changelog" in self.faults, "mover" not in self.faults

@@ -154,14 +154,14 @@ def restraint_metrics(daemon: Daemon, beside: MetricsContext) -> Iterator[Metric
                  " (1), or not as far as the servers report (0). tierd does not act into a flash pool with rotating"
                  " targets.", "pool",
                  {pool: pool in wrong for pair in media.pool_pairs for pool in (pair.flash, pair.hdd)})
-    files, size_bytes = gate.budget_left
+    files, size_bytes = gate.queue.budget_left
     yield gauge("tierd_budget_files", "Files that may be moved now without waiting. The configured limits refill this"
                 " budget.", files)
     yield gauge("tierd_budget_bytes", "Bytes that may be moved now without waiting. Negative after a large file.",
                 size_bytes)
     yield gauge("tierd_waiting_moves_bytes", "Bytes of the files queued for migration.", gate.waiting_bytes)
     yield gauge("tierd_waiting_default_layouts", "Default layouts of directories queued to be set.",
-                gate.waiting_defaults)
+                len(gate.default_layouts))
     yield gauges("tierd_activity_under_way_seconds", "Time that the current step of the activity has taken so far. 0"
                  " between two steps.", "activity",
                  {each.name: each.under_way_seconds for each in beside.activities()})

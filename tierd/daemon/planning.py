@@ -131,7 +131,7 @@ class Planner:
         if left_alone and not rest:
             return Plan((), refusals)
         site = self._site_facts()
-        room = replace(space.capacity(self._filesystem, finding.directories, self._executor, self._gate.closed_targets),
+        room = replace(space.capacity(self._filesystem, finding.directories, self._executor, self._gate.queue.closed),
                        metadata=metadata_targets(site.metadata_spaces, self._engine.windows),
                        won_back=self._journal.judgements.won_back_by_pool(finding.kind),
                        overstriping=site.overstriping)

@@ -416,7 +416,7 @@ class Remediations:
             return  # an administrator undid it while this was planned
         known = case.places if case is not None and not case.closed and has_victim(finding) else set()
         actions = [a for a in actions if a.directory not in known
-                   and not (a.kind in DEFAULT_KINDS and self._gate.default_waits(a.directory))]
+                   and not (a.kind in DEFAULT_KINDS and self._gate.default_layouts.has(a.directory))]
         if not actions:
             return
         settled = State.UNDONE, State.CLOSED, *([State.KEPT, State.UNDOING] if has_victim(finding) else [])
@@ -542,7 +542,7 @@ class Remediations:
                 case.acted_at = now
             case.to(State.ACTING)
         case.defaults += done
-        waiting = self._gate.defaults_waiting_for(case.finding.key)
+        waiting = self._gate.default_layouts.of(case.finding.key)
         if case.abandoned and not self._gate.dry_run:  # undone while these were being set
             if case.defaults and case.state is not State.UNDOING:
                 case.begin_undo("the other acts of its finding were undone")

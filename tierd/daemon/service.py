@@ -292,7 +292,7 @@ class Service:
             activity("facts", "reading clients, free space and layouts", self._gather_facts, lambda: FACTS_SECONDS),
             activity("plan", "planning", self._plan, each_cycle),
             activity("default-layouts", "setting default layouts", daemon.set_defaults,
-                     while_some(lambda: gate.waiting_defaults), acts=True),
+                     while_some(lambda: len(gate.default_layouts)), acts=True),
             activity("move", "moving files", self._move, self._move_pause_seconds, acts=True),
             activity("judge", "judging", self._judge, each_cycle, acts=True),
             activity("journal", "removing old records from the journal", self._remove_old,

@@ -110,7 +110,7 @@ class StatusPublisher:
             done = [replace(case, defaults=[*case.defaults]) for case in daemon.cases]
         figures = updated_figures(self.view.figures, findings, done, windows, times=device_time, numbers=numbers)
         cases = tuple(all_cases(findings, numbers, done, figures,
-                                lambda key: (gate.defaults_waiting_for(key), waiting[key])))
+                                lambda key: (gate.default_layouts.of(key), waiting[key])))
         self.view = StatusSnapshot(
             windows[-1] if windows else None, len(windows), findings=findings, numbers=numbers, cases=cases,
             why_not={f.key: daemon.remediations.refusals(f.key) for f in findings}, faults=daemon.faults,
@@ -300,7 +300,7 @@ class StatusView:
             cycle_seconds=view.cycle_seconds,
             waiting_orders=self._waiting_orders(),
             under_way_moves=gate.under_way,
-            waiting_defaults=gate.waiting_defaults,
+            waiting_defaults=len(gate.default_layouts),
             waits_for=gate.waits_for,
             moves_to_requeue=gate.to_requeue,
             moves_not_persisted=gate.not_persisted,

@@ -66,7 +66,7 @@ class CaseUndo:
         are, because a move costs as much as the move before.
         """
         with self._lock:
-            self._gate.drop_defaults(case.finding.key)
+            self._gate.default_layouts.drop(case.finding.key)
             dropped = len(self._gate.drop(case.finding.key))
             there = tuple(case.defaults)
         if dropped:
@@ -123,7 +123,7 @@ class CaseUndo:
         if late:
             return UndoResult(Outcome.GAVE_WAY, f"its job keeps it open; tierctl undo {entry.id} restores it")
         now = self._clock.now()
-        if not self._gate.has_move(entry.place) and now >= self._restored_at.get(entry.id, 0.0) + RESTORE_SECONDS:
+        if not self._gate.queue.has(entry.place) and now >= self._restored_at.get(entry.id, 0.0) + RESTORE_SECONDS:
             self._restored_at[entry.id] = now
             self._gate.submit([Action(ActKind.MIGRATE, earlier, f"undo of act {entry.id}: {reason}", key,
                                       entry.place.rpartition("/")[0] or "/", path=entry.place,
@@ -278,5 +278,5 @@ class CaseUndo:
         """Stop acts and measurements of a remediation. Returns the number of queued moves that were dropped."""
         case.verdict = Verdict.UNDONE_BY_HAND
         case.settle(State.UNDONE)
-        self._gate.drop_defaults(case.finding.key)
+        self._gate.default_layouts.drop(case.finding.key)
         return len(self._gate.drop(case.finding.key))

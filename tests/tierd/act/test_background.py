@@ -149,7 +149,7 @@ EVERYWHERE = StreamedTargets({f"lustre-OST000{n}": StreamedTarget(("ior",), 1.0,
 
 def test_the_queue_makes_a_cure_before_hundreds_of_moves_that_wait_for_streams(tmp_path: Path) -> None:
     world = World(tmp_path, pace=BackgroundPace(0.01, 0.05))
-    world.gate.note_streams(EVERYWHERE)
+    world.gate.queue.note_streams(EVERYWHERE)
     even = Finding("imbalance", 1.0, "", "", ("lustre-OST0002",), "…", Evidence(), subject="fill of lustre-OST0002")
     number = world.journal.add_finding(even)
     for n in range(400):
@@ -167,7 +167,7 @@ def test_the_queue_makes_a_cure_before_hundreds_of_moves_that_wait_for_streams(t
     world.pump()
     assert world.pool("/0") == "flash"
     assert world.gate.delay_of(FINDING.key) is None
-    world.gate.note_streams(StreamedTargets())
+    world.gate.queue.note_streams(StreamedTargets())
     world.pump()
     assert world.gate.waiting == 0
     assert not world.gate.gives_way

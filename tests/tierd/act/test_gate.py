@@ -195,7 +195,7 @@ def test_a_move_onto_a_target_that_is_drained_is_refused(world: World) -> None:
     world.files(2)
     named = Layout((Component(pool="hdd", stripe_count=1, ost_list=(4,)),), composite=False)
     other = Layout((Component(pool="hdd", stripe_count=1, ost_list=(3,)),), composite=False)
-    world.gate.note_closed({"lustre-OST0004": "is being drained, or was"})
+    world.gate.queue.closed = {"lustre-OST0004": "is being drained, or was"}
     world.submit("/0", layout=named)
     world.submit("/1", layout=other)
     world.pump()

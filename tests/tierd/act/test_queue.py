@@ -34,9 +34,9 @@ def submit(world: World, key: FindingKey, paths: Sequence[str], size: int = 100,
 def test_held_moves_delay_no_others(world: World) -> None:
     submit(world, FINDING.key, [f"/held{number}" for number in range(MANY)])
     submit(world, OTHER, ["/other"])
-    world.gate.hold_moves([FINDING.key])
+    world.gate.queue.hold([FINDING.key])
     assert [act.action.path for act in world.gate.pump(world.clock.time + 2.5)] == ["/other"]
-    world.gate.hold_moves([])
+    world.gate.queue.hold([])
     assert world.pump() == {"done": MANY}
 
 
@@ -98,11 +98,11 @@ def test_an_error_during_a_batch_loses_no_move(world: World) -> None:
         if action.path == "/1":
             raise OSError(5, "Input/output error")
 
-    world.gate._queue.jobs.idle = idle  # type: ignore[method-assign, assignment]
+    world.gate.queue.jobs.idle = idle  # type: ignore[method-assign, assignment]
     with pytest.raises(OSError, match="Input/output"):
         world.gate.pump(world.clock.time + 2.5)
     assert world.gate.waiting == 2
-    world.gate._queue.jobs.idle = lambda _: None  # type: ignore[method-assign]
+    world.gate.queue.jobs.idle = lambda _: None  # type: ignore[method-assign]
     assert world.pump() == {"done": 2}
 
 

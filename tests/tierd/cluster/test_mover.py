@@ -369,13 +369,13 @@ def test_a_lease_is_extended_only_by_an_answer_before_its_end(world: ClusterWorl
     extended = mover._held[delivery]
     assert extended > begun
     assert not mover._expired(delivery)
-    ask = mover._connection.extend_leases
+    ask = mover.connection.extend_leases
 
     def late(deliveries: Sequence[Delivery]) -> list[Delivery]:
         world.clock.stood_still_seconds = 100.0
         return ask(deliveries)
 
-    mover._connection.__dict__["extend_leases"] = late
+    mover.connection.__dict__["extend_leases"] = late
     mover._extend_once()
     assert mover._held[delivery] == extended
     assert mover._expired(delivery)
@@ -418,7 +418,7 @@ class SilentEngine:
 def test_a_mover_tells_the_bytes_of_what_it_has_moved(world: ClusterWorld) -> None:
     """``tierctl movers`` said: 29 done; 0 B copied."""
     mover = world.mover("m1", start=False)
-    mover._engine = SilentEngine(mover._engine)  # type: ignore[assignment, arg-type]
+    mover.engine = SilentEngine(mover.engine)  # type: ignore[assignment, arg-type]
     threads = mover.start()
     until(lambda: world.dispatch.trouble() is None, "ready")
     world.submit(*world.files(3, 700), size_bytes=700)
@@ -495,7 +495,7 @@ def test_a_mover_that_cannot_read_the_claim_returns_the_message(world: ClusterWo
         def names(self) -> list[str]:
             raise OSError(5, "Input/output error")
 
-    cut_off._fences._folder = Hanging()  # type: ignore[assignment]
+    cut_off.fences._folder = Hanging()  # type: ignore[assignment]
     until(lambda: world.dispatch.trouble() is None, "ready")
     world.submit(path)
     world.gate.pump(world.clock.now() + 0.2)

@@ -179,7 +179,7 @@ def test_without_nats_the_leader_plans_nothing_and_says_so(
     assert not any("QUEUED" in sentence or "MOVED" in sentence for sentence in leader.said)
     assert "NATS" in shown(capsys, leader, "status")
     assert 'tierd_nats_up{fs="lustre"} 0.0' in leader.metrics()
-    assert leader.service.gate.waiting_defaults == 0
+    assert len(leader.service.gate.default_layouts) == 0
     own_broker.start()
     assert leader.connection.wait_until_connected(10)
 

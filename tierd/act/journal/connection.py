@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 Value = str | int | float | bytes | None
 """A value that SQLite stores."""
@@ -78,20 +78,6 @@ class JournalFile:
             raise JournalError(None, f"the journal: {error.strerror}, though it was there when it was opened",
                                str(self._path)) from error
         return found.st_dev, found.st_ino
-
-
-class Fetches(Protocol):
-    """The result of a statement."""
-
-    def fetchone(self) -> Row | None:
-        """The next row; None after the last."""
-
-
-class Executes(Protocol):
-    """A connection, shared or not."""
-
-    def execute(self, statement: str, /) -> Fetches:
-        """Run one statement."""
 
 
 class Rows:
@@ -176,7 +162,7 @@ class SharedConnection:
             self._db.close()
 
 
-def pragma(db: Executes, name: str) -> int:
+def pragma(db: sqlite3.Connection | SharedConnection, name: str) -> int:
     """A number that SQLite stores with the file."""
     row = db.execute(f"PRAGMA {name}").fetchone()
     assert row is not None

@@ -6,8 +6,8 @@ import json
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TypedDict
 
@@ -153,13 +153,8 @@ class JournalReader:
         return found
 
     def _all(self, query: str, *values: Value) -> Sequence[Row]:
-        with self._open() as db:
-            return db.execute(query, values).fetchall()
-
-    @contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
         with closing(sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True, timeout=10.0)) as db:
-            yield db
+            return db.execute(query, values).fetchall()
 
 
 class Sums:
