@@ -174,7 +174,7 @@ class Mover:
         self._hinted: dict[str, float] = {}
         self._work = threading.Event()
         self._ending = threading.Event()
-        self._held: dict[Delivery, float] = {}
+        self.held: dict[Delivery, float] = {}
         """Messages that are being worked on, and when their lease was last extended, by the monotonic clock."""
         self._pools = {pool for pair in self.settings.resolved_scopes.pool_pairs for pool in (pair.flash, pair.hdd)}
         self._started = self.clock.now()
@@ -244,10 +244,10 @@ class Mover:
 
     def _listen(self) -> None:
         if not self._listening and self.connection.connected:
-            self.connection.listen(self.names.work, self._take_hint)
+            self.connection.listen(self.names.work, self.take_hint)
             self._listening = True
 
-    def _take_hint(self, data: bytes) -> None:
+    def take_hint(self, data: bytes) -> None:
         with suppress(ValueError):
             hint = messages.decode(WorkHint, data)
             now = self.clock.now()
@@ -274,7 +274,7 @@ class Mover:
             return
         message, secret = verified
         with self._lock:
-            self._held[delivery] = leased_at
+            self.held[delivery] = leased_at
             self.under_way[source] += len(message.files)
         try:
             self._move_files(message, secret, delivery)
@@ -282,7 +282,7 @@ class Mover:
             self._until_published(lambda: self._acknowledge(delivery))
         finally:
             with self._lock:
-                self._held.pop(delivery, None)
+                self.held.pop(delivery, None)
                 self.under_way[source] -= len(message.files)
                 self.under_way += Counter()
 
@@ -319,7 +319,7 @@ class Mover:
         batch = None
         for number, file in enumerate(message.files):
             why = self._refusal(message)
-            if self._expired(delivery):
+            if self.expired(delivery):
                 self._publish(message, secret, delivery, found, self.clock.now() - begun, last=False)
                 return
             if why is not None:
@@ -340,19 +340,19 @@ class Mover:
         The acknowledgement of a mover that stood still would free the slot of its target, while another mover works on
         the same message.
         """
-        if self._expired(delivery):
+        if self.expired(delivery):
             log.warning("this mover stood still, or was without NATS, for longer than cluster.ack_wait_seconds: "
                         "another mover completes its message")
         else:
             delivery.acknowledge()
 
-    def _expired(self, delivery: Delivery) -> bool:
+    def expired(self, delivery: Delivery) -> bool:
         """Whether the lease of a message has ended, so that another mover may have it. A lease that ended stays so."""
         with self._lock:
             return self._ended(delivery)
 
     def _ended(self, delivery: Delivery) -> bool:
-        return self.clock.monotonic() - self._held[delivery] > self.settings.cluster.ack_wait_seconds
+        return self.clock.monotonic() - self.held[delivery] > self.settings.cluster.ack_wait_seconds
 
     def _refusal(self, message: MoveMessage) -> Refusal | None:
         """Refuses to begin a file: stopped or paused here, without NATS, taken back, late, or of an earlier leader."""
@@ -504,25 +504,25 @@ class Mover:
     def _extend_leases(self) -> None:
         """Extend the leases of messages that are being worked on, also while files are completed before the end."""
         while not self._ending.wait(self.settings.cluster.ack_wait_seconds / 3):
-            self._extend_once()
+            self.extend_once()
         pause = threading.Event()
-        while self._held:
-            self._extend_once()
+        while self.held:
+            self.extend_once()
             pause.wait(ENDING_SECONDS)
 
-    def _extend_once(self) -> None:
+    def extend_once(self) -> None:
         """Extend all leases that have not ended. A lease counts from the question, and only if the answer came in time.
 
         So this mover never believes in a lease that NATS has ended, even if its process or the server stood still.
         """
         asked_at = self.clock.monotonic()
         with self._lock:
-            held = [delivery for delivery in self._held if not self._ended(delivery)]
+            held = [delivery for delivery in self.held if not self._ended(delivery)]
         with suppress(BrokerError):
             extended = self.connection.extend_leases(held)
             with self._lock:
-                self._held |= {delivery: asked_at for delivery in extended
-                               if delivery in self._held and not self._ended(delivery)}
+                self.held |= {delivery: asked_at for delivery in extended
+                               if delivery in self.held and not self._ended(delivery)}
 
 
 def _result_of(file: FileToMove, outcome: MoveOutcome) -> FileResult:

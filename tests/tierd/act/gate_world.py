@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import pytest
-
 from lustre.layout.model import Layout
 from tests.tierd.act.miniport import MiniPort
 from tests.tierd.act.movers.minicalls import MiniCalls
@@ -96,8 +94,3 @@ class World:
 
     def pool(self, path: str) -> str:
         return self.lustre.names[path].store.layout.components[0].pool
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)

@@ -65,7 +65,7 @@ def test_the_second_daemon_names_the_first(folder: ClaimFolder) -> None:
     assert (first.generation, second.generation) == (1, 0)
 
 
-def test_what_was_given_back_is_had_at_once_under_a_higher_generation(folder: ClaimFolder) -> None:
+def test_a_released_claim_is_had_at_once_under_a_higher_generation(folder: ClaimFolder) -> None:
     time = Time()
     first, second = claim(folder, "mgmt01", time), claim(folder, "mgmt02", time)
     first.hold()

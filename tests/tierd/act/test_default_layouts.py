@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,11 +21,6 @@ MIB = 1 << 20
 ON_MDT = Layout((Component(0, 65536, stripe_count=0, stripe_size=65536, pattern="mdt"),
                  Component(65536, EOF, "hdd")))
 TWICE = Layout((Component(0, EOF, "flash", mirror_id=1), Component(0, EOF, "hdd", mirror_id=2)), mirror_count=2)
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
 
 
 def given(world: World, layout: Layout) -> CompletedAct:
@@ -67,7 +61,7 @@ def test_mirrors_by_the_default_of_the_root_are_kept_too(world: World) -> None:
     assert given(world, FLASH).result == "done"
 
 
-def test_what_the_root_names_stays_where_it_is(world: World) -> None:
+def test_the_default_of_the_root_stays(world: World) -> None:
     world.port.defaults |= {"/": one(stripe_offset=0), "/d": None}
     assert given(world, FLASH).result == "done"
     world.undo(done(world), "")
@@ -85,7 +79,7 @@ def test_a_layout_that_the_mdt_cuts_is_undone_at_once(world: World, most: int) -
     assert given(world, ON_MDT).result == "done"
 
 
-def test_what_somebody_else_sets_in_this_moment_stays(world: World) -> None:
+def test_a_default_that_somebody_else_sets_in_this_moment_stays(world: World) -> None:
     theirs = one(stripe_count=7)
     change = world.port.set_default_layout
 
@@ -121,7 +115,7 @@ def test_an_error_says_nothing_of_what_was_done(world: World, happens: bool) -> 
     assert world.port.defaults["/d"] == HDD
 
 
-def test_what_lustre_makes_of_the_default_that_is_put_back_is_seen(world: World) -> None:
+def test_an_undo_whose_default_lustre_changes_has_failed(world: World) -> None:
     """A Lustre that keeps the pool of tierd's layout, although the restored layout names no pool."""
     world.port.defaults["/d"] = before = Layout((Component(stripe_count=4),), composite=False)
     given(world, FLASH)

@@ -13,7 +13,6 @@ from lustre.errors import understood
 from lustre.layout.model import Component, Layout, same_shape
 from lustre.layout.xattr import from_xattr
 from tests.tierd.act.gate_world import DATA, FAST, FINDING, World, submitted
-from tests.tierd.act.gate_world import world as world
 from tests.tierd.act.miniport import MiniPort
 from tests.tierd.act.movers.minilustre import FLASH, HDD
 from tierd.act.dispatch import InProcessDispatch, NumberedMove
@@ -171,7 +170,7 @@ def test_the_pause_file_is_seen_between_two_files_of_a_batch(world: World) -> No
     assert world.pump() == {"done": 7}
 
 
-def test_who_waits_twice_is_moved_once(world: World) -> None:
+def test_a_file_that_is_queued_twice_is_moved_once(world: World) -> None:
     world.files(1)
     world.submit("/0", "/0")
     world.submit("/0")
@@ -182,7 +181,7 @@ def test_who_waits_twice_is_moved_once(world: World) -> None:
     lambda w: w.lustre.write("/0", b"x" * 99999, 0), lambda w: w.lustre.unlink("/0"),
     lambda w: w.lustre.rename("/1", "/0"),
 ], ids=["grown", "gone", "another"])
-def test_what_changed_since_it_was_planned_is_left_alone(world: World, change: Callable[[World], None]) -> None:
+def test_a_file_that_changed_since_it_was_planned_is_left_alone(world: World, change: Callable[[World], None]) -> None:
     world.files(2)
     fid = world.lustre.names["/0"].fid
     layout = Layout((Component(0, 4096, "flash"), Component(4096, None, "hdd")))
@@ -219,11 +218,13 @@ class Broken:
         raise self._error
 
 
+@pytest.mark.parametrize("dry_run", [False, True])
 @pytest.mark.parametrize("error", [OSError(errno.EIO, "Input/output error"), RuntimeError("a mistake")])
-def test_an_error_of_the_engine_itself_ends_its_moves_as_failed(tmp_path: Path, error: Exception) -> None:
-    world = World(tmp_path, engine=lambda engine: Broken(engine, error))
+def test_an_error_of_the_engine_itself_ends_its_moves_as_failed(tmp_path: Path, error: Exception,
+                                                                dry_run: bool) -> None:
+    world = World(tmp_path, dry_run=dry_run, engine=lambda engine: Broken(engine, error))
     world.submit(*world.files(3))
-    assert world.pump() == {"done": 1, "failed": 2}
+    assert world.pump() == {"dry-run" if dry_run else "done": 1, "failed": 2}
     assert (world.gate.under_way, world.gate.waiting) == (0, 0)
     failed = list(world.journal.entries("failed"))
     assert [entry.place for entry in failed] == ["/1", "/2"]
@@ -236,12 +237,6 @@ def test_errors_of_the_engine_itself_open_the_circuit_breaker(tmp_path: Path) ->
     world.submit(*world.files(2 * BATCH_MOVES))
     world.pump()
     assert world.gate.operating_state.tripped.endswith("of the last moves failed")
-
-
-def test_in_a_dry_run_an_error_of_the_engine_loses_no_file(tmp_path: Path) -> None:
-    world = World(tmp_path, dry_run=True, engine=lambda engine: Broken(engine, OSError(errno.EIO, "no answer")))
-    world.submit(*world.files(3))
-    assert world.pump() == {"dry-run": 1, "failed": 2}
 
 
 def test_an_error_of_the_engine_during_an_undo_leaves_the_act_done(tmp_path: Path) -> None:

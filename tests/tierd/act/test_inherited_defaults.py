@@ -67,7 +67,7 @@ def test_copied_layouts_are_undone_with_their_original(world: World) -> None:
                                    "/d/theirs": OTHER, "/d/theirs/below": OTHER, "/d/none": None}
 
 
-def test_where_there_was_none_there_is_none_again(world: World) -> None:
+def test_undo_leaves_no_default_where_there_was_none(world: World) -> None:
     world.port.defaults["/d"] = None
     given(world, FLASH)
     make(world, "/d/new")
@@ -75,7 +75,7 @@ def test_where_there_was_none_there_is_none_again(world: World) -> None:
     assert world.port.defaults == {"/d": None, "/d/new": None}
 
 
-def test_what_had_that_default_before_keeps_it(world: World) -> None:
+def test_older_directories_keep_their_default(world: World) -> None:
     world.port.defaults |= {"/d/old": FLASH, "/d/old/below": FLASH}
     world.port.times = {"/d/old": 900.0}  # type: ignore[attr-defined]
     given(world, FLASH)

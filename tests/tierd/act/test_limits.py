@@ -111,7 +111,7 @@ def test_a_busy_file_returns_its_bytes_so_that_others_need_not_wait() -> None:
     assert goes(budget, 1000, 1.0)
 
 
-def test_what_was_copied_is_not_returned() -> None:
+def test_tokens_of_copied_bytes_are_not_returned() -> None:
     budget = Budget(Limits(100.0, 1e6, burst_seconds=1.0), 0.0)
     assert budget.why_not(MoveCost(8_000_000), 0.0) is None
     budget.spend(MoveCost(8_000_000), 0.0).give_back(0.5, 0.0)

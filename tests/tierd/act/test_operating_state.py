@@ -51,7 +51,7 @@ def test_a_window_is_as_long_as_it_says(first: str, last: str, begin: int, end: 
 
 @pytest.mark.parametrize("text", ["", "tonight", "Mon 25:00-26:00", "Mon 08:70-09:00", "Mon 08:00-08:00",
                                   "Mon-Tue-Wed 1:00-2:00", "Montag 1:00-2:00", "08:00", "Mon 08:00-24:01"])
-def test_what_is_no_window_stops_the_start(text: str) -> None:
+def test_a_malformed_window_stops_the_start(text: str) -> None:
     with pytest.raises(ValueError, match="maintenance window"):
         parse_window(text)
     with pytest.raises(ConfigurationError, match=r"t\.toml:2: act\.windows\.0: .*maintenance window"):
@@ -71,7 +71,7 @@ def test_a_touched_file_stops_everything(tmp_path: Path) -> None:
     assert still.refusal(FRIDAY_NOON) is None
 
 
-def test_whatever_has_the_name_counts_and_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_pause_file_of_any_kind_counts_and_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     assert MaintenanceGuard(str(tmp_path / "pipe")).pause_file_refusal()
     assert MaintenanceGuard(str(tmp_path)).pause_file_refusal()

@@ -26,14 +26,19 @@ FINDING = ("noisy-neighbour", "m", "s")
 
 
 @pytest.fixture
-def filesystem() -> SimulatedFilesystem:
-    cluster = Cluster(recorded_test_bed())
-    cluster.make_file("/proj/a/b/file", 1000)
+def cluster() -> Cluster:
+    made = Cluster(recorded_test_bed())
+    made.make_file("/proj/a/b/file", 1000)
+    return made
+
+
+@pytest.fixture
+def filesystem(cluster: Cluster) -> SimulatedFilesystem:
     return SimulatedFilesystem(cluster)
 
 
-def consent(filesystem: SimulatedFilesystem) -> OptOut:
-    return OptOut(filesystem, VirtualClock(filesystem._cluster))
+def consent(filesystem: SimulatedFilesystem, **more: object) -> OptOut:
+    return OptOut(filesystem, VirtualClock(Cluster(recorded_test_bed())), **more)  # type: ignore[arg-type]
 
 
 def test_without_a_word_everything_may_be_moved(filesystem: SimulatedFilesystem) -> None:
@@ -58,7 +63,7 @@ def test_the_nearest_word_counts(filesystem: SimulatedFilesystem) -> None:
     assert "off at /proj/a/b/file" in str(consent(filesystem).of_file("/proj/a/b/file"))
 
 
-def test_what_is_not_understood_counts_as_off(filesystem: SimulatedFilesystem) -> None:
+def test_a_word_that_is_not_understood_counts_as_off(filesystem: SimulatedFilesystem) -> None:
     filesystem.set_xattr("/proj/a", "user.tierd", b" ")
     assert "neither on nor off" in str(consent(filesystem).of_file("/proj/a/b/file"))
     filesystem.set_xattr("/proj/a", "user.tierd", b"\x1b[2Jmaybe\xff")
@@ -72,12 +77,12 @@ def test_a_pin_is_quoted(filesystem: SimulatedFilesystem) -> None:
     assert str(consent(filesystem).of_file("/proj/a/b/file")) == "the file is pinned: - pool: nvme"
 
 
-def test_what_cannot_be_read_is_left_alone(filesystem: SimulatedFilesystem) -> None:
+def test_a_file_whose_opt_out_cannot_be_read_is_left_alone(cluster: Cluster) -> None:
     class Hung(SimulatedFilesystem):
         def xattr(self, path: str, name: str) -> bytes:
             raise OSError(errno.EIO, "Input/output error")
 
-    opt_out = consent(Hung(filesystem._cluster))
+    opt_out = consent(Hung(cluster))
     assert "the file: Input/output error" in str(opt_out.of_file("/proj/a/b/file"))
     assert "cannot read the opt-out of /proj: Input/output error" in str(opt_out.of_directory("/proj"))
 
@@ -101,7 +106,7 @@ def test_an_opt_out_that_the_mount_hides_is_not_ignored(unsupported: SimulatedFi
 
 def test_with_leave_of_the_settings_pins_and_markers_hold_without_attributes(
         unsupported: SimulatedFilesystem) -> None:
-    opt_out = OptOut(unsupported, VirtualClock(unsupported._cluster), without_user_xattr=True, remember_seconds=0.0)
+    opt_out = consent(unsupported, without_user_xattr=True, remember_seconds=0.0)
     assert opt_out.of_file("/proj/a/b/file") is None
     unsupported.set_xattr("/proj/a/b/file", "lustre.pin", b"- pool: hdd\n")
     assert "the file is pinned" in str(opt_out.of_file("/proj/a/b/file"))
@@ -110,18 +115,18 @@ def test_with_leave_of_the_settings_pins_and_markers_hold_without_attributes(
     assert str(opt_out.of_file("/proj/a/b/file")) == "/proj/a/.tierd-off exists: the owner opted out"
 
 
-def test_a_release_without_pins_has_no_pinned_files(filesystem: SimulatedFilesystem) -> None:
+def test_a_release_without_pins_has_no_pinned_files(cluster: Cluster) -> None:
     class Old(SimulatedFilesystem):
         def xattr(self, path: str, name: str) -> bytes:
             if name == "lustre.pin":
                 raise Unsupported(errno.EOPNOTSUPP, "get lustre.pin: Operation not supported")
             return super().xattr(path, name)
 
-    assert consent(Old(filesystem._cluster)).of_file("/proj/a/b/file") is None
+    assert consent(Old(cluster)).of_file("/proj/a/b/file") is None
 
 
-def test_an_empty_file_opts_a_directory_out(filesystem: SimulatedFilesystem) -> None:
-    filesystem._cluster.make_file("/proj/.tierd-off", 0)
+def test_an_empty_file_opts_a_directory_out(filesystem: SimulatedFilesystem, cluster: Cluster) -> None:
+    cluster.make_file("/proj/.tierd-off", 0)
     assert str(consent(filesystem).of_directory("/proj/a")) == "/proj/.tierd-off exists: the owner opted out"
     filesystem.set_xattr("/proj", "user.tierd", b"on")
     assert consent(filesystem).of_file("/proj/a/b/file") is not None, "in one directory, off counts"
@@ -129,8 +134,7 @@ def test_an_empty_file_opts_a_directory_out(filesystem: SimulatedFilesystem) -> 
     assert consent(filesystem).of_file("/proj/a/b/file") is None
 
 
-def test_in_a_sticky_directory_strangers_opt_nobody_out(filesystem: SimulatedFilesystem) -> None:
-    cluster = filesystem._cluster
+def test_in_a_sticky_directory_strangers_opt_nobody_out(filesystem: SimulatedFilesystem, cluster: Cluster) -> None:
     marker = cluster.make_file("/proj/.tierd-off", 0)
     directory = cluster.namespace.lookup("/proj")
     directory.mode, directory.uid, marker.uid = 0o41777, 1000, 1001
@@ -140,17 +144,17 @@ def test_in_a_sticky_directory_strangers_opt_nobody_out(filesystem: SimulatedFil
         assert consent(filesystem).of_directory("/proj/a") is not None
 
 
-def test_a_marker_that_cannot_be_looked_for_means_leaving_alone(filesystem: SimulatedFilesystem) -> None:
+def test_a_directory_whose_marker_cannot_be_read_is_left_alone(cluster: Cluster) -> None:
     class Closed(SimulatedFilesystem):
         def status(self, path: str) -> FileStatus:
             raise NotPermitted(errno.EACCES, "stat: Permission denied", path)
 
-    refusal = consent(Closed(filesystem._cluster)).of_directory("/proj")
+    refusal = consent(Closed(cluster)).of_directory("/proj")
     assert refusal is not None
     assert refusal.reason is Reason.OPT_OUT_UNREADABLE
 
 
-def test_where_opt_outs_cannot_be_read_nothing_is_done_and_it_is_said_at_the_start(tmp_path: Path) -> None:
+def test_a_mount_that_hides_opt_outs_is_reported_at_the_start_and_nothing_is_done(tmp_path: Path) -> None:
     at = world(tmp_path, bed=without_user_xattr())
     before = at.filesystem.layout(NOISE.directory)
     at.run(until=10)

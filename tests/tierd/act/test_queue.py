@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from lustre.filesystem import FileStatus
 from tests.tierd.act.gate_world import DATA, FAST, FINDING, World
-from tests.tierd.act.gate_world import world as world
 from tests.tierd.act.movers.minilustre import FLASH, HDD
 from tierd.act.queue import FindingKey
 from tierd.config.act import MoverSettings, Rate
@@ -40,7 +39,7 @@ def test_held_moves_delay_no_others(world: World) -> None:
     assert world.pump() == {"done": MANY}
 
 
-def test_what_an_administrator_wants_does_not_wait_behind_findings(world: World) -> None:
+def test_an_order_does_not_wait_behind_findings(world: World) -> None:
     submit(world, FINDING.key, [f"/found{number}" for number in range(MANY)])
     submit(world, ("request", "root", "/wanted"), ["/wanted"])
     acts = world.gate.pump(world.clock.time + 2.5, requests_only=True)

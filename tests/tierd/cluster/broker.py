@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -105,20 +105,3 @@ class Broker:
         if frozen:
             stat = Path(f"/proc/{self.process.pid}/stat")
             until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T", "nats-server stands still")
-
-
-@pytest.fixture(scope="session")
-def shared_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """One server for all tests that do not disturb it."""
-    running = Broker(tmp_path_factory.mktemp("nats"))
-    yield running
-    running.kill()
-
-
-@pytest.fixture
-def own_broker(tmp_path: Path) -> Iterator[Broker]:
-    """A server that the test may kill."""
-    running = Broker(tmp_path)
-    yield running
-    running.freeze(frozen=False)
-    running.kill()

@@ -1,6 +1,27 @@
-"""The servers of :mod:`tests.tierd.cluster.broker`, for every test here."""
+"""A nats-server that runs as long as the session, or that a test may kill."""
 
 from __future__ import annotations
 
-from tests.tierd.cluster.broker import own_broker as own_broker
-from tests.tierd.cluster.broker import shared_broker as shared_broker
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.tierd.cluster.broker import Broker
+
+
+@pytest.fixture(scope="session")
+def shared_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """One server for all tests that do not disturb it."""
+    running = Broker(tmp_path_factory.mktemp("nats"))
+    yield running
+    running.kill()
+
+
+@pytest.fixture
+def own_broker(tmp_path: Path) -> Iterator[Broker]:
+    """A server that the test may kill."""
+    running = Broker(tmp_path)
+    yield running
+    running.freeze(frozen=False)
+    running.kill()

@@ -71,7 +71,7 @@ def test_the_cap_of_a_consumer_holds_over_all_who_fetch(connection: Connection) 
     assert connection.fetch(f"S_{fs}", "a") is not None
 
 
-def test_what_is_given_back_is_delivered_again(connection: Connection) -> None:
+def test_a_message_that_is_given_back_is_delivered_again(connection: Connection) -> None:
     fs = new_fsname()
     connection.declare_stream(Stream(f"S_{fs}", (f"s.{fs}.>",), work_queue=True, replicas=1))
     connection.declare_consumer(Consumer(f"S_{fs}", "a", f"s.{fs}.a", 2, 30.0))

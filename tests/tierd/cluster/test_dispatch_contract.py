@@ -45,6 +45,7 @@ def test_files_are_moved_and_the_journal_knows(world: ClusterWorld) -> None:
     assert world.outcomes() == dict.fromkeys(paths, "done")
     entries = list(world.journal.entries())
     assert all(entry.layout_before and entry.layout_before.components[0].pool == "hdd" for entry in entries)
+    assert {entry.place: entry.fid for entry in entries} == {path: world.lustre.names[path].fid for path in paths}
     assert not world.journal.unfinished()
 
 
@@ -121,16 +122,6 @@ def test_a_doubtful_outcome_stops_everything(world: ClusterWorld) -> None:
     assert "not as expected" in world.gate.operating_state.paused
     assert world.gate.waiting + len(seen) >= 30
     assert world.gate.pump(world.clock.now() + 0.25) == []
-
-
-def test_nothing_is_done_before_the_intent(world: ClusterWorld) -> None:
-    (path,) = world.files(1)
-    ready(world)
-    world.submit(path)
-    world.pump_until_empty()
-    (entry,) = world.journal.entries()
-    assert entry.fid == world.lustre.names[path].fid
-    assert entry.intended_at > 0
 
 
 def test_more_is_sent_when_half_of_the_waiting_work_is_done(nats_world: ClusterWorld) -> None:

@@ -112,7 +112,7 @@ def test_a_journal_from_before_is_published_whole(connection: Connection, names:
     journal.close()
 
 
-def test_what_an_earlier_leader_publishes_late_is_ignored(connection: Connection, names: Names, tmp_path: Path) -> None:
+def test_late_changes_of_an_earlier_leader_are_ignored(connection: Connection, names: Names, tmp_path: Path) -> None:
     old = Journal(tmp_path / "old", copied=True)
     early = JournalPublisher(connection, names, old.changes, lambda: 1, KEY)  # type: ignore[arg-type]
     work(old, 0, 5)

@@ -100,6 +100,6 @@ def test_a_path_of_any_bytes_survives(name: bytes) -> None:
 
 
 @pytest.mark.parametrize("text", ["d/a", "", "/d/../etc/passwd", "/d/./a", "/d\0a", "/\u4e00"])
-def test_what_is_no_path_from_the_root_is_refused(text: str) -> None:
+def test_a_path_that_does_not_begin_at_the_root_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="not"):
         messages.path_from_wire(text)

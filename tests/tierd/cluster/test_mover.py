@@ -21,7 +21,7 @@ from tierd.act.movers.moves import Move, MoveOutcome
 from tierd.cluster import messages, streams
 from tierd.cluster.connection import Delivery
 from tierd.cluster.dispatch import NatsDispatch
-from tierd.cluster.messages import FileToMove, MoveMessage, Permit, ResultMessage
+from tierd.cluster.messages import FileToMove, MoveMessage, Permit, ResultMessage, WorkHint
 from tierd.cluster.mover import Mover
 from tierd.config.act import ActSettings
 
@@ -64,6 +64,16 @@ def message_for(world: ClusterWorld, of: str, **changes: Any) -> MoveMessage:
     return replace(made, **changes)
 
 
+def hint(mover: Mover) -> None:
+    mover.take_hint(messages.encode(WorkHint((SOURCE,))))
+
+
+def handed_over(world: ClusterWorld, *paths: str) -> None:
+    until(lambda: world.dispatch.trouble() is None, "ready")
+    world.submit(*paths)
+    world.gate.pump(world.clock.now() + 0.2)
+
+
 def permit_of(world: ClusterWorld) -> bytes:
     value = world.dispatch.connection.bucket(world.names.control).get(streams.PERMIT)  # type: ignore[attr-defined]
     assert value is not None
@@ -79,7 +89,7 @@ def sent(world: ClusterWorld, message: MoveMessage, secret: str | None = None) -
     data = messages.sign(message, world.claim.holder if secret is None else secret)
     connection.publish(world.names.move_subject(message.source), data)
     mover = world.mover("m1", start=False)
-    mover._hinted[message.source] = world.clock.now()
+    hint(mover)
     assert mover.step() == message.source
     assert connection.stream_state(world.names.moves).messages == 0
     found = connection.fetch(world.names.results, streams.RESULTS_CONSUMER)
@@ -126,7 +136,8 @@ def test_a_message_that_the_leader_did_not_sign_is_removed(world: ClusterWorld) 
     ({"epoch": 99}, "taken the message back"),
     ({"deadline": 1.0}, "deadline"),
 ], ids=str)
-def test_what_does_not_match_lustre_is_not_moved(world: ClusterWorld, changes: dict[str, Any], detail: str) -> None:
+def test_a_message_that_does_not_match_lustre_moves_nothing(world: ClusterWorld, changes: dict[str, Any],
+                                                           detail: str) -> None:
     path = world.files(2)[0]
     message = message_for(world, path, **changes)
     if "generation" in changes:
@@ -177,7 +188,7 @@ def test_a_new_leader_before_the_exchange_stops_it(world: ClusterWorld) -> None:
     world.submit(path)
     until(lambda: world.dispatch.trouble() is None, "ready")
     world.gate.pump(world.clock.now() + 0.2)
-    mover._hinted[SOURCE] = world.clock.now()
+    hint(mover)
     until(lambda: mover.step() != "", "the message is taken")
     assert mover.results == {"stale": 1}
     assert world.pool(path) == "hdd"
@@ -190,10 +201,8 @@ def test_a_mover_that_dies_at_a_point_is_replaced(world: ClusterWorld, point: st
     paths = world.files(4)
     before = {path: world.lustre.contents(path) for path in paths}
     dying = world.mover("dies", dying_at(point), start=False)
-    until(lambda: world.dispatch.trouble() is None, "ready")
-    world.submit(*paths)
-    world.gate.pump(world.clock.now() + 0.2)
-    dying._hinted[SOURCE] = world.clock.now()
+    handed_over(world, *paths)
+    hint(dying)
     died = False
     try:
         dying.step()
@@ -213,7 +222,7 @@ def test_a_mover_that_dies_at_a_point_is_replaced(world: ClusterWorld, point: st
 
 
 def test_a_doubtful_file_stops_the_mover(world: ClusterWorld) -> None:
-    first, second = world.files(2)
+    (first,) = world.files(1)
     world.lose_project_at_exchange = True
     found = sent(world, message_for(world, first))
     assert found is not None
@@ -221,9 +230,8 @@ def test_a_doubtful_file_stops_the_mover(world: ClusterWorld) -> None:
     assert "the project was" in found.files[0].detail
     assert any("STOPPED" in line for line in world.log)
     mover: Mover = world.mover("m2", start=False)
-    mover._stop_itself("in doubt")
+    mover.stopped = "in doubt"
     assert mover.state().stopped == "in doubt"
-    assert mover._refusal(message_for(world, second)) is not None
 
 
 def test_a_mover_that_stood_still_until_the_deadline_does_not_exchange(world: ClusterWorld) -> None:
@@ -238,10 +246,8 @@ def test_a_mover_that_stood_still_until_the_deadline_does_not_exchange(world: Cl
 
     calls.__dict__["sync"] = stands_still
     mover = world.mover("slow", calls=calls, start=False)
-    until(lambda: world.dispatch.trouble() is None, "ready")
-    world.submit(path)
-    world.gate.pump(world.clock.now() + 0.2)
-    mover._hinted[SOURCE] = world.clock.now()
+    handed_over(world, path)
+    hint(mover)
     mover.step()
     assert mover.results == {"stale": 1}
     assert world.pool(path) == "hdd"
@@ -253,9 +259,7 @@ def given_back_and_delivered_anew(world: ClusterWorld) -> str:
     """A file that a mover gave back. Its message is delivered as for the first time, as after a kill of the server."""
     (path,) = world.files(1)
     mover = world.mover("m1", dying_at("published"), start=False)
-    until(lambda: world.dispatch.trouble() is None, "ready")
-    world.submit(path)
-    world.gate.pump(world.clock.now() + 0.2)
+    handed_over(world, path)
     mover.stopped = "by hand"
     with pytest.raises(Died):
         stepping_once(world, mover)
@@ -303,7 +307,7 @@ class Held:
 
 
 def stepping_once(world: ClusterWorld, mover: Mover) -> None:
-    mover._hinted[SOURCE] = world.clock.now()
+    hint(mover)
     assert mover.step() == SOURCE
 
 
@@ -311,7 +315,7 @@ def stepping(world: ClusterWorld, mover: Mover) -> threading.Thread:
     """A thread in which a mover takes a message and carries it out."""
     def step() -> None:
         def taken() -> bool:
-            mover._hinted[SOURCE] = world.clock.now()
+            hint(mover)
             return mover.step() != ""
 
         until(taken, "a message is taken")
@@ -330,9 +334,7 @@ def test_a_mover_that_stood_still_completes_one_file_and_leaves_the_rest(shared_
         stands_still, works = Held("begin"), Held("begin")
         first, second = world.mover("m1", stands_still, start=False), world.mover("m2", works, start=False)
         third = world.mover("m3", start=False)
-        until(lambda: world.dispatch.trouble() is None, "ready")
-        world.submit(*paths)
-        world.gate.pump(world.clock.now() + 0.2)
+        handed_over(world, *paths)
         stopped = stepping(world, first)
         assert stands_still.reached.wait(15)
         working = stepping(world, second)
@@ -340,7 +342,7 @@ def test_a_mover_that_stood_still_completes_one_file_and_leaves_the_rest(shared_
         stands_still.go_on.set()
         stopped.join(15)
         assert dict(first.results) == {"done": 1}
-        third._hinted[SOURCE] = world.clock.now()
+        hint(third)
         assert third.step() == "", "two movers work on one target"
         assert [str(outcome.result) for outcome in world.gate.attend()] == ["done"]
         assert world.dispatch.counts.stale == 0  # type: ignore[attr-defined]
@@ -358,17 +360,15 @@ def test_a_lease_is_extended_only_by_an_answer_before_its_end(world: ClusterWorl
     (path,) = world.files(1)
     held = Held("begin")
     mover = world.mover("m1", held, start=False)
-    until(lambda: world.dispatch.trouble() is None, "ready")
-    world.submit(path)
-    world.gate.pump(world.clock.now() + 0.2)
+    handed_over(world, path)
     thread = stepping(world, mover)
     assert held.reached.wait(15)
-    (delivery,) = mover._held
-    begun = mover._held[delivery]
-    mover._extend_once()
-    extended = mover._held[delivery]
+    (delivery,) = mover.held
+    begun = mover.held[delivery]
+    mover.extend_once()
+    extended = mover.held[delivery]
     assert extended > begun
-    assert not mover._expired(delivery)
+    assert not mover.expired(delivery)
     ask = mover.connection.extend_leases
 
     def late(deliveries: Sequence[Delivery]) -> list[Delivery]:
@@ -376,9 +376,9 @@ def test_a_lease_is_extended_only_by_an_answer_before_its_end(world: ClusterWorl
         return ask(deliveries)
 
     mover.connection.__dict__["extend_leases"] = late
-    mover._extend_once()
-    assert mover._held[delivery] == extended
-    assert mover._expired(delivery)
+    mover.extend_once()
+    assert mover.held[delivery] == extended
+    assert mover.expired(delivery)
     held.go_on.set()
     thread.join(15)
     assert dict(mover.results) == {"done": 1}
@@ -390,14 +390,12 @@ def test_a_mover_that_ends_extends_the_lease_of_the_file_in_hand(world: ClusterW
     (path,) = world.files(1)
     held = Held("begin")
     mover = world.mover("m1", held)
-    until(lambda: world.dispatch.trouble() is None, "ready")
-    world.submit(path)
-    world.gate.pump(world.clock.now() + 0.2)
+    handed_over(world, path)
     assert held.reached.wait(15)
     mover.stop()
-    (delivery,) = mover._held
-    begun = mover._held[delivery]
-    until(lambda: mover._held[delivery] > begun + 2.0, "the lease lasts longer than ack_wait_seconds")
+    (delivery,) = mover.held
+    begun = mover.held[delivery]
+    until(lambda: mover.held[delivery] > begun + 2.0, "the lease lasts longer than ack_wait_seconds")
     held.go_on.set()
     mover.join(15)
     assert dict(mover.results) == {"done": 1}
@@ -433,10 +431,8 @@ def test_a_move_without_a_result_is_decided_by_the_file(world: ClusterWorld) -> 
     """The results are lost: at the deadline the leader looks at the files by their FIDs."""
     paths = world.files(3)
     mover = world.mover("dies", dying_at("publish"), start=False)
-    until(lambda: world.dispatch.trouble() is None, "ready")
-    world.submit(*paths)
-    world.gate.pump(world.clock.now() + 0.2)
-    mover._hinted[SOURCE] = world.clock.now()
+    handed_over(world, *paths)
+    hint(mover)
     with pytest.raises(Died):
         mover.step()
     with world.lock:
@@ -456,18 +452,16 @@ def test_a_stale_result_of_a_file_that_was_moved_is_done(world: ClusterWorld) ->
     (path,) = world.files(1)
     dying = world.mover("dies", dying_at("exchanged"), start=False)
     late = world.mover("late", start=False)
-    until(lambda: world.dispatch.trouble() is None, "ready")
-    world.submit(path)
-    world.gate.pump(world.clock.now() + 0.2)
-    dying._hinted[SOURCE] = world.clock.now()
+    handed_over(world, path)
+    hint(dying)
     with pytest.raises(Died):
         dying.step()
     with world.lock:
         world.lustre.process_died()
 
     def taken() -> bool:
-        late._stop_itself("by hand")  # a mover that begins nothing reports its files as stale
-        late._hinted[SOURCE] = world.clock.now()
+        late.stopped = "by hand"  # a mover that begins nothing reports its files as stale
+        hint(late)
         return late.step() != ""
 
     until(taken, "the message is delivered again")
@@ -496,10 +490,8 @@ def test_a_mover_that_cannot_read_the_claim_returns_the_message(world: ClusterWo
             raise OSError(5, "Input/output error")
 
     cut_off.fences._folder = Hanging()  # type: ignore[assignment]
-    until(lambda: world.dispatch.trouble() is None, "ready")
-    world.submit(path)
-    world.gate.pump(world.clock.now() + 0.2)
-    cut_off._hinted[SOURCE] = world.clock.now()
+    handed_over(world, path)
+    hint(cut_off)
     assert cut_off.step() == "lustre-OST0002"
     assert (cut_off.results, world.pool(path)) == ({}, "hdd")
     assert "cannot be read" in world.log[-1]
@@ -511,9 +503,7 @@ def test_a_forged_result_ends_no_act(world: ClusterWorld) -> None:
     """A stolen mover key may publish results, but cannot sign them."""
     (path,) = world.files(1)
     world.mover("m1", start=False)
-    until(lambda: world.dispatch.trouble() is None, "ready")
-    world.submit(path)
-    world.gate.pump(world.clock.now() + 0.2)
+    handed_over(world, path)
     (message,) = world.dispatch._sent.values()  # type: ignore[attr-defined]
     fid = str(world.lustre.names[path].fid)
     forged = ResultMessage(message.id, world.names.fs, world.claim.generation, "thief", 1,

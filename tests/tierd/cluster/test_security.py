@@ -162,7 +162,7 @@ def test_a_mover_hears_only_what_is_meant_for_it(connections: dict[str, Connecti
 
 @pytest.mark.parametrize(("role", "more"), [
     ("stranger", {}), ("leader", {"cert_file": "", "key_file": ""}), ("leader", {"nkey_seed_file": ""})])
-def test_who_has_no_key_and_certificate_does_not_connect(site: Site, role: str, more: dict[str, str]) -> None:
+def test_a_client_without_key_and_certificate_does_not_connect(site: Site, role: str, more: dict[str, str]) -> None:
     stranger = site.connection(role, **more)
     try:
         assert not stranger.wait_until_connected(1.0)

@@ -23,7 +23,6 @@ from tierd.clock import SystemClock
 from tierd.cluster.command import candidate
 from tierd.cluster.connection import Connection
 from tierd.cluster.leader import Candidate
-from tierd.cluster.process import serve_mover
 from tierd.config.act import ActSettings, ClaimSettings
 from tierd.config.settings import Settings
 from tierd.daemon.answers import MoversAnswer, StandbyRow
@@ -85,16 +84,8 @@ def test_a_claim_that_was_lost_is_not_taken_again(shared_broker: Broker, tmp_pat
 @pytest.mark.parametrize("settings", [
     Settings(act=replace(ActSettings(), dry_run=False)),
     Settings(cluster=replace(Settings().cluster, servers=("nats://127.0.0.1:9",)))], ids=["alone", "dry run"])
-def test_who_works_alone_is_no_candidate(settings: Settings) -> None:
+def test_a_tierd_that_works_alone_is_no_candidate(settings: Settings) -> None:
     assert candidate(settings, SystemClock()) is None
-
-
-@pytest.mark.parametrize("settings", [
-    Settings(act=replace(ActSettings(), dry_run=False)),
-    Settings(cluster=replace(Settings().cluster, servers=("nats://127.0.0.1:9",)))], ids=["no servers", "dry run"])
-def test_a_mover_that_may_not_move_does_not_start(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
-    assert serve_mover(settings) == 1
-    assert len(caplog.records) == 1
 
 
 class Page:

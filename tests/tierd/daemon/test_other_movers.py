@@ -74,6 +74,6 @@ def test_what_tierd_moved_before_a_restart_or_took_back_is_its_own(site: Site,
     for path in paths:
         site.filesystem.migrate(path, HDD)
         site.filesystem.migrate(path, COVERING)
-    site.service.journal._db.execute("DELETE FROM actions")
+    site.service.journal.db.execute("DELETE FROM actions")
     site.run(until=site.cluster.now + 5)
     assert table.other_mover_in("/proj/keep", 0.0) == "lfs.0"

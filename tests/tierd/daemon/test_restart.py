@@ -241,7 +241,7 @@ def test_moves_of_a_case_that_is_undone_are_dropped_from_the_journal_too(reading
 
 
 def test_moves_above_the_journals_limit_are_reported(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    kept = QueueStore(site.service.journal._db, maximum=2)
+    kept = QueueStore(site.service.journal.db, maximum=2)
     site.service.journal.queue = kept
     waiting(site, capsys, "/proj/keep/a", "/proj/keep/b", "/proj/keep/c")
     status = shown(capsys, "status", site=site)

@@ -77,7 +77,7 @@ def test_a_restart_continues_and_closes_unfinished_acts(site: Site) -> None:
     site.run(until=55)
     journal = Journal(Path(site.settings.act.journal))
     (entry,) = journal.entries()
-    journal._db.execute("UPDATE actions SET outcome = 'under way'")
+    journal.db.execute("UPDATE actions SET outcome = 'under way'")
     positions = journal.positions()
     site.service.close()
     site.start()

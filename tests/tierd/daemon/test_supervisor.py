@@ -123,7 +123,7 @@ def test_a_full_journal_stops_everything_is_reported_once_and_recovers(
         site: Site, kept: Supervisor, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     cycles(site, kept, 25)
-    site.service.journal._db.execute("PRAGMA query_only = ON")  # as on a disk that is full, or has become read-only
+    site.service.journal.db.execute("PRAGMA query_only = ON")  # as on a disk that is full, or has become read-only
     site.cluster.advance(5)
     journal = f"{site.settings.act.journal}: the journal: attempt to write a readonly database"
     assert kept.cycle() == f"tierd does nothing: {journal}"
@@ -229,14 +229,14 @@ def test_a_journal_taken_away_while_it_is_written_is_noticed(site: Site, kept: S
 
 def test_requests_are_answered_while_the_journal_fails(site: Site) -> None:
     site.run(until=10)
-    site.service.journal._db.execute("PRAGMA query_only = ON")
+    site.service.journal.db.execute("PRAGMA query_only = ON")
     with pytest.raises(ControlError, match="pause: the journal: attempt to write a readonly database"):
         ask(site.socket, {"request": "pause"})
     Path(site.settings.act.journal).unlink()
     with pytest.raises(ControlError, match="history: the journal: unable to open database file"):
         ask(site.socket, {"request": "history"})
     assert site.service.gate.operating_state.paused, "the pause is in force all the same"
-    site.service.journal._db.execute("PRAGMA query_only = OFF")
+    site.service.journal.db.execute("PRAGMA query_only = OFF")
 
 
 @pytest.mark.parametrize(("statement", "words"), [

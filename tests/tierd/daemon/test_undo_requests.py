@@ -18,7 +18,7 @@ from tierd.daemon.states import State
 
 
 def judged(journal: Journal) -> int:
-    (number,) = journal._db.execute("SELECT count(*) FROM judgements").fetchone()
+    (number,) = journal.db.execute("SELECT count(*) FROM judgements").fetchone()
     return int(number)
 
 
@@ -101,15 +101,15 @@ def test_undo_of_a_removed_record_says_that_it_was_removed(reading: Site) -> Non
     journal = reading.service.journal
     assert len(list(journal.entries())) > 1
     journal.add_finding(reading.service.daemon.cases[0].finding)
-    journal._db.execute("DELETE FROM actions WHERE id = 1")
+    journal.db.execute("DELETE FROM actions WHERE id = 1")
     with pytest.raises(ControlError, match=r"the record of act 1 was removed from the journal after 365 days "
                                            r"\(\[journal\] keep_days\), so it cannot be undone any more"):
         ask(reading.socket, {"request": "undo", "id": 1})
-    journal._db.execute("DELETE FROM actions WHERE finding = 1 AND id != (SELECT max(id) FROM actions)")
-    journal._db.execute("UPDATE actions SET finding = 2")
-    journal._db.execute("DELETE FROM told")
-    journal._db.execute("DELETE FROM waiting_moves")
-    journal._db.execute("DELETE FROM findings WHERE id = 1")
+    journal.db.execute("DELETE FROM actions WHERE finding = 1 AND id != (SELECT max(id) FROM actions)")
+    journal.db.execute("UPDATE actions SET finding = 2")
+    journal.db.execute("DELETE FROM told")
+    journal.db.execute("DELETE FROM waiting_moves")
+    journal.db.execute("DELETE FROM findings WHERE id = 1")
     with pytest.raises(ControlError, match="the record of finding F1 was removed from the journal after 365 days"):
         ask(reading.socket, {"request": "undo", "id": "F1"})
     with pytest.raises(ControlError, match="the journal has no act 4711"):
@@ -171,7 +171,7 @@ def test_no_such_outcome_is_not_no_history(site: Site, capsys: pytest.CaptureFix
     for form in ([], ["--long"]):
         assert shown(capsys, "history", "--outcome", "failed", *form, site=site) == (
             "no matching acts; all outcomes: 1 done\n")
-    site.service.journal._db.execute("UPDATE actions SET outcome = 'under way'")
+    site.service.journal.db.execute("UPDATE actions SET outcome = 'under way'")
     assert "/proj/ingest" in shown(capsys, "history", "--outcome", "under way", site=site)
     with pytest.raises(SystemExit):
         main(["history", "--last", "0"])

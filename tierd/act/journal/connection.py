@@ -112,25 +112,25 @@ class SharedConnection:
     """
 
     def __init__(self, db: sqlite3.Connection) -> None:
-        self._db = db
+        self.raw = db
         self.lock = threading.RLock()
 
     @property
     def in_transaction(self) -> bool:
-        return self._db.in_transaction
+        return self.raw.in_transaction
 
     def execute(self, statement: str, values: Sequence[Value] = ()) -> Rows:
         with self.lock:
-            return Rows(self._db.execute(statement, values))
+            return Rows(self.raw.execute(statement, values))
 
     def executemany(self, statement: str, rows: Iterable[Sequence[Value]]) -> None:
         with self.lock:
-            self._db.executemany(statement, rows)
+            self.raw.executemany(statement, rows)
 
     def execute_whole(self, statement: str) -> None:
         """Run a PRAGMA that has to be stepped to its end though it gives no rows, outside of transactions."""
         with self.lock:
-            self._db.executescript(statement)
+            self.raw.executescript(statement)
 
     @contextmanager
     def transaction(self, *, durable: bool = True) -> Iterator[None]:
@@ -140,26 +140,26 @@ class SharedConnection:
         """
         with self.lock:
             if not durable:
-                self._db.execute("PRAGMA synchronous=NORMAL")
+                self.raw.execute("PRAGMA synchronous=NORMAL")
             try:
                 yield from self._begun()
             finally:
                 if not durable:
-                    self._db.execute("PRAGMA synchronous=FULL")
+                    self.raw.execute("PRAGMA synchronous=FULL")
 
     def _begun(self) -> Iterator[None]:
-        self._db.execute("BEGIN IMMEDIATE")
+        self.raw.execute("BEGIN IMMEDIATE")
         try:
             yield
-            self._db.execute("COMMIT")
+            self.raw.execute("COMMIT")
         except BaseException:
-            if self._db.in_transaction:  # SQLite itself has rolled back where the disk is full
-                self._db.execute("ROLLBACK")
+            if self.raw.in_transaction:  # SQLite itself has rolled back where the disk is full
+                self.raw.execute("ROLLBACK")
             raise
 
     def close(self) -> None:
         with self.lock:
-            self._db.close()
+            self.raw.close()
 
 
 def pragma(db: sqlite3.Connection | SharedConnection, name: str) -> int:

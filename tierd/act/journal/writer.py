@@ -47,30 +47,26 @@ class Journal:
 
     def __init__(self, path: Path, *, copied: bool = False) -> None:
         """``copied`` records changes for followers. Raises JournalError if it is no journal, or of another format."""
-        self._db, self.new = open_journal(path)
+        self.db, self.new = open_journal(path)
         self.changes: JournalChanges | None = None
         if copied:
-            self.changes = JournalChanges(self._db)
+            self.changes = JournalChanges(self.db)
         else:
-            end_copies(self._db)
+            end_copies(self.db)
         self.publish: Callable[[], None] = lambda: None
         """Returns when followers can get all changes. Called after intents, before the acts. Raises OSError."""
-        self.queue = QueueStore(self._db)
+        self.queue = QueueStore(self.db)
         """Moves that wait."""
-        self.judgements = Judgements(self._db)
+        self.judgements = Judgements(self.db)
         """Verdicts on acts."""
-        self.act_directories = ActDirectories(self._db)
+        self.act_directories = ActDirectories(self.db)
         """Where files on flash may lie."""
-        self.retention = Retention(self._db, self.act_directories)
+        self.retention = Retention(self.db, self.act_directories)
         """Removes old records."""
-        self._clock_guard = ClockGuard(self._db)
-
-    @property
-    def db(self) -> SharedConnection:
-        return self._db
+        self._clock_guard = ClockGuard(self.db)
 
     def close(self) -> None:
-        self._db.close()
+        self.db.close()
 
     def remove_old(self, now: float, keep_seconds: float, in_use: Collection[int] = ()) -> None:
         """Remove one portion of the old records, unless the clock has jumped lately. Call it in every cycle.
@@ -82,7 +78,7 @@ class Journal:
 
     def add_finding(self, finding: Finding) -> int:
         """Enter a finding; acts refer to it by the returned number."""
-        cursor = self._db.execute(
+        cursor = self.db.execute(
             "INSERT INTO findings (time, kind, aggressor, victim, sentence, evidence, targets, directories, subject) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (finding.time, finding.kind, finding.aggressor, finding.victim, printable(finding.sentence),
@@ -93,12 +89,12 @@ class Journal:
 
     def set_figures(self, number: int, finding: Finding) -> None:
         """Enter the figures, directories and targets of a finding, which may be known later than the finding."""
-        self._db.execute("UPDATE findings SET sentence = ?, evidence = ?, directories = ?, targets = ? WHERE id = ?",
+        self.db.execute("UPDATE findings SET sentence = ?, evidence = ?, directories = ?, targets = ? WHERE id = ?",
                          (printable(finding.sentence), json_text(finding.evidence.numbers()),
                           json.dumps(finding.directories), json.dumps(finding.targets), number))
 
     def add_messages(self, finding: int, sentences: Iterable[str], now: float) -> None:
-        self._db.executemany("INSERT INTO told VALUES (?, ?, ?)", [(finding, now, printable(s)) for s in sentences])
+        self.db.executemany("INSERT INTO told VALUES (?, ?, ?)", [(finding, now, printable(s)) for s in sentences])
 
     def intend(self, action: Action, finding: int, before: Layout | None, now: float, dry_run: bool,
                fid: Fid | None = None, striping_before: DefaultStriping | None = None) -> int:
@@ -107,7 +103,7 @@ class Journal:
             texts = striping_text(striping_before), striping_text(action.striping)
         else:
             texts = to_text(before), wanted_to_text(action.layout)
-        cursor = self._db.execute(
+        cursor = self.db.execute(
             "INSERT INTO actions (finding, kind, place, layout_before, layout_after, size_bytes, reason, dry_run, "
             "intended_at, fid, undoes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (finding, action.kind, to_bytes(action.path or action.directory), *texts,
@@ -121,84 +117,84 @@ class Journal:
 
         ``detail`` may be the output of ``lfs`` with file names in it: any bytes, of any length.
         """
-        with self._db.lock:  # the PRAGMA must not hold for an intent of another thread
-            if self._db.in_transaction:
+        with self.db.lock:  # the PRAGMA must not hold for an intent of another thread
+            if self.db.in_transaction:
                 self._end(entry, outcome, detail, now)
                 return
-            self._db.execute("PRAGMA synchronous=NORMAL")
+            self.db.execute("PRAGMA synchronous=NORMAL")
             try:
                 self._end(entry, outcome, detail, now)
             finally:
-                self._db.execute("PRAGMA synchronous=FULL")
+                self.db.execute("PRAGMA synchronous=FULL")
 
     def _end(self, entry: int, outcome: Outcome, detail: str, now: float) -> None:
-        self._db.execute("UPDATE actions SET outcome = ?, detail = ?, ended_at = ? WHERE id = ?",
+        self.db.execute("UPDATE actions SET outcome = ?, detail = ?, ended_at = ? WHERE id = ?",
                          (outcome, printable(detail[:MAX_DETAIL]), now, entry))
 
     def judged(self, entry: int, verdict: Verdict, detail: str, now: float) -> None:
         """Enter the verdict on one act that is in force, and what it rests on."""
-        self._db.execute("UPDATE actions SET verdict = ?, detail = ?, ended_at = ? WHERE id = ?",
+        self.db.execute("UPDATE actions SET verdict = ?, detail = ?, ended_at = ? WHERE id = ?",
                          (verdict, printable(detail[:MAX_DETAIL]), now, entry))
 
     def begin_undo(self, entry: int, now: float) -> None:
-        self._db.execute("UPDATE actions SET outcome = ?, detail = '', ended_at = ? WHERE id = ?",
+        self.db.execute("UPDATE actions SET outcome = ?, detail = '', ended_at = ? WHERE id = ?",
                          (Outcome.UNDOING, now, entry))
 
     def transaction(self) -> AbstractContextManager[None]:
         """What this thread enters in the block reaches the disk at once, or not at all. Other threads wait."""
-        return self._db.transaction()
+        return self.db.transaction()
 
     def positions(self) -> dict[str, int]:
         """MDT to the last changelog record that was dealt with."""
-        return dict(self._db.execute("SELECT mdt, record FROM positions").fetchall())
+        return dict(self.db.execute("SELECT mdt, record FROM positions").fetchall())
 
     def set_positions(self, positions: Mapping[str, int]) -> None:
-        self._db.executemany("INSERT INTO positions VALUES (?, ?) ON CONFLICT (mdt) DO UPDATE "
+        self.db.executemany("INSERT INTO positions VALUES (?, ?) ON CONFLICT (mdt) DO UPDATE "
                              "SET record = excluded.record", positions.items())
 
     def state(self) -> dict[str, str]:
         """What holds over a restart: a pause, for instance."""
-        return dict(self._db.execute("SELECT name, value FROM state").fetchall())
+        return dict(self.db.execute("SELECT name, value FROM state").fetchall())
 
     def set_state(self, values: Mapping[str, str]) -> None:
         """Store the values that have changed."""
         known = self.state()
-        self._db.executemany("INSERT INTO state VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+        self.db.executemany("INSERT INTO state VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
                              [item for item in values.items() if known.get(item[0], "") != item[1]])
 
     def default_layout_directories(self) -> frozenset[str]:
-        rows = self._db.execute("SELECT place FROM actions WHERE outcome = 'done' AND kind = 'set-default-layout'")
+        rows = self.db.execute("SELECT place FROM actions WHERE outcome = 'done' AND kind = 'set-default-layout'")
         return frozenset(to_path(place) for (place,) in rows.fetchall())
 
     def files_tried(self, finding: int) -> frozenset[str]:
-        rows = self._db.execute("SELECT place FROM actions WHERE finding = ? AND kind = 'migrate'", (finding,))
+        rows = self.db.execute("SELECT place FROM actions WHERE finding = ? AND kind = 'migrate'", (finding,))
         return frozenset(to_path(place) for (place,) in rows.fetchall())
 
     def files_moved(self, finding: int) -> int:
         """Number of files that were moved because of a finding, and not moved back."""
-        (count,) = self._db.execute("SELECT count(*) FROM actions WHERE finding = ? AND kind = 'migrate' AND "
+        (count,) = self.db.execute("SELECT count(*) FROM actions WHERE finding = ? AND kind = 'migrate' AND "
                                     "outcome = 'done'", (finding,)).only()
         return int(count)
 
     def was_moved(self, fid: Fid, since: float) -> bool:
         """Whether tierd was moving a file, or moving it back, at some time since then."""
-        return self._db.execute("SELECT 1 FROM actions WHERE fid = ? AND NOT dry_run AND kind = 'migrate' AND "
+        return self.db.execute("SELECT 1 FROM actions WHERE fid = ? AND NOT dry_run AND kind = 'migrate' AND "
                                 "ifnull(ended_at, 1e18) >= ? LIMIT 1", (str(fid), since)).fetchone() is not None
 
     def is_counted_as_moved(self, fid: Fid, since: float) -> bool:
         """Whether an act that moved a file has ended since a time, and was not undone."""
-        return self._db.execute("SELECT 1 FROM actions WHERE fid = ? AND kind = 'migrate' AND ended_at >= ? AND "
+        return self.db.execute("SELECT 1 FROM actions WHERE fid = ? AND kind = 'migrate' AND ended_at >= ? AND "
                                 "outcome = 'done' LIMIT 1", (str(fid), since)).fetchone() is not None
 
     def was_tried(self, fid: Fid, moved_since: float, tried_since: float) -> bool:
         """Whether tierd has moved a file since a time, or tried to since another."""
-        return self._db.execute("SELECT 1 FROM actions WHERE fid = ? AND kind = 'migrate' AND (intended_at >= ? OR "
+        return self.db.execute("SELECT 1 FROM actions WHERE fid = ? AND kind = 'migrate' AND (intended_at >= ? OR "
                                 "(outcome = 'done' AND ended_at >= ?)) LIMIT 1",
                                 (str(fid), tried_since, moved_since)).fetchone() is not None
 
     def not_moved(self, finding: int, since: float) -> list[tuple[str, int, str]]:
         """Files whose last move for a finding began after a time and did not succeed: detail, number and an example."""
-        rows = self._db.execute(
+        rows = self.db.execute(
             "SELECT ifnull(nullif(detail, ''), outcome), count(*), min(place) FROM actions WHERE id IN "
             "(SELECT max(id) FROM actions WHERE finding = ? AND intended_at >= ? GROUP BY place) "
             "AND outcome NOT IN ('done', 'already', 'gone', 'dry-run') GROUP BY 1 ORDER BY 2 DESC LIMIT 30",
@@ -207,12 +203,12 @@ class Journal:
 
     def stripings_to_judge(self, since: float) -> list[tuple[Entry, str, Mapping[str, float]]]:
         """Default stripings in force without a verdict, set since a time, with kind and numbers of their finding."""
-        rows = self._db.execute("SELECT id, finding FROM actions WHERE kind = 'set-default-striping' AND "
+        rows = self.db.execute("SELECT id, finding FROM actions WHERE kind = 'set-default-striping' AND "
                                 "outcome = 'done' AND NOT dry_run AND verdict = '' AND "
                                 "intended_at >= ? ORDER BY intended_at", (since,)).fetchall()
         found = []
         for act, finding in rows:
-            kind, numbers = self._db.execute("SELECT kind, evidence FROM findings WHERE id = ?", (finding,)).only()
+            kind, numbers = self.db.execute("SELECT kind, evidence FROM findings WHERE id = ?", (finding,)).only()
             entry = self.entry(act)
             if entry is not None:
                 found.append((entry, kind, json.loads(numbers)))
@@ -220,7 +216,7 @@ class Journal:
 
     def moved_since(self, since: float) -> tuple[int, int]:
         """Number and bytes of files that tierd was moving since then; a file that was moved back counts twice."""
-        files, size_bytes = self._db.execute(
+        files, size_bytes = self.db.execute(
             "SELECT ifnull(sum(times), 0), ifnull(sum(times * size_bytes), 0) FROM (SELECT size_bytes, "
             "CASE WHEN outcome IN ('undone', 'undoing') THEN 2 ELSE 1 END AS times FROM actions "
             "WHERE kind = 'migrate' AND NOT dry_run AND outcome NOT IN ('refused', 'already', 'gone') AND "
@@ -229,23 +225,23 @@ class Journal:
 
     def undone_at(self, place: str) -> float:
         """When the default layout of a directory was last undone; 0 if it never was."""
-        (time,) = self._db.execute("SELECT ifnull(max(ended_at), 0) FROM actions WHERE place = ? "
+        (time,) = self.db.execute("SELECT ifnull(max(ended_at), 0) FROM actions WHERE place = ? "
                                    "AND outcome = 'undone' AND kind != 'migrate'",
                                    (to_bytes(place),)).only()
         return float(time)
 
     def move_undone_at(self, place: str) -> float:
         """When a move of a file was last undone; 0 if it never was."""
-        (time,) = self._db.execute("SELECT ifnull(max(ended_at), 0) FROM actions WHERE place = ? "
+        (time,) = self.db.execute("SELECT ifnull(max(ended_at), 0) FROM actions WHERE place = ? "
                                    "AND outcome = 'undone' AND kind = 'migrate'", (to_bytes(place),)).only()
         return float(time)
 
     def add_samples(self, values: Mapping[str, float], now: float) -> None:
-        self._db.executemany("INSERT INTO samples VALUES (?, ?, ?)", [(now, *item) for item in values.items()])
+        self.db.executemany("INSERT INTO samples VALUES (?, ?, ?)", [(now, *item) for item in values.items()])
 
     def size_bytes(self) -> int:
         """Size of the file, without the log that is not yet written into it."""
-        return pragma(self._db, "page_count") * pragma(self._db, "page_size")
+        return pragma(self.db, "page_count") * pragma(self.db, "page_size")
 
     def entry(self, number: int) -> Entry | None:
         return next(self._select("WHERE id = ?", number), None)
@@ -254,31 +250,31 @@ class Journal:
         return list(self._select("WHERE finding = ? AND outcome = 'done'", finding))
 
     def has_finding(self, number: int) -> bool:
-        return self._db.execute("SELECT 1 FROM findings WHERE id = ?", (number,)).fetchone() is not None
+        return self.db.execute("SELECT 1 FROM findings WHERE id = ?", (number,)).fetchone() is not None
 
     def key_of_finding(self, number: int) -> tuple[str, str, str] | None:
         """What the finding of that number is about (:attr:`tierd.model.Finding.key`); None if there is none."""
-        row = self._db.execute("SELECT kind, aggressor, ifnull(nullif(victim, ''), subject) FROM findings WHERE id = ?",
+        row = self.db.execute("SELECT kind, aggressor, ifnull(nullif(victim, ''), subject) FROM findings WHERE id = ?",
                                (number,)).fetchone()
         return row and (row[0], row[1], row[2])
 
     def removed_act(self, number: int) -> bool:
         """Whether the act was removed because of its age. The act with the highest number is never removed."""
-        (last,) = self._db.execute("SELECT ifnull(max(id), 0) FROM actions").only()
+        (last,) = self.db.execute("SELECT ifnull(max(id), 0) FROM actions").only()
         return 0 < number <= last and self.entry(number) is None
 
     def removed_finding(self, number: int) -> bool:
         """Whether the finding was removed because of its age. The one with the highest number is never removed."""
-        (last,) = self._db.execute("SELECT ifnull(max(id), 0) FROM findings").only()
+        (last,) = self.db.execute("SELECT ifnull(max(id), 0) FROM findings").only()
         return 0 < number <= last and not self.has_finding(number)
 
     def finding_of(self, act: int) -> int:
-        (number,) = self._db.execute("SELECT finding FROM actions WHERE id = ?", (act,)).only()
+        (number,) = self.db.execute("SELECT finding FROM actions WHERE id = ?", (act,)).only()
         return int(number)
 
     def kinds_of_acts(self) -> dict[int, str]:
         """Kind of the finding that each act was done for, by the number of the act."""
-        return dict(self._db.execute("SELECT actions.id, findings.kind FROM actions JOIN findings "
+        return dict(self.db.execute("SELECT actions.id, findings.kind FROM actions JOIN findings "
                                      "ON findings.id = actions.finding").fetchall())
 
     def unfinished(self) -> list[Entry]:
@@ -293,7 +289,7 @@ class Journal:
 
     def _select(self, where: str, *values: int | str) -> Iterator[Entry]:
         """Acts in order. All rows are fetched at once, so that the caller may write the journal in its loop."""
-        rows = self._db.execute(f"SELECT {ENTRY_COLUMNS} FROM actions {where} ORDER BY id", values)  # noqa: S608
+        rows = self.db.execute(f"SELECT {ENTRY_COLUMNS} FROM actions {where} ORDER BY id", values)  # noqa: S608
         yield from map(entry_of, rows.fetchall())
 
 

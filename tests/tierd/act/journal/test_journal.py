@@ -128,7 +128,7 @@ def test_lfs_that_fails_at_a_file_whose_name_is_no_text_is_entered(journal: Jour
     assert "lfs exited with 1: lfs migrate: odd words of /mnt/lustre/\\udcff\\x1b[2J" in entry.detail
 
 
-def test_what_was_written_survives_a_kill(tmp_path: Path) -> None:
+def test_every_intent_that_was_written_survives_a_kill(tmp_path: Path) -> None:
     """A process writes intents as fast as it can and is killed with -9. All intents it reported are in the journal."""
     path = tmp_path / "journal.sqlite"
     program = (

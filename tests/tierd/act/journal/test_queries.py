@@ -46,10 +46,10 @@ def test_no_question_to_the_journal_reads_a_whole_table(tmp_path: Path) -> None:
     journal, statements = Journal(path), set[str]()
     act(journal, journal.add_finding(FINDING), 10.0)
     newest(journal, 2 * YEAR)
-    journal._db._db.set_trace_callback(statements.add)
+    journal.db.raw.set_trace_callback(statements.add)
     for ask in CYCLE:
         ask(journal)
-    journal._db._db.set_trace_callback(None)
+    journal.db.raw.set_trace_callback(None)
     assert len(statements) > len(CYCLE)
     assert scans(path, statements) == []
 
@@ -57,9 +57,9 @@ def test_no_question_to_the_journal_reads_a_whole_table(tmp_path: Path) -> None:
 def test_no_query_of_a_cycle_reads_a_whole_table(reading: Site) -> None:
     """While files of a case move, and then until the verdict. The walk of flash above 60% full is among CYCLE."""
     statements = set[str]()
-    reading.service.journal._db._db.set_trace_callback(statements.add)
+    reading.service.journal.db.raw.set_trace_callback(statements.add)
     reading.run(until=reading.cluster.now + 250.0)
-    reading.service.journal._db._db.set_trace_callback(None)
+    reading.service.journal.db.raw.set_trace_callback(None)
     executed = " ".join(statements)
     for table in ("actions", "judgements", "waiting_moves", "told", "samples", "positions", "state"):
         assert f" {table}" in executed

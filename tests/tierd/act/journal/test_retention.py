@@ -39,7 +39,7 @@ def prune(journal: Journal, now: float, keep_seconds: float = YEAR, in_use: tupl
     """One whole pass."""
     for _ in range(10_000):
         journal.retention.step(now, keep_seconds, in_use)
-        if now < journal.retention._next_pass_at:
+        if journal.retention.pause_seconds(now) > rules.PORTION_SECONDS:
             return
     raise AssertionError("the pass does not end")
 
@@ -72,7 +72,7 @@ def ids(journal: Journal) -> set[int]:
     ("undone", "set-default-striping", False),
     ("", "migrate", True), ("undoing", "migrate", True), ("undoing", "set-default-layout", True),  # for recovery
 ])
-def test_what_can_be_undone_or_recovered_outlives_the_retention(path: Path, outcome: str, kind: str,
+def test_acts_that_can_be_undone_or_recovered_outlive_the_retention(path: Path, outcome: str, kind: str,
                                                                stays: bool) -> None:
     journal = Journal(path)
     number = act(journal, journal.add_finding(FINDING), 10.0, outcome, kind)
@@ -103,7 +103,7 @@ def test_an_act_counts_from_its_end(path: Path) -> None:
     assert journal.undone_at("/proj") == 2 * YEAR - DAY
 
 
-def test_zero_keeps_records_for_ever(path: Path) -> None:
+def test_zero_keeps_records_until_a_retention_is_set(path: Path) -> None:
     journal = Journal(path)
     act(journal, journal.add_finding(FINDING), 10.0)
     newest(journal, 10 * YEAR)
@@ -111,6 +111,11 @@ def test_zero_keeps_records_for_ever(path: Path) -> None:
     assert ids(journal) == {1, 2}
     reader = JournalReader(path)
     assert (reader.complete_since(), reader.removed_acts()) == (1.0, 0)
+    journal.close()
+    again = Journal(path)
+    prune(again, 10 * YEAR)
+    assert ids(again) == {2}
+    assert reader.sums.of_all() == {"done": 2}
 
 
 def test_sums_and_totals_do_not_fall_back(path: Path) -> None:
@@ -145,7 +150,7 @@ def test_the_last_verdicts_of_a_class_stay_however_old_they_are(path: Path) -> N
     prune(journal, 5 * YEAR)
     assert journal.judgements.won_back(FINDING.kind, "flash", MIB) == expected
     assert len(expected) == rules.JUDGEMENTS_USED
-    (left,) = journal._db.execute("SELECT count(*) FROM judgements").fetchone()
+    (left,) = journal.db.execute("SELECT count(*) FROM judgements").fetchone()
     assert left == rules.JUDGEMENTS_USED
 
 
@@ -240,21 +245,6 @@ def test_a_shorter_retention_gives_pages_back_to_the_file_system(path: Path) -> 
     assert journal.size_bytes() < large / 2
 
 
-def test_journals_written_without_retention_are_pruned_when_it_is_turned_on(path: Path) -> None:
-    journal, reader = Journal(path), JournalReader(path)
-    finding = journal.add_finding(FINDING)
-    for number in range(600):
-        act(journal, finding, float(number))
-    newest(journal, 3 * YEAR)
-    prune(journal, 3 * YEAR, keep_seconds=0.0)
-    assert len(ids(journal)) == 601
-    journal.close()
-    again = Journal(path)
-    prune(again, 3 * YEAR)
-    assert len(ids(again)) == 1
-    assert reader.sums.of_all() == {"done": 601}
-
-
 def test_a_kill_at_any_statement_loses_and_doubles_nothing(path: Path) -> None:
     """Killed with -9 at one statement after the other: rows and sums always add up to what was done."""
     journal = Journal(path)
@@ -274,7 +264,7 @@ def test_a_kill_at_any_statement_loses_and_doubles_nothing(path: Path) -> None:
         "    if not left[0]:\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
         f"journal = Journal(Path({str(path)!r}))\n"
-        "journal._db._db.set_trace_callback(statement)\n"
+        "journal.db.raw.set_trace_callback(statement)\n"
         "for _ in range(100):\n"
         f"    journal.retention.step({2 * YEAR}, {YEAR})\n")
     reader, left = JournalReader(path), []
@@ -302,7 +292,7 @@ ACTS = st.lists(st.tuples(st.integers(0, 4), st.floats(0, 1000), st.sampled_from
 
 @settings(max_examples=40)
 @given(acts=ACTS, keep_seconds=st.floats(1, 900), in_use=st.sets(st.integers(1, 5)))
-def test_whatever_is_removed_is_in_the_sums_and_nothing_protected_is(
+def test_removed_acts_are_in_the_sums_and_protected_ones_stay(
         tmp_path_factory: pytest.TempPathFactory, acts: list[tuple[int, float, str, str]], keep_seconds: float,
         in_use: set[int]) -> None:
     path = tmp_path_factory.mktemp("journal") / "journal.sqlite"

@@ -5,8 +5,6 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable, Mapping
 
-import pytest
-
 from lustre.layout.model import Layout
 from tests.tierd.act.movers.minicalls import MiniCalls
 from tests.tierd.act.movers.minilustre import FLASH, PAGE, MiniClock, MiniLustre
@@ -51,11 +49,6 @@ class World:
                 act()
 
         self.calls.before = before
-
-
-@pytest.fixture
-def world() -> World:
-    return World()
 
 
 def pools_of_file(world: World) -> list[str]:

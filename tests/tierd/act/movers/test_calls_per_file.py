@@ -110,7 +110,7 @@ def test_data_that_leaves_the_mdt_is_checked_by_identity_and_keeps_its_time() ->
     assert made == Counter(LEASE) - Counter(("layout", "status", "project")) + extra
 
 
-def test_what_tierd_asks_beside_lfs() -> None:
+def test_the_requests_of_tierd_beside_lfs_are_few() -> None:
     """The project of the directory is read once. Pools are read before ``lfs`` runs, and again afterwards."""
     world = World("lfs", files=3)
     for node in world.lustre.names.values():

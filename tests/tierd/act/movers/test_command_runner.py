@@ -33,10 +33,14 @@ def test_a_command_ends_when_we_are_killed(tmp_path: Path) -> None:
     assert ended
 
 
-def test_a_tied_command_runs_as_any_other() -> None:
-    assert command_runner(10.0, before=parent_death_prefix())(
-        ("sh", "-c", "echo said >&2; exit 16")
-    ) == FinishedCommand(16, "said\n")
+def test_a_command_has_the_environment_and_reports_its_errors() -> None:
+    command = "sh", "-c", "echo out; echo $SLURM_JOB_ID >&2; exit 16"
+    found = command_runner(10.0, {"SLURM_JOB_ID": "tierd.0"}, parent_death_prefix())(command)
+    assert found == FinishedCommand(16, "tierd.0\n")
+
+
+def test_a_command_that_hangs_is_killed() -> None:
+    assert command_runner(0.05)(("sh", "-c", "exec cat /dev/zero > /dev/null")).code == -9
 
 
 def test_without_setpriv_nothing_is_tied(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from tests.lustre.fake_llapi import Handle
 from tierd.act.movers import engines
 from tierd.act.movers.engines import EitherEngine
 from tierd.act.movers.lease import LeaseMover
-from tierd.act.movers.lfs import LfsMover, command_runner
+from tierd.act.movers.lfs import LfsMover
 from tierd.config import act
 from tierd.config.settings import Settings
 
@@ -49,9 +49,3 @@ def test_servers_count_the_work_of_lfs_as_ours(tmp_path: Path, variable: str, ex
     (tmp_path / "sys" / "fs" / "lustre" / "jobid_var").write_text(variable)
     assert engines.job_tag(Tree(Roots.of(tmp_path / "proc", tmp_path / "sys"))) == expected
     assert engines.JOB_TAG in Settings().own_jobs
-
-
-def test_the_environment_reaches_the_command() -> None:
-    assert (
-        command_runner(10.0, {"SLURM_JOB_ID": "tierd.0"})(("sh", "-c", "echo $SLURM_JOB_ID >&2")).errors == "tierd.0\n"
-    )

@@ -11,7 +11,6 @@ from lustre.errors import Busy, of_errno
 from lustre.filesystem import FileFlags
 from lustre.layout.model import Component
 from tests.tierd.act.movers.lease_world import World, pools_of_file
-from tests.tierd.act.movers.lease_world import world as world
 from tests.tierd.act.movers.minilustre import FLASH, HDD, PAGE, PFL
 from tierd.act.movers import lease
 from tierd.act.movers.moves import MoveResult, one_at_a_time

@@ -8,7 +8,6 @@ import pytest
 
 from lustre.filesystem import FileFlags, Hsm, HsmFlags
 from tests.tierd.act.movers.lease_world import World, pools_of_file
-from tests.tierd.act.movers.lease_world import world as world
 from tierd.act.movers import lease
 from tierd.act.movers.moves import MoveResult
 
@@ -53,7 +52,7 @@ RELEASED: dict[str, Any] = {"hsm": Hsm(HsmFlags.EXISTS | HsmFlags.RELEASED)}
 
 @pytest.mark.parametrize("change", LATE)
 @pytest.mark.parametrize("step", ["data_version", "write", "sync"])
-def test_what_speaks_against_a_move_is_seen_as_late_as_can_be(world: World, step: str, change: dict[str, Any]) -> None:
+def test_a_change_during_the_copy_stops_the_exchange(world: World, step: str, change: dict[str, Any]) -> None:
     world.at(step, lambda: changed(world, change))
     assert world.move().result in {MoveResult.GAVE_WAY, MoveResult.FAILED}
     assert pools_of_file(world) == ["hdd"]
@@ -68,7 +67,7 @@ def test_the_archive_state_is_read_again_if_a_copy_takes_long(world: World) -> N
 
 
 @pytest.mark.parametrize("change", [*LATE[:2], RELEASED])
-def test_what_speaks_against_a_move_just_before_the_lease(world: World, change: dict[str, Any]) -> None:
+def test_a_change_just_before_the_lease_refuses_the_file(world: World, change: dict[str, Any]) -> None:
     world.at("lease", lambda: changed(world, change))
     assert world.move().result is MoveResult.REFUSED
     assert pools_of_file(world) == ["hdd"]

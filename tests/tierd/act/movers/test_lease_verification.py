@@ -12,7 +12,6 @@ from lustre.layout.model import Component, Layout
 from lustre.layout.setstripe import setstripe_arguments
 from tests.tierd.act.movers.fakelfs import MOUNT, FakeLfs
 from tests.tierd.act.movers.lease_world import World
-from tests.tierd.act.movers.lease_world import world as world
 from tests.tierd.act.movers.minilustre import PAGE
 from tierd.act.movers.moves import MoveResult
 

@@ -131,7 +131,7 @@ def test_one_busy_file_does_not_hold_up_the_others(world: World) -> None:
     assert [o.detail for o in outcomes if o.result is MoveResult.DONE] == ["", ""]
 
 
-def test_what_a_broken_lease_has_let_lfs_copy_is_unknown(world: World) -> None:
+def test_the_bytes_that_lfs_copied_before_a_broken_lease_are_unknown(world: World) -> None:
     world.lustre.create("/a", b"data" * 1000)
     world.lfs.before = lambda name, _: world.lustre.write("/a", b"x", 0) if name == "write" else None
     (outcome,) = world.move("/a")
@@ -228,8 +228,3 @@ def test_an_lfs_that_is_not_there(world: World) -> None:
     (outcome,) = mover.move([Move("/a", FLASH)])
     assert outcome.result is MoveResult.FAILED
     assert "cannot be run" in outcome.detail
-
-
-def test_the_runner_takes_words_from_stderr_and_kills_what_hangs() -> None:
-    assert command_runner(10.0)(("sh", "-c", "echo out; echo err >&2; exit 16")) == FinishedCommand(16, "err\n")
-    assert command_runner(0.05)(("sh", "-c", "exec cat /dev/zero > /dev/null")).code == -errno.EBADF

@@ -6,6 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -16,7 +17,7 @@ from tests.tierd.act.movers.minicalls import MiniCalls
 from tests.tierd.act.movers.minilustre import FLASH, HDD, POOLS, MiniLustre
 from tierd.act.movers.lease import LeaseMover
 from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult, never_halt
-from tierd.act.movers.parallel import ParallelMover, ParallelRun, TargetSlots
+from tierd.act.movers.parallel import ParallelMover, ParallelRun, TargetSlots, name_thread_as_process
 from tierd.act.movers.space_and_quota import Destination, DestinationState
 from tierd.refusal import Reason, Refusal
 
@@ -189,3 +190,50 @@ def test_without_pools_nothing_is_tried() -> None:
 
     (outcome,) = ParallelMover(Engine(1), fails, 2, 1).move([Move("/a", HDD)])
     assert outcome.result is MoveResult.FAILED
+
+
+def thread_name() -> str:
+    return Path(f"/proc/self/task/{threading.get_native_id()}/comm").read_text(encoding="ascii")
+
+
+def rename_thread(other: str) -> None:
+    Path(f"/proc/self/task/{threading.get_native_id()}/comm").write_text(other, encoding="ascii")
+
+
+def test_a_thread_with_a_name_of_its_own_gives_it_up() -> None:
+    def named() -> tuple[str, str]:
+        rename_thread("tierd-mover_0")
+        before = thread_name()
+        name_thread_as_process()
+        return before, thread_name()
+
+    with ThreadPoolExecutor(1) as pool:
+        before, after = pool.submit(named).result()
+    assert (before, after) == ("tierd-mover_0\n", Path("/proc/self/comm").read_text(encoding="ascii"))
+
+
+def test_without_procfs_it_goes_on(tmp_path: Path) -> None:
+    name_thread_as_process(tmp_path)
+
+
+def test_threads_of_a_mover_have_the_name_of_the_process() -> None:
+    """The kernel, and so Lustre, knows them by it."""
+    names: list[str] = []
+
+    class Named(Engine):
+        def move(
+            self, moves: Iterable[Move], halt: Halt = never_halt, batch: DestinationState | None = None
+        ) -> Iterator[MoveOutcome]:
+            for move in moves:
+                names.append(thread_name())
+                yield MoveOutcome(move, MoveResult.DONE)
+
+    moves = [Move(f"/{number}", FLASH, targets=frozenset({f"t{number}"})) for number in range(4)]
+
+    def moved() -> int:
+        rename_thread("other")  # which threads inherit
+        return len(list(ParallelMover(Named(1), lambda: POOLS, 2, 1).move(moves)))
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(moved).result() == 4
+    assert set(names) == {Path("/proc/self/comm").read_text(encoding="ascii")}

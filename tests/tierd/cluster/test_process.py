@@ -1,23 +1,27 @@
-"""``tierd reader`` as a process wires it: leases of several MDTs, states, a defect, settings that do not allow it."""
+"""Movers and readers as processes wire them: leases, states, defects, and settings that do not allow them."""
 
 from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from tests.tierd.cluster.broker import new_fsname, until
-from tests.tierd.cluster.broker import shared_broker as shared_broker
+from tests.tierd.cluster.broker import Broker, new_fsname, until
+from tests.tierd.cluster.cluster_world import over_nats
 from tests.tierd.cluster.reader_world import KEY, SETTINGS, FileChangelog, Leader, life, path_of
 from tierd.clock import SystemClock
 from tierd.cluster.connection import Connection
-from tierd.cluster.process import reader_of, run_reader, serve_reader
+from tierd.cluster.mover import Mover
+from tierd.cluster.process import reader_of, run_mover, run_reader, serve_mover, serve_reader
 from tierd.cluster.reader import Reader
 from tierd.cluster.streams import Names
+from tierd.config.act import ActSettings
 from tierd.config.cluster import ClusterSettings
 from tierd.config.settings import Settings
 
+SERVERS = ClusterSettings(servers=("nats://127.0.0.1:1",))
 MDTS = ("MDT0000", "MDT0001", "MDT0002", "MDT0003")
 
 
@@ -113,8 +117,56 @@ def test_a_defect_of_a_thread_ends_the_process() -> None:
     assert broken.stopped
 
 
-def test_settings_that_do_not_allow_a_reader(caplog) -> None:
-    assert serve_reader(Settings()) == 1
-    assert "a reader needs [cluster] servers" in caplog.text
-    assert serve_reader(Settings(cluster=ClusterSettings(servers=("nats://127.0.0.1:1",)))) == 1
-    assert "reader.enabled = true" in caplog.text
+@pytest.mark.parametrize(("serve", "settings", "problem"), [
+    (serve_reader, Settings(), "a reader needs [cluster] servers"),
+    (serve_reader, Settings(cluster=SERVERS), "reader.enabled = true"),
+    (serve_mover, Settings(act=replace(ActSettings(), dry_run=False)), "a mover needs [cluster] servers"),
+    (serve_mover, Settings(cluster=SERVERS), "act.dry_run is true"),
+])
+def test_a_process_does_not_start_with_settings_that_do_not_allow_it(serve, settings: Settings, problem: str,
+                                                                    caplog) -> None:
+    assert serve(settings) == 1
+    assert problem in caplog.text
+
+
+@pytest.fixture
+def mover(shared_broker: Broker, tmp_path: Path):
+    world = over_nats(tmp_path, shared_broker, movers=0)
+    yield world.mover("m1", start=False), world.connection("mover")
+    world.close()
+
+
+def run_until(mover: Mover, connection: Connection, end: threading.Event, states: list[str]) -> bool:
+    return run_mover(mover, connection, lambda **words: states.append(words.get("STATUS", "")), end, 0.02)
+
+
+def with_defect(mover: Mover, method: str) -> Mover:
+    def broken(_: Mover) -> str:
+        raise KeyError("a defect")
+
+    mover.__class__ = type("BrokenMover", (type(mover),), {method: broken})
+    return mover
+
+
+@pytest.mark.parametrize("method", ["describe", "_extend_leases"])
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_defect_of_a_thread_beside_the_work_ends_the_process(mover, method: str) -> None:
+    made, connection = mover
+    end = threading.Event()
+    assert not run_until(with_defect(made, method), connection, end, [])
+    assert not end.is_set()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_defect_in_the_work_stops_the_mover_and_keeps_it_visible(mover) -> None:
+    made, connection = mover
+    with_defect(made, "step")
+    end, states = threading.Event(), list[str]()
+    results: list[bool] = []
+    thread = threading.Thread(target=lambda: results.append(run_until(made, connection, end, states)))
+    thread.start()
+    until(lambda: any("stopped: a defect of the mover" in state for state in states), "it reports that it stopped")
+    assert thread.is_alive()
+    end.set()
+    thread.join(10)
+    assert results == [True]
