@@ -16,13 +16,12 @@ from functools import partial
 
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem
-from tierd.act.background import BackgroundPace
 from tierd.act.default_layouts import DefaultLayoutQueue
 from tierd.act.dispatch import Dispatch, InProcessDispatch, NumberedMove, NumberedOutcome
 from tierd.act.guard import ActGuard, NoGuard
-from tierd.act.journal.queue_store import Stamp, StoredMove
+from tierd.act.journal.entry import Stamp, StoredMove
 from tierd.act.journal.writer import Journal
-from tierd.act.limits import Budget, CircuitBreaker, TokenBucket
+from tierd.act.limits import BackgroundPace, Budget, CircuitBreaker, TokenBucket
 from tierd.act.movers.moves import Halt, Mover, MoveResult, outcome_of_each
 from tierd.act.operating_state import Approvals, MaintenanceGuard, OperatingState
 from tierd.act.outcomes import CompletedAct, CompletedActs, outcome_of_move

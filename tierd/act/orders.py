@@ -18,8 +18,7 @@ from lustre.fid import Fid
 from lustre.filesystem import FileStatus, Filesystem
 from lustre.layout.model import Component, Layout
 from tierd.act.journal.connection import SharedConnection
-from tierd.act.journal.entry import to_bytes, to_path
-from tierd.act.journal.queue_store import MAX_STORED, Stamp
+from tierd.act.journal.entry import MAX_STORED, Stamp, to_bytes, to_path
 from tierd.acts import ActKind, OrderKind
 from tierd.config.settings import Settings
 from tierd.decide.plans import covers, flash_first, reserved

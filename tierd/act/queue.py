@@ -18,9 +18,8 @@ from lustre.errors import Stale
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem
 from lustre.layout.model import Layout, names_osts, same_shape
-from tierd.act.background import BackgroundPace, Charge, is_background
 from tierd.act.guard import ActGuard, JobCheck, NoJobCheck
-from tierd.act.limits import Budget, LimitReached, MoveCost, Spent, cost_of_move
+from tierd.act.limits import BackgroundPace, Budget, Charge, LimitReached, MoveCost, Spent, cost_of_move, is_background
 from tierd.act.movers.moves import Move
 from tierd.acts import BY_ADMINISTRATOR, Outcome
 from tierd.model import Action, StreamedTargets

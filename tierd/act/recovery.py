@@ -19,8 +19,7 @@ from threading import RLock
 from lustre.filesystem import Filesystem
 from lustre.layout.model import Component, Layout, explain
 from tierd.act import orders
-from tierd.act.journal.entry import Entry
-from tierd.act.journal.queue_store import Stamp, StoredMove
+from tierd.act.journal.entry import Entry, Stamp, StoredMove
 from tierd.act.journal.writer import Journal
 from tierd.act.movers.checks import mirror_left
 from tierd.act.orders import Order, OrderPlan

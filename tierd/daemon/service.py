@@ -13,15 +13,14 @@ from httpserver.config import WebConfigFile
 from httpserver.serving import BackgroundServer, uses_tls
 from lustre.background import DaemonExecutor
 from tierd.act.applications import ApplicationStore, Preparer
-from tierd.act.background import BackgroundPace
 from tierd.act.dispatch import Dispatch
 from tierd.act.gate import Gate
 from tierd.act.guard import SiteGuard
 from tierd.act.journal.connection import JournalError, JournalFile, JournalLock, journal_errors
-from tierd.act.journal.queue_store import Stamp
+from tierd.act.journal.entry import Stamp
 from tierd.act.journal.reader import JournalReader
 from tierd.act.journal.writer import Journal
-from tierd.act.limits import Budget, CircuitBreaker
+from tierd.act.limits import BackgroundPace, Budget, CircuitBreaker
 from tierd.act.operating_state import MaintenanceGuard
 from tierd.act.opt_out import OptOut
 from tierd.act.orders import OrderInbox

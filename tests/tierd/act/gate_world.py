@@ -11,10 +11,9 @@ from tests.tierd.act.miniport import MiniPort
 from tests.tierd.act.movers.minicalls import MiniCalls
 from tests.tierd.act.movers.minilustre import FLASH, HDD, MiniLustre
 from tests.tierd.worlds import noise
-from tierd.act.background import BackgroundPace
 from tierd.act.gate import Gate
 from tierd.act.journal.writer import Journal
-from tierd.act.limits import Budget, CircuitBreaker
+from tierd.act.limits import BackgroundPace, Budget, CircuitBreaker
 from tierd.act.movers.lease import LeaseMover
 from tierd.act.movers.moves import Mover
 from tierd.act.movers.space_and_quota import Destination

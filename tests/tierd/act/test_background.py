@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from lustre.layout.model import Component, Layout
 from tests.tierd.act.gate_world import FINDING, World
 from tests.tierd.act.movers.minilustre import HDD
-from tierd.act.background import OBJECT_OPERATIONS, BackgroundPace
-from tierd.act.limits import MoveCost
+from tierd.act.limits import OBJECT_OPERATIONS, BackgroundPace, MoveCost
 from tierd.model import Action, Evidence, Finding, StreamedTarget, StreamedTargets
 from tierd.refusal import Reason
 

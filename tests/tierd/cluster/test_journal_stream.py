@@ -17,7 +17,7 @@ from tests.tierd.cluster.broker import Broker, new_fsname, until
 from tests.tierd.logged import logged
 from tierd.act.claim import Claim, MountedClaimFolder, read_key
 from tierd.act.journal.changes import KEYS, JournalCopy, row_from_json
-from tierd.act.journal.queue_store import Stamp
+from tierd.act.journal.entry import Stamp
 from tierd.act.journal.writer import Journal
 from tierd.acts import Outcome
 from tierd.cluster.connection import BrokerError, Connection, Stream

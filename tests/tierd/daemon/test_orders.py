@@ -13,7 +13,7 @@ from lustre.layout.model import Component, Layout
 from simulator import faults
 from tests.tierd.daemon.test_hung_filesystem import Door, in_a_thread
 from tests.tierd.site import HOSTILE, Site, failed, shown
-from tierd.act.journal.queue_store import Stamp
+from tierd.act.journal.entry import Stamp
 from tierd.act.journal.writer import Journal
 from tierd.act.orders import Order, OrderInbox, TryAgainError
 from tierd.cli import progress, submit

@@ -17,7 +17,7 @@ from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import STREAM
 from tests.tierd.site import HOSTILE, READ_AGAIN, Site, shown
 from tierd.act import recovery
-from tierd.act.journal.queue_store import QueueStore, Stamp
+from tierd.act.journal.entry import QueueStore, Stamp
 from tierd.act.journal.writer import Journal
 from tierd.act.orders import Order, OrderInbox
 from tierd.daemon.client import ask

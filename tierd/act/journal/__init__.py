@@ -1,7 +1,7 @@
 """The journal: an SQLite file with every act, what was there before it, and how it ended.
 
-``schema`` has the tables, ``writer`` the daemon's side, ``reader`` queries beside the daemon, ``queue_store`` the moves
-that wait, ``connection`` the file, its lock and its errors.
+``schema`` has the tables, ``entry`` rows, ``writer`` the daemon's side, ``reader`` queries beside the daemon,
+``connection`` the file, its lock and its errors.
 """
 
 from tierd.act.journal.connection import JournalError

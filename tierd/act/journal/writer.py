@@ -18,6 +18,7 @@ from tierd.act.journal.connection import SharedConnection, pragma
 from tierd.act.journal.entry import (
     ENTRY_COLUMNS,
     Entry,
+    QueueStore,
     entry_of,
     striping_text,
     to_bytes,
@@ -25,7 +26,6 @@ from tierd.act.journal.entry import (
     to_text,
     wanted_to_text,
 )
-from tierd.act.journal.queue_store import QueueStore
 from tierd.act.journal.retention import ActDirectories, ClockGuard, Retention
 from tierd.act.journal.schema import open_journal
 from tierd.acts import ActKind, Outcome, Verdict
@@ -288,9 +288,13 @@ class Journal:
         return self._select("WHERE outcome = ?", outcome)
 
     def _select(self, where: str, *values: int | str) -> Iterator[Entry]:
-        """Acts in order. All rows are fetched at once, so that the caller may write the journal in its loop."""
-        rows = self.db.execute(f"SELECT {ENTRY_COLUMNS} FROM actions {where} ORDER BY id", values)  # noqa: S608
-        yield from map(entry_of, rows.fetchall())
+        return _acts(self.db, where, *values)
+
+
+def _acts(db: SharedConnection, where: str, *values: int | str) -> Iterator[Entry]:
+    """Acts in order. All rows are fetched at once, so that the caller may write the journal in its loop."""
+    rows = db.execute(f"SELECT {ENTRY_COLUMNS} FROM actions {where} ORDER BY id", values)  # noqa: S608
+    yield from map(entry_of, rows.fetchall())
 
 
 class Judgements:
@@ -361,7 +365,8 @@ class Judgements:
             "SELECT id FROM findings WHERE id IN (SELECT finding FROM actions WHERE kind = 'set-default-layout' AND "  # noqa: S608
             f"outcome = 'done' AND intended_at >= ?) AND {which} ORDER BY id", (since,)).fetchall()
         for (number,) in rows:
-            yield number, self._finding(number), self._default_layouts(number)
+            yield number, self._finding(number), list(_acts(
+                self._db, "WHERE finding = ? AND kind = 'set-default-layout' AND outcome = 'done'", number))
 
     def _finding(self, number: int) -> Finding:
         kind, time, aggressor, victim, targets, sentence, evidence, directories, subject = self._db.execute(
@@ -372,11 +377,5 @@ class Judgements:
                        subject=subject)
 
     def default_layouts_in_force(self) -> list[Entry]:
-        rows = self._db.execute(f"SELECT {ENTRY_COLUMNS} FROM actions WHERE "  # noqa: S608
-                                "kind = 'set-default-layout' AND outcome = 'done' ORDER BY id DESC")
-        return [entry_of(row) for row in rows.fetchall()]
-
-    def _default_layouts(self, finding: int) -> list[Entry]:
-        rows = self._db.execute(f"SELECT {ENTRY_COLUMNS} FROM actions WHERE finding = ? AND "  # noqa: S608
-                                "kind = 'set-default-layout' AND outcome = 'done' ORDER BY id", (finding,))
-        return [entry_of(row) for row in rows.fetchall()]
+        """The newest first."""
+        return [*_acts(self._db, "WHERE kind = 'set-default-layout' AND outcome = 'done'")][::-1]

@@ -15,7 +15,7 @@ from lustre.layout.model import Component, Layout
 from tests.tierd.act.movers.minicalls import MiniCalls
 from tests.tierd.act.movers.minilustre import FLASH, MiniLustre
 from tests.tierd.worlds import noise
-from tierd.act.journal.queue_store import Stamp
+from tierd.act.journal.entry import Stamp
 from tierd.act.journal.writer import Journal
 from tierd.act.movers.lfs import FinishedCommand, LfsMover
 from tierd.act.movers.moves import Move, MoveResult

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from lustre.layout.model import Component, Layout
 from tests.tierd.worlds import noise
 from tierd.act.journal import retention as rules
-from tierd.act.journal.queue_store import Stamp
+from tierd.act.journal.entry import Stamp
 from tierd.act.journal.reader import JournalReader
 from tierd.act.journal.writer import Journal
 from tierd.acts import DEFAULT_KINDS
