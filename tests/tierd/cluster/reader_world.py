@@ -84,14 +84,14 @@ def new_table() -> ActivityTable:
 
 
 def reader_over(changelog: FileChangelog, connection: Connection, names: Names, name: str, mdts: Sequence[str],
-                settings: ReaderSettings = SETTINGS) -> Reader:
+                settings: ReaderSettings = SETTINGS, secret: Callable[[], str] = lambda: KEY) -> Reader:
     clock = SystemClock()
 
     def make(mdt: str, publish: Callable[[Window], None]) -> MdtReader:
         return MdtReader(mdt, name, changelog.read, changelog.clear, "cl1", new_table, settings, clock,
                          clock.monotonic, publish)
 
-    return Reader(name, "host", mdts, connection, names, make, settings, clock, clock.monotonic, lambda: KEY)
+    return Reader(name, "host", mdts, connection, names, make, settings, clock, clock.monotonic, secret)
 
 
 class Leader:

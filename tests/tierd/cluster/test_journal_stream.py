@@ -45,6 +45,16 @@ def names(connection: Connection) -> Names:
     return found
 
 
+def leading(connection: Connection, names: Names, path: Path, generation: int = 1) -> tuple[Journal, JournalPublisher]:
+    journal = Journal(path, copied=True)
+    assert journal.changes is not None
+    return journal, JournalPublisher(connection, names, journal.changes, lambda: generation, KEY)
+
+
+def following(connection: Connection, names: Names, path: Path) -> JournalFollower:
+    return JournalFollower(connection, names, path, lambda: KEY)
+
+
 def move(path: str) -> Action:
     return Action("migrate", FLASH, "because", FINDING.key, "/d", path, 100)
 
@@ -75,9 +85,8 @@ def work(journal: Journal, first: int, count: int) -> None:
 
 
 def test_a_follower_has_what_the_leader_published(connection: Connection, names: Names, tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "leader", copied=True)
-    publisher = JournalPublisher(connection, names, journal.changes, lambda: 1, KEY)  # type: ignore[arg-type]
-    follower = JournalFollower(connection, names, tmp_path / "follower", lambda: KEY)
+    journal, publisher = leading(connection, names, tmp_path / "leader")
+    follower = following(connection, names, tmp_path / "follower")
     assert follower.must_publish_all()
     work(journal, 0, 30)
     assert publisher.lag
@@ -90,60 +99,52 @@ def test_a_follower_has_what_the_leader_published(connection: Connection, names:
     assert follower.step()
     assert follower.step() == 0
     assert contents(tmp_path / "follower") == contents(tmp_path / "leader")
-    follower.close()
-    journal.close()
 
 
 def test_a_journal_from_before_is_published_whole(connection: Connection, names: Names, tmp_path: Path) -> None:
     alone = Journal(tmp_path / "leader")
     work(alone, 0, 20)
     alone.close()
-    first = JournalFollower(connection, names, tmp_path / "leader", lambda: KEY)
+    first = following(connection, names, tmp_path / "leader")
     assert first.take_over(1, lambda: None)
     first.close()
-    journal = Journal(tmp_path / "leader", copied=True)
+    journal, publisher = leading(connection, names, tmp_path / "leader")
     assert journal.changes is not None
     journal.changes.all_changed()
-    JournalPublisher(connection, names, journal.changes, lambda: 1, KEY).flush()
-    follower = JournalFollower(connection, names, tmp_path / "follower", lambda: KEY)
+    publisher.flush()
+    follower = following(connection, names, tmp_path / "follower")
     assert follower.step()
     assert contents(tmp_path / "follower") == contents(tmp_path / "leader")
-    follower.close()
-    journal.close()
 
 
 def test_late_changes_of_an_earlier_leader_are_ignored(connection: Connection, names: Names, tmp_path: Path) -> None:
-    old = Journal(tmp_path / "old", copied=True)
-    early = JournalPublisher(connection, names, old.changes, lambda: 1, KEY)  # type: ignore[arg-type]
+    old, early = leading(connection, names, tmp_path / "old")
     work(old, 0, 5)
     early.flush()
-    follower = JournalFollower(connection, names, tmp_path / "new", lambda: KEY)
-    observer = JournalFollower(connection, names, tmp_path / "observer", lambda: KEY)
+    follower = following(connection, names, tmp_path / "new")
+    observer = following(connection, names, tmp_path / "observer")
     renewed: list[int] = []
     assert not follower.take_over(2, lambda: renewed.append(1))
     assert renewed
     follower.close()
     work(old, 5, 5)
     early.flush()  # it does not know yet that it was replaced
-    new = Journal(tmp_path / "new", copied=True)
+    new, publisher = leading(connection, names, tmp_path / "new", 2)
     work(new, 100, 5)
-    JournalPublisher(connection, names, new.changes, lambda: 2, KEY).flush()  # type: ignore[arg-type]
+    publisher.flush()
     observer.step()
     assert contents(tmp_path / "observer") == contents(tmp_path / "new")
     assert contents(tmp_path / "observer") != contents(tmp_path / "old")
-    for each in (old, new, observer):
-        each.close()
 
 
 def test_a_new_leader_sees_open_intents(connection: Connection, names: Names, tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "leader", copied=True)
-    publisher = JournalPublisher(connection, names, journal.changes, lambda: 1, KEY)  # type: ignore[arg-type]
+    journal, publisher = leading(connection, names, tmp_path / "leader")
     finding = journal.add_finding(FINDING)
     entry = journal.intend(move("/d/1"), finding, HDD, 2.0, False)
     publisher.flush()
     journal.end(entry, Outcome.DONE, "", 3.0)  # and is killed before the outcome is published
     journal.close()
-    follower = JournalFollower(connection, names, tmp_path / "follower", lambda: KEY)
+    follower = following(connection, names, tmp_path / "follower")
     assert not follower.take_over(2, lambda: None)
     follower.close()
     (unfinished,) = Journal(tmp_path / "follower", copied=True).unfinished()
@@ -151,8 +152,7 @@ def test_a_new_leader_sees_open_intents(connection: Connection, names: Names, tm
 
 
 def test_a_copy_that_cannot_be_completed_does_not_lead(connection: Connection, names: Names, tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "leader", copied=True)
-    publisher = JournalPublisher(connection, names, journal.changes, lambda: 1, KEY)  # type: ignore[arg-type]
+    journal, publisher = leading(connection, names, tmp_path / "leader")
     for number in range(3):
         work(journal, number * 10, 2)
         publisher.flush()
@@ -160,22 +160,20 @@ def test_a_copy_that_cannot_be_completed_does_not_lead(connection: Connection, n
     work(foreign, 0, 1)
     foreign.close()
     with pytest.raises(NoCopyError, match="never a copy"):
-        JournalFollower(connection, names, tmp_path / "foreign", lambda: KEY).step()
+        following(connection, names, tmp_path / "foreign").step()
     connection.remove_message(names.journal, 1)
     with pytest.raises(NoCopyError, match="copy the leader's journal"):
-        JournalFollower(connection, names, tmp_path / "late", lambda: KEY).take_over(2, lambda: None)
-    journal.close()
+        following(connection, names, tmp_path / "late").take_over(2, lambda: None)
 
 
 def test_a_lost_stream_is_published_again(connection: Connection, names: Names, tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "leader", copied=True)
-    publisher = JournalPublisher(connection, names, journal.changes, lambda: 1, KEY)  # type: ignore[arg-type]
+    journal, publisher = leading(connection, names, tmp_path / "leader")
     work(journal, 0, 2)
     publisher.flush()
     journal.close()
     connection.delete_stream(names.journal)
     connection.declare_stream(Stream(names.journal, (names.journal_subject,), replicas=1))
-    follower = JournalFollower(connection, names, tmp_path / "leader", lambda: KEY)
+    follower = following(connection, names, tmp_path / "leader")
     assert follower.take_over(2, lambda: None)
 
 
@@ -184,8 +182,7 @@ def test_without_nats_changes_wait(own_broker: Broker, tmp_path: Path) -> None:
     assert connection.wait_until_connected(10)
     names = Names("fs")
     connection.declare_stream(Stream(names.journal, (names.journal_subject,), replicas=1))
-    journal = Journal(tmp_path / "leader", copied=True)
-    publisher = JournalPublisher(connection, names, journal.changes, lambda: 1, KEY)  # type: ignore[arg-type]
+    journal, publisher = leading(connection, names, tmp_path / "leader")
     work(journal, 0, 3)
     own_broker.freeze()
     with pytest.raises(BrokerError):
@@ -203,11 +200,9 @@ def test_without_nats_changes_wait(own_broker: Broker, tmp_path: Path) -> None:
         return True
 
     until(flushed, "NATS answers again")
-    follower = JournalFollower(connection, names, tmp_path / "follower", lambda: KEY)
+    follower = following(connection, names, tmp_path / "follower")
     follower.step()
     assert contents(tmp_path / "follower") == contents(tmp_path / "leader")
-    connection.close()
-    journal.close()
 
 
 def test_without_a_cluster_no_changes_are_recorded(tmp_path: Path) -> None:
@@ -249,8 +244,6 @@ def test_any_order_of_work_and_copies_converges(tmp_path_factory: pytest.TempPat
                 copy.apply(rows, sequence)
                 journal.changes.forget(portion.until, sequence)
     assert contents(folder / "copy") == contents(folder / "leader")
-    copy.close()
-    journal.close()
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"version": 9, "generation": 1, "rows": []}',
@@ -268,9 +261,8 @@ def test_changes_that_are_not_signed_with_the_key_on_lustre_are_ignored(
     connection: Connection, names: Names, tmp_path: Path, secret: str
 ) -> None:
     """Whoever may write the stream cannot make a standby believe in an act, or in a later leader."""
-    journal = Journal(tmp_path / "leader", copied=True)
+    journal, publisher = leading(connection, names, tmp_path / "leader")
     work(journal, 0, 2)
-    publisher = JournalPublisher(connection, names, journal.changes, lambda: 1, KEY)  # type: ignore[arg-type]
     publisher.flush()
     row = json.dumps({"table": "actions", "key": 99, "values": {"id": 99, "place": "/d/forged"}})
     forged = encode(7, [row])
@@ -278,17 +270,16 @@ def test_changes_that_are_not_signed_with_the_key_on_lustre_are_ignored(
     work(journal, 10, 2)
     publisher.flush()
     said = logged()
-    follower = JournalFollower(connection, names, tmp_path / "follower", lambda: KEY)
+    follower = following(connection, names, tmp_path / "follower")
     follower.step()
     assert contents(tmp_path / "follower") == contents(tmp_path / "leader")
     assert [sentence for sentence in said if sentence.startswith("ignored message 2 of the journal")]
-    journal.close()
 
 
 def test_without_the_key_a_standby_does_not_lead(connection: Connection, names: Names, tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "leader", copied=True)
+    journal, publisher = leading(connection, names, tmp_path / "leader")
     work(journal, 0, 2)
-    JournalPublisher(connection, names, journal.changes, lambda: 1, KEY).flush()  # type: ignore[arg-type]
+    publisher.flush()
     key = [""]
     follower = JournalFollower(connection, names, tmp_path / "follower", lambda: key[0])
     with pytest.raises(NoCopyError, match="no key in the folder of the claim"):
@@ -296,7 +287,6 @@ def test_without_the_key_a_standby_does_not_lead(connection: Connection, names: 
     key[0] = KEY
     follower.step()
     assert contents(tmp_path / "follower") == contents(tmp_path / "leader")
-    journal.close()
 
 
 def test_the_holder_of_the_claim_makes_one_key(tmp_path: Path) -> None:

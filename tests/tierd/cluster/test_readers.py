@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ from tests.tierd.logged import logged
 from tierd.clock import SystemClock
 from tierd.cluster.connection import Connection
 from tierd.cluster.messages import signed
-from tierd.cluster.reader import Lease, MdtReader, Window
+from tierd.cluster.reader import Lease, MdtReader, Reader, Window
 from tierd.cluster.streams import Names
 from tierd.sense.changelogs.tally_source import Position, TallyOutcome
 
@@ -82,9 +83,39 @@ def world(tmp_path, connect) -> World:
     return World(tmp_path, connect())
 
 
-def test_records_reach_the_leader_and_are_cleared_after_its_journal_has_them(world, connect, tmp_path) -> None:
-    reader = reader_over(world.changelog, connect("reader"), world.names, "r1", [MDT])
-    threads = reader.start()
+@pytest.fixture
+def reading(connect):
+    """Starts a reader in threads."""
+    ends: list[Callable[[], None]] = []
+
+    def started(world: World, *broker: Broker, **more: object) -> Reader:
+        made = reader_over(world.changelog, connect("reader", *broker), world.names, "r1", [MDT], **more)
+        ends.extend((made.stop, *(partial(thread.join, 10) for thread in made.start())))
+        return made
+
+    yield started
+    for end in ends:
+        end()
+
+
+@pytest.fixture
+def process(world, shared_broker, tmp_path):
+    """Starts a reader in a process."""
+    made: list[ReaderProcess] = []
+
+    def started(name: str) -> ReaderProcess:
+        made.append(ReaderProcess(shared_broker.url, world.names.fs, tmp_path, name))
+        return made[-1]
+
+    yield started
+    for each in made:
+        each.process.send_signal(signal.SIGCONT)
+        each.process.kill()
+        each.process.wait()
+
+
+def test_records_reach_the_leader_and_are_cleared_after_its_journal_has_them(world, reading) -> None:
+    reader = reading(world)
     for _ in range(10):
         world.cycle(work=100)
     world.until_all_is_counted()
@@ -96,45 +127,31 @@ def test_records_reach_the_leader_and_are_cleared_after_its_journal_has_them(wor
     assert all(candidate.path.startswith("/proj/in/f") for candidate in activity.candidates)
     state = reader.state()
     assert (state.mdts, state.records, state.problem) == ({MDT: 3000}, 3000, "")
-    reader.stop()
-    for thread in threads:
-        thread.join(10)
 
 
-def test_a_reader_that_is_killed_in_a_window_loses_nothing(world, shared_broker, tmp_path) -> None:
-    first = ReaderProcess(shared_broker.url, world.names.fs, tmp_path, "r1")
+def test_a_reader_that_is_killed_in_a_window_loses_nothing(world, process) -> None:
+    first = process("r1")
     until(lambda: first.says("holds the lease"), "r1 reads")
-    second = ReaderProcess(shared_broker.url, world.names.fs, tmp_path, "r2")
-    try:
-        until(lambda: world.cycle(work=50) or world.leader.counts[0] > 300, "r1 has sent tallies")
-        first.process.kill()
-        first.process.wait()
-        until(lambda: world.cycle(work=50) or second.says("holds the lease"), "r2 takes over", 30.0)
-        world.cycle(work=50)
-        world.until_all_is_counted()
-    finally:
-        for each in (first, second):
-            each.process.kill()
-            each.process.wait()
+    second = process("r2")
+    until(lambda: world.cycle(work=50) or world.leader.counts[0] > 300, "r1 has sent tallies")
+    first.process.kill()
+    first.process.wait()
+    until(lambda: world.cycle(work=50) or second.says("holds the lease"), "r2 takes over", 30.0)
+    world.cycle(work=50)
+    world.until_all_is_counted()
 
 
-def test_a_reader_that_stands_still_past_its_lease_counts_nothing_twice(world, shared_broker, tmp_path) -> None:
-    first = ReaderProcess(shared_broker.url, world.names.fs, tmp_path, "r1")
+def test_a_reader_that_stands_still_past_its_lease_counts_nothing_twice(world, process) -> None:
+    first = process("r1")
     until(lambda: first.says("holds the lease"), "r1 reads")
-    second = ReaderProcess(shared_broker.url, world.names.fs, tmp_path, "r2")
-    try:
-        until(lambda: world.cycle(work=50) or world.leader.counts[0] > 300, "r1 has sent tallies")
-        first.process.send_signal(signal.SIGSTOP)
-        until(lambda: world.cycle(work=50) or second.says("holds the lease"), "r2 takes over", 30.0)
-        until(lambda: world.cycle(work=50) or world.leader.source.progress[MDT].reader == "r2", "r2 sends tallies")
-        first.process.send_signal(signal.SIGCONT)
-        until(lambda: world.cycle(work=20) or first.says("the lease is lost"), "r1 notices")
-        world.until_all_is_counted()
-    finally:
-        for each in (first, second):
-            each.process.send_signal(signal.SIGCONT)
-            each.process.kill()
-            each.process.wait()
+    second = process("r2")
+    until(lambda: world.cycle(work=50) or world.leader.counts[0] > 300, "r1 has sent tallies")
+    first.process.send_signal(signal.SIGSTOP)
+    until(lambda: world.cycle(work=50) or second.says("holds the lease"), "r2 takes over", 30.0)
+    until(lambda: world.cycle(work=50) or world.leader.source.progress[MDT].reader == "r2", "r2 sends tallies")
+    first.process.send_signal(signal.SIGCONT)
+    until(lambda: world.cycle(work=20) or first.says("the lease is lost"), "r1 notices")
+    world.until_all_is_counted()
 
 
 def forced(world: World, connection: Connection, name: str) -> MdtReader:
@@ -227,10 +244,9 @@ def test_missing_records_are_a_gap(world, connect) -> None:
     assert world.leader.journal[MDT] == 63
 
 
-def test_without_nats_a_reader_stops_reading_and_clears_nothing(tmp_path, own_broker, connect) -> None:
+def test_without_nats_a_reader_stops_reading_and_clears_nothing(tmp_path, own_broker, connect, reading) -> None:
     world = World(tmp_path, connect("leader", own_broker))
-    reader = reader_over(world.changelog, connect("reader", own_broker), world.names, "r1", [MDT])
-    threads = reader.start()
+    reader = reading(world, own_broker)
     world.work(50)
     world.until_all_is_counted()
     own_broker.kill()
@@ -252,14 +268,10 @@ def test_without_nats_a_reader_stops_reading_and_clears_nothing(tmp_path, own_br
     until(lambda: reader.state().problem == "", "it delivers, and says nothing else")
     stored = world.connection.bucket(world.names.readers)
     until(lambda: b'"problem":""' in (value.data if (value := stored.get("r1")) else b""), "so does its description")
-    reader.stop()
-    for thread in threads:
-        thread.join(10)
 
 
-def test_a_new_leader_begins_at_the_position_of_the_journal(world, connect) -> None:
-    reader = reader_over(world.changelog, connect("reader"), world.names, "r1", [MDT])
-    threads = reader.start()
+def test_a_new_leader_begins_at_the_position_of_the_journal(world, reading) -> None:
+    reading(world)
     world.work(100)
     world.until_all_is_counted()
     world.work(100)
@@ -270,9 +282,6 @@ def test_a_new_leader_begins_at_the_position_of_the_journal(world, connect) -> N
     until(lambda: successor.step() or successor.counts[0] >= 100, "the successor counts the rest", 90.0)
     assert successor.counts[0] == 100
     assert successor.journal[MDT] == 600
-    reader.stop()
-    for thread in threads:
-        thread.join(10)
 
 
 def test_leases(world, connect) -> None:
@@ -311,17 +320,12 @@ def test_a_tally_that_is_not_signed_with_the_key_on_lustre_does_not_count(world,
     assert (world.leader.counts, world.leader.journal[MDT]) == ((0, 0), 0)
 
 
-def test_a_reader_keeps_its_tallies_until_there_is_a_key(world, connect) -> None:
+def test_a_reader_keeps_its_tallies_until_there_is_a_key(world, reading) -> None:
     said = logged()
     key = [""]
-    made = reader_over(world.changelog, connect("reader"), world.names, "r1", [MDT])
-    made._secret = lambda: key[0]
     world.work(10)
-    threads = made.start()
+    reading(world, secret=lambda: key[0])
     until(lambda: world.cycle() or any("has made no key" in sentence for sentence in said), "it says what it waits for")
     assert world.leader.counts == (0, 0)
     key[0] = KEY
     until(lambda: world.cycle() or world.leader.counts[0] == world.files, "all is counted")
-    made.stop()
-    for thread in threads:
-        thread.join(10)
