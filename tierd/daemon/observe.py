@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol
 
-from lustre.changelog.record import Record
 from tierd.clock import Clock
 from tierd.config.settings import Settings
 from tierd.daemon.log import FindingLog, LoopCounters
@@ -21,8 +20,7 @@ from tierd.detect.gain import StreamTrack
 from tierd.engine import CycleFindings, Engine
 from tierd.model import Facts, Finding, Window
 from tierd.sense.changelogs.ingest import ChangelogIngest
-from tierd.sense.changelogs.table import ActivityTable
-from tierd.sense.changelogs.tally_source import Tallies
+from tierd.sense.changelogs.table import ActivityTable, Batch
 from tierd.sense.facts import FactsCollector
 from tierd.sense.media import PoolMedia
 from tierd.sense.metadata import MetadataMeter
@@ -82,7 +80,7 @@ class Source(Protocol):
     def reading(self) -> Reading:
         """Present counters. Raises OSError if they cannot be read; tierd then does nothing."""
 
-    def records(self) -> Iterable[Record] | Tallies:
+    def records(self) -> Iterable[Batch]:
         """Changelog records since the last call, or the tallies of readers."""
 
 

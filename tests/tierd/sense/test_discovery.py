@@ -32,7 +32,6 @@ def test_json_and_yaml_are_read_as_prometheus_reads_them(tmp_path: Path) -> None
     targets = FileTargets([f"{tmp_path}/*.json", f"{tmp_path}/*.yml"])
     assert targets() == ("http://oss1:9169/metrics", "http://[fd00::1]:9169/metrics", "https://mds1:9170/x/metrics")
     assert targets.problem == ""
-    assert targets.folders == (str(tmp_path),)
 
 
 @pytest.mark.parametrize(("name", "text", "words"), [

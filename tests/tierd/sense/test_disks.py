@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from lustre.parameters import Roots, Tree
 from tests.conftest import Unpack
 from tests.tierd.sense.clocks import SettableClock
-from tierd.sense.disks import DiskCounters, DiskPoller, difference, parse_disks, read_disks, single
+from tierd.sense.clients import single
+from tierd.sense.disks import DiskCounters, DiskPoller, difference, parse_disks, read_disks
 from tierd.sense.http_client import SourceError
 
 URL = "http://oss1:9169/metrics"
@@ -108,7 +109,7 @@ def test_single_counts_add_up_to_all(counts: list[int]) -> None:
     for number, count in enumerate(counts):
         total += count
         cumulative[float("inf") if number == len(counts) - 1 and number else 4096.0 * 2**number] = float(total)
-    assert sum(single(cumulative, 1.0).values()) == total
+    assert sum(single(cumulative, 1.0, lambda last: 2 * last).values()) == total
 
 
 @given(st.dictionaries(st.sampled_from([4096, 8192, 65536]), st.integers(1, 10**6)),

@@ -155,4 +155,4 @@ def test_the_limit_of_data_on_an_mdt_is_the_present_one() -> None:
     text = ('lustre_lod_dom_stripe_size_bytes{fs="l",target="MDT0000"} 1048576\n'
             'lustre_lod_dom_stripe_size_bytes{fs="l",target="MDT0001"} 1048576\n'
             'lustre_lod_dom_stripe_size_current_bytes{fs="l",target="MDT0001"} 65536\n')
-    assert exposition.data_limits(text.encode()) == {"l-MDT0000": 1 << 20, "l-MDT0001": 1 << 16}
+    assert expositions.reading([text], 0.0).data_limits == {"l-MDT0000": 1 << 20, "l-MDT0001": 1 << 16}

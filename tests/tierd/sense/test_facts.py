@@ -198,13 +198,13 @@ def test_files_that_several_have_open_come_with_their_layout() -> None:
     table = ActivityTable(files.path_of)
     target = Fid(0x200000401, 7, 0)
     other = Fid(0x200000401, 8, 0)
-    table.add([record(RecordType.CREATE, 1, target), *(record(RecordType.OPEN, n, target) for n in range(2, 18))])
+    table.add([[record(RecordType.CREATE, 1, target), *(record(RecordType.OPEN, n, target) for n in range(2, 18))]])
     gather = gatherer(files, table)
     assert gather.facts(990.0).shared_files == (), "no close was ever recorded"
-    table.add([record(RecordType.CREATE, 90, other), record(RecordType.CLOSE, 91, other)])
+    table.add([[record(RecordType.CREATE, 90, other), record(RecordType.CLOSE, 91, other)]])
     (shared,) = gather.facts(1000.0).shared_files
     assert (shared.job, shared.path, shared.openers, shared.layout) == ("mpi.5", "/d/check", 16, ON_DISK)
-    table.add([record(RecordType.CLOSE, n, target) for n in range(18, 34)])
+    table.add([[record(RecordType.CLOSE, n, target) for n in range(18, 34)]])
     assert gather.facts(1030.0).shared_files == ()
 
 
@@ -219,8 +219,8 @@ def test_runs_on_shared_files_are_learnt_by_directory_and_user() -> None:
         def of(kind: RecordType, time: float) -> Record:
             return Record(number, kind, time, target=Fid(0x200000401, number, 0), parent=DIRECTORY, name=name,
                           job_id=b"mpi.%d" % number)
-        table.add([of(RecordType.CREATE, begin), *(of(RecordType.OPEN, begin) for _ in range(openers)),
-                   *(of(RecordType.CLOSE, begin + 40) for _ in range(openers))])
+        table.add([[of(RecordType.CREATE, begin), *(of(RecordType.OPEN, begin) for _ in range(openers)),
+                   *(of(RecordType.CLOSE, begin + 40) for _ in range(openers))]])
 
     ran(10, b"one", 16, 1000.0)
     ran(11, b"other", 8, 1010.0)
@@ -239,7 +239,7 @@ def test_default_layouts_of_busy_directories() -> None:
     table = ActivityTable(files.path_of)
     gather = gatherer(files, table)
     gather.facts(1000.0)
-    table.add([record(RecordType.CREATE, n, Fid(0x200000401, n, 0)) for n in range(10, 20)])
+    table.add([[record(RecordType.CREATE, n, Fid(0x200000401, n, 0)) for n in range(10, 20)]])
     facts = gather.facts(1030.0)
     assert [(d.directory, d.creates) for d in facts.directories] == [("/d", 10)]
     assert facts.default_layouts == {"/d": ON_FLASH}
@@ -253,8 +253,8 @@ def test_files_outgrow_the_default_layout_of_their_own_time_only() -> None:
 
     def grown(numbers: range, kind: RecordType, time: float) -> None:
         job = b"" if kind is RecordType.LAYOUT else b"mpi.5"
-        table.add([Record(n, kind, time, target=Fid(0x200000401, n, 0), parent=DIRECTORY, name=b"check", job_id=job)
-                   for n in numbers])
+        table.add([[Record(n, kind, time, target=Fid(0x200000401, n, 0), parent=DIRECTORY, name=b"check", job_id=job)
+                   for n in numbers]])
 
     gather.facts(1000.0)
     grown(range(100, 150), RecordType.CREATE, 1005.0)
@@ -283,8 +283,8 @@ def test_a_scheduler_is_asked_for_nodes_only_where_the_changelog_names_no_client
 
     gather = gatherer(files, table, job_nodes=job_nodes, busy_per_second=1.0)
     gather.facts(1000.0)
-    table.add([Record(n, RecordType.CREATE, 1001.0, target=Fid(0x200000403, n), parent=DIRECTORY, name=b"f",
-                      job_id=b"j.1", nid=nid) for n in range(500)])
+    table.add([[Record(n, RecordType.CREATE, 1001.0, target=Fid(0x200000403, n), parent=DIRECTORY, name=b"f",
+                      job_id=b"j.1", nid=nid) for n in range(500)]])
     facts = gather.facts(1100.0)
     assert requests == asked
     assert facts.job_nodes == ({} if nid else {"j.1": 16})

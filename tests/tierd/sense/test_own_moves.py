@@ -111,8 +111,8 @@ def test_it_is_bounded(world: World) -> None:
 
 def test_the_table_leaves_them_out(world: World) -> None:
     table = ActivityTable(lambda fid: "/d/a", is_echo=world.echo)
-    table.add([Record(1, RecordType.OPEN, 1.0, target=MOVED, uid=0, nid="10.0.0.5@tcp", job_id=b"node17"),
-               Record(2, RecordType.OPEN, 1.0, target=MOVED, uid=1001, nid="10.0.0.5@tcp", job_id=b"app.1001")])
+    table.add([[Record(1, RecordType.OPEN, 1.0, target=MOVED, uid=0, nid="10.0.0.5@tcp", job_id=b"node17"),
+               Record(2, RecordType.OPEN, 1.0, target=MOVED, uid=1001, nid="10.0.0.5@tcp", job_id=b"app.1001")]])
     assert table.of_job("node17", 0.0) == []
     assert len(table.of_job("app.1001", 0.0)) == 1
 

@@ -16,16 +16,23 @@ from simulator.cluster import Cluster
 from simulator.fluid.cluster import FluidCluster
 from simulator.settings import recorded_test_bed
 from stack.demo import running_exporter
-from tests.servers import free_port, program, running
+from tests.servers import body_of, free_port, program, running
 from tests.tierd.sense import expositions
 from tests.tierd.sense.clocks import NOW, SettableClock
 from tests.tierd.sense.loopback_server import Behave, answers, answers_json, endless, liar, silent
 from tests.tierd.simulated import NOISE, STREAM
 from tierd.clock import SystemClock
 from tierd.config.sense import PrometheusSettings, ServerAccess
-from tierd.sense import exporters
 from tierd.sense.http_client import HttpClient, SourceError
-from tierd.sense.prometheus import PrometheusCounters, Series, merged_reading, oldest_last_scrape, series_of, value_at
+from tierd.sense.prometheus import (
+    PrometheusCounters,
+    QueryApi,
+    Series,
+    merged_reading,
+    oldest_last_scrape,
+    series_of,
+    value_at,
+)
 from tierd.sense.readings import ChangelogState, Reading, window
 
 
@@ -111,9 +118,8 @@ def answer(*series: Mapping[str, Any], **more: Any) -> Behave:
 
 def fetch(url: str, seconds: float = 5.0) -> PrometheusCounters:
     settings = PrometheusSettings(url, access=ServerAccess(max_bytes=1 << 20))
-    return PrometheusCounters(
-        settings, "l", SettableClock(NOW), HttpClient(settings.access, seconds, {}), seconds, 90.0, 30.0
-    )
+    api = QueryApi(settings, "l", SettableClock(NOW), HttpClient(settings.access, seconds, {}), seconds, 30.0)
+    return PrometheusCounters(api, 90.0)
 
 
 RECENT: dict[str, Any] = {"metric": {"__name__": "lustre_jobs", **labels()},
@@ -221,7 +227,8 @@ def test_a_real_prometheus_says_what_its_exporter_says(scraped: tuple[Cluster, P
 
     def read(after: float) -> Reading:
         settings = PrometheusSettings(prometheus, 'cluster="a"', lookback_seconds=30.0, batch_targets=3)
-        ask = PrometheusCounters(settings, "lustre", clock, HttpClient(settings.access, 10.0, {}), 10.0, 60.0, 30.0)
+        client = HttpClient(settings.access, 10.0, {})
+        ask = PrometheusCounters(QueryApi(settings, "lustre", clock, client, 10.0, 30.0), 60.0)
         until = clock.now() + 40
         while True:
             reading = ask()
@@ -231,7 +238,7 @@ def test_a_real_prometheus_says_what_its_exporter_says(scraped: tuple[Cluster, P
             clock.wait(0.05)
 
     before = read(0)
-    far = expositions.reading([exporters.fetch_exposition(url, 10.0)], before.time)
+    far = expositions.reading([body_of(url)], before.time)
     assert before.targets == far.targets
     assert before.jobs == far.jobs
     assert before.conditions == far.conditions
@@ -239,5 +246,5 @@ def test_a_real_prometheus_says_what_its_exporter_says(scraped: tuple[Cluster, P
     cluster.write_parameters(root)
     since = clock.now() + 1
     after = read(since)
-    assert after.jobs == expositions.reading([exporters.fetch_exposition(url, 10.0)], since).jobs
+    assert after.jobs == expositions.reading([body_of(url)], since).jobs
     assert {job for _, job in window(before, after).loads} == {STREAM.job_id, NOISE.job_id}

@@ -16,6 +16,7 @@ from tierd.clock import Clock, SystemClock
 from tierd.config.sense import PrometheusSettings, ServerAccess
 from tierd.model import JobLoad, Window
 from tierd.sense.http_client import HttpClient, SourceError
+from tierd.sense.prometheus import QueryApi
 from tierd.sense.prometheus_history import BYTES, MAX_JOBS, OPERATIONS, PrometheusHistory, busiest
 
 HOSTILE = 'evil.*|"}\n'
@@ -38,9 +39,8 @@ def answer(*series: dict[str, Any], **more: Any) -> Behave:
 def remembering(url: str, clock: Clock | None = None, seconds: float = 5.0, fs: str = "l",
                 **more: Any) -> PrometheusHistory:
     settings = PrometheusSettings(url, access=ServerAccess(max_bytes=8 << 20), **more)
-    return PrometheusHistory(
-        settings, fs, clock or SettableClock(NOW), HttpClient(settings.access, seconds, {}), seconds, 30.0
-    )
+    client = HttpClient(settings.access, seconds, {})
+    return PrometheusHistory(QueryApi(settings, fs, clock or SettableClock(NOW), client, seconds, 30.0))
 
 
 def test_rates_become_windows_of_before() -> None:

@@ -128,6 +128,14 @@ class CountTables:
         self.additions: list[tuple[DirectoryCounts, Fid]] | None = None
         """Files added to the lists of jobs and directories since the last tally; None without tallies."""
 
+    def of_job(self, job: str) -> list[DirectoryCounts]:
+        """The counts of a job, by directory."""
+        return [self.by_job_and_directory[job, directory] for directory in self.directories.get(job, ())]
+
+    def of_directory(self, directory: str) -> list[DirectoryCounts]:
+        """The counts of all jobs in a directory."""
+        return [counts for (_, place), counts in self.by_job_and_directory.items() if place == directory]
+
     def counts(self, job: str, directory: str, time: float) -> DirectoryCounts:
         """The counts of a job in a directory, made if needed. A record at ``time`` belongs to them."""
         key = job, directory
@@ -201,10 +209,8 @@ class CountTables:
             self._sweep(counts)
 
     def keep_all(self, counts: DirectoryCounts, fids: Sequence[Fid]) -> None:
-        """Add several files to the list of a job in a directory."""
+        """Add the files of a tally to the list of a job in a directory."""
         counts.files.extend(fids)
-        if self.additions is not None:
-            self.additions.extend((counts, fid) for fid in fids)
         counts.stale += len(fids)  # a reader may send a file again
         if counts.stale > MIN_SWEPT and 3 * counts.stale > len(counts.files):
             self._sweep(counts)

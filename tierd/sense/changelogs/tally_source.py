@@ -137,16 +137,6 @@ MAX_WAITING = 64
 """Tallies of an MDT that wait for an earlier one."""
 
 
-class Tallies:
-    """Tallies since the last call, in the order of each MDT's changelog. Iterating raises the errors of records."""
-
-    def __init__(self, found: Iterator[Tally]) -> None:
-        self._found = found
-
-    def __iter__(self) -> Iterator[Tally]:
-        return self._found
-
-
 class TallySource:
     """Takes tallies in order, each record once."""
 
@@ -196,11 +186,8 @@ class TallySource:
         """The source with the time at which all MDTs were read last, and its present problem."""
         return SourceAge("readers", self._all_read_at, self._stale_seconds, self._problem)
 
-    def tallies(self) -> Tallies:
-        """Tallies since the last call. Iterating raises the errors of ``Follower.batches`` after the last tally."""
-        return Tallies(self._tallies())
-
-    def _tallies(self) -> Iterator[Tally]:
+    def batches(self) -> Iterator[Tally]:
+        """Tallies since the last call. Raises the errors of ``Follower.batches`` after the last tally."""
         problems: list[str] = []
         gaps: dict[str, list[str]] = {mdt: [] for mdt in self._mdts}
         try:

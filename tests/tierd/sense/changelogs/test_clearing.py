@@ -49,12 +49,12 @@ def test_nothing_read_is_nothing_cleared_never_record_zero(world: World) -> None
 
 
 def test_cleared_when_there_is_something_and_now_and_then_as_a_sign_of_life(world: World) -> None:
-    list(world.follower.records())
+    list(world.follower.batches())
     world.clearing()
     world.clearing()
     assert world.cleared == [("MDT0000", "cl1", 3)]
     world.log.last = 5
-    list(world.follower.records())
+    list(world.follower.batches())
     world.clearing()
     world.time += CLEAR_AGAIN_SECONDS
     world.clearing()
@@ -62,7 +62,7 @@ def test_cleared_when_there_is_something_and_now_and_then_as_a_sign_of_life(worl
 
 
 def test_a_reader_lustre_has_thrown_out_is_a_fault_until_there_is_one_again(world: World) -> None:
-    list(world.follower.records())
+    list(world.follower.batches())
     world.fault = errno.ENOENT
     for _ in range(3):
         world.clearing()
@@ -76,14 +76,14 @@ def test_a_reader_lustre_has_thrown_out_is_a_fault_until_there_is_one_again(worl
 
 
 def test_a_changelog_that_ends_before_what_was_read_was_begun_anew(world: World) -> None:
-    list(world.follower.records())
+    list(world.follower.batches())
     world.log.last, world.fault = 2, errno.EINVAL
     world.clearing()
     assert drained(world.follower) == ([1, 2], "changelog of MDT0000: it has restarted")
 
 
 def test_temporary_failures_of_lustre_are_reported_and_retried(world: World) -> None:
-    list(world.follower.records())
+    list(world.follower.batches())
     world.fault = errno.EIO
     world.clearing()
     assert drained(world.follower)[1] == ""

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
 from simulator.servers.changelog_bytes import encode
+from tests.tierd.sense.records import records_of
 from tierd.sense.changelogs.follow import (
     LATE_SECONDS,
     MAX_READS,
@@ -55,7 +56,7 @@ def drained(follower: Follower) -> tuple[list[int], str]:
     """All records, and the error after them."""
     seen: list[int] = []
     try:
-        for record in follower.records():
+        for record in records_of(follower):
             seen += [record.index]
     except ChangelogError as error:
         return seen, str(error)
@@ -66,36 +67,36 @@ def drained(follower: Follower) -> tuple[list[int], str]:
 def test_every_record_once_and_in_order(last: int, batch: int, more: list[int]) -> None:
     log = Log(last, batch)
     follower = Follower(log.read, ["MDT0000"], Watch(), max_reads=1000)
-    seen = [r.index for r in follower.records()]
+    seen = [r.index for r in records_of(follower)]
     for count in more:
         log.last += count
-        seen += [r.index for r in follower.records()]
+        seen += [r.index for r in records_of(follower)]
     assert seen == list(range(1, log.last + 1))
     assert follower.positions == {"MDT0000": log.last}
 
 
 def test_reading_continues_at_the_last_position() -> None:
     follower = Follower(Log(10).read, ["MDT0000"], Watch(), {"MDT0000": 7})
-    assert [r.index for r in follower.records()] == [8, 9, 10]
+    assert [r.index for r in records_of(follower)] == [8, 9, 10]
 
 
 def test_lost_records_are_said_once_with_their_mdt_and_what_follows_is_returned() -> None:
     log, watch = Log(5), Watch()
     follower = Follower(log.read, ["MDT0000", "MDT0001"], watch, {"MDT0001": 5})
-    list(follower.records())
+    list(records_of(follower))
     log.first, log.last = 9, 12
     assert drained(follower) == ([], "")
     assert set(follower.waiting) == {"MDT0000", "MDT0001"}
     watch.time += LATE_SECONDS
     with pytest.raises(MissingRecordsError, match="changelog of MDT0000: records 6 to 8 are missing") as caught:
-        list(follower.records())
+        list(records_of(follower))
     assert caught.value.mdts == {"MDT0000", "MDT0001"}
     assert follower.positions == {"MDT0000": 12, "MDT0001": 12}
-    assert list(follower.records()) == []
+    assert list(records_of(follower)) == []
     assert not follower.waiting
     log.fault = PermissionError(13, "Permission denied")
     with pytest.raises(ChangelogError) as other:
-        list(follower.records())
+        list(records_of(follower))
     assert not isinstance(other.value, MissingRecordsError)
 
 
@@ -148,14 +149,14 @@ def test_whatever_is_late_every_record_comes_once_and_in_order(
     log, watch = Log(0, batch), Watch()
     follower = Follower(log.read, ["MDT0000"], watch, {"MDT0000": 0}, max_reads=1000)
     log.last = 1
-    seen = [record.index for record in follower.records()]
+    seen = [record.index for record in records_of(follower)]
     for more, late, seconds in steps:
         log.late = {index for index in late if index > log.last}  # a record is late once: in the read after its number
         log.last += more
         watch.time += seconds
-        seen += [record.index for record in follower.records()]
+        seen += [record.index for record in records_of(follower)]
     log.late = set()
-    seen += [record.index for record in follower.records()]
+    seen += [record.index for record in records_of(follower)]
     assert seen == list(range(1, log.last + 1))
 
 
@@ -163,7 +164,7 @@ def test_a_changelog_that_grows_faster_than_it_is_read_does_not_hold_up_the_othe
     endless, other = Log(10**9, batch=1), Log(2)
     follower = Follower(lambda mdt, after: (endless if mdt == "MDT0000" else other).read(mdt, after),
                         ["MDT0000", "MDT0001"], Watch())
-    assert len(list(follower.records())) == MAX_READS + 2
+    assert len(list(records_of(follower))) == MAX_READS + 2
     assert follower.positions == {"MDT0000": MAX_READS, "MDT0001": 2}
 
 
@@ -193,7 +194,7 @@ def test_a_lost_changelog_user_is_reported_until_it_returns_and_then_as_a_gap() 
     assert drained(follower) == ([], "changelog of MDT0000: no such reader")
     follower.restored("MDT0000")
     with pytest.raises(MissingRecordsError, match="records are missing, for no such reader"):
-        list(follower.records())
+        list(records_of(follower))
     assert drained(follower) == ([], "")
     follower.restored("MDT0000")
     assert drained(follower) == ([], "")
@@ -219,7 +220,7 @@ def test_one_mdt_that_cannot_be_read_does_not_hold_up_others() -> None:
 
 def test_what_is_no_changelog_is_said() -> None:
     with pytest.raises(ChangelogError, match="changelog of MDT0000"):
-        list(Follower(lambda *_: b"\xff" * 200, ["MDT0000"], Watch()).records())
+        list(Follower(lambda *_: b"\xff" * 200, ["MDT0000"], Watch()).batches())
 
 
 class Away:
@@ -252,7 +253,7 @@ def away() -> Iterator[Away]:
 def read_count(follower: Follower) -> tuple[int, str]:
     count = 0
     try:
-        for _ in follower.records():
+        for _ in records_of(follower):
             count += 1
     except ChangelogError as error:
         return count, str(error)

@@ -55,19 +55,19 @@ class World:
         self.ingest = ChangelogIngest(self.table, self.tree, lambda: self.time)  # type: ignore[arg-type]
         self.number = 0
 
-    def made(self, parent: Fid, name: str, fid: Fid, job: bytes = b"j.1") -> Iterator[Record]:
+    def made(self, parent: Fid, name: str, fid: Fid, job: bytes = b"j.1") -> Iterator[list[Record]]:
         """A file that was created and closed."""
         self.tree.directories[self.tree.path_of(parent)][name] = fid
         for kind in (RecordType.CREATE, RecordType.OPEN, RecordType.CLOSE):
             self.number += 1
-            yield Record(self.number, kind, float(self.number), target=fid, parent=parent, name=name.encode(),
-                         job_id=job)
+            yield [Record(self.number, kind, float(self.number), target=fid, parent=parent, name=name.encode(),
+                          job_id=job)]
 
     def files(self, job: str = "j.1") -> dict[str, list[str]]:
         return {a.directory: sorted(c.path for c in a.candidates) for a in self.table.of_job(job, 0.0)}
 
 
-def gap() -> Iterator[Record]:
+def gap() -> Iterator[list[Record]]:
     yield from ()
     raise MissingRecordsError("changelog of MDT0000: records 10 to 20 are missing", ["MDT0000"])
 
@@ -168,7 +168,7 @@ def test_of_very_many_directories_the_latest_are_read(world: World, monkeypatch:
 
 
 def test_records_after_the_gap_are_known_too(world: World) -> None:
-    def records() -> Iterator[Record]:
+    def records() -> Iterator[list[Record]]:
         yield from world.made(TWO, "d", Fid(2, 4))
         raise MissingRecordsError("a gap before them", ["MDT0000"])
 

@@ -21,7 +21,7 @@ from tests.lustre.changelog.test_properties import records as any_record
 from tierd.model import MAX_CLIENTS
 from tierd.sense.changelogs.counts import DirectoryCounts, File
 from tierd.sense.changelogs.packed import last_index, newest_time, oldest_time, packed_pieces
-from tierd.sense.changelogs.table import ActivityTable, Batches
+from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.changelogs.tallies import TallyLimits
 
 RECORDED = sorted((Path(__file__).parents[3] / "captures" / "2.17.57" / "changelog").glob("*.chardev.bin"))
@@ -88,7 +88,7 @@ def as_pieces(several: Iterator[Sequence[Record]]) -> tuple[list[tuple[object, .
 
 def fill(one: ActivityTable, batches: Iterable[Sequence[Record]]) -> str:
     try:
-        one.add(Batches(batches))
+        one.add(batches)
     except ValueError as error:
         return str(error)
     return ""
@@ -184,10 +184,10 @@ def lived(number: int, job: bytes = b"m.2", time: float = 10.0) -> list[Record]:
 def test_a_close_by_a_client_thread_does_not_show_the_job_at_work(packs: bool) -> None:
     """It may come when tierd moves the file, long after the job has ended."""
     known = ActivityTable(resolve)
-    known.add([*lived(7), *lived(8, b"ldlm_bl.0", 5.0)])
+    known.add([[*lived(7), *lived(8, b"ldlm_bl.0", 5.0)]])
     left_open = lived(9, time=20.0)[:2]
     late = [*left_open, left_open[1]._replace(type=RecordType.CLOSE, job_id=b"ldlm_bl.0", time=90.0)]
-    known.add(Batches(packed_pieces(packed(late))) if packs else late)
+    known.add(packed_pieces(packed(late)) if packs else [late])
     assert known.last_record(["m.2"]) == 20.0
     assert known.works_in(["m.2"], "/proj/1", 15.0, counting_open=False)
     assert not known.works_in(["m.2"], "/proj/1", 25.0, counting_open=False)
@@ -197,10 +197,10 @@ def test_a_close_by_a_client_thread_does_not_show_the_job_at_work(packs: bool) -
 def test_a_directory_that_may_have_another_path_is_looked_up_again() -> None:
     paths = {Fid(0x200000402, 1): "/proj/1"}
     known = ActivityTable(paths.__getitem__)
-    known.add(lived(7))
+    known.add([lived(7)])
     paths[Fid(0x200000402, 1)] = "/proj/renamed"
     known.forget_paths()
-    known.add(Batches(packed_pieces(packed(lived(8)[:1]))))
+    known.add(packed_pieces(packed(lived(8)[:1])))
     assert {seen.directory: seen.creates for seen in known.of_job("m.2", 0.0)} == {"/proj/1": 1, "/proj/renamed": 1}
 
 
@@ -216,7 +216,7 @@ def test_what_a_kernel_leaves_behind_the_end_of_a_job_id_is_not_part_of_it() -> 
 def test_the_records_of_a_job_on_small_files_are_not_decoded() -> None:
     (piece,) = packed_pieces(packed(each._replace(uid=1) for number in range(20) for each in lived(number)))
     known = ActivityTable(resolve)
-    known.add(Batches([piece]))
+    known.add([piece])
     assert piece._decoded is None
     (seen,) = known.of_job("m.2", 0.0)
     assert (seen.creates, seen.opens, seen.write_opens, seen.closes, seen.unlinks) == (20, 20, 20, 40, 20)

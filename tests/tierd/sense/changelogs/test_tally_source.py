@@ -83,13 +83,13 @@ class World:
     def take(self, *tallies: Tally | None) -> list[tuple[int, int]]:
         """What is added of these. Raises as the source does."""
         self.inbox.coming += [ReceivedTally(each, object()) for each in tallies]
-        return [(each.after, each.last) for each in self.source.tallies()]
+        return [(each.after, each.last) for each in self.source.batches()]
 
     def added(self, *tallies: Tally | None) -> list[tuple[int, int]]:
         found = []
         self.inbox.coming += [ReceivedTally(each, object()) for each in tallies]
         try:
-            for each in self.source.tallies():
+            for each in self.source.batches():
                 found.append((each.after, each.last))
         except ChangelogError:
             pass
