@@ -168,7 +168,8 @@ class Daemon:
             node.filesystem, self._table, inventory, flash_pools, metadata_targets=len(node.mdts),
             clients=node.clients, media=self.media, uneven=walk_of(settings, node.filesystem), metadata=metadata,
             disks=node.disks, busy_per_second=busy_directory(settings) / 2, job_nodes=parts.job_nodes,
-            closed=lambda: self.closed_targets)
+            closed=lambda: self.closed_targets, stored_runs=parts.journal.state().get(RUNS_STATE, ""),
+            store_runs=lambda runs: parts.journal.set_state({RUNS_STATE: runs}))
         self._facts = LatestFacts(gatherer.facts)
         self._observer = Observer(
             parts.source, ChangelogIngest(self._table, node.filesystem, node.clock.now), self._log, node.clock,

@@ -22,7 +22,8 @@ from tierd.refusal import Refusal
 from tierd.sense.changelogs.follow import ClearChangelog
 from tierd.sense.changelogs.recording import MakeMark
 from tierd.sense.changelogs.tally_source import TallyInbox
-from tierd.sense.facts import ClientSource, DiskSource, NoClients
+from tierd.sense.clients import ClientPoller
+from tierd.sense.disks import DiskPoller
 from tierd.sense.sources import ReadCounters
 
 
@@ -40,8 +41,8 @@ class Node:
     """Begins a cycle at once."""
     clear_changelog: ClearChangelog | None = None
     claim: FilesystemClaim = field(default_factory=NoClaim)
-    clients: ClientSource = field(default_factory=NoClients)
-    disks: DiskSource | None = None
+    clients: ClientPoller | None = None
+    disks: DiskPoller | None = None
     own_nids: Callable[[], Collection[str]] = tuple
     site_facts: Callable[[], SiteFacts] = SiteFacts
     unnamed: Callable[[], str] = str
