@@ -12,10 +12,9 @@ import pytest
 
 from lustre.errors import Gone, LustreError, NotLustre, Refused, Stale, Unsupported
 from lustre.fid import Fid
-from lustre.filesystem import FileFlags
 from lustre.layout.model import Component, Layout
 from lustre.mounted import MountedFilesystem, read_space
-from lustre.mounted_calls import MountedCalls, whole
+from lustre.mounted_calls import MountedCalls
 from lustre.mounts import Mount, find
 from lustre.parameters import Roots, Tree
 from tests.conftest import Unpack
@@ -84,11 +83,6 @@ def test_a_target_is_full_without_objects(tmp_path: Path, capture: Unpack) -> No
     assert avail_kib() == 908540
 
 
-def test_another_file_system_has_none_of_them(tmp_path: Path, tree: Tree) -> None:
-    other = MountedFilesystem(Mount("other", str(tmp_path)), Handle().library(), tree, lambda path, layout: None)
-    assert (other.pools(), other.space()) == ({}, {})
-
-
 def test_status_entries_and_what_lies_outside(tmp_path: Path, tree: Tree) -> None:
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / "file").write_bytes(b"data")
@@ -130,11 +124,6 @@ def test_setting_and_removing_a_default(tmp_path: Path, tree: Tree) -> None:
     assert len(handle.llapi_layout_file_open.calls) == 2
     with pytest.raises(OSError, match=r"Not a directory|Too many levels"):
         mounted.set_default_layout("/link", FLASH)
-
-
-def test_moves_are_the_movers_business(tmp_path: Path, tree: Tree) -> None:
-    with pytest.raises(Refused, match="pinned"):
-        filesystem(tmp_path, tree).migrate("/a", FLASH)
 
 
 def test_changelog_is_read_from_its_device_and_cleared_by_index(tmp_path: Path, tree: Tree) -> None:
@@ -240,17 +229,6 @@ def test_by_name_without_opening(calls: MountedCalls, tmp_path: Path) -> None:
     calls.close(descriptor)
 
 
-def test_flags_of_a_file(calls: MountedCalls, tmp_path: Path) -> None:
-    (tmp_path / "a").touch()
-    descriptor = calls.open_for_reading("/a")
-    try:
-        assert calls.flags(descriptor) is FileFlags.NONE
-    except OSError:
-        pytest.skip("no inode flags here")
-    finally:
-        calls.close(descriptor)
-
-
 @pytest.mark.parametrize(("answer", "there"), [(0, True), (-errno.ENOENT, False)])
 def test_only_the_mdt_says_that_a_file_is_gone(tmp_path: Path, answer: int, there: bool) -> None:
     calls = MountedCalls(Handle(llapi_fid2path=lambda *_: answer).library(), str(tmp_path))
@@ -277,11 +255,6 @@ def test_the_nature_of_volatile_names_is_found_out_once(tmp_path: Path) -> None:
     for _ in range(2):
         calls.close(calls.create_volatile("/file", 0, ON_MDT, 7))
     assert len(tried) == 2
-
-
-def test_whole_path() -> None:
-    assert whole("/mnt/lustre/", "/proj/a..b") == "/mnt/lustre/proj/a..b"
-    assert whole("/", "/a") == "/a"
 
 
 def test_fids_are_passed_as_lustre_wants_them(tmp_path: Path) -> None:

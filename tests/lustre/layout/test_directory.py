@@ -19,7 +19,6 @@ from lustre.layout.directory import (
     default_to_yaml,
     hash_number,
     hash_text,
-    setdirstripe_arguments,
     stripes_of_xattr,
     to_xattr,
 )
@@ -63,10 +62,6 @@ def test_the_attribute_and_what_lfs_printed_agree(path: Path) -> None:
         assert shown.stripe_count <= 2, "what it inherits"
 
 
-def test_there_are_recordings_of_each_form() -> None:
-    assert len(RECORDED) == 8
-
-
 @given(st.binary(max_size=200))
 def test_any_bytes_are_stripes_or_refused(data: bytes) -> None:
     for magic in (b"", bytes.fromhex("d00cd20c"), bytes.fromhex("d00cd30c")):
@@ -104,19 +99,9 @@ def test_any_text_is_a_default_or_refused(text: str) -> None:
         assert str(error)  # noqa: PT017
 
 
-def test_flags_show_a_migration() -> None:
-    assert DirectoryStripes(2, 0, "fnv_1a_64,migrating").is_changing
-    assert not DirectoryStripes(2, 0, "fnv_1a_64,fixed").is_changing
-
-
 @pytest.mark.parametrize("bad", [
     DefaultStriping(5000), DefaultStriping(1, 1 << 20), DefaultStriping(1, -1, "none", 300),
     DefaultStriping(pool="a" * 16), DefaultStriping(1, -1, "odd")])
 def test_an_impossible_striping_is_refused(bad: DefaultStriping) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 -- several sentences
         to_xattr(bad)
-
-
-def test_the_options_of_lfs() -> None:
-    assert setdirstripe_arguments(DefaultStriping(2, 1, "fnv_1a_64,fixed", -1, 3)) == (
-        "-D", "-c", "2", "-i", "1", "-H", "fnv_1a_64", "--max-inherit", "-1", "--max-inherit-rr", "3")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -65,15 +64,6 @@ plains = st.builds(
 @given(composites | plains)
 def test_text_round_trip(layout: Layout) -> None:
     assert from_yaml(to_yaml(layout)) == layout
-
-
-@given(composites)
-def test_text_is_yaml(layout: Layout) -> None:
-    loaded = yaml.safe_load(to_yaml(layout))
-    assert loaded["lcm_entry_count"] == len(loaded["components"]) == len(layout.components)
-    for shown, component in zip(loaded["components"], layout.components, strict=True):
-        assert shown["lcme_id"] == component.component_id
-        assert shown["sub_layout"]["lmm_stripe_count"] == component.stripe_count
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=()), max_size=60))
