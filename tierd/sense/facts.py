@@ -78,7 +78,8 @@ class RecentDirectories:
     def __init__(self, span_seconds: float = 600.0, step_seconds: float = 60.0) -> None:
         self._span_seconds = span_seconds
         self._step_seconds = step_seconds
-        self._places: dict[Key, int] = {}
+        self.places: dict[Key, int] = {}
+        """Rows of jobs and directories."""
         self._snapshots: deque[tuple[float, Ints]] = deque()
         self._begun: dict[Key, tuple[float, Sequence[int]]] = {}
         """Counts that begin later than the oldest snapshot, with their time."""
@@ -107,7 +108,7 @@ class RecentDirectories:
                ) -> tuple[tuple[DirectoryActivity, ...], float]:
         taken_at, before = snapshot
         keys, counts = list(map(_key, activities)), _table(activities)
-        earlier = _rows(before, [self._places.get(key, -1) for key in keys])
+        earlier = _rows(before, [self.places.get(key, -1) for key in keys])
         for row in [row for row, key in enumerate(keys) if key in self._begun]:
             earlier[row] = self._begun[keys[row]][1]
         earlier[(counts < earlier).any(axis=1)] = 0  # dropped from the table, and added again
@@ -117,13 +118,13 @@ class RecentDirectories:
                      for row in np.flatnonzero(done.any(axis=1)).tolist()), now - taken_at
 
     def _snapshot(self, activities: Sequence[DirectoryActivity]) -> Ints:
-        if len(self._places) > 2 * len(activities) + MIN_PLACES:
-            kept = [key for key in map(_key, activities) if key in self._places]
-            rows = [self._places[key] for key in kept]
+        if len(self.places) > 2 * len(activities) + MIN_PLACES:
+            kept = [key for key in map(_key, activities) if key in self.places]
+            rows = [self.places[key] for key in kept]
             self._snapshots = deque((time, _rows(snapshot, rows)) for time, snapshot in self._snapshots)
-            self._places = {key: place for place, key in enumerate(kept)}
-        rows = [self._places.setdefault(_key(activity), len(self._places)) for activity in activities]
-        taken = np.zeros((len(self._places), len(COUNTS)), np.int64)
+            self.places = {key: place for place, key in enumerate(kept)}
+        rows = [self.places.setdefault(_key(activity), len(self.places)) for activity in activities]
+        taken = np.zeros((len(self.places), len(COUNTS)), np.int64)
         taken[rows] = _table(activities)
         return taken
 

@@ -345,4 +345,4 @@ def test_indexes_of_dropped_counts_are_reused() -> None:
         crowd = [made(minute + 1, f"j.{number}") for number in range(100 * minute, 100 * minute + 100)]
         found, _ = recent.since_oldest_snapshot([made(10 * minute, "stays.1"), *crowd], 60.0 * minute)
     assert (found[0], len(found)) == (made(100, "stays.1"), 101)
-    assert len(recent._places) < 1500
+    assert len(recent.places) < 1500

@@ -19,7 +19,6 @@ from simulator.servers.changelog_bytes import encode
 from tests.damaged import damage, damaged
 from tests.lustre.changelog.test_properties import records as any_record
 from tierd.model import MAX_CLIENTS
-from tierd.sense.changelogs.counts import DirectoryCounts, File
 from tierd.sense.changelogs.packed import last_index, newest_time, oldest_time, packed_pieces
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.changelogs.tallies import TallyLimits
@@ -50,19 +49,14 @@ def table(max_files: int, max_counts: int) -> ActivityTable:
     return ActivityTable(resolve, ("own.1",), max_files, max_counts, max_listed_files=5, is_echo=Echoes())
 
 
+JOBS = ("cp.1", "cp.2", "cp.\ufffd", "", "own.1", TAG.decode(), "x" * 32)
+
+
 def state(of: ActivityTable) -> list[object]:
-    """All that a table knows, with the types of numbers."""
-    known = of._known
-    places = {id(counts): key for key, counts in known.by_job_and_directory.items()}
-    return [
-        [(fid, type(fid), places.get(id(file.counts)), file.counts.job, file.counts.directory, *(
-            repr(getattr(file, name)) for name in File.__slots__ if name != "counts"))
-         for fid, file in known.files.items()],
-        [(key, *(repr(getattr(counts, name)) for name in DirectoryCounts.__slots__))
-         for key, counts in known.by_job_and_directory.items()],
-        known.directories, of._records.closes, of.records_read, of.oldest_time, of._movers._moves,
-        dict(of._path._paths), list(of._records._jobs.by_id),
-    ]
+    """All that a table tells."""
+    return [of.summaries(0.0), [of.of_job(job, 0.0) for job in JOBS], of.operations_of(JOBS), of.places(),
+            of.files_by_sequence(), of.shared_files(1), of.shared_runs(), of.records_read, of.oldest_time,
+            [of.other_mover_in(place, 0.0) for place in of.places()]]
 
 
 def pieces(data: bytes, most: int) -> Iterator[list[Record]]:
@@ -211,12 +205,3 @@ def test_what_a_kernel_leaves_behind_the_end_of_a_job_id_is_not_part_of_it() -> 
         data[at + 64 + 5:at + 64 + 32] = b"x" * 27
         at = shape[1]
     same([bytes(data)])
-
-
-def test_the_records_of_a_job_on_small_files_are_not_decoded() -> None:
-    (piece,) = packed_pieces(packed(each._replace(uid=1) for number in range(20) for each in lived(number)))
-    known = ActivityTable(resolve)
-    known.add([piece])
-    assert piece._decoded is None
-    (seen,) = known.of_job("m.2", 0.0)
-    assert (seen.creates, seen.opens, seen.write_opens, seen.closes, seen.unlinks) == (20, 20, 20, 40, 20)

@@ -30,13 +30,15 @@ SET_MASK = "lctl set_param -P mdd.l-MDT0000.changelog_mask='+CREAT"
 class Site:
     """One MDT, what is seen of it, and who follows it."""
 
-    def __init__(self, shown: bool, reader: str = "cl1", marks_allowed: bool = True) -> None:
+    def __init__(self, shown: bool, reader: str = "cl1", marks_allowed: bool = True, mask_shown: bool = True) -> None:
         self.log = Changelog()
         self.time = 1000.0
-        self.shown = self.mask_shown = shown
+        self.shown, self.mask_shown = shown, shown and mask_shown
         self.marks = 0
-        self.recording = RecordingCheck("l", {"MDT0000": reader} if reader else {}, self,
-                                   None if shown else self.mark, lambda: marks_allowed)
+        self.refused = False
+        self.readers = {"MDT0000": reader} if reader else {}
+        self.recording = RecordingCheck("l", self.readers, self, None if self.mask_shown else self.mark,
+                                        lambda: marks_allowed)
         self.follower = Follower(lambda _, after: self.log.read(after, self.time), ["MDT0000"], self,
                                  recording=self.recording)
 
@@ -48,6 +50,8 @@ class Site:
 
     def mark(self, _: str) -> Fid:
         self.marks += 1
+        if self.refused:
+            raise OSError(30, os.strerror(30), "/mnt/l/.tierd")
         fid = Fid(9, self.marks)
         for kind in (RecordType.CREATE, RecordType.RENAME, RecordType.OPEN, RecordType.CLOSE, RecordType.UNLINK):
             self.log.add(kind, self.time, fid, Actor("tierd.0"), flags=2)
@@ -112,7 +116,7 @@ def test_a_deregistered_user_is_reported_until_another_registers_and_then_as_a_g
     assert site.within(6)
     assert site.cycle()[1], "for as long as it lasts"
     site.log.register()
-    site.recording._readers = {}  # the configuration names the new one, or none
+    site.readers.clear()  # the configuration names the new one, or none
     assert "records are missing" in next(words for words in (site.cycle()[1] for _ in range(8))
                                          if "records are missing" in words)
     site.work()
@@ -136,9 +140,7 @@ def test_a_mask_without_what_is_not_needed_is_none_of_our_business(site: Site) -
 
 
 def test_a_mark_shows_recording_if_the_mask_is_hidden() -> None:
-    site = Site(shown=True)
-    site.recording._mark = site.mark
-    site.mask_shown = False
+    site = Site(shown=True, mask_shown=False)
     for _ in range(30):
         site.work()
         assert site.cycle()[1] == ""
@@ -235,11 +237,7 @@ def test_where_nothing_may_be_written_and_nothing_is_shown_the_status_says_so() 
 
 def test_a_mark_that_cannot_be_made_is_no_proof_of_anything() -> None:
     site = Site(shown=False, reader="")
-
-    def refused(_: str) -> Fid:
-        raise OSError(30, os.strerror(30), "/mnt/l/.tierd")
-
-    site.recording._mark = refused
+    site.refused = True
     assert site.within(10) == ""
     assert "Read-only file system" in site.recording.note()
 

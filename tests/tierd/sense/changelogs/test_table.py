@@ -11,7 +11,9 @@ from lustre.fid import Fid
 from lustre.nid import NONE as NID_OF_NOBODY
 from tierd.model import MAX_CLIENTS
 from tierd.sense.changelogs.counts import MIN_SWEPT, CountTables, File
+from tierd.sense.changelogs.roll_up import JobTable
 from tierd.sense.changelogs.table import ActivityTable
+from tierd.sense.paths import PathCache
 
 DIRECTORY, OTHER = Fid(0x200000402, 4), Fid(0x200000402, 2)
 PATHS = {DIRECTORY: "/proj/in", OTHER: "/proj/flow", Fid(0x200000402, 6): "/proj/flow/stream.dat"}
@@ -151,7 +153,6 @@ def test_what_fell_out_of_the_table_is_kept_by_no_directory_either() -> None:
     (seen,) = table.of_job("m.2", 0)
     assert (seen.creates, len(seen.candidates)) == (5000, 50)
     assert seen.candidates[-1].path == "/proj/in/f4999"
-    assert sum(len(counts.files) for counts in table._known.by_job_and_directory.values()) < 200
 
 
 def test_the_counts_idle_for_longest_are_dropped_first() -> None:
@@ -194,19 +195,25 @@ def test_jobs_that_come_and_go_for_months_are_not_all_remembered() -> None:
     table = ActivityTable(resolve, max_counts=20)
     for number in range(500):
         table.add([[record(RecordType.CREATE, number, 10.0 + number, b"m.%d" % number, name=b"x")]])
-    assert len(table._records._jobs.by_id) <= 20
     table.add([[record(RecordType.CREATE, 999, 999.0, b"m.499", name=b"y")]])
     assert [seen.creates for seen in table.of_job("m.499", 0)] == [2]
+    assert len(table.summaries(0.0)) <= 20
 
 
-def test_what_is_known_of_places_holds_in_the_next_cycle_and_is_bounded() -> None:
+def test_the_cache_of_jobs_and_of_their_directories_is_bounded() -> None:
+    jobs = JobTable(CountTables(9, max_counts=10, max_listed_files=9), PathCache(resolve), ())
+    for number in range(500):
+        jobs.counts_in(jobs.anew(b"m.%d" % (number % 15)), Fid(7, number), 10.0)
+        assert len(jobs.by_id) <= 10
+        assert sum(len(job.places) for job in jobs.by_id.values()) <= 20
+
+
+def test_a_directory_is_looked_up_once() -> None:
     requested: list[Fid] = []
-    table = ActivityTable(lambda fid: requested.append(fid) or f"/d{fid.object_id}", max_counts=10)
+    table = ActivityTable(lambda fid: requested.append(fid) or f"/d{fid.object_id}")
     for time in (10.0, 20.0):
         table.add([[record(RecordType.CREATE, n, time, parent=Fid(7, n % 9), name=b"x") for n in range(90)]])
     assert len(requested) == 9
-    table.add([[record(RecordType.CREATE, n, 30.0, parent=Fid(7, n), name=b"x") for n in range(500)]])
-    assert sum(len(job.places) for job in table._records._jobs.by_id.values()) <= 20
 
 
 def test_job_ids_that_differ_in_bytes_nobody_can_read_are_one_job() -> None:
