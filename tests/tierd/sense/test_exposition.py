@@ -106,22 +106,6 @@ def test_job_counters_over_http_equal_those_of_the_files(capture: Unpack, name: 
         assert {k: v for k, v in there.sizes.items() if v} == {k: v for k, v in counters.sizes.items() if v}
 
 
-ANSWER = 'lustre_ost_recovering{fs="l",target="OST0000"} 0'
-
-
-@pytest.mark.parametrize(("lines", "conditions"), [
-    (ANSWER, {}),
-    ('lustre_ost_degraded{fs="l",target="OST0000"} 1', {"l-OST0000": "degraded"}),
-    ('lustre_ost_degraded{fs="l",target="OST0000"} 0', {"l-OST0000": "recovery status unknown"}),
-    ('lustre_ost_degraded{fs="l",target="OST0000"} 0\n' + ANSWER, {}),
-    ('lustre_ost_size_bytes{fs="l",target="OST0000"} 100\nlustre_ost_avail_bytes{fs="l",target="OST0000"} 4\n' + ANSWER,
-     {"l-OST0000": "full"}),
-    ('lustre_ost_recovering{fs="l",target="OST0000"} 1', {"l-OST0000": "in recovery"}),
-])
-def test_conditions(lines: str, conditions: dict[str, str]) -> None:
-    assert expositions.reading([lines + "\n"], 0.0).conditions == conditions
-
-
 def test_every_counter_of_a_job_is_read() -> None:
     job = 'fs="l",target="OST0000",jobid="a\\"b.1"'
     seen = expositions.reading([f"""\
@@ -133,13 +117,6 @@ lustre_job_io_size_bytes_count{{{job},direction="read"}} 1
 """], 0.0)
     assert seen.jobs == {("l-OST0000", 'a"b.1'): JobEntry(
         {"read": 1, "read_bytes": 1}, {"read": 500_000, "read_bytes": 4096}, {4096: 1})}
-
-
-def test_several_exporters_are_one_reading() -> None:
-    one, two = (f'lustre_job_write_bytes_total{{fs="l",target="OST000{n}",jobid="j"}} {n}\n' for n in (1, 2))
-    seen = expositions.reading([one, two], 0.0)
-    assert seen.jobs["l-OST0001", "j"].sums == {"write_bytes": 1}
-    assert seen.jobs["l-OST0002", "j"].sums == {"write_bytes": 2}
 
 
 def test_a_changelog_whose_end_is_not_shown_is_not_known() -> None:

@@ -18,9 +18,9 @@ from lustre.filesystem import FileStatus, MetadataSpace, Space
 from lustre.layout.directory import DefaultStriping, DirectoryStripes
 from lustre.layout.model import Component, Layout
 from lustre.parameters import Roots, Tree
-from tierd.model import ClientLoad, DirectoryActivity, MetadataTargets, TargetFill
+from tierd.model import ClientLoad, DirectoryActivity, MetadataTargets
 from tierd.sense.changelogs.table import ActivityTable
-from tierd.sense.facts import FactsCollector, FillRates, RecentDirectories
+from tierd.sense.facts import FactsCollector, RecentDirectories
 from tierd.sense.inventory import Inventory
 from tierd.sense.parameters import data_limits, metadata_spaces
 
@@ -102,13 +102,6 @@ def test_room_and_its_growth() -> None:
     fill = gather.facts(1100.0).fill["l-OST0000"]
     assert fill.used == pytest.approx(0.4)
     assert fill.growth_bytes_per_second == pytest.approx(0.1e9)
-
-
-def test_growth_forgets() -> None:
-    growth = FillRates(span_seconds=100)
-    for second in range(0, 1000, 50):
-        measured = growth.measured({"t": TargetFill(1000, 1000 - second // 10)}, float(second))
-    assert measured["t"].growth_bytes_per_second == pytest.approx(0.1)
 
 
 def test_unreadable_facts_are_empty_and_reported() -> None:
@@ -303,10 +296,6 @@ def test_room_of_the_mdts_is_that_of_the_fullest(capture: Callable[[str], Path])
 
 def made(creates: int, job: str = "j.1") -> DirectoryActivity:
     return DirectoryActivity(job, "/proj/in", creates=creates)
-
-
-def test_the_first_reading_finds_nothing() -> None:
-    assert RecentDirectories().since_oldest_snapshot([made(500)], 1000.0) == ((), 0.0)
 
 
 def test_only_what_came_since_counts() -> None:

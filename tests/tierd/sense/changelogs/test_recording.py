@@ -91,29 +91,11 @@ def test_a_quiet_mdt_is_no_trouble_and_its_marks_are_not_activity(site: Site) ->
     assert site.recording.note() == ""
 
 
-@pytest.mark.parametrize("reader", ["cl1", ""])
-def test_a_user_that_was_deregistered_is_found_and_the_command_said(reader: str) -> None:
-    site = Site(shown=True, reader=reader)
-    site.work()
-    assert site.cycle()[1] == ""
-    site.log.deregister()
-    site.work()
-    assert REGISTER in site.within(1)
-
-
-def test_one_that_nobody_shows_is_found_by_a_mark_that_does_not_come_by() -> None:
-    site = Site(shown=False, reader="")
-    site.work()
-    site.cycle()
-    site.log.deregister()
-    said = site.within(2 + int(MARK_SECONDS / 5))
-    assert REGISTER in said
-    assert SET_MASK in said
-
-
 def test_a_deregistered_user_is_reported_until_another_registers_and_then_as_a_gap(site: Site) -> None:
     site.log.deregister()
-    assert site.within(6)
+    said = site.within(6)
+    assert REGISTER in said
+    assert site.shown or SET_MASK in said
     assert site.cycle()[1], "for as long as it lasts"
     site.log.register()
     site.readers.clear()  # the configuration names the new one, or none

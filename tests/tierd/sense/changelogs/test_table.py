@@ -55,13 +55,6 @@ def test_the_parent_in_the_open_of_an_existing_file_is_not_believed() -> None:
     assert (seen.directory, seen.existing_files[0].path) == ("/proj/flow", "/proj/flow/stream.dat")
 
 
-def test_a_close_by_a_kernel_thread_belongs_to_the_opener() -> None:
-    table = ActivityTable(resolve)
-    table.add([[*lived(1)[:2], record(RecordType.CLOSE, 1, 11, b"ldlm_bl.0", parent=Fid(0, 0))]])
-    assert table.of_job("ldlm_bl.0", 0) == []
-    assert table.of_job("m.2", 0)[0].closes == 1
-
-
 def test_a_layout_record_without_a_job_is_a_file_that_grew() -> None:
     table = ActivityTable(resolve)
     table.add([[*lived(1)[:2], record(RecordType.LAYOUT, 1, 10.05, b"", parent=Fid(0, 0))]])
@@ -85,12 +78,6 @@ def test_a_file_renamed_into_place_is_known_by_its_last_name() -> None:
     assert [c.path for c in table.of_job("m.2", 0)[0].candidates] == ["/proj/flow/final"]
 
 
-def test_our_own_moves_are_not_activity() -> None:
-    table = ActivityTable(resolve, own_jobs=("lfs.0",))
-    table.add([[record(RecordType.OPEN, 1, 10, b"lfs.0")]])
-    assert table.of_job("lfs.0", 0) == []
-
-
 def test_a_directory_nobody_can_name_keeps_its_fid() -> None:
     table = ActivityTable(resolve)
     table.add([[record(RecordType.CREATE, 1, 10, parent=Fid(9, 9), name=b"x")]])
@@ -103,14 +90,6 @@ def test_a_directory_made_meanwhile_is_known_by_its_record() -> None:
     made = record(RecordType.MKDIR, 50, 9, name=b"run7")._replace(target=Fid(7, 7))
     table.add([[made, record(RecordType.CREATE, 1, 10, parent=Fid(7, 7), name=b"x")]])
     assert table.of_job("m.2", 0)[0].directory == "/proj/in/run7"
-
-
-def test_old_activity_is_left_out_unless_files_are_still_open() -> None:
-    table = ActivityTable(resolve)
-    table.add([lived(1)])
-    assert table.of_job("m.2", since=1000) == []
-    table.add([lived(2)[:2]])
-    assert len(table.of_job("m.2", since=1000)) == 1
 
 
 @pytest.mark.parametrize("name", [b"a\nb", b"\xff\xfe", b"'; rm -rf /", "ü".encode(), b"\x1b[2J"])
@@ -214,12 +193,6 @@ def test_a_directory_is_looked_up_once() -> None:
     for time in (10.0, 20.0):
         table.add([[record(RecordType.CREATE, n, time, parent=Fid(7, n % 9), name=b"x") for n in range(90)]])
     assert len(requested) == 9
-
-
-def test_job_ids_that_differ_in_bytes_nobody_can_read_are_one_job() -> None:
-    table = ActivityTable(resolve)
-    table.add([[record(RecordType.CREATE, n, 10.0, job, name=b"x") for n, job in enumerate([b"\xff", b"\xfe"])]])
-    assert table.of_job("\ufffd", 0)[0].creates == 2
 
 
 def test_the_clients_of_a_job_in_a_directory_are_remembered() -> None:
