@@ -35,10 +35,10 @@ from tierd.sense.changelogs.ingest import ChangelogIngest
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.facts import FactsCollector, JobNodes, LatestFacts, no_job_nodes
 from tierd.sense.inventory import ColdestFirst, Inventory, no_hints
-from tierd.sense.media import PoolMedia
 from tierd.sense.metadata import MetadataMeter
 from tierd.sense.object_scan import UnevenPools
 from tierd.sense.own_moves import OwnJobs, OwnMoveFilter, nids_of_moves
+from tierd.sense.space import PoolMedia
 
 log = logging.getLogger("tierd.daemon")
 ACT_SECONDS = 0.5

@@ -22,12 +22,11 @@ from tierd.model import Facts, Finding, Window
 from tierd.sense.changelogs.ingest import ChangelogIngest
 from tierd.sense.changelogs.table import ActivityTable, Batch
 from tierd.sense.facts import FactsCollector
-from tierd.sense.media import PoolMedia
-from tierd.sense.metadata import MetadataMeter
+from tierd.sense.metadata import MetadataMeter, UnlistedJobs
 from tierd.sense.own_moves import OwnJobs
 from tierd.sense.prometheus_history import LearnedHistory
 from tierd.sense.readings import IMPLAUSIBLE, UNKNOWN_RECOVERY, Reading, is_ost, window
-from tierd.sense.unlisted_jobs import UnlistedJobs
+from tierd.sense.space import PoolMedia
 from tierd.text import count_of, first_names
 
 log = logging.getLogger("tierd.daemon")

@@ -35,9 +35,9 @@ from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.clients import ClientPoller
 from tierd.sense.disks import DiskPoller
 from tierd.sense.inventory import Inventory
-from tierd.sense.media import PoolMedia
 from tierd.sense.metadata import MetadataMeter
 from tierd.sense.object_scan import UnevenPools
+from tierd.sense.space import PoolMedia
 
 
 class FillRates:

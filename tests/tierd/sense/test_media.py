@@ -20,9 +20,9 @@ from tierd.model import Action, PoolPair
 from tierd.refusal import Reason
 from tierd.sense import parameters
 from tierd.sense.http_client import SourceError
-from tierd.sense.media import PoolMedia
 from tierd.sense.prometheus import Series, merged_reading
 from tierd.sense.readings import Reading
+from tierd.sense.space import PoolMedia
 
 POOLS = {"flash": ["l-OST0000", "l-OST0001"], "hdd": ["l-OST0002"], "nvme": ["l-OST0003", "l-OST0004"], "empty": []}
 
