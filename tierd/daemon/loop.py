@@ -34,9 +34,8 @@ from tierd.refusal import Reason, Refusal, sentence_of
 from tierd.sense.changelogs.ingest import ChangelogIngest
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.facts import FactsCollector, JobNodes, LatestFacts, no_job_nodes
-from tierd.sense.inventory import ColdestFirst, Inventory, no_hints
+from tierd.sense.file_walks import ColdestFirst, Inventory, UnevenPools, no_hints
 from tierd.sense.metadata import MetadataMeter
-from tierd.sense.object_scan import UnevenPools
 from tierd.sense.own_moves import OwnJobs, OwnMoveFilter, nids_of_moves
 from tierd.sense.space import PoolMedia
 

@@ -34,9 +34,8 @@ from tierd.sense.changelogs.counts import SharedRun
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.clients import ClientPoller
 from tierd.sense.disks import DiskPoller
-from tierd.sense.inventory import Inventory
+from tierd.sense.file_walks import Inventory, UnevenPools
 from tierd.sense.metadata import MetadataMeter
-from tierd.sense.object_scan import UnevenPools
 from tierd.sense.space import PoolMedia
 
 

@@ -21,7 +21,7 @@ from lustre.parameters import Roots, Tree
 from tierd.model import ClientLoad, DirectoryActivity, MetadataTargets
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.facts import FactsCollector, RecentDirectories
-from tierd.sense.inventory import Inventory
+from tierd.sense.file_walks import Inventory
 from tierd.sense.parameters import data_limits, metadata_spaces
 
 GB = 10**9
