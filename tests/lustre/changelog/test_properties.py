@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from lustre.changelog.decode import EXTRA, JOB_ID, RENAME, decode, form
 from lustre.changelog.record import NO_FID, Record, RecordType
 from lustre.fid import Fid
-from lustre.nid import ANY, nid_bytes, nid_text
-from simulator.servers.changelog_bytes import encode
+from lustre.nid import ANY, nid_text
+from simulator.servers.changelog_bytes import encode, nid_bytes
 
 U16, U32, U64 = ((1 << bits) - 1 for bits in (16, 32, 64))
 

@@ -107,13 +107,6 @@ def test_text_of_a_template() -> None:
     assert from_yaml(template) == Layout((Component(stripe_size=1048576),), composite=False)
 
 
-def test_text_of_a_default_in_components() -> None:
-    layout = Layout((Component(0, 1 << 20, pool="flash"), Component(1 << 20, pool="hdd")))
-    text = to_yaml(layout, directory=True)
-    assert "lcme_id:             N/A\n" in text
-    assert from_yaml(text) == layout
-
-
 def test_text_of_mixed_foreign_components_does_not_exist() -> None:
     layout = Layout((Component(pattern="foreign", foreign=Foreign(b"x")), Component()))
     with pytest.raises(ValueError, match="no text form"):
