@@ -15,23 +15,11 @@ import json
 import logging
 import os
 from collections.abc import Callable, Sequence
-from typing import Protocol
 from urllib.parse import urlsplit
 
 from tierd.clock import Clock
 
 log = logging.getLogger("tierd.sense")
-
-
-class TargetSource(Protocol):
-    """A source of addresses of exporters."""
-
-    @property
-    def problem(self) -> str:
-        """The present problem of the source, or ""."""
-
-    def __call__(self) -> tuple[str, ...]:
-        """The present URLs."""
 
 
 def url_of(target: str, scheme: str = "http", path: str = "/metrics") -> str:
@@ -61,7 +49,7 @@ def url_of(target: str, scheme: str = "http", path: str = "/metrics") -> str:
 class Discovery:
     """Exporters from a fixed list, from files and from DNS names."""
 
-    def __init__(self, fixed: Sequence[str], places: Sequence[TargetSource]) -> None:
+    def __init__(self, fixed: Sequence[str], places: Sequence[FileTargets | DnsTargets]) -> None:
         self._fixed = fixed
         self._places = places
         self._logged: dict[int, str] = {}

@@ -18,7 +18,7 @@ from tierd.sense.changelogs.follow import Follower, TimedCalls
 from tierd.sense.changelogs.recording import MakeMark, RecordingCheck
 from tierd.sense.changelogs.table import Batch
 from tierd.sense.changelogs.tally_source import TallyInbox, TallySource
-from tierd.sense.discovery import Discovery, DnsTargets, FileTargets, TargetSource, dns_resolver
+from tierd.sense.discovery import Discovery, DnsTargets, FileTargets, dns_resolver
 from tierd.sense.exporters import ExporterReadings, HttpAnswers
 from tierd.sense.freshness import CheckedReadings, CheckedRecords, RecordSource, SourceState
 from tierd.sense.http_client import HttpClient
@@ -68,7 +68,7 @@ def counter_source(
                                            skew_seconds=sense.skew_seconds), sense.stale_seconds)
     if sense.exporters or sense.exporter_files or sense.exporter_dns:
         client = HttpClient(sense.exporter_access, sense.timeout_seconds, environment)
-        places: list[TargetSource] = [FileTargets(sense.exporter_files)] if sense.exporter_files else []
+        places: list[FileTargets | DnsTargets] = [FileTargets(sense.exporter_files)] if sense.exporter_files else []
         if sense.exporter_dns:
             places.append(DnsTargets(sense.exporter_dns, dns_resolver(), clock, sense.dns_refresh_seconds))
         return ExporterReadings(Discovery(sense.exporters, places),

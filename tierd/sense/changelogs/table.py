@@ -17,7 +17,7 @@ from tierd.sense.changelogs.counts import CountTables, DirectoryCounts, File, Sh
 from tierd.sense.changelogs.packed import oldest_time
 from tierd.sense.changelogs.roll_up import RollUp
 from tierd.sense.changelogs.tallies import MoveCollector, Tally, TallyContent, TallyLimits, TallyMaker, add_tally
-from tierd.sense.own_moves import NoOwnMoves, OtherMovers, OwnMoves
+from tierd.sense.own_moves import OtherMovers, OwnMoves
 from tierd.sense.paths import PathCache, ResolvePath
 
 OperationCounts = tuple[int, int, int, int]
@@ -34,9 +34,8 @@ class ActivityTable:
     Any thread may use it; only one may add records at a time.
     """
 
-    def __init__(self, resolve: ResolvePath, own_jobs: Iterable[str] = (), max_files: int = 150_000,
-                 max_counts: int = 10_000, max_listed_files: int = 20_000,
-                 is_echo: OwnMoves | None = None, executor: Executor | None = None,
+    def __init__(self, resolve: ResolvePath, max_files: int = 150_000, max_counts: int = 10_000,
+                 max_listed_files: int = 20_000, is_echo: OwnMoves | None = None, executor: Executor | None = None,
                  tallies: TallyLimits | None = None) -> None:
         """``executor`` looks up several paths at once. Without it, each path is looked up when it is needed.
 
@@ -48,8 +47,8 @@ class ActivityTable:
         self._collector = MoveCollector(tallies.max_moves) if tallies is not None else None
         self._making = TallyMaker(self._known, tallies) if tallies is not None else None
         self._movers = self._collector or OtherMovers(max_counts)
-        self._is_echo = is_echo or NoOwnMoves()
-        self._records = RollUp(self._known, self._path, self._movers, own_jobs, self._is_echo)
+        self._is_echo = is_echo or OwnMoves()
+        self._records = RollUp(self._known, self._path, self._movers, self._is_echo)
         self._executor = executor
         self._of_mdt: dict[str, set[Fid]] = {}
         """Files that are known from tallies, by MDT."""

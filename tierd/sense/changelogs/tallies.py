@@ -22,7 +22,7 @@ records count once, in order, whoever read them and however often a tally arrive
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from random import Random
@@ -162,19 +162,6 @@ class MoveCollector(OtherMovers):
         """The layout changes since the last call."""
         found, self._moved = tuple(self._moved), []
         return found
-
-
-class JobsOnly:
-    """Own moves by job id alone, for a reader: which files tierd moves is known to the leader."""
-
-    files: Mapping[Fid, float] = {}
-
-    def __init__(self, jobs: Iterable[str]) -> None:
-        self.tags = frozenset(jobs)
-
-    def __call__(self, record: Record, job: str) -> bool:
-        """Whether a record is an echo. A LYOUT record is left to the leader."""
-        return job in self.tags and record.type is not RecordType.LAYOUT
 
 
 @dataclass(slots=True)

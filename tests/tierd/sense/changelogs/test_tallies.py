@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from lustre.changelog.record import NO_FID, Record, RecordType
 from lustre.fid import Fid
 from tierd.sense.changelogs.table import ActivityTable
-from tierd.sense.changelogs.tallies import JobsOnly, Tally, TallyContent, TallyLimits
+from tierd.sense.changelogs.tallies import Tally, TallyContent, TallyLimits
+from tierd.sense.own_moves import OwnMoves
 
 DIRECTORIES = {Fid(0x200000402, number): f"/proj/d{number}" for number in range(4)}
 FILES = [Fid(0x200000403, number) for number in range(20)]
@@ -71,9 +72,9 @@ def tally_of(content: TallyContent, count: int, begun: bool = False, mdt: str = 
 @given(records(), st.sets(st.integers(0, 60), max_size=8))
 def test_tallies_give_the_same_activity_as_the_records(changes, ends) -> None:
     own = ("lfs.0",)
-    direct = ActivityTable(resolve, is_echo=JobsOnly(own))
-    reader = ActivityTable(resolve, is_echo=JobsOnly(own), tallies=TallyLimits())
-    leader = ActivityTable(resolve, is_echo=JobsOnly(own))
+    direct = ActivityTable(resolve, is_echo=OwnMoves(own))
+    reader = ActivityTable(resolve, is_echo=OwnMoves(own), tallies=TallyLimits())
+    leader = ActivityTable(resolve, is_echo=OwnMoves(own))
     window: list[Record] = []
     for number, record in enumerate(changes):
         window.append(record)
@@ -179,11 +180,11 @@ def test_layout_changes_reach_the_leader_which_knows_its_own() -> None:
     moves = reader.tally().moves
     assert [(move.job, move.directory) for move in moves[:1]] == [("mv.0", "/proj/d0")]
 
-    class Ours(JobsOnly):
+    class Ours(OwnMoves):
         def __call__(self, record: Record, job: str) -> bool:
             return record.target in EXISTING and job == "mv.0"
 
-    for echo, found in ((JobsOnly(()), "mv.0"), (Ours(("mv.0",)), "")):
+    for echo, found in ((OwnMoves(()), "mv.0"), (Ours(("mv.0",)), "")):
         leader = ActivityTable(resolve, is_echo=echo)
         for _ in range(2):
             leader.add([tally_of(TallyContent(moves=moves), 6)])
