@@ -48,7 +48,7 @@ def tree(capture: Unpack) -> Tree:
     return Tree(Roots.of(root / "proc", root / "sys"))
 
 
-def test_mounts() -> None:
+def test_a_path_belongs_to_the_innermost_client_mount() -> None:
     assert find("/mnt/lustre/home/x", MOUNTS) == Mount("scratch", "/mnt/lustre/home", "/home", read_only=True)
     assert find("/mnt/lustre/homes", MOUNTS).fsname == "lustre"
     with pytest.raises(NotLustre, match="mounted: /mnt/lustre, /mnt/lustre/home"):
@@ -101,7 +101,7 @@ def test_status_entries_and_what_lies_outside(tmp_path: Path, tree: Tree) -> Non
             mounted.status(path)
 
 
-def test_a_name_that_changes_hands_all_the_time(tmp_path: Path, tree: Tree) -> None:
+def test_a_name_that_other_files_take_again_and_again_is_stale(tmp_path: Path, tree: Tree) -> None:
     (tmp_path / "a").touch()
 
     def replaced(path: bytes, fid: Any) -> int:
@@ -154,7 +154,7 @@ def test_volatile_files_need_lustre_and_the_mdt_of_their_source(calls: MountedCa
     assert os.listdir(tmp_path) == []
 
 
-def test_the_name_of_a_volatile_file_says_where_it_must_lie(tmp_path: Path) -> None:
+def test_the_name_of_a_volatile_file_has_its_mdt_and_its_source(tmp_path: Path) -> None:
     seen: list[bytes] = []
 
     def vanishes(path: bytes, flags: int, mode: int, layout: int) -> int:
@@ -215,7 +215,7 @@ def test_attributes_of_the_file_not_of_its_place(calls: MountedCalls, tmp_path: 
     calls.close(descriptor)
 
 
-def test_by_name_without_opening(calls: MountedCalls, tmp_path: Path) -> None:
+def test_the_status_of_a_path_is_read_without_opening_the_file(calls: MountedCalls, tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"x" * 5000)
     (tmp_path / "link").symlink_to("a")
     status = calls.status_of("/a")
@@ -241,7 +241,7 @@ def test_an_mdt_that_does_not_answer_says_nothing(tmp_path: Path) -> None:
         calls.exists(Fid(0x200000401, 7))
 
 
-def test_the_nature_of_volatile_names_is_found_out_once(tmp_path: Path) -> None:
+def test_names_of_volatile_files_are_checked_once(tmp_path: Path) -> None:
     """Each time would be one more request for a name that is not there."""
     tried: list[bytes] = []
 
@@ -257,7 +257,7 @@ def test_the_nature_of_volatile_names_is_found_out_once(tmp_path: Path) -> None:
     assert len(tried) == 2
 
 
-def test_fids_are_passed_as_lustre_wants_them(tmp_path: Path) -> None:
+def test_fids_are_passed_in_the_structure_of_lustre(tmp_path: Path) -> None:
     seen: list[tuple[int, int]] = []
 
     def index(descriptor: int, fid: Any, answer: Any) -> int:

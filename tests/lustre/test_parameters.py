@@ -92,12 +92,12 @@ def test_the_first_root_that_has_a_parameter_wins(tmp_path: Path) -> None:
         ("MGC10.0.2.15@tcp", Device("", "", "MGC10.0.2.15@tcp", "")),
     ],
 )
-def test_names(name: str, device: Device) -> None:
+def test_device_names_have_file_system_target_kind_and_instance(name: str, device: Device) -> None:
     assert parse_device(name) == device
 
 
 @given(name=st.text(max_size=80))
-def test_no_name_makes_it_raise(name: str) -> None:
+def test_any_device_name_is_parsed(name: str) -> None:
     parse_device(name)
 
 

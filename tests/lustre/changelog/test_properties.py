@@ -121,7 +121,7 @@ def test_an_impossible_record_is_refused(record: Record, problem: str) -> None:
         encode(record)
 
 
-def test_a_name_too_long_is_named_once_the_records_before_it_were_had() -> None:
+def test_a_name_that_is_too_long_is_an_error_after_the_records_before_it() -> None:
     good = encode(MADE)
     bad = struct.pack("<HH", 513, 0x1000) + bytes(60)
     records, consumed = decode(good + bad)

@@ -200,7 +200,7 @@ def test_a_real_file_is_understood_whole(name: str, capture: Unpack) -> None:
 
 
 @every("name", FILES)
-def test_cut_at_any_byte_it_says_nothing_the_whole_file_does_not(name: str, capture: Unpack) -> None:
+def test_a_file_cut_at_any_byte_gives_no_wrong_number(name: str, capture: Unpack) -> None:
     data, parse = sample(capture, name), FILES[name][0]
     whole = facts(parse(data)).items()
     read = ((cut, fact) for cut in range(len(data)) for fact in facts(parse(data[:cut])).items())

@@ -43,7 +43,7 @@ def test_an_idle_jobs_block_stays_the_same(capture: Unpack) -> None:
     assert set(before) & set(after)
 
 
-def test_2_15_and_an_id_that_looks_like_the_format() -> None:
+def test_job_stats_of_2_15_with_a_job_id_that_looks_like_the_format() -> None:
     read = job_stats.parse(OST_2_15)
     assert read.skipped == 0
     (job,) = read.jobs
@@ -65,7 +65,7 @@ def test_2_15_and_an_id_that_looks_like_the_format() -> None:
         (b"", b""),
     ],
 )
-def test_ids(printed: bytes, job_id: bytes) -> None:
+def test_job_ids_are_printed_raw_or_quoted(printed: bytes, job_id: bytes) -> None:
     assert job_stats.parse_block(b"- job_id:          " + printed + b"\n").job_id == job_id
 
 
@@ -84,7 +84,7 @@ def test_any_id_comes_back(ids: list[bytes]) -> None:
     assert all(job.samples == (b"1",) for job in read.jobs)
 
 
-def test_a_line_unknown_is_counted_and_costs_nothing_else() -> None:
+def test_an_unknown_line_is_counted_and_the_others_are_read() -> None:
     read = job_stats.parse(OST_2_12.replace(b"  getattr: ", b"  gremlin\n  getattr: "))
     assert read.skipped == 1
     assert len(read.jobs[0].names) == 4

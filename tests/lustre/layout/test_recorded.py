@@ -56,7 +56,7 @@ def test_text_is_read_and_written_unchanged(name: str) -> None:
     assert to_yaml(from_yaml(printed(name))) == printed(name)
 
 
-def test_the_text_leaves_out_of_what_type_a_foreign_layout_is() -> None:
+def test_the_text_of_a_foreign_layout_omits_its_type() -> None:
     stored = from_xattr(attribute("foreign")).components[0].foreign
     assert stored == Foreign(b"0@foreign-value", kind=0, flags=0xDA05)
     assert from_yaml(printed("foreign")).components[0].foreign == Foreign(b"0@foreign-value")

@@ -146,7 +146,7 @@ def test_a_layout_is_built_component_by_component(tmp_path: Path) -> None:
     assert handle.llapi_layout_free.calls == [(4711,)]
 
 
-def test_an_ost_is_not_named_because_an_object_lies_there(tmp_path: Path) -> None:
+def test_a_layout_with_objects_names_no_ost(tmp_path: Path) -> None:
     handle = Handle(llapi_layout_file_open=opens)
     recorded = from_xattr(bytes.fromhex((RECORDED / "c1-flash.lustre.lov.hex").read_text().split("0x")[1]))
     os.close(open_with_layout(handle.library(), str(tmp_path / "a"), os.O_CREAT | os.O_RDWR, 0o600, recorded))

@@ -83,7 +83,7 @@ def test_the_omni_path_driver_of_a_client(capture: Callable[[str], Path], tmp_pa
     b'lustre_llite_read_ahead_hits_total{fs="l",mount="/m"} NaN',
     b'lustre_llite_statahead_started_total{fs="l",mount="',
     b'lustre_osc_pages_per_rpc_bucket{fs="l",mount="/m",direction="read",le="many"} 3'])
-def test_an_exporter_that_lies_is_believed_in_nothing(line: bytes) -> None:
+def test_an_impossible_sample_of_a_client_makes_its_exposition_invalid(line: bytes) -> None:
     with pytest.raises(SourceError, match="n17"):
         clients.parse_mounts(line + b"\n", "http://n17:9169/metrics")
 
@@ -93,7 +93,7 @@ def made(hits: float, **tables: dict[int, float]) -> ClientCounters:
     return ClientCounters("n1", "/m", "lustre", {"hits": hits}, rpcs=rpcs)
 
 
-def test_two_looks_make_a_load() -> None:
+def test_two_readings_make_a_load() -> None:
     load = client_load(made(100, write={1: 5, 8: 10}), made(150, write={1: 5, 8: 30}), 60.0, 30.0)
     assert load is not None
     assert (load.read_ahead, load.seconds) == ({"hits": 50}, 30.0)
@@ -103,7 +103,7 @@ def test_two_looks_make_a_load() -> None:
 
 @pytest.mark.parametrize(("before", "after"), [
     (made(100), made(50)), (made(1, write={8: 10}), made(1, write={8: 9})), (made(1, write={8: 10}), made(1))])
-def test_after_a_new_mount_nothing_is_known(before: ClientCounters, after: ClientCounters) -> None:
+def test_a_mount_whose_counters_fell_has_no_load(before: ClientCounters, after: ClientCounters) -> None:
     assert client_load(before, after, 60.0, 30.0) is None
 
 

@@ -51,7 +51,7 @@ def scraping(urls: list[str], seconds: float = 5.0) -> ExporterReadings:
     return ExporterReadings(lambda: urls, HttpAnswers(client, SystemClock(), seconds, 30.0), SystemClock())
 
 
-def test_one_that_fails_leaves_out_its_targets_only() -> None:
+def test_an_exporter_that_fails_leaves_out_its_targets_only() -> None:
     with pytest.raises(SourceError, match="no exporter is configured"):
         scraping([])()
     with liar(broken()) as bad, pytest.raises(SourceError, match=r"500 No.* \(since 20"):
@@ -105,7 +105,7 @@ def test_a_bug_in_one_answer_does_not_leave_the_others_waiting() -> None:
     assert threading.active_count() < 50
 
 
-def test_a_rack_without_power_keeps_nobody_waiting_for_long() -> None:
+def test_a_rack_without_power_delays_the_others_once() -> None:
     before = {*threading.enumerate()}
     rounds = [threading.Event() for _ in range(6)]
     now = 0
@@ -129,7 +129,7 @@ def test_a_rack_without_power_keeps_nobody_waiting_for_long() -> None:
     assert found == [0, 20, 20, 20, 20, 20], "late answers of the first round count in the second"
 
 
-def test_an_exporter_whose_clock_is_off_is_not_believed() -> None:
+def test_an_exporter_whose_clock_differs_is_an_error() -> None:
     def behave(to: object, _: str) -> None:
         body = page("OST0000").encode()
         to.sendall(head("text/plain", "200 OK", "Date: Thu, 01 Jan 2026 00:00:00 GMT",  # type: ignore[attr-defined]
@@ -156,7 +156,7 @@ class Source:
     (replace(WELL, time=1031.0), "31 s ahead of this node's clock"),
     (replace(WELL, time=990.0), "its samples are 10 s older than the samples before"),
 ])
-def test_a_reading_that_may_not_be_believed(reading: Reading, words: str) -> None:
+def test_an_implausible_reading_is_an_error(reading: Reading, words: str) -> None:
     source, clock = Source(), SettableClock()
     guard = CheckedReadings("exporters", source, clock, 90.0, 30.0)
     assert guard() is WELL
@@ -168,7 +168,7 @@ def test_a_reading_that_may_not_be_believed(reading: Reading, words: str) -> Non
     assert words in guard.age.state(clock.at)
 
 
-def test_after_the_clock_went_back_it_starts_again() -> None:
+def test_readings_start_again_after_the_clock_went_back() -> None:
     source, clock = Source(), SettableClock()
     guard = CheckedReadings("x", source, clock, 90.0, 30.0)
     guard()
@@ -207,7 +207,7 @@ class Records:
         return (self.found,)
 
 
-def test_records_state_their_age_and_may_not_come_from_the_future() -> None:
+def test_records_from_the_future_are_an_error_and_their_source_has_an_age() -> None:
     source, clock = Records(), SettableClock()
     aged = CheckedRecords("changelog", source, clock, 90.0, 30.0)  # type: ignore[arg-type] # time is all that is looked at
     assert aged.age.state(clock.at) == "nothing yet"
@@ -404,7 +404,7 @@ def test_a_late_answer_counts_in_the_next_call_and_others_do_not_wait_for_it() -
     assert found["slow"].startswith("slow ")
 
 
-def test_of_more_slow_exporters_than_threads_each_has_its_turn() -> None:
+def test_each_of_many_slow_exporters_has_its_turn() -> None:
     turn = threading.Semaphore(0)
 
     def ask(url: str) -> str:

@@ -39,7 +39,7 @@ def test_any_job_id_is_read_as_prometheus_client_reads_it(job: str, label: str, 
 
 
 @given(st.binary(max_size=300))
-def test_no_bytes_do_worse_than_an_error(data: bytes) -> None:
+def test_any_bytes_are_read_or_are_an_error(data: bytes) -> None:
     with suppress(SourceError):
         expositions.reading([b"lustre_job" + data], 0.0)
 
@@ -62,7 +62,7 @@ def test_no_bytes_do_worse_than_an_error(data: bytes) -> None:
     ('lustre_exporter_collector_success{collector="jobs"} 0\n', "its collector jobs failed"),
     ('lustre_job_io_size_bytes_bucket{fs="l",target="O",jobid="j",direction="read",le="x"} 1\n', "x"),
 ])
-def test_one_thing_that_cannot_be_spoils_all_of_it(text: str, words: str) -> None:
+def test_one_impossible_line_makes_the_whole_exposition_invalid(text: str, words: str) -> None:
     with pytest.raises(SourceError, match=words) as raised:
         expositions.reading([WELL.replace("0000", "0009") + text if text.startswith("lustre_job") else text], 0.0,
                           ["http://oss1:9169/metrics"])

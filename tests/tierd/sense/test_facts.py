@@ -94,7 +94,7 @@ def gatherer(files: Files, table: ActivityTable | None = None, **more: Any) -> F
     return FactsCollector(files, table or ActivityTable(files.path_of), inventory(files), {"flash", "nvme"}, **more)
 
 
-def test_room_and_its_growth() -> None:
+def test_the_fill_rate_of_a_target_is_the_change_of_its_free_space() -> None:
     files = Files(used=0.3)
     gather = gatherer(files)
     assert gather.facts(1000.0).fill["l-OST0000"].growth_bytes_per_second == 0
@@ -174,7 +174,7 @@ def test_cold_candidates_of_robinhood_come_first_with_present_access_times() -> 
     assert files.requested == 7, "each file once, and the deleted file"
 
 
-def test_what_has_several_names_or_no_bytes_is_left_alone() -> None:
+def test_files_with_several_names_or_without_bytes_are_not_listed() -> None:
     files = Files(files={"/d/linked": (status(1, 1.0, links=2), ON_FLASH), "/d/disk": (status(3, 1.0), ON_DISK),
                          "/d/empty": (status(2, 1.0, size=0), ON_FLASH)})
     walk = inventory(files)
@@ -298,13 +298,13 @@ def made(creates: int, job: str = "j.1") -> DirectoryActivity:
     return DirectoryActivity(job, "/proj/in", creates=creates)
 
 
-def test_only_what_came_since_counts() -> None:
+def test_activity_is_the_difference_from_the_oldest_snapshot() -> None:
     recent = RecentDirectories()
     recent.since_oldest_snapshot([made(500)], 1000.0)
     assert recent.since_oldest_snapshot([made(530), made(7, "new.2")], 1005.0) == ((made(30), made(7, "new.2")), 5.0)
 
 
-def test_what_is_older_than_the_span_is_forgotten() -> None:
+def test_activity_older_than_the_span_is_forgotten() -> None:
     recent = RecentDirectories(span_seconds=600, step_seconds=60)
     for minute in range(20):
         found, seconds = recent.since_oldest_snapshot([made(10 * minute)], 60.0 * minute)

@@ -92,13 +92,13 @@ def test_ten_minutes_after_a_move_records_are_of_another_program(world: World) -
     assert not world.is_own()
 
 
-def test_it_is_bounded(world: World) -> None:
+def test_the_files_that_tierd_remembers_are_limited(world: World) -> None:
     for number in range(MAX_FILES + 10):
         world.echo.moved(Fid(3, number))
     assert len(world.echo.files) == MAX_FILES
 
 
-def test_the_table_leaves_them_out(world: World) -> None:
+def test_the_activity_table_leaves_out_own_moves(world: World) -> None:
     table = ActivityTable(lambda fid: "/d/a", is_echo=world.echo)
     table.add([[Record(1, RecordType.OPEN, 1.0, target=MOVED, uid=0, nid="10.0.0.5@tcp", job_id=b"node17"),
                Record(2, RecordType.OPEN, 1.0, target=MOVED, uid=1001, nid="10.0.0.5@tcp", job_id=b"app.1001")]])
@@ -131,34 +131,34 @@ class Journal:
         return self.moved
 
 
-def test_what_the_journal_does_not_know_of_is_somebody_elses() -> None:
+def test_io_that_the_journal_does_not_explain_is_of_another_mover() -> None:
     reported = OwnJobs(JOBS, Journal())(window(lfs0=100e6, ior0=500e6))
     assert reported.own_jobs == frozenset()
     assert reported.problem.startswith("another mover: lfs.0 read and wrote 100 MB in 5 s")
 
 
-def test_what_we_moved_lately_is_ours() -> None:
+def test_io_of_moves_in_the_journal_is_tierds_own() -> None:
     journal = Journal(10, 25_000_000)
     reported = OwnJobs(JOBS, journal)(window(lfs0=100e6))
     assert (reported.own_jobs, reported.problem) == (frozenset(JOBS), "")
     assert journal.requested == [1000.0 - BEFORE_SECONDS]
 
 
-def test_beside_our_own_work_another_shows_by_more_than_ours_can_be() -> None:
+def test_another_mover_shows_by_more_io_than_own_moves_can_cause() -> None:
     most = MIN_BYTES + PASSES * 1_000_000 + FILE_BYTES * 2
     work = OwnJobs(JOBS, Journal(2, 1_000_000))
     assert work(window(lfs0=most - 1, tierd0=1.0)).own_jobs == frozenset(JOBS)
     assert work(window(lfs0=most, tierd0=1.0)).own_jobs == frozenset()
 
 
-def test_a_command_on_a_file_or_two_is_nobodys_move() -> None:
+def test_a_command_on_a_file_or_two_is_no_other_mover() -> None:
     journal = Journal()
     reported = OwnJobs(JOBS, journal)(window(lfs0=MIN_BYTES))
     assert (reported.own_jobs, reported.problem) == (frozenset(JOBS), "")
     assert journal.requested == []
 
 
-def test_it_counts_as_gone_after_a_while_and_is_reported_in_the_same_words_until_then() -> None:
+def test_another_mover_is_reported_in_the_same_words_until_it_is_quiet_for_five_minutes() -> None:
     work = OwnJobs(JOBS, Journal())
     first = work(window(lfs0=100e6))
     assert work(window(1005.0, lfs0=900e6)).problem == first.problem

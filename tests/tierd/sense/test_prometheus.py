@@ -75,25 +75,25 @@ def test_after_a_failover_the_new_server_counts() -> None:
     assert reading.jobs["l-OST0000", "j"].sums == {"write_bytes": 2.0}
 
 
-def test_what_is_scraped_under_two_names_counts_once() -> None:
+def test_a_target_scraped_by_two_configurations_counts_once() -> None:
     twice = [*about("OST0000", 0, 10), *about("OST0000", 5, 15, job="again")]
     reading = merged_reading(twice, [written("j", (0, 1.0), (10, 2.0)), written("j", (5, 1.5), (15, 2.5), job="again")])
     assert reading.jobs["l-OST0000", "j"].sums == {"write_bytes": 2.5}
 
 
-def test_a_job_that_went_and_one_that_came() -> None:
+def test_jobs_that_ended_or_began_between_scrapes_have_no_rate() -> None:
     reading = merged_reading(about("OST0000", 0, 10, 20), [written("gone", (0, 1.0)), written("new", (20, 1.0))])
     assert reading.jobs.keys() == {("l-OST0000", "new")}
 
 
-def test_conditions_are_those_last_said() -> None:
+def test_the_newest_condition_counts() -> None:
     series = [*about("OST0000", 0, 10), Series("lustre_ost_degraded", labels(), [(0, 0.0), (10, 1.0)]),
               Series("lustre_jobs", labels("MDT0000"), [(10, 1.0)])]
     reading = merged_reading(series, [])
     assert reading.conditions == {"l-OST0000": "degraded", "l-MDT0000": "recovery status unknown"}
 
 
-def test_a_changelog_user_of_an_earlier_scrape_is_one_no_more() -> None:
+def test_a_changelog_user_missing_from_the_last_scrape_is_not_registered() -> None:
     def log(name: str, *times: float, **more: str) -> Series:
         return Series(f"lustre_changelog_{name}", labels("MDT0000", **more), [(at, at) for at in times])
 
@@ -155,7 +155,7 @@ def test_a_bad_answer_is_no_reading(behave: Behave, words: str) -> None:
     assert len(str(raised.value)) < 1000
 
 
-def test_the_same_series_twice_is_not_believed() -> None:
+def test_a_duplicate_series_is_an_error() -> None:
     twice = {**LYING, "values": [[NOW - 5, "1"]]}
     with liar([answer(RECENT), answer(twice, twice)]) as server, pytest.raises(SourceError, match="duplicate"):
         fetch(server.url)()
@@ -184,7 +184,7 @@ def test_jobs_are_not_requested_again_before_the_next_scrape() -> None:
 @given(st.recursive(
     st.none() | st.booleans() | st.floats() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["metric", "values", "x"]), inner)))
-def test_no_document_does_worse_than_an_error(document: Any) -> None:
+def test_any_document_is_a_series_or_an_error(document: Any) -> None:
     with suppress(ValueError):
         series_of(document)
 

@@ -69,7 +69,7 @@ def test_rates_become_windows_of_before() -> None:
     (answer(rate(BYTES, "a", (NOW - 600, 1.0)), warnings=["store b is down"]), "a partial answer"),
     (answer(rate(BYTES, "a", (NOW - 600, -1.0))), "invalid data: .*impossible value"),
 ])
-def test_a_bad_answer_teaches_nothing(behave: Behave, words: str) -> None:
+def test_a_bad_answer_is_no_history(behave: Behave, words: str) -> None:
     with liar(behave) as server, pytest.raises(SourceError, match=words):
         remembering(server.url)(seen("a"), NOW)
 
@@ -87,7 +87,7 @@ class Hurrying(SettableClock):
         return self.at
 
 
-def test_it_is_all_of_it_in_time_or_nothing() -> None:
+def test_an_incomplete_history_is_not_used() -> None:
     jobs = [f"j{n}" for n in range(150)]
     with liar(answer(rate(BYTES, "j1", (NOW - 600, 1.0)))) as server:
         with pytest.raises(SourceError, match="its history takes longer than 20 s"):

@@ -112,7 +112,7 @@ def test_a_file_written_under_another_name_and_renamed_is_one_file(site: Site) -
     assert awaited(of, 1)[0].type is RecordType.UNLINK
 
 
-def test_what_might_be_one_of_two_jobs_is_nobodys(site: Site) -> None:
+def test_an_event_that_fits_two_jobs_belongs_to_none(site: Site) -> None:
     site.jobs |= {"mdt_small.1003"}
     of = site.begin()
     (site.root / "proj/f").touch()
@@ -127,7 +127,7 @@ def test_without_a_pattern_the_user_id_decides(site: Site) -> None:
     assert {r.job_id for r in awaited(of, 3)} == {f"python.{os.getuid()}".encode()}
 
 
-def test_files_of_a_migration_are_nobodys_business(site: Site) -> None:
+def test_events_of_volatile_files_are_ignored(site: Site) -> None:
     of = site.begin()
     (site.root / "proj/.\x0c\x13\x14\x12:VOLATILE:0000:1").touch()
     (site.root / "proj/after").touch()

@@ -50,7 +50,7 @@ def test_records_are_cleared_after_they_were_read_and_the_last_one_again_as_a_si
     assert [index for _, _, index in world.cleared] == [3, 5, 5]
 
 
-def test_a_reader_lustre_has_thrown_out_is_a_fault_until_there_is_one_again(world: World) -> None:
+def test_a_deregistered_reader_is_reported_until_it_is_registered_again(world: World) -> None:
     list(world.follower.batches())
     world.fault = errno.ENOENT
     for _ in range(3):
@@ -64,7 +64,7 @@ def test_a_reader_lustre_has_thrown_out_is_a_fault_until_there_is_one_again(worl
     assert drained(world.follower)[1] == ""
 
 
-def test_a_changelog_that_ends_before_what_was_read_was_begun_anew(world: World) -> None:
+def test_a_changelog_that_ends_before_the_position_has_restarted(world: World) -> None:
     list(world.follower.batches())
     world.log.last, world.fault = 2, errno.EINVAL
     world.clearing()

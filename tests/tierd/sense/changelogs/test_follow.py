@@ -64,7 +64,7 @@ def test_every_record_once_and_in_order(last: int, batch: int, more: list[int]) 
     assert follower.positions == {"MDT0000": log.last}
 
 
-def test_lost_records_are_said_once_with_their_mdt_and_what_follows_is_returned() -> None:
+def test_lost_records_are_reported_once_and_later_records_are_returned() -> None:
     log, clock = Log(5), SettableClock()
     follower = Follower(log.read, ["MDT0000", "MDT0001"], clock, {"MDT0001": 5})
     list(records_of(follower))
@@ -114,7 +114,7 @@ def test_a_late_record_of_the_first_read_is_not_skipped() -> None:
     assert drained(follower) == ([5, 6, 7], "")
 
 
-def test_all_records_that_are_lost_are_said_in_the_second_read() -> None:
+def test_all_lost_records_are_reported_in_the_second_read() -> None:
     log, clock = Log(2000, batch=2000), SettableClock()
     follower = Follower(log.read, ["MDT0000"], clock)
     log.late = {3, 4, 700, 900, 1999}
@@ -184,7 +184,7 @@ def test_a_lost_changelog_user_is_reported_until_it_returns_and_then_as_a_gap() 
     assert drained(follower) == ([], "")
 
 
-def test_what_is_no_changelog_is_said() -> None:
+def test_bytes_that_are_no_changelog_are_an_error() -> None:
     with pytest.raises(ChangelogError, match="changelog of MDT0000"):
         list(Follower(lambda *_: b"\xff" * 200, ["MDT0000"], SettableClock()).batches())
 

@@ -189,7 +189,7 @@ def test_a_directory_that_may_have_another_path_is_looked_up_again() -> None:
     assert {seen.directory: seen.creates for seen in known.of_job("m.2", 0.0)} == {"/proj/1": 1, "/proj/renamed": 1}
 
 
-def test_what_a_kernel_leaves_behind_the_end_of_a_job_id_is_not_part_of_it() -> None:
+def test_bytes_behind_the_end_of_a_job_id_are_not_part_of_it() -> None:
     data = bytearray(packed(each._replace(uid=1) for each in lived(7)))
     at = 0
     while (shape := measure(data, at)) is not None:

@@ -116,7 +116,7 @@ def test_a_mask_without_what_is_needed_is_named(site: Site, kind: RecordType) ->
     assert site.cycle()[1] == ""
 
 
-def test_a_mask_without_what_is_not_needed_is_none_of_our_business(site: Site) -> None:
+def test_a_mask_may_leave_out_types_that_are_not_needed(site: Site) -> None:
     site.log.set_mask(QUICK_START_MASK - {RecordType.OPEN, RecordType.HSM, RecordType.MTIME})
     assert site.within(12) == ""
 
@@ -134,7 +134,7 @@ def test_a_mark_shows_recording_if_the_mask_is_hidden() -> None:
     assert "records are missing" in " ".join(site.cycle()[1] for _ in range(8))
 
 
-def test_a_user_replaced_between_two_looks_may_have_left_a_gap() -> None:
+def test_a_user_replaced_between_two_checks_may_have_left_a_gap() -> None:
     site = Site(shown=True, reader="")
     site.work()
     site.cycle()
@@ -196,7 +196,7 @@ def test_a_mask_is_noticed_on_an_mdt_whose_reads_all_end_at_a_late_record() -> N
     assert "its mask leaves out CLOSE" in problem
 
 
-def test_an_index_below_the_position_is_a_log_begun_anew_unless_it_is_only_old() -> None:
+def test_an_index_that_stays_below_the_position_means_that_the_changelog_restarted() -> None:
     site = Site(shown=True)
     site.work(50)
     site.cycle()
@@ -207,7 +207,7 @@ def test_an_index_below_the_position_is_a_log_begun_anew_unless_it_is_only_old()
     assert site.follower.positions == {"MDT0000": 3}
 
 
-def test_where_nothing_may_be_written_and_nothing_is_shown_the_status_says_so() -> None:
+def test_the_status_names_mdts_whose_recording_cannot_be_checked() -> None:
     site = Site(shown=False, reader="", marks_allowed=False)
     assert site.cycle() == ([], "")
     assert site.recording.note() == ("whether MDT0000 still records is not known: its changelog_users cannot be read, "

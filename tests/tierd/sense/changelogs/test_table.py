@@ -78,7 +78,7 @@ def test_a_file_renamed_into_place_is_known_by_its_last_name() -> None:
     assert [c.path for c in table.of_job("m.2", 0)[0].candidates] == ["/proj/flow/final"]
 
 
-def test_a_directory_nobody_can_name_keeps_its_fid() -> None:
+def test_a_directory_without_a_path_is_known_by_its_fid() -> None:
     table = ActivityTable(resolve)
     table.add([[record(RecordType.CREATE, 1, 10, parent=Fid(9, 9), name=b"x")]])
     (seen,) = table.of_job("m.2", 0)
@@ -114,7 +114,7 @@ def test_any_order_of_records_keeps_the_bounds(records: list[Record]) -> None:
             assert min(seen.creates, seen.opens, seen.closes, seen.unlinks, seen.outgrown) >= 0
 
 
-def test_somebody_who_gives_several_files_another_layout_is_a_mover() -> None:
+def test_a_job_that_gives_several_files_another_layout_is_a_mover() -> None:
     table = ActivityTable(resolve)
     table.add([[r for n in range(3) for r in lived(n)]])
     for number in range(3):
@@ -125,7 +125,7 @@ def test_somebody_who_gives_several_files_another_layout_is_a_mover() -> None:
     assert table.other_mover_in("/proj/flow", 0) == ""
 
 
-def test_what_fell_out_of_the_table_is_kept_by_no_directory_either() -> None:
+def test_files_that_the_table_dropped_are_in_no_directory() -> None:
     """A job that makes files for months and removes none: what is known of it must not grow."""
     table = ActivityTable(resolve, max_files=50)
     table.add([[r for n in range(5000) for r in lived(n)]])
@@ -141,7 +141,7 @@ def test_the_counts_idle_for_longest_are_dropped_first() -> None:
     assert [len(table.of_job(job, 0)) for job in ("a.1", "b.1", "c.1")] == [1, 0, 1]
 
 
-def test_what_was_done_minutes_ago_is_not_of_late() -> None:
+def test_activity_counts_as_recent_for_two_to_four_minutes() -> None:
     table = ActivityTable(resolve)
     seen = []
     for now, files in ((0, 5), (60, 1), (121, 2), (242, 0), (363, 0), (0, 3)):  # at last the clock goes back
