@@ -17,7 +17,7 @@ The file has one block per policy for the order of requests. Usually one policy 
         active: 0
 
 >>> parse(b"\nregular_requests:\n  - name: fifo\n    state: started\n    fallback: yes\n"
-...       b"    queued: 12                  \n    active: 3                   \n\n").policies
+...       b"    queued: 12                  \n    active: 3                   \n\n").rows
 (Policy(priority=b'regular', order=b'fifo', argument=b'', state=b'started', queued=12, active=3),)
 """
 
@@ -27,6 +27,7 @@ import re
 from dataclasses import dataclass
 
 from lustre.formats import header
+from lustre.formats.rows import Rows
 
 _SECTION = re.compile(rb"^(regular|high_priority)_requests:[ \t]*+\n", re.MULTILINE)
 _POLICY = re.compile(
@@ -55,15 +56,7 @@ class Policy:
     """Active requests."""
 
 
-@dataclass(frozen=True, slots=True)
-class NrsPolicies:
-    """The policies of a service, in the order printed."""
-
-    policies: tuple[Policy, ...]
-    skipped: int
-
-
-def parse(data: bytes) -> NrsPolicies:
+def parse(data: bytes) -> Rows[Policy]:
     sections = list(_SECTION.finditer(data))
     begins = [section.start() for section in sections]
     policies = tuple([
@@ -71,4 +64,4 @@ def parse(data: bytes) -> NrsPolicies:
         for section, end in zip(sections, [*begins[1:], len(data)], strict=False)
         for name, argument, state, queued, active in _POLICY.findall(data, section.end(), end)
     ])  # fmt: skip
-    return NrsPolicies(policies, header.skipped_lines(data, len(sections) + 5 * len(policies)))
+    return Rows(policies, header.skipped_lines(data, len(sections) + 5 * len(policies)))

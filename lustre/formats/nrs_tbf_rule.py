@@ -14,7 +14,7 @@ A rule has a name, a condition, its rate in requests a second for each class of 
 classes that use it now. A class is a job, a NID, or another value that the policy distinguishes. A condition may
 contain blanks and braces.
 
->>> parse(b"regular_requests:\nCPT 1:\na jobid={x y} 20, ref 3\n").rules
+>>> parse(b"regular_requests:\nCPT 1:\na jobid={x y} 20, ref 3\n").rows
 (Rule(priority=b'regular', partition=1, rule_name=b'a', condition=b'jobid={x y}', rate=20, classes=3),)
 """
 
@@ -25,6 +25,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lustre.formats import header
+from lustre.formats.rows import Rows
 
 _SECTION = re.compile(rb"^(regular|high_priority)_requests:[ \t]*+\n", re.MULTILINE)
 _PARTITION = re.compile(rb"^CPT (\d{1,10}+):[ \t]*+\n", re.MULTILINE)
@@ -47,15 +48,8 @@ class Rule:
     """Number of classes that use the rule now."""
 
 
-@dataclass(frozen=True, slots=True)
-class NrsTbfRules:
-    """The rules of a service, in the order printed, which is the order of evaluation."""
-
-    rules: tuple[Rule, ...]
-    skipped: int
-
-
-def parse(data: bytes) -> NrsTbfRules:
+def parse(data: bytes) -> Rows[Rule]:
+    """The rules of a service in the order printed, which is the order of evaluation."""
     rules: list[Rule] = []
     understood = 0
     for section, end in _parts(_SECTION, data, 0, len(data)):
@@ -68,7 +62,7 @@ def parse(data: bytes) -> NrsTbfRules:
             ]
             rules += found
             understood += 1 + len(found)
-    return NrsTbfRules(tuple(rules), header.skipped_lines(data, understood))
+    return Rows(tuple(rules), header.skipped_lines(data, understood))
 
 
 def _parts(heading: re.Pattern[bytes], data: bytes, begin: int, end: int) -> Iterator[tuple[re.Match[bytes], int]]:

@@ -156,7 +156,7 @@ def pool_capacity(tree: Tree) -> Capacity:
     for subsystem in ("lod", "lov"):
         for device in tree.devices(subsystem):
             for pool in tree.children(f"{subsystem}/{device}/pools"):
-                found = pools.parse(tree.read(f"{subsystem}/{device}/pools/{pool}") or b"").members
+                found = pools.parse(tree.read(f"{subsystem}/{device}/pools/{pool}") or b"").rows
                 members.setdefault(pool, found)
     spaces = {target: space_of(tree, f"obdfilter/{target}") for target in tree.devices("obdfilter")}
     return Capacity(
@@ -193,7 +193,7 @@ def own_nids(tree: Tree) -> frozenset[str]:
         data = read_whole(place) if place is not None else None
     except OSError:
         data = None
-    return frozenset(each.nid.decode("ascii", "replace") for each in lnet.parse_nis(data or b"").interfaces)
+    return frozenset(each.nid.decode("ascii", "replace") for each in lnet.parse_nis(data or b"").rows)
 
 
 def read_this_node(tree: Tree, clock: Clock) -> Callable[[], Reading]:

@@ -92,7 +92,7 @@ FILES: dict[str, tuple[Parse, str]] = {
     "lnet routes": (lnet.parse_routes, ""),
     "lnet buffers": (lnet.parse_buffers, ""),
 }
-HELPERS = {"fields", "header", "histogram", "df", "compiled", "opcodes", "outline"}
+HELPERS = {"fields", "header", "histogram", "df", "compiled", "opcodes", "outline", "rows"}
 """Parts of the others; ``df`` has tests below."""
 WRITTEN = {
     # mdt_hsm_agent_debugfs_show, the same from 2.12.0 to 2.17: no copytool was running on the recorded node
