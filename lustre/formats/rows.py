@@ -1,6 +1,6 @@
 r"""Files of which each line, or each group of lines, has one form.
 
->>> parse(b"a 1\n?\nb 2\n", re.compile(rb"^(\\w) (\\d)\n", re.MULTILINE), lambda name, count: (name, int(count)))
+>>> parse(b"a 1\n?\nb 2\n", re.compile(rb"^(\w) (\d)\n", re.MULTILINE), lambda name, count: (name, int(count)))
 Rows(rows=((b'a', 1), (b'b', 2)), skipped=1)
 """
 
