@@ -36,11 +36,11 @@ def url_of(target: str, scheme: str = "http", path: str = "/metrics") -> str:
         raise ValueError(f"scheme {scheme[:40]!r} is neither http nor https")
     try:
         parts = urlsplit(f"//{target}")
-        well = bool(parts.hostname) and parts.netloc == target and "@" not in target and target.isprintable()
+        valid = bool(parts.hostname) and parts.netloc == target and "@" not in target and target.isprintable()
         port = parts.port
     except ValueError:
-        well, port = False, None
-    if not well or " " in target:
+        valid, port = False, None
+    if not valid or " " in target:
         raise ValueError(f"not host:port: {target[:80]!r}")
     whole = target if port is not None else f"{target}:{443 if scheme == 'https' else 80}"
     return f"{scheme}://{whole}{path if path.startswith('/') else '/' + path}"

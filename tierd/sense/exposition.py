@@ -274,11 +274,11 @@ def sizes_of(buckets: Columns[tuple[str, float]]) -> Columns[int]:
     below = dict.fromkeys([direction for direction, _ in buckets.names], np.zeros(len(found)))
     for direction, upper in sorted(buckets.names):
         cumulative = buckets[direction, upper]
-        there = ~np.isnan(cumulative)
+        known = ~np.isnan(cumulative)
         if upper != math.inf:
             more = np.maximum(cumulative - below[direction], 0)
-            found[:, uppers.index(int(upper))] += np.where(there, more, 0)
-        below[direction] = np.where(there, cumulative, below[direction])
+            found[:, uppers.index(int(upper))] += np.where(known, more, 0)
+        below[direction] = np.where(known, cumulative, below[direction])
     return Columns(uppers, found)
 
 

@@ -48,8 +48,8 @@ class MetadataMeter:
         if self._past and reading.time < self._past[-1].time + STEP_SECONDS:
             return
         every = CounterTable.of(reading.jobs)
-        mine = every.rows(~every.targets_that(is_ost))
-        self._past.append(_Snapshot(reading.time, mine, reading.services))
+        of_mdts = every.rows(~every.targets_that(is_ost))
+        self._past.append(_Snapshot(reading.time, of_mdts, reading.services))
         while len(self._past) > 1 and self._past[0].time < reading.time - SPAN_SECONDS:
             self._past.popleft()
         first, last = self._past[0], self._past[-1]

@@ -134,19 +134,19 @@ class OwnJobs:
     def __call__(self, window: Window) -> OwnJobsVerdict:
         """Check one window. Loads without bytes count as own: all commands of ``lfs`` have this job id."""
         loads = Loads.of(window.loads)
-        ours = list(loads.rows(loads.jobs_among(self._jobs)).values())
-        done_bytes = sum(load.moved_bytes for load in ours)
-        theirs = done_bytes > MIN_BYTES and self._beyond(done_bytes, window)
-        if theirs:
+        own = list(loads.rows(loads.jobs_among(self._jobs)).values())
+        done_bytes = sum(load.moved_bytes for load in own)
+        is_other = done_bytes > MIN_BYTES and self._beyond(done_bytes, window)
+        if is_other:
             self._seen_at = window.end
-            busiest = max(ours, key=lambda load: load.moved_bytes)
+            busiest = max(own, key=lambda load: load.moved_bytes)
             self._problem = self._problem or (
                 f"another mover: {busiest.job} read and wrote {bytes_text(done_bytes)} in {window.seconds:.0f} s, "
                 "more than tierd's own moves; tierd moves nothing and begins no act until this has been over for "
                 f"{QUIET_SECONDS / 60:.0f} minutes")
         elif not 0 <= window.end - self._seen_at < QUIET_SECONDS:
             self._problem = ""
-        return OwnJobsVerdict(frozenset() if theirs else self._jobs, self._problem)
+        return OwnJobsVerdict(frozenset() if is_other else self._jobs, self._problem)
 
     def _beyond(self, done_bytes: float, window: Window) -> bool:
         begun = window.end - max(window.seconds, *window.spans.values(), 0.0)

@@ -3,11 +3,11 @@
 A full table drops a few entries at a time: the files that were added first, or the counts that were idle longest.
 
 >>> known = CountTables(max_files=2, max_counts=9, max_listed_files=9)
->>> mine = known.counts("cp.0", "/in", 5.0)
+>>> counts = known.counts("cp.0", "/in", 5.0)
 >>> for number in range(3):
-...     known.remember(Fid(1, number), File(mine, "/in", b"f%d" % number))
-...     known.keep(mine, Fid(1, number))
->>> [known.files[fid].path for fid in known.of(mine)]
+...     known.remember(Fid(1, number), File(counts, "/in", b"f%d" % number))
+...     known.keep(counts, Fid(1, number))
+>>> [known.files[fid].path for fid in known.of(counts)]
 ['/in/f1', '/in/f2']
 """
 
@@ -47,7 +47,7 @@ class DirectoryCounts:
     then: a set would take more memory than everything else that is stored about a file."""
     stale: int = 0
     """Entries of ``files`` that are duplicates or dropped files, at most."""
-    there: bool = True
+    in_table: bool = True
     """Whether these counts are still in the table."""
     earlier: int = 0
     """Creates and opens at the mark before the last."""
@@ -152,7 +152,7 @@ class CountTables:
     def counts_of(self, file: File, time: float) -> DirectoryCounts:
         """The counts of a file's job in the present directory of the file."""
         counts = file.counts
-        if not counts.there or counts.directory is not file.directory:
+        if not counts.in_table or counts.directory is not file.directory:
             return self.counts(counts.job, file.directory, time)
         if time > counts.last_time:  # noqa: PLR1730 -- of every record: max() takes twice as long
             counts.last_time = time
@@ -221,17 +221,17 @@ class CountTables:
 
     def of(self, counts: DirectoryCounts) -> list[Fid]:
         """Files of a job in a directory that are in the table, in order; the last ones if the limit is exceeded."""
-        there = self.files
-        files = list(dict.fromkeys(filter(there.__contains__, counts.files)))
+        in_table = self.files
+        files = list(dict.fromkeys(filter(in_table.__contains__, counts.files)))
         return files[-self._max_listed_files:] if len(files) > self._max_listed_files else files
 
     def forgotten(self, key: tuple[str, str]) -> DirectoryCounts:
         """Remove counts from the table and return them."""
         counts = self.by_job_and_directory.pop(key)
-        counts.there = False
-        mine = self.directories[counts.job]
-        mine.discard(counts.directory)
-        if not mine:
+        counts.in_table = False
+        directories = self.directories[counts.job]
+        directories.discard(counts.directory)
+        if not directories:
             del self.directories[counts.job]
         return counts
 

@@ -188,7 +188,7 @@ class RollUp:
 
     def _in_parent(self, job: JobCounts, time: float, parent: bytes) -> DirectoryCounts:
         counts = job.places.get(parent)
-        if counts is None or not counts.there:
+        if counts is None or not counts.in_table:
             return self._jobs.counts_in(job, as_fid(parent), time)
         if time > counts.last_time:  # noqa: PLR1730 -- of every record: max() takes twice as long
             counts.last_time = time
@@ -248,7 +248,7 @@ class RollUp:
                 self._known.closed_by_all(as_fid(target), time)
         file.closed_at = time
         counts = file.counts
-        if not counts.there or counts.directory is not file.directory:
+        if not counts.in_table or counts.directory is not file.directory:
             owner = counts.job if (counts.job, file.directory) in self._known.by_job_and_directory else job.name
             counts = self._known.counts(owner, file.directory, time if owner == job.name else 0.0)
         elif time > counts.last_time and counts.job == job.name:

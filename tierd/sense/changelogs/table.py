@@ -93,14 +93,14 @@ class ActivityTable:
             return self._making.content(self._collector.take(), closes)
 
     def _add_tally(self, tally: Tally) -> None:
-        mine = self._of_mdt.setdefault(tally.mdt, set())
+        known = self._of_mdt.setdefault(tally.mdt, set())
         if tally.begun:  # whether its files are open is unknown to the new reader
-            for fid in mine:
+            for fid in known:
                 self._known.forget(fid)
-            mine.clear()
+            known.clear()
         add_tally(self._known, tally.content, self._movers, self._is_echo)
-        mine.difference_update(tally.content.removed)
-        mine.update([file.fid for file in tally.content.files])
+        known.difference_update(tally.content.removed)
+        known.update([file.fid for file in tally.content.files])
         self._records.closes += tally.content.closes
 
     def mark(self, now: float) -> None:
@@ -192,7 +192,7 @@ class ActivityTable:
             if file.name:
                 latest.setdefault(file.directory, {})[fid.sequence] = fid, file
         return {place: {sequence: (fid, file.name.decode("utf-8", "surrogateescape"))
-                        for sequence, (fid, file) in mine.items()} for place, mine in latest.items()}
+                        for sequence, (fid, file) in by_sequence.items()} for place, by_sequence in latest.items()}
 
     def of_job(self, job: str, since: float) -> list[DirectoryActivity]:
         """Activities of a job in directories where it was active since a time or has files open, most files first."""
@@ -221,11 +221,11 @@ class ActivityTable:
                    for fid in counts.files)
 
     def _with_files(self, counts: DirectoryCounts) -> DirectoryActivity:
-        mine = [(fid, self._known.files[fid]) for fid in self._known.of(counts)]
+        files = [(fid, self._known.files[fid]) for fid in self._known.of(counts)]
         return _activity(
-            counts, tuple(OpenFile(fid, file.path) for fid, file in mine if not file.created),
+            counts, tuple(OpenFile(fid, file.path) for fid, file in files if not file.created),
             tuple(Candidate(fid, file.path, file.closed_at, file.created_at, opens=file.reopened)
-                  for fid, file in mine if not file.open_count and file.path))
+                  for fid, file in files if not file.open_count and file.path))
 
     def operations_of(self, jobs: Collection[str]) -> dict[str, dict[str, OperationCounts]]:
         """Operations of these jobs by directory, since they began there. It is cheap."""

@@ -200,7 +200,7 @@ class TallyMaker:
         self._known = known
         self._limits = limits
         self._random = Random(seed)  # noqa: S311 -- a sample, not a secret
-        self._told: dict[DirectoryCounts, _Numbers] = {}
+        self._sent: dict[DirectoryCounts, _Numbers] = {}
         """Counts as of the last tally that had them."""
         self._samples: dict[DirectoryCounts, _Sample] = {}
         self._uses: dict[Fid, int] = {}
@@ -254,7 +254,7 @@ class TallyMaker:
         """The counts of this tally, the most active first, and how many wait."""
         changed = []
         for counts in self._known.by_job_and_directory.values():
-            before = self._told.get(counts, _NOTHING)
+            before = self._sent.get(counts, _NOTHING)
             if (now := _numbers(counts)) != before:
                 changed.append((sum(now[:5]) - sum(before[:5]), counts))
         changed.sort(key=itemgetter(0), reverse=True)
@@ -262,24 +262,24 @@ class TallyMaker:
         return [counts for _, counts in changed[:most]], max(0, len(changed) - most)
 
     def _row(self, counts: DirectoryCounts) -> DirectoryTally:
-        before = self._told.get(counts, _NOTHING)
-        now = self._told[counts] = _numbers(counts)
+        before = self._sent.get(counts, _NOTHING)
+        now = self._sent[counts] = _numbers(counts)
         return DirectoryTally(counts.job, counts.directory, now[0] - before[0], now[1] - before[1], now[2] - before[2],
                               unlinks=now[3] - before[3], outgrown=now[4] - before[4], last_time=counts.last_time,
                               write_opens=now[5] - before[5], clients=counts.clients)
 
     def _gone(self) -> set[Fid]:
         """Files that the leader knows and that are no longer in the table; forget them and evicted counts."""
-        there = self._known.files
-        gone = {fid for fid in self._uses if fid not in there}
+        files = self._known.files
+        gone = {fid for fid in self._uses if fid not in files}
         for fid in gone:
             del self._uses[fid]
         if gone:
             for sample in self._samples.values():
                 if not gone.isdisjoint(sample.fids):
                     sample.fids = [fid for fid in sample.fids if fid not in gone]
-        self._told = {counts: numbers for counts, numbers in self._told.items() if counts.there}
-        for counts in [counts for counts in self._samples if not counts.there]:
+        self._sent = {counts: numbers for counts, numbers in self._sent.items() if counts.in_table}
+        for counts in [counts for counts in self._samples if not counts.in_table]:
             gone |= self._dropped(counts)
         if len(self._uses) >= self._limits.max_files:
             gone |= self._evicted()
@@ -313,9 +313,9 @@ class TallyMaker:
         offered = [*self._left, *(self._known.additions or ())]
         self._known.additions = []
         self._left = []
-        there, limits = self._known.files, self._limits
+        files, limits = self._known.files, self._limits
         for counts, fid in offered:
-            if fid not in there or not counts.there:
+            if fid not in files or not counts.in_table:
                 continue
             if counts not in now:
                 self._left.append((counts, fid))
@@ -327,13 +327,13 @@ class TallyMaker:
                 sample.seen += 1
                 continue
             out = sample.offer(fid, limits.max_files_each, self._random)
-            mine = added.setdefault(counts, {})
+            newly = added.setdefault(counts, {})
             if out is not fid:
                 self._uses[fid] = self._uses.get(fid, 0) + 1
-                mine[fid] = None
+                newly[fid] = None
                 removed.discard(fid)
             if out is not None and out is not fid:
-                mine.pop(out, None)
+                newly.pop(out, None)
                 if self._released(out):
                     removed.add(out)
         self._left = self._left[-limits.max_files:]
@@ -354,16 +354,16 @@ def add_tally(known: CountTables, content: TallyContent, movers: OtherMovers, is
     """Add a tally to a table."""
     counts = []
     for row in content.directories:
-        mine = known.counts(row.job, row.directory, row.last_time)
-        mine.creates += row.creates
-        mine.opens += row.opens
-        mine.closes += row.closes
-        mine.unlinks += row.unlinks
-        mine.outgrown += row.outgrown
-        mine.write_opens += row.write_opens
+        total = known.counts(row.job, row.directory, row.last_time)
+        total.creates += row.creates
+        total.opens += row.opens
+        total.closes += row.closes
+        total.unlinks += row.unlinks
+        total.outgrown += row.outgrown
+        total.write_opens += row.write_opens
         for nid in row.clients:
-            mine.add_client(nid)
-        counts.append(mine)
+            total.add_client(nid)
+        counts.append(total)
     for fid in content.removed:
         known.forget(fid)
     files = known.files
@@ -372,8 +372,8 @@ def add_tally(known: CountTables, content: TallyContent, movers: OtherMovers, is
                           created_at=created_at, closed_at=closed_at)
     while len(files) > known.max_files:
         known.forget_first_files()
-    for mine, row in zip(counts, content.directories, strict=True):
-        known.keep_all(mine, [content.files[place].fid for place in row.files])
+    for total, row in zip(counts, content.directories, strict=True):
+        known.keep_all(total, [content.files[place].fid for place in row.files])
     for move in content.moves:
         record = Record(0, RecordType.LAYOUT, move.time, target=move.fid, job_id=move.job.encode(), uid=move.uid,
                         nid=move.nid)
