@@ -12,7 +12,6 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import InitVar, dataclass, field, replace
-from operator import attrgetter
 
 import numpy as np
 
@@ -30,7 +29,7 @@ from tierd.model import (
     TargetFill,
 )
 from tierd.sense import space
-from tierd.sense.changelogs.counts import SharedRun
+from tierd.sense.changelogs.counts import COUNTED, SharedRun, counted
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.clients import ClientPoller
 from tierd.sense.disks import DiskPoller
@@ -60,9 +59,6 @@ class FillRates:
 
 
 Key = tuple[str, str]
-COUNTS = ("creates", "opens", "closes", "unlinks", "outgrown", "write_opens")
-"""Counts of an activity that only grow."""
-_counts_of = attrgetter(*COUNTS)
 MIN_PLACES = 1000
 """Indexes of removed counts are freed if there are more than twice as many indexes as counts, plus this number."""
 
@@ -85,7 +81,7 @@ class RecentDirectories:
 
     def begin_again(self, activities: Iterable[DirectoryActivity], now: float) -> None:
         """Count these activities from now on."""
-        self._begun |= {_key(activity): (now, _counts_of(activity)) for activity in activities}
+        self._begun |= {_key(activity): (now, counted(activity)) for activity in activities}
 
     def since_oldest_snapshot(self, activities: Sequence[DirectoryActivity], now: float,
                               ) -> tuple[tuple[DirectoryActivity, ...], float]:
@@ -113,7 +109,7 @@ class RecentDirectories:
         earlier[(counts < earlier).any(axis=1)] = 0  # dropped from the table, and added again
         done = counts - earlier
         return tuple(DirectoryActivity(*keys[row], clients=activities[row].clients,
-                                       **dict(zip(COUNTS, done[row].tolist(), strict=True)))
+                                       **dict(zip(COUNTED, done[row].tolist(), strict=True)))
                      for row in np.flatnonzero(done.any(axis=1)).tolist()), now - taken_at
 
     def _snapshot(self, activities: Sequence[DirectoryActivity]) -> Ints:
@@ -123,7 +119,7 @@ class RecentDirectories:
             self._snapshots = deque((time, _rows(snapshot, rows)) for time, snapshot in self._snapshots)
             self.places = {key: place for place, key in enumerate(kept)}
         rows = [self.places.setdefault(_key(activity), len(self.places)) for activity in activities]
-        taken = np.zeros((len(self.places), len(COUNTS)), np.int64)
+        taken = np.zeros((len(self.places), len(COUNTED)), np.int64)
         taken[rows] = _table(activities)
         return taken
 
@@ -133,13 +129,13 @@ def _key(activity: DirectoryActivity) -> Key:
 
 
 def _table(activities: Sequence[DirectoryActivity]) -> Ints:
-    return np.array([_counts_of(activity) for activity in activities], np.int64).reshape(-1, len(COUNTS))
+    return np.array([counted(activity) for activity in activities], np.int64).reshape(-1, len(COUNTED))
 
 
 def _rows(snapshot: Ints, rows: Sequence[int]) -> Ints:
     """Some rows of a snapshot; zeros for those that are younger, and for the row -1."""
     at = np.array(rows, np.int64)
-    zeros = np.zeros((1, len(COUNTS)), np.int64)
+    zeros = np.zeros((1, len(COUNTED)), np.int64)
     found: Ints = np.concatenate((snapshot, zeros))[np.where(at < len(snapshot), at, -1)]
     return found
 

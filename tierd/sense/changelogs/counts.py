@@ -17,12 +17,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from heapq import nsmallest
 from itertools import islice
+from operator import attrgetter
 
 from lustre.fid import Fid
 from lustre.nid import NONE as NID_OF_NOBODY
 from tierd.model import MAX_CLIENTS
 from tierd.sense.paths import join
 
+COUNTED = ("creates", "opens", "closes", "unlinks", "outgrown", "write_opens")
+"""Counts of a job in a directory, which only grow."""
+counted = attrgetter(*COUNTED)
 MIN_SWEPT = 4
 """The list of files of a job in a directory is cleaned up when more than a third of it, and this, may be stale."""
 

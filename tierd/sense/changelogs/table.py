@@ -13,7 +13,7 @@ from lustre.changelog.record import Record
 from lustre.fid import Fid
 from lustre.filesystem import FileStatus
 from tierd.model import Candidate, DirectoryActivity, OpenFile, SharedFile
-from tierd.sense.changelogs.counts import CountTables, DirectoryCounts, File, SharedRun
+from tierd.sense.changelogs.counts import COUNTED, CountTables, DirectoryCounts, File, SharedRun
 from tierd.sense.changelogs.packed import oldest_time
 from tierd.sense.changelogs.roll_up import RollUp
 from tierd.sense.changelogs.tallies import MoveCollector, Tally, TallyContent, TallyLimits, TallyMaker, add_tally
@@ -265,6 +265,5 @@ def _most_files_first(activity: DirectoryActivity) -> tuple[int, str]:
 def _activity(counts: DirectoryCounts, existing: tuple[OpenFile, ...] = (),
               candidates: tuple[Candidate, ...] = ()) -> DirectoryActivity:
     return DirectoryActivity(
-        counts.job, counts.directory, counts.creates, counts.opens, counts.closes, unlinks=counts.unlinks,
-        outgrown=counts.outgrown, existing_files=existing, candidates=candidates, lately=counts.lately,
-        last_time=counts.last_time, write_opens=counts.write_opens, clients=counts.clients)
+        counts.job, counts.directory, existing_files=existing, candidates=candidates, lately=counts.lately,
+        last_time=counts.last_time, clients=counts.clients, **{name: getattr(counts, name) for name in COUNTED})

@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
-from tierd.sense.changelogs.counts import CountTables, DirectoryCounts, File
+from tierd.sense.changelogs.counts import COUNTED, CountTables, DirectoryCounts, File, counted
 from tierd.sense.changelogs.packed import renames, targets
 from tierd.sense.own_moves import OtherMovers, OwnMoves
 
@@ -187,8 +187,7 @@ class _Sample:
         return replaced
 
 
-_Numbers = tuple[int, int, int, int, int, int, float]
-_NOTHING: _Numbers = (0, 0, 0, 0, 0, 0, 0.0)
+_NOTHING = (0,) * len(COUNTED)
 _EVICTED_SHARE = 0.25
 """Share of the files that is dropped when the limit of an MDT is reached."""
 
@@ -200,8 +199,8 @@ class TallyMaker:
         self._known = known
         self._limits = limits
         self._random = Random(seed)  # noqa: S311 -- a sample, not a secret
-        self._sent: dict[DirectoryCounts, _Numbers] = {}
-        """Counts as of the last tally that had them."""
+        self._sent: dict[DirectoryCounts, tuple[tuple[int, ...], float]] = {}
+        """Counts as of the last tally that had them, and the time of the last record."""
         self._samples: dict[DirectoryCounts, _Sample] = {}
         self._uses: dict[Fid, int] = {}
         """Files that the leader knows, and the number of samples that have them."""
@@ -254,19 +253,19 @@ class TallyMaker:
         """The counts of this tally, the most active first, and how many wait."""
         changed = []
         for counts in self._known.by_job_and_directory.values():
-            before = self._sent.get(counts, _NOTHING)
-            if (now := _numbers(counts)) != before:
-                changed.append((sum(now[:5]) - sum(before[:5]), counts))
+            before, last_time = self._sent.get(counts, (_NOTHING, 0.0))
+            if (now := counted(counts)) != before or counts.last_time != last_time:
+                changed.append((sum(now[:-1]) - sum(before[:-1]), counts))  # opens for writing are opens
         changed.sort(key=itemgetter(0), reverse=True)
         most = self._limits.max_directories
         return [counts for _, counts in changed[:most]], max(0, len(changed) - most)
 
     def _row(self, counts: DirectoryCounts) -> DirectoryTally:
-        before = self._sent.get(counts, _NOTHING)
-        now = self._sent[counts] = _numbers(counts)
-        return DirectoryTally(counts.job, counts.directory, now[0] - before[0], now[1] - before[1], now[2] - before[2],
-                              unlinks=now[3] - before[3], outgrown=now[4] - before[4], last_time=counts.last_time,
-                              write_opens=now[5] - before[5], clients=counts.clients)
+        before, _ = self._sent.get(counts, (_NOTHING, 0.0))
+        now = counted(counts)
+        self._sent[counts] = now, counts.last_time
+        return DirectoryTally(counts.job, counts.directory, last_time=counts.last_time, clients=counts.clients,
+                              **{name: n - b for name, n, b in zip(COUNTED, now, before, strict=True)})
 
     def _gone(self) -> set[Fid]:
         """Files that the leader knows and that are no longer in the table; forget them and evicted counts."""
@@ -345,22 +344,13 @@ class TallyMaker:
         return sorted(wanted, key=lambda fid: (self._known.files[fid].created_at, fid))
 
 
-def _numbers(counts: DirectoryCounts) -> _Numbers:
-    return (counts.creates, counts.opens, counts.closes, counts.unlinks, counts.outgrown, counts.write_opens,
-            counts.last_time)
-
-
 def add_tally(known: CountTables, content: TallyContent, movers: OtherMovers, is_echo: OwnMoves) -> None:
     """Add a tally to a table."""
     counts = []
     for row in content.directories:
         total = known.counts(row.job, row.directory, row.last_time)
-        total.creates += row.creates
-        total.opens += row.opens
-        total.closes += row.closes
-        total.unlinks += row.unlinks
-        total.outgrown += row.outgrown
-        total.write_opens += row.write_opens
+        for which in COUNTED:
+            setattr(total, which, getattr(total, which) + getattr(row, which))
         for nid in row.clients:
             total.add_client(nid)
         counts.append(total)
