@@ -27,9 +27,9 @@ import re
 from dataclasses import dataclass
 
 from lustre.formats import header
+from lustre.formats.nrs_tbf_rule import SECTION, parts
 from lustre.formats.rows import Rows
 
-_SECTION = re.compile(rb"^(regular|high_priority)_requests:[ \t]*+\n", re.MULTILINE)
 _POLICY = re.compile(
     rb"^  - name: (\S++)(?: (\S++))?[^\n]*+\n    state: (\S++)[ \t]*+\n    fallback: \S++[ \t]*+\n"
     rb"    queued: (\d{1,20}+)[ \t]*+\n"
@@ -57,11 +57,10 @@ class Policy:
 
 
 def parse(data: bytes) -> Rows[Policy]:
-    sections = list(_SECTION.finditer(data))
-    begins = [section.start() for section in sections]
+    sections = list(parts(SECTION, data, 0, len(data)))
     policies = tuple([
         Policy(section[1], name, argument, state, int(queued), active=int(active))
-        for section, end in zip(sections, [*begins[1:], len(data)], strict=False)
+        for section, end in sections
         for name, argument, state, queued, active in _POLICY.findall(data, section.end(), end)
     ])  # fmt: skip
     return Rows(policies, header.skipped_lines(data, len(sections) + 5 * len(policies)))

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from lustre.formats import header
 from lustre.formats.rows import Rows
 
-_SECTION = re.compile(rb"^(regular|high_priority)_requests:[ \t]*+\n", re.MULTILINE)
+SECTION = re.compile(rb"^(regular|high_priority)_requests:[ \t]*+\n", re.MULTILINE)
 _PARTITION = re.compile(rb"^CPT (\d{1,10}+):[ \t]*+\n", re.MULTILINE)
 _RULE = re.compile(rb"^(\S{1,64}+) (.*) (\d{1,20}+), ref (\d{1,10}+)[ \t]*\n", re.MULTILINE)
 
@@ -52,9 +52,9 @@ def parse(data: bytes) -> Rows[Rule]:
     """The rules of a service in the order printed, which is the order of evaluation."""
     rules: list[Rule] = []
     understood = 0
-    for section, end in _parts(_SECTION, data, 0, len(data)):
+    for section, end in parts(SECTION, data, 0, len(data)):
         understood += 1
-        for partition, end_of_partition in _parts(_PARTITION, data, section.end(), end):
+        for partition, end_of_partition in parts(_PARTITION, data, section.end(), end):
             found = [
                 Rule(section[1], int(partition[1]), name, condition, int(rate), classes=int(classes))
                 for name, condition, rate, classes in _RULE.findall(data, partition.end(), end_of_partition)
@@ -65,6 +65,7 @@ def parse(data: bytes) -> Rows[Rule]:
     return Rows(tuple(rules), header.skipped_lines(data, understood))
 
 
-def _parts(heading: re.Pattern[bytes], data: bytes, begin: int, end: int) -> Iterator[tuple[re.Match[bytes], int]]:
+def parts(heading: re.Pattern[bytes], data: bytes, begin: int, end: int) -> Iterator[tuple[re.Match[bytes], int]]:
+    """Headings in a part of a text, each with the end of what follows it."""
     headings = list(heading.finditer(data, begin, end))
     return zip(headings, [*[match.start() for match in headings[1:]], end], strict=False)
