@@ -31,9 +31,8 @@ from tierd.refusal import Reason, sentence_of
 from tierd.sense.changelogs.ingest import ChangelogIngest
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.facts import FactsCollector, LatestFacts
-from tierd.sense.inventory import Inventory
+from tierd.sense.file_walks import Inventory, UnevenPools
 from tierd.sense.metadata import MetadataMeter
-from tierd.sense.object_scan import UnevenPools
 from tierd.sense.own_moves import OwnMoveFilter, nids_of_moves
 
 log = logging.getLogger("tierd.daemon")
@@ -45,6 +44,408 @@ FACTS_SECONDS = 15.0
 """Time between two readings of the facts that detectors need."""
 COSTS_SECONDS = 300.0
 """Time between two writes of the device time costs to the journal."""
+RUNS_STATE = "shared_runs"
+"""Name of the runs on shared files in the journal."""
+
+
+LEARNING_WINDOWS = 4
+"""Windows before costs of service and the usual throughput of a stream mean something."""
+
+
+def is_learning(windows: int, device_time: Mapping[str, TargetTime]) -> bool:
+    """Whether there are too few windows to know the usual throughput of a stream, and device time is unknown too."""
+    return not device_time and windows < LEARNING_WINDOWS
+
+
+def busy_directory(settings: Settings) -> float:
+    """Operations per second in a directory from which a policy needs its MDTs."""
+    return min((each.policy.busy_directory(each.settings) for each in settings.policies
+                if each.policy.busy_directory is not None), default=float("inf"))
+
+
+def walk_of(settings: Settings, filesystem: Filesystem) -> UnevenPools | None:
+    """The walk for files on the fuller targets of unevenly filled pools, if a policy that acts needs it."""
+    for policy in map(policy_of, settings.act.on):
+        if policy.walk is not None:
+            walk = policy.walk(settings.tables)
+            return UnevenPools(filesystem, walk.directories, walk.files_per_second, walk.min_bytes)
+    return None
+
+
+def directories_of_policies(settings: Settings) -> set[str]:
+    """Directories whose files policies look at, whether or not a finding names them."""
+    return {place for policy in policies().values() if policy.directories
+            for place in policy.directories(settings.tables)}
+
+
+def reopened_store(journal: Journal, settings: Settings, now: float) -> RemediationStore:
+    """The remediations that the journal has still open, as far as their acts can be judged."""
+    store = RemediationStore()
+    for case in reopened_remediations(journal, now - settings.verify.moving_seconds - settings.history_seconds):
+        if has_victim(case.finding) or case.state is State.UNDOING:
+            store.add(case)
+        elif policy_for(case.finding) is not policy_of(case.finding.kind):
+            log.warning("F%d: the journal lacks numbers of this finding, so its acts are not judged", case.number)
+    return store
+
+
+@dataclass(frozen=True, kw_only=True)
+class DaemonParts:
+    """What the daemon works with. Hints of integrations have defaults, for a site without any."""
+
+    node: Node
+    settings: Settings
+    source: Source
+    gate: Gate
+    undo: Undo
+    journal: Journal
+    media: PoolMedia
+    history: AskHistory | None = None
+    enriched: Enrich = not_enriched
+    coldest_first: ColdestFirst = no_hints
+    job_nodes: JobNodes = no_job_nodes
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What a daemon knows, for the one that replaces it at a reload."""
+
+    engine: EngineMemory
+    known: KnownFindings
+
+
+class Daemon:
+    """The seven activities of tierd, each with its own interval.
+
+    ``observe`` (counters, findings), ``take_in_records`` (changelogs), ``gather_facts``, ``plan``, ``set_defaults``,
+    ``move`` and ``judge`` may each run in a thread of its own. None holds :attr:`lock` during a request to the file
+    system or to a source, so none waits for the requests of another. :meth:`cycle` runs one step of each in turn.
+    """
+
+    def __init__(self, parts: DaemonParts) -> None:
+        node, settings, journal, gate = parts.node, parts.settings, parts.journal, parts.gate
+        self._gate, self._journal, self._settings, self._clock = gate, journal, settings, node.clock
+        self._claim, self._creation, self.media = node.claim, node.creation, parts.media
+        self._costs_stored_at = 0.0
+        self._seen: float | None = None
+        """Time of the last reading of the counters; None if there is no earlier reading to compare it with."""
+        self._seen_at = 0.0
+        self._opt_outs_readable = False
+        self.counters = LoopCounters()
+        self._log = FindingLog(journal, node.clock, settings, self.counters)
+        self._engine = Engine(settings)
+        self._engine.use_costs(costs_from_json(journal.state().get(COSTS_STATE, "")))
+        echo = OwnMoveFilter(settings.own_jobs, lambda: nids_of_moves(node.own_nids(), gate.dispatch.nids()),
+                             node.clock.now, journal.was_moved)
+        self._table = ActivityTable(node.filesystem.path_of, is_echo=echo, executor=node.executor)
+        self._store = reopened_store(journal, settings, node.clock.now())
+        self.lock = self._store.lock
+        self._sense(parts)
+        self._decide(parts)
+        self._remediations = Remediations(
+            self._store, self._planning, gate, journal, self._log, echo=echo, filesystem=node.filesystem,
+            clock=node.clock, settings=settings)
+        self._verify(parts)
+        gate.note_streams(None)
+        gate.hold_directories(self._table.unchecked)
+        gate.check_jobs(self._job_work)
+
+    def _sense(self, parts: DaemonParts) -> None:
+        """Build what observes: facts, counters with changelog records, and detection."""
+        node, settings, metadata = parts.node, parts.settings, MetadataMeter()
+        flash_pools = settings.resolved_scopes.flash_pools
+        inventory = Inventory(node.filesystem, flash_pools,
+                              lambda: parts.journal.act_directories.all() | directories_of_policies(settings),
+                              parts.coldest_first)
+        gatherer = FactsCollector(
+            node.filesystem, self._table, inventory, flash_pools, metadata_targets=len(node.mdts),
+            clients=node.clients, media=self.media, uneven=walk_of(settings, node.filesystem), metadata=metadata,
+            disks=node.disks, busy_per_second=busy_directory(settings) / 2, job_nodes=parts.job_nodes,
+            closed=lambda: self.closed_targets, stored_runs=parts.journal.state().get(RUNS_STATE, ""),
+            store_runs=lambda runs: parts.journal.set_state({RUNS_STATE: runs}))
+        self._facts = LatestFacts(gatherer.facts)
+        self._observer = Observer(
+            parts.source, ChangelogIngest(self._table, node.filesystem, node.clock.now), self._log, node.clock,
+            self.counters, cycle_seconds=settings.sense.cycle_seconds, unnamed=node.unnamed, media=self.media,
+            metadata=metadata)
+        self._detection = Detection(
+            self._engine, self._table, gatherer, learn=HistoryLoader(parts.history, self._engine, node.clock),
+            own_work=OwnJobs(settings.own_jobs, parts.journal.moved_since), finding_log=self._log, store=self._store,
+            settings=settings, facts=self._facts)
+
+    def _decide(self, parts: DaemonParts) -> None:
+        """Build what plans: for findings, and for targets that are drained."""
+        node, settings = parts.node, parts.settings
+        self._job_work = JobWork(self._store, self._table, self._engine.jobs_of, node.clock,
+                                 settings.sense.cycle_seconds)
+        self.drains = Drains(node.filesystem, parts.gate, parts.journal, node.clock, settings.drain,
+                             creation=node.creation, mdts=len(node.mdts))
+        self._planning = Planner(
+            self._engine, node.filesystem, parts.gate, parts.journal, self._table, clock=node.clock, settings=settings,
+            enriched=parts.enriched, site_facts=node.site_facts, executor=node.executor,
+            draining=lambda: self.drains.moving)
+
+    def _verify(self, parts: DaemonParts) -> None:
+        """Build what judges acts."""
+        node = parts.node
+        self.undoing = CaseUndo(
+            self._store, parts.gate, parts.undo, parts.journal, self._log, filesystem=node.filesystem,
+            clock=node.clock, settings=parts.settings, executor=node.executor, site_facts=node.site_facts)
+        """Undoes acts, also by order of an administrator."""
+        self._judge = Judge(
+            self._store, lambda: (self._detection.windows, self._detection.tracks), parts.gate, self.undoing,
+            parts.journal, finding_log=self._log, filesystem=node.filesystem, clock=node.clock,
+            settings=parts.settings, counters=self.counters, facts=lambda: self._facts.known)
+
+    def cycle(self, move_seconds: float) -> None:
+        """Run one step of each activity in turn. Files move for at most ``move_seconds``."""
+        begun = self._clock.now()
+        seen = self._observer.read()
+        if not self._observer.blind:
+            self.take_in_records()
+        self._detect(seen)
+        self.plan()
+        self.set_defaults()
+        self.move(move_seconds)
+        self.judge()
+        self._ended(begun)
+
+    def observe(self) -> None:
+        """Read the counters and detect findings."""
+        begun = self._clock.now()
+        self._detect(self._observer.read())
+        self._ended(begun)
+
+    def _ended(self, begun: float) -> None:
+        self.counters.cycles += 1
+        self.counters.last_cycle_at = self._clock.now()
+        self.counters.cycle_seconds = self._clock.now() - begun
+        if self._engine.costs and self._clock.now() >= self._costs_stored_at + COSTS_SECONDS:
+            self._costs_stored_at = self._clock.now()
+            self._journal.set_state({COSTS_STATE: costs_to_json(self._engine.costs)})
+
+    def _detect(self, seen: Observation | None) -> None:
+        if self._observer.blind:
+            self._detection.fresh = ()
+        elif seen is not None and seen.window is not None:
+            self._detection.run_cycle(seen.window, seen.time)
+            self._gate.note_streams(self._engine.streamed_targets)
+            if (newest := self._detection.newest) is not None:
+                self._job_work.note(newest)
+                self._remediations.drop_moves_of_departed_jobs()
+        self._seen, self._seen_at = seen.time if seen is not None else None, self._clock.now()
+
+    def take_in_records(self) -> None:
+        """Read changelog records. Catch up with missed ones for a part of a cycle."""
+        self._observer.take_in_records(self._clock.now() + self._settings.sense.cycle_seconds / 2)
+
+    @property
+    def records_taken_in(self) -> int:
+        """Changelog records of the present or last :meth:`take_in_records`, so far."""
+        return self._table.records_read
+
+    def gather_facts_beforehand(self) -> None:
+        """From now on a separate activity calls ``gather_facts``, so that detectors never wait for it."""
+        self._facts.gather_in_background()
+
+    def gather_facts(self) -> None:
+        """Read clients, free space and layouts. Detectors then use the latest result."""
+        self._facts.gather(self._clock.now())
+
+    def plan(self) -> None:
+        """Plan acts for findings, and check moves queued before a restart. This changes nothing on the file system."""
+        self._forget()
+        self._try_opt_outs()
+        self._gate.note_closed(self.closed_targets)
+        if self._has_recent_reading() and self._take_claim():
+            with self._log_filesystem_errors():
+                changelog_stale, sole_mover = "changelog" in self.faults, "mover" not in self.faults
+                state = self._gate.operating_state
+                if sole_mover and not changelog_stale and not state.held and not state.draining:
+                    self._remediations.act(self._detection.fresh)
+                if sole_mover and not self._gate.operating_state.held:
+                    self._remediations.requeue()
+                if sole_mover and not state.held and not state.draining and not self._gate.to_requeue:
+                    self.drains.step()
+
+    def _try_opt_outs(self) -> None:
+        """Log that users' opt-outs cannot be read on this mount. Tried until they can."""
+        if not self._opt_outs_readable:
+            why = self._gate.opt_out_refusal("/")
+            self._opt_outs_readable = why is None or why.reason is not Reason.OPT_OUT_UNREADABLE
+            self._log.fault("opt-outs", "" if self._opt_outs_readable else sentence_of(why))
+
+    def _forget(self) -> None:
+        """Forget closed remediations and everything stored for them."""
+        gone = self._remediations.forget_closed()
+        if not gone:
+            return
+        self.undoing.adopt(gone)
+        victims = {case.finding.victim for case in self.cases} | {finding.victim for finding in self.findings}
+        holding = {finding.key for finding in self.findings}
+        for case in gone:
+            if case.finding.key not in holding:
+                self._log.forget(case.finding.key)
+            if case.finding.victim not in victims:
+                self.counters.gained.pop(case.finding.victim, None)
+                self.counters.gains.pop(case.finding.victim, None)
+
+    def set_defaults(self) -> None:
+        """Set queued default layouts within the budget."""
+        with self._log_filesystem_errors():
+            while self._may_begin() and self._remediations.set_defaults():
+                pass
+
+    def move(self, seconds: float) -> int:
+        """Move files for so long, within the budget. Returns how many moves ended."""
+        moved = 0
+        with self._log_filesystem_errors():
+            moved = self._remediations.attend_moves()
+            if self._may_begin():
+                until = self._clock.now() + seconds
+                moved += self._remediations.move(until, requests_only="changelog" in self.faults)
+        return moved
+
+    def judge(self) -> None:
+        """Judge acts, and undo those with a bad verdict. This runs outside of maintenance windows too."""
+        with self._log_filesystem_errors():
+            if not self._allowed():
+                return
+            if self._seen is not None:
+                self._judge.judge(self._seen)
+                if "changelog" not in self.faults:
+                    self._judge.judge_defaults()
+            if self._seen is not None or self._observer.blind:
+                # layouts in force still fill the flash pool, and its size is known without any source
+                self.undoing.watch_free_space()
+
+    @contextmanager
+    def _log_filesystem_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except JournalError:
+            raise
+        except OSError as error:
+            log.warning("the file system does not answer: %s; tierd retries in the next cycle", error)
+
+    def _has_recent_reading(self) -> bool:
+        """Whether there is a reading of the counters that is recent enough to act on."""
+        return self._seen is not None and not self.stale_for
+
+    @property
+    def stale_for(self) -> float:
+        """Age of the last reading in seconds, if it is too old to act on; otherwise 0."""
+        age = self._clock.now() - self._seen_at
+        limit = self._settings.sense.stale_seconds + self._settings.sense.cycle_seconds
+        return age if self._seen is not None and age > limit else 0.0
+
+    @property
+    def blocking_faults(self) -> tuple[str, ...]:
+        """Faults of sources that keep acts from starting at present."""
+        names = "blind", "mover", "claim", "nats", "changelog"
+        return tuple(self.faults[name] for name in names if name in self.faults)
+
+    def _may_begin(self) -> bool:
+        """Whether an act may start: the reading is recent, and no other mover works on the file system."""
+        free = "mover" not in self.faults and not self._gate.operating_state.held
+        return free and self._has_recent_reading() and self._allowed()
+
+    def _allowed(self) -> bool:
+        """Whether tierd may change anything: it is not paused, and no other tierd holds the claim."""
+        state = self._gate.operating_state
+        return not state.paused and not state.stopped and "claim" not in self.faults and "nats" not in self.faults
+
+    def _take_claim(self) -> bool:
+        """Take the claim if it is needed. Returns whether tierd may change anything."""
+        self._log.held(sentence_of(self._gate.operating_state.held))
+        wanted = (self._settings.resolved_scopes.modes - {"observe", "recommend"} or self._gate.waiting
+                  or self.drains.running)
+        acting = wanted and not self._settings.act.dry_run
+        self._log.fault("claim", sentence_of(self._claim.hold()) if acting else "")
+        trouble = self._gate.dispatch.trouble() if acting else None
+        self._log.fault("movers", sentence_of(trouble) if trouble and trouble.reason == Reason.NO_MOVERS else "")
+        self._log.fault("nats", sentence_of(trouble) if trouble and trouble.reason == Reason.NO_BROKER else "")
+        return self._allowed()
+
+    def queue_order(self, kind: str, by: str, what: str, found: OrderPlan) -> int:
+        """Queue the moves of an order. Returns its number in the journal."""
+        return self._remediations.queue_order(kind, by, what, found)
+
+    def why_not(self, finding: Finding) -> tuple[Refusal, ...]:
+        """What keeps tierd from doing more about a finding, as of the last plan."""
+        return self._remediations.refusals(finding.key)
+
+    def preview(self) -> list[tuple[Finding, Plan]]:
+        """The present plan for each finding, which is not carried out."""
+        return [(finding, self._planning.preview_plan(finding))
+                for finding in self.findings if not finding.advice_only]
+
+    def number(self, finding: Finding) -> int:
+        """Number of a finding in the journal; 0 if it has ended meanwhile and was not acted on."""
+        return self._log.known_number(finding)
+
+    def recorded(self, finding: Finding) -> Finding:
+        """A finding with the figures and the beginning that all output has."""
+        return self._log.recorded(finding)
+
+    @property
+    def learning(self) -> bool:
+        """Whether too little is known to conclude that no stream is slowed."""
+        return is_learning(len(self.windows), self.device_time)
+
+    @property
+    def memory(self) -> Memory:
+        """What this daemon knows."""
+        return Memory(self._engine.memory, self._log.known)
+
+    def take_over(self, memory: Memory) -> None:
+        """Continue where the daemon before ended: a finding that holds keeps its number."""
+        self._log.take_over(memory.known)
+        active = {key: finding for key, finding in memory.engine.active.items() if key in self._log.known.numbers}
+        self._engine.take_over(replace(memory.engine, active=active))
+        self._detection.windows, self._detection.findings = self._engine.windows, tuple(active.values())
+        self._detection.tracks = self._engine.tracks
+
+    @property
+    def device_time(self) -> Mapping[str, TargetTime]:
+        """Recent share of each job in the service time of each target whose costs are known."""
+        return self._engine.device_time
+
+    @property
+    def closed_targets(self) -> Mapping[str, str]:
+        """Targets that take no files of moves, with the reasons: degraded, without new objects, or drained.
+
+        On an MDS this reads a parameter of each target for each MDT. The gate has the result of the last plan.
+        """
+        conditions = self.windows[-1].conditions if self.windows else {}
+        return {**{target: "is degraded" for target, condition in conditions.items() if condition == "degraded"},
+                **dict.fromkeys(self._creation.stopped(), "creates no new objects (max_create_count is 0)"),
+                **dict.fromkeys(self.drains.targets, "is being drained, or was")}
+
+    @property
+    def facts(self) -> Facts:
+        """The facts that were collected last: pools, and the space on their targets."""
+        return self._facts.known
+
+    @property
+    def windows(self) -> Sequence[Window]:
+        """The history, oldest window first."""
+        return self._detection.windows
+
+    @property
+    def faults(self) -> Mapping[str, str]:
+        """Message of each source that fails at present."""
+        return self._log.faults
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Findings that hold now."""
+        return self._detection.findings
+
+    @property
+    def cases(self) -> Sequence[Remediation]:
+        """Remediations in the store."""
+        return tuple(self._store)
 COSTS_STATE = "service_costs"
 """Name of these costs in the journal."""
 
@@ -151,7 +552,8 @@ class Daemon:
             node.filesystem, self.table, inventory, flash_pools, metadata_targets=len(node.mdts),
             clients=node.clients, media=parts.media, uneven=walk_of(settings, node.filesystem), metadata=metadata,
             disks=node.disks, busy_per_second=busy_directory(settings) / 2, job_nodes=parts.job_nodes,
-            closed=lambda: self.closed_targets)
+            closed=lambda: self.closed_targets, stored_runs=parts.journal.state().get(RUNS_STATE, ""),
+            store_runs=lambda runs: parts.journal.set_state({RUNS_STATE: runs}))
         self.facts = LatestFacts(gatherer.facts)
         """The facts that were collected last: pools, and the space on their targets."""
         ingest = ChangelogIngest(self.table, node.filesystem, node.clock.now)

@@ -21,10 +21,9 @@ from tierd.model import Facts, Finding, Window
 from tierd.sense.changelogs.ingest import ChangelogIngest
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.facts import FactsCollector
-from tierd.sense.metadata import MetadataMeter
+from tierd.sense.metadata import MetadataMeter, UnlistedJobs
 from tierd.sense.own_moves import OwnJobs
 from tierd.sense.readings import IMPLAUSIBLE, UNKNOWN_RECOVERY, Reading, is_ost, window
-from tierd.sense.unlisted_jobs import UnlistedJobs
 from tierd.text import count_of, first_names
 
 log = logging.getLogger("tierd.daemon")

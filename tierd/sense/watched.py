@@ -68,21 +68,16 @@ class WatchedDirectories:
         """No changelog is read, so none is cleared."""
         return {}
 
-    def records(self) -> Iterator[Record]:
+    def batches(self) -> Iterator[Sequence[Record]]:
         """Records since the last call. Raises ChangelogError at the end if events were lost or are not watched."""
         events, lost = self._watcher.take()
         for event in events:
-            yield from self._records_of(event)
+            yield list(self._records_of(event))
         gone = sorted(set(self._patterns) - {self._path(folder) for folder in self._watcher.folders})
         problems = [*([f"events were lost: {lost}"] if lost else []), *([self._full] if self._full else []),
                     *(f"{directory!r} is no longer watched: it was removed, or unmounted" for directory in gone)]
         if problems:
             raise ChangelogError(f"watched directories: {'; '.join(problems)}")
-
-    def batches(self) -> Iterator[Sequence[Record]]:
-        """Records since the last call, in batches of one."""
-        for record in self.records():
-            yield (record,)
 
     def _watch(self, directory: str, pattern: str) -> bool:
         if len(self._pattern_of) >= MAX_DIRECTORIES:

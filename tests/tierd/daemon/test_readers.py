@@ -20,8 +20,9 @@ from tierd.cluster.tallies import decode
 from tierd.config.load import ConfigurationError, parse
 from tierd.config.readers import ReaderSettings
 from tierd.sense.changelogs.table import ActivityTable
-from tierd.sense.changelogs.tallies import JobsOnly, TallyLimits
+from tierd.sense.changelogs.tallies import TallyLimits
 from tierd.sense.changelogs.tally_source import Position, ReaderState, ReceivedTally
+from tierd.sense.own_moves import OwnMoves
 from tierd.simulation.world import VirtualClock
 
 MDTS = ("MDT0000", "MDT0001")
@@ -104,7 +105,7 @@ class WithReaders:
             self.post.coming.append(window.data)
 
         def make_table() -> ActivityTable:
-            return ActivityTable(filesystem.path_of, is_echo=JobsOnly(self.site.settings.own_jobs),
+            return ActivityTable(filesystem.path_of, is_echo=OwnMoves(self.site.settings.own_jobs),
                                  tallies=TallyLimits())
 
         user = {"MDT0000": "cl1"}.get(mdt, "")

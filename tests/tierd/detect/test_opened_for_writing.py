@@ -65,6 +65,6 @@ def test_the_changelog_shows_opens_for_writing() -> None:
     filesystem = SimulatedFilesystem(cluster)
     table = ActivityTable(filesystem.path_of)
     for mdt in cluster.mdts:
-        table.add(decode(filesystem.changelog(mdt.short_name, 0))[0])
+        table.add([decode(filesystem.changelog(mdt.short_name, 0))[0]])
     (activity,) = table.of_job("fio_rand.1001", 0.0)
     assert (activity.opens, activity.write_opens) == (8, 8)

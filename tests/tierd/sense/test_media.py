@@ -20,9 +20,9 @@ from tierd.model import Action, PoolPair
 from tierd.refusal import Reason
 from tierd.sense import parameters
 from tierd.sense.http_client import SourceError
-from tierd.sense.media import PoolMedia
 from tierd.sense.prometheus import Series, merged_reading
 from tierd.sense.readings import Reading
+from tierd.sense.space import PoolMedia
 
 POOLS = {"flash": ["l-OST0000", "l-OST0001"], "hdd": ["l-OST0002"], "nvme": ["l-OST0003", "l-OST0004"], "empty": []}
 
@@ -35,12 +35,12 @@ def media(is_flash: Mapping[str, bool], flash: str = "flash") -> PoolMedia:
 
 
 @pytest.mark.parametrize("is_flash", [{}, {"l-OST0000": True}, {"l-OST0002": False}, {"l-OST0003": True}])
-def test_what_is_not_known_is_not_wrong(is_flash: Mapping[str, bool]) -> None:
+def test_a_pool_whose_devices_are_unknown_is_not_wrong(is_flash: Mapping[str, bool]) -> None:
     assert media(is_flash).problem == ""
     assert media(is_flash).rotating("flash") == []
 
 
-def test_one_rotating_target_is_enough_and_a_pool_on_flash_is_proposed() -> None:
+def test_one_rotating_target_makes_a_flash_pool_wrong_and_a_pool_on_flash_is_proposed() -> None:
     known = {"l-OST0000": True, "l-OST0001": False, "l-OST0003": True, "l-OST0004": True}
     assert media(known).rotating("flash") == ["l-OST0001"]
     assert media(known).problem == ("pool 'flash' is configured as flash, but the servers report rotating disks: "
@@ -69,7 +69,7 @@ lustre_ost_degraded{fs="l",target="OST0000"} 0
 """
 
 
-def test_an_exposition_tells_what_devices_are_without_more_targets() -> None:
+def test_an_exposition_reports_devices_and_no_further_targets() -> None:
     reading = expositions.reading([LINES], 1.0)
     assert reading.is_flash == {"l-MDT0000": True, "l-OST0000": False, "-MGS": True}
     assert reading.targets == {"l-OST0000"}
@@ -78,13 +78,13 @@ def test_an_exposition_tells_what_devices_are_without_more_targets() -> None:
                                           b'lustre_osd_nonrotational{fs=""')], 1.0)
 
 
-def test_prometheus_tells_what_devices_are() -> None:
+def test_prometheus_reports_devices() -> None:
     about = [Series("lustre_jobs", {"fs": "l", "target": "OST0000"}, ((10.0, 0.0),)),
              Series("lustre_osd_nonrotational", {"fs": "l", "target": "OST0000"}, ((9.0, 1.0), (10.0, 0.0)))]
     assert merged_reading(about, []).is_flash == {"l-OST0000": False}
 
 
-def test_a_node_tells_what_its_devices_are(tmp_path: Path) -> None:
+def test_parameter_files_report_devices(tmp_path: Path) -> None:
     for kind, target, text in (("osd-ldiskfs", "l-OST0000", "0\n"), ("osd-zfs", "l-MDT0000", "1\n"),
                                ("osd-zfs", "l-MDT0001", "maybe\n")):
         place = tmp_path / f"sys/fs/lustre/{kind}/{target}/nonrotational"

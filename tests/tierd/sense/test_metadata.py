@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from lustre.parameters import Roots, Tree
 from tierd.sense import exposition, parameters
 from tierd.sense.counters import JobEntry
 from tierd.sense.exporters import joined_reading
+from tierd.sense.http_client import SourceError
 from tierd.sense.metadata import MetadataMeter
 from tierd.sense.readings import Reading, ServiceCounters
 
@@ -97,10 +99,14 @@ lustre_service_threads_max{service="mdt"} 64
 
 
 def test_the_metrics_of_an_mds() -> None:
-    assert exposition.metadata_service(EXPOSITION) == ServiceCounters(16, 64, 200, 4000, 1600, 100)
-    assert exposition.metadata_service(EXPOSITION.replace(b'"mdt"', b'"ost"')) is None
-    with pytest.raises(ValueError, match="convert"):
-        exposition.metadata_service(EXPOSITION.replace(b" 1600", b" many"))
+    def services(text: bytes) -> Mapping[str, ServiceCounters]:
+        return exposition.reading_of(text, "mds1", 10.0).services
+
+    assert services(EXPOSITION) == {"mds1": ServiceCounters(16, 64, 200, 4000, 1600, 100)}
+    assert services(EXPOSITION.replace(b'"mdt"', b'"ost"')) == {}
+    assert services(EXPOSITION.partition(b"\n")[2]) == {}
+    with pytest.raises(SourceError, match="impossible value"):
+        services(EXPOSITION.replace(b" 1600", b" many"))
 
 
 def test_the_mdts_of_each_mds_are_those_of_its_exporter() -> None:

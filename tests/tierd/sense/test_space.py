@@ -42,7 +42,7 @@ def test_the_roots_default_holds_where_there_is_no_other(cluster: Cluster) -> No
     assert space.default_layouts(filesystem, ["/own", "/plain", "/gone"]) == {"/own": FLASH, "/plain": HDD}
 
 
-def test_where_the_roots_default_is_not_known_nothing_is(cluster: Cluster) -> None:
+def test_defaults_are_unknown_if_that_of_the_root_is_unknown(cluster: Cluster) -> None:
     assert space.default_layouts(RootOut(cluster), ["/own", "/plain"]) == {"/own": FLASH}
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tierd.model import JobLoad, NamespaceLoad, Window
 from tierd.sense.changelogs.table import OperationCounts
-from tierd.sense.unlisted_jobs import LATE_SECONDS, UnlistedJobs
+from tierd.sense.metadata import LATE_RECORD_SECONDS, UnlistedJobs
 
 Counts = Mapping[str, Mapping[str, OperationCounts]]
 NOW = float("inf")
@@ -47,7 +47,7 @@ def test_counts_that_were_forgotten_began_again() -> None:
 
 
 def test_missed_records_that_are_read_late_are_not_of_the_window() -> None:
-    assert load_after({"/a": (5, 0, 5, 0)}, {"/a": (9000, 0, 9000, 0)}, oldest=4.0 - LATE_SECONDS) is None
+    assert load_after({"/a": (5, 0, 5, 0)}, {"/a": (9000, 0, 9000, 0)}, oldest=4.0 - LATE_RECORD_SECONDS) is None
 
 
 @pytest.mark.parametrize(("listed", "counted"), [

@@ -14,12 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 
-from lustre.changelog.record import Record
 from lustre.fid import Fid
 from lustre.filesystem import FileStatus, Filesystem
 from tierd.sense.changelogs.follow import MissingRecordsError
-from tierd.sense.changelogs.table import ActivityTable
-from tierd.sense.changelogs.tally_source import Tallies
+from tierd.sense.changelogs.table import ActivityTable, Batch
 from tierd.sense.paths import join
 from tierd.text import count_of
 
@@ -135,7 +133,7 @@ class ChangelogIngest:
         """Time of the oldest record in the last call; infinite without records."""
         return self._table.oldest_time
 
-    def take_in(self, records: Iterable[Record] | Tallies, until: float) -> str:
+    def take_in(self, batches: Iterable[Batch], until: float) -> str:
         """Add records or tallies. If records were missed, check directories until that time.
 
         Returns the reason why tierd may begin no act; "" if it may, except in the unchecked directories of the table.
@@ -143,10 +141,7 @@ class ChangelogIngest:
         problem = self.gap_begun = self.gap_closed = ""
         self._table.mark(self._now())
         try:
-            if isinstance(records, Tallies):
-                self._table.add_tallies(records)
-            else:
-                self._table.add(records)
+            self._table.add(batches)
         except MissingRecordsError as error:
             self._missed = str(error)
             before = self._rescan.mdts if self._rescan is not None else frozenset()
