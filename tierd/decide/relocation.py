@@ -33,7 +33,6 @@ class OstSpace:
 
     @property
     def used(self) -> float:
-        """Used share."""
         return 1 - self.avail_bytes / self.size_bytes if self.size_bytes else 1.0
 
     def used_with(self, size_bytes: float) -> float:
@@ -117,7 +116,6 @@ def hard_case(layout: Layout | None) -> Refusal | None:
 
 
 def osts_of(layout: Layout | None) -> frozenset[int]:
-    """OSTs that hold objects of a file."""
     return frozenset(one.ost_index for component in (layout.components if layout else ()) for one in component.objects)
 
 
@@ -194,11 +192,9 @@ def _placed(component: Component, size_bytes: int, leave: Collection[int], room:
 
 
 def found_elsewhere(found: Collection[int], present: Collection[int], leave: Collection[int]) -> bool:
-    """Whether a component has a stripe that stays, or one that was placed already."""
     return bool(found) or any(index not in leave for index in present)
 
 
 def _share(component: Component, size_bytes: int) -> float:
-    """Bytes of each stripe of a component."""
     end = size_bytes if component.extent_end is None else min(component.extent_end, size_bytes)
     return max(0, end - component.extent_start) / max(len(component.objects), 1)

@@ -93,7 +93,6 @@ def mix_of(reading: DiskWrites) -> tuple[float, Mapping[int, float]] | None:
 
 
 def below(shares: Mapping[int, float], size: int) -> float:
-    """Share of writes up to a size."""
     return sum(share for upper, share in shares.items() if upper <= size)
 
 

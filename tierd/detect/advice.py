@@ -94,7 +94,6 @@ ClientsByCause = Mapping[tuple[str, str], Sequence[ClientLoad]]
 
 
 def recently_seen(view: View) -> Iterator[ClientLoad]:
-    """Clients with recent readings."""
     return (client for client in view.facts.clients if client.seconds > 0 and client.time > view.now - STALE_SECONDS)
 
 
@@ -108,6 +107,5 @@ def by_cause(view: View, cause_of: Callable[[ClientLoad], str]) -> ClientsByCaus
 
 
 def client_names(clients: Sequence[ClientLoad]) -> str:
-    """The clients as part of a sentence."""
     names = list(dict.fromkeys(client.client for client in clients))
     return f"{'client' if len(names) == 1 else f'{len(names)} clients:'} {first_names(names)}"

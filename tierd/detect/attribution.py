@@ -65,7 +65,6 @@ def directories(activities: Sequence[DirectoryActivity]) -> tuple[str, ...]:
 
 
 def _named(activities: Sequence[DirectoryActivity]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Directories of the job to name, and their parents to name."""
     weighed = _weighed(activities)
     total = sum(weight for weight, _ in weighed)
     active = _active(weighed)

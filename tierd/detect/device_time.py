@@ -39,7 +39,6 @@ class TargetTime:
 
     @cached_property
     def total(self) -> Vector:
-        """Of all jobs."""
         return vector(np.array([*self.work.values()]).sum(axis=0)) if self.work else (0.0, 0.0, 0.0)
 
     @cached_property
@@ -79,7 +78,6 @@ class TargetTime:
         return DeviceTimeShare(share, min(self.costs.busy_error(difference) / busy, 1.0))
 
     def top(self, count: int) -> list[tuple[str, float]]:
-        """The jobs that take most device time, and their shares."""
         busy = self.utilisation
         most = nlargest(count, [(seconds, job) for job, seconds in self.taken.items()]) if busy > 0 else []
         return [(job, min(seconds / busy, 1.0)) for seconds, job in most if seconds > 0]

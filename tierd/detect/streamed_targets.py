@@ -106,7 +106,6 @@ def may_be_held_up(targets: Collection[str], device_time: Mapping[str, TargetTim
 
 def streams_by_target(recent: RecentWork, kinds: JobKinds, jobs: Sequence[str],
                       targets: Sequence[str]) -> Mapping[str, Collection[str]]:
-    """Targets of each stream."""
     found: defaultdict[str, list[str]] = defaultdict(list)
     for row in np.flatnonzero(kinds.stream[recent.job]).tolist():
         found[jobs[recent.job[row]]].append(targets[recent.target[row]])

@@ -63,7 +63,6 @@ class DataOnMdt(Table):
 
 
 def place(on_flash: Layout, use: Use, situation: Situation, flash_has_room: bool) -> Choice:
-    """The layout with its first component on flash, or the same with that component on the MDT."""
     end, capacity, settings = on_flash.components[0].extent_end, situation.capacity, situation.tables.of(DataOnMdt)
     if end is None:
         return Choice(on_flash)
@@ -129,7 +128,6 @@ def measured_text(capacity: Capacity, flash_pool: str) -> str:
 
 
 def mean(values: Sequence[float]) -> float:
-    """Mean of verdicts, each between -1 and 1."""
     return sum(min(1.0, max(-1.0, value)) for value in values) / len(values)
 
 

@@ -37,12 +37,10 @@ class Settings(Common):
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
-    """At most one finding for each flash pool."""
     return (finding for pools in view.pool_pairs for finding in of_pool(pools.flash, pools.hdd, view, settings))
 
 
 def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[Finding]:
-    """The finding about one pool. ``disks`` is the disk pool for its cold files."""
     members = [t for t in view.facts.pools.get(pool, ()) if t in view.facts.fill]
     if not members:
         return
@@ -81,7 +79,6 @@ def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[F
 
 
 def advise(view: View, pool: str, disks: str) -> Iterator[Advice]:
-    """Advice for a pool. All of it needs free space on the disks."""
     if not has_free_space(view, view.facts.pools.get(disks, ())):
         return
     stored = [file for file in view.facts.stored if pool in file.pools]

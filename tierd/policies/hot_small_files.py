@@ -13,7 +13,7 @@ flash, files go there; to move an existing file there, Lustre copies it twice.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -24,13 +24,14 @@ from tierd.decide import sizing
 from tierd.decide.plans import (
     DISK_BYTES_PER_SECOND,
     FLASH_USEC,
-    NO_CHANGELOG_SENTENCE,
     SEEK_USEC,
     Plan,
     covers,
+    fitting,
     flash_first,
     missing_pool,
-    reserved,
+    move,
+    room_bytes,
 )
 from tierd.detect.advice import has_free_space
 from tierd.detect.profile import Classes, Profile
@@ -149,7 +150,7 @@ def plan(finding: Finding, evidence: HotSmallFilesEvidence, situation: Situation
     defaults: list[Action] = []
     moves: list[Action] = []
     refusals: list[Refusal] = []
-    room = {False: capacity.avail_bytes.get(pools.flash_pool, 0) - reserved(capacity, pools)}
+    room = {False: room_bytes(capacity, pools.flash_pool, pools.reserve)}
     opens = sum(c.opens for a in activities for c in a.candidates) or 1
     for activity in activities:
         size = sizing.component(activity.sizes, 0.0, 0, pools.sizing)
@@ -176,14 +177,11 @@ def plan(finding: Finding, evidence: HotSmallFilesEvidence, situation: Situation
         if not worth and activity.candidates:
             refusals.append(Refusal(Reason.NOT_WORTH, f"no file saves {settings.benefit_factor:g} times the disk time "
                                     "that its move costs").about(activity.directory))
-        moves += [Action(ActKind.MIGRATE, layout, f"{finding.aggressor} reads the file again and again; within "
-                           f"{settings.horizon_seconds / 60:.0f} minutes the move saves {w:.0f} times the disk time it "
-                           "costs",
-                           finding.key, activity.directory, c.path, c.size_bytes or 0, c.fid)
-                    for w, c in sorted(worth, key=lambda pair: (-pair[0] / (pair[1].size_bytes or 1), pair[1].path))]
-    if not activities:
-        refusals.append(Refusal(Reason.NO_CHANGELOG, NO_CHANGELOG_SENTENCE).about(finding.aggressor))
-    return Plan((*defaults, *fitting_moves(moves, room, settings.max_moves)), tuple(refusals))
+        moves += [move(finding, activity.directory, c, layout, f"{finding.aggressor} reads the file again and again; "
+                       f"within {settings.horizon_seconds / 60:.0f} minutes the move saves {w:.0f} times the disk time "
+                       "it costs")
+                  for w, c in sorted(worth, key=lambda pair: (-pair[0] / (pair[1].size_bytes or 1), pair[1].path))]
+    return Plan((*defaults, *fitting(moves, room, settings.max_moves)), tuple(refusals))
 
 
 def benefit_ratio(candidate: Candidate, opens_per_second: float, evidence: HotSmallFilesEvidence,
@@ -198,18 +196,6 @@ def benefit_ratio(candidate: Candidate, opens_per_second: float, evidence: HotSm
     saved_usec = heat * settings.horizon_seconds * max(0.0, read_usec - FLASH_USEC)
     cost_usec = read_usec + (candidate.size_bytes or 0) / DISK_BYTES_PER_SECOND * 1e6
     return saved_usec / (cost_usec * (SUFFERING_WEIGHT if victim_slowed else 1.0))
-
-
-def fitting_moves(actions: Sequence[Action], room: Mapping[bool, float], most: int) -> Iterator[Action]:
-    """The actions that fit, in order. ``room`` has the bytes on the MDTs (True) and on flash (False)."""
-    left = dict(room)
-    count = 0
-    for action in actions:
-        place = action.layout.components[0].on_mdt
-        if action.size_bytes <= left[place] and count < most:
-            left[place] -= action.size_bytes
-            count += 1
-            yield action
 
 
 POLICY = Policy("hot-small-files", Settings, find, evidence=HotSmallFilesEvidence, plan=plan,

@@ -79,7 +79,6 @@ def _load_findings(view: View, settings: Settings) -> Iterator[Finding]:
 
 
 def advice(mdt: str, other: str) -> tuple[Advice, ...]:
-    """How to use the other MDTs, for new directories and for existing ones."""
     index = int(other[-4:], 16)
     return (
         Advice("lfs setdirstripe -D -c 1 -i -1 DIRECTORY", f"parents of large trees on {quoted(mdt)}",

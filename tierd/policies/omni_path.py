@@ -35,7 +35,6 @@ class Settings(Common):
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
-    """One finding about the clients, and one about the servers."""
     servers = view.facts.server_drivers
     clients = {client.client: client.fabric_driver for client in recently_seen(view)
                if client.fabric_driver and client.client not in servers and _enough(

@@ -22,13 +22,13 @@ from lustre.layout.model import Layout
 from lustre.layout.size import size_text
 from tierd.acts import ActKind
 from tierd.decide import sizing
-from tierd.decide.plans import REACTION_SECONDS, FlashSettings, Plan, flash_first, missing_pool, reserved
+from tierd.decide.plans import FlashSettings, Plan, flash_first, flash_is_short, missing_pool
 from tierd.detect.advice import has_free_space
 from tierd.detect.view import View
 from tierd.model import Action, Advice, Capacity, DirectoryActivity, Evidence, Finding
 from tierd.policies.protocol import Common, Policy, Situation, edge
 from tierd.refusal import Reason, Refusal
-from tierd.text import bytes_text, percent, quoted, rate_text
+from tierd.text import percent, quoted
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,6 @@ class OutgrownComponentEvidence(Evidence):
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
-    """One finding per directory, ordered by the number of outgrown files."""
     by_place: defaultdict[str, list[DirectoryActivity]] = defaultdict(list)
     for activity in view.facts.directories:
         by_place[activity.directory].append(activity)
@@ -100,7 +99,6 @@ def first_end(layout: Layout | None) -> int | None:
 
 
 def plan(finding: Finding, evidence: OutgrownComponentEvidence, situation: Situation) -> Plan:
-    """A larger first component for each directory of the finding, or a refusal."""
     capacity, settings = situation.capacity, situation.pools
     actions: list[Action] = []
     refusals: list[Refusal] = []
@@ -135,13 +133,7 @@ def refuse(present: Layout | None, size: sizing.Size, evidence: OutgrownComponen
         return Refusal(size.refused or Reason.SIZES_UNKNOWN,
                        f"{size.reason}; without a flash component its files would not be split")
     growth = size.component_bytes * evidence.files_created / max(evidence.seconds, 1.0)
-    if capacity.avail_bytes.get(pool, 0) - growth * REACTION_SECONDS < reserved(capacity, settings):
-        return Refusal(
-            Reason.NO_ROOM,
-            f"pool {pool!r} has {bytes_text(capacity.avail_bytes.get(pool, 0))} free, and the "
-            f"directory may fill it at {rate_text(growth)}",
-        )
-    return None
+    return flash_is_short(capacity, settings, growth, "the directory may fill")
 
 
 POLICY = Policy("outgrown-component", Settings, find, evidence=OutgrownComponentEvidence, plan=plan, on_by_default=True)

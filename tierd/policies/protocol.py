@@ -79,13 +79,7 @@ class Tables:
 
 
 def never_tried(_: Fid, __: float, ___: float) -> bool:
-    """Nothing is known about earlier moves."""
     return False
-
-
-def default_flash(_: str) -> FlashSettings:
-    """The pools of every path if none are configured."""
-    return FlashSettings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +107,6 @@ class Choice:
 
     @property
     def on_mdt(self) -> bool:
-        """Whether the first component is on the MDT."""
         return self.layout.components[0].on_mdt
 
 
@@ -136,7 +129,7 @@ class Situation:
     """Files on the fuller targets of unevenly filled pools."""
     victim_slowed: bool = False
     """A job is slowed on the finding's targets."""
-    pools_of: Callable[[str], FlashSettings] = default_flash
+    pools_of: Callable[[str], FlashSettings] = lambda _: FlashSettings()
     """Pools and limits of a path."""
     was_tried: Callable[[Fid, float, float], bool] = never_tried
     """Whether a file was moved since one time, or tried since another."""

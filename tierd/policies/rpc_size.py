@@ -44,7 +44,6 @@ class Settings(Common):
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
-    """One finding per file system, pool, direction and cause."""
     found: defaultdict[tuple[str, str, str, str], list[tuple[ClientLoad, RpcLoad]]] = defaultdict(list)
     for client in recently_seen(view):
         for load in client.rpcs:
@@ -86,7 +85,6 @@ def cause(client: ClientLoad, load: RpcLoad, view: View, settings: Settings) -> 
 
 def finding(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad, RpcLoad]], view: View,
             advice: tuple[Advice, ...]) -> Finding:
-    """The finding about one pool, direction and cause."""
     _, pool, direction, why = subject
     clients = [client for client, _ in pairs]
     limit = min(load.max_pages for _, load in pairs)

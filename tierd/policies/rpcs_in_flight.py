@@ -37,7 +37,6 @@ class Settings(Common):
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
-    """One finding per pool and direction, with the clients."""
     found: defaultdict[tuple[str, str, str, str], list[tuple[ClientLoad, RpcLoad]]] = defaultdict(list)
     for client in recently_seen(view):
         for load in client.rpcs:
@@ -73,7 +72,6 @@ def saturated(load: RpcLoad) -> float:
 
 
 def finding(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad, RpcLoad]], view: View) -> Finding:
-    """The finding about one pool and direction."""
     fsname, kind, pool, direction = subject
     clients = [client for client, _ in pairs]
     limit = min(load.max_in_flight for _, load in pairs)
@@ -91,7 +89,6 @@ def finding(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad
 
 
 def advise(fsname: str, kind: str, direction: str, limit: float, where: str) -> Iterator[Advice]:
-    """Advice for one pool and direction."""
     more = min(2 * limit, MAX_RPCS_IN_FLIGHT)
     if kind == "osc":
         yield Advice(f"lctl set_param osc.{fsname}-OST*.max_rpcs_in_flight={more:.0f}", where,

@@ -44,12 +44,10 @@ class PolicyRunner:
 
     @property
     def active(self) -> Collection[Key]:
-        """Keys of active findings."""
         return frozenset(key for key, streak in self._streaks.items() if streak.holds)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Active findings, each as last seen."""
         return tuple(streak.finding for streak in self._streaks.values() if streak.holds)
 
     def run(self, view: View) -> tuple[Finding, ...]:

@@ -16,7 +16,7 @@ from annotated_types import Ge, Gt
 
 from lustre.layout.model import Layout
 from tierd.advised import RPC_BYTES
-from tierd.decide.plans import NO_CHANGELOG_SENTENCE, Plan, open_files
+from tierd.decide.plans import Plan, open_files
 from tierd.decide.restripe import MAX_STRIPE_BYTES, Restripe, Stripes, defaults, rewritten, stripe_bytes, the_pool
 from tierd.detect.mpi_hints import hints, works_on_several_nodes
 from tierd.detect.profile import Profile, seconds_active
@@ -119,9 +119,9 @@ def _of_file(file: SharedFile, job: Profile, view: View, settings: Settings) -> 
                   "the network and the processes are fast enough")
     else:
         wanted = file.openers
-        read = sum(load.read_bytes for load in job.by_target.values())
         if (not max(objects, available) < wanted <= min(available * MAX_OBJECTS_PER_TARGET, most, MAX_OBJECTS)
-                or job.typical_rpc_bytes < MIN_STRIPE_BYTES or read >= READ_SHARE * job.moved_bytes):
+                or job.typical_rpc_bytes < MIN_STRIPE_BYTES
+                or job.moved_bytes - job.written_bytes >= READ_SHARE * job.moved_bytes):
             return None
         command = f"lfs setstripe -C {wanted}{in_pool}"
         effect = (f"{wanted} objects, {-(-wanted // available)} on each of the {available} targets: one for each "
@@ -202,8 +202,6 @@ def plan(finding: Finding, evidence: ContentionEvidence, situation: Situation) -
         return Plan((), (Refusal(Reason.NOTHING_TO_DO, "the file has as many objects as it can use").about(
             finding.subject),))
     activities = situation.activities
-    if not activities:
-        return Plan((), (Refusal(Reason.NO_CHANGELOG, NO_CHANGELOG_SENTENCE).about(finding.aggressor),))
     why = f"{evidence.openers} processes of {finding.aggressor} share one file on {evidence.objects} objects"
     part = 1 - evidence.objects / stripes.count
     closed = [(a, c) for a in activities for c in a.candidates if c.path == finding.subject]

@@ -25,15 +25,16 @@ from tierd.acts import ActKind
 from tierd.decide.plans import (
     DISK_BYTES_PER_SECOND,
     FLASH_USEC,
-    NO_CHANGELOG_SENTENCE,
     SEEK_USEC,
     Plan,
     covers,
     flash_first,
     is_used_again,
+    may_get_default,
     missing_pool,
+    move,
     open_files,
-    reserved,
+    room_bytes,
 )
 from tierd.decide.plans import FlashSettings as Pools
 from tierd.decide.sizing import boundary
@@ -106,7 +107,6 @@ class SmallRandomIoEvidence(Evidence):
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
-    """Find jobs with small I/O, the busiest first."""
     jobs = view.profiles(LATEST_SECONDS)
     rates: defaultdict[str, float] = defaultdict(float)
     for job in jobs.values():
@@ -170,9 +170,7 @@ def plan(finding: Finding, evidence: SmallRandomIoEvidence, situation: Situation
     if missing := missing_pool(capacity, pools):
         return Plan((), (missing,))
     stripes = min(STRIPES, len(capacity.pools[pools.flash_pool]))
-    if not activities:
-        return Plan((), (Refusal(Reason.NO_CHANGELOG, NO_CHANGELOG_SENTENCE).about(finding.aggressor),))
-    left = settings.share_of_free * (capacity.avail_bytes.get(pools.flash_pool, 0) - reserved(capacity, pools))
+    left = settings.share_of_free * room_bytes(capacity, pools.flash_pool, pools.reserve)
     files = [(a, c) for a in activities for c in a.candidates if _is_large(c, settings)]
     opened = [file for a in activities for file in open_files(a)]
     saved = saved_seconds(evidence) / max(1, len(files) + len(opened))
@@ -216,9 +214,8 @@ def moves(finding: Finding, files: Sequence[tuple[DirectoryActivity, Candidate]]
         if (not is_used_again(candidate) or candidate.closed_at > finding.time - settle
                 or saved < settings.benefit_factor * cost):
             continue
-        yield Action(ActKind.MIGRATE, layout, f"{finding.aggressor} does small random I/O in the file; as much again "
-                     f"on flash saves {saved / cost:.0f} times the disk time of the copy", finding.key,
-                     activity.directory, candidate.path, candidate.size_bytes or 0, candidate.fid)
+        yield move(finding, activity.directory, candidate, layout, f"{finding.aggressor} does small random I/O in the "
+                   f"file; as much again on flash saves {saved / cost:.0f} times the disk time of the copy")
 
 
 def defaults(finding: Finding, activities: Sequence[DirectoryActivity], capacity: Capacity, pools: Pools,
@@ -228,10 +225,8 @@ def defaults(finding: Finding, activities: Sequence[DirectoryActivity], capacity
         made = [c for c in activity.candidates if c.created_at > 0 and _is_large(c, settings)]
         where = activity.directory
         present = capacity.default_layouts.get(where)
-        if not made or not where.startswith("/") or where == "/" or where not in capacity.default_layouts:
-            continue
-        end = boundary(max(c.size_bytes or 0 for c in made))
-        if covers(present, end, pools.flash_pool):
+        end = boundary(max((c.size_bytes or 0 for c in made), default=1))
+        if not made or not may_get_default(where, capacity) or covers(present, end, pools.flash_pool):
             continue
         first = Component(0, end, pools.flash_pool, stripes)
         layout = Layout((first, *flash_first(end, present, pools).components[1:]))

@@ -38,7 +38,6 @@ class Settings(Common):
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
-    """One finding per file system and cause, with the clients."""
     yield from _unbatched(view)
     for (fsname, why), clients in by_cause(view, lambda client: wasteful(client, view, settings)).items():
         seen = counted(clients)

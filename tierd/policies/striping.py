@@ -18,8 +18,8 @@ from annotated_types import Ge, Gt
 
 from lustre.layout.model import Component, Layout
 from tierd.acts import ActKind
-from tierd.decide.plans import NO_CHANGELOG_SENTENCE, Plan
 from tierd.decide.plans import FlashSettings as Pools
+from tierd.decide.plans import Plan, fitting, may_get_default, move, room_bytes
 from tierd.decide.restripe import (
     MIN_OPENS,
     RESERVE,
@@ -84,7 +84,6 @@ class StripingEvidence(Evidence):
 
     @property
     def in_operations(self) -> bool:
-        """Whether it is about small files."""
         return self.files_created is not None
 
 
@@ -99,7 +98,6 @@ class ScatteredFilesEvidence(Evidence):
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
-    """Find small files with several stripes, then streams that use one target."""
     recent = view.recent(LATEST_SECONDS)
     jobs = view.profiles(LATEST_SECONDS)
     small = {job.job for job in jobs.values() if is_small_files(job, Classes())}
@@ -199,11 +197,8 @@ def stream_stripes(size_bytes: int, record_bytes: int, targets: int) -> Stripes 
 
 
 def plan(finding: Finding, evidence: StripingEvidence, situation: Situation) -> Plan:
-    """For small files one stripe, for a stream several."""
     capacity, pools, settings = situation.capacity, situation.pools, situation.tables.of(Restripe)
     activities = situation.activities
-    if not activities:
-        return Plan((), (Refusal(Reason.NO_CHANGELOG, NO_CHANGELOG_SENTENCE).about(finding.aggressor),))
     if evidence.files_created is not None:
         return small_files(finding, activities, capacity, pools, settings)
     place = the_pool(finding, capacity, pools)
@@ -231,7 +226,7 @@ def small_files(finding: Finding, activities: Sequence[DirectoryActivity], capac
     for activity in activities:
         where = activity.directory
         wanted = with_one_stripe(capacity.default_layouts.get(where), small_end(activity, settings), pools.hdd_pool)
-        if where not in capacity.default_layouts or not where.startswith("/") or where == "/":
+        if not may_get_default(where, capacity):
             refusals.append(Refusal(Reason.NO_LAYOUT, "its default layout could not be read").about(where))
             continue
         if wanted is None:
@@ -245,14 +240,10 @@ def small_files(finding: Finding, activities: Sequence[DirectoryActivity], capac
             continue
         again = [c for c in activity.candidates if c.opens >= MIN_OPENS and c.size_bytes is not None
                  and 0 < c.size_bytes <= (first.extent_end or 0) and c.closed_at <= finding.time - SETTLE_SECONDS]
-        left = capacity.avail_bytes.get(first.pool, 0) - RESERVE * capacity.size_bytes.get(first.pool, 0)
-        for candidate in sorted(again, key=lambda c: (-c.opens, c.path))[:settings.max_moves]:
-            if (candidate.size_bytes or 0) <= left:
-                left -= candidate.size_bytes or 0
-                actions.append(Action(
-                    ActKind.MIGRATE, placed(wanted, capacity),
-                    f"{finding.aggressor} opens the small file again and again, and it has several objects",
-                    finding.key, where, candidate.path, candidate.size_bytes or 0, candidate.fid))
+        moves = [move(finding, where, each, placed(wanted, capacity), f"{finding.aggressor} opens the small file again "
+                      "and again, and it has several objects")
+                 for each in sorted(again, key=lambda c: (-c.opens, c.path))]
+        actions += fitting(moves, {False: room_bytes(capacity, first.pool, RESERVE)}, settings.max_moves)
     return Plan(tuple(actions), tuple(refusals))
 
 

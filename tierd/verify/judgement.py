@@ -61,11 +61,9 @@ class JobTotals:
         self._used: set[int] = set()
 
     def moved(self, window: Window) -> Mapping[str, float]:
-        """Bytes per second by job."""
         return self._of(window)[1]
 
     def operations(self, window: Window) -> Mapping[str, float]:
-        """Metadata operations per second by job."""
         return self._of(window)[2]
 
     def settle(self) -> None:
@@ -77,16 +75,12 @@ class JobTotals:
         self._used.add(id(window))
         known = self._known.get(id(window))
         if known is None:  # the entry keeps the window, so that its id stays unique
-            known = self._known[id(window)] = (
-                window,
-                bytes_per_second_by_job(window),
-                operations_per_second_by_job(window),
-            )
+            known = self._known[id(window)] = window, bytes_per_second_by_job(window), {
+                job: load.operations / window.metadata_seconds for job, load in window.namespace.items()}
         return known
 
 
 def throughput(window: Window, job: str) -> float:
-    """Bytes per second of a job in a window, on all targets."""
     return sum(window.loads[key].moved_bytes / window.seconds_of(key[0]) for key in window.loads if key[1] == job)
 
 
@@ -98,11 +92,6 @@ def bytes_per_second_by_job(window: Window) -> dict[str, float]:
     for (target, job), load in window.loads.items():
         found[job] += (load.read_bytes + load.write_bytes) * per_second.get(target, usual)
     return dict(found)
-
-
-def operations_per_second_by_job(window: Window) -> dict[str, float]:
-    """Metadata operations per second by job."""
-    return {job: load.operations / window.metadata_seconds for job, load in window.namespace.items()}
 
 
 Rates = Mapping[str, Sequence[float]]
@@ -129,7 +118,6 @@ def where_seen(windows: Sequence[Window], job: str) -> list[Window]:
 
 
 def steady_rates(windows: Sequence[Window], of: Callable[[Window], Mapping[str, float]]) -> Rates:
-    """Rates of the jobs active in every one of the windows."""
     found: defaultdict[str, list[float]] = defaultdict(list)
     for window in windows:
         for job, rate in of(window).items():
@@ -139,7 +127,6 @@ def steady_rates(windows: Sequence[Window], of: Callable[[Window], Mapping[str, 
 
 
 def jobs_on_targets(windows: Sequence[Window], targets: Collection[str]) -> set[str]:
-    """Jobs that were active on these targets."""
     return {job for window in windows for target, job in window.loads if target in targets}
 
 
@@ -153,7 +140,6 @@ COMPARABLE = 0.5, 2.0
 
 def control_ratio(before: Sequence[Window], later: Sequence[Window], was: Rates, now: Rates, finding: Finding,
                   settings: Settings) -> float:
-    """Rate now by rate before, over steady jobs that never used the finding's targets. 1 if there are too few."""
     touched = jobs_on_targets((*before, *later), set(finding.targets))
     least = MIN_CONTROL_SHARE * median(was.get(finding.victim, (0.0,)))
     ratios = [median(now[job]) / median(was[job]) for job in was.keys() & now.keys() - touched - {*finding.aggressors}
@@ -214,7 +200,6 @@ class Judgement:
 
     @property
     def regained(self) -> tuple[float, float, float] | None:
-        """``part`` and its interval, where the posterior knows it."""
         return None if self.part is None or self.interval is None else (self.part, *self.interval)
 
     @property

@@ -130,7 +130,8 @@ def test_one_large_file_is_moved_whole_or_advised_about() -> None:
 
 
 def test_without_changelogs_nothing_is_planned_and_that_is_said() -> None:
-    plan = decide(replace(FINDING, directories=()), NOISE, [], ROOM, FlashSettings())
+    plan = plan_by_scope(replace(FINDING, directories=()), [], situation_of(Settings(), ROOM),
+                         Settings().resolved_scopes)
     assert plan.actions == ()
     assert [refusal.reason for refusal in plan.refusals] == [Reason.NO_CHANGELOG]
     assert str(plan.refusals[0]).startswith("m.2: no changelog shows where it works (does each metadata target ")

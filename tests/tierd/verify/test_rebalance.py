@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tierd.acts import Verdict
 from tierd.model import Facts, Finding, JobLoad, TargetFill, Window
-from tierd.policies.imbalance import FillEvidence, FillNow, fill_now, judge_rebalance, slowed_by_moves
+from tierd.policies.imbalance import FillEvidence, fill_now, judge_rebalance, slowed_by_moves
 from tierd.policies.protocol import MoveRun
 from tierd.verify.judgement import JobTotals, Settings
 
@@ -17,7 +19,7 @@ RUN = MoveRun(1000.0, 1000.0, 1600.0, False, lambda: [250_000_000] * 12, Facts()
 
 
 def verdict(used: float, others: float, slowed: dict[str, float] | None = None) -> tuple[Verdict, str]:
-    found = judge_rebalance(FINDING, EVIDENCE, RUN, FillNow(used, others), slowed or {})
+    found = judge_rebalance(FINDING, EVIDENCE, RUN, (used, others), slowed or {})
     return found.verdict, found.words
 
 
@@ -46,7 +48,7 @@ def test_the_fill_leaves_out_targets_that_take_nothing() -> None:
     facts = Facts(pools={"hdd": POOL}, fill=fill, closed={POOL[2]: "is being drained"})
     found = fill_now(facts, POOL[1])
     assert found is not None
-    assert (found.used, found.others) == (pytest.approx(0.7), pytest.approx(0.2))
+    assert found == (pytest.approx(0.7), pytest.approx(0.2))
     assert fill_now(Facts(), POOL[1]) is None
 
 
@@ -65,10 +67,10 @@ def windows(before: float, later: float, elsewhere: float = 1.0) -> list[Window]
 @pytest.mark.parametrize(("later", "elsewhere", "slowed"), [(30.0, 1.0, True), (39.0, 1.0, False), (30.0, 0.75, False)])
 def test_a_job_on_the_pool_that_gets_slower_when_moves_begin_is_slowed_by_them(
         later: float, elsewhere: float, slowed: bool) -> None:
-    found = slowed_by_moves(FINDING, POOL, 1000.0, windows(40.0, later, elsewhere), 1095.0, Settings(), JobTotals())
+    found = slowed_by_moves(FINDING, POOL, replace(RUN, windows=windows(40.0, later, elsewhere), now=1095.0))
     assert list(found) == (["ior.1"] if slowed else [])
 
 
 def test_a_loss_long_after_the_moves_began_may_have_any_cause() -> None:
-    assert not slowed_by_moves(FINDING, POOL, 1000.0, windows(40.0, 20.0), 1700.0, Settings(), JobTotals())
-    assert not slowed_by_moves(FINDING, POOL, 1000.0, windows(40.0, 20.0), 1020.0, Settings(), JobTotals())
+    for now in (1700.0, 1020.0):
+        assert not slowed_by_moves(FINDING, POOL, replace(RUN, windows=windows(40.0, 20.0), now=now))

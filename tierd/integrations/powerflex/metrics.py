@@ -52,7 +52,6 @@ def labelled(name: str, text: str, labels: tuple[str, ...], rows: Rows) -> Metri
 
 
 def instance_metrics(kind: str, what: str, instances: Sequence[Instance]) -> Iterator[Metric]:
-    """Data servers or data clients."""
     yield labelled(f"tierd_powerflex_{kind}_connected",
                    f"Whether the PowerFlex {what} is connected to the MDM (1) or not (0).", (kind,),
                    [((one.name,), None if one.connected is None else float(one.connected)) for one in instances])
@@ -70,7 +69,6 @@ def instance_metrics(kind: str, what: str, instances: Sequence[Instance]) -> Ite
 
 
 def pool_metrics(pools: Sequence[StoragePool]) -> Iterator[Metric]:
-    """Storage pools."""
     for name, text, values in (
         ("size", "Size of the PowerFlex storage pool.", [one.size_bytes for one in pools]),
         ("used", "Used space of the PowerFlex storage pool, with all copies.", [one.used_bytes for one in pools]),
@@ -90,7 +88,6 @@ def pool_metrics(pools: Sequence[StoragePool]) -> Iterator[Metric]:
 
 
 def volume_metrics(volumes: Sequence[Volume]) -> Iterator[Metric]:
-    """Volumes."""
     yield labelled("tierd_powerflex_volume_size_bytes", "Size of the PowerFlex volume.", ("volume", "pool"),
                    [((one.name, one.pool), one.size_bytes) for one in volumes])
     yield labelled("tierd_powerflex_volume_read_bytes_per_second", "Bytes read from the PowerFlex volume.",

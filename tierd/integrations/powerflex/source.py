@@ -74,7 +74,6 @@ class PowerFlex(Source):
 
     @property
     def age(self) -> SourceAge:
-        """The source with the time of its last answer and its present problem."""
         absent = sorted(self._targets.keys() - {volume.name for volume in self.system.volumes}) if self.system else []
         note = f"no volume is called {', '.join(absent)}" if absent else ""
         return SourceAge("powerflex", self._answered_at, self.settings.stale_seconds, self._problem, note)
@@ -121,7 +120,6 @@ class PowerFlex(Source):
         return StorageWork(UNKNOWN, volume, "", 0.0, 0)
 
     def metrics(self) -> Iterator[Metric]:
-        """Errors, slowed targets, and the last answer."""
         work = self.storage_work()
         slowed = {(short_name(target), volume): target in work
                   for volume, targets in self._targets.items() for target in targets}
@@ -144,7 +142,6 @@ def full_name(fsname: str, target: str) -> str:
 
 
 def start(settings: PowerFlexSettings, site: Site) -> PowerFlex:
-    """The gateway as a source, read in a thread of its own."""
     return PowerFlex(settings, site.fsname, Gateway(settings, site.clock.now), site.clock,
                      DaemonExecutor("powerflex", 1))
 

@@ -157,7 +157,6 @@ Read = Callable[[Collection[int]], bytes]
 
 
 def reader(settings: SlurmSettings, environment: Mapping[str, str]) -> Read:
-    """How to ask the configured source."""
     if settings.source == "slurmrestd":
         return lambda _: _from_slurmrestd(settings, environment)
     if settings.source == "squeue":
@@ -249,7 +248,6 @@ class SlurmJobs(Source):
         return found
 
     def metrics(self) -> Iterator[Metric]:
-        """Jobs that tierd showed last, as Slurm describes them."""
         info = InfoMetricFamily("tierd_job", "Always 1. The labels have name, user, account and partition of a job, by"
                                              " Slurm, for the jobs that tierd showed last.")
         for jobid, job in sorted(self.last(MAX_JOB_INFOS).items()):
@@ -260,7 +258,6 @@ class SlurmJobs(Source):
                                 float(not self.problem))
 
     def last(self, most: int) -> dict[str, SchedulerJob]:
-        """The jobs that were asked for last, as far as they are known."""
         with self._lock:
             found = [(name, job) for name, job in reversed(self._known.items()) if job is not None]
         return dict(found[:most])
@@ -308,7 +305,6 @@ class SlurmJobs(Source):
 
 
 def start(settings: SlurmSettings, site: Site) -> SlurmJobs:
-    """Slurm's jobs, looked up in the background."""
     return SlurmJobs(settings, reader(settings, site.environment), site.clock)
 
 
