@@ -46,9 +46,9 @@ def test_a_pool_that_will_be_full_within_the_hour_is_reported() -> None:
     assert pressure(0.6, growth=-20e6) == []
 
 
-def test_without_free_space_nothing_is_reported() -> None:
-    assert look(flash_pressure.POLICY, facts=Facts(pools=POOLS)) == []
-    assert look(flash_pressure.POLICY, facts=Facts(fill=filled(0.99))) == []
+@pytest.mark.parametrize("facts", [Facts(pools=POOLS), Facts(fill=filled(0.99))])
+def test_a_pool_of_unknown_space_is_not_reported(facts: Facts) -> None:
+    assert look(flash_pressure.POLICY, facts=facts) == []
 
 
 def stored(number: int, days: float, pools: tuple[str, ...] = ("flash",)) -> StoredFile:
@@ -69,24 +69,15 @@ def test_cold_files_on_full_flash_are_reported_with_the_bytes_to_free() -> None:
     assert (found.directories, found.advice_only) == (("/proj/old",), False)
 
 
-def test_coldness_alone_is_no_trouble() -> None:
-    assert cold(0.5, stored(1, 300)) == []
-    assert cold(0.79, stored(1, 300)) == []
+@pytest.mark.parametrize(("used", "active", "reported"), [
+    (0.5, False, False), (0.79, False, False), (0.75, True, True), (0.69, True, False)])
+def test_cold_files_are_reported_from_the_upper_to_the_lower_mark(used: float, active: bool, reported: bool) -> None:
+    assert bool(cold(used, stored(1, 300), active=active)) == reported
 
 
-def test_it_continues_to_the_lower_mark() -> None:
-    assert cold(0.75, stored(1, 30), active=True)
-    assert cold(0.69, stored(1, 30), active=True) == []
-
-
-def test_files_that_left_flash_do_not_count() -> None:
+def test_files_that_left_flash_and_pools_with_an_unknown_target_do_not_count() -> None:
     assert cold(0.9, stored(1, 30, pools=("hdd",))) == []
-
-
-def test_a_pool_of_which_a_target_cannot_be_seen_is_not_short() -> None:
-    fill = filled(0.95)
-    del fill[FLASH[0]]
-    assert cold(0.95, stored(1, 30), fill=fill) == []
+    assert cold(0.95, stored(1, 30), fill={t: fill for t, fill in filled(0.95).items() if t != FLASH[0]}) == []
 
 
 DEFAULT_POOLS = PoolPair("flash", "hdd")

@@ -44,13 +44,10 @@ def test_operations_count_as_well_as_bytes() -> None:
     assert found.evidence.numbers()["operations_per_second"] == pytest.approx(90)
 
 
-def test_an_idle_or_an_even_pool_is_well() -> None:
-    assert look(POLICY, halves(stream("even.1", 200, seconds=30.0))) == []
-    assert look(POLICY, halves(stream("slow.1", 2, seconds=30.0, targets=TARGETS[:1]))) == []
-
-
-def test_pools_are_not_compared_with_each_other() -> None:
-    assert look(POLICY, halves(stream("s.1", 500, seconds=30.0, targets=FLASH)),
+@pytest.mark.parametrize(("rate", "targets"), [(200, TARGETS), (2, TARGETS[:1]), (500, FLASH)],
+                         ids=["an even pool", "an idle pool", "two pools"])
+def test_other_loads_are_not_reported(rate: float, targets: tuple[str, ...]) -> None:
+    assert look(POLICY, halves(stream("s.1", rate, seconds=30.0, targets=targets)),
                 Facts(pools=POOLS, fill=filled(flash=0.9, hdd=0.1))) == []
 
 
