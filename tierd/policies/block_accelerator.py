@@ -13,8 +13,8 @@ from functools import partial
 
 from tierd.detect.accelerators import Accelerator, absorbs, accelerators
 from tierd.detect.view import View
-from tierd.model import Advice, Finding, JobLoad, OtherEvidence
-from tierd.policies.protocol import Common, Policy
+from tierd.model import Advice, Facts, Finding, JobLoad, OtherEvidence
+from tierd.policies.protocol import Amend, Common, Policy
 from tierd.text import binary_text, count_of, percent, quoted
 
 MAX_BYPASS_BYTES = 256 << 10
@@ -102,5 +102,8 @@ def _advise(low: int, high: int, wanted: int | None, gained: float, where: str) 
                      "the accelerator fills sooner, and wears more")
 
 
-POLICY = Policy("block-accelerator", Common, find, amends=lambda facts: partial(
-    with_absorbed, accelerated=accelerators(facts.disk_writes)))
+def amends(facts: Facts) -> Amend:
+    return partial(with_absorbed, accelerated=accelerators(facts.disk_writes))
+
+
+POLICY = Policy("block-accelerator", Common, find, amends=amends)

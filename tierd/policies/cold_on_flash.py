@@ -19,7 +19,7 @@ from tierd.decide.plans import Plan, joined, move, room_bytes
 from tierd.detect.advice import has_free_space
 from tierd.detect.view import View
 from tierd.model import Action, Advice, Capacity, Evidence, Finding, StoredFile
-from tierd.policies.protocol import Common, Policy, Situation, Table
+from tierd.policies.protocol import Common, Policy, Situation, Table, Tables
 from tierd.refusal import Reason, Refusal
 from tierd.text import bytes_text, percent, quoted
 
@@ -166,6 +166,10 @@ def disk_layout(present: Layout | None, pools: Pools) -> Layout | None:
     return Layout((Component(0, None, pools.hdd_pool, count, tail.stripe_size),), composite=False)
 
 
+def directories(tables: Tables) -> Sequence[str]:
+    return tables.of(ColdToDisk).directories
+
+
 POLICY = Policy("cold-on-flash", Settings, find, evidence=ColdOnFlashEvidence, plan=plan,
                 by_scope=False, tables={"cold_to_disk": ColdToDisk}, on_by_default=True, can_wait=True,
-                directories=lambda tables: tables.of(ColdToDisk).directories)
+                directories=directories)

@@ -20,19 +20,8 @@ from typing import Annotated
 from annotated_types import Ge, Gt
 
 from tierd.acts import ActKind
-from tierd.decide import sizing
-from tierd.decide.plans import (
-    DISK_BYTES_PER_SECOND,
-    FLASH_USEC,
-    SEEK_USEC,
-    Plan,
-    covers,
-    fitting,
-    flash_first,
-    missing_pool,
-    move,
-    room_bytes,
-)
+from tierd.decide import plans, sizing
+from tierd.decide.plans import Plan
 from tierd.detect.advice import has_free_space
 from tierd.detect.profile import Classes, Profile
 from tierd.detect.view import View
@@ -145,24 +134,24 @@ def plan(finding: Finding, evidence: HotSmallFilesEvidence, situation: Situation
     """Moves of the files that are worth it, the best first, while the pool or the MDTs have space."""
     capacity, pools, activities = situation.capacity, situation.pools, situation.activities
     settings = situation.tables.of(HotFilesToFlash)
-    if missing := missing_pool(capacity, pools):
+    if missing := plans.missing_pool(capacity, pools):
         return Plan((), (missing,))
     defaults: list[Action] = []
     moves: list[Action] = []
     refusals: list[Refusal] = []
-    room = {False: room_bytes(capacity, pools.flash_pool, pools.reserve)}
+    room = {False: plans.room_bytes(capacity, pools.flash_pool, pools.reserve)}
     opens = sum(c.opens for a in activities for c in a.candidates) or 1
     for activity in activities:
         size = sizing.component(activity.sizes, 0.0, 0, pools.sizing)
         if not size.component_bytes:
             refusals.append(Refusal(size.refused or Reason.SIZES_UNKNOWN, size.reason).about(activity.directory))
             continue
-        on_flash = flash_first(size.component_bytes, capacity.default_layouts.get(activity.directory), pools)
+        on_flash = plans.flash_first(size.component_bytes, capacity.default_layouts.get(activity.directory), pools)
         choice = situation.placed(on_flash, Use(evidence.read_operations_share))
         layout = choice.layout
         if choice.on_mdt:
             room[True] = choice.room_bytes
-        if activity.creates and not covers(capacity.default_layouts.get(activity.directory), size.component_bytes,
+        if activity.creates and not plans.covers(capacity.default_layouts.get(activity.directory), size.component_bytes,
                                            pools.flash_pool) and activity.directory in capacity.default_layouts:
             defaults.append(Action(
                 ActKind.SET_DEFAULT_LAYOUT, layout,
@@ -177,11 +166,11 @@ def plan(finding: Finding, evidence: HotSmallFilesEvidence, situation: Situation
         if not worth and activity.candidates:
             refusals.append(Refusal(Reason.NOT_WORTH, f"no file saves {settings.benefit_factor:g} times the disk time "
                                     "that its move costs").about(activity.directory))
-        moves += [move(finding, activity.directory, c, layout, f"{finding.aggressor} reads the file again and again; "
-                       f"within {settings.horizon_seconds / 60:.0f} minutes the move saves {w:.0f} times the disk time "
-                       "it costs")
+        moves += [plans.move(finding, activity.directory, c, layout, f"{finding.aggressor} reads the file again and "
+                             f"again; within {settings.horizon_seconds / 60:.0f} minutes the move saves {w:.0f} times "
+                             "the disk time it costs")
                   for w, c in sorted(worth, key=lambda pair: (-pair[0] / (pair[1].size_bytes or 1), pair[1].path))]
-    return Plan((*defaults, *fitting(moves, room, settings.max_moves)), tuple(refusals))
+    return Plan((*defaults, *plans.fitting(moves, room, settings.max_moves)), tuple(refusals))
 
 
 def benefit_ratio(candidate: Candidate, opens_per_second: float, evidence: HotSmallFilesEvidence,
@@ -190,11 +179,11 @@ def benefit_ratio(candidate: Candidate, opens_per_second: float, evidence: HotSm
 
     Future opens are spread over the files as past opens were. Only opens that cause disk reads save time.
     """
-    read_usec = max(evidence.usec_per_rpc, SEEK_USEC)
+    read_usec = max(evidence.usec_per_rpc, plans.SEEK_USEC)
     heat = opens_per_second * candidate.opens * min(
         1.0, evidence.disk_reads_per_second / max(evidence.opens_per_second, 1e-9))
-    saved_usec = heat * settings.horizon_seconds * max(0.0, read_usec - FLASH_USEC)
-    cost_usec = read_usec + (candidate.size_bytes or 0) / DISK_BYTES_PER_SECOND * 1e6
+    saved_usec = heat * settings.horizon_seconds * max(0.0, read_usec - plans.FLASH_USEC)
+    cost_usec = read_usec + (candidate.size_bytes or 0) / plans.DISK_BYTES_PER_SECOND * 1e6
     return saved_usec / (cost_usec * (SUFFERING_WEIGHT if victim_slowed else 1.0))
 
 

@@ -13,19 +13,8 @@ from dataclasses import dataclass, replace
 from lustre.layout.model import Component, Layout
 from tierd.acts import ActKind
 from tierd.carrier import Carrier
-from tierd.decide import sizing
-from tierd.decide.plans import (
-    READ_SHARE,
-    FlashSettings,
-    Plan,
-    covers,
-    fitting,
-    flash_first,
-    flash_is_short,
-    joined,
-    move,
-    room_bytes,
-)
+from tierd.decide import plans, sizing
+from tierd.decide.plans import FlashSettings, Plan
 from tierd.detect.device_time import mean_share
 from tierd.detect.interference import ERRORS_OF_90_PERCENT, Loss
 from tierd.detect.profile import Classes, Profile, is_in_between, is_small_files
@@ -137,7 +126,7 @@ def work_sentence(suspect: Profile, classes: Classes) -> str:
 
 def plan(finding: Finding, evidence: NoisyNeighbourEvidence, situation: Situation) -> Plan:
     """Plan for one finding and its directories. Whatever is unknown leads to a refusal."""
-    return joined(small_files(finding, evidence, activity, situation) if evidence.whole_small_files
+    return plans.joined(small_files(finding, evidence, activity, situation) if evidence.whole_small_files
                   else large_files(finding, activity, situation.capacity, situation.pools)
                   for activity in situation.activities)
 
@@ -150,20 +139,20 @@ def small_files(finding: Finding, evidence: NoisyNeighbourEvidence, activity: Di
     refusal = refuse(where, size, capacity, settings)
     if refusal:
         return Plan((), (refusal.about(where),))
-    on_flash = flash_first(size.component_bytes, capacity.default_layouts.get(where), settings)
+    on_flash = plans.flash_first(size.component_bytes, capacity.default_layouts.get(where), settings)
     kept = 1 - min(activity.unlinks, activity.creates) / activity.creates if activity.creates else 1.0
     files = evidence.aggressor_files_per_second * kept
     growth = evidence.aggressor_bytes_per_file * files
     known = [each for each in activity.sizes if each > 0]  # bytes per file count what is read again, too
     stored = files * sum(known) / len(known) if len(known) >= sizing.MIN_SAMPLES else growth
     use = Use(evidence.aggressor_read_share, stored, files)
-    refusal = flash_is_short(capacity, settings, growth, "the job fills")
+    refusal = plans.flash_is_short(capacity, settings, growth, "the job fills")
     choice = situation.placed(on_flash, use, flash_has_room=refusal is None)
     if not choice.on_mdt and refusal:
         return Plan((), tuple(why.about(where) for why in (refusal, choice.refused) if why))
     layout = choice.layout
     actions = []
-    if not covers(capacity.default_layouts.get(where), size.component_bytes, settings.flash_pool):
+    if not plans.covers(capacity.default_layouts.get(where), size.component_bytes, settings.flash_pool):
         outgrown = (f"; {count_of(activity.outgrown, 'file')} outgrew the present first component"
                     if activity.outgrown else "")
         actions.append(Action(
@@ -172,9 +161,9 @@ def small_files(finding: Finding, evidence: NoisyNeighbourEvidence, activity: Di
             + (f"; {choice.reason}" if choice.reason else ""),
             finding.key, directory=where,
         ))
-    room = {True: choice.room_bytes, False: room_bytes(capacity, settings.flash_pool, settings.reserve)}
+    room = {True: choice.room_bytes, False: plans.room_bytes(capacity, settings.flash_pool, settings.reserve)}
     moves = existing_files(finding, evidence, activity, layout, settings)
-    return Plan((*actions, *fitting(moves, room, settings.max_moves)), ())
+    return Plan((*actions, *plans.fitting(moves, room, settings.max_moves)), ())
 
 
 def refuse(where: str, size: sizing.Size, capacity: Capacity, settings: FlashSettings) -> Refusal | None:
@@ -196,14 +185,14 @@ def refuse(where: str, size: sizing.Size, capacity: Capacity, settings: FlashSet
 def existing_files(finding: Finding, evidence: NoisyNeighbourEvidence, activity: DirectoryActivity, layout: Layout,
                    settings: FlashSettings) -> Iterator[Action]:
     """Moves of closed files: the most read first, then the newest, which are read soonest."""
-    if evidence.aggressor_read_share < READ_SHARE:
+    if evidence.aggressor_read_share < plans.READ_SHARE:
         return
     limit = layout.components[0].extent_end or 0
     why = f"{finding.aggressor} reads its files, and the file is on the disks of {finding.victim}"
     for candidate in sorted(activity.candidates, key=lambda c: (-c.reads, -c.closed_at, c.path)):
         size = candidate.size_bytes if candidate.size_bytes is not None else limit
         if candidate.closed_at <= finding.time - settings.settle_seconds and size <= limit:
-            yield move(finding, activity.directory, replace(candidate, size_bytes=size), layout, why)
+            yield plans.move(finding, activity.directory, replace(candidate, size_bytes=size), layout, why)
 
 
 def large_files(finding: Finding, activity: DirectoryActivity, capacity: Capacity, settings: FlashSettings) -> Plan:
@@ -211,7 +200,7 @@ def large_files(finding: Finding, activity: DirectoryActivity, capacity: Capacit
     actions: list[Action] = []
     refusals: list[Refusal] = []
     known = {c.path: c for c in activity.candidates}
-    left = room_bytes(capacity, settings.flash_pool, settings.reserve)
+    left = plans.room_bytes(capacity, settings.flash_pool, settings.reserve)
     members = capacity.pools.get(settings.flash_pool, ())
     for file in activity.existing_files:
         if not file.path or not members:
@@ -226,7 +215,7 @@ def large_files(finding: Finding, activity: DirectoryActivity, capacity: Capacit
                 "no space for it").about(file.path))
         elif candidate is not None and size is not None:
             left -= size
-            actions.append(move(finding, activity.directory, candidate, layout, why))
+            actions.append(plans.move(finding, activity.directory, candidate, layout, why))
         else:
             still = "the file is open" if candidate is None else "its size is not known"
             actions.append(Action(ActKind.ADVISE, layout, f"{why}; only the whole file on flash would help, but "

@@ -18,21 +18,10 @@ from annotated_types import Ge, Gt
 
 from lustre.layout.model import Component, Layout
 from tierd.acts import ActKind
+from tierd.decide import restripe
 from tierd.decide.plans import FlashSettings as Pools
 from tierd.decide.plans import Plan, fitting, may_get_default, move, room_bytes
-from tierd.decide.restripe import (
-    MIN_OPENS,
-    RESERVE,
-    SETTLE_SECONDS,
-    Restripe,
-    Stripes,
-    defaults,
-    placed,
-    rewritten,
-    small_end,
-    stripe_bytes,
-    the_pool,
-)
+from tierd.decide.restripe import Restripe, Stripes
 from tierd.detect.attribution import directories
 from tierd.detect.profile import Classes, Profile, is_small_files, is_stream, seconds_active
 from tierd.detect.view import View
@@ -193,7 +182,7 @@ def stream_stripes(size_bytes: int, record_bytes: int, targets: int) -> Stripes 
     [2, 2, 3, 5, 8]
     """
     count = min(targets, MAX_STRIPES, max(MIN_STRIPES, isqrt(size_bytes // GIB) + 1))
-    return Stripes(count, stripe_bytes(record_bytes)) if count >= MIN_STRIPES else None
+    return Stripes(count, restripe.stripe_bytes(record_bytes)) if count >= MIN_STRIPES else None
 
 
 def plan(finding: Finding, evidence: StripingEvidence, situation: Situation) -> Plan:
@@ -201,7 +190,7 @@ def plan(finding: Finding, evidence: StripingEvidence, situation: Situation) -> 
     activities = situation.activities
     if evidence.files_created is not None:
         return small_files(finding, activities, capacity, pools, settings)
-    place = the_pool(finding, capacity, pools)
+    place = restripe.the_pool(finding, capacity, pools)
     if isinstance(place, Refusal):
         return Plan((), (place,))
     targets = len(capacity.pools[place])
@@ -213,9 +202,11 @@ def plan(finding: Finding, evidence: StripingEvidence, situation: Situation) -> 
     why = f"{finding.aggressor} streams to one target of {targets}"
     closed = [(a, c) for a in activities for c in a.candidates]
     saved = (1 - 1 / usual.count) * (evidence.seconds or 0.0)
-    moves = rewritten(finding, closed, why, lambda c: stream_stripes(c.size_bytes or 0, record, targets), place,
-                      capacity, settings, saved / max(1, len(closed)), evidence.bytes_per_second or 0.0, 1)
-    return Plan((*defaults(finding, activities, usual, place, capacity, settings, why), *moves.actions), moves.refusals)
+    moves = restripe.rewritten(
+        finding, closed, why, lambda c: stream_stripes(c.size_bytes or 0, record, targets), place, capacity, settings,
+        saved / max(1, len(closed)), evidence.bytes_per_second or 0.0, 1)
+    defaults = restripe.defaults(finding, activities, usual, place, capacity, settings, why)
+    return Plan((*defaults, *moves.actions), moves.refusals)
 
 
 def small_files(finding: Finding, activities: Sequence[DirectoryActivity], capacity: Capacity, pools: Pools,
@@ -225,7 +216,8 @@ def small_files(finding: Finding, activities: Sequence[DirectoryActivity], capac
     refusals: list[Refusal] = []
     for activity in activities:
         where = activity.directory
-        wanted = with_one_stripe(capacity.default_layouts.get(where), small_end(activity, settings), pools.hdd_pool)
+        end = restripe.small_end(activity, settings)
+        wanted = with_one_stripe(capacity.default_layouts.get(where), end, pools.hdd_pool)
         if not may_get_default(where, capacity):
             refusals.append(Refusal(Reason.NO_LAYOUT, "its default layout could not be read").about(where))
             continue
@@ -238,12 +230,13 @@ def small_files(finding: Finding, activities: Sequence[DirectoryActivity], capac
         first = wanted.components[0]
         if not capacity.pools.get(first.pool):
             continue
-        again = [c for c in activity.candidates if c.opens >= MIN_OPENS and c.size_bytes is not None
-                 and 0 < c.size_bytes <= (first.extent_end or 0) and c.closed_at <= finding.time - SETTLE_SECONDS]
-        moves = [move(finding, where, each, placed(wanted, capacity), f"{finding.aggressor} opens the small file again "
-                      "and again, and it has several objects")
-                 for each in sorted(again, key=lambda c: (-c.opens, c.path))]
-        actions += fitting(moves, {False: room_bytes(capacity, first.pool, RESERVE)}, settings.max_moves)
+        settled = finding.time - restripe.SETTLE_SECONDS
+        why = f"{finding.aggressor} opens the small file again and again, and it has several objects"
+        moves = [move(finding, where, each, restripe.placed(wanted, capacity), why)
+                 for each in sorted(activity.candidates, key=lambda c: (-c.opens, c.path))
+                 if each.opens >= restripe.MIN_OPENS and each.closed_at <= settled
+                 and 0 < (each.size_bytes or 0) <= (first.extent_end or 0)]
+        actions += fitting(moves, {False: room_bytes(capacity, first.pool, restripe.RESERVE)}, settings.max_moves)
     return Plan(tuple(actions), tuple(refusals))
 
 
