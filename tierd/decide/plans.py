@@ -94,7 +94,8 @@ def may_get_default(where: str, capacity: Capacity) -> bool:
 
 def move(finding: Finding, where: str, file: Candidate | StoredFile, layout: Layout, why: str) -> Action:
     """The move of a file. ``where`` is the directory that it was planned for, which may be further up."""
-    return Action(ActKind.MIGRATE, layout, why, finding.key, where, file.path, file.size_bytes or 0, file.fid)
+    return Action(ActKind.MIGRATE, layout, why, finding.key, where, path=file.path,
+                  size_bytes=file.size_bytes or 0, fid=file.fid)
 
 
 def fitting(moves: Iterable[Action], room: Mapping[bool, float], most: int) -> Iterator[Action]:

@@ -172,7 +172,7 @@ def _placed(component: Component, size_bytes: int, leave: Collection[int], room:
             continue
         taken = set() if component.overstriped else set(found) | (set(present) - set(leave))
         other = room.emptiest(members, share, {*leave, *taken})
-        if other is None and may_narrow and found_elsewhere(found, present, leave):
+        if other is None and may_narrow and (found or set(present) - set(leave)):
             narrowed += 1
             continue
         if other is None:
@@ -189,10 +189,6 @@ def _placed(component: Component, size_bytes: int, leave: Collection[int], room:
             room.take(index, wider)
             coming[index] = coming.get(index, 0.0) + wider
     return tuple(found)
-
-
-def found_elsewhere(found: Collection[int], present: Collection[int], leave: Collection[int]) -> bool:
-    return bool(found) or any(index not in leave for index in present)
 
 
 def _share(component: Component, size_bytes: int) -> float:

@@ -89,15 +89,13 @@ def mean_concurrent_rpcs(jobs: Mapping[str, Profile], targets: Collection[str]) 
 
 STALE_SECONDS = 900.0
 """Readings of clients older than this are ignored."""
-ClientsByCause = Mapping[tuple[str, str], Sequence[ClientLoad]]
-"""Clients by file system and cause."""
 
 
 def recently_seen(view: View) -> Iterator[ClientLoad]:
     return (client for client in view.facts.clients if client.seconds > 0 and client.time > view.now - STALE_SECONDS)
 
 
-def by_cause(view: View, cause_of: Callable[[ClientLoad], str]) -> ClientsByCause:
+def by_cause(view: View, cause_of: Callable[[ClientLoad], str]) -> Mapping[tuple[str, str], Sequence[ClientLoad]]:
     """Groups clients by cause: an administrator sets a parameter on many clients, not on one."""
     found: defaultdict[tuple[str, str], list[ClientLoad]] = defaultdict(list)
     for client in recently_seen(view):

@@ -13,7 +13,6 @@ import numpy as np
 from tierd.detect.columns import RecentWork
 from tierd.detect.costs import DIFFERENCES, DeviceCosts, Vector, vector
 from tierd.loads import Ints
-from tierd.text import percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +22,6 @@ class DeviceTimeShare:
     share: float
     error: float
     """Standard error."""
-
-    def __str__(self) -> str:
-        return f"device time ({percent(self.share)} ±{percent(self.error)})"
 
 
 @dataclass(frozen=True)

@@ -95,12 +95,10 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
             by_job[activity.job].append(activity)
     for job, activities in sorted(by_job.items()):
         if job in jobs:
-            finding = _of_job(jobs[job], activities, view, settings)
-            if finding is not None:
-                yield finding
+            yield from _of_job(jobs[job], activities, view, settings)
 
 
-def _of_job(job: Profile, activities: Sequence[DirectoryActivity], view: View, settings: Settings) -> Finding | None:
+def _of_job(job: Profile, activities: Sequence[DirectoryActivity], view: View, settings: Settings) -> Iterator[Finding]:
     on_disk = {target: load for target, load in job.by_target.items() if target not in view.flash}
     reads = sum(load.reads for load in on_disk.values())
     operations = sum(load.bulk_operations for load in on_disk.values())
@@ -110,12 +108,12 @@ def _of_job(job: Profile, activities: Sequence[DirectoryActivity], view: View, s
     per_open = read_bytes / opens if opens else float("inf")
     if (reads / job.seconds < edge(settings.enter_reads_per_second, view, POLICY.name, job.job)
             or reads < READ_SHARE * operations or per_open > Classes().small_file_bytes):
-        return None
+        return
     share = read_bytes / max(sum(load.read_bytes for load in job.by_target.values()) / job.seconds, 1.0)
     busy_usec = sum(load.busy_usec for load in on_disk.values()) / operations
     places = sorted(activities, key=lambda a: (-a.opens, a.directory))
     more = f" and {count_of(len(places) - 1, 'more directory', 'more directories')}" if len(places) > 1 else ""
-    return Finding(
+    yield Finding(
         POLICY.name, view.now, job.job, "", tuple(sorted(t for t, load in on_disk.items() if load.reads)),
         f"{quoted(job.job)} opens {opens:.0f} existing files/s in {quoted(places[0].directory)}"
         f"{more} and reads {binary_text(per_open)} of each; {percent(share)} of the bytes come from disks, at "

@@ -62,24 +62,23 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
     for activity in view.facts.directories:
         by_place[activity.directory].append(activity)
     for place, parts in sorted(by_place.items(), key=lambda item: (-sum(p.outgrown for p in item[1]), item[0])):
-        finding = _of_directory(place, parts, view, settings)
-        if finding is not None:
-            yield finding
+        yield from _of_directory(place, parts, view, settings)
 
 
-def _of_directory(place: str, parts: Sequence[DirectoryActivity], view: View, settings: Settings) -> Finding | None:
+def _of_directory(place: str, parts: Sequence[DirectoryActivity], view: View, settings: Settings) -> Iterator[Finding]:
     outgrown, created = sum(p.outgrown for p in parts), sum(p.creates for p in parts)
     job = max(parts, key=lambda p: (p.outgrown, p.job)).job
     share = outgrown / max(created, outgrown, 1)
     least = edge(settings.enter, view, POLICY.name, job, place)
     if outgrown < settings.min_files or share < least or not place.startswith("/"):
-        return None
-    end = first_end(view.facts.default_layouts.get(place))
+        return
+    layout = view.facts.default_layouts.get(place)
+    end = layout.components[0].extent_end if layout is not None and len(layout.components) > 1 else None
     if place in view.facts.default_layouts and end is None:
-        return None  # no composite default layout: these files were created with a layout of their own
+        return  # no composite default layout: these files were created with a layout of their own
     pools = view.pools_of(place)
     boundary = f"; present size: {size_text(end)}" if end else ""
-    return Finding(
+    yield Finding(
         POLICY.name, view.now, job, "", (),
         f"{outgrown} of {max(created, outgrown)} files created recently in {quoted(place)} outgrew their first "
         f"component ({percent(share)}{boundary}); such a file has two objects and still needs seeks on disks",
@@ -91,11 +90,6 @@ def _of_directory(place: str, parts: Sequence[DirectoryActivity], view: View, se
                        f"{quoted(place)}", "with a SIZE that holds whole files", "new files are no longer split; "
                        "a default layout without a first component has the same effect"),),
     )
-
-
-def first_end(layout: Layout | None) -> int | None:
-    """End of the first component in bytes; None if there is only one component, or no layout."""
-    return layout.components[0].extent_end if layout is not None and len(layout.components) > 1 else None
 
 
 def plan(finding: Finding, evidence: OutgrownComponentEvidence, situation: Situation) -> Plan:

@@ -129,7 +129,8 @@ def advise(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad,
                          "with 4 times max_rpcs_in_flight times the size of an RPC, a client can gather full RPCs")
         yield Advice("write whole stripes, do not fsync after each record, use a stripe size of at least one RPC",
                      "in the application", "an early fsync or lock revocation sends the data in small RPCs")
-    elif any(map(reads_in_sequence, clients)) and not all(
+    elif any(client.read_ahead.get("hits", 0.0) >= client.read_ahead.get("misses", 0.0)  # they read in sequence
+             for client in clients) and not all(
             client.read_ahead_file_bytes >= RPCS_IN_WINDOW * rpc_bytes for client in clients):
         yield Advice(f"lctl set_param llite.{fsname}-*.max_read_ahead_per_file_mb="
                      f"{RPCS_IN_WINDOW * rpc_bytes / (1 << 20):.0f}", where,
@@ -140,12 +141,6 @@ def accepted_bytes(view: View, fsname: str, pool: str) -> int:
     """The largest RPC that all targets of a pool accept (``brw_size``); 0 if that of one is not known."""
     targets = targets_of_pool(view, fsname, pool)
     return min((view.facts.max_rpc_bytes.get(target, 0) for target in targets), default=0)
-
-
-def reads_in_sequence(client: ClientLoad) -> bool:
-    """Whether the client's reads are mostly sequential, by its read-ahead hits. Random reads stay small."""
-    hits, misses = (client.read_ahead.get(name, 0.0) for name in ("hits", "misses"))
-    return hits >= misses
 
 
 POLICY = Policy("rpc-size", Settings, find)

@@ -262,7 +262,8 @@ def judge(act: Act, windows: Sequence[Window], tracks: Mapping[str, StreamTrack]
         return Judgement(Verdict.HARMED_OTHERS, usual, contended, after, harmed=harmed)
     if now < since + settings.judge_seconds:
         return Judgement(Verdict.TOO_EARLY, usual, contended, after)
-    mean = mean_rate(lately, finding.victim, totals) if lately else 0.0
+    # the rate over all these windows together, which no single window can distort
+    mean = sum(totals.moved(w)[finding.victim] * w.seconds for w in lately) / max(sum(w.seconds for w in lately), 1e-9)
     if len(lately) < max(2, len(every) // 2) or after > MAX_ABOVE_MEAN * mean:
         return Judgement(Verdict.CANNOT_TELL, usual, contended, min(after, mean))
     track = tracks.get(finding.victim)
@@ -290,11 +291,6 @@ def seen_in(track: StreamTrack | None, windows: Sequence[Window]) -> list[Stream
 
 MAX_ABOVE_MEAN = 1.5
 """A median of windows above so many times their mean is a mistake of the measurement, or of a job that stood still."""
-
-
-def mean_rate(windows: Sequence[Window], job: str, totals: JobTotals) -> float:
-    """Bytes per second of a job in all these windows together, which no single window can distort."""
-    return sum(totals.moved(w)[job] * w.seconds for w in windows) / sum(w.seconds for w in windows)
 
 
 def harmed_by_act(act: Act, before: Sequence[Window], later: Sequence[Window], tracks: Mapping[str, StreamTrack],
