@@ -27,7 +27,7 @@ def test_a_small_or_unknown_loss_is_not(now: float) -> None:
     assert reason(noise(victim_bytes_per_second=now)) is Reason.LITTLE_TO_GAIN
 
 
-def test_what_never_helped_is_not_done_again() -> None:
+def test_an_act_that_never_helped_is_not_repeated() -> None:
     expected = effect([0.0] * 10, Settings())
     assert reason(noise(), expected) is Reason.LITTLE_TO_GAIN
     assert reason(noise(), effect([1.0] * 10, Settings())) is None

@@ -90,7 +90,7 @@ NO_INODES = MetadataSpace(100 * GB, 80 * GB, 10**8, 29 * 10**6)
     (replace(IDLE, data_limit_bytes=32 * KIB), Reason.MDT_LIMIT),
     (replace(IDLE, data_limit_bytes=0), Reason.MDT_LIMIT),
 ])
-def test_whatever_stands_against_an_mdt_leaves_it_to_flash(metadata: MetadataTargets | None, reason: Reason) -> None:
+def test_a_reason_against_the_mdt_leaves_the_files_to_flash(metadata: MetadataTargets | None, reason: Reason) -> None:
     choice = chosen(room=replace(ROOM, metadata=metadata))
     assert not choice.on_mdt
     assert choice.refused is not None

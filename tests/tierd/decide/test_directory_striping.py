@@ -76,7 +76,7 @@ def test_no_more_stripes_than_mdts_and_than_the_setting() -> None:
     (decided(replace(FINDING, directories=("/top", "/top2"))), Reason.ROOT_DIRECTORY),
     (decided(replace(FINDING, directories=("[0x1:0x2:0x0]",))), Reason.NO_PATH),
 ])
-def test_what_must_not_be_done(plan: Plan, reason: Reason) -> None:
+def test_a_striping_that_brings_nothing_or_replaces_another_is_refused(plan: Plan, reason: Reason) -> None:
     assert plan.actions == ()
     assert [refusal.reason for refusal in plan.refusals] == [reason]
 

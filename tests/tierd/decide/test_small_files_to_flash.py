@@ -43,16 +43,11 @@ def file(number: int, closed_at: float = 900.0, size: int | None = MIB) -> Candi
     return Candidate(Fid(1, number), f"/proj/in/f{number}", closed_at, size_bytes=size)
 
 
-def test_new_files_first() -> None:
-    plan = decide(FINDING, NOISE, [ACTIVITY], ROOM, FlashSettings())
+def test_new_files_get_flash_and_files_that_nobody_reads_stay() -> None:
+    plan = decide(FINDING, NOISE, [replace(ACTIVITY, candidates=(file(1), file(2)))], ROOM, FlashSettings())
     (action,) = plan.actions
     assert (action.kind, action.directory) == ("set-default-layout", "/proj/in")
     assert " ".join(setstripe_arguments(action.layout)) == "-E 1M -c 1 -p flash -E -1 -c 1 -S 4M -p hdd"
-
-
-def test_files_that_nobody_reads_stay_where_they_are() -> None:
-    activity = replace(ACTIVITY, candidates=(file(1), file(2)))
-    assert [a.kind for a in decide(FINDING, NOISE, [activity], ROOM, FlashSettings()).actions] == ["set-default-layout"]
 
 
 def test_files_the_job_reads_follow_the_youngest_first() -> None:
@@ -90,10 +85,9 @@ def test_refuses_with_a_reason(room: Capacity, activity: DirectoryActivity, reas
 
 @pytest.mark.parametrize("place", ["[0x200000402:0x1:0x0]", "/"])
 def test_a_directory_without_a_path_or_the_root_is_left_alone(place: str) -> None:
-    finding = replace(FINDING, directories=(place,))
-    plan = decide(finding, NOISE, [replace(ACTIVITY, directory=place)], ROOM, FlashSettings())
-    assert plan.actions == ()
-    assert len(plan.refusals) == 1
+    plan = decide(replace(FINDING, directories=(place,)), NOISE, [replace(ACTIVITY, directory=place)], ROOM,
+                  FlashSettings())
+    assert (plan.actions, len(plan.refusals)) == ((), 1)
 
 
 def test_a_layout_that_covers_the_files_already_is_not_set_again() -> None:

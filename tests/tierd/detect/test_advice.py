@@ -63,38 +63,27 @@ SMALL_READS = rpcs({1: 5000}, {256: 5000}, max_pages=4096, direction="read")
 SMALL_READS = replace(SMALL_READS, read_ahead_file_bytes=MIB)
 
 
-@pytest.mark.parametrize(("size", "reported"), [(MIB, False), (200_000, False), (64 * MIB, True)])
-def test_files_that_are_read_whole_are_read_in_no_larger_rpcs_than_themselves(size: int, reported: bool) -> None:
-    windows = halves(reads_whole("dl.7", 64 * MIB / size, size, rpc_bytes=MIB))
-    assert bool(look(rpc_size.POLICY, windows, facts(SMALL_READS))) == reported
+FULL = rpcs({1: 5000}, {256: 5000}, max_pages=256)
+LARGE, WHOLE = reads_whole("big.1", 1, 64 * MIB, rpc_bytes=MIB), reads_whole("dl.7", 60, MIB)
 
 
-@pytest.mark.parametrize(("size", "reported"), [(MIB, False), (64 * MIB, True)])
-def test_a_low_limit_does_not_matter_to_files_of_its_size(size: int, reported: bool) -> None:
-    full = rpcs({1: 5000}, {256: 5000}, max_pages=256)
-    windows = halves(small_files("m.2", 64 * MIB / size, size, seconds=30.0))
-    if size > MIB:
-        windows = halves(stream("s.1", 64, seconds=30.0))
-    assert bool(look(rpc_size.POLICY, windows, facts(full))) == reported
-
-
-def test_a_stream_in_full_rpcs_beside_small_files_makes_these_no_larger() -> None:
-    windows = halves(reads_whole("dl.7", 60, MIB),
-                     [JobLoad(t, "s.1", read_bytes=1e9, reads=60.0) for t in TARGETS])
-    assert look(rpc_size.POLICY, windows, facts(SMALL_READS)) == []
-
-
-def test_what_is_read_on_other_targets_does_not_count() -> None:
-    windows = halves(reads_whole("dl.7", 60, MIB), reads_whole("big.1", 1, 64 * MIB, FLASH, rpc_bytes=65536))
-    assert look(rpc_size.POLICY, windows, facts(SMALL_READS)) == []
-
-
-@pytest.mark.parametrize("client", [
-    replace(SMALL_READS, read_ahead={"hits": 100, "misses": 60_000}),
-    replace(SMALL_READS, read_ahead_file_bytes=256 * MIB)], ids=["random", "window"])
-def test_a_read_ahead_window_helps_no_random_reads_and_none_that_have_one(client: ClientLoad) -> None:
-    windows = halves(reads_whole("big.1", 1, 64 * MIB, rpc_bytes=MIB))
-    assert look(rpc_size.POLICY, windows, facts(client)) == []
+@pytest.mark.parametrize(("windows", "client", "reported"), [
+    pytest.param(halves(LARGE), SMALL_READS, True, id="large files"),
+    pytest.param(halves(reads_whole("dl.7", 64, MIB, rpc_bytes=MIB)), SMALL_READS, False, id="files of one RPC"),
+    pytest.param(halves(reads_whole("dl.7", 320, 200_000, rpc_bytes=MIB)), SMALL_READS, False, id="smaller files"),
+    pytest.param(halves(stream("s.1", 64, seconds=30.0)), FULL, True, id="a stream at a low limit"),
+    pytest.param(halves(small_files("m.2", 64, MIB, seconds=30.0)), FULL, False, id="files as large as a low limit"),
+    pytest.param(halves(WHOLE, [JobLoad(t, "s.1", read_bytes=1e9, reads=60.0) for t in TARGETS]), SMALL_READS, False,
+                 id="small files beside a stream in full RPCs"),
+    pytest.param(halves(WHOLE, reads_whole("big.1", 1, 64 * MIB, FLASH, rpc_bytes=65536)), SMALL_READS, False,
+                 id="large files on other targets"),
+    pytest.param(halves(LARGE), replace(SMALL_READS, read_ahead={"hits": 100, "misses": 60_000}), False,
+                 id="random reads"),
+    pytest.param(halves(LARGE), replace(SMALL_READS, read_ahead_file_bytes=256 * MIB), False, id="a large window"),
+])
+def test_larger_rpcs_are_advised_where_files_and_reads_allow_them(windows: list[Window], client: ClientLoad,
+                                                                  reported: bool) -> None:
+    assert bool(look(rpc_size.POLICY, windows, facts(client))) == reported
 
 
 def test_dirty_memory_gathers_no_random_writes() -> None:
@@ -147,11 +136,6 @@ def test_more_requests_do_not_help_disks_that_are_busy() -> None:
     assert at_limit(400_000.0, TARGETS) == []
     assert at_limit(400_000.0, FLASH), "flash works on many at a time"
     assert at_limit(0.0, TARGETS), "times are not known before 2.14"
-
-
-def test_a_limit_that_cannot_be_higher_is_not_reported() -> None:
-    most = replace(WELL, rpcs=(replace(rpcs({256: 5000}).rpcs[0], max_in_flight=256.0),))
-    assert look(rpcs_in_flight.POLICY, facts=facts(most)) == []
 
 
 @pytest.mark.parametrize(("size", "reported"), [(64 << 10, False), (64 * MIB, True)])
@@ -250,8 +234,3 @@ def test_a_layout_for_new_files_does_nothing_for_those_that_are_there() -> None:
     assert "lfs migrate --non-block -E 64K -L mdt" in storm(0, 80_000)
     assert "lfs setstripe -E 64K -L mdt" in storm(10_000, 80_000)
     assert "-L mdt" not in storm(10_000, 80_000, halves(reads_whole("m.1", 50, MIB)))
-
-
-def test_what_a_striped_directory_brings_is_what_was_measured() -> None:
-    measured = "four MDTs did 1.95 times the creates of one MDT, 2.36 times the stats and 2.34 times the unlinks"
-    assert measured in storm(80_000, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import ModuleType
 
 import pytest
 from hypothesis import given
@@ -25,12 +26,6 @@ def facts(*clients: ClientLoad) -> Facts:
 
 def ahead(**events: float) -> ClientLoad:
     return replace(WELL, read_ahead=events)
-
-
-def test_well_served_clients_are_not_reported() -> None:
-    for detector in (read_ahead, statahead, rpcs_in_flight, rpc_size):
-        assert look(detector.POLICY, facts=facts(WELL)) == []
-        assert look(detector.POLICY, facts=facts()) == []
 
 
 @pytest.mark.parametrize(("events", "cause", "command"), [
@@ -60,13 +55,6 @@ def test_a_stride_that_is_foreseen_again_ends_it_only_when_most_hit() -> None:
     middling = ahead(hits=18_000, misses=12_000, readpage_not_consecutive=12_000)
     assert look(read_ahead.POLICY, facts=facts(middling)) == []
     assert look(read_ahead.POLICY, facts=facts(middling), active=held)
-
-
-def test_clients_with_few_reads_or_old_readings_are_ignored() -> None:
-    few = ahead(hits=3, misses=300, readpage_not_consecutive=300)
-    assert look(read_ahead.POLICY, facts=facts(few)) == []
-    old = replace(ahead(hits=300, misses=30_000, readpage_not_consecutive=30_000), time=NOW - 1000)
-    assert look(read_ahead.POLICY, facts=facts(old)) == []
 
 
 def test_statahead_that_gives_up_is_reported() -> None:
@@ -100,14 +88,22 @@ def test_creates_need_both_limits_raised() -> None:
                                        "mdc.lustre-MDT*.max_mod_rpcs_in_flight=16")
 
 
-def test_room_below_the_limit_or_few_rpcs_are_well() -> None:
-    assert look(rpcs_in_flight.POLICY, facts=facts(rpcs({1: 3000, 8: 1000}))) == []
-    assert look(rpcs_in_flight.POLICY, facts=facts(rpcs({8: 100}))) == []
-
-
-def test_an_unknown_limit_is_never_reached() -> None:
-    unknown = replace(WELL, rpcs=(RpcLoad("osc", "hdd", "read", {8: 5000}),))
-    assert look(rpcs_in_flight.POLICY, facts=facts(unknown)) == []
+@pytest.mark.parametrize(("policy", "client"), [
+    *[pytest.param(policy, WELL, id=f"{policy.POLICY.name}: a usual client")
+      for policy in (read_ahead, statahead, rpcs_in_flight, rpc_size)],
+    pytest.param(read_ahead, ahead(hits=3, misses=300, readpage_not_consecutive=300), id="few reads"),
+    pytest.param(read_ahead, replace(ahead(hits=300, misses=30_000, readpage_not_consecutive=30_000), time=NOW - 1000),
+                 id="an old reading"),
+    pytest.param(rpcs_in_flight, rpcs({1: 3000, 8: 1000}), id="room below the limit"),
+    pytest.param(rpcs_in_flight, rpcs({8: 100}), id="few RPCs"),
+    pytest.param(rpcs_in_flight, replace(WELL, rpcs=(RpcLoad("osc", "hdd", "read", {8: 5000}),)), id="unknown limit"),
+    pytest.param(rpcs_in_flight, replace(WELL, rpcs=(replace(rpcs({256: 5000}).rpcs[0], max_in_flight=256.0),)),
+                 id="the largest limit"),
+    pytest.param(rpc_size, rpcs({1: 5000}, {1024: 5000.0}), id="large RPCs"),
+    pytest.param(rpc_size, rpcs({1: 5000}, {1: 5000.0}), id="little traffic"),
+])
+def test_other_clients_are_not_reported(policy: ModuleType, client: ClientLoad) -> None:
+    assert look(policy.POLICY, facts=facts(client)) == look(policy.POLICY, facts=facts()) == []
 
 
 def test_full_rpcs_at_a_low_limit_should_be_larger() -> None:
@@ -120,11 +116,6 @@ def test_small_rpcs_where_large_may_be_are_the_applications() -> None:
     (found,) = look(rpc_size.POLICY, facts=facts(rpcs({1: 5000}, {64: 5000})))
     assert found.sentence == "write RPCs to pool hdd on client n1 have 256 KiB on average; the maximum is 4 MiB"
     assert "in the application" in {a.where for a in found.advice}
-
-
-@pytest.mark.parametrize("pages", [{1024: 5000.0}, {1: 5000.0}])
-def test_large_rpcs_and_little_traffic_are_well(pages: dict[int, float]) -> None:
-    assert look(rpc_size.POLICY, facts=facts(rpcs({1: 5000}, pages))) == []
 
 
 @given(st.dictionaries(st.sampled_from(["hits", "misses", "read_but_discarded", "readpage_not_consecutive",

@@ -143,11 +143,12 @@ def test_a_slurm_that_fails_keeps_what_is_known() -> None:
     assert not slurm.jobs.problem
 
 
-def test_what_is_remembered_is_bounded() -> None:
+def test_the_number_of_remembered_jobs_is_bounded() -> None:
     slurm = Slurm()
+    slurm.answer = json.dumps({"jobs": [{"job_id": number} for number in range(3 * MAX_JOBS)]}).encode()
     slurm.jobs.jobs(str(number) for number in range(3 * MAX_JOBS))
     slurm.later.run()
-    assert len(slurm.jobs._known) == MAX_JOBS
+    assert len(slurm.jobs.last(3 * MAX_JOBS)) == MAX_JOBS
     assert slurm.jobs.jobs(["1"]) == {}
 
 
