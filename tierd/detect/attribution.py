@@ -21,23 +21,17 @@ COVERED_SHARE = 0.5
 """If the active directories have a smaller share of the operations, their parents are named instead."""
 
 
-def recent_weights(activities: Sequence[DirectoryActivity]) -> list[int]:
-    """Files that a job created or opened in each directory in the last minutes, or else since it began there.
-
-    A job may keep its name for months: old work elsewhere must not hide where the job works now. A job that keeps its
-    files open has no recent records, but still works there.
-    """
-    lately = [activity.lately for activity in activities]
-    return lately if any(lately) else [activity.creates + activity.opens for activity in activities]
-
-
 Weighed = list[tuple[int, DirectoryActivity]]
 
 
 def _weighed(activities: Sequence[DirectoryActivity]) -> Weighed:
-    """Weights of directories. A directory is left out if its path and FID are unknown, because the file was deleted."""
-    return [(weight, activity) for weight, activity in zip(recent_weights(activities), activities, strict=True)
-            if activity.directory]
+    """Files that a job created or opened in each directory in the last minutes, or else since it began there.
+
+    A job may keep its name for months: old work elsewhere must not hide where the job works now. A job that keeps its
+    files open has no recent records, but still works there. Paths and FIDs of deleted directories are unknown.
+    """
+    lately = any(activity.lately for activity in activities)
+    return [(each.lately if lately else each.creates + each.opens, each) for each in activities if each.directory]
 
 
 def active_directories(activities: Sequence[DirectoryActivity]) -> tuple[DirectoryActivity, ...]:

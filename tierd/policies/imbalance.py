@@ -27,7 +27,7 @@ from lustre.fid import Fid
 from tierd.acts import Verdict
 from tierd.decide.plans import Plan, move
 from tierd.decide.relocation import Destinations, bytes_by_ost, hard_case, ost_index, osts_of, relocate
-from tierd.detect.profile import Classes, Profile, is_small_files
+from tierd.detect.profile import Classes, is_small_files
 from tierd.detect.view import View
 from tierd.model import (
     Action,
@@ -188,7 +188,9 @@ def load_findings(pool: str, members: Sequence[str], loads: Mapping[str, Sequenc
             continue
         most, total = max(loads[busiest], key=lambda load: load.operations), sum(
             load.operations for load in loads[busiest])
-        job, spread = most.job, can_spread(view.profiles(RECENT_SECONDS)[most.job], busiest, members)
+        job, profile = most.job, view.profiles(RECENT_SECONDS)[most.job]
+        in_pool = sum(profile.by_target[member].moved_bytes for member in members if member in profile.by_target)
+        spread = most.moved_bytes >= 0.5 * in_pool > 0 and not is_small_files(profile, Classes())
         shown, instead = ((rate_text(rate), rate_text(others)) if of == "moved_bytes" else
                           (f"{rate:.0f} operations/s", f"{others:.0f} operations/s"))
         yield Finding(
@@ -203,13 +205,6 @@ def load_findings(pool: str, members: Sequence[str], loads: Mapping[str, Sequenc
             if spread else (),
         )
         return
-
-
-def can_spread(job: Profile, target: str, members: Sequence[str]) -> bool:
-    """Whether more stripes would relieve a target: the job has large files, and most of their bytes are there."""
-    here = job.by_target[target].moved_bytes if target in job.by_target else 0.0
-    everywhere = sum(job.by_target[member].moved_bytes for member in members if member in job.by_target)
-    return here >= 0.5 * everywhere > 0 and not is_small_files(job, Classes())
 
 
 def plan(finding: Finding, _: FillEvidence, situation: Situation) -> Plan:

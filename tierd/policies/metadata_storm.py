@@ -327,28 +327,23 @@ def refusal(parent: str, finding: Finding, evidence: MetadataStormEvidence, capa
                        "too; 'lfs setdirstripe -D -d' removes it")
     if placement.stripes.is_changing or storm.stripes.is_changing:
         return Refusal(Reason.OTHER_MOVER, "it is being migrated or split")
-    if (useless := without_gain(finding, evidence)) is not None:
-        return useless
+    if evidence.nodes == 0:
+        return Refusal(Reason.NODES_UNKNOWN, "the number of nodes that work in the busy directory is unknown, and one "
+                       "node gains nothing from more MDTs")
+    for brings_nothing, why in (
+        (evidence.nodes == 1, "one node works in the busy directory: its kernel makes one name at a time there, so "
+                              "more MDTs bring nothing"),
+        (len(finding.directories) < 2, "no other directory in it is used alike, so no new ones are expected"),
+        (evidence.creates_per_second < CHANGE_SHARE * evidence.operations_per_second,
+         "few of the operations are creates, and opens share the directory lock"),
+    ):
+        if brings_nothing:
+            return Refusal(Reason.NOT_WORTH, why)
     if len(capacity.metadata_fill) < evidence.metadata_targets:
         return Refusal(Reason.NO_ROOM, "the space of an MDT is unknown")
     fullest = max(capacity.metadata_fill.values(), key=lambda fill: fill.used_share)
     if fullest.used_share > 1 - settings.min_free:
         return Refusal(Reason.NO_ROOM, f"an MDT is {percent(fullest.used_share)} full")
-    return None
-
-
-def without_gain(finding: Finding, evidence: MetadataStormEvidence) -> Refusal | None:
-    """Refuses a default striping from which the jobs of a storm gain nothing, as far as their use shows."""
-    if evidence.nodes == 0:
-        return Refusal(Reason.NODES_UNKNOWN, "the number of nodes that work in the busy directory is unknown, and one "
-                       "node gains nothing from more MDTs")
-    if evidence.nodes == 1:
-        return Refusal(Reason.NOT_WORTH, "one node works in the busy directory: its kernel makes one name at a time "
-                       "there, so more MDTs bring nothing")
-    if len(finding.directories) < 2:
-        return Refusal(Reason.NOT_WORTH, "no other directory in it is used alike, so no new ones are expected")
-    if evidence.creates_per_second < CHANGE_SHARE * evidence.operations_per_second:
-        return Refusal(Reason.NOT_WORTH, "few of the operations are creates, and opens share the directory lock")
     return None
 
 

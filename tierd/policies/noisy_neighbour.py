@@ -17,7 +17,7 @@ from tierd.decide import plans, sizing
 from tierd.decide.plans import FlashSettings, Plan
 from tierd.detect.device_time import mean_share
 from tierd.detect.interference import ERRORS_OF_90_PERCENT, Loss
-from tierd.detect.profile import Classes, Profile, is_in_between, is_small_files
+from tierd.detect.profile import Profile, is_in_between, is_small_files
 from tierd.detect.slowdowns import (
     SlowdownSettings,
     SlowdownView,
@@ -113,16 +113,15 @@ CARRIED = {
     Carrier.DEVICE_TIME: "beside {} (by device time alone)",
 }
 def sentence(victim: str, loss: Loss, suspect: Profile, settings: SlowdownSettings) -> str:
+    work = (f"accesses {suspect.files / suspect.seconds:.0f} files/s of {binary_text(suspect.bytes_per_file)}"
+            if is_small_files(suspect, settings.classes) else
+            f"sends {suspect.bulk_operations / suspect.seconds:.0f} RPCs/s of {binary_text(suspect.mean_rpc_bytes)}")
     low, high = loss.quantile(-ERRORS_OF_90_PERCENT), loss.quantile(ERRORS_OF_90_PERCENT)
     return (f"{slower(victim, loss)}, {CARRIED[loss.carrier].format(suspect.job)}; "
-            f"{suspect.job} {work_sentence(suspect, settings.classes)} on the same "
+            f"{suspect.job} {work} on the same "
             f"{count_of(len(loss.targets), 'target')}; loss {percent(low)} to {percent(high)}")
 
 
-def work_sentence(suspect: Profile, classes: Classes) -> str:
-    if is_small_files(suspect, classes):
-        return f"accesses {suspect.files / suspect.seconds:.0f} files/s of {binary_text(suspect.bytes_per_file)}"
-    return f"sends {suspect.bulk_operations / suspect.seconds:.0f} RPCs/s of {binary_text(suspect.mean_rpc_bytes)}"
 
 def plan(finding: Finding, evidence: NoisyNeighbourEvidence, situation: Situation) -> Plan:
     """Plan for one finding and its directories. Whatever is unknown leads to a refusal."""

@@ -110,10 +110,11 @@ def advise(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad,
     clients = [client for client, _ in pairs]
     where = f"on {client_names(clients)}"
     limit_bytes = round(min(load.max_pages for _, load in pairs) * PAGE_BYTES)
-    accepted = accepted_bytes(view, fsname, pool)
+    targets = targets_of_pool(view, fsname, pool)
+    accepted = min((view.facts.max_rpc_bytes.get(target, 0) for target in targets), default=0)  # 0: not known of all
     wanted = USUAL_RPC_BYTES if not accepted else accepted if accepted > limit_bytes else RPC_BYTES
     rpc_bytes = wanted if why == AT_LIMIT else limit_bytes
-    parts = list(traffic(view.profiles(RECENT_SECONDS), targets_of_pool(view, fsname, pool), direction))
+    parts = list(traffic(view.profiles(RECENT_SECONDS), targets, direction))
     saved = rpcs_saved(parts, rpc_bytes)
     if saved is not None and saved < MIN_SAVED:
         return
@@ -135,12 +136,6 @@ def advise(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad,
         yield Advice(f"lctl set_param llite.{fsname}-*.max_read_ahead_per_file_mb="
                      f"{RPCS_IN_WINDOW * rpc_bytes / (1 << 20):.0f}", where,
                      "a stream reads ahead in full RPCs only if the window spans several RPCs")
-
-
-def accepted_bytes(view: View, fsname: str, pool: str) -> int:
-    """The largest RPC that all targets of a pool accept (``brw_size``); 0 if that of one is not known."""
-    targets = targets_of_pool(view, fsname, pool)
-    return min((view.facts.max_rpc_bytes.get(target, 0) for target in targets), default=0)
 
 
 POLICY = Policy("rpc-size", Settings, find)

@@ -92,7 +92,8 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
     small = {job.job for job in jobs.values() if is_small_files(job, Classes())}
     for activity in view.facts.directories:
         layout = view.facts.default_layouts.get(activity.directory)
-        if activity.job in small and activity.creates >= MIN_FILES and layout and _is_striped(layout):
+        if activity.job in small and activity.creates >= MIN_FILES and layout and (
+                not layout.components[0].on_mdt and layout.components[0].stripe_count not in {0, 1}):
             yield _striped_small_files(activity.job, activity.directory, activity.creates, layout, view)
     for job in jobs.values():
         beside = any(other is not job and other.by_target.keys() & job.by_target.keys() for other in jobs.values())
@@ -101,11 +102,6 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
     for job in jobs.values():
         if is_stream(job, Classes()):
             yield from _single_target_stream(job, recent, view, settings)
-
-
-def _is_striped(layout: Layout) -> bool:
-    first = layout.components[0]
-    return not first.on_mdt and (first.stripe_count > 1 or first.stripe_count < 0)
 
 
 def _striped_small_files(job: str, directory: str, creates: int, layout: Layout, view: View) -> Finding:

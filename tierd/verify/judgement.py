@@ -157,10 +157,10 @@ def harmed_jobs(was: Rates, now: Rates, whom: Set[str], elsewhere: float, settin
     return found
 
 
-def relative_variation(values: Sequence[float]) -> float:
+def relative_variation(values: Sequence[float], of_few: float = 1.0) -> float:
     """Variation of a job's rates: the range between the 10th and 90th percentile, as a share of the median."""
     if len(values) < 4:
-        return 1.0  # too few values
+        return of_few
     cuts = quantiles(values, n=10, method="inclusive")
     return (cuts[-1] - cuts[0]) / median(values)
 
@@ -369,7 +369,8 @@ def judge_own(act: Act, windows: Sequence[Window], now: float, settings: Setting
         return judged(Verdict.TOO_EARLY if waits else Verdict.CANNOT_TELL, contended, after, elsewhere)
     if not COMPARABLE[0] <= elsewhere <= COMPARABLE[1]:
         return judged(Verdict.CANNOT_TELL, contended, after, elsewhere)
-    if 1 - after / elsewhere / contended > max(settings.max_harm, own_variation(was), own_variation(got)):
+    if 1 - after / elsewhere / contended > max(
+            settings.max_harm, *(relative_variation(rates, FEW_VALUES_VARIATION) for rates in (was, got))):
         return judged(Verdict.DID_NOT_HELP, contended, after, elsewhere)
     helped = after / elsewhere >= (1 + settings.min_own_gain) * contended
     return judged(Verdict.HELPED if helped else Verdict.CANNOT_TELL, contended, after, elsewhere)
@@ -396,8 +397,3 @@ def own_rates_before(windows: Sequence[Window], rate_of: Callable[[Window], Mapp
         if seconds <= 0:
             break
     return found
-
-
-def own_variation(rates: Sequence[float]) -> float:
-    """Variation of a job's rates, also for few values."""
-    return relative_variation(rates) if len(rates) >= 4 else FEW_VALUES_VARIATION
