@@ -331,8 +331,8 @@ def refusal(parent: str, finding: Finding, evidence: MetadataStormEvidence, capa
         return Refusal(Reason.NODES_UNKNOWN, "the number of nodes that work in the busy directory is unknown, and one "
                        "node gains nothing from more MDTs")
     for brings_nothing, why in (
-        (evidence.nodes == 1, "one node works in the busy directory: its kernel makes one name at a time there, so "
-                              "more MDTs bring nothing"),
+        (evidence.nodes == 1, ("one node works in the busy directory: its kernel makes one name at a time there, so "
+                               "more MDTs bring nothing")),
         (len(finding.directories) < 2, "no other directory in it is used alike, so no new ones are expected"),
         (evidence.creates_per_second < CHANGE_SHARE * evidence.operations_per_second,
          "few of the operations are creates, and opens share the directory lock"),

@@ -81,18 +81,17 @@ class PowerFlex(Source):
     def refresh(self) -> None:
         """Take the answer of the last request if there is one, and send the next if it is due. Never waits."""
         now = self._clock.now()
-        if self._under_way is not None and self._under_way.done():
-            self._take(self._under_way)
-            self._under_way = None
+        self._take()
         due = self._asked_at is None or not 0 <= now - self._asked_at < self.settings.interval_seconds
         if self._under_way is None and due:
             self._asked_at = now
             self._under_way = self._executor.submit(self.gateway.read)
-            if self._under_way.done():
-                self._take(self._under_way)
-                self._under_way = None
+            self._take()
 
-    def _take(self, answer: Future[PowerFlexSystem]) -> None:
+    def _take(self) -> None:
+        if self._under_way is None or not self._under_way.done():
+            return
+        answer, self._under_way = self._under_way, None
         try:
             self.system = answer.result()
         except SourceError as error:
