@@ -70,7 +70,7 @@ def test_verdicts_of_the_site_outweigh_the_paper(use: Use, won_back: dict[str, l
      "on the MDT, because the MDT is expected to win back 48% of a loss more"),
     (WRITTEN, {"": [0.82] * 8, "flash": [0.8] * 8}, "on flash, because 10% of the operations are reads"),
 ])
-def test_a_measured_difference_decides_and_the_reason_is_told_either_way(
+def test_a_measured_difference_decides_and_the_reason_is_given(
         use: Use, won_back: dict[str, list[float]], reason: str) -> None:
     assert chosen(use, replace(ROOM, won_back=won_back)).reason.startswith(reason)
 

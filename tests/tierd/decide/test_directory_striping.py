@@ -34,7 +34,7 @@ def decided(finding: Finding = FINDING, placement: DirectoryPlacement | None = P
     return metadata_storm.plan(finding, numbers, Situation(where, FlashSettings()))
 
 
-def test_new_directories_beside_it_are_striped_and_pass_it_on_to_none() -> None:
+def test_new_directories_of_the_parent_are_striped_and_do_not_pass_it_on() -> None:
     (action,) = decided().actions
     assert (action.kind, action.directory) == (ActKind.SET_DEFAULT_STRIPING, "/out")
     assert action.striping == DefaultStriping(4, -1, "crush", 1)

@@ -123,7 +123,7 @@ def test_one_large_file_is_moved_whole_or_advised_about() -> None:
         assert [refusal.reason for refusal in plan.refusals] == [Reason.NO_ROOM]
 
 
-def test_without_changelogs_nothing_is_planned_and_that_is_said() -> None:
+def test_without_changelogs_the_plan_is_refused_with_the_reason() -> None:
     plan = plan_by_scope(replace(FINDING, directories=()), [], situation_of(Settings(), ROOM),
                          Settings().resolved_scopes)
     assert plan.actions == ()

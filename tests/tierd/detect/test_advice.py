@@ -212,7 +212,7 @@ def test_without_room_on_disks_nothing_is_sent_there() -> None:
         assert (bool(cold.advice), bool(full.advice)) == (reported, reported)
 
 
-def test_files_that_are_all_in_use_are_not_looked_for_as_cold() -> None:
+def test_files_that_are_all_in_use_are_not_listed_as_cold() -> None:
     young = StoredFile(Fid(1, 1), "/d/f", 10**9, ("flash",), 0.0)
     (found,) = look(flash_pressure.POLICY, facts=Facts(pools=POOLS, fill=filled(flash=0.9), stored=(young,)))
     assert not any("lfs find" in advice.command for advice in found.advice)

@@ -18,7 +18,7 @@ def busy(place: str, creates: int) -> DirectoryActivity:
     return DirectoryActivity("m.2", place, creates=creates)
 
 
-def test_the_busiest_first_and_none_that_hardly_counts() -> None:
+def test_the_busiest_directories_are_named_first() -> None:
     seen = [busy("/a", 30), busy("/b", 60), busy("/c", 5)]
     assert directories(seen) == ("/b", "/a")
     assert [a.directory for a in active_directories(seen)] == ["/b", "/a"]

@@ -121,7 +121,7 @@ def test_small_rpcs_where_large_may_be_are_the_applications() -> None:
 @given(st.dictionaries(st.sampled_from(["hits", "misses", "read_but_discarded", "readpage_not_consecutive",
                                         "hit_max_readahead_issue"]), st.floats(0, 1e12)),
        st.dictionaries(st.integers(1, 32), st.floats(0, 1e12)), st.floats(0, 4096), st.floats(0, 256))
-def test_nothing_a_client_may_say_makes_an_adviser_fail(events: dict[str, float], table: dict[int, float],
+def test_no_counters_of_a_client_make_a_policy_fail(events: dict[str, float], table: dict[int, float],
                                                         max_pages: float, most: float) -> None:
     client = replace(WELL, read_ahead=events, statahead={"started": events.get("hits", 0.0)},
                      rpcs=(RpcLoad("osc", "hdd", "read", table, table, most, max_pages),))

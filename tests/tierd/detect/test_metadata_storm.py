@@ -32,7 +32,7 @@ def test_a_storm_in_one_directory_is_reported_with_its_jobs() -> None:
     assert finding.advice[0].command.startswith("lfs mkdir -c 2 NEW_DIRECTORY")
 
 
-def test_many_directories_with_a_little_each_are_well() -> None:
+def test_many_directories_with_few_operations_each_are_not_reported() -> None:
     assert found(*(storm(100, place=f"/d{n}") for n in range(20))) == []
 
 

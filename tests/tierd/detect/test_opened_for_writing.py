@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from lustre.changelog.decode import decode
 from simulator.cluster import Cluster
@@ -45,14 +43,6 @@ def test_hysteresis() -> None:
     some = replace(ACTIVITY, opens=225)
     assert found(some) == []
     assert found(some, active={("opened-for-writing", "post.3", "/proj/in")})
-
-
-@given(st.integers(0, 10**6), st.integers(0, 10**6), st.floats(0, 1e12), st.floats(0, 1e12))
-def test_reported_jobs_read_and_open_for_writing(opens: int, writes: int, read: float, written: float) -> None:
-    activity = replace(ACTIVITY, opens=opens, write_opens=min(opens, writes))
-    for one in found(activity, read, written):
-        assert one.evidence.numbers()["written_share"] <= 0.01
-        assert one.evidence.numbers()["write_open_share"] >= 0.5
 
 
 def test_the_changelog_shows_opens_for_writing() -> None:

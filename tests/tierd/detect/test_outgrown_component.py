@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from lustre.layout.model import Component, Layout
 from tests.tierd.detect.views import look
@@ -42,9 +40,3 @@ def test_hysteresis() -> None:
 ])
 def test_other_directories_are_not_reported(findings: list[Finding]) -> None:
     assert findings == []
-
-
-@given(st.integers(0, 10_000), st.integers(0, 10_000))
-def test_the_share_is_one(outgrown: int, creates: int) -> None:
-    for finding in found(outgrown, creates):
-        assert 0.05 <= finding.evidence.numbers()["share"] <= 1

@@ -66,7 +66,7 @@ def test_targets_replace_an_unreadable_layout() -> None:
 
 
 @pytest.mark.parametrize(("openers", "stripes"), [(7, 1), (8, 4), (64, 32)])
-def test_few_openers_or_objects_enough_are_well(openers: int, stripes: int) -> None:
+def test_few_openers_or_enough_objects_are_not_reported(openers: int, stripes: int) -> None:
     assert shared(openers, stripes) == []
 
 

@@ -59,5 +59,5 @@ def test_few_small_files_belong_on_one_target() -> None:
     pytest.param(small_files_on(FLASH), id="on flash"),
     pytest.param(small_files_on(TARGETS, 60), id="more than one target should serve"),
 ])
-def test_small_files_that_lie_well_are_not_reported(found: list[Finding]) -> None:
+def test_well_placed_small_files_are_not_reported(found: list[Finding]) -> None:
     assert found == []

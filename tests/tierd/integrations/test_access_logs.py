@@ -162,7 +162,7 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path)
 
 
-def test_hot_files_of_the_directory_come_beside_those_known(world: World) -> None:
+def test_hot_files_are_added_to_the_known_files_of_the_directory(world: World) -> None:
     assert world.seen() == [("cold", 0.0), ("warm", 10.0), ("hot", 40.0)]
 
 

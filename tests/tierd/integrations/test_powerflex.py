@@ -160,7 +160,7 @@ def test_a_token_that_no_header_can_hold_is_an_answer_of_another_form(stub, pass
     assert powerflex.system is None
 
 
-def test_nobody_is_blamed_on_these_targets_meanwhile(stub, password, clock) -> None:
+def test_targets_of_a_rebuilding_pool_are_marked_unhealthy(stub, password, clock) -> None:
     stub.statistics(fwdRebuildWriteBwc=rate(200))
     powerflex = source(stub, password, clock)
     powerflex.refresh()
@@ -231,7 +231,7 @@ def test_a_bad_answer_is_counted_and_the_last_good_one_counts_until_it_is_old(
     assert powerflex.storage_work() == {}
 
 
-def test_a_slow_gateway_delays_nobody(stub, password, clock) -> None:
+def test_a_slow_gateway_delays_no_cycle(stub, password, clock) -> None:
     stub.wait = threading.Event()
     powerflex = source(stub, password, clock, DaemonExecutor("powerflex", 1))
     powerflex.refresh()

@@ -62,7 +62,7 @@ def asking(connection: Recorded, settings: RobinhoodSettings | None = None) -> R
     return Robinhood(settings or RobinhoodSettings("db"), lambda: connection, SettableClock(NOW))
 
 
-def test_files_come_beside_those_known_page_by_page() -> None:
+def test_files_are_added_to_the_known_ones_page_by_page() -> None:
     connection = Recorded([row(n) for n in range(1, 1201)])
     known = Candidate(Fid(0x200000402, 7), "/proj/set/renamed", 5.0)
     done = asking(connection).completed(replace(ACTIVITY, candidates=(known,)), DIRECTORY)

@@ -55,7 +55,7 @@ def test_names_of_any_bytes_are_text_and_directories_keep_their_bytes() -> None:
         job.words.encode()
 
 
-def test_a_number_that_no_job_has_is_none() -> None:
+def test_an_impossible_job_number_is_left_out() -> None:
     assert parse(b'{"jobs": [{"job_id": 1%s}]}' % (b"0" * 30)) == []
 
 

@@ -210,7 +210,7 @@ def test_a_job_that_varies_by_itself_is_not_harmed() -> None:
     assert judged(both).verdict == "helped"
 
 
-def test_a_stream_beside_that_gets_slow_by_itself_is_not_harmed() -> None:
+def test_another_stream_that_gets_slow_by_itself_is_not_harmed() -> None:
     """The neighbour leaves the disks more than the victim takes: what the other stream lost is its own matter."""
     def beside(victim: float, other: float) -> list[Window]:
         return [window(n, stream("s.1", victim if n >= 10 else 33), stream("t.9", other if n >= 10 else 20),
