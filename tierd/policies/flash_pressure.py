@@ -48,13 +48,9 @@ def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[F
     avail = sum(f.avail_bytes for f in fills.values())
     used = 1 - avail / max(sum(f.size_bytes for f in fills.values()), 1)
     fullest = max(members, key=lambda t: fills[t].used)
-    writers: Counter[str] = Counter()
-    recent = view.recent(RECENT_SECONDS)
-    for window in recent:
-        for (target, job), load in window.loads.items():
-            if target in fills:
-                writers[job] += int(load.write_bytes)
-    written = writers.total() / sum(w.seconds for w in recent)
+    writers = Counter({job.job: int(sum(load.write_bytes for target, load in job.by_target.items() if target in fills))
+                       for job in view.profiles(RECENT_SECONDS).values()})
+    written = writers.total() / sum(window.seconds for window in view.recent(RECENT_SECONDS))
     rate = sum(f.growth_bytes_per_second for f in fills.values())
     full_in = avail / rate if rate > 0 else float("inf")
     enter = settings.enter - (HYSTERESIS if (POLICY.name, "", pool) in view.active else 0.0)
@@ -62,11 +58,8 @@ def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[F
         return
     growth = f"; the pool grows by {rate_text(rate)} and will be full in {full_in / 60:.0f} minutes"
     when = growth if full_in < 86_400 else ""
-    who = (
-        first_names(job for job, count in writers.most_common() if count >= 0.1 * writers.total())
-        if written
-        else "no job"
-    )
+    who = first_names(job for job, count in writers.most_common() if count >= 0.1 * writers.total()
+                      ) if written else "no job"
     yield Finding(
         POLICY.name, view.now, "", "", tuple(sorted(members)),
         f"pool {quoted(pool)} is {percent(used)} full ({bytes_text(avail)} free, fullest target {quoted(fullest)} at "

@@ -13,9 +13,8 @@ from typing import Annotated
 
 from annotated_types import Ge, Gt, Lt
 
-from tierd.detect.profile import Profile
 from tierd.detect.view import View
-from tierd.model import Advice, DirectoryActivity, Finding, OtherEvidence
+from tierd.model import Advice, Finding, OtherEvidence
 from tierd.policies.protocol import RECENT_SECONDS, Common, Policy, edge
 from tierd.text import percent, quoted
 
@@ -40,24 +39,19 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
         if (job is not None and not activity.creates
                 and activity.write_opens >= max(settings.min_opens, least * activity.opens)
                 and job.moved_bytes > 0 and job.written_bytes <= WRITTEN_SHARE * job.moved_bytes):
-            yield finding(activity, job, view)
-
-
-def finding(activity: DirectoryActivity, job: Profile, view: View) -> Finding:
-    share = activity.write_opens / max(activity.opens, activity.write_opens)
-    return Finding(
-        POLICY.name, view.now, activity.job, "", tuple(sorted(job.by_target)),
-        f"{quoted(activity.job)} opens files in {quoted(activity.directory)} for writing, {activity.write_opens} "
-        f"recently ({percent(share)} of its opens), and only reads them",
-        OtherEvidence({"opens": activity.opens, "write_opens": activity.write_opens, "write_open_share": share,
-                       "written_share": job.written_bytes / job.moved_bytes}),
-        (activity.directory,), advice_only=True, subject=activity.directory,
-        advice=(Advice(
-            "open read-only: O_RDONLY, fopen \"r\", Fortran ACTION='READ', MPI_MODE_RDONLY, H5F_ACC_RDONLY",
-            f"in {quoted(activity.job)}",
-            "clients keep each other's cached pages and layouts, and tierd can move the files: an open for writing "
-            "breaks the lease of a move"),),
-    )
+            share = activity.write_opens / max(activity.opens, activity.write_opens)
+            yield Finding(
+                POLICY.name, view.now, activity.job, "", tuple(sorted(job.by_target)),
+                f"{quoted(activity.job)} opens files in {quoted(activity.directory)} for writing, "
+                f"{activity.write_opens} recently ({percent(share)} of its opens), and only reads them",
+                OtherEvidence({"opens": activity.opens, "write_opens": activity.write_opens, "write_open_share": share,
+                               "written_share": job.written_bytes / job.moved_bytes}),
+                (activity.directory,), advice_only=True, subject=activity.directory,
+                advice=(Advice(
+                    "open read-only: O_RDONLY, fopen \"r\", Fortran ACTION='READ', MPI_MODE_RDONLY, H5F_ACC_RDONLY",
+                    f"in {quoted(activity.job)}",
+                    "clients keep each other's cached pages and layouts, and tierd can move the files: an open for "
+                    "writing breaks the lease of a move"),))
 
 
 POLICY = Policy("opened-for-writing", Settings, find)

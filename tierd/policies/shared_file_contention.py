@@ -14,7 +14,6 @@ from typing import Annotated
 
 from annotated_types import Ge, Gt
 
-from lustre.layout.model import Layout
 from tierd.advised import RPC_BYTES
 from tierd.decide.plans import Plan, open_files
 from tierd.decide.restripe import MAX_STRIPE_BYTES, Restripe, Stripes, defaults, rewritten, stripe_bytes, the_pool
@@ -105,7 +104,8 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
 def _of_file(file: SharedFile, job: Profile, view: View, settings: Settings) -> Finding | None:
     directory = file.path.rpartition("/")[0] or "/"
     targets = carriers(job, CONCENTRATION)
-    objects = objects_of(file.layout) or len(targets)
+    objects = max((len(each.objects) or max(each.stripe_count, 0) for each in (
+        file.layout.components if file.layout else ())), default=0) or len(targets)
     if file.openers < edge(settings.enter, view, POLICY.name, job.job, file.path) * objects:
         return None
     pool = view.facts.pool_of(targets[0])
@@ -161,11 +161,6 @@ def stripes_of(file: SharedFile) -> int:
     if file.layout is None or file.size_bytes is None:
         return UNKNOWN_STRIPES
     return max(1, -(-file.size_bytes // max(file.layout.components[-1].stripe_size, 1)))
-
-
-def objects_of(layout: Layout | None) -> int:
-    """Number of objects with the file's bytes; 0 if the layout is unknown."""
-    return max((len(c.objects) or max(c.stripe_count, 0) for c in layout.components), default=0) if layout else 0
 
 
 def shared_stripe_bytes(rpc_bytes: int) -> int:

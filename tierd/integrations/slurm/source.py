@@ -3,21 +3,11 @@ r"""Names, users, accounts and partitions of Slurm's jobs, from ``squeue --json`
 Slurm 21.08 to 22.05 write plain numbers (plugins ``openapi/v0.0.37`` and ``v0.0.38``). Since 23.02 (plugins
 ``data_parser``), a number may be an object that says whether it is set. Unknown fields are skipped.
 
->>> old = b'''{"meta": {"plugin": {"type": "openapi\\/v0.0.38"}, "Slurm": {"release": "22.05.8"}}, "errors": [],
-...  "jobs": [{"account": "chem", "array_job_id": 2, "array_task_id": 3, "cluster": "test", "comment": "", "job_id": 3,
-...  "group_id": 65534, "job_state": "RUNNING", "name": "train", "partition": "batch", "qos": "", "user_id": 65534,
-...  "user_name": "nobody", "current_working_directory": "\\/"}]}'''
->>> [(job.id, job.task, job.uid, job.directory, job.words) for job in parse(old)]
-[(3, '2_3', 65534, '/', 'nobody: train, account chem, partition batch')]
 >>> new = b'''{"jobs": [{"job_id": 4711, "array_job_id": {"set": true, "infinite": false, "number": 0}, "job_state":
 ...  ["RUNNING"], "array_task_id": {"set": false, "infinite": false, "number": 0}, "name": "train", "account": "chem",
 ...  "user_name": "alice", "user_id": 1001, "partition": "gpu", "current_working_directory": "/scratch/alice"}]}'''
 >>> [(job.id, job.task, job.uid, job.directory, job.words) for job in parse(new)]
 [(4711, '', 1001, '/scratch/alice', 'alice: train, account chem, partition gpu')]
->>> accounting = b'''{"jobs": [{"account": "chem", "array": {"job_id": 0, "task_id": {"set": false, "number": 0}},
-...  "user": "alice", "job_id": 4711, "name": "train", "partition": "gpu", "working_directory": "/scratch/alice"}]}'''
->>> parse(accounting)[0].directory, parse(accounting)[0].uid
-('/scratch/alice', None)
 """
 
 from __future__ import annotations
