@@ -173,7 +173,6 @@ def words(stripes: Stripes) -> str:
 
 def defaults(finding: Finding, activities: Sequence[DirectoryActivity], stripes: Stripes, pool: str,
               capacity: Capacity, settings: Restripe, why: str) -> Iterator[Action]:
-    """Default layouts for directories in which the job makes large files."""
     for activity in activities:
         where = activity.directory
         if not activity.creates or not may_get_default(where, capacity):

@@ -93,7 +93,6 @@ def activities_of_finding(finding: Finding, activities: Sequence[DirectoryActivi
 
 
 def merged_activity(place: str, parts: Sequence[DirectoryActivity]) -> DirectoryActivity:
-    """The sum of several directories, as activity in ``place``."""
     return DirectoryActivity(
         parts[0].job, place, creates=sum(p.creates for p in parts), opens=sum(p.opens for p in parts),
         closes=sum(p.closes for p in parts), unlinks=sum(p.unlinks for p in parts),

@@ -58,7 +58,6 @@ class TargetTime:
 
     @cached_property
     def taken(self) -> dict[str, float]:
-        """Seconds of service that each job takes each second."""
         return {job: self.costs.busy(work) for job, work in self.work.items()}
 
     def device_time(self, job: str) -> DeviceTimeShare:

@@ -86,7 +86,6 @@ class Profile:
 
     @property
     def largest_rpc_bytes(self) -> int:
-        """Upper bound of the largest RPC; 0 if the kernel prints no sizes."""
         return max((upper for upper, count in self.sizes.items() if count), default=0)
 
     @property
@@ -151,7 +150,6 @@ def is_in_between(profile: Profile, classes: Classes) -> bool:
 
 
 def profiles(windows: Sequence[Window], jobs: Collection[str] | None = None) -> dict[str, Profile]:
-    """Profiles of all jobs that are active in these windows, or of some of them."""
     each = [Loads.of(window.loads) for window in windows]
     if jobs is not None:
         each = [some.rows(some.jobs_among(jobs)) for some in each]

@@ -36,7 +36,6 @@ class StreamWatch:
     """Finds these targets in each cycle. It remembers the fastest window of each target."""
 
     def __init__(self, flash: Collection[str] = ()) -> None:
-        """``flash`` are the pools of flash."""
         self._flash = frozenset(flash)
         self._fastest: dict[str, float] = {}
         """Bytes per second of each target in its fastest window."""

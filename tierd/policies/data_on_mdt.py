@@ -95,7 +95,6 @@ def preferred(use: Use, situation: Situation, settings: DataOnMdt) -> tuple[bool
 
 
 def refusal(end_bytes: int, use: Use, capacity: Capacity, settings: DataOnMdt) -> Refusal | None:
-    """Why the MDTs must not take components of this size; None if they may."""
     targets = capacity.metadata
     if targets is None or not targets.spaces:
         return Refusal(Reason.MDT_UNKNOWN, "the free space of an MDT is unknown")

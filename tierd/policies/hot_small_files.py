@@ -84,7 +84,6 @@ class HotSmallFilesEvidence(Evidence):
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
-    """One finding per job. It names the job's directories, the most opened first."""
     if not has_free_space(view, view.flash):
         return
     jobs = view.profiles(LATEST_SECONDS)

@@ -176,7 +176,6 @@ def _fill_advice(pool: str, target: str, *, too_full: bool) -> tuple[Advice, ...
 
 def load_findings(pool: str, members: Sequence[str], loads: Mapping[str, Sequence[JobLoad]], view: View,
                   settings: Settings) -> Iterator[Finding]:
-    """Find a target that serves more bytes or operations than the other targets of its pool."""
     seconds = sum(window.seconds for window in view.recent(RECENT_SECONDS))
     least = {"moved_bytes": MIN_BYTES_PER_SECOND, "operations": MIN_OPERATIONS_PER_SECOND}
     for of, enough in least.items():
@@ -334,7 +333,6 @@ def judge_rebalance(finding: Finding, evidence: FillEvidence, run: MoveRun, fill
 
 
 def judge(finding: Finding, evidence: FillEvidence, run: MoveRun) -> Judgement | None:
-    """The verdict on a run of moves that has ended, or that slows a job; None before."""
     fill = fill_now(run.facts, finding.targets[0])
     if fill is None:
         return None

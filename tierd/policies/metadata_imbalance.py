@@ -33,7 +33,6 @@ class Settings(Common):
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
-    """Find the fullest and the busiest MDT, if they exceed the thresholds."""
     yield from _fill_findings(view, settings)
     yield from _load_findings(view, settings)
 

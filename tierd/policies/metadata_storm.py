@@ -309,7 +309,6 @@ def plan(finding: Finding, evidence: MetadataStormEvidence, situation: Situation
 
 def refusal(parent: str, finding: Finding, evidence: MetadataStormEvidence, capacity: Capacity,
             settings: DirectoryStriping) -> Refusal | None:
-    """Refuses a default striping that would bring nothing, or replace what a person has set."""
     storm, placement = capacity.placements.get(finding.directories[0]), capacity.placements.get(parent)
     if not finding.directories[0].startswith("/"):
         return Refusal(Reason.NO_PATH, "its path is unknown")
@@ -348,7 +347,6 @@ def refusal(parent: str, finding: Finding, evidence: MetadataStormEvidence, capa
 
 
 def rate_below(directory: str, activities: Iterable[DirectoryActivity], seconds: float) -> float:
-    """Creates, opens and unlinks per second in a directory and below it."""
     done = sum(operations(each) for each in activities
                if each.directory == directory or each.directory.startswith(f"{directory}/"))
     return done / seconds if seconds > 0 else 0.0

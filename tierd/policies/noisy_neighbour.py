@@ -124,7 +124,6 @@ def sentence(victim: str, loss: Loss, suspect: Profile, settings: SlowdownSettin
 
 
 def plan(finding: Finding, evidence: NoisyNeighbourEvidence, situation: Situation) -> Plan:
-    """Plan for one finding and its directories. Whatever is unknown leads to a refusal."""
     return plans.joined(small_files(finding, evidence, activity, situation) if evidence.whole_small_files
                   else large_files(finding, activity, situation.capacity, situation.pools)
                   for activity in situation.activities)
@@ -166,7 +165,6 @@ def small_files(finding: Finding, evidence: NoisyNeighbourEvidence, activity: Di
 
 
 def refuse(where: str, size: sizing.Size, capacity: Capacity, settings: FlashSettings) -> Refusal | None:
-    """Why the directory gets no first component for small files; None if it may get one."""
     if not where.startswith("/"):
         return Refusal(Reason.NO_PATH, "its path is not known")
     if where == "/":

@@ -113,7 +113,6 @@ def plan(finding: Finding, evidence: OutgrownComponentEvidence, situation: Situa
 
 def refuse(present: Layout | None, size: sizing.Size, evidence: OutgrownComponentEvidence, capacity: Capacity,
            settings: FlashSettings) -> Refusal | None:
-    """Why the directory keeps its default layout; None if it does not."""
     pool = settings.flash_pool
     if present is None:
         return Refusal(Reason.NO_LAYOUT, "its default layout could not be read, or it has no default layout of its own")

@@ -63,7 +63,6 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
 
 
 def cause(client: ClientLoad, view: View, settings: Settings) -> str:
-    """Why the client's read-ahead is inefficient; "" if it is not."""
     hits, misses, discarded, jumps, budget_used_up = (client.read_ahead.get(event, 0.0) for event in EVENTS)
     if (hits + misses) / client.seconds < settings.min_pages_per_second:
         return ""

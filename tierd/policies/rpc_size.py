@@ -72,7 +72,6 @@ def full_share(load: RpcLoad) -> float:
 
 
 def cause(client: ClientLoad, load: RpcLoad, view: View, settings: Settings) -> str:
-    """Why a client's RPCs to one pool are small; "" if they are not."""
     mean = mean_pages(load)
     if not load.max_pages or sum(load.pages.values()) * mean * PAGE_BYTES < (
             settings.min_bytes_per_second * client.seconds):

@@ -37,7 +37,6 @@ class PolicyRunner:
         """Errors of the policies that failed in the last run. Other policies are not affected."""
 
     def take_over(self, before: PolicyRunner) -> None:
-        """Continue the findings of the same policies in earlier settings."""
         policies = {each.policy.name: each for each in self._policies}
         self._streaks = {key: replace(streak, policy=policies[name]) for key, streak in before._streaks.items()
                          if (name := streak.policy.policy.name) in policies}

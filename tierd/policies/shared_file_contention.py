@@ -186,7 +186,6 @@ def shared_stripes(evidence: ContentionEvidence, targets: int, *, overstripe: bo
 
 
 def plan(finding: Finding, evidence: ContentionEvidence, situation: Situation) -> Plan:
-    """A default layout for the next shared file, and the move of this one once it is closed."""
     capacity, settings = situation.capacity, situation.tables.of(Restripe)
     place = the_pool(finding, capacity, situation.pools)
     if isinstance(place, Refusal):

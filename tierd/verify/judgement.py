@@ -284,7 +284,6 @@ def judge(act: Act, windows: Sequence[Window], tracks: Mapping[str, StreamTrack]
 
 
 def seen_in(track: StreamTrack | None, windows: Sequence[Window]) -> list[StreamWindow]:
-    """The part of a track in some windows."""
     spans = [(w.start, w.end) for w in windows]
     return [each for each in track.windows if any(start < each.end <= end for start, end in spans)] if track else []
 
