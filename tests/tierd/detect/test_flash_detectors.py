@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from lustre.fid import Fid
-from tests.tierd.detect.views import FLASH, GB, POOLS, filled, halves, look
-from tests.tierd.worlds import stream
+from tests.tierd.detect.views import FLASH, GB, POOLS, filled, halves, look, reads_whole
+from tests.tierd.worlds import TARGETS, small_io, stream
 from tierd.detect.view import View
-from tierd.model import Facts, Finding, PoolPair, StoredFile, TargetFill
-from tierd.policies import cold_on_flash, flash_pressure
+from tierd.model import DirectoryActivity, Facts, Finding, PoolPair, StoredFile, TargetFill
+from tierd.policies import cold_on_flash, flash_pressure, hot_small_files, outgrown_component, small_random_io
 
 DAY = 86_400.0
 NOW = 120.0
@@ -99,3 +99,35 @@ def test_the_flash_of_a_scope_counts_as_that_of_the_whole_file_system() -> None:
     assert set(view.flash) == {*FLASH, *NVME}
     for detector in (cold_on_flash, flash_pressure):
         assert list(detector.POLICY.find(replace(view, pool_pairs=(DEFAULT_POOLS,)), detector.Settings())) == []
+
+
+EVERYWHERE = Facts(pools=POOLS, fill=filled())
+
+
+def test_without_flash_or_room_there_nothing_is_sent_to_it() -> None:
+    noise = halves(small_io("fio.7", 48, seconds=30.0))
+    for known in (Facts(pools={"hdd": TARGETS}), EVERYWHERE, Facts(pools=POOLS, fill=filled(flash=0.95))):
+        (found,) = look(small_random_io.POLICY, noise, known)
+        assert any("-p flash" in advice.command for advice in found.advice) == (known == EVERYWHERE)
+    activity = DirectoryActivity("h.1", "/d", opens=5000, creates=100, outgrown=90)
+    reread = halves(reads_whole("h.1", 50, 65536))
+    for full in (False, True):
+        known = Facts(pools=POOLS, fill=filled(flash=0.95 if full else 0.3), directories=(activity,))
+        assert bool(look(hot_small_files.POLICY, reread, known)) != full
+        (found,) = look(outgrown_component.POLICY, reread, known)
+        assert bool(found.advice) != full
+
+
+def test_without_room_on_disks_nothing_is_sent_there() -> None:
+    old = StoredFile(Fid(1, 1), "/d/f", 10**9, ("flash",), -86_400.0 * 30)
+    for hdd, reported in ((0.3, True), (0.97, False)):
+        known = Facts(pools=POOLS, fill=filled(flash=0.9, hdd=hdd), stored=(old,))
+        (cold,) = look(cold_on_flash.POLICY, facts=known)
+        (full,) = look(flash_pressure.POLICY, facts=known)
+        assert (bool(cold.advice), bool(full.advice)) == (reported, reported)
+
+
+def test_files_that_are_all_in_use_are_not_listed_as_cold() -> None:
+    young = StoredFile(Fid(1, 1), "/d/f", 10**9, ("flash",), 0.0)
+    (found,) = look(flash_pressure.POLICY, facts=Facts(pools=POOLS, fill=filled(flash=0.9), stored=(young,)))
+    assert not any("lfs find" in advice.command for advice in found.advice)

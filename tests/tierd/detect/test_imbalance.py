@@ -5,7 +5,7 @@ from collections.abc import Collection
 import pytest
 
 from tests.tierd.detect.views import FLASH, GB, POOLS, filled, halves, look
-from tests.tierd.worlds import TARGETS, small_io, stream
+from tests.tierd.worlds import TARGETS, small_files, small_io, stream
 from tierd.model import Facts, Finding, TargetFill
 from tierd.policies.imbalance import POLICY
 
@@ -74,3 +74,13 @@ def test_the_others_are_compared_without_the_drained_ones_and_a_full_one_may_be_
     assert found.targets == TARGETS[3:4]
     assert "the median of the other targets of pool hdd is 40%" in found.sentence
     assert filling(0.1, 0.1, 0.1, 0.7, closed=TARGETS) == []
+
+
+def test_more_stripes_are_no_advice_for_small_files_and_what_lies_everywhere() -> None:
+    for parts in (small_files("m.2", 90, 4096, seconds=30.0, targets=TARGETS[:1]),
+                  [load._replace(writes=load.writes * (40 if load.target == TARGETS[0] else 1)) for load in
+                   stream("s.1", 40, seconds=30.0)]):
+        (found,) = look(POLICY, halves(parts))
+        assert found.advice == ()
+    (found,) = look(POLICY, halves(stream("one.2", 60, seconds=30.0, targets=TARGETS[:1])))
+    assert "lfs setstripe -c 4" in found.advice[0].command

@@ -5,17 +5,19 @@ from collections.abc import Mapping
 import pytest
 
 from lustre.layout.directory import DefaultStriping, DirectoryStripes
-from tests.tierd.detect.views import look
-from tierd.model import MAX_CLIENTS, DirectoryActivity, DirectoryPlacement, Facts, Finding
+from tests.tierd.detect.views import halves, look, reads_whole
+from tests.tierd.worlds import MIB
+from tierd.model import MAX_CLIENTS, DirectoryActivity, DirectoryPlacement, Facts, Finding, Window
 from tierd.policies.metadata_storm import POLICY
 
 
 def found(*activities: DirectoryActivity, targets: int = 2, active: bool = False,
-          placement: DirectoryPlacement | None = None, job_nodes: Mapping[str, int] = {}) -> list[Finding]:
+          placement: DirectoryPlacement | None = None, job_nodes: Mapping[str, int] = {},
+          windows: list[Window] | None = None) -> list[Finding]:
     places = {"/proj/out": placement} if placement else {}
-    return look(POLICY, facts=Facts(directories=activities, directory_seconds=600.0, latest_directories=activities,
-                                    latest_seconds=100.0, metadata_targets=targets, placements=places,
-                                    job_nodes=job_nodes),
+    return look(POLICY, windows, Facts(directories=activities, directory_seconds=600.0, latest_directories=activities,
+                                       latest_seconds=100.0, metadata_targets=targets, placements=places,
+                                       job_nodes=job_nodes),
                 active={("metadata-storm", "", "/proj/out")} if active else ())
 
 
@@ -148,3 +150,19 @@ def test_without_clients_in_the_changelog_the_scheduler_counts_the_nodes() -> No
     assert found(*both, job_nodes={"m.1": 1, "n.2": 1})[0].evidence.numbers()["nodes"] == 0, "one node, or two"
     assert found(*both, job_nodes={"m.1": 4})[0].evidence.numbers()["nodes"] == 0
     assert found(*both, job_nodes={"m.1": 4, "n.2": 2})[0].sentence.endswith("by m.1, n.2 on at least 4 nodes")
+
+
+def advised(creates: int, opens: int, windows: list[Window] | None = None) -> str:
+    (finding,) = found(storm(creates, opens=opens), windows=windows)
+    return "\n".join(commands(finding))
+
+
+def test_a_storm_of_opens_does_not_wait_for_the_lock_on_the_directory() -> None:
+    assert "one directory per process" in advised(800, 0)
+    assert "one directory per process" not in advised(10, 800)
+
+
+def test_a_layout_for_new_files_does_nothing_for_those_that_are_there() -> None:
+    assert "lfs migrate --non-block -E 64K -L mdt" in advised(0, 800)
+    assert "lfs setstripe -E 64K -L mdt" in advised(100, 800)
+    assert "-L mdt" not in advised(100, 800, halves(reads_whole("m.1", 50, MIB)))

@@ -5,7 +5,7 @@ import pytest
 from lustre.layout.model import Component, Layout
 from tests.tierd.detect.views import FLASH, POOLS, filled, halves, look
 from tests.tierd.worlds import TARGETS, small_files, stream
-from tierd.model import DirectoryActivity, Facts, Finding
+from tierd.model import DirectoryActivity, Facts, Finding, JobLoad
 from tierd.policies.striping import POLICY
 
 
@@ -61,3 +61,9 @@ def test_few_small_files_belong_on_one_target() -> None:
 ])
 def test_well_placed_small_files_are_not_reported(found: list[Finding]) -> None:
     assert found == []
+
+
+def test_readers_of_existing_files_are_advised_to_move_them() -> None:
+    reads = [JobLoad(TARGETS[0], "big.1", read_bytes=3e9, reads=3000.0)]
+    (found,) = look(POLICY, halves(reads))
+    assert found.advice[0].command == "lfs migrate --non-block -c 4 -p hdd FILE"
