@@ -217,7 +217,8 @@ class Policy:
     tables: Mapping[str, type] = field(default_factory=dict)
     """Further tables of settings for the plan, by name."""
     by_scope: bool = True
-    """Whether there is one plan for each scope. Otherwise one plan is made for the whole file system."""
+    """Whether there is one plan for each scope, none if no changelog shows where the aggressor works. Otherwise one
+    plan is made for the whole file system."""
     on_by_default: bool = False
     """Whether ``[act] on`` names it where the configuration does not say otherwise."""
     option: str = ""

@@ -58,7 +58,7 @@ class JobTotals:
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[Window, Mapping[str, float], Mapping[str, float]]] = {}
-        self._used: set[int] = set()
+        self._before = self._known
 
     def moved(self, window: Window) -> Mapping[str, float]:
         return self._of(window)[1]
@@ -68,15 +68,14 @@ class JobTotals:
 
     def settle(self) -> None:
         """Drop windows not used since the last call: most acts are judged within two minutes."""
-        self._known = {key: known for key, known in self._known.items() if key in self._used}
-        self._used = set()
+        self._before, self._known = self._known, {}
 
     def _of(self, window: Window) -> tuple[Window, Mapping[str, float], Mapping[str, float]]:
-        self._used.add(id(window))
-        known = self._known.get(id(window))
+        known = self._known.get(id(window)) or self._before.get(id(window))
         if known is None:  # the entry keeps the window, so that its id stays unique
-            known = self._known[id(window)] = window, bytes_per_second_by_job(window), {
+            known = window, bytes_per_second_by_job(window), {
                 job: load.operations / window.metadata_seconds for job, load in window.namespace.items()}
+        self._known[id(window)] = known
         return known
 
 
