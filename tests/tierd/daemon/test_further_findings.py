@@ -17,7 +17,7 @@ from tests.tierd.simulated import COVERING, HDD, MIB, NOISE, World, world
 from tests.tierd.worlds import window
 from tierd.config.load import parse
 from tierd.config.settings import Settings
-from tierd.detect.view import View, no_activities
+from tierd.detect.view import View
 from tierd.engine import Engine
 from tierd.model import Evidence, Finding
 from tierd.policies.protocol import Common, ConfiguredPolicy, Policy
@@ -112,7 +112,7 @@ def wet(view: View, _: Common) -> Iterator[Finding]:
 
 def test_what_was_seen_before_a_gap_holds_no_more() -> None:
     engine = Engine(replace(Settings(), policies=(ConfiguredPolicy(Policy("wet", Common, wet), Common()),)))
-    held = [bool(engine.run_cycle(window(n), no_activities).findings) for n in (*range(12), *range(200, 206))]
+    held = [bool(engine.run_cycle(window(n), lambda *_: ()).findings) for n in (*range(12), *range(200, 206))]
     assert held == [False] * 11 + [True] + [False] * 5 + [True]
 
 
