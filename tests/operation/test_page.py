@@ -159,7 +159,7 @@ def test_a_button_pauses_with_the_keyboard_alone(daemon: Daemon, browser: Browse
     browser.call("Input.insertText", text="oss03 & co")
     browser.key("Enter")
     browser.wait_for("Page.loadEventFired")
-    assert "Paused: oss03 & co." in browser.run("document.body.textContent")
+    assert "paused: oss03 & co" in browser.run("document.body.textContent")
     assert {"request": "pause", "reason": "oss03 & co", "by": "prometheus (web)"} in daemon.asked
 
 

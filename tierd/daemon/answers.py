@@ -13,9 +13,11 @@ from collections.abc import Mapping
 import msgspec
 
 from tierd.structs import FindingRow, JudgementRow, MessageRow, SameFindingRow, Struct, finite
+from tierd.text import bytes_text, count_of, quoted, shell_word
 
 Json = Mapping[str, object]
 """A JSON object."""
+DESTINATIONS = {"promote": "to flash", "demote": "to HDD"}
 
 
 def to_json(answer: Struct) -> dict[str, object]:
@@ -277,6 +279,19 @@ class OperatingStateAnswer(Struct, frozen=True, kw_only=True):
     waiting_moves: int
     waiting_bytes: int
 
+    @property
+    def lines(self) -> list[str]:
+        """The state after pause, drain and resume, for people."""
+        if self.paused:
+            return [f"paused: {self.paused}",
+                    "the current move finishes; after that only tierctl undo changes anything"]
+        if self.held:
+            return [f"still held: {self.held}"]
+        if self.draining:
+            left = f"{count_of(self.waiting_moves, 'move')} left, {bytes_text(self.waiting_bytes)}"
+            return [f"draining: {self.draining}", left if self.waiting_moves else "the queue is empty"]
+        return ["running"]
+
 
 class StatusAnswer(OperatingStateAnswer, frozen=True, kw_only=True, rename={
         "moves_to_requeue": "left_over_moves", "moves_not_persisted": "not_kept_moves",
@@ -529,6 +544,25 @@ class OrderAnswer(Struct, frozen=True, kw_only=True):
     held: str
     actions: tuple[ActionAnswer, ...]
 
+    @property
+    def lines(self) -> list[str]:
+        """What becomes of the order, for people."""
+        amount = f"{count_of(self.files, 'file')} ({bytes_text(self.size_bytes)})"
+        what = f"{amount} of {quoted(self.path)} for migration {DESTINATIONS[self.direction]}"
+        if not self.files:
+            lines = [f"nothing to {self.direction} at {quoted(self.path)}"]
+        elif self.preview:
+            lines = [f"would queue {what}"]
+        elif self.held:
+            lines = [f"queued {what}; the files wait: {self.held}"]
+        else:
+            dry = "; dry run: tierd moves nothing" if self.dry_run else ""
+            lines = [f"queued {what}{dry}; see tierctl status and tierctl history"]
+        lines += [f"  left out: {count}: {why}" for why, count in self.left_out.items()]
+        for action in self.actions[: 5 if self.files else 0]:
+            lines.append(f"  lfs migrate --non-block {action.layout} {shell_word(action.path)}")
+        return [*lines, f"  and {self.files - 5} more"] if self.files > 5 else lines
+
 
 class LeftRow(Struct, frozen=True, kw_only=True):
     """Files that stay on a drained target for one reason."""
@@ -668,6 +702,11 @@ class UndoAnswer(Struct, frozen=True):
     detail: str
     entry: ActAnswer
 
+    @property
+    def lines(self) -> list[str]:
+        """What was done, for people."""
+        return [f"{self.result}: {self.entry.kind} of {quoted(self.entry.place)}: {self.detail}"]
+
 
 class UndoFindingAnswer(Struct, frozen=True):
     """``tierctl undo`` of all that was done about a finding."""
@@ -678,6 +717,17 @@ class UndoFindingAnswer(Struct, frozen=True):
     acts: tuple[UndoAnswer, ...]
     moved_files: tuple[int, ...]
     """Numbers of the acts that moved files, which stay."""
+
+    @property
+    def lines(self) -> list[str]:
+        """What was done, for people."""
+        dropped, moved = count_of(self.dropped_moves, "queued move"), self.moved_files
+        lines = [f"F{self.finding}: {dropped} dropped, {count_of(len(self.acts), 'directory default')} to restore"]
+        lines += [f"  {line}" for act in self.acts for line in act.lines]
+        if moved:
+            lines.append(f"{count_of(len(moved), 'moved file')} left in place (acts {moved[0]} to {moved[-1]}); "
+                         "tierctl undo ID moves one back, tierctl demote PATH all files below a directory")
+        return lines
 
 
 def undo_from_json(data: Json) -> UndoAnswer | UndoFindingAnswer:
