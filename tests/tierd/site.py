@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
@@ -68,6 +69,21 @@ class Site:
             clear_changelog=self.filesystem.clear_changelog, user_name=lambda uid: self.accounts.get(uid, ""),
             rights_of=lambda uid, gid: User(uid, frozenset({gid}), f"u{uid}"),
             creation=self.creation or NoObjectCreation()), self.web_config)
+
+    def restart(self, **changed: object) -> None:
+        """With other settings: a dictionary changes some of a table, any other value is the table."""
+        self.service.close()
+        self.said.clear()
+        for table, value in changed.items():
+            new = replace(getattr(self.settings, table), **value) if isinstance(value, dict) else value
+            self.settings = replace(self.settings, **{table: new})
+        self.start()
+
+    def kill(self) -> None:
+        """Go on with the journal as it is on disk at this instant."""
+        folder = self.folder / "killed"
+        shutil.copytree(Path(self.settings.act.journal).parent, folder)
+        self.restart(act={"journal": str(folder / "journal.sqlite")})
 
     def configure(self, **integrations: object) -> None:
         """Settings of integrations, from the next start on."""

@@ -90,8 +90,7 @@ def site_of(cluster: Cluster | FluidCluster, folder: Path, settings: Settings) -
 
 
 def restart(site: Site) -> None:
-    site.service.close()
-    site.start()
+    site.restart()
 
 
 def acts(site: Site) -> list[tuple[object, ...]]:

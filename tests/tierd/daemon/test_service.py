@@ -79,8 +79,7 @@ def test_a_restart_continues_and_closes_unfinished_acts(site: Site) -> None:
     (entry,) = journal.entries()
     journal._db.execute("UPDATE actions SET outcome = 'under way'")
     positions = journal.positions()
-    site.service.close()
-    site.start()
+    site.restart()
     assert any("found unfinished: set-default-layout of /proj/ingest: done" in s for s in site.said)
     assert [e.outcome for e in journal.entries()] == ["done"]
     site.cluster.advance(5)

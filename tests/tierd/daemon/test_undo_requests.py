@@ -135,8 +135,7 @@ def test_moves_are_dropped_before_the_first_of_many_layouts_is_put_back(reading:
 def test_a_layout_from_before_a_restart_is_undone_once(site: Site) -> None:
     site.run(until=55)
     site.service.journal.judgements.add(1, "noisy-neighbour", "flash", 1 << 20, "helped", 1.0, 1.0)
-    site.service.close()
-    site.start()
+    site.restart()
     assert ask(site.socket, {"request": "undo", "id": 1})["result"] == "undone"
     full = {target: replace(room, avail_bytes=0) for target, room in site.filesystem.space().items()}
     site.filesystem.space = lambda: full  # type: ignore[method-assign]  # a flash pool that has run full since
