@@ -24,7 +24,7 @@ from simulator.settings import recorded_test_bed
 from tests.tierd.daemon.test_hung_filesystem import Door
 from tests.tierd.logged import LISTENING
 from tests.tierd.simulated import COVERING, STREAM
-from tests.tierd.site import READ_AGAIN, Clearing
+from tests.tierd.site import READ_AGAIN, Clearing, acting
 from tierd.act.journal.entry import Entry
 from tierd.act.movers.moves import PortMover
 from tierd.acts import ActKind, Outcome
@@ -129,10 +129,7 @@ def busy(tmp_path: Path) -> Iterator[Busy]:
     cluster = FluidCluster(recorded_test_bed(), (STREAM, replace(READ_AGAIN, start_seconds=ONSET, keep=2000)))
     with VirtualScheduler(cluster) as at_once:
         filesystem = Slow(cluster, at_once.sleep)
-        settings = Settings()
-        settings = replace(settings, act=replace(settings.act, dry_run=False, journal=str(tmp_path / "journal.sqlite"),
-                                                 socket=str(tmp_path / "tierd.sock"), pause_file=""),
-                           web=replace(settings.web, enabled=False))
+        settings = acting(tmp_path)
         read = parameter_files(cluster, tmp_path / "node")
         said: list[tuple[float, str]] = []
 
@@ -226,10 +223,7 @@ def test_with_threads_of_its_own_a_move_that_hangs_holds_up_nothing(tmp_path: Pa
     cluster = Cluster(recorded_test_bed(), (STREAM,))
     filesystem = Clearing(cluster)
     cluster.make_file("/proj/keep/large", 1 << 20)
-    settings = Settings()
-    settings = replace(settings, act=replace(settings.act, dry_run=False, journal=str(tmp_path / "journal.sqlite"),
-                                             socket=str(tmp_path / "tierd.sock"), pause_file=""),
-                       web=replace(settings.web, enabled=False))
+    settings = acting(tmp_path)
     executor = ThreadPoolExecutor(2)
     service = Service(settings, Node(
         filesystem=filesystem, mover=PortMover(filesystem), read=parameter_files(cluster, tmp_path / "node"),

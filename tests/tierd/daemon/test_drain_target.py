@@ -18,10 +18,9 @@ from simulator.servers.namespace import Inode
 from simulator.servers.objects import Capacity
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import STREAM
-from tests.tierd.site import Clearing, Site, failed, shown
+from tests.tierd.site import Clearing, Site, acting, altered, failed, shown
 from tierd.cli.tierctl import main
 from tierd.config.act import DrainSettings, Mode, Rate
-from tierd.config.settings import Settings
 from tierd.daemon.client import ask
 from tierd.policies.imbalance import Rebalance
 from tierd.policies.protocol import Tables
@@ -33,12 +32,8 @@ FAST = Rate(1000.0, 1e12)
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
     cluster = Cluster(recorded_test_bed())
-    settings = Settings()
-    settings = replace(
-        settings, act=replace(settings.act, dry_run=False, journal=str(tmp_path / "lib/journal.sqlite"),
-                              socket=str(tmp_path / "tierd.sock"), pause_file=str(tmp_path / "pause")),
-        web=replace(settings.web, enabled=False),
-        limits=replace(settings.limits, files_per_second=50.0, bytes_per_second=1e9, per_pool=FAST, per_target=FAST),
+    settings = acting(
+        tmp_path, limits={"files_per_second": 50.0, "bytes_per_second": 1e9, "per_pool": FAST, "per_target": FAST},
         drain=DrainSettings(scan_files_per_second=200.0, queue_files=10, retry_seconds=5.0))
     made = Site(cluster, Clearing(cluster), settings, tmp_path)
     made.start()
@@ -400,8 +395,6 @@ def test_an_impossible_drain_is_refused(site: Site, capsys: pytest.CaptureFixtur
 
 
 def test_nothing_moves_onto_a_target_that_was_drained(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    settings = replace(site.settings, act=replace(site.settings.act, on=("imbalance",)),
-                       tables=Tables({"rebalance": Rebalance(reserve=0.05)}))
     site.service.close()
     for ost in site.cluster.osts:
         ost.store.capacity = Capacity(200 * MIB, ost.store.capacity.inodes)
@@ -409,7 +402,8 @@ def test_nothing_moves_onto_a_target_that_was_drained(site: Site, capsys: pytest
         for ost in (2, 3, 5):
             inode = make(site, f"/old/f{ost}-{number}", plain(ost), 2 * MIB)
             inode.mtime = inode.atime = site.cluster.epoch - 30 * 86400
-    site.settings = settings
+    site.settings = altered(site.settings, act={"on": ("imbalance",)},
+                            tables=Tables({"rebalance": Rebalance(reserve=0.05)}))
     site.start()
     site.run(until=5)
     shown(capsys, "drain-target", "OST0004", "--yes", site=site)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import threading
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -150,9 +149,7 @@ def test_an_order_keeps_its_bounds_the_room_and_the_owners_wish(site: Site, caps
 
 
 def test_a_dry_run_goes_through_an_order_and_moves_nothing(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    site.service.close()
-    site.settings = replace(site.settings, act=replace(site.settings.act, dry_run=True, mode="observe"))
-    site.start()
+    site.restart(act={"dry_run": True, "mode": "observe"})
     inode = site.cluster.make_file("/proj/keep/f", 1000)
     before = inode.layout
     assert "; dry run" in shown(capsys, "promote", "/proj/keep/f", site=site)
@@ -162,9 +159,7 @@ def test_a_dry_run_goes_through_an_order_and_moves_nothing(site: Site, capsys: p
 
 
 def test_what_robinhood_hands_over_goes_as_the_mode_allows(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    site.service.close()
-    site.settings = replace(site.settings, scopes=(Scope("/proj/looked-at", "recommend"),))
-    site.start()
+    site.restart(scopes=(Scope("/proj/looked-at", "recommend"),))
     moved, kept, odd = (site.cluster.make_file(path, 1000) for path in ("/proj/keep/f", "/proj/looked-at/f", HOSTILE))
     path = f"/mnt/lustre{moved.path}"
     assert shown(capsys, "submit", "--reason", "old rule", path, kept.path, odd.path, "/none", "/proj", site=site) == (

@@ -14,7 +14,7 @@ from simulator import faults
 from simulator.fluid.cluster import FluidCluster
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import STREAM
-from tests.tierd.site import HOSTILE, READ_AGAIN, Site, shown
+from tests.tierd.site import HOSTILE, READ_AGAIN, Site, altered, shown
 from tierd.act import recovery
 from tierd.act.journal.queue_store import QueueStore, Stamp
 from tierd.act.journal.writer import Journal
@@ -101,12 +101,11 @@ def of_another_file_system(site: Site) -> None:
 
 
 def dry(site: Site) -> None:
-    site.settings = replace(site.settings, act=replace(site.settings.act, dry_run=True))
+    site.settings = altered(site.settings, act={"dry_run": True})
 
 
 def other_pools(site: Site) -> None:
-    policy = replace(site.settings.small_files_to_flash, flash_pool="nvme")
-    site.settings = replace(site.settings, small_files_to_flash=policy)
+    site.settings = altered(site.settings, small_files_to_flash={"flash_pool": "nvme"})
 
 
 def late(site: Site) -> None:
@@ -158,8 +157,7 @@ def test_an_order_is_for_what_had_the_name_then(site: Site, capsys: pytest.Captu
 
 
 def test_moves_of_a_case_that_was_kept_go_on_too(site: Site) -> None:
-    site.settings = replace(site.settings, limits=replace(site.settings.limits, files_per_second=0.5),
-                            verify=replace(site.settings.verify, judge_seconds=20.0))
+    site.settings = altered(site.settings, limits={"files_per_second": 0.5}, verify={"judge_seconds": 20.0})
     site.begin_again(FluidCluster(recorded_test_bed(), (STREAM, replace(READ_AGAIN, keep=3000))))
     site.run_until_said("KEPT: it helped", before=200)
     assert site.service.gate.waiting > 30

@@ -9,7 +9,7 @@ import pytest
 from lustre.layout.model import Layout
 from tests.tierd.act.gate_world import FINDING
 from tests.tierd.daemon.test_directory_striping import NODES, ON, planned, storm_cluster
-from tests.tierd.site import Site, failed, shown
+from tests.tierd.site import Site, altered, failed, shown
 from tierd.act.journal.writer import Journal
 from tierd.cli.tierctl import main
 from tierd.config.load import parse
@@ -71,8 +71,7 @@ def test_one_command_undoes_all_layouts_of_a_finding(reading: Site,
 def test_one_command_restores_the_default_striping_of_a_storm(
         site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     storm = parse(ON.encode(), "t.toml")
-    site.settings = replace(site.settings, act=replace(site.settings.act, on=storm.act.on), policies=storm.policies,
-                            tables=storm.tables)
+    site.settings = altered(site.settings, act={"on": storm.act.on}, policies=storm.policies, tables=storm.tables)
     site.begin_again(storm_cluster(NODES))
     site.run_until_said("SET default striping of /proj/steps", before=900)
     undone = shown(capsys, "undo", "F2", site=site)  # of all steps together; F1 is the first one's
