@@ -345,16 +345,6 @@ class StatusAnswer(OperatingStateAnswer, frozen=True, kw_only=True, rename={
     ``tierctl top`` has those of its jobs as well."""
 
 
-class QueueAnswer(Struct, frozen=True, kw_only=True):
-    """The part of ``tierctl status`` that ``--wait`` needs."""
-
-    held: str
-    waiting_moves: int
-    waiting_orders: int
-    under_way_moves: int
-    outcomes: Mapping[str, int] = {}
-
-
 class MdtReaderRow(Struct, frozen=True, kw_only=True):
     """Who reads the changelog of an MDT."""
 
@@ -460,7 +450,6 @@ class OverviewAnswer(Struct, frozen=True, kw_only=True):
     jobs: tuple[JobRow, ...]
     all_jobs: int
     users: Mapping[str, str]
-    """Users of the jobs in this answer, as in :class:`StatusAnswer`."""
     pools: tuple[PoolRow, ...]
     reasons: tuple[ReasonRow, ...]
 
@@ -472,7 +461,6 @@ class FindingsAnswer(Struct, frozen=True):
     looked: bool
     """Whether two readings were compared."""
     users: Mapping[str, str] = {}
-    """Users of the jobs in this answer, as in :class:`StatusAnswer`."""
     age_seconds: float | None = None
     """Time since the last reading of the counters; None before the first."""
 
@@ -527,7 +515,6 @@ class ExplainAnswer(Struct, frozen=True, kw_only=True, rename={"messages": "told
     judgements: tuple[JudgementRow, ...]
     same: tuple[SameFindingRow, ...]
     users: Mapping[str, str] = {}
-    """Users of the jobs in this answer, as in :class:`StatusAnswer`."""
 
 
 class OrderAnswer(Struct, frozen=True, kw_only=True):
@@ -827,4 +814,3 @@ class ReportAnswer(Struct, frozen=True, kw_only=True):
     """Time and value of each point, by series."""
     status: StatusAnswer
     users: Mapping[str, str] = {}
-    """Users of the jobs in this answer, as in :class:`StatusAnswer`."""

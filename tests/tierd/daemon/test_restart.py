@@ -118,7 +118,7 @@ def late(site: Site) -> None:
     (of_another_file_system, "queued for another file system: other"), (dry, "tierd is in a dry run now"),
     (other_pools, "pool 'flash' is no longer the configured one"), (late, "queued more than 7 days ago")])
 def test_a_changed_file_is_reported_and_left_alone(site: Site, capsys: pytest.CaptureFixture[str],
-                                                      change: Callable[[Site], None], why: str) -> None:
+                                                   change: Callable[[Site], None], why: str) -> None:
     waiting(site, capsys, "/proj/keep/a")
     site.service.close()
     change(site)
@@ -133,8 +133,8 @@ def test_a_changed_file_is_reported_and_left_alone(site: Site, capsys: pytest.Ca
     assert ask(site.socket, {"request": "status"})["waiting_moves"] == 0
 
 
-def test_what_was_gone_through_in_a_dry_run_is_never_done_for_real(site: Site,
-                                                                   capsys: pytest.CaptureFixture[str]) -> None:
+def test_moves_of_a_dry_run_are_never_done_for_real(site: Site,
+                                                    capsys: pytest.CaptureFixture[str]) -> None:
     site.restart(act={"dry_run": True})
     waiting(site, capsys, "/proj/keep/a")
     shown(capsys, "submit", "/proj/keep/a", site=site)
@@ -171,8 +171,8 @@ def test_moves_of_a_case_that_was_kept_go_on_too(site: Site) -> None:
     assert not any(words.startswith("KEPT") for words in site.said), "it is not judged again"
 
 
-def test_what_is_taken_up_is_said_once_however_many_cycles_it_takes(site: Site, capsys: pytest.CaptureFixture[str],
-                                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requeued_moves_are_reported_once_however_many_cycles_it_takes(site: Site, capsys: pytest.CaptureFixture[str],
+                                                                       monkeypatch: pytest.MonkeyPatch) -> None:
     """explain repeated it for each 500 moves."""
     monkeypatch.setattr(recovery, "REQUEUED_PER_CYCLE", 1)
     waiting(site, capsys, "/proj/keep/a", "/proj/keep/b", HOSTILE)
