@@ -13,6 +13,7 @@ from lustre.layout.model import Layout, same_shape
 from simulator.cluster import Cluster
 from tests.tierd import simulated
 from tests.tierd.simulated import COVERING, NOISE, STREAM, Faulty, World
+from tests.tierd.site import altered
 from tierd.config.settings import Settings
 from tierd.model import Action
 
@@ -47,10 +48,9 @@ def test_a_dry_run_says_the_same_and_changes_nothing(tmp_path: Path) -> None:
     assert [e.outcome for e in at.journal.entries()] == ["dry-run"]
 
 
-def test_what_does_not_help_is_undone(tmp_path: Path) -> None:
+def test_an_act_that_does_not_help_is_undone(tmp_path: Path) -> None:
     """With an unreachable required gain the verdict is did-not-help, and the directory's layout is restored."""
-    settings = Settings()
-    settings = replace(settings, verify=replace(settings.verify, min_gain=0.999999, judge_seconds=20.0))
+    settings = altered(Settings(), verify={"min_gain": 0.999999, "judge_seconds": 20.0})
     at = world(tmp_path, settings=settings)
     before = at.filesystem.layout(NOISE.directory)
     at.cluster.slow_down(2, 1.0)

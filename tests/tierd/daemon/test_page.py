@@ -140,8 +140,8 @@ def test_learning_is_never_called_quiet(serving: Callable[..., Port]) -> None:
     ({"status_paused": "by root"}, "PAUSED"), ({"status_held": "outside the maintenance windows"}, "HELD"),
     ({"status_draining": "by root"}, "DRAINING"), ({}, "DRY RUN"),
     ({"status_dry_run": False, "status_mode": "observe"}, "observe")])
-def test_what_holds_acts_back_stands_at_the_top(serving: Callable[..., Port], changed: dict[str, object],
-                                                word: str) -> None:
+def test_the_banner_says_why_acts_are_held(serving: Callable[..., Port], changed: dict[str, object],
+                                           word: str) -> None:
     port = serving()
     port.answers["overview"] = overview(**changed)
     body = port.request("/")[1]
@@ -317,7 +317,7 @@ def test_a_token_is_of_one_user() -> None:
     assert not tokens.right("alice", "\udcff")
 
 
-def test_what_fails_is_said_on_the_page(locked: Port) -> None:
+def test_a_failed_request_is_explained_on_the_page(locked: Port) -> None:
     locked.answers["undo"] = ValueError("the journal has no act 99; tierctl history lists <them>")
     status, body = locked.post({"do": "undo", "id": "99", "token": locked.token(**LOGIN)}, **LOGIN, **SAME)
     assert status == 409

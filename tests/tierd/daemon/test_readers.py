@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
 
 from lustre.fid import Fid
 from tests.tierd.logged import logged
-from tests.tierd.site import Clearing, Site, fetched, shown
+from tests.tierd.site import Clearing, Site, altered, fetched, shown
 from tierd.cluster.reader import MdtReader, Window
 from tierd.cluster.tallies import decode
 from tierd.config.load import ConfigurationError, parse
@@ -82,20 +82,9 @@ class WithReaders:
         site.service.close()
         self.site = site
         self.post = Post(site)
-        site.settings = replace(site.settings, reader=SETTINGS)
         clock = VirtualClock(site.cluster)
-        service = type(site.service)
-
-        def start(*arguments: object, **named: object):
-            return service(*arguments, **named, cluster=self.post)
-
-        from tests.tierd import site as module  # noqa: PLC0415
-
-        kept, module.Service = module.Service, start  # type: ignore[assignment,misc]
-        try:
-            site.start()
-        finally:
-            module.Service = kept  # type: ignore[misc]
+        site.peers, site.settings = self.post, altered(site.settings, reader=SETTINGS)
+        site.start()
         self.readers = {mdt: self._reader(mdt, clock) for mdt in MDTS}
 
     def _reader(self, mdt: str, clock: VirtualClock) -> MdtReader:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tierd.site import Site
+from tests.tierd.site import Site, altered
 from tierd.act.journal.connection import JournalError
 from tierd.act.journal.writer import Journal
 from tierd.config.settings import Settings
@@ -22,8 +22,8 @@ def starting(site: Site) -> Callable[[Settings], Service]:
     """How a supervisor starts the service of a site."""
 
     def start(settings: Settings) -> Service:
-        site.settings = replace(settings, act=replace(site.settings.act, mode=settings.act.mode,
-                                                      journal=settings.act.journal), web=site.settings.web)
+        act = replace(site.settings.act, mode=settings.act.mode, journal=settings.act.journal)
+        site.settings = altered(settings, act=act, web=site.settings.web)
         site.start()
         return site.service
 

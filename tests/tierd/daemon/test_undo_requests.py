@@ -9,7 +9,7 @@ import pytest
 from lustre.layout.model import Layout
 from tests.tierd.act.gate_world import FINDING
 from tests.tierd.daemon.test_directory_striping import NODES, ON, planned, storm_cluster
-from tests.tierd.site import Site, failed, shown
+from tests.tierd.site import Site, altered, failed, shown
 from tierd.act.journal.writer import Journal
 from tierd.cli.tierctl import main
 from tierd.config.load import parse
@@ -71,8 +71,7 @@ def test_one_command_undoes_all_layouts_of_a_finding(reading: Site,
 def test_one_command_restores_the_default_striping_of_a_storm(
         site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     storm = parse(ON.encode(), "t.toml")
-    site.settings = replace(site.settings, act=replace(site.settings.act, on=storm.act.on), policies=storm.policies,
-                            tables=storm.tables)
+    site.settings = altered(site.settings, act={"on": storm.act.on}, policies=storm.policies, tables=storm.tables)
     site.begin_again(storm_cluster(NODES))
     site.run_until_said("SET default striping of /proj/steps", before=900)
     undone = shown(capsys, "undo", "F2", site=site)  # of all steps together; F1 is the first one's
@@ -135,8 +134,7 @@ def test_moves_are_dropped_before_the_first_of_many_layouts_is_put_back(reading:
 def test_a_layout_from_before_a_restart_is_undone_once(site: Site) -> None:
     site.run(until=55)
     site.service.journal.judgements.add(1, "noisy-neighbour", "flash", 1 << 20, "helped", 1.0, 1.0)
-    site.service.close()
-    site.start()
+    site.restart()
     assert ask(site.socket, {"request": "undo", "id": 1})["result"] == "undone"
     full = {target: replace(room, avail_bytes=0) for target, room in site.filesystem.space().items()}
     site.filesystem.space = lambda: full  # type: ignore[method-assign]  # a flash pool that has run full since
