@@ -208,7 +208,9 @@ def test_mistakes_are_reported_and_nothing_starts(
                  *([f"--web.config.file={path}"] if named == "option" else [])]
     assert main(arguments) == 1
     shown = capsys.readouterr().err
-    assert f"--web.config.file: {path}:3: basic_auth: unknown setting" in shown
+    blamed = "--web.config.file" if named == "option" else f"{config}:2: web.config_file" if check else (
+        f"{config}: web.config_file")
+    assert f"{blamed}: {path}:3: basic_auth: unknown setting" in shown
     assert "none.crt: No such file or directory" in shown
     path.write_text("")
     assert not check or main(arguments) == 0
