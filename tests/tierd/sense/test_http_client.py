@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.pki import Pki, authority
+from tests.pki import Pki
 from tests.tierd.sense import loopback_server
 from tests.tierd.sense.loopback_server import Behave, answers, liar, written
 from tierd.clock import SystemClock
 from tierd.config.sense import ServerAccess
 from tierd.sense.http_client import HttpClient, SourceError
 
-__all__ = ["authority"]
 KINDS = ("text/plain",)
 
 
