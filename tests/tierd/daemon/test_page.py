@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import http.client
 import re
 from collections.abc import Callable, Iterator
@@ -13,75 +12,20 @@ from urllib.parse import urlencode
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from prometheus_client import CollectorRegistry
 
 from httpserver.config import WebConfigFile
-from httpserver.serving import BackgroundServer
 from tests.operation.page_answers import ANSWERS, CASE, DIRECTORY, EVIL, NOW, OVERVIEW, overview
-from tests.pki import Pki, authority, pki, tls_text, users_text, web_file
+from tests.tierd.port import Port, login
 from tests.tierd.simulated import NOISE
 from tests.tierd.site import Site, fetched
-from tierd.config.settings import WebSettings
 from tierd.daemon import page
 from tierd.daemon.answers import SourceAnswer, to_json
 from tierd.daemon.states import STATE_TEXTS, State, state_text
 from tierd.daemon.status import Changes
-from tierd.daemon.web import MAX_EVENT_STREAMS, App, EventStream, FormTokens, listen
+from tierd.daemon.web import MAX_EVENT_STREAMS, EventStream, FormTokens
 
-__all__ = ["Pki", "authority", "pki", "tls_text", "users_text", "web_file"]
-LOGIN = {"Authorization": "Basic " + base64.b64encode(b"prometheus:secret").decode()}
+LOGIN = login("prometheus", "secret")
 SAME = {"Sec-Fetch-Site": "same-origin"}
-
-
-class Port:
-    """tierd's port over prepared answers, and what it was asked to do."""
-
-    def __init__(self, web_config: WebConfigFile | None = None, users: tuple[str, ...] = ()) -> None:
-        self.answers: dict[str, Any] = dict(ANSWERS)
-        self.asked: list[dict[str, Any]] = []
-        self.changes = Changes()
-        app = App(CollectorRegistry(), self.ask, lambda: True, lambda: None, self.changes, users)
-        self.server: BackgroundServer = listen(WebSettings(port=0), app, web_config)
-
-    def ask(self, request: Any) -> Any:
-        self.asked.append(dict(request))
-        found = self.answers[request["request"]]
-        if isinstance(found, Exception):
-            raise found
-        return found
-
-    def request(self, path: str, method: str = "GET", body: str | None = None,
-                **headers: str) -> tuple[int, str, http.client.HTTPMessage]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=20)
-        try:
-            connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
-            answer = connection.getresponse()
-            return answer.status, answer.read().decode(), answer.headers
-        finally:
-            connection.close()
-
-    def post(self, form: dict[str, str], **headers: str) -> tuple[int, str]:
-        status, body, _ = self.request("/do", "POST", urlencode(form), **{
-            "Content-Type": "application/x-www-form-urlencoded", **headers})
-        return status, body
-
-    def token(self, **headers: str) -> str:
-        found = re.search(r'name="token" value="(\w+)"', self.request("/", **headers)[1])
-        return found[1] if found else ""
-
-
-@pytest.fixture
-def serving() -> Iterator[Callable[..., Port]]:
-    ports: list[Port] = []
-
-    def start(web_config: WebConfigFile | None = None, users: tuple[str, ...] = ()) -> Port:
-        ports.append(Port(web_config, users))
-        return ports[-1]
-
-    yield start
-    for port in ports:
-        port.changes.close()
-        port.server.close()
 
 
 @pytest.fixture
