@@ -93,7 +93,6 @@ class WatchedDirectories:
         return True
 
     def _below(self, directory: str, pattern: str) -> None:
-        """Watch all directories below a directory."""
         for name, is_directory in self._inside(directory):
             if is_directory and self._watch(join(directory, name), pattern):
                 self._below(join(directory, name), pattern)
