@@ -2,7 +2,7 @@
 SHELL := /bin/sh
 PY := .venv/bin/python
 
-.PHONY: test lint types demo demo-picture tools dist packages clean golden dashboards runbooks bench stack stack-cluster
+.PHONY: test lint types demo demo-picture tools dist packages test-packages clean golden dashboards runbooks bench stack stack-cluster
 .DEFAULT_GOAL := test
 
 BUILT_FROM := setup.cfg setup.py pyproject.toml scripts/venv.sh lustre/_files.c lustre/formats/_texts.c exporter/jobs/_lines.c
@@ -59,8 +59,12 @@ dist: .venv/stamp ## source archive and manylinux wheels in dist/, for each Pyth
 	$(PY) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore -e '.[dist]'
 	sh scripts/dist.sh dist $(PY) $(DIST_PYTHONS)
 
-packages: ## .deb files of lustre-exporter and lustre-tierd in dist/ (packaging/README.md)
+packages: ## .deb and .rpm files of lustre-exporter and lustre-tierd in dist/ (packaging/README.md)
 	sh packaging/deb.sh dist
+	sh packaging/rpm.sh dist
+
+test-packages: .venv/stamp packages ## build the packages; install, upgrade, remove and purge them in roots of their own (root)
+	TIERD_PACKAGES=dist .venv/bin/pytest -q -p no:xdist tests/operation/test_clean_root.py
 
 clean:
 	rm -rf .venv .tools build dist *.egg-info lustre/*.so lustre/*/*.so exporter/jobs/*.so tierd/sense/*.so tierd/sense/changelogs/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import Any
 
 from tierd.config.settings import Settings
-from tierd.decide.benefit import refusal
+from tierd.decide.benefit import effect, refusal
 from tierd.detect import costs, interference
 from tierd.engine import Engine
 from tierd.model import Facts, Finding, Window
@@ -121,7 +121,7 @@ def replayed(scenario: Recorded, cold: bool) -> Found:
                 continue
             if at > onset and finding.aggressor in scenario.names:
                 found.append((at - onset, finding))
-            if refusal(finding, stream, settings.first_effect, settings) is None:
+            if refusal(finding, stream, effect((), settings), settings) is None:
                 acted.append(at - onset)
     within = FOUND_SECONDS if cold else FOUND_SOON_SECONDS
     settled = [finding for at, finding in found if at <= SETTLED_SECONDS][-1:] or [each for _, each in found[:1]]

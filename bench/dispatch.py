@@ -31,6 +31,7 @@ from tierd.act.gate import Gate
 from tierd.act.journal.writer import Journal
 from tierd.act.limits import Budget, CircuitBreaker
 from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult, never_halt
+from tierd.acts import ActKind
 from tierd.clock import SystemClock
 from tierd.cluster.connection import Connection
 from tierd.cluster.leader import Candidate
@@ -164,7 +165,7 @@ def measured(broker: Broker, movers: int, files: int, move_seconds: float) -> Me
                         CircuitBreaker(BreakerSettings()), journal, clock, False, dispatch=dispatch)
             finding = journal.add_finding(FINDING)
             paths = [lustre.path_of(Fid(9, number)) for number in range(files)]
-            gate.submit([Action("migrate", FLASH, "", FINDING.key, path.rpartition("/")[0], path, 4096)
+            gate.submit([Action(ActKind.MIGRATE, FLASH, "", FINDING.key, path.rpartition("/")[0], path, 4096)
                          for path in paths], finding)
             begun, cpu, done = time.perf_counter(), time.process_time(), 0
             while done < files * MEASURED_SHARE:

@@ -34,8 +34,8 @@ from tierd.act.limits import Budget, CircuitBreaker
 from tierd.act.movers.moves import PortMover
 from tierd.act.undo import Undo
 from tierd.config.settings import Settings
-from tierd.daemon.loop import Daemon, DaemonParts
-from tierd.daemon.node import Node
+from tierd.daemon.loop import Daemon
+from tierd.daemon.node import DaemonParts, Node
 from tierd.daemon.process import collect_garbage_rarely
 from tierd.sense.changelogs.follow import Follower
 from tierd.sense.freshness import CheckedReadings, CheckedRecords
@@ -105,7 +105,7 @@ def main() -> int:
         at = daemon(Path(folder), counters, changelogs, clock, learned=chosen.learned)
         cases = tierd_load.cases(chosen.cases, jobs)
         for case in cases:
-            at._store.add(case)
+            at.store.add(case)
         collect_garbage_rarely()
         for number in range(chosen.cycles):
             clock.wait(SECONDS)

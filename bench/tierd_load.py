@@ -19,7 +19,6 @@ from lustre.changelog.record import RecordType
 from lustre.fid import Fid
 from lustre.layout.model import Component, Layout
 from simulator.servers.changelog_bytes import nid_bytes
-from tierd.carrier import Carrier
 from tierd.daemon.remediation import Remediation
 from tierd.daemon.states import State
 from tierd.loads import Bools, Columns, Floats, texts
@@ -28,6 +27,7 @@ from tierd.policies.noisy_neighbour import NoisyNeighbourEvidence
 from tierd.sense.counters import CounterTable
 from tierd.sense.prometheus_history import RATE_SECONDS, LearnedHistory, busiest, ranges
 from tierd.sense.readings import Reading
+from tierd.text import Carrier
 
 
 class Job:

@@ -23,6 +23,7 @@ for package in "$@"; do
     for script in postinst prerm postrm; do
         install -m 755 "$from/$script" "$work/DEBIAN/$script"
     done
+    [ ! -e "$from/templates" ] || cp "$from/templates" "$work/DEBIAN/templates"
     gzip -9n <packaging/debian/changelog >"$work/usr/share/doc/$package/changelog.Debian.gz"
     install -m 644 packaging/debian/copyright "$work/usr/share/doc/$package/copyright"
     dpkg-deb --root-owner-group -Zxz --build "$work" "$folder"

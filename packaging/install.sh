@@ -24,16 +24,17 @@ fi
 "$python" -m pip --python "$root$here/bin/python" install --quiet --disable-pip-version-check --root-user-action=ignore \
     --no-compile "$@" ".[$extras]"
 site=$(echo "$root$here"/lib/python3.*/site-packages)
+ours=$site/lustre_tierd
 # Sources of modules begin with "_"; others, such as marks.c, are linked into several modules.
 for source in $(find lustre httpserver exporter tierd -name "_*.c"); do
-    built=$(ls "$site/${source%.c}".*.so 2>/dev/null || :)
+    built=$(ls "$ours/${source%.c}".*.so 2>/dev/null || :)
     [ -n "$built" ] || [ -n "${PURE_PYTHON:-}" ] ||
         { echo "$source was not compiled: a C compiler and Python's headers are needed (or PURE_PYTHON=1)" >&2; exit 1; }
 done
 if [ "$package" = lustre-exporter ]; then
     # Nodes that run only the exporter get no code that moves files.
-    rm -rf "$site/tierd" "$root$here/bin/tierd" "$root$here/bin/tierctl"
-    sed -i -E '/^tierd\/|\/bin\/(tierd|tierctl),/d' "$site"/lustre_tierd-*.dist-info/RECORD
+    rm -rf "$ours/tierd" "$root$here/bin/tierd" "$root$here/bin/tierctl"
+    sed -i -E '/^lustre_tierd\/tierd\/|\/bin\/(tierd|tierctl),/d' "$site"/lustre_tierd-*.dist-info/RECORD
 fi
 # The environment was made below ROOT and must work without that prefix.
 rm -f "$root$here"/bin/[Aa]ctivate*

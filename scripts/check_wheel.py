@@ -14,8 +14,8 @@ ROOT = Path(__file__).parent.parent
 
 
 def sources(root: Path = ROOT) -> list[str]:
-    """The C modules, as paths without a suffix: ``lustre/formats/_texts``."""
-    return sorted(str(path.relative_to(root).with_suffix(""))
+    """The C modules, as paths without a suffix: ``lustre_tierd/lustre/formats/_texts``."""
+    return sorted("lustre_tierd/" + str(path.relative_to(root).with_suffix(""))
                   for package in ("lustre", "httpserver", "exporter", "tierd")
                   for path in (root / package).rglob("_*.c"))
 

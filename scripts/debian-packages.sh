@@ -9,10 +9,11 @@ command -v git >/dev/null 2>&1 || missing="$missing git"
 command -v cc >/dev/null 2>&1 || missing="$missing gcc libc6-dev"
 headers=$("${PYTHON:-python3}" -c 'import sysconfig; print(sysconfig.get_paths()["include"])')
 [ -e "$headers/Python.h" ] || [ "${headers#/usr/include/}" = "$headers" ] || missing="$missing python3-dev"
-# for tests that are otherwise skipped: robinhood's database, systemd's checks of the units, tierd's page, jobs of Slurm
+# for tests that are otherwise skipped: robinhood's database, systemd's checks of the units, tierd's page, jobs of Slurm, RPM packages
 wished=
 command -v mariadbd >/dev/null 2>&1 && command -v mariadb >/dev/null 2>&1 || wished="$wished mariadb-server-core mariadb-client-core"
 command -v systemd-analyze >/dev/null 2>&1 || wished="$wished systemd"
+command -v rpmbuild >/dev/null 2>&1 || wished="$wished rpm"
 command -v chromium >/dev/null 2>&1 || wished="$wished chromium"
 command -v slurmctld >/dev/null 2>&1 && command -v slurmd >/dev/null 2>&1 || wished="$wished slurmctld slurmd slurm-client slurm-wlm-basic-plugins"
 [ -z "$missing$wished" ] && exit 0

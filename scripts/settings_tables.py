@@ -72,7 +72,7 @@ def written(value: object) -> str:
         return f"{value:g}" if value >= 1e6 else repr(value)
     if isinstance(value, tuple | list):
         return json.dumps(value)
-    return str(value)
+    return "" if value is None else str(value)
 
 
 def with_tables(text: str) -> str:

@@ -31,7 +31,7 @@ from stack.forked import Forked
 from stack.shared import SharedCluster
 from stack.until_stopped import Options, run_until_stopped
 from tierd.clock import SystemClock
-from tierd.daemon.answers import MoversAnswer, QueueAnswer, ReadersAnswer, StandbyAnswer, StatusAnswer, from_json
+from tierd.daemon.answers import MoversAnswer, QueueAnswer, ReadersAnswer, StandbyAnswer, StatusAnswer
 from tierd.daemon.client import ControlError, ask
 from tierd.text import count_of, printable
 
@@ -278,11 +278,11 @@ def ask_all(folder: Path, roles: Sequence[Role]) -> Answers:
         with suppress(ControlError, ValueError):
             found = ask(f"{folder}/{role.name}.sock", {"request": "status"}, 3.0)
             if found.get("standing_by"):
-                status[role.name] = from_json(StandbyAnswer, found)
+                status[role.name] = StandbyAnswer.from_json(found)
                 continue
-            status[role.name], queue = from_json(StatusAnswer, found), from_json(QueueAnswer, found)
-            movers = from_json(MoversAnswer, ask(f"{folder}/{role.name}.sock", {"request": "movers"}, 3.0))
-            readers = from_json(ReadersAnswer, ask(f"{folder}/{role.name}.sock", {"request": "readers"}, 3.0))
+            status[role.name], queue = StatusAnswer.from_json(found), QueueAnswer.from_json(found)
+            movers = MoversAnswer.from_json(ask(f"{folder}/{role.name}.sock", {"request": "movers"}, 3.0))
+            readers = ReadersAnswer.from_json(ask(f"{folder}/{role.name}.sock", {"request": "readers"}, 3.0))
     return Answers(status, movers, readers, queue)
 
 

@@ -36,7 +36,7 @@ from tierd.act.movers.moves import PortMover
 from tierd.acts import ActKind, Outcome
 from tierd.clock import Clock, SystemClock
 from tierd.config.settings import Settings
-from tierd.daemon.answers import ExplainAnswer, StatusAnswer, from_json
+from tierd.daemon.answers import ExplainAnswer, StatusAnswer
 from tierd.daemon.client import ControlError, ask
 from tierd.daemon.node import Node
 from tierd.daemon.service import Service
@@ -403,11 +403,11 @@ def caption(case: ExplainAnswer | None) -> Text:
 def noisy_case(control: str) -> ExplainAnswer | None:
     """What tierd knows about its first case; None before there is one, or while tierd is busy."""
     try:
-        status = from_json(StatusAnswer, ask(control, {"request": "status"}, 5.0))
+        status = StatusAnswer.from_json(ask(control, {"request": "status"}, 5.0))
         numbers = [case.finding for case in status.cases if case.state and case.finding]
         if not numbers:
             return None
-        return from_json(ExplainAnswer, ask(control, {"request": "explain", "id": f"F{min(numbers)}"}, 5.0))
+        return ExplainAnswer.from_json(ask(control, {"request": "explain", "id": f"F{min(numbers)}"}, 5.0))
     except (ControlError, ValueError):
         return None
 

@@ -41,7 +41,7 @@ FORBIDDEN: tuple[tuple[str, tuple[str, ...]], ...] = (
 """Package, and what nothing in it may import."""
 
 ONLY: dict[str, tuple[str, ...]] = {
-    "ctypes": ("lustre.llapi", "tierd.daemon.peers"),
+    "ctypes": ("lustre.llapi", "tierd.daemon.control"),
     "subprocess": ("tierd.act.movers.lfs", "tierd.integrations.slurm.source"),
     "simulator": ("simulator", "tierd.simulation", "tierd.cli"),
     "pyinotify": ("tierd.inotify",),

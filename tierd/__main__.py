@@ -8,16 +8,12 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 from httpserver.config import ConfigError, WebConfigFile
 from lustre import __version__
 from tierd import dependencies
 from tierd.logs import log_to_standard_error
 from tierd.text import count_of
-
-if TYPE_CHECKING:  # needs the extra
-    pass
 
 EXAMPLES = """\
 examples:
@@ -29,9 +25,7 @@ examples:
   tierd reader --config /etc/tierd/tierd.toml          run a changelog reader of a cluster
 """
 
-ROOMS = (
-    "tierd.cluster.command",
-)
+ROOMS = ("tierd.cluster.command",)
 """Modules of parts that can be removed, each with its commands, and with what makes the daemon one of several."""
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as in shells."""
@@ -68,7 +62,6 @@ def parser() -> argparse.ArgumentParser:
 
 
 def rooms() -> list[ModuleType]:
-    """The rooms that are installed."""
     return [import_module(name) for name in ROOMS]
 
 
@@ -122,7 +115,8 @@ def run(chosen: argparse.Namespace) -> int:
         with tape.opened(chosen.tape) as recording:
             found = replay(recording, settings)
     except ConfigError as error:
-        print("\n".join(f"--web.config.file: {sentence}" for sentence in error.sentences), file=sys.stderr)
+        option = "--web.config.file" if chosen.web_config else f"{chosen.config}: web.config_file"
+        print("\n".join(f"{option}: {sentence}" for sentence in error.sentences), file=sys.stderr)
         return 1
     except (ConfigurationError, tape.TapeError) as error:
         print(error, file=sys.stderr)
@@ -150,11 +144,16 @@ def check(config: Path | None, web_option: Path | None, *, online: bool) -> int:
             found = list(online_check.online_contradictions(settings, values, online_check.this_node(settings)))
         remarks += [examined.remark(each.location, f"{dotted(each.location)}: {each.sentence}", fatal=each.fatal)
                     for each in found]
+    path = web.config_path(settings.web, config, web_option) if settings is not None else web_option
+    try:
+        if path:
+            WebConfigFile(path)
+    except ConfigError as error:
+        if web_option:
+            raise
+        remarks += [examined.remark(("web", "config_file"), f"web.config_file: {each}") for each in error.sentences]
     for remark in sorted(remarks):
         print(remark.text if remark.fatal else f"warning: {remark.text}", file=sys.stderr)
-    path = web.config_path(settings.web, config, web_option) if settings is not None else web_option
-    if path:
-        WebConfigFile(path)
     mistakes = sum(remark.fatal for remark in remarks)
     if mistakes:
         print(f"{config}: {count_of(mistakes, 'mistake')}", file=sys.stderr)

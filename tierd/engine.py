@@ -116,7 +116,6 @@ class Engine:
 
     @property
     def windows(self) -> Sequence[Window]:
-        """The history, oldest first."""
         return self._history.windows
 
     @property
@@ -126,7 +125,6 @@ class Engine:
 
     @property
     def memory(self) -> EngineMemory:
-        """What this engine has seen."""
         return EngineMemory(self._history, self._recent, learner=self._learner, interference=self._interference,
                             tracks=self._tracks,
                             streams=self._streams, active=self._active, runner=self._watch, arrays=self._arrays,
@@ -193,7 +191,6 @@ class Engine:
         return CycleFindings(tuple(found.values()), begun, ended)
 
     def _activities(self, ask: Activities, job: str, since: float) -> Sequence[DirectoryActivity]:
-        """Activities of a job, or of all tasks of an array."""
         return attribution.activities_of_jobs(ask, self._tasks.get(job, (job,)), job, since)
 
     def jobs_of(self, finding: Finding) -> Sequence[str]:

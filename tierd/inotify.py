@@ -70,7 +70,6 @@ class Watcher:
 
     @property
     def folders(self) -> frozenset[str]:
-        """What is watched."""
         with self._lock:
             return frozenset(self._folders.values())
 
@@ -95,7 +94,6 @@ class Watcher:
         return events, lost
 
     def close(self) -> None:
-        """Stop watching."""
         os.write(self._stop_write, b"x")
         self._thread.join()
         self._manager.close()

@@ -60,7 +60,6 @@ def sums(index: Ints, values: Floats, count: int) -> Floats:
 
 
 def texts(names: Sequence[str]) -> Texts:
-    """Names as a column."""
     found = np.empty(len(names), object)
     found[:] = names
     return found
@@ -74,13 +73,11 @@ class Columns(Generic[Key]):
     numbers: Floats
 
     def __getitem__(self, name: Key) -> Floats:
-        """One column."""
         found: Floats = (self.numbers[:, self.names.index(name)] if name in self.names
                          else np.zeros(len(self.numbers)))
         return found
 
     def rows(self, which: Rows) -> Columns[Key]:
-        """Some of the rows."""
         return Columns(self.names, self.numbers[which])
 
     def aligned(self, names: tuple[Key, ...]) -> Floats:
@@ -130,7 +127,6 @@ class Table(Mapping[Key, Value], Generic[Key, Value]):
 
     @property
     def row_of(self) -> Mapping[Key, int]:
-        """Row of each key."""
         if self._row_of is None:
             self._row_of = dict(zip(self.keys_by_row(), range(len(self)), strict=True))
         return self._row_of
@@ -182,11 +178,9 @@ class PairTable(Table[Pair, Value], Generic[Value]):
         return len(self.target)
 
     def keys_by_row(self) -> Iterable[Pair]:
-        """Target and job of each row."""
         return zip(self.target.tolist(), self.job.tolist(), strict=True)
 
     def jobs_among(self, jobs: Collection[str]) -> Bools:
-        """Which rows are of these jobs."""
         return np.fromiter(map(jobs.__contains__, self.job.tolist()), bool, len(self))
 
     def targets_that(self, holds: Callable[[str], bool]) -> Bools:
@@ -214,7 +208,6 @@ class Loads(PairTable[JobLoad]):
 
     @classmethod
     def of(cls, loads: Mapping[Pair, JobLoad]) -> Loads:
-        """Loads of any mapping."""
         if isinstance(loads, Loads):
             return loads
         each = loads.values()
@@ -223,7 +216,6 @@ class Loads(PairTable[JobLoad]):
                    columns_of([load.sizes for load in each]))
 
     def value(self, row: int) -> JobLoad:
-        """The load of a row."""
         return JobLoad._make((self.target[row], self.job[row], *self.numbers[row].tolist(),
                               self.sizes.row(row) if self.sizes.names else NO_SIZES))
 
@@ -234,7 +226,6 @@ class Loads(PairTable[JobLoad]):
             self.target.tolist(), self.job.tolist(), self.numbers.tolist(), sizes, strict=False))
 
     def rows(self, which: Rows) -> Loads:
-        """Some of the loads."""
         return Loads(self.target[which], self.job[which], self.numbers[which], self.sizes.rows(which))
 
     def without_sizes(self) -> Loads:
@@ -249,13 +240,11 @@ class Loads(PairTable[JobLoad]):
 
     @property
     def operations(self) -> Floats:
-        """All operations."""
         found: Floats = self.numbers[:, READS:BUSY_USEC].sum(axis=1)
         return found
 
     @property
     def moved_bytes(self) -> Floats:
-        """Bytes read and written."""
         found: Floats = self.numbers[:, READ_BYTES] + self.numbers[:, WRITE_BYTES]
         return found
 
@@ -289,7 +278,6 @@ class NamespaceLoads(Table[str, NamespaceLoad]):
 
     @classmethod
     def of(cls, namespace: Mapping[str, NamespaceLoad]) -> NamespaceLoads:
-        """Metadata operations of any mapping."""
         if isinstance(namespace, NamespaceLoads):
             return namespace
         return cls(texts(list(namespace)), np.array([(each.opens, each.closes, each.creates, each.unlinks,
@@ -300,21 +288,17 @@ class NamespaceLoads(Table[str, NamespaceLoad]):
         return len(self.job)
 
     def keys_by_row(self) -> Iterable[str]:
-        """The job of each row."""
         found: list[str] = self.job.tolist()
         return found
 
     def value(self, row: int) -> NamespaceLoad:
-        """The operations of a row."""
         return NamespaceLoad(self.job[row], *self.numbers[row].tolist())
 
     def rows(self, which: Rows) -> NamespaceLoads:
-        """Some of the jobs."""
         return NamespaceLoads(self.job[which], self.numbers[which])
 
     @property
     def operations(self) -> Floats:
-        """All operations of each job."""
         found: Floats = self.numbers.sum(axis=1)
         return found
 

@@ -24,7 +24,6 @@ class PlainFormatter(logging.Formatter):
     """Sentences in which job ids and names of files, which may hold anything, cannot disturb a terminal."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 -- of the base class
-        """The sentence."""
         return printable(record.message)
 
 
@@ -77,7 +76,6 @@ class Listener(logging.Handler):
         self._listen = listen
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Hand it over."""
         self._listen(self.format(record))
 
 

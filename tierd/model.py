@@ -17,7 +17,7 @@ from lustre.fid import Fid
 from lustre.layout.directory import DefaultStriping, DirectoryStripes
 from lustre.layout.model import Layout
 from tierd.acts import ActKind
-from tierd.carrier import Carrier
+from tierd.text import Carrier
 
 MAX_CLIENTS = 8
 """Clients of a job in a directory that are remembered. A decision needs to know whether there are several."""
@@ -46,12 +46,10 @@ class JobLoad(NamedTuple):
 
     @property
     def moved_bytes(self) -> float:
-        """Bytes read and written."""
         return self.read_bytes + self.write_bytes
 
     @property
     def bulk_operations(self) -> float:
-        """Reads and writes."""
         return self.reads + self.writes
 
     @property
@@ -73,7 +71,6 @@ class NamespaceLoad:
 
     @property
     def operations(self) -> float:
-        """All metadata operations."""
         return self.opens + self.closes + self.creates + self.unlinks + self.other_operations
 
 
@@ -164,7 +161,6 @@ class StreamedTarget:
     operation_seconds: float
 
     def seconds(self, read_bytes: float, written_bytes: float, operations: float) -> float:
-        """Service time of so much work."""
         return (self.byte_read_seconds * read_bytes + self.byte_written_seconds * written_bytes
                 + self.operation_seconds * operations)
 
@@ -309,7 +305,6 @@ class SlowdownEvidence(Evidence):
 
     @property
     def of_stream(self) -> SlowdownEvidence:
-        """The same."""
         return self
 
     @property
@@ -517,7 +512,6 @@ class RpcLoad:
 
     @property
     def rpcs(self) -> float:
-        """Number of RPCs sent."""
         return sum(self.in_flight.values()) or sum(self.pages.values())
 
 
@@ -659,7 +653,6 @@ class MetadataLoad:
 
     @property
     def operations(self) -> float:
-        """All operations."""
         return self.creates + self.unlinks + self.stats + self.opens + self.others
 
 

@@ -49,6 +49,8 @@ class Reason(StrEnum):
     COOLING_DOWN = "cooling-down"
     FIRST_REVERSIBLE = "first-reversible"
     MODE = "mode"
+    NOT_APPROVED = "not-approved"
+    """Mode ``ask``: the plan waits for an administrator, or was declined."""
     REPORTED_ONLY = "reported-only"
     NOTHING_TO_DO = "nothing-to-do"
     UNCONFIRMED = "unconfirmed"
@@ -142,8 +144,9 @@ PLAN_REASONS = frozenset({
     Reason.MDT_ROOM, Reason.NODES_UNKNOWN, Reason.SIZES_UNKNOWN, Reason.NOT_SMALL, Reason.SIZES_MIXED,
     Reason.OPTED_OUT, Reason.OPT_OUT_UNREADABLE, Reason.OTHER_MOVER, Reason.OTHER_LAYOUT, Reason.IN_USE,
     Reason.NOT_WORTH, Reason.LITTLE_TO_GAIN, Reason.UNCERTAIN_GAIN, Reason.OTHERS_WOULD_LOSE, Reason.MOVES_TOO_DEAR,
-    Reason.COOLING_DOWN, Reason.FIRST_REVERSIBLE, Reason.MODE, Reason.REPORTED_ONLY, Reason.NOTHING_TO_DO,
-    Reason.UNCONFIRMED, Reason.UNCLEAR_IO, Reason.ABSORBED, Reason.JOB_GONE, Reason.JOB_IDLE, Reason.JOB_ELSEWHERE})
+    Reason.COOLING_DOWN, Reason.FIRST_REVERSIBLE, Reason.MODE, Reason.NOT_APPROVED, Reason.REPORTED_ONLY,
+    Reason.NOTHING_TO_DO, Reason.UNCONFIRMED, Reason.UNCLEAR_IO, Reason.ABSORBED, Reason.JOB_GONE, Reason.JOB_IDLE,
+    Reason.JOB_ELSEWHERE})
 """Reasons of plans: ``tierd_refusals`` has each of them from the start, and any other once it occurs."""
 
 
@@ -175,8 +178,9 @@ REMEDIES = {
     Reason.LITTLE_TO_GAIN: "lower benefit.min_gain to act on smaller losses",
     Reason.UNCERTAIN_GAIN: "lower benefit.min_probability to act on less certain losses",
     Reason.MOVES_TOO_DEAR: "raise benefit.horizon_seconds if the neighbour stays longer",
-    Reason.COOLING_DOWN: "lower verify.cooldown_seconds to try again sooner",
+    Reason.COOLING_DOWN: "tierctl apply repeats it now; verify.cooldown_seconds is the time to wait",
     Reason.MODE: "set act.mode, or the mode of the scope, to full or new-files-only",
+    Reason.NOT_APPROVED: "tierctl apply carries the plan out, tierctl decline puts it aside for a day",
     Reason.REPORTED_ONLY: "add the kind to act.on",
     Reason.JOB_ELSEWHERE: "check that the changelogs record OPEN and CLOSE, and that the clocks of the servers agree",
 }

@@ -1,17 +1,39 @@
-"""Structs: immutable objects with named values, for answers of the control socket and rows of the journal.
+"""Structs: immutable objects with named values, for answers of the control socket and rows of the journal, and JSON.
 
 They are used like frozen dataclasses. msgspec makes them without compiling methods, and converts them to JSON and back:
 all answers together as dataclasses took more processor time than three starts of Python, in each ``tierctl status``.
+JSON has no infinity and no NaN: a number that is not finite is null.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from math import isfinite
 from typing import TYPE_CHECKING
 
 import msgspec
 
 if TYPE_CHECKING:
     from typing import Self
+
+
+def json_text(value: object, indent: int | None = None) -> str:
+    """The JSON of a value.
+
+    >>> json_text({"slowdown": float("inf"), "shares": [0.5, float("nan")]})
+    '{"slowdown": null, "shares": [0.5, null]}'
+    """
+    return json.dumps(finite(value), indent=indent, allow_nan=False)
+
+
+def finite(value: object) -> object:
+    """The value with None in place of numbers that are not finite."""
+    if isinstance(value, Mapping):
+        return {name: finite(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(each) for each in value]
+    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 class Struct(msgspec.Struct, frozen=True):
@@ -22,6 +44,60 @@ class Struct(msgspec.Struct, frozen=True):
         """A struct with the attributes that an object has by the same names, and some more or others."""
         return cls(**{name: getattr(base, name) for name in cls.__struct_fields__ if hasattr(base, name)} | more)
 
+    @classmethod
+    def from_json(cls, data: object) -> Self:
+        """The struct in a JSON object. Raises ValueError for what is no such struct."""
+        return msgspec.convert(data, cls)
+
     def replaced(self, **values: object) -> Self:
         """The same struct with some other values."""
         return msgspec.structs.replace(self, **values)
+
+
+class FindingRow(Struct, frozen=True, kw_only=True):
+    """A finding or an order in the journal."""
+
+    id: int
+    time: float
+    """Epoch seconds."""
+    kind: str
+    aggressor: str
+    victim: str
+    sentence: str
+    evidence: Mapping[str, float | None]
+    """Numbers by name, None for infinity; see :func:`tierd.model.evidence_of`."""
+    targets: tuple[str, ...]
+    directories: tuple[str, ...]
+    subject: str
+
+
+class SameFindingRow(Struct, frozen=True):
+    """Another finding about the same problem, earlier or later."""
+
+    id: int
+    time: float
+    acts: int
+    """Number of acts that were done for it."""
+
+
+class MessageRow(Struct, frozen=True):
+    """A sentence that was logged about a finding."""
+
+    time: float
+    sentence: str
+
+
+class JudgementRow(Struct, frozen=True):
+    """A verdict on the acts for a finding, with the victim's throughput in bytes per second."""
+
+    finding: int
+    time: float
+    verdict: str
+    usual: float
+    """Before the aggressor came."""
+    contended: float
+    """Beside the aggressor, before the acts."""
+    after: float
+    """After the acts."""
+    regained: tuple[float, float, float] | None = None
+    """Part of the loss that the victim has regained, and the ends of its interval of 90%."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-
-from tierd.carrier import CARRIERS, Carrier
+from enum import IntEnum
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[object]], *, right: Sequence[int] = ()) -> list[str]:
@@ -102,6 +101,21 @@ def bytes_text(size_bytes: float) -> str:
     return f"{value:.{0 if power < 2 or abs(value) >= 99.95 else 1}f} {units[power]}"
 
 
+def duration_text(seconds: float | None) -> str:
+    """A duration for people.
+
+    >>> duration_text(4.2), duration_text(300), duration_text(9000), duration_text(200_000), duration_text(None)
+    ('4 s', '5 min', '2.5 h', '2 days', 'never')
+    """
+    if seconds is None:
+        return "never"
+    if seconds < 120:
+        return f"{max(seconds, 0):.0f} s"
+    if seconds < 7200:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 172_800 else f"{seconds / 86_400:.0f} days"
+
+
 def rate_text(bytes_per_second: float) -> str:
     """Bytes per second for people.
 
@@ -123,6 +137,28 @@ def binary_text(size_bytes: float) -> str:
         value, power = value / 1024, power + 1
     number = f"{value:.0f}" if power < 2 or abs(value) >= 99.95 else f"{value:.1f}".removesuffix(".0")
     return f"{number} {units[power]}"
+
+
+class Carrier(IntEnum):
+    """What taught most about a loss."""
+
+    ARRIVAL = 1
+    """The stream was seen before the other job came."""
+    LOAD = 2
+    """The stream gets less when the other job does more."""
+    HISTORY = 3
+    """Prometheus has what the stream got before."""
+    DEVICE_TIME = 4
+    """What the work of the jobs costs the targets, and nothing else."""
+
+
+CARRIERS = {
+    Carrier.ARRIVAL: "the time before the aggressor came",
+    Carrier.LOAD: "how it varies with the aggressor's load",
+    Carrier.HISTORY: "Prometheus' history",
+    Carrier.DEVICE_TIME: "device time alone",
+}
+"""What the loss is known by."""
 
 
 def evidence_parts(name: str, value: float | None) -> tuple[str, str]:

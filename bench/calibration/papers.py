@@ -349,7 +349,7 @@ def noisy_neighbour() -> list[Row]:
 
 
 def _rate(variant: Scenario, chunk_bytes: int | None, noise_nodes: int | None) -> float:
-    settings = variant.settings(1)
+    settings = variant.cluster(1)
     if chunk_bytes is not None:
         settings = replace(settings, osts=tuple(_with_chunk(ost, chunk_bytes) for ost in settings.osts))
     jobs = [

@@ -134,11 +134,10 @@ class Site:
             self.world = wire(self.cluster, self.settings, self.folder, self.dry_run,
                               claim=self.claim(self.cluster))
             self.below = self.powerflex(self.cluster)
-            beside = MetricsContext(self.world.filesystem.fsname, web_config=self.web_config,
-                                    tallies=self.tallies(self.cluster),
+            beside = MetricsContext(self.world.filesystem.fsname, sources=self._source_states,
+                                    web_config=self.web_config, tallies=self.tallies(self.cluster),
                                     integrations=(self.below,) if self.below is not None else ())
-            self.of_tierd = tierd_registry(self.world.daemon, self.world.gate, self.world.undo, self.settings,
-                                           self._source_states, beside)
+            self.of_tierd = tierd_registry(self.world.daemon, beside)
         self.begin = self.cluster.epoch
         self._away: list[tuple[Path, Path]] = []
         self.series: Series = {}

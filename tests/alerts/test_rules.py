@@ -88,7 +88,9 @@ def test_an_alert_says_how_bad_what_and_where_to_read_on() -> None:
         assert rule["labels"]["severity"] in {"critical", "warning"}
         assert rule["annotations"]["summary"].endswith("."), name
         assert "{{" not in rule["annotations"]["summary"], name
-        assert rule["annotations"]["runbook_url"].endswith(f"/runbooks/{name}.md")
+        assert rule["annotations"]["runbook_url"] == (
+            "{{ with $externalLabels.tierd_url }}{{ . }}{{ else }}https://lustre-tierd.example{{ end }}"
+            f"/runbooks/{name}")
         assert "topk" not in rule["expr"], name
 
 

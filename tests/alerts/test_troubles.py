@@ -55,7 +55,8 @@ def patience(alert: str) -> int:
 
 def names_of(alert: str) -> set[str]:
     """Metrics that the rules of an alert, the rules below them and their texts ask for."""
-    texts = [text for rule in rules_of(alert) for text in (rule["expr"], *rule["annotations"].values())]
+    texts = [text for rule in rules_of(alert)
+             for text in (rule["expr"], *(note for name, note in rule["annotations"].items() if name != "runbook_url"))]
     return set().union(*(sources(metric_names(text)) for text in texts)) | {
         name for name in NOT_OURS if any(re.search(rf"\b{name}\b", text) for text in texts)}
 

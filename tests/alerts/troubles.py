@@ -24,6 +24,7 @@ from tierd.act.claim import NoClaim
 from tierd.act.dispatch import DispatchState, InProcessDispatch, RemoteMover, RemoteStandby
 from tierd.act.movers.moves import Halt, Move, MoveOutcome, never_halt
 from tierd.acts import ActKind
+from tierd.config.act import Mode
 from tierd.config.settings import Settings
 from tierd.integrations.powerflex.source import PowerFlex
 from tierd.model import Action
@@ -339,6 +340,7 @@ SELDOM = {"cycle_seconds": 30.0}
 """Cycles of a tierd that has no jobs to judge: two for each scrape."""
 TIERD_SITE = {"settings": ACTING, **SELDOM}
 POWERFLEX_SITE = {**TIERD_SITE, "powerflex": powerflex_of}
+ASKING = replace(ACTING, act=replace(ACTING.act, mode=Mode.ASK))
 DRY_SITE = {"settings": replace(Settings(), act=replace(Settings().act, dry_run=True)), "dry_run": True,
             "model": FluidCluster}
 
@@ -403,6 +405,8 @@ TROUBLES = (
     Trouble("TierdMovesStalled", waiting_moves, site={"settings": SLOWLY, **SELDOM}),
     Trouble("TierdBreakerOpen", failing_moves, site=TIERD_SITE),
     Trouble("TierdPausedForLong", paused, site=TIERD_SITE),
+    Trouble("TierdPlanWaits", lambda _: None, jobs=(*FOUR_STREAMS, replace(NOISE, start_seconds=180.0)),
+            site={"settings": ASKING, "model": FluidCluster}),
     Trouble("TierdNatsDown", cluster(connected=False, trouble="no server answers"), site=TIERD_SITE),
     Trouble("TierdMoverStopped", cluster(movers=(replace(MOVER, stopped="/d/1: its project was 7 and is 8"),)),
             site=TIERD_SITE),
@@ -479,6 +483,7 @@ SHOWN: dict[str, tuple[tuple[str, ...], str]] = {
     "TierdMovesStalled": ((OF_TIERD.format("tierd_waiting_moves|moves_total|budget_files"),), ""),
     "TierdBreakerOpen": ((OF_TIERD.format("tierd_(paused|held|breaker_open|moves_total)"),), ""),
     "TierdPausedForLong": ((OF_TIERD.format("tierd_(paused|held|breaker_open)"),), ""),
+    "TierdPlanWaits": ((OF_TIERD.format("tierd_(waiting_plan|case)"),), ""),
     "TierdNatsDown": ((OF_TIERD.format("tierd_(nats_up|movers)"),), ""),
     "TierdMoverStopped": ((OF_TIERD.format("tierd_movers"),), ""),
     "TierdNoMovers": ((OF_TIERD.format("tierd_(nats_up|movers|waiting_moves)"),), ""),

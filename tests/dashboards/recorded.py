@@ -113,8 +113,7 @@ def record(folder: Path) -> Recorded:
     scraper = Scraper(Tree(wanted.roots), COLLECTORS, wanted.settings, clock.monotonic)
     of_exporter = exporter_registry(scraper, None)
     below = answering(VirtualClock(cluster))
-    of_tierd = tierd_registry(at.daemon, at.gate, at.undo, Settings(),
-                              beside=MetricsContext(at.filesystem.fsname, integrations=(below,)))
+    of_tierd = tierd_registry(at.daemon, MetricsContext(at.filesystem.fsname, integrations=(below,)))
     lines: list[str] = []
     begin = cluster.epoch
     while cluster.now < SECONDS:

@@ -220,7 +220,7 @@ def test_the_story_is_marked_on_the_time_axis(uid: str) -> None:
     marked = {re.findall(r'event="([a-z-]+)"', a["expr"])[0] for a in board["annotations"]["list"]}
     assert {"slowdown", "default-layout", "moves-begun", "verdict", "undo"} <= marked
     events = (ROOT / "tierd" / "daemon" / "metrics.py").read_text(encoding="utf-8")
-    assert all(f'("{event}", ' in events for event in marked)
+    assert all(f'"{event}": ' in events for event in marked)
 
 
 @pytest.mark.parametrize("uid", ["lustre-at-a-glance", "lustre-tiering"])

@@ -24,7 +24,7 @@ from tierd.daemon.answers import (
     TargetTimeRow,
     to_json,
 )
-from tierd.journal_rows import FindingRow, JudgementRow, MessageRow, SameFindingRow
+from tierd.structs import FindingRow, JudgementRow, MessageRow, SameFindingRow
 
 NOW = 1_795_000_000.0
 STREAM = "s.1"

@@ -175,6 +175,8 @@ def test_an_installation_from_source_works_with_and_without_a_compiler(
     source.mkdir()
     for name in packages(*OWN):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    for name in ("packaging/lustre_tierd", "docs/runbooks"):
+        shutil.copytree(ROOT / name, source / name)
     for name in ("setup.py", "setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
     environment = {name: value for name, value in os.environ.items() if name not in {"CC", "PYTHONPATH"}}
@@ -183,7 +185,8 @@ def test_an_installation_from_source_works_with_and_without_a_compiler(
                    env=environment | ({"CC": "/bin/false"} if compiled == "no" else {"CFLAGS": "-O0"}))
     tree = capture("2.17.57/tree-idle")
     # -S: without the finder of an editable installation, which would look for modules in C in the source of that one
-    code = f"import sys; sys.path += {[str(built), sysconfig.get_path('purelib')]!r}; {EXPORTER.format(first=1)}"
+    path = [str(built / "lustre_tierd"), sysconfig.get_path("purelib")]
+    code = f"import sys; sys.path += {path!r}; {EXPORTER.format(first=1)}"
     shown = subprocess.run([sys.executable, "-S", "-c", code, "--once", f"--path.procfs={tree / 'proc'}",
                             f"--path.sysfs={tree / 'sys'}"], capture_output=True, text=True, check=True, cwd=tmp_path,
                            env=environment)

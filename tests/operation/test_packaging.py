@@ -102,7 +102,7 @@ def test_only_rules_lie_among_the_rules(tmp_path: Path) -> None:
     assert (rules.parent / "alertmanager.yml").is_file()
 
 
-def test_what_the_playbook_names_is_in_the_packages(tmp_path: Path) -> None:
+def test_files_that_the_playbook_names_are_in_the_packages(tmp_path: Path) -> None:
     held = files(laid_out("lustre-tierd", tmp_path)) | files(laid_out("lustre-exporter", tmp_path))
     playbook = (ROOT / "packaging/ansible/site.yml").read_text()
     plays = yaml.safe_load(playbook)
@@ -117,10 +117,10 @@ def test_what_the_playbook_names_is_in_the_packages(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_what_units_name_is_in_their_own_package(package: str, tmp_path: Path) -> None:
+def test_files_that_units_name_are_in_their_own_package(package: str, tmp_path: Path) -> None:
     held = files(laid_out(package, tmp_path))
     programs = {line.partition(" =")[0] for line in (ROOT / "setup.cfg").read_text().splitlines()
-                if re.match(r"[\w-]+ = \w+\.\w+:main", line.strip())}
+                if re.match(r"[\w-]+ = lustre_tierd\.programs:\w+", line.strip())}
     for unit in tmp_path.glob("usr/lib/systemd/system/*"):
         text = unit.read_text()
         for folder, program in re.findall(r"^Exec(?:Start|StartPre)=(/opt/[\w-]+)/bin/(\S+)", text, re.MULTILINE):
@@ -133,14 +133,6 @@ def test_what_units_name_is_in_their_own_package(package: str, tmp_path: Path) -
             line for line in text.splitlines() if line.startswith(("EnvironmentFile", "ExecStart="))))
         assert set(settings) <= held
         assert settings or "@" in unit.name
-
-
-def test_runbooks_are_where_the_alerts_look_for_them(tmp_path: Path) -> None:
-    held = files(laid_out("lustre-tierd", tmp_path))
-    named = {page for rules in (ROOT / "alerts" / "rules").glob("*.yml")
-             for page in re.findall(r"runbook_url: file://(/\S+)", rules.read_text())}
-    assert len(named) > 20
-    assert named - held == set()
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -219,32 +211,44 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def in_wheel(wheel: Path, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+def in_wheel(wheel: Path, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """A program of the wheel. Without ``-S``, the environment of the tests would find the checkout."""
     environment = {**os.environ, "PYTHONPATH": str(wheel), "PYTHONDONTWRITEBYTECODE": "1"}
-    return subprocess.run([sys.executable, "-P", "-S", "-m", module, *arguments], cwd=wheel.parent, env=environment,
+    code = f"import sys; from lustre_tierd.programs import {program}; sys.exit({program}())"
+    return subprocess.run([sys.executable, "-P", "-S", "-c", code, *arguments], cwd=wheel.parent, env=environment,
                           capture_output=True, text=True, check=False)
 
 
 def test_a_wheel_holds_the_programs_and_nothing_that_simulates(wheel: Path) -> None:
-    ours = {path.name for path in wheel.iterdir() if not path.is_symlink()}
-    assert ours == {"lustre", "httpserver", "exporter", "tierd"}
-    assert (wheel / "tierd/daemon/pages/overview.html").is_file()
-    assert not (wheel / "tierd/simulation").exists()
-    assert {path.name for package in ours for path in (wheel / package).rglob("*.py")
+    ours = wheel / "lustre_tierd"
+    assert [path for path in wheel.iterdir() if not path.is_symlink()] == [ours], "one name beside those of others"
+    assert {path.name for path in ours.iterdir() if path.is_dir()} == {
+        "lustre", "httpserver", "exporter", "tierd", "runbooks"}
+    assert (ours / "tierd/daemon/pages/overview.html").is_file()
+    assert (ours / "runbooks/TierdDown.md").is_file()
+    assert not (ours / "tierd/simulation").exists()
+    assert {path.name for path in ours.rglob("*.py")
             if re.search(r"^ *(from|import) simulator", path.read_text(), re.MULTILINE)} == {"simulate.py"}
 
 
-@pytest.mark.parametrize("module", ["exporter", "tierd", "tierd.cli.tierctl"])
-def test_both_programs_run_in_one_environment(wheel: Path, module: str) -> None:
-    shown = in_wheel(wheel, module, "--help")
+@pytest.mark.parametrize("program", ["lustre_exporter", "tierd", "tierctl"])
+def test_all_programs_run_in_one_environment_beside_packages_with_the_names_of_their_rooms(
+        wheel: Path, program: str, tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    site.mkdir()
+    for path in wheel.iterdir():
+        (site / path.name).symlink_to(path)
+    for name in ("lustre", "httpserver", "exporter", "tierd"):
+        (site / name).mkdir()
+        (site / name / "__init__.py").write_text(f"raise RuntimeError('this {name} is of another distribution')\n")
+    shown = in_wheel(site, program, "--help")
     assert (shown.returncode, shown.stderr) == (0, "")
     assert "simulate" not in shown.stdout
 
 
 @pytest.mark.parametrize("command", [["simulate", "noisy-neighbour"], ["evaluate", "--seeds", "1-2"]])
 def test_commands_say_that_they_need_the_simulator(wheel: Path, command: list[str]) -> None:
-    refused = in_wheel(wheel, "tierd.cli.tierctl", *command)
+    refused = in_wheel(wheel, "tierctl", *command)
     assert (refused.returncode, refused.stdout) == (2, "")
     assert refused.stderr == (
         "tierctl: simulate and evaluate need the simulator, which is only in a checkout of the source\n")
@@ -267,11 +271,11 @@ def test_the_packages_are_built_and_the_exporter_of_its_package_runs(capture: Un
     compiled = {package: {str(path).partition("site-packages/")[2].partition(".")[0] for path in root.rglob("*.so")}
                 for package, root in roots.items()}
     assert set(MODULES) <= compiled["lustre-tierd"]
-    assert {module for module in MODULES if not module.startswith("tierd/")} <= compiled["lustre-exporter"]
+    assert set(MODULES) <= compiled["lustre-exporter"]
     assert {"/usr/bin/tierd", "/usr/bin/tierctl", "/usr/share/man/man8/tierd.8.gz"} <= files(roots["lustre-tierd"])
     exporter = files(roots["lustre-exporter"])
     assert {"/usr/bin/lustre-exporter", "/usr/share/man/man8/lustre-exporter.8.gz"} <= exporter
-    assert {path for path in exporter if "tierd" in path and ".dist-info" not in path} == set()
+    assert {path for path in exporter if "tierd" in re.sub(r"/lustre_tierd(-[^/]*)?/", "/", path)} == set()
     tree, installed = capture("2.17.57/tree-idle"), roots["lustre-exporter"] / "opt/lustre-exporter/bin"
     shown = subprocess.run(
         [installed / "python", "-P", installed / "lustre-exporter", "--once",
@@ -288,7 +292,8 @@ def test_the_shell_takes_the_script(script: Path) -> None:
     assert subprocess.run(["sh", "-n", str(script)], check=False).returncode == 0
 
 
-MODULES = ("lustre/_files", "lustre/formats/_texts", "exporter/jobs/_lines")
+MODULES = ("lustre_tierd/exporter/jobs/_lines", "lustre_tierd/lustre/_files",
+           "lustre_tierd/lustre/formats/_texts")
 
 
 def checked(folder: Path, tag: str, modules: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
@@ -309,8 +314,8 @@ def test_a_wheel_for_many_linuxes_with_all_modules_passes(tmp_path: Path) -> Non
 @pytest.mark.parametrize(("tag", "modules", "complaint"), [
     ("linux_x86_64", MODULES, "the tag linux_x86_64 is not one of manylinux"),
     ("manylinux_2_17_x86_64.linux_x86_64", MODULES, "the tag linux_x86_64 is not one of manylinux"),
-    ("manylinux_2_17_x86_64", MODULES[1:], "lustre/_files is not compiled"),
-    ("manylinux_2_17_x86_64", (), "exporter/jobs/_lines is not compiled"),
+    ("manylinux_2_17_x86_64", MODULES[:1], "lustre_tierd/lustre/_files is not compiled"),
+    ("manylinux_2_17_x86_64", (), "lustre_tierd/exporter/jobs/_lines is not compiled"),
 ])
 def test_a_wheel_that_needs_a_compiler_is_refused(
     tag: str, modules: tuple[str, ...], complaint: str, tmp_path: Path
@@ -322,6 +327,8 @@ def test_a_wheel_that_needs_a_compiler_is_refused(
 
 def test_every_source_in_c_is_built() -> None:
     setup = (ROOT / "setup.py").read_text()
-    sources = sorted(str(path.relative_to(ROOT)) for package in ("lustre", "httpserver", "exporter", "tierd")
+    sources = sorted(f"lustre_tierd/{path.relative_to(ROOT).with_suffix('')}"
+                     for package in ("lustre", "httpserver", "exporter", "tierd")
                      for path in (ROOT / package).rglob("_*.c"))
-    assert sources == sorted(re.findall(r'"([\w/]+/_\w+\.c)"', setup)) == sorted(f"{module}.c" for module in MODULES)
+    declared = sorted("lustre_tierd/" + name.replace(".", "/") for name in re.findall(r'extension\("([\w.]+)"', setup))
+    assert sources == declared == sorted(MODULES)

@@ -17,7 +17,7 @@ from tests.operation.browser import CHROMIUM, Browser
 from tests.operation.page_answers import ANSWERS, EVIL, overview
 from tests.pki import Pki, authority, pki, tls_text, users_text, web_file
 from tierd.config.settings import WebSettings
-from tierd.daemon.changes import Changes
+from tierd.daemon.status import Changes
 from tierd.daemon.web import App, listen
 
 __all__ = ["Pki", "authority", "pki", "tls_text", "users_text", "web_file"]
@@ -136,8 +136,8 @@ def test_a_new_status_appears_without_a_reload_and_leaves_what_is_open(daemon: D
     assert browser.errors == []
 
 
-def test_what_somebody_types_stays(daemon: Daemon, browser: Browser, users_text: str,
-                                   web_file: Callable[[str], Path]) -> None:
+def test_typed_text_survives_an_update_of_the_page(daemon: Daemon, browser: Browser, users_text: str,
+                                                   web_file: Callable[[str], Path]) -> None:
     url = daemon.start(WebConfigFile(web_file(users_text)), users=("prometheus",))
     browser.login("prometheus", "secret")
     browser.open(url)
@@ -159,7 +159,7 @@ def test_a_button_pauses_with_the_keyboard_alone(daemon: Daemon, browser: Browse
     browser.call("Input.insertText", text="oss03 & co")
     browser.key("Enter")
     browser.wait_for("Page.loadEventFired")
-    assert "Paused: oss03 & co." in browser.run("document.body.textContent")
+    assert "paused: oss03 & co" in browser.run("document.body.textContent")
     assert {"request": "pause", "reason": "oss03 & co", "by": "prometheus (web)"} in daemon.asked
 
 

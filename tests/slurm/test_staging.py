@@ -14,7 +14,7 @@ import pytest
 from tests.slurm.cluster import WAIT_SECONDS, Slurm, running_slurm
 from tests.slurm.simulated_tierd import Site
 from tierd.config.act import GeneralLimits
-from tierd.daemon.answers import StagingsAnswer, from_json
+from tierd.daemon.answers import StagingsAnswer
 from tierd.daemon.client import ask
 from tierd.integrations.slurm.source import SlurmSettings
 from tierd.policies.protocol import Tables
@@ -35,7 +35,7 @@ def site(slurm: Slurm, tmp_path: Path) -> Site:
 
 def stagings(slurm: Slurm, job: str) -> StagingsAnswer:
     """Of a job. A request that names the job would count as one that waits for it."""
-    every = from_json(StagingsAnswer, ask(str(slurm.socket), {"request": "stage-state"}))
+    every = StagingsAnswer.from_json(ask(str(slurm.socket), {"request": "stage-state"}))
     return StagingsAnswer(tuple(each for each in every.stagings if each.job == job))
 
 
@@ -115,7 +115,7 @@ def test_a_job_starts_when_its_files_are_not_there_at_the_deadline(slurm: Slurm,
 def test_a_job_starts_without_tierd_and_while_tierd_is_paused(slurm: Slurm, site: Site) -> None:
     job = slurm.job("#BB_LUA stage_in path=/mnt/lustre/proj/model deadline=2s",
                     "#BB_LUA stage_out path=/mnt/lustre/proj/model deadline=2s")
-    assert "no such socket" in slurm.await_state(job, "COMPLETED")["AdminComment"]
+    assert "socket not found" in slurm.await_state(job, "COMPLETED")["AdminComment"]
     site.file("/proj/model", uid=slurm.uid)
     with site.running():
         ask(str(slurm.socket), {"request": "pause", "reason": "maintenance"})
@@ -139,7 +139,7 @@ def test_a_cancelled_job_takes_back_what_was_not_begun(slurm: Slurm, site: Site)
         (cancelled,) = await_stagings(slurm, job, 1).stagings
         assert cancelled.state == "cancelled"
         assert cancelled.left_out["cancelled"] > 0
-        assert service._gate.waiting == 0
+        assert service.gate.waiting == 0
         slurm.await_state(job, "CANCELLED")
 
 

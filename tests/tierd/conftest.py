@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from simulator.fluid.cluster import FluidCluster
+from simulator.settings import recorded_test_bed
 from tests.tierd.logged import LISTENING
+from tests.tierd.simulated import NOISE, STREAM
+from tests.tierd.site import READ_AGAIN, Clearing, Site, acting, altered
 from tests.tierd.tapes import UNPACKED
 
 
@@ -22,3 +27,25 @@ def stop_listening() -> Iterator[None]:
     """Close the lists of what tierd logs."""
     with LISTENING:
         yield
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    cluster = FluidCluster(recorded_test_bed(), (STREAM, NOISE))
+    filesystem = Clearing(cluster)
+    settings = acting(tmp_path, sense={"readers": {"MDT0000": "cl1"}}, web={"port": 0})
+    made = Site(cluster, filesystem, settings, tmp_path)
+    made.start()
+    yield made
+    made.service.close()
+
+
+@pytest.fixture
+def reading(site: Site) -> Site:
+    """The site with a noisy job that reads its files again, of which most wait for their turn."""
+    site.settings = altered(site.settings, limits={"files_per_second": 1.0})
+    site.begin_again(FluidCluster(recorded_test_bed(), (STREAM, READ_AGAIN)))
+    while site.service.gate.waiting < 25:
+        site.run(until=site.cluster.now + 5)
+        assert site.cluster.now < 100
+    return site

@@ -16,7 +16,7 @@ from simulator.jobs.small_files import SmallFileWriter
 from simulator.settings import ClusterSettings, recorded_test_bed
 from tests.tierd.logged import logged
 from tierd.config.settings import Settings
-from tierd.daemon.observe import Source
+from tierd.daemon.node import Source
 from tierd.sense.readings import Reading
 from tierd.simulation import world as simulation
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -15,14 +16,13 @@ from lustre.creation import NoObjectCreation, ObjectCreation
 from simulator.cluster import Cluster
 from simulator.costs import CallCosts
 from simulator.filesystem import SimulatedFilesystem
-from simulator.fluid.cluster import FluidCluster
-from simulator.settings import recorded_test_bed
 from tests.tierd.logged import logged
-from tests.tierd.simulated import NOISE, STREAM
+from tests.tierd.simulated import NOISE
 from tierd.act.movers.moves import PortMover
 from tierd.act.user_rights import User
 from tierd.cli.tierctl import main
 from tierd.config.settings import Settings
+from tierd.daemon.node import Cluster as Peers
 from tierd.daemon.node import Node
 from tierd.daemon.service import Service
 from tierd.policies.protocol import Tables
@@ -45,6 +45,19 @@ class Clearing(SimulatedFilesystem):
         self.cleared[mdt, reader] = index
 
 
+def altered(settings: Settings, **changed: object) -> Settings:
+    """Other settings: a dictionary changes some of a table, any other value is the table."""
+    return replace(settings, **{table: replace(getattr(settings, table), **value) if isinstance(value, dict) else value
+                                for table, value in changed.items()})
+
+
+def acting(folder: Path, **changed: object) -> Settings:
+    """Settings of a tierd that acts, with its files below a folder and without a port."""
+    acts = {"dry_run": False, "journal": str(folder / "lib/journal.sqlite"), "socket": str(folder / "tierd.sock"),
+            "pause_file": str(folder / "pause")}
+    return altered(Settings(), **{"act": acts, "web": {"enabled": False}} | changed)
+
+
 @dataclass
 class Site:
     cluster: Cluster
@@ -55,6 +68,8 @@ class Site:
     web_config: WebConfigFile | None = None
     accounts: Mapping[int, str] = field(default_factory=dict)
     """Account names by user id."""
+    peers: Peers | None = None
+    """What makes tierd one of several."""
     creation: ObjectCreation | None = None
     """The limits of new objects, on a node that serves MDTs."""
     before_reading: Callable[[], None] = lambda: None
@@ -69,7 +84,20 @@ class Site:
             read=lambda: (self.before_reading(), read())[1], mdts=["MDT0000", "MDT0001"], clock=clock,
             clear_changelog=self.filesystem.clear_changelog, user_name=lambda uid: self.accounts.get(uid, ""),
             rights_of=lambda uid, gid: User(uid, frozenset({gid}), f"u{uid}"),
-            creation=self.creation or NoObjectCreation()), self.web_config)
+            creation=self.creation or NoObjectCreation()), self.web_config, self.peers)
+
+    def restart(self, **changed: object) -> None:
+        """With other settings."""
+        self.service.close()
+        self.said.clear()
+        self.settings = altered(self.settings, **changed)
+        self.start()
+
+    def kill(self) -> None:
+        """Go on with the journal as it is on disk at this instant."""
+        folder = self.folder / "killed"
+        shutil.copytree(Path(self.settings.act.journal).parent, folder)
+        self.restart(act={"journal": str(folder / "journal.sqlite")})
 
     def configure(self, **integrations: object) -> None:
         """Settings of integrations, from the next start on."""
@@ -97,32 +125,6 @@ class Site:
     @property
     def socket(self) -> str:
         return self.settings.act.socket
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    cluster = FluidCluster(recorded_test_bed(), (STREAM, NOISE))
-    filesystem = Clearing(cluster)
-    settings = Settings()
-    settings = replace(settings, act=replace(settings.act, dry_run=False, journal=str(tmp_path / "lib/journal.sqlite"),
-                                             socket=str(tmp_path / "tierd.sock"),
-                                             pause_file=str(tmp_path / "pause")),
-                       sense=replace(settings.sense, readers={"MDT0000": "cl1"}), web=replace(settings.web, port=0))
-    made = Site(cluster, filesystem, settings, tmp_path)
-    made.start()
-    yield made
-    made.service.close()
-
-
-@pytest.fixture
-def reading(site: Site) -> Site:
-    """The site with a noisy job that reads its files again, of which most wait for their turn."""
-    site.settings = replace(site.settings, limits=replace(site.settings.limits, files_per_second=1.0))
-    site.begin_again(FluidCluster(recorded_test_bed(), (STREAM, READ_AGAIN)))
-    while site.service._gate.waiting < 25:
-        site.run(until=site.cluster.now + 5)
-        assert site.cluster.now < 100
-    return site
 
 
 def shown(capsys: pytest.CaptureFixture[str], *arguments: str, site: Site) -> str:

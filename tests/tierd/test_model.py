@@ -9,12 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tierd.worlds import noise
-from tierd.carrier import Carrier
 from tierd.config.act import ActSettings
 from tierd.model import Evidence, Finding, OtherEvidence
 from tierd.policies.noisy_neighbour import NoisyNeighbourEvidence
 from tierd.policies.registry import evidence_of, policies, policy_of
-from tierd.text import evidence_parts
+from tierd.text import Carrier, evidence_parts
 
 
 @pytest.mark.parametrize("kind", [name for name, policy in policies().items() if policy.evidence is not Evidence])
@@ -44,7 +43,7 @@ def test_numbers_of_an_older_or_newer_version_are_read_as_far_as_they_are_there(
         assert evidence_of("noisy-neighbour", odd) == OtherEvidence(odd)
 
 
-def test_what_carries_a_loss_has_words_of_its_own() -> None:
+def test_each_carrier_of_a_loss_has_its_own_words() -> None:
     words = {evidence_parts("carrier", float(each))[1] for each in Carrier}
     assert len(words) == len(Carrier)
     assert not any(word.isdigit() for word in words)

@@ -13,7 +13,6 @@ import pytest
 
 from tests.tierd.tapes import NAMES, TAPES, tape_of, truth
 from tierd.__main__ import main
-from tierd.carrier import Carrier
 from tierd.config.settings import Settings
 from tierd.engine import Engine
 from tierd.model import Facts, Finding, SlowdownEvidence
@@ -23,6 +22,7 @@ from tierd.replay.run import Report, replay
 from tierd.sense import parameters
 from tierd.sense import tape as tapes
 from tierd.sense.readings import window
+from tierd.text import Carrier
 
 read_once = cache(parameters.reading)
 """Readings of the tapes. Parsing them again takes half of the time of a replay."""
@@ -183,7 +183,7 @@ def test_half_a_tape_is_replayed_as_far_as_it_goes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("name", "kinds"), [
     ("noisy-random-4k", ["small-random-io"]), ("noisy-flash-too-small", ["outgrown-component"]),
     ("control-flash-covers", []), ("control-quiet", [])])
-def test_what_a_recording_shows_besides(name: str, kinds: list[str]) -> None:
+def test_a_recording_has_these_further_findings(name: str, kinds: list[str]) -> None:
     found = report(name)
     assert [finding.kind for finding in found.advice] == kinds
     assert not {f.kind for f in found.findings} & set(kinds)

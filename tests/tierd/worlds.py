@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tierd.carrier import Carrier
 from tierd.model import JobLoad, NamespaceLoad, Window
 from tierd.policies.noisy_neighbour import NoisyNeighbourEvidence
+from tierd.text import Carrier
 
 TARGETS = tuple(f"lustre-OST000{n}" for n in range(2, 6))
 MIB = 1 << 20

@@ -36,6 +36,8 @@ from tierd.text import bytes_text, count_of, quoted
 log = logging.getLogger("tierd.act")
 DRAINS_STATE = "drains"
 """Name of the drains in the journal."""
+MAX_PASSES = 3
+"""Walks over the file system in search of files that could not be moved before. A choice."""
 STEP_SECONDS = 2.0
 """Maximum time of one step of a walk, so that other plans do not wait."""
 MAX_STEP_VISITS = 5000
@@ -477,8 +479,8 @@ class Drains:
         drain.after = ""
         if drain.preview:
             drain.phase = Phase.PREVIEWED
-        elif drain.queued and drain.passes >= self._settings.max_passes and (
-                self.failed(drain) or drain.passes >= 2 * self._settings.max_passes):
+        elif drain.queued and drain.passes >= MAX_PASSES and (
+                self.failed(drain) or drain.passes >= 2 * MAX_PASSES):
             drain.phase = Phase.INCOMPLETE
         elif drain.queued:
             drain.passes += 1

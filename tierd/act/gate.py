@@ -15,6 +15,7 @@ from functools import partial
 
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem
+from tierd.act.approvals import Approvals
 from tierd.act.background import BackgroundPace
 from tierd.act.default_layouts import DefaultLayoutQueue
 from tierd.act.dispatch import Dispatch, InProcessDispatch, NumberedMove, NumberedOutcome
@@ -193,6 +194,7 @@ class Gate:
         self._clock = clock
         self._dry_run = dry_run
         self.operating_state = OperatingState(journal, maintenance or MaintenanceGuard(), clock)
+        self.approvals = Approvals(journal, clock)
         self.completed_acts = CompletedActs(journal, clock)
         self._guard = guard or NoGuard()
         self._queue = MoveQueue(filesystem, budget, self._guard, batch, self.dispatch.full_for, pace=pace)

@@ -11,7 +11,7 @@ from tierd.act.limits import Budget, MoveCost, Spent
 from tierd.act.opt_out import OptOut
 from tierd.acts import BY_ADMINISTRATOR
 from tierd.clock import Clock
-from tierd.config.act import mode_allows
+from tierd.config.act import Mode, mode_allows
 from tierd.config.settings import Settings
 from tierd.model import Action
 from tierd.refusal import Reason, Refusal
@@ -87,8 +87,12 @@ class SiteGuard:
     """Checks the claim of the file system, the opt-out of owners, and the modes and limits of scopes."""
 
     def __init__(self, settings: Settings, opt_out: OptOut, claim: FilesystemClaim, clock: Clock,
-                 rotating: Callable[[str], Sequence[str]] = lambda pool: ()) -> None:
-        """``rotating`` returns the targets of a pool that are known to be on rotating disks."""
+                 rotating: Callable[[str], Sequence[str]] = lambda pool: (),
+                 approved: Callable[[tuple[str, str, str]], bool] = lambda key: False) -> None:
+        """``rotating`` returns the targets of a pool that are known to be on rotating disks. ``approved`` returns
+        whether acts about a finding were approved.
+        """
+        self._approved = approved
         self._settings = settings
         self._rotating = rotating
         self._opt_out = opt_out
@@ -106,6 +110,8 @@ class SiteGuard:
         mode = self._settings.resolved_scopes.of(action.path or action.directory).mode
         if action.finding[0] not in BY_ADMINISTRATOR and not mode_allows(mode, action.kind):
             return Refusal(Reason.MODE, f"mode {mode} applies there")
+        if action.finding[0] not in BY_ADMINISTRATOR and mode is Mode.ASK and not self._approved(action.finding):
+            return Refusal(Reason.NOT_APPROVED, "mode ask applies there, and nobody approved it")
         for pool in self._settings.resolved_scopes.flash_pools & {part.pool for part in action.layout.components}:
             if rotating := self._rotating(pool):
                 targets = first_names(rotating)

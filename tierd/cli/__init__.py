@@ -11,7 +11,8 @@ from types import ModuleType
 from tierd.integrations import registry
 
 MODULES = {f"tierd.cli.{module}": commands for module, commands in {
-    "control": ("status", "findings", "history", "pause", "drain", "resume", "undo"),
+    "control": ("status", "findings", "history", "pause", "drain", "resume", "apply", "decline",
+                "undo"),
     "top": ("top",), "explain": ("explain", "advise", "plan"), "orders": ("promote", "demote"),
     "submit": ("submit",), "drain_target": ("drain-target",),
     "stages": ("stages",), "movers": ("movers",), "readers": ("readers",),

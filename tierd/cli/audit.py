@@ -14,14 +14,13 @@ from tierd.audit.checks import Line, State, audit
 from tierd.audit.node import read_node
 from tierd.config.load import ConfigurationError, load
 from tierd.integrations.registry import integrations
-from tierd.json_text import json_text
+from tierd.structs import json_text
 from tierd.text import count_of, printable
 
 WIDTH = 116
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``tierctl audit``."""
     auditing = commands.add_parser(
         "audit", help="compare the settings of this node with what papers and manual advise",
         description="Compare the Lustre and Omni-Path settings of this node with the values in papers and in the "
@@ -88,7 +87,6 @@ def text(lines: Sequence[Line], *, everything: bool) -> Iterator[str]:
 
 
 def paragraph(line: Line) -> Iterator[str]:
-    """One setting in a paragraph."""
     yield printable(f"{line.state.upper():8}{line.setting}")
     for name, words in (("advised", line.source), ("why", line.why), ("expect", line.expect)):
         if words:

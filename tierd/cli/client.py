@@ -92,6 +92,13 @@ def ask_and_show(chosen: argparse.Namespace, request: Json, decode: Callable[[Js
     return 0 if well else 1
 
 
+def showing(request: str, decode: Callable[[Json], A], show: Callable[[A], list[str]],
+            *arguments: str) -> Callable[[argparse.Namespace], int]:
+    """What a command runs that sends one request, with some of its arguments, and prints the answer."""
+    return lambda chosen: ask_and_show(
+        chosen, {"request": request, **{name: getattr(chosen, name) for name in arguments}}, decode, show)
+
+
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as in shells."""
 MAY_GO_ON = frozenset({"undo", "promote", "demote", "pause", "drain", "resume", "drain-target"})
@@ -139,7 +146,6 @@ def spinner(what: str) -> Iterator[None]:
 
 @contextmanager
 def working(what: str) -> Iterator[None]:
-    """Show a spinner on a terminal."""
     if not sys.stderr.isatty():
         yield
         return
@@ -229,15 +235,3 @@ def moment_option(text: str) -> str:
     except (ValueError, OverflowError) as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     return text
-
-
-def ago(seconds: float) -> str:
-    """Format a duration in seconds.
-
-    >>> ago(42), ago(600), ago(7200), ago(200_000)
-    ('42 s', '10 min', '2 h', '2 days')
-    """
-    for size, unit in ((86400, "days"), (3600, "h"), (60, "min")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.0f} s"

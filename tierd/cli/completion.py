@@ -11,7 +11,6 @@ FILE_NAMES = frozenset({"FILE", "PATH", "TAPE", "SCENARIO"})
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``tierctl completion``."""
     completion = commands.add_parser(
         "completion", help="print completions for a shell",
         description="Print completions of tierctl for a shell. The packages install them. By hand: "
@@ -22,7 +21,6 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Print the completions."""
     from tierd.cli.tierctl import parser  # noqa: PLC0415 -- it imports this module
 
     print(completions(parser(), chosen.shell))
@@ -30,7 +28,6 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def completions(parser: argparse.ArgumentParser, shell: str) -> str:
-    """The completions of a program for a shell."""
     import shtab  # noqa: PLC0415 -- only here
 
     name_files(parser, shtab.FILE)

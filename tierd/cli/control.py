@@ -1,33 +1,28 @@
-"""``tierctl status | findings | history | pause | drain | resume | undo``: show and control the daemon."""
+"""Show and control the daemon: ``status``, ``findings``, ``history``, ``pause``, ``apply``, ``undo`` and others."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
 
 from tierd.acts import ActKind, Outcome
 from tierd.cli import client, progress
-from tierd.cli.client import ago, positive, time_text, user_lines
-from tierd.daemon.answers import (
-    ActAnswer,
-    Case,
-    FindingsAnswer,
-    HistoryAnswer,
-    Json,
-    OperatingStateAnswer,
-    RefusalAnswer,
-    StandbyAnswer,
-    StatusAnswer,
-    TargetTimeRow,
-    UndoAnswer,
-    UndoFindingAnswer,
-    from_json,
-    undo_from_json,
-)
+from tierd.cli.client import positive, time_text, user_lines
+from tierd.daemon import answers
 from tierd.daemon.states import gain_text, state_text
-from tierd.text import bytes_text, count_of, evidence_text, first_names, percent, printable, quoted, table
+from tierd.text import (
+    bytes_text,
+    count_of,
+    duration_text,
+    evidence_text,
+    first_names,
+    percent,
+    printable,
+    quoted,
+    table,
+)
 
 BUSY_SECONDS = 10.0
 """``tierctl status`` shows an activity after this time."""
@@ -40,12 +35,13 @@ HELPS = {
     "pause": "stop all changes until resume, also across restarts",
     "drain": "finish the queue and start no new acts until resume",
     "resume": "continue after pause, drain or an open circuit breaker",
+    "apply": "carry out the plan that waits for approval (F3), or do again what was undone",
+    "decline": "put aside the plan that waits for approval (F3), for a day",
     "undo": "undo one act (17) or all directory defaults of a finding (F3)",
 }
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the commands."""
     for name, words in HELPS.items():
         command = commands.add_parser(name, help=words, description=f"{words[0].upper()}{words[1:]}.")
         client.add_daemon_options(command)
@@ -61,6 +57,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
             command.add_argument("id", type=act_or_finding, metavar="ID",
                                  help="17: undo this act from tierctl history; F3: restore the directory defaults of "
                                       "this finding and drop its queued moves (moved files stay)")
+        if name in {"apply", "decline"}:
+            command.add_argument("id", type=finding_name, metavar="FINDING", help="F3: number in tierctl status")
         if name == "findings":
             command.add_argument("--job", default="", metavar="JOB",
                                  help="show only findings with this job as aggressor or victim")
@@ -81,42 +79,36 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Send the request and print the answer."""
     request = {"request": chosen.command}
     request |= {key: value for key in ("reason", "id", "last", "outcome", "act", "path", "job", "seconds")
                 if (value := getattr(chosen, key, None)) is not None}
     if getattr(chosen, "since", None):
         request["since"] = client.moment(chosen.since, datetime.now(UTC).timestamp())
-    return progress.ask_and_wait(chosen, lambda: COMMANDS[chosen.command](chosen, request),
+    return progress.ask_and_wait(chosen, lambda: show(chosen, request),
                                  waits=getattr(chosen, "wait", False))
 
 
-def show_history(chosen: argparse.Namespace, request: Json) -> int:
-    """``tierctl history``."""
-    show = long_history_lines if chosen.long else history_lines
-    return client.ask_and_show(chosen, request, partial(from_json, HistoryAnswer), show)
+def show(chosen: argparse.Namespace, request: answers.Json) -> int:
+    """Send a request of any of these commands, and print the answer."""
+    match chosen.command:
+        case "status":
+            return client.ask_and_show(chosen, request, status_from_json, status_or_standby_lines)
+        case "findings":
+            lines = partial(finding_lines, job=chosen.job)
+            return client.ask_and_show(chosen, request, answers.FindingsAnswer.from_json, lines)
+        case "history":
+            return client.ask_and_show(chosen, request, answers.HistoryAnswer.from_json,
+                                       long_history_lines if chosen.long else history_lines)
+        case "apply" | "decline":
+            return client.ask_and_show(chosen, request, answers.DecisionAnswer.from_json,
+                                       lambda answer: answer.lines)
+        case "undo":
+            return client.ask_and_show(chosen, request, answers.undo_from_json, lambda answer: answer.lines,
+                                       lambda answer: answer.result == Outcome.UNDONE)
+    return client.ask_and_show(chosen, request, answers.OperatingStateAnswer.from_json, lambda answer: answer.lines)
 
 
-def show_operating_state(chosen: argparse.Namespace, request: Json) -> int:
-    """``tierctl pause``, ``drain`` and ``resume``."""
-    return client.ask_and_show(chosen, request, partial(from_json, OperatingStateAnswer), operating_state_lines)
-
-
-COMMANDS: Mapping[str, Callable[[argparse.Namespace, Json], int]] = {
-    "status": lambda chosen, request: client.ask_and_show(
-        chosen, request, status_from_json, status_or_standby_lines),
-    "findings": lambda chosen, request: client.ask_and_show(
-        chosen, request, partial(from_json, FindingsAnswer), partial(finding_lines, job=chosen.job)),
-    "history": show_history,
-    "pause": show_operating_state,
-    "drain": show_operating_state,
-    "resume": show_operating_state,
-    "undo": lambda chosen, request: client.ask_and_show(chosen, request, undo_from_json, undo_lines, undo_succeeded),
-}
-
-
-def headline(answer: StatusAnswer) -> str:
-    """The state of tierd in one line."""
+def headline(answer: answers.StatusAnswer) -> str:
     if answer.paused:
         doing = f"PAUSED: {answer.paused} (tierctl resume ends the pause)"
     elif answer.held:
@@ -130,37 +122,36 @@ def headline(answer: StatusAnswer) -> str:
     return f"{doing}; mode {answer.mode}{dry}"
 
 
-def status_from_json(data: Json) -> StatusAnswer | StandbyAnswer:
+def status_from_json(data: answers.Json) -> answers.StatusAnswer | answers.StandbyAnswer:
     """The status of a tierd that leads or works alone, or that of a standby. Raises ValueError."""
-    return from_json(StandbyAnswer, data) if data.get("standing_by") else from_json(StatusAnswer, data)
+    return answers.StandbyAnswer.from_json(data) if data.get("standing_by") else answers.StatusAnswer.from_json(data)
 
 
-def status_or_standby_lines(answer: StatusAnswer | StandbyAnswer) -> list[str]:
-    """The lines of ``tierctl status``."""
-    return standby_lines(answer) if isinstance(answer, StandbyAnswer) else status_lines(answer)
+def status_or_standby_lines(answer: answers.StatusAnswer | answers.StandbyAnswer) -> list[str]:
+    return standby_lines(answer) if isinstance(answer, answers.StandbyAnswer) else status_lines(answer)
 
 
-def standby_lines(answer: StandbyAnswer) -> list[str]:
+def standby_lines(answer: answers.StandbyAnswer) -> list[str]:
     """The lines of ``tierctl status`` on a standby."""
     from tierd.cli.movers import copy_text  # noqa: PLC0415 -- only here
 
-    leads = f"{answer.leader} leads, generation {answer.generation}" if answer.leader else "nobody leads"
+    leads = f"{answer.leader} leads, generation {answer.generation}" if answer.leader else "no leader"
     return [f"STANDING BY for {answer.fs}; {leads}", *(f"CANNOT LEAD: {words}" for words in answer.faults.values()),
             f"{copy_text(answer)} (message {answer.position})"]
 
 
-def status_lines(answer: StatusAnswer) -> list[str]:
+def status_lines(answer: answers.StatusAnswer) -> list[str]:
     """The lines of ``tierctl status`` of a tierd that leads or works alone."""
     lines = [headline(answer)]
     lines += [f"  in {quoted(scope.path)}: mode {scope.mode}" for scope in answer.scopes]
     lines += [f"CANNOT: {words}" for words in answer.faults.values()]
     lines += [f"source {source.name}: {source.state}" for source in answer.sources]
-    age = f", {ago(answer.time - answer.last_cycle)} ago" if answer.last_cycle else ""
+    age = f", {duration_text(answer.time - answer.last_cycle)} ago" if answer.last_cycle else ""
     lines.append(f"last reading {time_text(answer.last_cycle)}{age}")
     for activity in answer.activities:
         if activity.under_way_seconds > BUSY_SECONDS:
             what = activity.waits_for
-            lines.append(f"{activity.doing} has taken {ago(activity.under_way_seconds)} so far"
+            lines.append(f"{activity.doing} has taken {duration_text(activity.under_way_seconds)} so far"
                          f"{what and ': '}{what}")
     lines += [f"STALLED: {words}" for words in answer.stalled]
     if answer.windows < answer.least_windows:
@@ -183,7 +174,7 @@ def status_lines(answer: StatusAnswer) -> list[str]:
     return [*lines, queue_line(answer), *restart_lines(answer)]
 
 
-def case_lines(answer: StatusAnswer) -> list[str]:
+def case_lines(answer: answers.StatusAnswer) -> list[str]:
     """Each finding that holds with what is done about it and why not more; then cases whose finding has ended."""
     lines: list[str] = []
     for case in answer.cases:
@@ -203,7 +194,7 @@ MAX_USERS = 8
 """Users that ``tierctl status`` names."""
 
 
-def case_line(case: Case, *, dry_run: bool) -> str:
+def case_line(case: answers.Case, *, dry_run: bool) -> str:
     """What is done about one finding, in the words that the page uses."""
     state = state_text(case.state, case.verdict, undo_reason=case.undo_reason, dry_run=dry_run)
     if case.measured_text:
@@ -220,12 +211,12 @@ MARKS = "#=+-"
 """One mark for each job of a bar, in order of their shares; ``.`` is the time of other jobs, blank is idle time."""
 
 
-def device_time_lines(rows: Sequence[TargetTimeRow]) -> list[str]:
+def device_time_lines(rows: Sequence[answers.TargetTimeRow]) -> list[str]:
     """One bar for each of the busiest targets: its device time by job.
 
     >>> from tierd.daemon.answers import JobTimeRow
     >>> jobs = JobTimeRow("ior.1", 0.6, 0.1), JobTimeRow("fio.2", 0.35, 0.1)
-    >>> for line in device_time_lines([TargetTimeRow("lustre-OST0002", 0.9, 0.04, jobs)]):
+    >>> for line in device_time_lines([answers.TargetTimeRow("lustre-OST0002", 0.9, 0.04, jobs)]):
     ...     print(line)
     device time of the busiest targets, by job:
       lustre-OST0002  |###########======.  |   90%  # ior.1 60%, = fio.2 35% (±10%)
@@ -246,14 +237,13 @@ def device_time_lines(rows: Sequence[TargetTimeRow]) -> list[str]:
     return lines
 
 
-def not_done_lines(whys: Sequence[RefusalAnswer]) -> list[str]:
+def not_done_lines(whys: Sequence[answers.RefusalAnswer]) -> list[str]:
     """The reasons why tierd does not act on a finding, or not fully, each with its remedy."""
     return [f"  not done: {why.sentence}" + (f"; to change that: {why.remedy}" if why.remedy else "")
             for why in whys]
 
 
-def waiting_text(case: Case) -> str:
-    """The default layouts and moves of a remediation that are still queued."""
+def waiting_text(case: answers.Case) -> str:
     parts = []
     if case.waiting_defaults:
         parts.append(f"{count_of(case.waiting_defaults, 'default layout')} to set")
@@ -263,20 +253,16 @@ def waiting_text(case: Case) -> str:
     return "; " + ", ".join(parts) if parts else ""
 
 
-def queue_line(answer: StatusAnswer) -> str:
+def queue_line(answer: answers.StatusAnswer) -> str:
     """The length of the queue and the limit that delays it."""
-    waits = (f"{count_of(answer.waiting_moves, 'move')} queued, {bytes_text(answer.waiting_bytes)}{limit_text(answer)}"
+    limit = f" (limit: {answer.waits_for})" if answer.waits_for else ""
+    waits = (f"{count_of(answer.waiting_moves, 'move')} queued, {bytes_text(answer.waiting_bytes)}{limit}"
              if answer.waiting_moves else "no moves queued")
     orders = f"; {count_of(answer.waiting_orders, 'order')} queued for the next cycle" if answer.waiting_orders else ""
     return waits + orders
 
 
-def limit_text(answer: StatusAnswer) -> str:
-    """The limit that delays the queue, or ""."""
-    return f" (limit: {answer.waits_for})" if answer.waits_for else ""
-
-
-def restart_lines(answer: StatusAnswer) -> Iterator[str]:
+def restart_lines(answer: answers.StatusAnswer) -> Iterator[str]:
     """The effect of the last restart on the queue, and of the next one."""
     if answer.moves_to_requeue:
         yield f"  {count_of(answer.moves_to_requeue, 'move')} from before the restart to be checked again"
@@ -287,7 +273,7 @@ def restart_lines(answer: StatusAnswer) -> Iterator[str]:
         yield f"not requeued after the restart: {count}: {why}"
 
 
-def finding_lines(answer: FindingsAnswer, job: str = "") -> list[str]:
+def finding_lines(answer: answers.FindingsAnswer, job: str = "") -> list[str]:
     """Each finding, or each about a job, with its targets, directories and evidence."""
     lines: list[str] = []
     chosen = [finding for finding in answer.findings if not job or job in {finding.aggressor, finding.victim}]
@@ -305,12 +291,11 @@ def finding_lines(answer: FindingsAnswer, job: str = "") -> list[str]:
     if not lines:
         return [f"no finding about {quoted(job)} now, of {count_of(len(answer.findings), 'finding')}; earlier ones: "
                 "tierctl report" if job else "no findings"]
-    age = f"; last reading {ago(answer.age_seconds)} ago" if answer.age_seconds is not None else ""
+    age = f"; last reading {duration_text(answer.age_seconds)} ago" if answer.age_seconds is not None else ""
     return [*lines, f"details: tierctl explain F{chosen[0].id}{age}"]
 
 
-def history_lines(answer: HistoryAnswer) -> list[str]:
-    """A table with one line for each act."""
+def history_lines(answer: answers.HistoryAnswer) -> list[str]:
     rows = [(e.id, time_text(e.time), e.outcome, e.kind, quoted(e.place),
              e.detail or (e.after or "" if e.kind == ActKind.SET_DEFAULT_LAYOUT
                              else bytes_text(e.size_bytes)))
@@ -320,13 +305,12 @@ def history_lines(answer: HistoryAnswer) -> list[str]:
     return [*table(("ID", "time", "outcome", "act", "path", "detail"), rows, right=[0]), *record_begins(answer)]
 
 
-def long_history_lines(answer: HistoryAnswer) -> list[str]:
-    """Each act with the layouts before and after, and its reason."""
+def long_history_lines(answer: answers.HistoryAnswer) -> list[str]:
     lines = [line for entry in answer.entries for line in act_lines(entry)]
     return [*lines, *record_begins(answer)] if lines else no_acts_lines(answer)
 
 
-def record_begins(answer: HistoryAnswer) -> list[str]:
+def record_begins(answer: answers.HistoryAnswer) -> list[str]:
     """The time since which the journal is complete, and the number of older acts that it removed."""
     begins, removed = answer.complete_since, answer.removed_acts
     if begins is None:
@@ -335,34 +319,20 @@ def record_begins(answer: HistoryAnswer) -> list[str]:
     return [f"the journal begins {time_text(begins)}{older}"]
 
 
-def no_acts_lines(answer: HistoryAnswer) -> list[str]:
+def no_acts_lines(answer: answers.HistoryAnswer) -> list[str]:
     """The line for an empty list: no acts at all, or no acts with the requested outcome."""
     if not answer.all_outcomes:
         return ["no acts yet"]
     ended = ", ".join(f"{count} {outcome}" for outcome, count in sorted(answer.all_outcomes.items()))
-    return [f"no such act; outcomes of all acts: {ended}"]
+    return [f"no matching acts; all outcomes: {ended}"]
 
 
-def act_lines(entry: ActAnswer) -> Iterator[str]:
-    """One act in three lines."""
+def act_lines(entry: answers.ActAnswer) -> Iterator[str]:
     detail = f" ({entry.detail})" if entry.detail else ""
     what = f"{entry.outcome:9} {entry.kind} {quoted(entry.place)}{detail}"
     yield f"{entry.id:5}  {time_text(entry.time)}  {what}"
     yield f"       {entry.before or 'no layout of its own'} -> {entry.after or 'none'}"
     yield f"       because {entry.reason}"
-
-
-def operating_state_lines(answer: OperatingStateAnswer) -> list[str]:
-    """The state after pause, drain and resume."""
-    if answer.paused:
-        return [f"paused: {answer.paused}",
-                "the current move finishes; after that only tierctl undo changes anything"]
-    if answer.held:
-        return [f"still held: {answer.held}"]
-    if answer.draining:
-        left = f"{count_of(answer.waiting_moves, 'move')} left, {bytes_text(answer.waiting_bytes)}"
-        return [f"draining: {answer.draining}", left if answer.waiting_moves else "the queue is empty"]
-    return ["running"]
 
 
 def act_or_finding(text: str) -> int | str:
@@ -377,6 +347,14 @@ def act_or_finding(text: str) -> int | str:
     return int(digits) if digits == text else f"F{digits}"
 
 
+def finding_name(text: str) -> str:
+    """Parse the number of a finding (``F3``)."""
+    name = act_or_finding(text)
+    if not isinstance(name, str):
+        raise argparse.ArgumentTypeError(f"{text!r} is not the number of a finding (F3)")
+    return name
+
+
 def from_root(path: str) -> str:
     """Parse a path from the root of the file system, or below its mount point.
 
@@ -386,27 +364,3 @@ def from_root(path: str) -> str:
     if not path.startswith("/") or {".", ".."} & set(path.split("/")):
         raise argparse.ArgumentTypeError(f"{path!r} does not begin with / at the root of the file system")
     return "/" + "/".join(part for part in path.split("/") if part)
-
-
-def undo_succeeded(answer: UndoAnswer | UndoFindingAnswer) -> bool:
-    """Whether everything was undone."""
-    return answer.result == Outcome.UNDONE
-
-
-def undo_lines(answer: UndoAnswer | UndoFindingAnswer) -> list[str]:
-    """The result of an undo."""
-    if isinstance(answer, UndoAnswer):
-        return [undo_line(answer)]
-    dropped = count_of(answer.dropped_moves, "queued move")
-    lines = [f"F{answer.finding}: {dropped} dropped, {count_of(len(answer.acts), 'directory default')} to restore"]
-    lines += [f"  {undo_line(act)}" for act in answer.acts]
-    if answer.moved_files:
-        first, last = answer.moved_files[0], answer.moved_files[-1]
-        lines.append(f"{count_of(len(answer.moved_files), 'moved file')} left in place (acts {first} to {last}); "
-                     "tierctl undo ID moves one back, tierctl demote PATH all files below a directory")
-    return lines
-
-
-def undo_line(answer: UndoAnswer) -> str:
-    """The result of the undo of one act."""
-    return f"{answer.result}: {answer.entry.kind} of {quoted(answer.entry.place)}: {answer.detail}"

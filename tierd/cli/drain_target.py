@@ -5,17 +5,15 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from functools import partial
 
 from tierd.cli import client
-from tierd.daemon.answers import DrainPlanAnswer, DrainRow, DrainsAnswer, from_json
-from tierd.text import bytes_text, count_of, first_names, percent, quoted, rate_text
+from tierd.daemon.answers import DrainPlanAnswer, DrainRow, DrainsAnswer
+from tierd.text import bytes_text, count_of, duration_text, first_names, percent, quoted, rate_text
 
 _TARGET = re.compile(r"(?:.+-)?OST[0-9a-fA-F]{1,4}")
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
     command = commands.add_parser(
         "drain-target", help="move all files from an OST to other targets of their pools",
         description="Find all files with an object on an OST, and move them to other targets of the same pool. Show "
@@ -37,7 +35,6 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def target_name(text: str) -> str:
-    """The name of an OST."""
     if not _TARGET.fullmatch(text):
         raise argparse.ArgumentTypeError(f"{text!r} is not the name of an OST, such as OST0004")
     return text
@@ -51,7 +48,7 @@ def run(chosen: argparse.Namespace) -> int:
         request = {"request": "drain-target", "target": chosen.target, "act": chosen.act, "preview": chosen.preview}
         if chosen.act == "begin" and not (chosen.preview or chosen.yes) and (status := ask_first(chosen)):
             return status
-    return client.ask_and_show(chosen, request, partial(from_json, DrainsAnswer), drain_lines)
+    return client.ask_and_show(chosen, request, DrainsAnswer.from_json, drain_lines)
 
 
 NOT_ASKED = 2
@@ -65,7 +62,7 @@ def ask_first(chosen: argparse.Namespace) -> int:
               "--dry-run counts the files, --show shows a drain. Nothing was changed", file=sys.stderr)
         return NOT_ASKED
     request = {"request": "drain-target", "target": chosen.target, "act": "plan"}
-    if status := client.ask_and_show(chosen, request, partial(from_json, DrainPlanAnswer), plan_lines):
+    if status := client.ask_and_show(chosen, request, DrainPlanAnswer.from_json, plan_lines):
         return status
     print("Begin? [y/N] ", end="", flush=True)
     if sys.stdin.readline().strip().lower() in {"y", "yes"}:
@@ -82,7 +79,7 @@ def plan_lines(answer: DrainPlanAnswer) -> list[str]:
     >>> print("\n".join(plan_lines(plan)))
     drain of l-OST0004: move all files with an object there (72.0 GB used)
       files of pool hdd: to l-OST0002
-      at most 20.0 MB/s ([limits]), so it takes 60 minutes or longer
+      at most 20.0 MB/s ([limits]), so it takes 60 min or longer
       new objects: stop them first, on each MDS: lctl set_param …=0
     """
     moves = "only count, because tierd is in a dry run," if answer.dry_run else "move"
@@ -98,7 +95,6 @@ def plan_lines(answer: DrainPlanAnswer) -> list[str]:
 
 
 def drain_lines(answer: DrainsAnswer) -> list[str]:
-    """Lines about all drains."""
     if not answer.drains:
         return ["no drains"]
     return [line for drain in answer.drains for line in lines_of(drain, answer.time)]
@@ -111,9 +107,8 @@ STATES = {
 
 
 def lines_of(drain: DrainRow, now: float) -> list[str]:
-    """Lines about one drain."""
     state = "dry run: counting files" if drain.preview and drain.phase == "running" else STATES[drain.phase]
-    begun = f"begun by {drain.by} {client.ago(now - drain.begun_at)} ago"
+    begun = f"begun by {drain.by} {duration_text(now - drain.begun_at)} ago"
     order = f" (order F{drain.finding})" if drain.finding else ""
     lines = [f"drain of {drain.target}{order}, {begun}: {state}"]
     lines.append(f"  pass {drain.passes}: {count_of(drain.examined, 'entry', 'entries')} examined"
@@ -145,7 +140,6 @@ def _space_line(drain: DrainRow) -> str:
 
 
 def _new_object_lines(drain: DrainRow) -> list[str]:
-    """What is to be done about new objects."""
     if drain.phase == "ended":
         given = drain.trouble or "given back where tierd stopped them"
         return [f"  new objects: {given}; elsewhere, on each MDS: {drain.give_back_command}"]
@@ -156,14 +150,3 @@ def _new_object_lines(drain: DrainRow) -> list[str]:
         lines.append("  new objects: this node cannot see that all MDTs stopped them; on each MDS: "
                      f"{drain.stop_command}")
     return lines
-
-
-def duration_text(seconds: float) -> str:
-    """A rough duration.
-
-    >>> duration_text(50), duration_text(1000), duration_text(9000), duration_text(400_000)
-    ('1 minutes', '17 minutes', '2.5 hours', '4.6 days')
-    """
-    if seconds < 5400:
-        return f"{max(1, round(seconds / 60))} minutes"
-    return f"{seconds / 3600:.1f} hours" if seconds < 172_800 else f"{seconds / 86_400:.1f} days"

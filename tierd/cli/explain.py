@@ -8,51 +8,51 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from itertools import groupby
 
 from tierd.acts import ActKind, Verdict
 from tierd.cli import client
-from tierd.cli.client import ago, time_text, user_lines
+from tierd.cli.client import time_text, user_lines
 from tierd.cli.control import headline, not_done_lines
-from tierd.daemon.answers import (
-    ActionAnswer,
-    AdviceAnswer,
-    ExplainAnswer,
-    FindingsAnswer,
-    PlanAnswer,
-    from_json,
-)
+from tierd.daemon import answers
 from tierd.daemon.client import ControlError, ask
 from tierd.daemon.states import state_text, verdict_text
-from tierd.journal_rows import JudgementRow, SameFindingRow
-from tierd.text import bytes_text, count_of, evidence_text, first_names, quoted, rate_text, regained_text, shell_word
+from tierd.structs import JudgementRow, SameFindingRow
+from tierd.text import (
+    bytes_text,
+    count_of,
+    duration_text,
+    evidence_text,
+    first_names,
+    quoted,
+    rate_text,
+    regained_text,
+    shell_word,
+)
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``tierctl explain``, ``advise`` and ``plan``."""
     explain = commands.add_parser(
         "explain", help="show one finding in full: evidence, directories, acts, verdict",
         description="Show everything in the journal about one finding (F3, from tierctl findings), or about the "
                     "finding that caused one act (17, from tierctl history).")
     explain.add_argument("id", metavar="ID", help="number of a finding (F3) or of an act (17)")
     client.add_daemon_options(explain)
-    explain.set_defaults(
-        run=lambda chosen: client.ask_and_show(chosen, {"request": "explain", "id": chosen.id},
-                                                partial(from_json, ExplainAnswer), explanation)
-    )
+    explain.set_defaults(run=client.showing("explain", answers.ExplainAnswer.from_json, explanation, "id"))
     advise = commands.add_parser(
         "advise", help="list settings of clients and jobs to change by hand",
         description="List active advice: the command, where to run it, and the expected effect. tierd never changes "
                     "these settings itself.")
     client.add_daemon_options(advise)
-    advise.set_defaults(run=lambda chosen: client.ask_and_show(chosen, {"request": "advise"},
-                                                               partial(from_json, FindingsAnswer), advice_lines))
-    add_plan(commands)
+    advise.set_defaults(run=client.showing("advise", answers.FindingsAnswer.from_json, advice_lines))
+    plan = commands.add_parser("plan", help="show what tierd would do now, and what it refuses",
+                               description="Show the plan for active findings as lfs commands, with reasons and "
+                                           "refusals. Changes and queues nothing.")
+    client.add_daemon_options(plan)
+    plan.set_defaults(run=show_plan)
 
 
-def explanation(answer: ExplainAnswer) -> list[str]:
-    """The lines of ``tierctl explain``."""
+def explanation(answer: answers.ExplainAnswer) -> list[str]:
     finding = answer.finding
     now = "active" if answer.holds else "no longer active"
     head = (f"Order F{finding.id}, made {time_text(finding.time)}." if answer.ordered
@@ -74,7 +74,7 @@ def explanation(answer: ExplainAnswer) -> list[str]:
     return [*lines, *[line for piece in answer.advice for line in advice_item_lines(piece)]]
 
 
-def timeline(answer: ExplainAnswer) -> list[str]:
+def timeline(answer: answers.ExplainAnswer) -> list[str]:
     """What happened, in the order of time: found, acts, verdict, end. Repeated lines of one kind are one line."""
     begun = answer.finding.time
     events = [(message.time, message.sentence) for message in answer.messages]
@@ -109,7 +109,7 @@ def timeline_lines(run: Sequence[Event], begun: float) -> Iterator[str]:
     """The line of some events of one kind: the first with its time, and the number of the others."""
     (time, sentence), last = run[0], run[-1][0]
     more = f" (and {len(run) - 1} more until {clock_text(last, begun)})" if len(run) > 1 else ""
-    after = f"+{ago(time - begun)}" if time >= begun + 1 else ""
+    after = f"+{duration_text(time - begun)}" if time >= begun + 1 else ""
     if sentence.startswith(" "):  # it continues the line before
         yield f"  {'':{len(clock_text(time, begun))}}  {'':>8}    {sentence.strip()}"
     else:
@@ -138,7 +138,7 @@ def clock_text(time: float, begun: float) -> str:
     return time_text(time)[11:19] if time_text(time)[:10] == time_text(begun)[:10] else time_text(time)[:19]
 
 
-def repetition_lines(answer: ExplainAnswer) -> list[str]:
+def repetition_lines(answer: answers.ExplainAnswer) -> list[str]:
     """Numbers of other findings with the same aggressor, victim and kind, for ``tierctl explain``."""
     def named(others: Sequence[SameFindingRow]) -> str:
         acts = {other.id: f", {count_of(other.acts, 'act')}" if other.acts else "" for other in others}
@@ -151,7 +151,7 @@ def repetition_lines(answer: ExplainAnswer) -> list[str]:
         [f"Found again as {named(after)}."] if after else [])
 
 
-def act_lines(answer: ExplainAnswer) -> list[str]:
+def act_lines(answer: answers.ExplainAnswer) -> list[str]:
     """The number of acts by outcome, and the first acts."""
     if not answer.all_acts:
         return ["No acts."]
@@ -166,7 +166,7 @@ def act_lines(answer: ExplainAnswer) -> list[str]:
     return [*lines, f"  and {more} more; tierctl history shows them"] if more else lines
 
 
-def verdict_lines(answer: ExplainAnswer) -> list[str]:
+def verdict_lines(answer: answers.ExplainAnswer) -> list[str]:
     """The victim's throughput before, during and after, with the verdict, and the expected beside the measured gain."""
     lines = []
     for found in answer.judgements:
@@ -211,7 +211,7 @@ def change_text(bytes_per_second: float) -> str:
     return f"{rate_text(abs(bytes_per_second))} {'less' if bytes_per_second < 0 else 'more'}"
 
 
-def advice_lines(answer: FindingsAnswer) -> list[str]:
+def advice_lines(answer: answers.FindingsAnswer) -> list[str]:
     """The lines of ``tierctl advise``, one paragraph for each finding."""
     lines: list[str] = []
     for finding in answer.findings:
@@ -224,21 +224,12 @@ def advice_lines(answer: FindingsAnswer) -> list[str]:
     return ["no advice at present" if answer.looked else "no advice yet: tierd needs two readings to compare"]
 
 
-def advice_item_lines(piece: AdviceAnswer) -> list[str]:
+def advice_item_lines(piece: answers.AdviceAnswer) -> list[str]:
     """The command of one piece of advice, where to run it, and its effect."""
     return [f"    {piece.command}", f"      where: {piece.where}", f"      expect: {piece.effect}"]
 
 
 MAX_SHOWN = 5
-
-
-def add_plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``tierctl plan``."""
-    plan = commands.add_parser("plan", help="show what tierd would do now, and what it refuses",
-                               description="Show the plan for active findings as lfs commands, with reasons and "
-                                           "refusals. Changes and queues nothing.")
-    client.add_daemon_options(plan)
-    plan.set_defaults(run=show_plan)
 
 
 def show_plan(chosen: argparse.Namespace) -> int:
@@ -252,7 +243,7 @@ def show_plan(chosen: argparse.Namespace) -> int:
                 break
             nap.wait(seconds)
             request = {"request": "plan", "renew": ""}
-    return client.ask_and_show(chosen, {"request": "plan", "renew": ""}, partial(from_json, PlanAnswer), plan_lines,
+    return client.ask_and_show(chosen, {"request": "plan", "renew": ""}, answers.PlanAnswer.from_json, plan_lines,
                                lambda answer: not answer.problem)
 
 
@@ -260,18 +251,18 @@ PLAN_NAPS_SECONDS = (0.05, 0.1, 0.2, 0.4, *[1.0] * 20)
 """Times between two questions whether the plan is made."""
 
 
-def age_lines(answer: PlanAnswer) -> Iterator[str]:
+def age_lines(answer: answers.PlanAnswer) -> Iterator[str]:
     """The age of the plan, unless it was made just now, and why there is no younger one."""
     if answer.problem:
         yield answer.problem
     if answer.being_made_seconds is not None:
         yield (f"making {'a new' if answer.age_seconds else 'the first'} plan has taken "
-               f"{ago(answer.being_made_seconds)} so far")
+               f"{duration_text(answer.being_made_seconds)} so far")
     if answer.age_seconds and (answer.problem or answer.being_made_seconds is not None):
-        yield f"this plan was made {ago(answer.age_seconds)} ago"
+        yield f"this plan was made {duration_text(answer.age_seconds)} ago"
 
 
-def plan_lines(answer: PlanAnswer) -> list[str]:
+def plan_lines(answer: answers.PlanAnswer) -> list[str]:
     """The lines of ``tierctl plan``: for each finding the steps, the steps its mode excludes, and refusals."""
     state = answer.status
     lines = [headline(state)]
@@ -303,7 +294,7 @@ COMMANDS: Mapping[str, str] = {
     ActKind.MIGRATE: "lfs migrate --non-block"}
 
 
-def step_lines(actions: Sequence[ActionAnswer], indent: str) -> list[str]:
+def step_lines(actions: Sequence[answers.ActionAnswer], indent: str) -> list[str]:
     """Actions as lfs commands; only the first moves."""
     lines = []
     moves = [a for a in actions if a.action == ActKind.MIGRATE]

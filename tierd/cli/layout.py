@@ -22,7 +22,6 @@ _HEX = re.compile(rb"(?:^|[=\s])0[xX]([0-9a-fA-F\s]+)\s*$")
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``tierctl layout``."""
     layout = commands.add_parser(
         "layout", help="show the layout of a file or the default layout of a directory",
         description="Show the layout of a file or the default layout of a directory, and the lfs setstripe command "

@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 import argparse
-from functools import partial
 
 from tierd.cli import client
-from tierd.cli.client import ago
-from tierd.daemon.answers import MoverAnswer, MoversAnswer, StandbyAnswer, StandbyRow, from_json
-from tierd.text import bytes_text, count_of
+from tierd.daemon.answers import MoverAnswer, MoversAnswer, StandbyAnswer, StandbyRow
+from tierd.text import bytes_text, count_of, duration_text
 
 LOST_SECONDS = 15.0
 """A mover describes itself every five seconds."""
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``tierctl movers``."""
     movers = commands.add_parser(
         "movers", help="list the movers on other nodes, and the moves that were sent to them",
         description="List the movers that work for the leader of this file system through NATS, with the files that "
                     "they moved, and the moves under way by source target.")
     client.add_daemon_options(movers)
-    movers.set_defaults(run=lambda chosen: client.ask_and_show(chosen, {"request": "movers"},
-                                                               partial(from_json, MoversAnswer), mover_lines))
+    movers.set_defaults(run=client.showing("movers", MoversAnswer.from_json, mover_lines))
 
 
 def mover_lines(answer: MoversAnswer) -> list[str]:
-    """The lines of ``tierctl movers``."""
     if not answer.cluster:
         return ["tierd moves files in its own process: it has no [cluster] in its settings, or it is in a dry run."]
     lines = [f"NATS: {answer.trouble or 'connected'}; {count_of(len(answer.movers), 'mover')}; "
@@ -42,7 +37,6 @@ def mover_lines(answer: MoversAnswer) -> list[str]:
 
 
 def standby_line(standby: StandbyRow) -> str:
-    """A standby in one line."""
     state = f"CANNOT LEAD: {standby.problem}" if standby.problem else "ready to lead"
     return f"  standby {standby.name} on {standby.host}: {state}; {copy_text(standby)}"
 
@@ -61,14 +55,14 @@ def copy_text(standby: StandbyRow | StandbyAnswer) -> str:
         return "its copy of the journal is complete"
     lacks = f"lacks {count_of(standby.behind_messages, 'message')}" if standby.behind_messages else ""
     last = ("was never complete since its start" if standby.copy_age_seconds is None
-            else f"was complete {ago(standby.copy_age_seconds)} ago")
+            else f"was complete {duration_text(standby.copy_age_seconds)} ago")
     return f"its copy of the journal {', and '.join(filter(None, (lacks, last)))}"
 
 
 def _line(mover: MoverAnswer, now: float) -> str:
     state = f"STOPPED: {mover.stopped}" if mover.stopped else "working"
     if not mover.stopped and now - mover.seen > LOST_SECONDS:
-        state = f"no sign of it for {ago(now - mover.seen)}"
+        state = f"no sign of it for {duration_text(now - mover.seen)}"
     results = ", ".join(f"{count} {word}" for word, count in sorted(mover.results.items())) or "no files yet"
     return (f"  {mover.name} on {mover.host}, {count_of(mover.threads, 'thread')}, {mover.engine}: {state}; "
             f"{mover.under_way} under way; {results}; {bytes_text(mover.copied_bytes)} copied")

@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 import argparse
-from functools import partial
 
 from tierd.cli import client
-from tierd.daemon.answers import ReadersAnswer, from_json
+from tierd.daemon.answers import ReadersAnswer
 from tierd.text import count_of
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``tierctl readers``."""
     readers = commands.add_parser(
         "readers", help="show the changelog readers, and the position in each MDT's changelog",
         description="Show who reads the changelog of each MDT, the last record that tierd has, the age of the last "
                     "tally, and the readers that are there.")
     client.add_daemon_options(readers)
-    readers.set_defaults(run=run)
-
-
-def run(chosen: argparse.Namespace) -> int:
-    """Send the request and print the answer."""
-    return client.ask_and_show(chosen, {"request": "readers"}, partial(from_json, ReadersAnswer), lines)
+    readers.set_defaults(run=client.showing("readers", ReadersAnswer.from_json, lines))
 
 
 def lines(answer: ReadersAnswer) -> list[str]:
-    """The answer as text."""
     if not answer.enabled:
         return ["tierd reads the changelogs itself (reader.enabled = false)"]
     shown = [f"{'MDT':8} {'reader':16} {'record':>14} {'behind':>9} {'last tally':>11}  problem"]

@@ -9,13 +9,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tierd.cli import client
-from tierd.daemon.answers import ReportAnswer, from_json
+from tierd.daemon.answers import ReportAnswer
 from tierd.daemon.client import ControlError, ask
 from tierd.text import printable
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``tierctl report``."""
     report = commands.add_parser(
         "report", help="show findings, acts and their effect in a period",
         description="Print the findings of a period with their verdicts, from the journal. With --output, also write "
@@ -49,7 +48,7 @@ def run(chosen: argparse.Namespace) -> int:
     from tierd.daemon.report import report_lines, report_page  # noqa: PLC0415 -- only here
 
     try:
-        report = from_json(ReportAnswer, answer)
+        report = ReportAnswer.from_json(answer)
     except ValueError as error:
         print(error, file=sys.stderr)
         return 1

@@ -12,10 +12,10 @@ from functools import partial
 from pathlib import Path
 
 from simulator.scenarios.scenario import Scenario, library, names, parse
+from tierd.cli.client import positive
 from tierd.cli.progress import bar
 from tierd.config.load import ConfigurationError, load
 from tierd.config.settings import Settings
-from tierd.json_text import json_text
 from tierd.simulation import comparison
 from tierd.simulation.beds import DRAWN, BedKind
 from tierd.simulation.comparison import WITH_TIERD, compare, comparison_data, comparison_text, variants
@@ -23,11 +23,11 @@ from tierd.simulation.evaluate import Evaluated, Verdict, evaluate_all, summary_
 from tierd.simulation.random_scenarios import GROUPS, HARD, PLACEMENT, USUAL
 from tierd.simulation.run import orders_of
 from tierd.simulation.run import run as run_variant
+from tierd.structs import json_text
 from tierd.text import quoted
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``tierctl simulate`` and ``evaluate``."""
     simulate = commands.add_parser("simulate", help="run a scenario on a simulated cluster, with and without tierd")
     simulate.add_argument("scenario", metavar="SCENARIO", help="TOML file, or name of a scenario of the library")
     simulate.add_argument("--policy", type=Path, metavar="FILE",
@@ -44,7 +44,6 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Run all variants and print the comparison."""
     try:
         scenario = find_scenario(chosen.scenario)
         policy = load(chosen.policy) if chosen.policy else Settings()
@@ -61,17 +60,10 @@ def run(chosen: argparse.Namespace) -> int:
     outcomes = {}
     with bar(scenario.title, scenario.seconds * len(wanted)) as progress:
         for number, (name, case) in enumerate(wanted):
-            before = number * scenario.seconds
             outcomes[name] = run_variant(
-                case.build(chosen.seed),
-                case.jobs,
-                scenario.seconds,
-                (),
-                policy if name == WITH_TIERD else None,
-                progress=partial(report_progress, progress, before),
-                tierd_starts=chosen.tierd_starts,
-                orders=orders_of(scenario.events),
-            )
+                case.build(chosen.seed), case.jobs, scenario.seconds, (), policy if name == WITH_TIERD else None,
+                progress=partial(lambda before, now: progress(before + now), number * scenario.seconds),
+                tierd_starts=chosen.tierd_starts, orders=orders_of(scenario.events))
     changes = [event.at for event in scenario.events]
     comparison = compare(scenario.title, scenario.jobs, outcomes, scenario.seconds, changes,
                          tierd_starts=chosen.tierd_starts)
@@ -122,11 +114,6 @@ def plotter(path: Path) -> Callable[[comparison.Comparison, Path], None]:
     return plot
 
 
-def report_progress(progress: Callable[[float], None], before: float, now: float) -> None:
-    """Report the progress of all runs together, in simulated seconds."""
-    progress(before + now)
-
-
 def find_scenario(name: str) -> Scenario:
     """Load a scenario from a file, or from the library by its name. Raises OSError or ValueError."""
     path = Path(name)
@@ -141,18 +128,15 @@ def find_scenario(name: str) -> Scenario:
 
 
 def add_evaluate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``tierctl evaluate``."""
     evaluate = commands.add_parser("evaluate", help="measure how often tierd is right on random workloads")
-    evaluate.add_argument(
-        "--seeds", type=seed_range, default=range(1, 51), metavar="A-B",
-        help="seeds of the random workloads (default: 1-50)"
-    )
+    evaluate.add_argument("--seeds", type=seed_range, default=range(1, 51), metavar="A-B",
+                          help="seeds of the random workloads (default: 1-50)")
     evaluate.add_argument("--policy", type=Path, metavar="FILE",
                           help="configuration file of tierd (default: built-in defaults)")
     form = evaluate.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print the results as JSON")
     form.add_argument("--markdown", action="store_true", help="print the results as rows of a Markdown table")
-    evaluate.add_argument("--processes", type=process_count, default=os.cpu_count() or 1, metavar="N",
+    evaluate.add_argument("--processes", type=positive, default=os.cpu_count() or 1, metavar="N",
                           help="number of parallel processes (default: one for each processor)")
     evaluate.add_argument("--cold", action="store_true",
                           help="start tierd when all jobs are at work, so that no stream has a past")
@@ -189,17 +173,6 @@ def seed_range(text: str) -> range:
     if not found:
         raise argparse.ArgumentTypeError(f"{text!r} is an empty range of seeds")
     return found
-
-
-def process_count(text: str) -> int:
-    """Parse a number of processes.
-
-    >>> process_count("2")
-    2
-    """
-    if not text.isascii() or not text.isdigit() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of processes")
-    return int(text)
 
 
 def workload_names(text: str) -> frozenset[str]:

@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 import argparse
-from functools import partial
 
 from tierd.cli import client
-from tierd.daemon.answers import StagingAnswer, StagingsAnswer, from_json
+from tierd.daemon.answers import StagingAnswer, StagingsAnswer
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``tierctl stages``."""
     stages = commands.add_parser(
         "stages", help="list what jobs have staged to and from flash",
         description="List the last stagings of jobs: #BB_LUA stage_in and stage_out in their scripts.")
     stages.add_argument("job", nargs="?", default="", metavar="JOB", help="id of a job (default: all jobs)")
     client.add_daemon_options(stages)
-    stages.set_defaults(run=list_stages)
-
-
-def list_stages(chosen: argparse.Namespace) -> int:
-    """Show the stagings."""
-    return client.ask_and_show(chosen, {"request": "stage-state", "job": chosen.job},
-                               partial(from_json, StagingsAnswer), stage_lines)
+    stages.set_defaults(run=client.showing("stage-state", StagingsAnswer.from_json, stage_lines, "job"))
 
 
 def stage_lines(answer: StagingsAnswer) -> list[str]:
-    """The lines of ``tierctl stages``."""
     lines = [_stage_line(each) for each in answer.stagings] or ["no stagings"]
     return [*lines, f"tierd stages nothing now: {answer.held}"] if answer.held else lines
 

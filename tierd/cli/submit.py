@@ -25,7 +25,6 @@ EXIT_INTERRUPTED = 130
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``tierctl submit``."""
     submit = commands.add_parser(
         "submit", help="queue files for migration, from robinhood's cmd()",
         description=DESCRIPTION)
@@ -41,7 +40,6 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Send the paths in batches."""
     paths = split_paths(sys.stdin.buffer.read(), null=chosen.null) if chosen.paths == ["-"] else chosen.paths
     if not paths:
         print("no paths given", file=sys.stderr)

@@ -108,7 +108,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run_command(given: Sequence[str]) -> int:
-    """Run a command."""
     found = parser(command_in(given)).parse_args(given)
     zone = client.ZONE.set(UTC if found.utc else None)
     try:

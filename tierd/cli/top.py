@@ -22,7 +22,7 @@ from rich.text import Text
 from tierd.cli import client
 from tierd.cli.client import time_text
 from tierd.cli.control import headline, queue_line
-from tierd.daemon.answers import TopAnswer, from_json
+from tierd.daemon.answers import TopAnswer
 from tierd.daemon.client import ControlError, ask
 from tierd.text import bytes_text, printable
 
@@ -71,7 +71,6 @@ NOT_LIVE_ROWS = 20
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``tierctl top``."""
     top = commands.add_parser("top", help="show targets, jobs, interference and moves live",
                               description="Show the busiest targets and jobs of the last cycle, interference between "
                                           "jobs, and moves, until Ctrl-C. A narrow terminal shows fewer columns. "
@@ -89,7 +88,7 @@ def run(chosen: argparse.Namespace) -> int:
     live = console.is_terminal and not console.is_dumb_terminal and not chosen.once and not chosen.json
     try:
         found = ask(client.socket_of(chosen), {"request": "top", "most": rows(console) if live else NOT_LIVE_ROWS})
-        answer = from_json(TopAnswer, found)
+        answer = TopAnswer.from_json(found)
     except (ControlError, ValueError) as error:
         print(error, file=sys.stderr)
         return 1
@@ -102,7 +101,7 @@ def run(chosen: argparse.Namespace) -> int:
             while not waiting.wait(max(0.2, chosen.interval)):
                 try:
                     request = {"request": "top", "most": rows(console)}
-                    answer = from_json(TopAnswer, ask(client.socket_of(chosen), request, 10.0))
+                    answer = TopAnswer.from_json(ask(client.socket_of(chosen), request, 10.0))
                     shown.update(screen(answer, console.width), refresh=True)
                 except (ControlError, ValueError) as error:
                     trouble = Text(printable(f"NO ANSWER: {error}"), "bold red")
@@ -180,5 +179,4 @@ def jobs(answer: TopAnswer, width: int) -> RenderableType:
 
 
 def left_out(all_of_them: int, shown: int, what: str) -> list[Text]:
-    """The number of rows that do not fit."""
     return [Text(f"and {all_of_them - shown} more {what}", "dim")] if all_of_them > shown else []

@@ -413,7 +413,7 @@ class Mover:
             raise ValueError("it names a layout that it does not have")
         layout = messages.layout_from_wire(message.layouts[file.layout])
         move = Move(path, layout, fid, file.size_bytes, file.mtime or None, objects=file.objects)
-        if self._settings.resolved_scopes.of(path).mode != Mode.FULL and not file.by_request:
+        if self._settings.resolved_scopes.of(path).mode not in {Mode.FULL, Mode.ASK} and not file.by_request:
             raise ValueError("the mode of its scope allows no moves")
         if foreign := set(pools_of(layout)) - self._pools:
             raise ValueError(f"pool {min(foreign)!r} is not configured")

@@ -46,7 +46,7 @@ class ClearingFilesystem(Filesystem, Protocol):
 def reader_of(settings: Settings, filesystem: ClearingFilesystem, mdts: tuple[str, ...], connection: Connection,
               claims: ClaimFolder, clock: SystemClock) -> Reader:
     """The reader for a file system. ``claims`` has the key that signs its tallies."""
-    limits = TallyLimits(settings.reader.max_directories, settings.reader.max_files_each, settings.reader.max_files)
+    limits = TallyLimits()
     names = Names(filesystem.fsname)
     host = host_name()
     name = settings.cluster.name or host

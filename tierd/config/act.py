@@ -10,12 +10,13 @@ import re
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from annotated_types import Ge, Gt, Le, Lt
 from pydantic import AfterValidator, Strict
 
 from tierd.acts import ActKind
+from tierd.policies.protocol import Table
 from tierd.policies.registry import acted_on_by_default
 from tierd.refusal import Reason, Refusal
 
@@ -25,7 +26,7 @@ _WINDOW_FORM = re.compile(r"(?:(?P<days>[A-Za-z,\-]+)\s+)?(?P<begin>\d\d?:\d\d)-
 
 
 @dataclass(frozen=True, slots=True)
-class MaintenanceWindow:
+class MaintenanceWindow(Table):
     """Days on which the window begins (0 is Monday), and its begin and end in minutes after midnight.
 
     An end before the begin is on the next day.
@@ -145,20 +146,14 @@ def retention_days(days: float) -> float:
 class Rate:
     """Files and bytes per second."""
 
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
-
     files_per_second: Annotated[float, Gt(0)] = 10.0
     bytes_per_second: Annotated[float, Gt(0)] = 20e6
 
 
 @dataclass(frozen=True)
-class Limits:
+class Limits(Rate):
     """Maximum rates of moves."""
 
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
-
-    files_per_second: Annotated[float, Gt(0)] = 10.0
-    bytes_per_second: Annotated[float, Gt(0)] = 20e6
     burst_seconds: Annotated[float, Gt(0)] = 2.0
     """Size of the token bucket: moves may use the rates of this many seconds at once."""
     per_pool: Rate = field(default_factory=Rate)
@@ -179,10 +174,8 @@ class GeneralLimits(Limits):
 
 
 @dataclass(frozen=True)
-class BreakerSettings:
+class BreakerSettings(Table):
     """When the circuit breaker stops all moves."""
-
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     failures: Annotated[int, Ge(1)] = 10
     """Minimum number of failed moves among the last ``window`` moves."""
@@ -192,10 +185,8 @@ class BreakerSettings:
 
 
 @dataclass(frozen=True)
-class ClaimSettings:
+class ClaimSettings(Table):
     """Folder and expiry of the claim."""
-
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     folder: str = "/.tierd"
     """Path below the root of the file system; only root may enter it. All tierd daemons of a file system must use the
@@ -205,10 +196,8 @@ class ClaimSettings:
 
 
 @dataclass(frozen=True)
-class DrainSettings:
+class DrainSettings(Table):
     """How ``tierctl drain-target`` finds and moves files."""
-
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     scan_files_per_second: Annotated[float, Gt(0)] = 500.0
     """Maximum number of directory entries examined per second. Each takes about one request to an MDT."""
@@ -216,13 +205,11 @@ class DrainSettings:
     """Moves queued before the walk waits for them."""
     reserve: Annotated[float, Ge(0), Lt(1)] = 0.05
     """Share of each other target that stays free."""
-    max_passes: Annotated[int, Ge(1)] = 3
-    """Walks over the file system in search of files that could not be moved before."""
     retry_seconds: Annotated[float, Ge(0)] = 60.0
     """Time between two walks, for files that are in use."""
     max_stream_loss: Annotated[float, Gt(0), Le(1)] = 0.05
     """Maximum part of its throughput that a stream loses to drains. 1: moves do not wait for streams."""
-    stop_new_objects: bool = False
+    stop_new_objects: Annotated[bool, Strict()] = False
     """Whether tierd may set ``osp.*.max_create_count`` to 0 for the target, on the MDS that it runs on."""
 
 
@@ -230,10 +217,8 @@ DEFAULT_ENGINE: Literal["lfs", "lease"] = "lfs"
 
 
 @dataclass(frozen=True)
-class MoverSettings:
+class MoverSettings(Table):
     """The engine of moves, and its limits."""
-
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     engine: Literal["lfs", "lease"] = DEFAULT_ENGINE
     """``lfs`` runs ``lfs migrate --non-block``; ``lease`` does the same in this process."""
@@ -262,6 +247,8 @@ class Mode(StrEnum):
     """None: findings are reported."""
     RECOMMEND = "recommend"
     """None: findings, and the acts against them, are reported."""
+    ASK = "ask"
+    """Those that an administrator approves with ``tierctl apply``."""
     NEW_FILES_ONLY = "new-files-only"
     """Default layouts are set. No file is moved."""
     FULL = "full"
@@ -269,10 +256,8 @@ class Mode(StrEnum):
 
 
 @dataclass(frozen=True)
-class ActSettings:
+class ActSettings(Table):
     """Acts that tierd may do, and when."""
-
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     dry_run: Annotated[bool, Strict()] = True
     """Plan and check everything, and change nothing."""
@@ -290,14 +275,12 @@ class ActSettings:
     opt-outs hold."""
     default_layouts_per_second: Annotated[float, Gt(0)] = 20.0
     """Maximum number of default layouts set per second. Each takes half a dozen requests to an MDT."""
-    default_layouts_at_once: Annotated[int, Ge(1), Le(64)] = 8
-    """Requests to MDTs under way at the same time while default layouts are set and paths are looked up."""
     journal: WholePath = "/var/lib/tierd/journal.sqlite"
     socket: Annotated[str, AfterValidator(socket_path)] = "/run/tierd/tierd.sock"
     """Control socket, which tierctl uses."""
 
 
 def mode_allows(mode: Mode, kind: ActKind) -> bool:
-    """Whether tierd does acts of this kind by itself in a mode."""
-    return mode == Mode.FULL or (mode == Mode.NEW_FILES_ONLY and kind in {ActKind.SET_DEFAULT_LAYOUT,
+    """Whether tierd plans to do acts of this kind in a mode. In mode ``ask`` each finding needs an approval too."""
+    return mode in {Mode.FULL, Mode.ASK} or (mode == Mode.NEW_FILES_ONLY and kind in {ActKind.SET_DEFAULT_LAYOUT,
                                                                           ActKind.SET_DEFAULT_STRIPING})

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from annotated_types import Ge, Gt, Le
 from pydantic import AfterValidator
 
 from tierd.config.act import whole_path_or_none
+from tierd.policies.protocol import Table
 
 _SERVER = re.compile(r"(?:nats|tls)://[A-Za-z0-9.\-\[\]:]+")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
@@ -38,10 +39,8 @@ def node_name(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class ClusterSettings:
+class ClusterSettings(Table):
     """Connection to NATS. Without servers, tierd works alone: it detects, decides and moves in one process."""
-
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     servers: tuple[Annotated[str, AfterValidator(server_url)], ...] = ()
     """Addresses of the NATS servers: ``tls://broker1:4222``. Empty: no cluster."""
@@ -66,5 +65,4 @@ class ClusterSettings:
 
     @property
     def enabled(self) -> bool:
-        """Whether tierd works through NATS."""
         return bool(self.servers)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,7 +17,6 @@ from tierd.config.scopes import Scope, original_location
 from tierd.config.sense import ServerAccess
 from tierd.config.settings import Settings
 from tierd.integrations.registry import integrations
-from tierd.policies.protocol import Common
 
 Location = tuple[int | str, ...]
 POOL_NAME_BYTES_MAX = 15
@@ -43,23 +42,11 @@ class Contradiction:
 
 def contradictions(settings: Settings, values: Mapping[str, object]) -> Iterator[Contradiction]:
     """All contradictions. ``values`` are the merged tables of the files."""
-    yield from strings_for_booleans(settings, values, ())
-    yield from strings_for_booleans(settings.tables.by_name, values, ())
-    yield from strings_for_booleans(settings.integrations.by_name, values.get("sense"), ("sense",))
-    for configured in settings.policies:
-        table = ("detect", configured.policy.table)
-        if is_set(values, table):
-            yield from strings_for_booleans(configured.settings, at(values, table), table)
-    yield from thresholds(settings, values)
-    yield from pools(settings, values)
-    yield from sources(settings)
-    yield from ages(settings, values)
-    yield from addresses(settings)
-    yield from acts(settings)
-    yield from readers(settings)
+    for check in (thresholds, pools, sources, ages, addresses, acts, readers):
+        yield from check(settings, values)
 
 
-def readers(settings: Settings) -> Iterator[Contradiction]:
+def readers(settings: Settings, _: object) -> Iterator[Contradiction]:
     """Changelog readers without a cluster, or without records to read."""
     if not settings.reader.enabled:
         return
@@ -75,24 +62,16 @@ def readers(settings: Settings) -> Iterator[Contradiction]:
                             "the changelog grows until Lustre drops it", fatal=False, others=(("sense", "mdts"),))
 
 
-def is_set(values: object, location: Sequence[int | str]) -> bool:
-    """Whether the files have a value at this location.
+def value_at(values: object, location: Sequence[int | str]) -> object:
+    """The value at this location; None if the files have none.
 
-    >>> is_set({"web": {"port": 1}}, ("web", "port")), is_set({"web": {}}, ("web", "port"))
-    (True, False)
+    >>> value_at({"web": {"port": 1}}, ("web", "port")), value_at({"web": {}}, ("web", "port"))
+    (1, None)
     """
-    table: Any = values
-    for part in location:
-        if part not in (range(len(table)) if isinstance(table, list) else table if isinstance(table, Mapping) else ()):
-            return False
-        table = table[part]
-    return True
-
-
-def at(values: Mapping[str, object], location: Location) -> object:
-    """The value at a location that is set."""
     found: Any = values
     for part in location:
+        if part not in (range(len(found)) if isinstance(found, list) else found if isinstance(found, Mapping) else ()):
+            return None
         found = found[part]
     value: object = found
     return value
@@ -100,57 +79,28 @@ def at(values: Mapping[str, object], location: Location) -> object:
 
 def one_that_is_set(values: Mapping[str, object], *locations: Location) -> Location:
     """The first of the locations that the files have; else the first one."""
-    return next((location for location in locations if is_set(values, location)), locations[0])
-
-
-def strings_for_booleans(settings: object, values: object, above: Location) -> Iterator[Contradiction]:
-    """Strings and numbers where the setting is true or false: ``enabled = "no"``."""
-    if not isinstance(values, Mapping):
-        return
-    for name, value in values.items():
-        here = (*above, name)
-        meant = settings.get(name) if isinstance(settings, Mapping) else getattr(settings, str(name), None)
-        if isinstance(meant, bool) and not isinstance(value, bool):
-            yield Contradiction(here, f"write {str(meant).lower()} without quotes (it is {value!r})")
-        elif is_dataclass(meant) or isinstance(meant, Mapping):
-            yield from strings_for_booleans(meant, value, here)
-        elif isinstance(value, list) and isinstance(meant, tuple) and len(value) == len(meant):
-            for number, (inner, of_file) in enumerate(zip(meant, value, strict=True)):
-                yield from strings_for_booleans(inner, of_file, (*here, number))
+    return next((each for each in locations if value_at(values, each) is not None), locations[0])
 
 
 def thresholds(settings: Settings, values: Mapping[str, object]) -> Iterator[Contradiction]:
     """Thresholds at which a finding begins (``enter…``) and ends (``leave…``) that are the wrong way round.
 
-    The defaults of each detector show which of the two is the higher one.
+    The defaults show which of the two is the higher one.
     """
-    slowdown = settings.noisy_neighbour
-    if slowdown.end_probability > slowdown.probability:
-        above = ("noisy_neighbour",)
-        yield Contradiction(
-            one_that_is_set(values, (*above, "end_probability"), (*above, "probability")),
-            f"a finding begins at probability = {slowdown.probability:g} and would end below end_probability = "
-            f"{slowdown.end_probability:g}, which is wrong: probability must be the higher one. Exchange them",
-            others=((*above, "probability"), (*above, "end_probability")))
+    pairs: list[tuple[Location, object, str, str]] = [
+        (("noisy_neighbour",), settings.noisy_neighbour, "probability", "end_probability")]
     for configured in settings.policies:
-        yield from wrong_way_round(configured.settings, ("detect", configured.policy.table), values)
-
-
-def wrong_way_round(table: Common, above: Location, values: Mapping[str, object]) -> Iterator[Contradiction]:
-    """The pairs of one table that are the wrong way round."""
-    names = {field.name for field in fields(table)}
-    defaults = type(table)()
-    for enter in sorted(name for name in names if name == "enter" or name.startswith("enter_")):
-        leave = f"leave{enter.removeprefix('enter')}"
-        if leave not in names:
-            continue
-        begins, ends = getattr(table, enter), getattr(table, leave)
-        above_default = getattr(defaults, enter) > getattr(defaults, leave)
-        if (begins < ends) if above_default else (begins > ends):
-            side, order = ("below", "higher") if above_default else ("above", "lower")
-            location = one_that_is_set(values, (*above, leave), (*above, enter))
+        names = {each.name for each in fields(configured.settings)}
+        pairs += [(("detect", configured.policy.table), configured.settings, enter, leave) for enter in sorted(names)
+                  if (leave := f"leave{enter.removeprefix('enter')}") in names and enter.startswith("enter")]
+    for above, table, enter, leave in pairs:
+        (begins, ends), defaults = (getattr(table, enter), getattr(table, leave)), type(table)()
+        higher = getattr(defaults, enter) > getattr(defaults, leave)
+        if (begins < ends) if higher else (begins > ends):
+            side, order = ("below", "higher") if higher else ("above", "lower")
             yield Contradiction(
-                location, f"a finding begins at {enter} = {begins:g} and would end {side} {leave} = {ends:g}, which is "
+                one_that_is_set(values, (*above, leave), (*above, enter)),
+                f"a finding begins at {enter} = {begins:g} and would end {side} {leave} = {ends:g}, which is "
                 f"wrong: {enter} must be the {order} one. Exchange them", others=((*above, enter), (*above, leave)))
 
 
@@ -197,7 +147,7 @@ def why_no_pool_name(name: str) -> str:
     return f"Lustre reserves this name; no pool has it (it is {name!r})" if name in RESERVED_POOLS else ""
 
 
-def sources(settings: Settings) -> Iterator[Contradiction]:
+def sources(settings: Settings, _: object) -> Iterator[Contradiction]:
     """Sources that exclude each other, and credentials that are incomplete."""
     sense = settings.sense
     if sense.prometheus.url:
@@ -247,7 +197,8 @@ def ages(settings: Settings, values: Mapping[str, object]) -> Iterator[Contradic
     """Times that are longer than the age at which data are too old, and thresholds that can never be reached."""
     sense, stale = settings.sense, ("sense", "stale_seconds")
     for name, what in (("timeout_seconds", "an answer that takes this long"), ("cycle_seconds", "every reading")):
-        if getattr(sense, name) >= sense.stale_seconds and (name == "cycle_seconds" or is_set(values, ("sense", name))):
+        chosen = name == "cycle_seconds" or value_at(values, ("sense", name))
+        if getattr(sense, name) >= sense.stale_seconds and chosen:
             location = one_that_is_set(values, ("sense", name), stale)
             yield Contradiction(location, f"{what} would be too old: {name} = {getattr(sense, name):g} must be shorter "
                                 f"than stale_seconds = {sense.stale_seconds:g}", others=(("sense", name), stale))
@@ -266,7 +217,7 @@ def ages(settings: Settings, values: Mapping[str, object]) -> Iterator[Contradic
             others=(("verify", "harm_seconds"), judge))
 
 
-def addresses(settings: Settings) -> Iterator[Contradiction]:
+def addresses(settings: Settings, _: object) -> Iterator[Contradiction]:
     """Addresses on which tierd cannot listen, or that it cannot query."""
     web, address = settings.web, settings.web.address
     if address and not is_host(address):
@@ -313,7 +264,7 @@ def is_loopback(address: str) -> bool:
         return address == "localhost"
 
 
-def acts(settings: Settings) -> Iterator[Contradiction]:
+def acts(settings: Settings, _: object) -> Iterator[Contradiction]:
     """Kinds of findings to act on, whose detector is off; and directories that no file is below."""
     off = {configured.policy.name for configured in settings.policies if not configured.settings.enabled}
     for number, kind in enumerate(settings.act.on):
@@ -321,8 +272,8 @@ def acts(settings: Settings) -> Iterator[Contradiction]:
             yield Contradiction(("act", "on", number), f"the detector {kind} is off, so tierd finds nothing to act on: "
                                 f"remove it here, or set enabled = true in [detect.{kind.replace('-', '_')}]",
                                 fatal=False)
-    named = [(name, getattr(table, "directories", ())) for name, table in settings.tables.by_name.items()]
-    for table, number, directory in ((table, *each) for table, places in named for each in enumerate(places)):
-        if not directory.startswith("/"):
-            yield Contradiction((table, "directories", number),
-                                f"a directory begins with / at the root of the file system (it is {directory!r})")
+    for name, table in settings.tables.by_name.items():
+        for number, directory in enumerate(getattr(table, "directories", ())):
+            if not directory.startswith("/"):
+                yield Contradiction((name, "directories", number),
+                                    f"a directory begins with / at the root of the file system (it is {directory!r})")

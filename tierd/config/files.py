@@ -13,6 +13,7 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeGuard
 
@@ -37,6 +38,8 @@ def parse_file(data: bytes, name: str) -> TomlFile:
         return TomlFile(name, text, tomllib.loads(text))
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ValueError(f"{name}: not a TOML file: {error}") from error
+    except RecursionError as error:
+        raise ValueError(f"{name}: lists or tables are nested too deeply") from error
 
 
 def drop_in_folder(path: Path) -> Path:
@@ -131,10 +134,19 @@ def nearest_line(text: str, location: Sequence[int | str]) -> tuple[int, int]:
     ...         ("scopes", 1, "limits", "x"))
     (7, 4)
     """
-    wanted = tuple(map(str, location))
+    wanted, places = tuple(map(str, location)), _places(text)
+    for depth in range(len(wanted), 0, -1):
+        if wanted[:depth] in places:
+            return places[wanted[:depth]], depth
+    return 1, 0
+
+
+@lru_cache(maxsize=64)
+def _places(text: str) -> Mapping[tuple[str, ...], int]:
+    """Each table and key of a file with its first line."""
+    found: dict[tuple[str, ...], int] = {}
     counts: dict[str, int] = {}
     table: tuple[str, ...] = ()
-    line_number, depth = 1, 0
     for number, line in enumerate(text.splitlines(), 1):
         header = _HEADER.match(line)
         if header:
@@ -143,13 +155,10 @@ def nearest_line(text: str, location: Sequence[int | str]) -> tuple[int, int]:
                 counts[names[0]] = counts.get(names[0], -1) + 1
             index = [str(counts[names[0]])] if names[0] in counts else []
             table = (names[0], *index, *names[1:])
-            here = table
-        else:
-            key = _KEY.match(line)
-            here = (*table, *key[1].split(".")) if key else ()
-        if here and len(here) > depth and wanted[: len(here)] == here:
-            line_number, depth = number, len(here)
-    return line_number, depth
+            found.setdefault(table, number)
+        elif key := _KEY.match(line):
+            found.setdefault((*table, *key[1].split(".")), number)
+    return found
 
 
 class ConfigurationWatch:
@@ -186,7 +195,6 @@ class ConfigurationWatch:
         return relevant
 
     def close(self) -> None:
-        """Stop watching."""
         if self._watcher is not None:
             self._watcher.close()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, fields, replace
 from math import isfinite
@@ -14,22 +14,19 @@ from typing import Any
 from pydantic import ValidationError
 
 from tierd.config import act, files
-from tierd.config.contradictions import at, contradictions, is_set
+from tierd.config.contradictions import contradictions, value_at
 from tierd.config.files import TomlFile, location_of, merge
-from tierd.config.policies import (
-    Problem,
-    configured_integrations,
-    configured_policies,
-    configured_tables,
-    remove_at,
-    wrong_kinds,
-)
 from tierd.config.scopes import Scope, inherit_settings, original_location
+from tierd.config.secret_files import secret_file_problems
+from tierd.config.sense import has_credentials
 from tierd.config.settings import FilesystemSettings, Settings
-from tierd.integrations.registry import default_settings
-from tierd.policies.protocol import Policy
+from tierd.integrations.registry import default_settings, integrations
+from tierd.policies.protocol import ConfiguredPolicy, Policy, Tables
 from tierd.policies.registry import policies, table_types
-from tierd.validators import validator_of
+from tierd.validators import T, validator_of
+
+Problem = tuple[str, tuple[int | str, ...], str, object]
+"""Pydantic's kind of mistake, location, message, and the invalid value."""
 
 
 class ConfigurationError(ValueError):
@@ -62,7 +59,6 @@ class Examined:
     """In the order of the files and their lines."""
 
     def remark(self, location: Sequence[int | str], sentence: str, *, fatal: bool = True) -> Remark:
-        """A remark on a setting."""
         return remark_on(self.files, location, sentence, fatal=fatal)
 
 
@@ -74,9 +70,14 @@ def load(path: Path) -> Settings:
 def examine(path: Path) -> Examined:
     """Read a configuration file and its drop-ins. Raises ConfigurationError for what is no TOML, or OSError."""
     try:
-        return examine_files(files.read_files(path), tuple(policies().values()))
+        examined = examine_files(files.read_files(path), tuple(policies().values()))
     except ValueError as error:  # a policy that is broken, or files that are no TOML
         raise ConfigurationError(str(error)) from error
+    if examined.settings is None:
+        return examined
+    wrong = [examined.remark(location, f"{dotted(location)}: {sentence}")
+             for location, sentence in secret_file_problems(examined.settings)]
+    return replace(examined, settings=None if wrong else examined.settings, remarks=sorted((*examined.remarks, *wrong)))
 
 
 def accepted(examined: Examined) -> Settings:
@@ -104,32 +105,88 @@ def parse(data: bytes, name: str, known: Sequence[Policy] = ()) -> Settings:
 
 def examine_files(files: Sequence[TomlFile], known: Sequence[Policy]) -> Examined:
     """Settings from files, and every remark on them. Of a setting, the value of the last file counts."""
-    values = merge(files)
-    written = dict(values)
-    found, mistakes = configured_policies(values.pop("detect", {}), known)
-    tables, further = configured_tables(written, known)
-    for name in tables.by_name:
-        values.pop(name, None)
+    written = merge(files)
+    values, problems = dict(written), list[Problem]()
+    detectors, tables = configured_policies(values.pop("detect", {}), known, problems), table_types(known)
+    further = Tables({name: validated(of, values.pop(name, {}), (name,), problems) for name, of in tables.items()})
     sense = values.get("sense")
-    asked, wrong_integrations = configured_integrations(sense if isinstance(sense, Mapping) else {})
-    if isinstance(sense, Mapping):
-        values["sense"] = {name: value for name, value in sense.items() if name not in asked.by_name}
-    settings, invalid = validated(values)
-    on = at(values, ("act", "on")) if is_set(values, ("act", "on")) else ()
-    problems: list[Problem] = [*mistakes, *further, *wrong_integrations, *invalid,
-                               *(wrong_kinds(on, known) if isinstance(on, list) else ())]
-    places = {problem[1] for problem in problems}
-    problems += [("finite_number", location, "write a finite number", value)
-                 for location, value in infinite(written) if location not in places]
-    remarks = [remark_on(files, location, described, fatal=True) for location, described in (
-        (problem[1], describe_problem(*problem, known)) for problem in problems)]
-    if settings is not None:
-        settings = replace(settings, policies=found, tables=tables, integrations=asked)
-        places = {problem[1] for problem in problems}
-        remarks += [remark_on(files, each.location, f"{dotted(each.location)}: {each.sentence}", fatal=each.fatal)
-                    for each in contradictions(settings, written) if not places & {each.location, *each.others}]
+    asked = {}
+    if isinstance(sense, dict):
+        asked = {name: validated(each.settings, sense[name], ("sense", name), problems)
+                 for name, each in integrations().items() if name in sense}
+        values["sense"] = {name: value for name, value in sense.items() if name not in asked}
+    settings = replace(
+        validated(Settings, inherit_settings(values, FilesystemSettings().mount), (), problems), policies=detectors,
+        tables=further, integrations=Tables({**default_settings(), **asked}))
+    problems += wrong_kinds(value_at(values, ("act", "on")), known)
+    places = {place for _, place, _, _ in problems}
+    problems = [each for each in problems  # without copies in scopes that inherit a setting
+                if (place := original_location(each[1], values)) == each[1] or place not in places]
+    problems += [("finite_number", place, "write a finite number", value)
+                 for place, value in infinite(written) if place not in places]
+    first_unknown = {*{place[:-1]: place for kind, place, _, _ in reversed(problems) if kind in UNKNOWN}.values()}
+    remarks = []
+    for kind, place, message, value in problems:
+        names = known_settings(place[:-1], known) if kind in UNKNOWN and place in first_unknown else ()
+        remarks.append(remark_on(files, place, describe_problem(kind, place, message, value, names), fatal=True))
+    places |= {place for _, place, _, _ in problems}
+    remarks += [remark_on(files, each.location, f"{dotted(each.location)}: {each.sentence}", fatal=each.fatal)
+                for each in contradictions(settings, written) if not places & {each.location, *each.others}]
     wrong = any(remark.fatal for remark in remarks)
     return Examined(files, None if wrong else settings, sorted(remarks))
+
+
+def configured_policies(tables: object, known: Iterable[Policy], problems: list[Problem]
+                        ) -> tuple[ConfiguredPolicy, ...]:
+    """Policies that find something by the view, with the settings of ``[detect]``."""
+    if not isinstance(tables, dict):
+        problems.append(("no_table", ("detect",), "this is a table of tables, one for each detector", tables))
+        return ()
+    by_table = {policy.table: policy for policy in known if policy.find is not None}
+    problems += [("extra_forbidden", ("detect", name), "", values) for name, values in tables.items()
+                 if name not in by_table]
+    return tuple(ConfiguredPolicy(policy, validated(policy.settings, tables.get(name, {}), ("detect", name), problems))
+                 for name, policy in by_table.items())
+
+
+def validated(of: type[T], values: object, above: tuple[str, ...], problems: list[Problem]) -> T:
+    """A table, after its mistakes were added. An invalid setting has its default, for the checks of the others."""
+    validator = validator_of(of)
+    try:
+        return validator.validate_python(values)
+    except ValidationError as error:
+        found = error.errors(include_url=False)
+    problems += [(e["type"], (*above, *e["loc"]), e["msg"], e.get("input")) for e in found]
+    rest = deepcopy(values) if isinstance(values, dict) else {}
+    for each in found:
+        remove_at(rest, each["loc"])
+    try:
+        return validator.validate_python(rest)
+    except ValidationError:
+        return of()
+
+
+def remove_at(values: dict[str, Any], location: Sequence[int | str]) -> None:
+    """Remove the value at a location, or else the nearest table of it that is in the values."""
+    if not location:
+        return  # the mistake is in the table as a whole
+    table, part = values, location[0]
+    for inner in location[1:]:
+        if not isinstance(table.get(str(part)), dict):  # a list, or a value where a table belongs
+            break
+        table, part = table[str(part)], inner
+    table.pop(str(part), None)
+
+
+def wrong_kinds(kinds: object, known: Sequence[Policy]) -> Iterator[Problem]:
+    """Entries of ``[act] on`` that name no policy that acts, and no option of one."""
+    acting = [policy.name for policy in known if policy.plan is not None]
+    options = [f"with {policy.name!r} {policy.option}" for policy in known if policy.option]
+    names = {*acting, *(policy.name for policy in known if policy.option)}
+    for number, kind in enumerate(kinds if isinstance(kinds, list) else ()):
+        if isinstance(kind, str) and kind not in names:
+            yield ("value_error", ("act", "on", number), "Value error, tierd acts on "
+                   + ", and ".join((f"{', '.join(acting[:-1])} and {acting[-1]} only", *options)), kind)
 
 
 def infinite(value: object, location: tuple[int | str, ...] = ()) -> Iterator[tuple[tuple[int | str, ...], float]]:
@@ -143,22 +200,6 @@ def infinite(value: object, location: tuple[int | str, ...] = ()) -> Iterator[tu
     parts = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
     for name, part in parts:
         yield from infinite(part, (*location, name))
-
-
-def validated(values: Mapping[str, object]) -> tuple[Settings | None, list[Problem]]:
-    """The settings, and every mistake. Invalid settings have their defaults, for the checks of the others."""
-    mount = FilesystemSettings().mount
-    try:
-        return validator_of(Settings).validate_python(inherit_settings(values, mount)), []
-    except ValidationError as error:
-        problems = without_repetitions(error, values)
-    rest = deepcopy(dict(values))
-    for _, location, _, _ in problems:
-        remove_at(rest, location)
-    try:
-        return validator_of(Settings).validate_python(inherit_settings(rest, mount)), problems
-    except ValidationError:
-        return None, problems
 
 
 def remark_on(files: Sequence[TomlFile], location: Sequence[int | str], sentence: str, *, fatal: bool) -> Remark:
@@ -176,23 +217,19 @@ def dotted(location: Sequence[int | str]) -> str:
     return ".".join(str(part) for part in location if part != "[key]")
 
 
-def without_repetitions(error: ValidationError, values: Mapping[str, object]) -> list[Problem]:
-    """Every mistake once, without its copies in scopes that inherit the setting."""
-    found = [(e["type"], tuple(e["loc"]), e["msg"], e.get("input")) for e in error.errors(include_url=False)]
-    places = {location for _, location, _, _ in found}
-    return [each for each in found if (place := original_location(each[1], values)) == each[1] or place not in places]
+UNKNOWN = frozenset({"extra_forbidden", "unexpected_keyword_argument"})
+"""Pydantic's kinds of a setting that does not exist."""
 
 
-def describe_problem(
-    kind: str, location: Sequence[int | str], message: str, value: object, known: Sequence[Policy]
-) -> str:
-    """The text of one mistake."""
+def describe_problem(kind: str, location: Sequence[int | str], message: str, value: object,
+                     known: Sequence[str]) -> str:
+    """What is wrong with a setting, and what to write. ``known``: settings of the table, for the first unknown one."""
     where = dotted(location)
-    if kind in {"extra_forbidden", "unexpected_keyword_argument"}:
-        return f"{where}: unknown setting; known here: {', '.join(known_settings(location[:-1], known))}"
+    if kind in UNKNOWN:
+        return f"{where}: unknown setting" + (f"; known here: {', '.join(known)}" if known else "")
     words = PLAIN.get(kind) or in_plain_english(message)
-    named = isinstance(value, dict | list | tuple) or repr(value) in words
-    return f"{where}: {words}{'' if named else f' (it is {value!r})'}"
+    hidden = isinstance(value, dict | list | tuple) or repr(value) in words or has_credentials(str(value))
+    return f"{where}: {words}{'' if hidden else f' (it is {value!r})'}"
 
 
 PLAIN = {
@@ -200,7 +237,8 @@ PLAIN = {
     "float_type": "write a number", "float_parsing": "write a number", "int_type": "write a whole number",
     "int_parsing": "write a whole number", "int_from_float": "write a whole number",
     "string_type": "write text in quotes", "tuple_type": "write a list in brackets",
-    "dict_type": "this is a table", "dataclass_type": "this is a table", "missing": "this setting is needed here",
+    "frozen_set_type": "write a list in brackets", "dict_type": "this is a table", "dataclass_type": "this is a table",
+    "missing": "this setting is needed here",
 }
 """Sentences for the mistakes that pydantic words for programmers, by its kind of error."""
 

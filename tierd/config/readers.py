@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from annotated_types import Ge, Gt, Le
+from pydantic import Strict
+
+from tierd.policies.protocol import Table
 
 
 @dataclass(frozen=True)
-class ReaderSettings:
+class ReaderSettings(Table):
     """Readers of changelogs (``tierd reader``). ``[sense] mdts`` and ``readers`` name the MDTs and their users."""
 
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
-
-    enabled: bool = False
+    enabled: Annotated[bool, Strict()] = False
     """Whether the leader takes changelog records from readers instead of reading the changelogs itself."""
     window_seconds: Annotated[float, Gt(0), Le(60)] = 5.0
     """Time between two tallies of an MDT."""
@@ -24,9 +25,3 @@ class ReaderSettings:
     """MDTs that one reader reads at most; 0 for no limit. With 40 MDTs and 6 readers: 8, so that one may fail."""
     max_windows: Annotated[int, Ge(1), Le(1000)] = 24
     """Tallies that wait for the leader. Beyond them the reader stops reading, and the records stay in the changelog."""
-    max_directories: Annotated[int, Ge(1), Le(5000)] = 500
-    """Counts of a job in a directory in one tally, the most active ones. Others follow in a later tally."""
-    max_files_each: Annotated[int, Ge(1), Le(5000)] = 200
-    """Files of a job in a directory that the leader knows, as a random sample."""
-    max_files: Annotated[int, Ge(1), Le(50_000)] = 4000
-    """Files of an MDT that the leader knows."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, TypeVar
+from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator
 
@@ -15,6 +15,7 @@ from tierd.config import act
 from tierd.config.act import Mode
 from tierd.decide import plans
 from tierd.model import PoolPair
+from tierd.policies.protocol import Table
 
 Item = TypeVar("Item")
 
@@ -53,10 +54,8 @@ def scope_path(path: str) -> str:
 
 
 @dataclass(frozen=True)
-class Scope:
+class Scope(Table):
     """One part of the file system."""
-
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     path: Annotated[str, AfterValidator(scope_path)]
     mode: Mode = Mode.FULL
@@ -66,7 +65,6 @@ class Scope:
 
     @property
     def pools(self) -> PoolPair:
-        """Its flash pool and its disk pool."""
         return PoolPair(self.small_files_to_flash.flash_pool, self.small_files_to_flash.hdd_pool)
 
 
@@ -105,7 +103,6 @@ class ResolvedScopes:
         return next((scope for scope in self._deepest_first if is_below(path, scope.path)), self.whole)
 
     def pools_of(self, path: str) -> PoolPair:
-        """The flash pool and the disk pool for a path."""
         return self.of(path).pools
 
     def by_scope(self, items: Iterable[Item], path_of: Callable[[Item], str]) -> list[tuple[Scope, list[Item]]]:

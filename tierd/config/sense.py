@@ -7,21 +7,21 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar
+from typing import Annotated
 from urllib.parse import urlsplit
 
 from annotated_types import Ge, Gt
 from pydantic import AfterValidator
+
+from tierd.policies.protocol import Table
 
 _READER = re.compile(r"cl\d+(-[A-Za-z0-9_.-]+)?")
 _MDT = re.compile(r"MDT[0-9a-f]{4}")
 
 
 @dataclass(frozen=True)
-class ServerAccess:
+class ServerAccess(Table):
     """Credentials for a server, and trusted certificates."""
-
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     user: str = ""
     """User for basic authentication, with one of the passwords below."""
@@ -41,10 +41,8 @@ class ServerAccess:
 
 
 @dataclass(frozen=True)
-class PrometheusSettings:
+class PrometheusSettings(Table):
     """Where Prometheus is, and which of its series to read."""
-
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     url: str = ""
     """``http://prometheus:9090``, with its path prefix if it has one. Empty: it is not used."""
@@ -70,6 +68,8 @@ def exporter_url(url: str) -> str:
     """
     if not asks_http(url):
         raise ValueError("give the whole address: http://oss01:9169/metrics")
+    if has_credentials(url):
+        raise ValueError("others can see a password in an address: set exporter_access.user and password_file")
     return url
 
 
@@ -77,7 +77,21 @@ def prometheus_url(settings: PrometheusSettings) -> PrometheusSettings:
     """The settings. Raises ValueError for an invalid URL."""
     if settings.url and not asks_http(settings.url):
         raise ValueError("url: give the whole address: https://prometheus.example.org")
+    if has_credentials(settings.url):
+        raise ValueError("url: others can see a password in an address: set access.user and access.password_file")
     return settings
+
+
+def has_credentials(url: str) -> bool:
+    """Whether a URL has a user or a password in it.
+
+    >>> has_credentials("http://me:secret@oss01:9169/metrics"), has_credentials("http://oss01:9169/metrics")
+    (True, False)
+    """
+    try:
+        return "@" in urlsplit(url).netloc
+    except ValueError:  # an invalid address of IPv6
+        return "@" in url
 
 
 def asks_http(url: str) -> bool:
@@ -125,10 +139,8 @@ WAIT_SHARE = 0.8
 
 
 @dataclass(frozen=True)
-class SenseSettings:
+class SenseSettings(Table):
     """The sources of tierd."""
-
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     exporters: tuple[Url, ...] = ()
     """URLs of lustre-exporter on every OSS and MDS. Without these, the next two settings and Prometheus, tierd reads
@@ -137,7 +149,6 @@ class SenseSettings:
     """Files that name exporters as Prometheus' ``file_sd_configs`` do, JSON or YAML: ``/etc/tierd/targets/*.json``."""
     exporter_dns: tuple[str, ...] = ()
     """Names of exporters: ``_lustre-exporter._tcp.example.org`` (SRV), ``oss.example.org:9169`` (A and AAAA)."""
-    dns_refresh_seconds: Annotated[float, Gt(0)] = 30.0
     exporter_access: ServerAccess = field(default_factory=ServerAccess)
     prometheus: Prometheus = field(default_factory=PrometheusSettings)
     stale_seconds: Annotated[float, Gt(0)] = 90.0
@@ -153,8 +164,6 @@ class SenseSettings:
     """Reader registered on each MDT (``cl1``), for which tierd clears processed records. Without one it clears none."""
     clients: tuple[Url, ...] = ()
     """URLs of lustre-exporter on clients; a sample of each kind of node is enough. This node is always read."""
-    clients_at_once: Annotated[int, Ge(1)] = 5
-    """Clients that are read each half minute."""
     cycle_seconds: Annotated[float, Gt(0)] = 5.0
     timeout_seconds: Annotated[float, Gt(0)] = 15.0
     """Limit of the time of an exporter's answer. A cycle waits for it no longer than ``wait_seconds``; a later answer

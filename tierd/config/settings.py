@@ -11,10 +11,10 @@ import pwd
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from annotated_types import Ge, Gt, Lt
-from pydantic import AfterValidator, InstanceOf
+from pydantic import AfterValidator, BeforeValidator, InstanceOf, Strict
 
 from tierd.config.act import (
     ActSettings,
@@ -33,68 +33,55 @@ from tierd.config.sense import SenseSettings
 from tierd.decide import benefit, plans
 from tierd.detect.slowdowns import SlowdownSettings
 from tierd.integrations.registry import default_settings
-from tierd.policies.protocol import ConfiguredPolicy, Tables
+from tierd.policies.protocol import ConfiguredPolicy, Table, Tables
 from tierd.policies.registry import default_policies, default_tables
 from tierd.verify import judgement as verify
 
 
-def user_id(name: str) -> int:
+def user_id(name: object) -> object:
     """Number of a user. Raises ValueError for one this machine does not know.
 
-    >>> user_id("root"), user_id("1500")
-    (0, 1500)
+    >>> user_id("root")
+    0
     """
     try:
-        return int(name) if name.isdigit() else pwd.getpwnam(name).pw_uid
+        return pwd.getpwnam(name).pw_uid if isinstance(name, str) and not name.isdigit() else name
     except KeyError:
         raise ValueError(f"this machine knows no user {name!r}") from None
 
 
-def group_id(name: str) -> int | None:
+def group_id(name: object) -> object:
     """Number of a group; None for no group. Raises ValueError for one this machine does not know.
 
     >>> group_id(""), group_id("root")
     (None, 0)
     """
     try:
-        return (int(name) if name.isdigit() else grp.getgrnam(name).gr_gid) if name else None
+        return grp.getgrnam(name).gr_gid if isinstance(name, str) and name and not name.isdigit() else name or None
     except KeyError:
         raise ValueError(f"this machine knows no group {name!r}") from None
 
 
-def known_user(name: str) -> str:
-    """The name. Raises ValueError for one this machine does not know."""
-    user_id(name)
-    return name
+User = Annotated[int, BeforeValidator(user_id)]
 
 
-def known_group(name: str) -> str:
-    """The name. Raises ValueError for one this machine does not know."""
-    group_id(name)
-    return name
+@dataclass(frozen=True)
+class ControlSettings(Table):
+    """Who may use tierctl, besides root and the user that tierd runs as, who may request everything."""
 
-
-@dataclass(frozen=True, slots=True)
-class ControlAccess:
-    """Who may use the control socket, in numbers.
-
-    Root and the user that tierd runs as may request everything, and so may ``change_users``. Members of ``read_group``
-    may read. ``stage_users`` may stage files for jobs of their scheduler.
-    """
-
-    read_group: int | None = None
-    change_users: frozenset[int] = frozenset()
-    stage_users: frozenset[int] = frozenset()
+    read_group: Annotated[int | None, BeforeValidator(group_id)] = None
+    """Name or number of a group whose members may read: status, top, findings, history, explain, plan, advise…"""
+    change_users: frozenset[User] = frozenset()
+    """Names or numbers of users who may pause, drain, resume, undo, promote, demote and submit as well."""
+    stage_users: frozenset[User] = frozenset()
+    """Names or numbers of users whose scheduler stages files for its jobs: Slurm's ``SlurmUser``. tierd checks the
+    rights of each job's user, and trusts the scheduler to name the right one."""
 
     def may(self, uid: int, groups: Collection[int], *, change: bool) -> bool:
         """Whether a user with these groups may read, or change something."""
         if uid in {0, os.geteuid()} | self.change_users:
             return True
         return not change and self.read_group is not None and self.read_group in groups
-
-    def may_stage(self, uid: int) -> bool:
-        """Whether a user may stage files for jobs of any user."""
-        return uid in self.stage_users
 
     @property
     def by_user(self) -> bool:
@@ -103,41 +90,16 @@ class ControlAccess:
 
 
 @dataclass(frozen=True)
-class ControlSettings:
-    """Who may use tierctl, besides root and the user that tierd runs as."""
-
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
-
-    read_group: Annotated[str, AfterValidator(known_group)] = ""
-    """Name or number of a group whose members may read: status, top, findings, history, explain, plan, advise…"""
-    change_users: tuple[Annotated[str, AfterValidator(known_user)], ...] = ()
-    """Names or numbers of users who may pause, drain, resume, undo, promote, demote and submit as well."""
-    stage_users: tuple[Annotated[str, AfterValidator(known_user)], ...] = ()
-    """Names or numbers of users whose scheduler stages files for its jobs: Slurm's ``SlurmUser``. tierd checks the
-    rights of each job's user, and trusts the scheduler to name the right one."""
-
-    @property
-    def access(self) -> ControlAccess:
-        """The users and the group as numbers. Raises ValueError for a name that this machine does not know."""
-        return ControlAccess(group_id(self.read_group), frozenset(map(user_id, self.change_users)),
-                             frozenset(map(user_id, self.stage_users)))
-
-
-@dataclass(frozen=True)
-class FilesystemSettings:
+class FilesystemSettings(Table):
     """The file system that tierd works on."""
-
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     mount: WholePath = "/mnt/lustre"
     """Where it is mounted on this node; with all targets' rights: tierd sets layouts and moves other users' files."""
 
 
 @dataclass(frozen=True)
-class JournalRetention:
+class JournalRetention(Table):
     """How long the journal keeps its records."""
-
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     keep_days: Annotated[float, AfterValidator(retention_days)] = 365.0
     """Days after their end for which acts and findings are kept; at least 30. 0: for ever. Sums of removed acts and
@@ -150,15 +112,13 @@ class JournalRetention:
 
 
 @dataclass(frozen=True)
-class WebSettings:
+class WebSettings(Table):
     """What tierd serves over HTTP: metrics, health, a page, and a hook for Alertmanager."""
-
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     address: str = "127.0.0.1"
     port: Annotated[int, Ge(0), Lt(65536)] = 9170
     """0 lets the system choose one, which is logged."""
-    enabled: bool = True
+    enabled: Annotated[bool, Strict()] = True
     config_file: str = ""
     """TLS, client certificates and passwords, as for lustre-exporter; relative to the folder of this file."""
     change_users: tuple[str, ...] = ()
@@ -166,10 +126,8 @@ class WebSettings:
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(Table):
     """The whole configuration. Every part has defaults that fit a file system with pools ``flash`` and ``hdd``."""
-
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     filesystem: FilesystemSettings = field(default_factory=FilesystemSettings)
     sense: SenseSettings = field(default_factory=SenseSettings)

@@ -12,9 +12,8 @@ from __future__ import annotations
 import logging
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -35,32 +34,14 @@ FILESYSTEM_AWAY = ("the file system, or a server of it, does not answer (lfs che
                    "answers")
 
 
-@dataclass(frozen=True, slots=True)
-class ActivityState:
-    """The state of an activity."""
-
-    name: str
-    doing: str
-    """Description, such as ``moving files``."""
-    begun_at: float
-    """Start of the current step; 0 between two steps."""
-    waits_for: str
-    """What a long step waits for; "" until :meth:`Activities.check` has found out."""
-    last_seconds: float
-    """Duration of the last step that ended."""
-
-
 class Wake(Protocol):
     """The part of :class:`threading.Event` that activities use."""
 
-    def set(self) -> None:
-        """End the present wait, or the next one."""
+    def set(self) -> None: ...
 
-    def clear(self) -> None:
-        """Make the next wait block."""
+    def clear(self) -> None: ...
 
-    def wait(self, timeout: float | None = None) -> bool:
-        """Wait until the event is set, or for ``timeout`` seconds. Returns whether it is set."""
+    def wait(self, timeout: float | None = None) -> bool: ...
 
 
 class Activity:
@@ -69,47 +50,39 @@ class Activity:
     def __init__(self, name: str, doing: str, step: Callable[[], object], pause_seconds: Callable[[], float],
                  clock: Clock, *, acts: bool = False, driven: bool = False,
                  explain: Callable[[], str] = lambda: FILESYSTEM_AWAY) -> None:
-        """``pause_seconds`` returns the time from the end of a step to the next, unless :attr:`wake` is set before.
-        ``explain`` returns what a long step waits for, from any thread.
+        """``doing`` describes it: ``moving files``. ``pause_seconds`` returns the time from the end of a step to the
+        next, unless :attr:`wake` is set before. ``explain`` returns what a long step waits for, from any thread.
 
         ``acts``: the activity changes the file system, so the daemon waits for the end of its step before it stops.
         ``driven``: the thread that drives the daemon runs the activity.
         """
-        self.name = name
-        self.acts = acts
-        self.driven = driven
-        self.explain = explain
-        self.pause_seconds = pause_seconds
-        self._doing = doing
-        self._step = step
-        self._clock = clock
-        self._begun_at = 0.0
-        self._last_seconds = 0.0
+        self.name, self.doing, self.acts, self.driven = name, doing, acts, driven
+        self.explain, self.pause_seconds = explain, pause_seconds
+        self._step, self._clock = step, clock
+        self.begun_at = 0.0
+        """Start of the current step; 0 between two steps."""
+        self.last_seconds = 0.0
+        """Duration of the last step that ended."""
         self.waits_for = ""
+        """What a long step waits for; "" until :meth:`Activities.check` has found out."""
         self.reported_of = 0.0
         """Start of the step that was reported as long."""
         self.wake: Wake = threading.Event()
         """Set when there may be work; the next step then begins at once."""
 
     @property
-    def state(self) -> ActivityState:
-        """The present state."""
-        return ActivityState(self.name, self._doing, self._begun_at, self.waits_for, self._last_seconds)
+    def under_way_seconds(self) -> float:
+        """Time that the current step has taken so far; 0 between two steps."""
+        begun = self.begun_at
+        return max(0.0, self._clock.now() - begun) if begun else 0.0
 
     def run(self) -> None:
-        """Run one step."""
-        with self.under_way():
-            self._step()
-
-    @contextmanager
-    def under_way(self) -> Iterator[None]:
-        """Record the start and end of a step."""
-        begun = self._begun_at = self._clock.now()
+        begun = self.begun_at = self._clock.now()
         try:
-            yield
+            self._step()
         finally:
-            self._begun_at, self.waits_for = 0.0, ""
-            self._last_seconds = max(0.0, self._clock.now() - begun)
+            self.begun_at, self.waits_for = 0.0, ""
+            self.last_seconds = max(0.0, self._clock.now() - begun)
 
 
 Spawn = Callable[[Activity], Wake]
@@ -123,30 +96,24 @@ ACTS_NAMED = 3
 class Activities:
     """All activities, in the order of their steps. The daemon's thread runs one of them, other threads the rest."""
 
-    def __init__(self, activities: list[Activity], journal_path: str, clock: Clock) -> None:
-        self._all = activities
+    def __init__(self, activities: list[Activity], journal_path: str) -> None:
+        self.all = activities
         self._journal_path = journal_path
         self._reader = JournalReader(Path(journal_path))
-        self._clock = clock
         self._stopping = threading.Event()
         self._threads: dict[Activity, threading.Thread] = {}
         self.concurrent = False
         """Whether the activities run in parallel instead of in turn."""
         self._failure: BaseException | None = None
 
-    @property
-    def states(self) -> list[ActivityState]:
-        """The state of each activity."""
-        return [activity.state for activity in self._all]
-
     def driven_since(self) -> float:
         """Start of the current step in the thread that drives the daemon; 0 between two steps."""
-        return max(each.state.begun_at for each in self._all if each.driven or not self.concurrent)
+        return max(each.begun_at for each in self.all if each.driven or not self.concurrent)
 
     def start(self, spawn: Spawn | None = None) -> None:
         """Start a thread for each activity that is not driven, or pass it to ``spawn``."""
         self.concurrent = True
-        for activity in self._all:
+        for activity in self.all:
             if not activity.driven:
                 activity.wake = (spawn or self._in_a_thread)(activity)
 
@@ -163,14 +130,14 @@ class Activities:
         """
         if self._failure is not None:
             raise self._failure
-        for activity in self._all:
+        for activity in self.all:
             if activity.driven or not self.concurrent:
                 activity.run()
         self.wake()
 
     def wake(self, *names: str) -> None:
         """Begin the next step of these activities now, or of all if no name is given. For any thread."""
-        for activity in self._all:
+        for activity in self.all:
             if not names or activity.name in names:
                 activity.wake.set()
 
@@ -195,15 +162,13 @@ class Activities:
 
     def check(self) -> None:
         """Report each long step once, with what it waits for. Call this in a thread that runs no activity."""
-        for activity in self._all:
-            state = activity.state
-            lasted = self._clock.now() - state.begun_at
-            if state.begun_at in {0.0, activity.reported_of} or lasted < REPORTED_AFTER_SECONDS:
+        for activity in self.all:
+            begun_at, lasted = activity.begun_at, activity.under_way_seconds
+            if begun_at in {0.0, activity.reported_of} or lasted < REPORTED_AFTER_SECONDS:
                 continue
-            activity.reported_of = state.begun_at
-            activity.waits_for = self._acts_since(state.begun_at) if activity.acts else ""
-            activity.waits_for = activity.waits_for or activity.explain()
-            log.warning("%s has taken %.0f s so far: %s", state.doing, lasted, activity.waits_for)
+            activity.reported_of = begun_at
+            activity.waits_for = (self._acts_since(begun_at) if activity.acts else "") or activity.explain()
+            log.warning("%s has taken %.0f s so far: %s", activity.doing, lasted, activity.waits_for)
 
     def _acts_since(self, begun_at: float) -> str:
         under_way: list[Entry] = []
@@ -215,13 +180,8 @@ class Activities:
 def describe_acts(acts: Sequence[Entry]) -> str:
     """Describe unfinished acts: the first ones, and how many there are."""
     more = f"; and {len(acts) - ACTS_NAMED} more acts" if len(acts) > ACTS_NAMED else ""
-    return "; ".join(map(describe_act, acts[:ACTS_NAMED])) + more
-
-
-def describe_act(act: Entry) -> str:
-    """Describe an unfinished act."""
-    size = f", {bytes_text(act.size_bytes)}" if act.size_bytes else ""
-    return f"{act.kind} of {quoted(act.place)}{size}"
+    return "; ".join(f"{act.kind} of {quoted(act.place)}{f', {bytes_text(act.size_bytes)}' if act.size_bytes else ''}"
+                     for act in acts[:ACTS_NAMED]) + more
 
 
 HUNG_AFTER_SECONDS = 300.0
@@ -238,16 +198,11 @@ class Liveness:
 
     def __init__(self, cycle_since: Callable[[], float], last_cycle_at: Callable[[], float], settings: Settings,
                  clock: Clock) -> None:
-        self._cycle_since = cycle_since
-        """Start of the current cycle; 0 between two cycles."""
-        self._last_cycle_at = last_cycle_at
-        """End of the last cycle; 0 before the first."""
-        self._settings = settings
-        self._clock = clock
-        self._begun = clock.now()
+        """``cycle_since`` returns the start of the current cycle, ``last_cycle_at`` the end of the last; 0: none."""
+        self._cycle_since, self._last_cycle_at = cycle_since, last_cycle_at
+        self._settings, self._clock, self._begun = settings, clock, clock.now()
 
     def hung(self) -> bool:
-        """Whether the current cycle takes too long."""
         begun = self._cycle_since()
         return bool(begun) and self._clock.now() - begun > self._settings.movers.timeout_seconds + HUNG_AFTER_SECONDS
 

@@ -1,7 +1,7 @@
 """The answers of the control socket, and their form in JSON.
 
-:func:`to_json` and :func:`from_json` are the only code that knows the JSON. A key is the name of the field, or the name
-in ``rename``. JSON has no infinity and no NaN: such a number is null.
+:func:`to_json` and :meth:`Struct.from_json` are the only code that knows the JSON. A key is the name of the field, or
+the name in ``rename``. JSON has no infinity and no NaN: such a number is null.
 
 The module imports little: ``tierctl status`` must start quickly on a loaded node.
 """
@@ -9,20 +9,15 @@ The module imports little: ``tierctl status`` must start quickly on a loaded nod
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import msgspec
 
-from tierd.journal_rows import FindingRow, JudgementRow, MessageRow, SameFindingRow
-from tierd.json_text import finite
-from tierd.structs import Struct
+from tierd.structs import FindingRow, JudgementRow, MessageRow, SameFindingRow, Struct, finite
+from tierd.text import bytes_text, count_of, quoted, shell_word
 
 Json = Mapping[str, object]
 """A JSON object."""
-if TYPE_CHECKING:
-    from typing import TypeVar
-
-    _S = TypeVar("_S", bound=Struct)
+DESTINATIONS = {"promote": "to flash", "demote": "to HDD"}
 
 
 def to_json(answer: Struct) -> dict[str, object]:
@@ -30,11 +25,6 @@ def to_json(answer: Struct) -> dict[str, object]:
     found = finite(msgspec.to_builtins(answer, enc_hook=dict))  # a mapping of another kind
     assert isinstance(found, dict)
     return found
-
-
-def from_json(cls: type[_S], data: object) -> _S:
-    """The answer in a JSON object. Raises ValueError for what is no such answer."""
-    return msgspec.convert(data, cls)
 
 
 # Parts of answers
@@ -79,12 +69,10 @@ class FindingAnswer(Struct, frozen=True, kw_only=True, rename={"time": "t"}):
 
     @property
     def sentence(self) -> str:
-        """The finding in words."""
         return str(self.evidence.get("sentence", ""))
 
     @property
     def numbers(self) -> dict[str, float | None]:
-        """The evidence without its sentence."""
         return {name: None if value is None else float(value) for name, value in self.evidence.items()
                 if name != "sentence"}
 
@@ -192,43 +180,43 @@ class Case(Struct, frozen=True, kw_only=True):
     """Whether the finding holds."""
     since: float
     """When it was found."""
-    onset: float | None
+    onset: float | None = None
     """When the aggressor came; None if it was active before the stream was seen, and for findings without a victim."""
-    ended_at: float | None
+    ended_at: float | None = None
     """When the finding ended; None while it holds."""
     targets: tuple[str, ...]
     directories: tuple[str, ...]
-    usual: float | None
+    usual: float | None = None
     """Rate of the victim without the aggressor."""
-    contended: float | None
+    contended: float | None = None
     """When it was found."""
-    now: float | None
+    now: float | None = None
     """In the last seconds; None without a curve."""
-    after: float | None
+    after: float | None = None
     """As measured for the verdict."""
-    regained: tuple[float, float, float] | None
+    regained: tuple[float, float, float] | None = None
     """Part of the loss that the victim has regained, and the ends of its interval of 90%."""
-    state: str
+    state: str = ""
     """See :class:`tierd.daemon.states.State`; empty without a remediation."""
-    verdict: str
-    measured_text: str
+    verdict: str = ""
+    measured_text: str = ""
     """The verdict and what it rests on, where that is no rate: of a rebalance."""
-    judged: bool
-    undo_reason: str
+    judged: bool = False
+    undo_reason: str = ""
     why_not: tuple[RefusalAnswer, ...] = ()
     """Why not more is done while the finding holds."""
-    acted_at: float | None
+    acted_at: float | None = None
     """When the first default layout was set, or the first file was moved."""
-    judged_at: float | None
-    defaults: tuple[DefaultLayoutRow, ...]
+    judged_at: float | None = None
+    defaults: tuple[DefaultLayoutRow, ...] = ()
     """Default layouts in force."""
-    waiting_defaults: int
-    moves: int
+    waiting_defaults: int = 0
+    moves: int = 0
     """Moves that were queued since the case began."""
-    waiting_moves: int
-    moved: int
+    waiting_moves: int = 0
+    moved: int = 0
     """Files that were moved."""
-    moves_held: bool
+    moves_held: bool = False
     """Whether its moves wait, so that the effect is measured without them."""
     curve: tuple[tuple[float, float], ...] = ()
     """Time and rate of the victim in each window."""
@@ -291,6 +279,19 @@ class OperatingStateAnswer(Struct, frozen=True, kw_only=True):
     waiting_moves: int
     waiting_bytes: int
 
+    @property
+    def lines(self) -> list[str]:
+        """The state after pause, drain and resume, for people."""
+        if self.paused:
+            return [f"paused: {self.paused}",
+                    "the current move finishes; after that only tierctl undo changes anything"]
+        if self.held:
+            return [f"still held: {self.held}"]
+        if self.draining:
+            left = f"{count_of(self.waiting_moves, 'move')} left, {bytes_text(self.waiting_bytes)}"
+            return [f"draining: {self.draining}", left if self.waiting_moves else "the queue is empty"]
+        return ["running"]
+
 
 class StatusAnswer(OperatingStateAnswer, frozen=True, kw_only=True, rename={
         "moves_to_requeue": "left_over_moves", "moves_not_persisted": "not_kept_moves",
@@ -344,16 +345,6 @@ class StatusAnswer(OperatingStateAnswer, frozen=True, kw_only=True, rename={
     ``tierctl top`` has those of its jobs as well."""
 
 
-class QueueAnswer(Struct, frozen=True, kw_only=True):
-    """The part of ``tierctl status`` that ``--wait`` needs."""
-
-    held: str
-    waiting_moves: int
-    waiting_orders: int
-    under_way_moves: int
-    outcomes: Mapping[str, int] = {}
-
-
 class MdtReaderRow(Struct, frozen=True, kw_only=True):
     """Who reads the changelog of an MDT."""
 
@@ -392,12 +383,6 @@ class ReadersAnswer(Struct, frozen=True, kw_only=True):
     readers: tuple[ReaderRow, ...] = ()
     tallies: Mapping[str, int] = {}
     """Tallies since the start by outcome."""
-
-
-class FaultsAnswer(Struct, frozen=True):
-    """The part of ``tierctl status`` that the readiness check needs."""
-
-    faults: Mapping[str, str]
 
 
 class TargetRow(Struct, frozen=True, kw_only=True):
@@ -465,7 +450,6 @@ class OverviewAnswer(Struct, frozen=True, kw_only=True):
     jobs: tuple[JobRow, ...]
     all_jobs: int
     users: Mapping[str, str]
-    """Users of the jobs in this answer, as in :class:`StatusAnswer`."""
     pools: tuple[PoolRow, ...]
     reasons: tuple[ReasonRow, ...]
 
@@ -477,7 +461,6 @@ class FindingsAnswer(Struct, frozen=True):
     looked: bool
     """Whether two readings were compared."""
     users: Mapping[str, str] = {}
-    """Users of the jobs in this answer, as in :class:`StatusAnswer`."""
     age_seconds: float | None = None
     """Time since the last reading of the counters; None before the first."""
 
@@ -532,7 +515,6 @@ class ExplainAnswer(Struct, frozen=True, kw_only=True, rename={"messages": "told
     judgements: tuple[JudgementRow, ...]
     same: tuple[SameFindingRow, ...]
     users: Mapping[str, str] = {}
-    """Users of the jobs in this answer, as in :class:`StatusAnswer`."""
 
 
 class OrderAnswer(Struct, frozen=True, kw_only=True):
@@ -548,6 +530,25 @@ class OrderAnswer(Struct, frozen=True, kw_only=True):
     preview: bool
     held: str
     actions: tuple[ActionAnswer, ...]
+
+    @property
+    def lines(self) -> list[str]:
+        """What becomes of the order, for people."""
+        amount = f"{count_of(self.files, 'file')} ({bytes_text(self.size_bytes)})"
+        what = f"{amount} of {quoted(self.path)} for migration {DESTINATIONS[self.direction]}"
+        if not self.files:
+            lines = [f"nothing to {self.direction} at {quoted(self.path)}"]
+        elif self.preview:
+            lines = [f"would queue {what}"]
+        elif self.held:
+            lines = [f"queued {what}; the files wait: {self.held}"]
+        else:
+            dry = "; dry run: tierd moves nothing" if self.dry_run else ""
+            lines = [f"queued {what}{dry}; see tierctl status and tierctl history"]
+        lines += [f"  left out: {count}: {why}" for why, count in self.left_out.items()]
+        for action in self.actions[: 5 if self.files else 0]:
+            lines.append(f"  lfs migrate --non-block {action.layout} {shell_word(action.path)}")
+        return [*lines, f"  and {self.files - 5} more"] if self.files > 5 else lines
 
 
 class LeftRow(Struct, frozen=True, kw_only=True):
@@ -688,6 +689,11 @@ class UndoAnswer(Struct, frozen=True):
     detail: str
     entry: ActAnswer
 
+    @property
+    def lines(self) -> list[str]:
+        """What was done, for people."""
+        return [f"{self.result}: {self.entry.kind} of {quoted(self.entry.place)}: {self.detail}"]
+
 
 class UndoFindingAnswer(Struct, frozen=True):
     """``tierctl undo`` of all that was done about a finding."""
@@ -699,10 +705,35 @@ class UndoFindingAnswer(Struct, frozen=True):
     moved_files: tuple[int, ...]
     """Numbers of the acts that moved files, which stay."""
 
+    @property
+    def lines(self) -> list[str]:
+        """What was done, for people."""
+        dropped, moved = count_of(self.dropped_moves, "queued move"), self.moved_files
+        lines = [f"F{self.finding}: {dropped} dropped, {count_of(len(self.acts), 'directory default')} to restore"]
+        lines += [f"  {line}" for act in self.acts for line in act.lines]
+        if moved:
+            lines.append(f"{count_of(len(moved), 'moved file')} left in place (acts {moved[0]} to {moved[-1]}); "
+                         "tierctl undo ID moves one back, tierctl demote PATH all files below a directory")
+        return lines
+
+
+class DecisionAnswer(Struct, frozen=True):
+    """``tierctl apply`` and ``tierctl decline``."""
+
+    finding: int
+    becomes: str
+    """What becomes of the plan."""
+    dry_run: bool
+
+    @property
+    def lines(self) -> list[str]:
+        dry = "; dry run: nothing is changed" if self.dry_run else ""
+        return [f"F{self.finding}: its plan is {self.becomes}{dry} (tierctl explain F{self.finding})"]
+
 
 def undo_from_json(data: Json) -> UndoAnswer | UndoFindingAnswer:
     """The answer to an undo. Raises ValueError."""
-    return from_json(UndoAnswer, data) if "entry" in data else from_json(UndoFindingAnswer, data)
+    return UndoAnswer.from_json(data) if "entry" in data else UndoFindingAnswer.from_json(data)
 
 
 class MoverAnswer(Struct, frozen=True, kw_only=True):
@@ -797,4 +828,3 @@ class ReportAnswer(Struct, frozen=True, kw_only=True):
     """Time and value of each point, by series."""
     status: StatusAnswer
     users: Mapping[str, str] = {}
-    """Users of the jobs in this answer, as in :class:`StatusAnswer`."""

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import groupby
+from dataclasses import dataclass, field, replace
+from itertools import groupby, takewhile
 
 from lustre.layout.model import explain
 from tierd.acts import Verdict
 from tierd.daemon.answers import Case, DefaultLayoutRow, JobTimeRow, RefusalAnswer, TargetTimeRow
-from tierd.daemon.curves import MAX_POINTS, Curve, Stream, StreamCurves
 from tierd.daemon.remediation import Remediation
 from tierd.daemon.states import OPEN, State, past_sentence
 from tierd.detect.device_time import TargetTime
@@ -21,6 +20,13 @@ from tierd.model import Finding, Window
 from tierd.refusal import REMEDIES, Refusal
 
 Key = tuple[str, str, str]
+Curve = tuple[tuple[float, float], ...]
+"""Time and bytes per second of each window."""
+Stream = tuple[str, frozenset[str]]
+"""A job, and the targets on which its throughput counts."""
+MAX_POINTS = 360
+"""Points of a curve in memory: half an hour at cycles of five seconds."""
+MAX_STREAMS = 50
 TARGETS_OF_CASE = 16
 """Targets of a finding whose device time is shown, at most."""
 JOBS_OF_CASE = 4
@@ -29,32 +35,36 @@ MAX_LISTED = 64
 
 
 @dataclass(frozen=True, slots=True)
-class PastFigures:
-    """What was measured for a case until it was over."""
+class Figures:
+    """What is measured for a case, or was until it was over."""
 
-    curve: Curve
-    """From some minutes before the aggressor came until a minute after the verdict and the end of the finding."""
-    onset: float | None
-    time_before: TargetTimeRow | None
+    stream: Stream | None = None
+    """The victim, and the targets of the finding."""
+    curve: Curve = ()
+    """Rate of the victim on these targets, from some minutes before the aggressor came until a minute after the verdict
+    and the end of the finding."""
+    onset: float | None = None
+    """When the aggressor came; None if it was there before the stream was seen."""
+    time_now: TargetTimeRow | None = None
+    time_before: TargetTimeRow | None = None
+    """Before the first act."""
+
+
+NONE = Figures()
 
 
 @dataclass(frozen=True, slots=True)
 class CaseFigures:
-    """What is measured for the cases that are not over, by their keys; and what was, by number."""
+    """The figures of all cases."""
 
-    streams: Mapping[Key, Stream] = field(default_factory=dict)
-    curves: Mapping[Key, Curve] = field(default_factory=dict)
-    """Rate of the victim on the targets of the finding, from some minutes before the aggressor came."""
-    time_now: Mapping[Key, TargetTimeRow] = field(default_factory=dict)
-    time_before: Mapping[Key, TargetTimeRow] = field(default_factory=dict)
-    """Before the first act."""
-    onsets: Mapping[Key, float] = field(default_factory=dict)
-    """When the aggressor came."""
-    times: Mapping[str, TargetTime] = field(default_factory=dict)
-    """The device times that ``time_now`` was made of."""
+    live: Mapping[Key, Figures] = field(default_factory=dict)
+    """Of the cases that are not over."""
+    past: Mapping[int, Figures] = field(default_factory=dict)
+    """Of those that are, by the number of the finding."""
     ended: Mapping[int, float] = field(default_factory=dict)
     """When the finding of each remediation ended."""
-    past: Mapping[int, PastFigures] = field(default_factory=dict)
+    times: Mapping[str, TargetTime] = field(default_factory=dict)
+    """The device times that ``time_now`` was made of."""
 
 
 AFTER_SECONDS = 60.0
@@ -63,9 +73,9 @@ BEFORE_SECONDS = 240.0
 """Part of a curve before the aggressor came."""
 
 
-def updated_figures(before: CaseFigures, curves: StreamCurves, findings: Sequence[Finding],
-                    cases: Sequence[Remediation], windows: Sequence[Window],
-                    times: Mapping[str, TargetTime], numbers: Mapping[Key, int] | None = None) -> CaseFigures:
+def updated_figures(before: CaseFigures, findings: Sequence[Finding], cases: Sequence[Remediation],
+                    windows: Sequence[Window], times: Mapping[str, TargetTime],
+                    numbers: Mapping[Key, int] | None = None) -> CaseFigures:
     """The figures of the present cases. What was measured before the first act stays, and so does a closed case.
 
     ``numbers`` are those of the findings.
@@ -81,22 +91,21 @@ def updated_figures(before: CaseFigures, curves: StreamCurves, findings: Sequenc
     anew = {case.finding.key for case in over if case.number in past}
     """Keys whose figures so far are those of a case that is over."""
     live = {**holding, **{case.finding.key: case.finding for case in cases if case.number not in past}}
-    onsets = {key: (before.onsets.get(key) if key not in anew else None) or onset(finding)
-              for key, finding in live.items()}
-    streams = {key: (finding.victim, frozenset(finding.targets)) for key, finding in live.items() if finding.victim}
-    drawn = curves.updated(windows, streams.values())
-    known = {key: curve for key, curve in before.curves.items()
-             if key not in anew and before.streams.get(key) == streams.get(key)}
-    grown = {key: extended(known.get(key, ()), drawn.get(stream, ()), (onsets[key] or live[key].time) - BEFORE_SECONDS)
-             for key, stream in streams.items()}
-    acted = {case.finding.key for case in cases
-             if case.has_acted and not case.dry_run and case.number not in past}
-    known_now = before.time_now if before.times is times else {}  # activities publish several times in a cycle
-    now = {key: row for key, finding in live.items()
-           if (row := known_now[key] if key in known_now else mean_time(finding.targets, times)) is not None}
-    earlier = {key: row for key in live if (row := before.time_before.get(key) if key in acted else now.get(key))}
-    return CaseFigures(streams, {key: curve for key, curve in grown.items() if curve}, now, earlier,
-                       {key: since for key, since in onsets.items() if since}, times=times, ended=ended, past=past)
+    drawn = [key for key, finding in live.items() if finding.victim][:MAX_STREAMS]
+    acted = {case.finding.key for case in cases if case.number not in past and changed(case)}
+    figures = {}
+    for key, finding in live.items():
+        known = before.live.get(key, NONE)
+        same = known if key not in anew else NONE
+        came = same.onset or onset(finding)
+        stream = finding.victim, frozenset(finding.targets)
+        begin = (came or finding.time) - BEFORE_SECONDS
+        curve = same.curve if same.stream == stream else ()
+        # activities publish several times in a cycle
+        now = (known.time_now if before.times is times else None) or mean_time(finding.targets, times)
+        figures[key] = Figures(stream, extended(curve, windows, stream, begin) if key in drawn else (), came,
+                               time_now=now, time_before=known.time_before if key in acted else now)
+    return CaseFigures(figures, past, ended, times)
 
 
 def begun_again(holding: Collection[Key], numbers: Mapping[Key, int], cases: Iterable[Remediation]) -> set[Key]:
@@ -105,30 +114,41 @@ def begun_again(holding: Collection[Key], numbers: Mapping[Key, int], cases: Ite
             and numbers.get(key) not in {None, case.number}}
 
 
-def past_figures(case: Remediation, figures: CaseFigures) -> PastFigures:
+def changed(case: Remediation) -> bool:
+    """Whether anything was done about its finding that was no dry run."""
+    return case.has_acted and not case.dry_run
+
+
+def past_figures(case: Remediation, figures: CaseFigures) -> Figures:
     """What is kept of a case that is over."""
-    key = case.finding.key
-    return PastFigures(figures.curves.get(key, ()), figures.onsets.get(key),
-                       figures.time_before.get(key) if case.has_acted and not case.dry_run else None)
+    own = figures.live.get(case.finding.key, NONE)
+    return replace(own, time_now=None, time_before=own.time_before if changed(case) else None)
 
 
 UNTHINNED_POINTS = 24
 """Newest points of a curve that are not averaged: the present rate is their mean."""
 
 
-def extended(curve: Curve, fresh: Curve, begin: float) -> Curve:
-    """A curve with further points of its stream, from a time on. A long one gets means over equal times.
+def extended(curve: Curve, windows: Sequence[Window], stream: Stream, begin: float) -> Curve:
+    """A curve with the points of windows that it lacks, from a time on."""
+    since = curve[-1][0] if curve else float("-inf")
+    lacking = takewhile(lambda window: window.end > since and window.end >= begin, reversed(windows))
+    return thinned((*curve, *reversed([(window.end, throughput_on(window, *stream)) for window in lacking])))
 
-    >>> extended(((5.0, 1.0),), ((5.0, 1.0), (10.0, 3.0)), 0.0), extended((), ((5.0, 1.0), (10.0, 3.0)), 6.0)
-    (((5.0, 1.0), (10.0, 3.0)), ((10.0, 3.0),))
-    >>> whole = tuple((float(n), 1.0) for n in range(3 * MAX_POINTS))
-    >>> means = extended((), whole, 0.0)
+
+def throughput_on(window: Window, job: str, targets: Iterable[str]) -> float:
+    """Bytes per second of a job in a window, on these targets."""
+    loads = (window.loads.get((target, job)) for target in targets)
+    return sum(load.moved_bytes / window.seconds_of(load.target) for load in loads if load is not None)
+
+
+def thinned(both: Curve) -> Curve:
+    """A curve; of a long one, the means over equal times.
+
+    >>> means = thinned(tuple((float(n), 1.0) for n in range(3 * MAX_POINTS)))
     >>> len(means) <= MAX_POINTS, means[-1], {rate for _, rate in means}
     (True, (1079.0, 1.0), {1.0})
     """
-    since = curve[-1][0] if curve else float("-inf")
-    new = tuple(point for point in fresh if point[0] > since and point[0] >= begin)
-    both = (*curve, *new) if new else curve
     if len(both) <= MAX_POINTS:
         return both
     old, newest = both[:-UNTHINNED_POINTS], both[-UNTHINNED_POINTS:]
@@ -138,10 +158,10 @@ def extended(curve: Curve, fresh: Curve, begin: float) -> Curve:
     return (*means, *newest)
 
 
-def onset(finding: Finding) -> float:
-    """When the aggressor came. 0 if it was there before the stream was seen."""
+def onset(finding: Finding) -> float | None:
+    """When the aggressor came; None if it was there before the stream was seen."""
     stream = finding.evidence.of_stream
-    return stream.aggressor_came_at if stream is not None else 0.0
+    return stream.aggressor_came_at or None if stream is not None else None
 
 
 def mean_time(targets: Iterable[str], times: Mapping[str, TargetTime]) -> TargetTimeRow | None:
@@ -199,36 +219,32 @@ Waiting = Callable[[Key], tuple[int, int]]
 
 def case_of(finding: Finding, number: int | None, figures: CaseFigures, waiting: Waiting,
             done: Remediation | None = None, *, active: bool = True) -> Case:
-    """The record of a finding, and of what was done about it."""
-    key, rates = finding.key, finding.evidence.of_stream
-    judgement = done.judgement if done and done.verdict != Verdict.UNDONE_BY_HAND else None
-    measured = judgement if judgement and not judgement.words else None
     past = figures.past.get(done.number) if done and not active else None
-    acted, changed = bool(done and done.has_acted), bool(done and done.has_acted and not done.dry_run)
-    curve = past.curve if past else figures.curves.get(key, ())
-    before = past.time_before if past else figures.time_before.get(key) if changed else None
-    usual, contended = ((measured.usual, measured.contended) if measured else
-                        (rates.victim_usual_bytes_per_second, rates.victim_bytes_per_second) if rates else (None, None))
-    waiting_defaults, waiting_moves = waiting(key) if done else (0, 0)
-    return Case.of(
+    own, rates = past or figures.live.get(finding.key, NONE), finding.evidence.of_stream
+    case = Case.of(
         finding, finding=number, sentence=finding.sentence if active else past_sentence(
             finding.sentence, finding.aggressor, finding.victim, finding.evidence.numbers()),
-        active=active, since=finding.time, onset=past.onset if past else figures.onsets.get(key),
-        ended_at=figures.ended.get(done.number) if done and not active else None,
-        directories=finding.directories[:MAX_LISTED], usual=usual, contended=contended,
-        now=None if past else recent_rate(curve), after=measured.after or None if measured else None,
-        regained=measured.regained if measured else None, state=done.state if done else "",
-        verdict=done.verdict if done else "", measured_text=judgement.words if judgement else "",
-        judged=bool(done and done.judged), undo_reason=done.undo_reason if done else "",
-        acted_at=(done.begun_at if done.defaults else done.moved_at or done.acted_at) if done and acted else None,
-        judged_at=(done.judged_at or None) if done else None,
+        active=active, since=finding.time, onset=own.onset, directories=finding.directories[:MAX_LISTED],
+        usual=rates.victim_usual_bytes_per_second if rates else None,
+        contended=rates.victim_bytes_per_second if rates else None,
+        now=None if past else recent_rate(own.curve), curve=own.curve, time_now=own.time_now)
+    if done is None:
+        return case
+    judgement = done.judgement if done.verdict != Verdict.UNDONE_BY_HAND else None
+    if judgement and not judgement.words:
+        case = case.replaced(usual=judgement.usual, contended=judgement.contended, after=judgement.after or None,
+                             regained=judgement.regained)
+    waiting_defaults, waiting_moves = waiting(finding.key)
+    return case.replaced(
+        ended_at=None if active else figures.ended.get(done.number), state=done.state, verdict=done.verdict,
+        measured_text=judgement.words if judgement else "", judged=done.judged, undo_reason=done.undo_reason,
+        acted_at=(done.begun_at if done.defaults else done.moved_at or done.acted_at) if done.has_acted else None,
+        judged_at=done.judged_at or None,
         defaults=tuple(DefaultLayoutRow(each.entry, each.action.directory, explain(each.action.layout))
-                       for each in done.defaults[:MAX_LISTED]) if done else (),
-        waiting_defaults=waiting_defaults, moves=done.queued if done else 0, waiting_moves=waiting_moves,
-        moved=done.moved if done else 0, moves_held=bool(done and done.moves_held), curve=curve, time_before=before,
-        time_now=None if past else figures.time_now.get(key))
+                       for each in done.defaults[:MAX_LISTED]),
+        waiting_defaults=waiting_defaults, moves=done.queued, waiting_moves=waiting_moves, moved=done.moved,
+        moves_held=done.moves_held, time_before=own.time_before if past or changed(done) else None)
 
 
 def refusal_answer(refusal: Refusal) -> RefusalAnswer:
-    """Why something is not done, and what would change that."""
     return RefusalAnswer(refusal.reason, refusal.sentence, REMEDIES.get(refusal.reason, ""))

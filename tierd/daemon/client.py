@@ -40,20 +40,20 @@ def ask(path: str, request: Mapping[str, object], timeout_seconds: float = TIMEO
                 to.shutdown(socket.SHUT_WR)
             said = read_all(to)
             if not said:
-                raise ControlError(f"{path}: hung up without an answer: tierd ends, or too many ask; try again later",
+                raise ControlError(f"{path}: connection closed without reply: tierd is stopping or overloaded",
                                    again=True)
             answer = json.loads(said)
     except ControlError:
         raise
     except FileNotFoundError as error:
-        raise ControlError(f"{path}: no such socket: is tierd running, and does act.socket name this one? "
+        raise ControlError(f"{path}: socket not found: is tierd running (act.socket)? "
                            "see journalctl -u tierd", again=True) from error
     except ConnectionRefusedError as error:
         raise ControlError(f"{path}: no process listens; run systemctl start tierd", again=True) from error
     except PermissionError as error:
         raise ControlError(f"{path}: not allowed: tierd answers root, and whom its [control] names") from error
     except BlockingIOError as error:
-        raise ControlError(f"{path}: very many ask at once; try again later", again=True) from error
+        raise ControlError(f"{path}: control socket busy; try again", again=True) from error
     except TimeoutError as error:
         raise ControlError(f"{path}: no answer within {timeout_seconds:g} s; see journalctl -u tierd",
                            again=True) from error

@@ -1,21 +1,29 @@
-"""The control socket: a Unix socket that answers tierctl, one JSON request and one JSON answer per connection."""
+"""The control socket: a Unix socket that answers tierctl, one JSON request and one JSON answer per connection.
+
+The kernel names the user of the other side and its groups (unix(7)).
+"""
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import json
 import os
+import pwd
 import socket
 import socketserver
+import struct
 import threading
 from collections.abc import Callable, Collection
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from httpserver.connections import BoundedThreads, Connections, Slot
 from tierd.act.orders import TryAgainError
-from tierd.config.settings import ControlAccess
+from tierd.config.settings import ControlSettings
 from tierd.daemon.answers import Json
 from tierd.daemon.client import TIMEOUT_SECONDS, ControlError
-from tierd.daemon.peers import Peer
 
 Handle = Callable[[Json], Json]
 """Answers a request. Raises ValueError, with a message for the client, for an unknown request. Many threads call it."""
@@ -24,19 +32,69 @@ _CHANGE_REQUEST_MAX_BYTES = 8 << 20
 _READ_REQUEST_MAX_BYTES = 1 << 16
 UNAUTHORIZED_TIMEOUT_SECONDS = 2.0
 """Time limit for the request of a user without any permission."""
+_WHO_MAY_CHANGE = "root, and control.change_users, may change what tierd does"
 _WHO_MAY_READ = "root, control.change_users, and members of control.read_group may look"
 
 
-class ControlServer:
-    """Listens in its own threads. ``changing`` are the requests that need the permission to change something."""
+_CREDENTIALS = struct.Struct("iII")
+"""``struct ucred``: process, user, group."""
+_PEER_GROUPS = 59
+"""SO_PEERGROUPS, since Linux 4.13; the module ``socket`` does not name it."""
+_SHORT_BYTES = 1024
+"""Maximum buffer of CPython's ``getsockopt``: space for 256 groups."""
+_LONG_BYTES = 4 * 65536
+"""Room for NGROUPS_MAX."""
 
-    def __init__(self, path: str, handle: Handle, access: ControlAccess | None = None, changing: Collection[str] = (),
-                 peer_of: Callable[[socket.socket], Peer] = Peer.of, staging: Collection[str] = ()) -> None:
-        """``staging`` are the requests that ``control.stage_users`` may send."""
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """The other side of a connection, as the kernel knows it."""
+
+    uid: int
+    groups: frozenset[int] = frozenset()
+
+    @staticmethod
+    def of(connection: socket.socket) -> Peer:
+        raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        _, uid, gid = _CREDENTIALS.unpack(raw)
+        groups = {gid}
+        with suppress(OSError):  # an older kernel: then the first group counts alone
+            more = _groups(connection)
+            groups.update(struct.unpack(f"{len(more) // 4}I", more))
+        return Peer(uid, frozenset(groups))
+
+    @property
+    def name(self) -> str:
+        """For a journal: who did it."""
+        try:
+            return pwd.getpwuid(self.uid).pw_name
+        except KeyError:
+            return f"uid {self.uid}"
+
+
+def _groups(connection: socket.socket) -> bytes:
+    """Supplementary groups, as the kernel gives them. Raises OSError."""
+    try:
+        return connection.getsockopt(socket.SOL_SOCKET, _PEER_GROUPS, _SHORT_BYTES)
+    except OSError as error:
+        if error.errno != errno.ERANGE:
+            raise
+    buffer, size = ctypes.create_string_buffer(_LONG_BYTES), ctypes.c_uint32(_LONG_BYTES)
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.getsockopt(connection.fileno(), socket.SOL_SOCKET, _PEER_GROUPS, buffer, ctypes.byref(size)):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return buffer.raw[: size.value]
+
+
+class ControlServer:
+    """Listens in its own threads. ``changing`` are the requests that need the permission to change something, and
+    ``staging`` those that ``control.stage_users`` may send.
+    """
+
+    def __init__(self, path: str, handle: Handle, access: ControlSettings | None = None, changing: Collection[str] = (),
+                 staging: Collection[str] = (), peer_of: Callable[[socket.socket], Peer] = Peer.of) -> None:
         self._path = Path(path)
-        self._access = access or ControlAccess()
-        self._changing = frozenset(changing)
-        self._staging = frozenset(staging)
+        self._access, self._changing, self._staging = access or ControlSettings(), changing, staging
         self._changes = threading.BoundedSemaphore(MAX_CHANGES)
         refuse_second_daemon(path)
         self._path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)  # systemd makes it for the unit only
@@ -51,45 +109,36 @@ class ControlServer:
             os.chown(self._path, -1, self._access.read_group)
         # users who may change something need not be in the group: then all may connect, and the kernel names the user
         self._path.chmod(0o666 if self._access.by_user else 0o660)
+        self.connections = self._server.connections
         self._thread = threading.Thread(target=self._server.serve_forever, name="tierd-control", daemon=True)
         self._thread.start()
 
-    def _respond(self, connection: socket.socket, on_request: Callable[[], None]) -> None:
+    def _respond(self, connection: socket.socket, on_request: Callable[[], object]) -> None:
         peer = self._peer_of(connection)
-        connection.settimeout(
-            TIMEOUT_SECONDS
-            if self._access.may(peer.uid, peer.groups, change=False) or self._access.may_stage(peer.uid)
-            else UNAUTHORIZED_TIMEOUT_SECONDS
-        )
-        max_bytes = (
-            _CHANGE_REQUEST_MAX_BYTES
-            if self._access.may(peer.uid, peer.groups, change=True)
-            else _READ_REQUEST_MAX_BYTES
-        )
+        known = self._access.may(peer.uid, peer.groups, change=False) or peer.uid in self._access.stage_users
+        connection.settimeout(TIMEOUT_SECONDS if known else UNAUTHORIZED_TIMEOUT_SECONDS)
+        changes = self._access.may(peer.uid, peer.groups, change=True)
         with connection.makefile("rb") as stream:
-            line = stream.readline(max_bytes)
+            line = stream.readline(_CHANGE_REQUEST_MAX_BYTES if changes else _READ_REQUEST_MAX_BYTES)
         on_request()
-        connection.sendall(json.dumps(self.answer(line, self._handle, peer), allow_nan=False).encode() + b"\n")
+        connection.sendall(json.dumps(self.answer(line, peer), allow_nan=False).encode() + b"\n")
 
-    def answer(self, line: bytes, handle: Handle, peer: Peer) -> Json:
-        """The answer to one request."""
+    def answer(self, line: bytes, peer: Peer) -> Json:
         try:
             request = json.loads(line)
             if not isinstance(request, dict):
                 return {"error": "a request is a JSON object"}
             name = str(request.get("request"))
             change = name in self._changing
-            stages = name in self._staging and self._access.may_stage(peer.uid)
+            stages = name in self._staging and peer.uid in self._access.stage_users
             if not stages and not self._access.may(peer.uid, peer.groups, change=change):
-                return {"error": f"not allowed for {peer.name}: " + (
-                    "root, and control.change_users, may change what tierd does" if change
-                    else _WHO_MAY_READ)}
+                return {"error": f"not allowed for {peer.name}: {_WHO_MAY_CHANGE if change else _WHO_MAY_READ}"}
             if not change:
-                return handle({**request, "by": peer.name if stages else ""})
+                return self._handle({**request, "by": peer.name if stages else ""})
             if not self._changes.acquire(blocking=False):
                 raise TryAgainError(f"{MAX_CHANGES} requests are being carried out; try again later")
             try:
-                return handle({**request, "by": peer.name})
+                return self._handle({**request, "by": peer.name})
             finally:
                 self._changes.release()
         except TryAgainError as error:
@@ -98,7 +147,6 @@ class ControlServer:
             return {"error": str(error)}
 
     def close(self) -> None:
-        """Stop listening and take the socket away."""
         self._server.shutdown()
         self._server.server_close()
         self._path.unlink(missing_ok=True)
@@ -108,7 +156,7 @@ MAX_CONNECTIONS = 32
 MAX_CHANGES = 24
 """Requests that change something, which may wait for the file system, leave the other connections to reading ones."""
 DROP_WAIT_SECONDS = 1.0
-Respond = Callable[[socket.socket, Callable[[], None]], None]
+Respond = Callable[[socket.socket, Callable[[], object]], None]
 """Reads a request from the connection, calls the second argument when it has arrived, and sends the answer."""
 
 
@@ -123,21 +171,14 @@ class ControlSocketServer(BoundedThreads, socketserver.UnixStreamServer):
         super().__init__(path, socketserver.BaseRequestHandler)
 
     def serve(self, slot: Slot, client: object) -> None:
-        """Serve one connection, in its thread."""
-
-        def arrived() -> None:
-            self.connections.request_arrived(slot)
-
-        self._respond(slot.connection, arrived)
+        self._respond(slot.connection, lambda: self.connections.request_arrived(slot))
 
     def reject(self, connection: socket.socket) -> None:
-        """Ask the client to try again."""
         words = f"{self.connections.limit} requests are being answered; try again later"
         connection.send(json.dumps({"error": words, "again": True}).encode() + b"\n", socket.MSG_DONTWAIT)
 
 
 def refuse_second_daemon(path: str) -> None:
-    """Raise ControlError if another daemon answers at the socket."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as to:
         to.settimeout(5.0)
         try:

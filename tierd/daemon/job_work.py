@@ -88,7 +88,6 @@ class JobWork:
         return (case for case in self._store if policy_for(case.finding).needs_its_job)
 
     def idle(self, action: Action) -> Refusal | None:
-        """See the protocol :class:`tierd.act.guard.JobCheck`."""
         case = self._case_of(action)
         if case is None:
             return None
@@ -99,7 +98,6 @@ class JobWork:
         return Refusal(Reason.JOB_IDLE, f"{case.finding.aggressor} was not seen at work just now: its moves wait")
 
     def elsewhere(self, action: Action) -> Refusal | None:
-        """See the protocol."""
         case = self._case_of(action)
         if case is None:
             return None

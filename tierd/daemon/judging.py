@@ -11,15 +11,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from lustre.filesystem import Filesystem
-from tierd.act.gate import Gate
 from tierd.act.journal.entry import Entry
-from tierd.act.journal.writer import Journal
 from tierd.acts import ActKind, Outcome, Verdict
-from tierd.clock import Clock
-from tierd.config.settings import Settings
 from tierd.daemon import log
-from tierd.daemon.log import FindingKey, FindingLog, LoopCounters
+from tierd.daemon.log import FindingKey, FindingLog
+from tierd.daemon.node import DaemonParts
 from tierd.daemon.remediation import UNDO_REASONS, Remediation, RemediationStore
 from tierd.daemon.states import OPEN, State
 from tierd.daemon.undoing import CaseUndo
@@ -53,23 +49,15 @@ class Run:
 class Judge:
     """Gives the verdicts. One thread calls it; it does not hold the lock while it asks the file system."""
 
-    def __init__(self, store: RemediationStore,
-                 history: Callable[[], tuple[Sequence[Window], Mapping[str, StreamTrack]]], gate: Gate,
-                 undoing: CaseUndo, journal: Journal, finding_log: FindingLog, filesystem: Filesystem, clock: Clock,
-                 settings: Settings, counters: LoopCounters, facts: Callable[[], Facts]) -> None:
+    def __init__(self, parts: DaemonParts, store: RemediationStore, undoing: CaseUndo, finding_log: FindingLog, *,
+                 history: Callable[[], tuple[Sequence[Window], Mapping[str, StreamTrack]]],
+                 facts: Callable[[], Facts]) -> None:
         """``history`` returns the windows, and tracks of slowed streams; ``facts`` the latest facts."""
-        self._store = store
-        self._lock = store.lock
-        self._history = history
-        self._gate = gate
-        self._undoing = undoing
-        self._journal = journal
-        self._log = finding_log
-        self._filesystem = filesystem
-        self._clock = clock
-        self._settings = settings
-        self._counters = counters
-        self._facts = facts
+        self._gate, self._journal, self._settings = parts.gate, parts.journal, parts.settings
+        self._filesystem, self._clock = parts.node.filesystem, parts.node.clock
+        self._store, self._lock, self._undoing = store, store.lock, undoing
+        self._log, self._counters = finding_log, finding_log.counters
+        self._history, self._facts = history, facts
         self._totals = JobTotals()
         self._runs: dict[FindingKey, Run] = {}
         self._looked_at = 0.0
@@ -124,7 +112,7 @@ class Judge:
             elif alone.verdict != Verdict.TOO_EARLY or (judgement.verdict == Verdict.HELPED and now < latest):
                 judgement = alone
         if judgement.verdict != Verdict.TOO_EARLY:
-            self._settle(case, judgement)
+            self.settle(case, judgement)
 
     def _judged_by_itself(self, case: Remediation, windows: Sequence[Window], flash: Collection[str],
                           now: float) -> None:
@@ -139,10 +127,9 @@ class Judge:
                                   case.layout.components[0].on_mdt), windows, now, self._settings.verify,
                               self._totals, operations=case.finding.evidence.in_operations)
         if judgement.verdict != Verdict.TOO_EARLY:
-            self._settle(case, judgement)
+            self.settle(case, judgement)
 
-    def _settle(self, case: Remediation, judgement: Judgement) -> None:
-        """Keep the acts of a remediation, or begin to undo them."""
+    def settle(self, case: Remediation, judgement: Judgement) -> None:
         self._note(case, judgement)
         if case.abandoned:
             slower = judgement.own and judgement.verdict == Verdict.DID_NOT_HELP
@@ -213,7 +200,6 @@ class Judge:
         return run
 
     def _moved(self, case: Remediation) -> Sequence[int]:
-        """Sizes of the files that were moved."""
         return [entry.size_bytes for entry in self._journal.acts_in_force(case.number)
                 if entry.kind == ActKind.MIGRATE and entry.outcome == Outcome.DONE]
 

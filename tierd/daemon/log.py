@@ -16,7 +16,7 @@ from lustre.layout.model import explain
 from tierd.act.journal.entry import Entry
 from tierd.act.journal.writer import Journal
 from tierd.act.outcomes import CompletedAct
-from tierd.acts import ActKind, Outcome, Verdict
+from tierd.acts import DEFAULT_KINDS, ActKind, Outcome, Verdict
 from tierd.clock import Clock
 from tierd.config.act import Mode
 from tierd.config.settings import Settings
@@ -30,7 +30,6 @@ NOT_MOVED = {Outcome.REFUSED, Outcome.FAILED, Outcome.GAVE_WAY, Outcome.DOUBTFUL
 
 
 def found_sentences(finding: Finding) -> Iterator[str]:
-    """The log lines of a finding that began."""
     yield f"FOUND {finding.kind}: {finding.sentence}"
     where = first_names(finding.directories, PLACES_NAMED) or "directories not known yet"
     on = f"on {first_names(finding.targets, TARGETS_NAMED)}, " if finding.targets else ""
@@ -40,19 +39,16 @@ def found_sentences(finding: Finding) -> Iterator[str]:
 
 
 def over_sentence(finding: Finding) -> str:
-    """The log line of a finding that no longer holds."""
     if finding.victim:
         return f"ended: {finding.aggressor} no longer slows {finding.victim}"
     return f"ended: {finding.kind} of {quoted(finding.subject or finding.aggressor)}"
 
 
 def advice_sentence(advice: Advice) -> str:
-    """The command an administrator may run, where, and its expected effect."""
     return f"{advice.command}, {advice.where}: {advice.effect}"
 
 
 def planned_sentence(defaults: Sequence[Action], moves: Sequence[Action]) -> str:
-    """The acts that are planned for a finding, in one sentence."""
     places = first_names(action.directory for action in defaults)
     layouts = {explain(action.layout) for action in defaults}
     layout = layouts.pop() if len(layouts) == 1 else "a flash component that holds their files"
@@ -107,8 +103,29 @@ def recommended_sentences(actions: Sequence[Action], settings: Settings) -> Iter
         yield f"moves in {directory}", mode, [sentence]
 
 
+def waiting_sentence(finding: Finding, number: int, actions: Sequence[Action]) -> str:
+    """What a plan that waits for an administrator would do, what it may bring, and what it costs."""
+    defaults = [a for a in actions if a.kind in DEFAULT_KINDS]
+    moves = [a for a in actions if a.kind == ActKind.MIGRATE]
+    size = bytes_text(sum(a.size_bytes for a in moves))
+    parts = []
+    if defaults:
+        layout = explain(defaults[0].layout) if defaults[0].striping is None else "directories over several MDTs"
+        parts.append(f"set the default of {first_names(a.directory for a in defaults)} ({layout})")
+    if moves:
+        parts.append(f"move {count_of(len(moves), 'file')}, {size}, to {explain(moves[0].layout)}")
+    brings = ""
+    if (stream := finding.evidence.of_stream) is not None:
+        now = stream.victim_bytes_per_second
+        low, high = (now / (1 - loss) - now for loss in (stream.loss_low, stream.loss_high))
+        brings = (f"; {finding.victim} may gain {rate_text(stream.victim_usual_bytes_per_second - now)} "
+                  f"({rate_text(low)} to {rate_text(high)})")
+    cost = f"; the disks read and write {size} for it" if moves else ""
+    return (f"waits for approval to {' and '.join(parts)}{brings}{cost}: tierctl apply F{number}, or "
+            f"tierctl decline F{number}")
+
+
 def queued_sentence(moves: Sequence[Action]) -> str:
-    """The log line of moves that were queued."""
     files, size = count_of(len(moves), "file"), bytes_text(sum(a.size_bytes for a in moves))
     first = f"next: {quoted(moves[0].path)}, {bytes_text(moves[0].size_bytes)}"
     return f"QUEUED {files} for migration, {size} ({first}), to {explain(moves[0].layout)}: {moves[0].reason}"
@@ -157,45 +174,36 @@ def throughput_text(finding: Finding, judgement: Judgement) -> str:
 
 
 def judged_sentence(finding: Finding, judgement: Judgement) -> str:
-    """The victim's throughput before, during and after the noise, and the verdict."""
-    if judgement.own:
-        return own_judged_sentence(finding, judgement)
-    numbers = throughput_text(finding, judgement)
+    """The verdict, and the throughput before, during and after: of the victim, or of the job whose files were moved."""
+    numbers = own_text(finding, judgement) if judgement.own else throughput_text(finding, judgement)
     if judgement.regained:
         numbers += f"; {regained_text(*judgement.regained)}"
-    if judgement.verdict == Verdict.HELPED:
-        return f"KEPT: it helped. {numbers}"
-    if judgement.verdict == Verdict.CANNOT_TELL and judgement.regained:
-        return f"KEPT: it is not known whether it helped. {numbers}"
-    if judgement.verdict == Verdict.CANNOT_TELL:
-        return f"KEPT: the effect cannot be judged: a job has ended, or the measurement is in doubt. {numbers}"
-    if judgement.verdict == Verdict.HARMED_OTHERS:
-        return f"UNDOING: other jobs got slower: {losses_text(judgement)}. {numbers}"
-    return f"UNDOING: it did not help. {numbers}"
+    match judgement.verdict:
+        case Verdict.HELPED:
+            verdict = "KEPT: it helped"
+        case Verdict.HARMED_OTHERS:
+            verdict = f"UNDOING: other jobs got slower: {losses_text(judgement)}"
+        case Verdict.CANNOT_TELL if judgement.own:
+            verdict = "KEPT: no job slowed down; no measurable gain: the job has ended, or does about as much as before"
+        case Verdict.CANNOT_TELL:
+            verdict = "KEPT: the effect cannot be judged: a job has ended, or the measurement is in doubt"
+        case _:
+            verdict = f"UNDOING: {'the job got slower' if judgement.own else 'it did not help'}"
+    return f"{verdict}. {numbers}"
 
 
-def own_judged_sentence(finding: Finding, judgement: Judgement) -> str:
-    """The rate of the job whose files were moved, before and after, and the verdict."""
+def own_text(finding: Finding, judgement: Judgement) -> str:
+    """The rate of the job whose files were moved, before and after."""
     before, after = ((f"{rate:.0f} operations/s" if judgement.operations else rate_text(rate))
                      for rate in (judgement.contended, judgement.after))
-    numbers = f"{quoted(finding.aggressor)}: {before} before, {after} after"
-    if judgement.verdict == Verdict.HELPED:
-        return f"KEPT: it helped. {numbers}"
-    if judgement.verdict == Verdict.CANNOT_TELL:
-        return (f"KEPT: nobody lost, and a gain is not measured: the job has ended, or does about as much as before. "
-                f"{numbers}")
-    if judgement.verdict == Verdict.HARMED_OTHERS:
-        return f"UNDOING: other jobs got slower: {losses_text(judgement)}. {numbers}"
-    return f"UNDOING: the job got slower. {numbers}"
+    return f"{quoted(finding.aggressor)}: {before} before, {after} after"
 
 
 def losses_text(judgement: Judgement) -> str:
-    """The jobs that lost, each with its loss."""
     return ", ".join(f"{quoted(job)} lost {percent(part)}" for job, part in sorted(judgement.harmed.items()))
 
 
 def undone_sentence(entry: Entry, result: Outcome, detail: str) -> str:
-    """The result of undoing an act, with the reason."""
     what = {ActKind.SET_DEFAULT_LAYOUT: "default layout of ",
             ActKind.SET_DEFAULT_STRIPING: "default striping of "}.get(entry.kind, "layout of ")
     return f"{result.upper()} {what}{quoted(entry.place)}: {detail}"
@@ -246,11 +254,9 @@ class KnownFindings:
 class FindingLog:
     """Logs each sentence once, and knows the number of each finding in the journal. Safe in any thread."""
 
-    def __init__(self, journal: Journal, clock: Clock, settings: Settings, counters: LoopCounters) -> None:
-        self._journal = journal
-        self._clock = clock
-        self._settings = settings
-        self._counters = counters
+    def __init__(self, journal: Journal, clock: Clock, settings: Settings) -> None:
+        self._journal, self._clock, self._settings = journal, clock, settings
+        self.counters = LoopCounters()
         self.known = KnownFindings()
         self._faults: dict[str, str] = {}
         """Message of each source that fails; "" for a source that has recovered."""
@@ -259,7 +265,6 @@ class FindingLog:
 
     @property
     def faults(self) -> Mapping[str, str]:
-        """Message of each source that fails at present."""
         return {source: words for source, words in tuple(self._faults.items()) if words}
 
     def take_over(self, known: KnownFindings) -> None:
@@ -270,15 +275,14 @@ class FindingLog:
             self.known = replace(known, numbers=numbers)
 
     def all(self, sentences: Iterable[str], level: int = logging.INFO) -> None:
-        """Log each sentence."""
         for sentence in sentences:
             logger.log(level, "%s", sentence)
 
     def begun(self, finding: Finding) -> None:
         """Number, count and log a finding that did not hold before."""
         with self._lock:
-            self._counters.found[finding.kind] += 1
-            self._counters.found_at[finding.kind] = self._clock.now()
+            self.counters.found[finding.kind] += 1
+            self.counters.found_at[finding.kind] = self._clock.now()
             self.known.records[finding.key] = finding
             self.known.numbers[finding.key] = self._journal.add_finding(finding)
             self.of(finding.key, found_sentences(finding), finding.time)
@@ -294,7 +298,6 @@ class FindingLog:
             self.known.refused = {each for each in self.known.refused if each[0] != finding.key}
 
     def forget(self, key: FindingKey) -> None:
-        """Forget the number of a finding whose remediation is forgotten."""
         with self._lock:
             self.known.numbers.pop(key, None)
 
@@ -353,7 +356,6 @@ class FindingLog:
         self._journal.add_messages(number, sentences, self._clock.now())
 
     def undone(self, number: int, entry: Entry, result: Outcome, detail: str) -> None:
-        """Log the result of undoing an act, for the finding with this number."""
         level = logging.WARNING if result in {Outcome.FAILED, Outcome.REFUSED} else logging.INFO
         self.of_number(number, [undone_sentence(entry, result, detail)], level)
 
@@ -379,13 +381,13 @@ class FindingLog:
                 what = finding.key, refusal.reason, refusal.what
                 if what not in self.known.refused:
                     self.known.refused.add(what)
-                    self._counters.refusals[refusal.reason] += 1
+                    self.counters.refusals[refusal.reason] += 1
                     self.of(finding.key, [f"not done: {refusal}"])
 
     def dropped(self, number: int, why: Refusal, moves: int) -> None:
         """Log and count waiting moves of the finding with this number that were dropped."""
         with self._lock:
-            self._counters.refusals[why.reason] += moves
+            self.counters.refusals[why.reason] += moves
             self.of_number(number, [f"dropped {count_of(moves, 'waiting move')}: {why}"])
 
     def recommended(self, finding: Finding, actions: Sequence[Action]) -> None:

@@ -9,18 +9,15 @@ from dataclasses import dataclass, replace
 
 from lustre.filesystem import Filesystem
 from tierd.act.drain import Drains
-from tierd.act.gate import Gate
 from tierd.act.journal.connection import JournalError
 from tierd.act.journal.writer import Journal
-from tierd.act.orders import OrderPlan
-from tierd.act.undo import Undo
 from tierd.config.settings import Settings
 from tierd.daemon.job_work import JobWork
 from tierd.daemon.judging import Judge
-from tierd.daemon.log import FindingLog, KnownFindings, LoopCounters
-from tierd.daemon.node import Node
-from tierd.daemon.observe import AskHistory, Detection, HistoryLoader, Observation, Observer, Source
-from tierd.daemon.planning import Enrich, Planner, not_enriched
+from tierd.daemon.log import FindingLog, KnownFindings
+from tierd.daemon.node import DaemonParts
+from tierd.daemon.observe import Detection, Observation, Observer
+from tierd.daemon.planning import Planner
 from tierd.daemon.remediation import Remediation, Remediations, RemediationStore, reopened_remediations
 from tierd.daemon.states import State
 from tierd.daemon.undoing import CaseUndo
@@ -28,16 +25,15 @@ from tierd.decide.plans import Plan
 from tierd.detect.costs import costs_from_json, costs_to_json
 from tierd.detect.device_time import TargetTime
 from tierd.engine import Engine, EngineMemory
-from tierd.model import Facts, Finding, Window
+from tierd.model import Finding, Window
 from tierd.policies.registry import has_victim, policies, policy_for, policy_of
-from tierd.refusal import Reason, Refusal, sentence_of
+from tierd.refusal import Reason, sentence_of
 from tierd.sense.changelogs.ingest import ChangelogIngest
 from tierd.sense.changelogs.table import ActivityTable
-from tierd.sense.facts import FactsCollector, JobNodes, LatestFacts, no_job_nodes
-from tierd.sense.file_walks import ColdestFirst, Inventory, UnevenPools, no_hints
+from tierd.sense.facts import FactsCollector, LatestFacts
+from tierd.sense.file_walks import Inventory, UnevenPools
 from tierd.sense.metadata import MetadataMeter
-from tierd.sense.own_moves import OwnJobs, OwnMoveFilter, nids_of_moves
-from tierd.sense.space import PoolMedia
+from tierd.sense.own_moves import OwnMoveFilter, nids_of_moves
 
 log = logging.getLogger("tierd.daemon")
 ACT_SECONDS = 0.5
@@ -48,10 +44,10 @@ FACTS_SECONDS = 15.0
 """Time between two readings of the facts that detectors need."""
 COSTS_SECONDS = 300.0
 """Time between two writes of the device time costs to the journal."""
-COSTS_STATE = "service_costs"
-"""Name of these costs in the journal."""
 RUNS_STATE = "shared_runs"
 """Name of the runs on shared files in the journal."""
+COSTS_STATE = "service_costs"
+"""Name of these costs in the journal."""
 
 
 LEARNING_WINDOWS = 4
@@ -95,23 +91,6 @@ def reopened_store(journal: Journal, settings: Settings, now: float) -> Remediat
     return store
 
 
-@dataclass(frozen=True, kw_only=True)
-class DaemonParts:
-    """What the daemon works with. Hints of integrations have defaults, for a site without any."""
-
-    node: Node
-    settings: Settings
-    source: Source
-    gate: Gate
-    undo: Undo
-    journal: Journal
-    media: PoolMedia
-    history: AskHistory | None = None
-    enriched: Enrich = not_enriched
-    coldest_first: ColdestFirst = no_hints
-    job_nodes: JobNodes = no_job_nodes
-
-
 @dataclass(frozen=True, slots=True)
 class Memory:
     """What a daemon knows, for the one that replaces it at a reload."""
@@ -130,30 +109,36 @@ class Daemon:
 
     def __init__(self, parts: DaemonParts) -> None:
         node, settings, journal, gate = parts.node, parts.settings, parts.journal, parts.gate
-        self._gate, self._journal, self._settings, self._clock = gate, journal, settings, node.clock
-        self._claim, self._creation, self.media = node.claim, node.creation, parts.media
+        self.parts = parts
+        self._gate, self._settings, self._clock = gate, settings, node.clock
         self._costs_stored_at = 0.0
         self._seen: float | None = None
         """Time of the last reading of the counters; None if there is no earlier reading to compare it with."""
         self._seen_at = 0.0
         self._opt_outs_readable = False
-        self.counters = LoopCounters()
-        self._log = FindingLog(journal, node.clock, settings, self.counters)
-        self._engine = Engine(settings)
-        self._engine.use_costs(costs_from_json(journal.state().get(COSTS_STATE, "")))
+        self.log = FindingLog(journal, node.clock, settings)
+        self.counters = self.log.counters
+        self.engine = Engine(settings)
+        self.engine.use_costs(costs_from_json(journal.state().get(COSTS_STATE, "")))
         echo = OwnMoveFilter(settings.own_jobs, lambda: nids_of_moves(node.own_nids(), gate.dispatch.nids()),
                              node.clock.now, journal.was_moved)
-        self._table = ActivityTable(node.filesystem.path_of, is_echo=echo, executor=node.executor)
-        self._store = reopened_store(journal, settings, node.clock.now())
-        self.lock = self._store.lock
+        self.table = ActivityTable(node.filesystem.path_of, is_echo=echo, executor=node.executor)
+        self.store = reopened_store(journal, settings, node.clock.now())
         self._sense(parts)
-        self._decide(parts)
-        self._remediations = Remediations(
-            self._store, self._planning, gate, journal, self._log, echo=echo, filesystem=node.filesystem,
-            clock=node.clock, settings=settings)
-        self._verify(parts)
+        self._job_work = JobWork(self.store, self.table, self.engine.jobs_of, node.clock,
+                                 settings.sense.cycle_seconds)
+        self.drains = Drains(node.filesystem, gate, journal, node.clock, settings.drain, creation=node.creation,
+                             mdts=len(node.mdts))
+        self.planning = Planner(parts, self.engine, self.table, lambda: self.drains.moving)
+        self.remediations = Remediations(parts, self.store, self.planning, self.log)
+        self.undoing = CaseUndo(parts, self.store, self.log)
+        """Undoes acts, also by order of an administrator."""
+        self._judge = Judge(parts, self.store, self.undoing, self.log,
+                            history=lambda: (self.detection.windows, self.detection.tracks),
+                            facts=lambda: self.facts.known)
+        gate.on_begin = echo.moved
         gate.note_streams(None)
-        gate.hold_directories(self._table.unchecked)
+        gate.hold_directories(self.table.unchecked)
         gate.check_jobs(self._job_work)
 
     def _sense(self, parts: DaemonParts) -> None:
@@ -164,44 +149,17 @@ class Daemon:
                               lambda: parts.journal.act_directories.all() | directories_of_policies(settings),
                               parts.coldest_first)
         gatherer = FactsCollector(
-            node.filesystem, self._table, inventory, flash_pools, metadata_targets=len(node.mdts),
-            clients=node.clients, media=self.media, uneven=walk_of(settings, node.filesystem), metadata=metadata,
+            node.filesystem, self.table, inventory, flash_pools, metadata_targets=len(node.mdts),
+            clients=node.clients, media=parts.media, uneven=walk_of(settings, node.filesystem), metadata=metadata,
             disks=node.disks, busy_per_second=busy_directory(settings) / 2, job_nodes=parts.job_nodes,
             closed=lambda: self.closed_targets, stored_runs=parts.journal.state().get(RUNS_STATE, ""),
             store_runs=lambda runs: parts.journal.set_state({RUNS_STATE: runs}))
-        self._facts = LatestFacts(gatherer.facts)
-        self._observer = Observer(
-            parts.source, ChangelogIngest(self._table, node.filesystem, node.clock.now), self._log, node.clock,
-            self.counters, cycle_seconds=settings.sense.cycle_seconds, unnamed=node.unnamed, media=self.media,
-            metadata=metadata)
-        self._detection = Detection(
-            self._engine, self._table, gatherer, learn=HistoryLoader(parts.history, self._engine, node.clock),
-            own_work=OwnJobs(settings.own_jobs, parts.journal.moved_since), finding_log=self._log, store=self._store,
-            settings=settings, facts=self._facts)
-
-    def _decide(self, parts: DaemonParts) -> None:
-        """Build what plans: for findings, and for targets that are drained."""
-        node, settings = parts.node, parts.settings
-        self._job_work = JobWork(self._store, self._table, self._engine.jobs_of, node.clock,
-                                 settings.sense.cycle_seconds)
-        self.drains = Drains(node.filesystem, parts.gate, parts.journal, node.clock, settings.drain,
-                             creation=node.creation, mdts=len(node.mdts))
-        self._planning = Planner(
-            self._engine, node.filesystem, parts.gate, parts.journal, self._table, clock=node.clock, settings=settings,
-            enriched=parts.enriched, site_facts=node.site_facts, executor=node.executor,
-            draining=lambda: self.drains.moving)
-
-    def _verify(self, parts: DaemonParts) -> None:
-        """Build what judges acts."""
-        node = parts.node
-        self.undoing = CaseUndo(
-            self._store, parts.gate, parts.undo, parts.journal, self._log, filesystem=node.filesystem,
-            clock=node.clock, settings=parts.settings, executor=node.executor, site_facts=node.site_facts)
-        """Undoes acts, also by order of an administrator."""
-        self._judge = Judge(
-            self._store, lambda: (self._detection.windows, self._detection.tracks), parts.gate, self.undoing,
-            parts.journal, finding_log=self._log, filesystem=node.filesystem, clock=node.clock,
-            settings=parts.settings, counters=self.counters, facts=lambda: self._facts.known)
+        self.facts = LatestFacts(gatherer.facts)
+        """The facts that were collected last: pools, and the space on their targets."""
+        ingest = ChangelogIngest(self.table, node.filesystem, node.clock.now)
+        self._observer = Observer(parts, ingest, self.log, metadata)
+        self.detection = Detection(parts, self.engine, self.table, gatherer, facts=self.facts, finding_log=self.log,
+                                    store=self.store)
 
     def cycle(self, move_seconds: float) -> None:
         """Run one step of each activity in turn. Files move for at most ``move_seconds``."""
@@ -217,7 +175,6 @@ class Daemon:
         self._ended(begun)
 
     def observe(self) -> None:
-        """Read the counters and detect findings."""
         begun = self._clock.now()
         self._detect(self._observer.read())
         self._ended(begun)
@@ -226,37 +183,32 @@ class Daemon:
         self.counters.cycles += 1
         self.counters.last_cycle_at = self._clock.now()
         self.counters.cycle_seconds = self._clock.now() - begun
-        if self._engine.costs and self._clock.now() >= self._costs_stored_at + COSTS_SECONDS:
+        if self.engine.costs and self._clock.now() >= self._costs_stored_at + COSTS_SECONDS:
             self._costs_stored_at = self._clock.now()
-            self._journal.set_state({COSTS_STATE: costs_to_json(self._engine.costs)})
+            self.parts.journal.set_state({COSTS_STATE: costs_to_json(self.engine.costs)})
 
     def _detect(self, seen: Observation | None) -> None:
         if self._observer.blind:
-            self._detection.fresh = ()
+            self.detection.fresh = ()
         elif seen is not None and seen.window is not None:
-            self._detection.run_cycle(seen.window, seen.time)
-            self._gate.note_streams(self._engine.streamed_targets)
-            if (newest := self._detection.newest) is not None:
+            self.detection.run_cycle(seen.window, seen.time)
+            self._gate.note_streams(self.engine.streamed_targets)
+            if (newest := self.detection.newest) is not None:
                 self._job_work.note(newest)
-                self._remediations.drop_moves_of_departed_jobs()
+                self.remediations.drop_moves_of_departed_jobs()
         self._seen, self._seen_at = seen.time if seen is not None else None, self._clock.now()
 
     def take_in_records(self) -> None:
         """Read changelog records. Catch up with missed ones for a part of a cycle."""
         self._observer.take_in_records(self._clock.now() + self._settings.sense.cycle_seconds / 2)
 
-    @property
-    def records_taken_in(self) -> int:
-        """Changelog records of the present or last :meth:`take_in_records`, so far."""
-        return self._table.records_read
-
     def gather_facts_beforehand(self) -> None:
         """From now on a separate activity calls ``gather_facts``, so that detectors never wait for it."""
-        self._facts.gather_in_background()
+        self.facts.gather_in_background()
 
     def gather_facts(self) -> None:
         """Read clients, free space and layouts. Detectors then use the latest result."""
-        self._facts.gather(self._clock.now())
+        self.facts.gather(self._clock.now())
 
     def plan(self) -> None:
         """Plan acts for findings, and check moves queued before a restart. This changes nothing on the file system."""
@@ -268,9 +220,9 @@ class Daemon:
                 changelog_stale, sole_mover = "changelog" in self.faults, "mover" not in self.faults
                 state = self._gate.operating_state
                 if sole_mover and not changelog_stale and not state.held and not state.draining:
-                    self._remediations.act(self._detection.fresh)
+                    self.remediations.act(self.detection.fresh)
                 if sole_mover and not self._gate.operating_state.held:
-                    self._remediations.requeue()
+                    self.remediations.requeue()
                 if sole_mover and not state.held and not state.draining and not self._gate.to_requeue:
                     self.drains.step()
 
@@ -279,11 +231,11 @@ class Daemon:
         if not self._opt_outs_readable:
             why = self._gate.opt_out_refusal("/")
             self._opt_outs_readable = why is None or why.reason is not Reason.OPT_OUT_UNREADABLE
-            self._log.fault("opt-outs", "" if self._opt_outs_readable else sentence_of(why))
+            self.log.fault("opt-outs", "" if self._opt_outs_readable else sentence_of(why))
 
     def _forget(self) -> None:
         """Forget closed remediations and everything stored for them."""
-        gone = self._remediations.forget_closed()
+        gone = self.remediations.forget_closed()
         if not gone:
             return
         self.undoing.adopt(gone)
@@ -291,25 +243,39 @@ class Daemon:
         holding = {finding.key for finding in self.findings}
         for case in gone:
             if case.finding.key not in holding:
-                self._log.forget(case.finding.key)
+                self.log.forget(case.finding.key)
             if case.finding.victim not in victims:
                 self.counters.gained.pop(case.finding.victim, None)
                 self.counters.gains.pop(case.finding.victim, None)
 
+    def decide(self, number: int, by: str, *, approved: bool) -> str:
+        """Approve or decline what the plan for a finding would do, or have undone acts done again.
+
+        Returns what becomes of it. Raises ValueError where there is nothing to decide.
+        """
+        key = self.parts.journal.key_of_finding(number)
+        if key is None:
+            raise ValueError(f"the journal has no finding F{number}; tierctl findings lists those that hold")
+        if all(finding.key != key for finding in self.findings):
+            raise ValueError(f"the finding F{number} has ended: there is nothing to do about it now. If it returns, "
+                             "its plan waits again")
+        becomes = self.remediations.decide(key, by, approved=approved)
+        self.log.of_number(number, [f"{'APPROVED' if approved else 'DECLINED'} by {by}: the plan is {becomes}"])
+        return becomes
+
     def set_defaults(self) -> None:
-        """Set queued default layouts within the budget."""
         with self._log_filesystem_errors():
-            while self._may_begin() and self._remediations.set_defaults():
+            while self._may_begin() and self.remediations.set_defaults():
                 pass
 
     def move(self, seconds: float) -> int:
         """Move files for so long, within the budget. Returns how many moves ended."""
         moved = 0
         with self._log_filesystem_errors():
-            moved = self._remediations.attend_moves()
+            moved = self.remediations.attend_moves()
             if self._may_begin():
                 until = self._clock.now() + seconds
-                moved += self._remediations.move(until, requests_only="changelog" in self.faults)
+                moved += self.remediations.move(until, requests_only="changelog" in self.faults)
         return moved
 
     def judge(self) -> None:
@@ -363,59 +329,32 @@ class Daemon:
 
     def _take_claim(self) -> bool:
         """Take the claim if it is needed. Returns whether tierd may change anything."""
-        self._log.held(sentence_of(self._gate.operating_state.held))
+        self.log.held(sentence_of(self._gate.operating_state.held))
         wanted = (self._settings.resolved_scopes.modes - {"observe", "recommend"} or self._gate.waiting
                   or self.drains.running)
         acting = wanted and not self._settings.act.dry_run
-        self._log.fault("claim", sentence_of(self._claim.hold()) if acting else "")
+        self.log.fault("claim", sentence_of(self.parts.node.claim.hold()) if acting else "")
         trouble = self._gate.dispatch.trouble() if acting else None
-        self._log.fault("movers", sentence_of(trouble) if trouble and trouble.reason == Reason.NO_MOVERS else "")
-        self._log.fault("nats", sentence_of(trouble) if trouble and trouble.reason == Reason.NO_BROKER else "")
+        self.log.fault("movers", sentence_of(trouble) if trouble and trouble.reason == Reason.NO_MOVERS else "")
+        self.log.fault("nats", sentence_of(trouble) if trouble and trouble.reason == Reason.NO_BROKER else "")
         return self._allowed()
 
-    def queue_order(self, kind: str, by: str, what: str, found: OrderPlan) -> int:
-        """Queue the moves of an order. Returns its number in the journal."""
-        return self._remediations.queue_order(kind, by, what, found)
-
-    def why_not(self, finding: Finding) -> tuple[Refusal, ...]:
-        """What keeps tierd from doing more about a finding, as of the last plan."""
-        return self._remediations.refusals(finding.key)
-
-    def preview(self) -> list[tuple[Finding, Plan]]:
-        """The present plan for each finding, which is not carried out."""
-        return [(finding, self._planning.preview_plan(finding))
+    def preview(self) -> list[tuple[Finding, int, Plan]]:
+        """Findings with their numbers, and the present plan for each, which is not carried out. Raises OSError."""
+        return [(self.log.recorded(finding), self.log.known_number(finding), self.planning.preview_plan(finding))
                 for finding in self.findings if not finding.advice_only]
-
-    def number(self, finding: Finding) -> int:
-        """Number of a finding in the journal; 0 if it has ended meanwhile and was not acted on."""
-        return self._log.known_number(finding)
-
-    def recorded(self, finding: Finding) -> Finding:
-        """A finding with the figures and the beginning that all output has."""
-        return self._log.recorded(finding)
-
-    @property
-    def learning(self) -> bool:
-        """Whether too little is known to conclude that no stream is slowed."""
-        return is_learning(len(self.windows), self.device_time)
 
     @property
     def memory(self) -> Memory:
-        """What this daemon knows."""
-        return Memory(self._engine.memory, self._log.known)
+        return Memory(self.engine.memory, self.log.known)
 
     def take_over(self, memory: Memory) -> None:
         """Continue where the daemon before ended: a finding that holds keeps its number."""
-        self._log.take_over(memory.known)
-        active = {key: finding for key, finding in memory.engine.active.items() if key in self._log.known.numbers}
-        self._engine.take_over(replace(memory.engine, active=active))
-        self._detection.windows, self._detection.findings = self._engine.windows, tuple(active.values())
-        self._detection.tracks = self._engine.tracks
-
-    @property
-    def device_time(self) -> Mapping[str, TargetTime]:
-        """Recent share of each job in the service time of each target whose costs are known."""
-        return self._engine.device_time
+        self.log.take_over(memory.known)
+        active = {key: finding for key, finding in memory.engine.active.items() if key in self.log.known.numbers}
+        self.engine.take_over(replace(memory.engine, active=active))
+        self.detection.windows, self.detection.findings = self.engine.windows, tuple(active.values())
+        self.detection.tracks = self.engine.tracks
 
     @property
     def closed_targets(self) -> Mapping[str, str]:
@@ -425,30 +364,22 @@ class Daemon:
         """
         conditions = self.windows[-1].conditions if self.windows else {}
         return {**{target: "is degraded" for target, condition in conditions.items() if condition == "degraded"},
-                **dict.fromkeys(self._creation.stopped(), "creates no new objects (max_create_count is 0)"),
+                **dict.fromkeys(self.parts.node.creation.stopped(), "creates no new objects (max_create_count is 0)"),
                 **dict.fromkeys(self.drains.targets, "is being drained, or was")}
-
-    @property
-    def facts(self) -> Facts:
-        """The facts that were collected last: pools, and the space on their targets."""
-        return self._facts.known
 
     @property
     def windows(self) -> Sequence[Window]:
         """The history, oldest window first."""
-        return self._detection.windows
+        return self.detection.windows
 
     @property
     def faults(self) -> Mapping[str, str]:
-        """Message of each source that fails at present."""
-        return self._log.faults
+        return self.log.faults
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Findings that hold now."""
-        return self._detection.findings
+        return self.detection.findings
 
     @property
     def cases(self) -> Sequence[Remediation]:
-        """Remediations in the store."""
-        return tuple(self._store)
+        return tuple(self.store)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
@@ -17,15 +18,12 @@ from prometheus_client.registry import Collector
 from httpserver.config import WebConfigFile
 from httpserver.metrics import WebConfigMetrics
 from lustre import __version__
-from tierd.act.claim import FilesystemClaim, NoClaim
 from tierd.act.dispatch import DispatchState
 from tierd.act.gate import Gate
 from tierd.act.staging import OPEN, Stager, StagingState
-from tierd.act.undo import Undo
 from tierd.acts import JUDGED_VERDICTS, ActKind, Outcome
-from tierd.config.settings import Settings
-from tierd.daemon.log import LoopCounters
-from tierd.daemon.loop import Daemon
+from tierd.daemon.activities import Activity
+from tierd.daemon.loop import Daemon, is_learning
 from tierd.daemon.remediation import Remediation
 from tierd.daemon.states import State
 from tierd.integrations.protocol import Source
@@ -44,12 +42,10 @@ class MetricsContext:
 
     fs: str = ""
     """Name of the file system, a label of all families. Empty means no label."""
-    claim: FilesystemClaim = field(default_factory=NoClaim)
-    journal_bytes: Callable[[], int] = int
     positions: Callable[[], Mapping[str, int]] = dict
     """Last changelog record read, by MDT."""
-    under_way_seconds: Callable[[], Mapping[str, float]] = dict
-    """Time of the current step by activity, in seconds; 0 between two steps."""
+    activities: Callable[[], Sequence[Activity]] = tuple
+    sources: Callable[[], Sequence[SourceState]] = tuple
     web_config: WebConfigFile | None = None
     integrations: Sequence[Source] = ()
     tallies: TallySource | None = None
@@ -58,126 +54,122 @@ class MetricsContext:
     """Stagings of jobs of a scheduler."""
 
 
+Rows = Mapping[Any, float]
+"""Values by the value of the label, or by a tuple of those of several labels."""
+
+
+def gauge(name: str, about: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, about, float(value))
+
+
+def gauges(name: str, about: str, labels: str, rows: Rows) -> Metric:
+    """A family with a series for each row. Names of labels have a blank between them."""
+    return with_rows(GaugeMetricFamily(name, about, labels=labels.split()), rows)
+
+
+def counters(name: str, about: str, labels: str, rows: Rows) -> Metric:
+    return with_rows(CounterMetricFamily(name, about, labels=labels.split()), rows)
+
+
+def with_rows(family: GaugeMetricFamily | CounterMetricFamily, rows: Rows) -> Metric:
+    for labels, value in rows.items():
+        family.add_metric((labels,) if isinstance(labels, str) else labels, float(value))
+    return family
+
+
+def info(name: str, about: str, *rows: Mapping[str, str]) -> Metric:
+    family = InfoMetricFamily(name, about)
+    for row in rows:
+        family.add_metric((), dict(row))
+    return family
+
+
+def build_info() -> Metric:
+    return info("tierd_build", "Always 1. The label names the release of tierd.", {"version": __version__})
+
+
 def staging_metrics(stager: Stager) -> Iterator[Metric]:
-    """Files that jobs stage."""
-    yield GaugeMetricFamily("tierd_open_stagings", "Stagings of jobs that wait or move files.", len(stager))
-    ended = CounterMetricFamily("tierd_stagings", "Stagings of jobs that have ended, by direction (promote: to flash)"
-                                " and by the state in which they ended.", labels=("direction", "state"))
-    for direction in ("promote", "demote"):
-        for state in StagingState:
-            if state not in OPEN:
-                ended.add_metric((direction, state.value), stager.counts[direction, state])
-    yield ended
+    yield gauge("tierd_open_stagings", "Stagings of jobs that wait or move files.", len(stager))
+    yield counters("tierd_stagings", "Stagings of jobs that have ended, by direction (promote: to flash) and by the"
+                   " state in which they ended.", "direction state",
+                   {(direction, state.value): stager.counts[direction, state]
+                    for direction in ("promote", "demote") for state in StagingState if state not in OPEN})
 
 
 def reader_metrics(tallies: TallySource) -> Iterator[Metric]:
     """Changelog readers on other nodes, and what came of their tallies."""
-    yield GaugeMetricFamily("tierd_readers", "Changelog readers that have described themselves in the last 20 s.",
-                            len(tallies.readers))
-    age = GaugeMetricFamily("tierd_reader_tally_age_seconds",
-                            "Time since the last tally of the MDT that a reader sent, +Inf before the first.",
-                            labels=("mdt",))
-    problem = GaugeMetricFamily("tierd_reader_problem",
-                                "Whether the reader of the MDT cannot read its changelog, or it records nothing (1), or"
-                                " not (0).", labels=("mdt",))
-    rereads = CounterMetricFamily("tierd_reader_rereads",
-                                  "Requests to the reader of the MDT to read again from tierd's position.",
-                                  labels=("mdt",))
-    for mdt, progress in sorted(tallies.progress.items()):
-        age.add_metric((mdt,), progress.age_seconds)
-        problem.add_metric((mdt,), float(bool(progress.problem)))
-        rereads.add_metric((mdt,), tallies.rereads[mdt])
-    yield from (age, problem, rereads)
-    found = CounterMetricFamily(
+    yield gauge("tierd_readers", "Changelog readers that have described themselves in the last 20 s.",
+                len(tallies.readers))
+    progress = dict(sorted(tallies.progress.items()))
+    yield gauges("tierd_reader_tally_age_seconds",
+                 "Time since the last tally of the MDT that a reader sent, +Inf before the first.", "mdt",
+                 {mdt: each.age_seconds for mdt, each in progress.items()})
+    yield gauges("tierd_reader_problem", "Whether the reader of the MDT cannot read its changelog, or it records"
+                 " nothing (1), or not (0).", "mdt", {mdt: bool(each.problem) for mdt, each in progress.items()})
+    yield counters("tierd_reader_rereads", "Requests to the reader of the MDT to read again from tierd's position.",
+                   "mdt", {mdt: tallies.rereads[mdt] for mdt in progress})
+    yield counters(
         "tierd_reader_tallies", "Tallies of changelog readers by outcome: added; duplicate and overlapping (their"
         " records are counted already); out_of_order (an earlier one is missing, and is read again); stale (of a reader"
-        " that has lost its lease); malformed.", labels=("outcome",))
-    for outcome in TallyOutcome:
-        found.add_metric((outcome.value,), tallies.outcomes[outcome])
-    yield found
+        " that has lost its lease); malformed.", "outcome",
+        {outcome.value: tallies.outcomes[outcome] for outcome in TallyOutcome})
 
 
-def state_metrics(daemon: Daemon, gate: Gate, settings: Settings) -> Iterator[Metric]:
-    """Settings, holds and cycles."""
-    counters = daemon.counters
-    info = InfoMetricFamily("tierd_build", "Always 1. The label names the release of tierd.")
-    info.add_metric((), {"version": __version__})
-    yield info
-    yield GaugeMetricFamily("tierd_dry_run", "Whether tierd is in dry run and changes nothing (1) or acts (0).",
-                            float(gate.dry_run))
-    yield GaugeMetricFamily("tierd_observes_only",
-                            "Whether the configured modes allow no acts (1) or some (0): observe and recommend allow"
-                            " none.", float(settings.resolved_scopes.modes <= {"observe", "recommend"}))
-    yield GaugeMetricFamily("tierd_learning",
-                            "Whether tierd knows too little to rule out slowed streams (1) or enough (0).",
-                            float(daemon.learning))
-    own = InfoMetricFamily("tierd_own_job", "Always 1. The label has a job id of tierd's own moves.")
-    for job in settings.own_jobs:
-        own.add_metric((), {"jobid": job})
-    yield own
-    yield GaugeMetricFamily("tierd_paused",
-                            "Whether acts are paused by an administrator, the pause file or the circuit breaker (1)"
-                            " or not (0).", float(bool(gate.operating_state.paused or gate.operating_state.stopped)))
-    yield GaugeMetricFamily("tierd_held",
-                            "Whether tierd starts no new acts (1), because it is paused or outside the maintenance"
-                            " windows, or may start them (0).", float(bool(gate.operating_state.last_held)))
-    yield GaugeMetricFamily("tierd_breaker_open",
-                            "Whether the circuit breaker is open and blocks acts (1) or closed (0).",
-                            float(bool(gate.operating_state.tripped)))
-    yield GaugeMetricFamily("tierd_last_cycle_timestamp_seconds", "Unix time when the last cycle ended.",
-                            counters.last_cycle_at)
-    yield GaugeMetricFamily("tierd_cycle_duration_seconds", "Duration of the last cycle.", counters.cycle_seconds)
-    yield CounterMetricFamily("tierd_cycles", "Cycles completed since tierd started.", counters.cycles)
-    yield CounterMetricFamily("tierd_changelog_records", "Changelog records read.", counters.records)
+def state_metrics(daemon: Daemon) -> Iterator[Metric]:
+    done, gate, settings = daemon.counters, daemon.parts.gate, daemon.parts.settings
+    state = gate.operating_state
+    yield build_info()
+    yield gauge("tierd_dry_run", "Whether tierd is in dry run and changes nothing (1) or acts (0).", gate.dry_run)
+    yield gauge("tierd_observes_only", "Whether the configured modes allow no acts (1) or some (0): observe and"
+                " recommend allow none.", settings.resolved_scopes.modes <= {"observe", "recommend"})
+    yield gauge("tierd_learning", "Whether tierd knows too little to rule out slowed streams (1) or enough (0).",
+                is_learning(len(daemon.windows), daemon.engine.device_time))
+    yield info("tierd_own_job", "Always 1. The label has a job id of tierd's own moves.",
+               *({"jobid": job} for job in settings.own_jobs))
+    yield gauge("tierd_paused", "Whether acts are paused by an administrator, the pause file or the circuit breaker (1)"
+                " or not (0).", bool(state.paused or state.stopped))
+    yield gauge("tierd_held", "Whether tierd starts no new acts (1), because it is paused or outside the maintenance"
+                " windows, or may start them (0).", bool(state.last_held))
+    yield gauge("tierd_breaker_open", "Whether the circuit breaker is open and blocks acts (1) or closed (0).",
+                bool(state.tripped))
+    yield gauge("tierd_last_cycle_timestamp_seconds", "Unix time when the last cycle ended.", done.last_cycle_at)
+    yield gauge("tierd_cycle_duration_seconds", "Duration of the last cycle.", done.cycle_seconds)
+    yield CounterMetricFamily("tierd_cycles", "Cycles completed since tierd started.", done.cycles)
+    yield CounterMetricFamily("tierd_changelog_records", "Changelog records read.", done.records)
 
 
-def restraint_metrics(daemon: Daemon, gate: Gate, beside: MetricsContext) -> Iterator[Metric]:
-    """Claims, budget, queue, activities and changelog positions."""
-    yield GaugeMetricFamily("tierd_draining",
-                            "Whether tierd is draining (1) or not (0). While draining it finishes the queue and"
-                            " starts nothing new.", float(bool(gate.operating_state.draining)))
-    yield GaugeMetricFamily("tierd_claim_generation",
-                            "Generation of the claim on the file system. 0 means that tierd holds no claim, as in a"
-                            " dry run.", beside.claim.generation)
-    yield GaugeMetricFamily("tierd_claim_refused",
-                            "Whether another tierd holds the claim, so that this one may not act (1), or not (0).",
-                            float("claim" in daemon.faults))
-    yield GaugeMetricFamily("tierd_other_mover",
-                            "Whether another program moves files under a job id of tierd (1) or not (0). tierd then"
-                            " moves no files and starts no acts.", float("mover" in daemon.faults))
-    wrong = GaugeMetricFamily("tierd_pool_wrong_disks",
-                              "Whether the configured flash pool has rotating targets, or the configured disk pool has"
-                              " only flash (1), or not as far as the servers report (0). tierd does not act into a"
-                              " flash pool with rotating targets.", labels=("pool",))
-    wrong_pools = daemon.media.wrong_pools()
-    for pool in dict.fromkeys(pool for pair in daemon.media.pool_pairs for pool in (pair.flash, pair.hdd)):
-        wrong.add_metric((pool,), float(pool in wrong_pools))
-    yield wrong
+def restraint_metrics(daemon: Daemon, beside: MetricsContext) -> Iterator[Metric]:
+    gate, media = daemon.parts.gate, daemon.parts.media
+    yield gauge("tierd_draining", "Whether tierd is draining (1) or not (0). While draining it finishes the queue and"
+                " starts nothing new.", bool(gate.operating_state.draining))
+    yield gauge("tierd_claim_generation", "Generation of the claim on the file system. 0 means that tierd holds no"
+                " claim, as in a dry run.", daemon.parts.node.claim.generation)
+    yield gauge("tierd_claim_refused", "Whether another tierd holds the claim, so that this one may not act (1), or not"
+                " (0).", "claim" in daemon.faults)
+    yield gauge("tierd_other_mover", "Whether another program moves files under a job id of tierd (1) or not (0). tierd"
+                " then moves no files and starts no acts.", "mover" in daemon.faults)
+    wrong = media.wrong_pools()
+    yield gauges("tierd_pool_wrong_disks",
+                 "Whether the configured flash pool has rotating targets, or the configured disk pool has only flash"
+                 " (1), or not as far as the servers report (0). tierd does not act into a flash pool with rotating"
+                 " targets.", "pool",
+                 {pool: pool in wrong for pair in media.pool_pairs for pool in (pair.flash, pair.hdd)})
     files, size_bytes = gate.budget_left
-    yield GaugeMetricFamily("tierd_budget_files",
-                            "Files that may be moved now without waiting. The configured limits refill this budget.",
-                            files)
-    yield GaugeMetricFamily("tierd_budget_bytes",
-                            "Bytes that may be moved now without waiting. Negative after a large file.", size_bytes)
-    yield GaugeMetricFamily("tierd_waiting_moves_bytes", "Bytes of the files queued for migration.",
-                            gate.waiting_bytes)
-    yield GaugeMetricFamily("tierd_waiting_default_layouts", "Default layouts of directories queued to be set.",
-                            gate.waiting_defaults)
-    under_way = GaugeMetricFamily("tierd_activity_under_way_seconds",
-                                  "Time that the current step of the activity has taken so far. 0 between two steps.",
-                                  labels=("activity",))
-    for name, seconds in beside.under_way_seconds().items():
-        under_way.add_metric((name,), seconds)
-    yield under_way
-    yield GaugeMetricFamily("tierd_journal_bytes", "Size of the journal.", beside.journal_bytes())
-    yield GaugeMetricFamily("tierd_changelog_lag_seconds",
-                            "Age of the oldest changelog record read in the last cycle, at the time it was read.",
-                            daemon.counters.changelog_lag_seconds)
-    position = GaugeMetricFamily("tierd_changelog_position", "Index of the last changelog record read, by MDT.",
-                                 labels=("mdt",))
-    for mdt, index in beside.positions().items():
-        position.add_metric((mdt,), index)
-    yield position
+    yield gauge("tierd_budget_files", "Files that may be moved now without waiting. The configured limits refill this"
+                " budget.", files)
+    yield gauge("tierd_budget_bytes", "Bytes that may be moved now without waiting. Negative after a large file.",
+                size_bytes)
+    yield gauge("tierd_waiting_moves_bytes", "Bytes of the files queued for migration.", gate.waiting_bytes)
+    yield gauge("tierd_waiting_default_layouts", "Default layouts of directories queued to be set.",
+                gate.waiting_defaults)
+    yield gauges("tierd_activity_under_way_seconds", "Time that the current step of the activity has taken so far. 0"
+                 " between two steps.", "activity",
+                 {each.name: each.under_way_seconds for each in beside.activities()})
+    yield gauge("tierd_journal_bytes", "Size of the journal.", daemon.parts.journal.size_bytes())
+    yield gauge("tierd_changelog_lag_seconds", "Age of the oldest changelog record read in the last cycle, at the time"
+                " it was read.", daemon.counters.changelog_lag_seconds)
+    yield gauges("tierd_changelog_position", "Index of the last changelog record read, by MDT.", "mdt",
+                 beside.positions())
 
 
 STANDING_BY = "Whether this tierd stands by for another one, which leads (1), or leads (0)."
@@ -185,40 +177,27 @@ STANDING_BY = "Whether this tierd stands by for another one, which leads (1), or
 
 def mover_metrics(state: DispatchState) -> Iterator[Metric]:
     """Movers on other nodes, and the moves that were sent to them."""
-    yield GaugeMetricFamily("tierd_nats_up", "Whether tierd is connected to NATS (1) or not (0). Without NATS it plans"
-                            " and moves nothing.", float(state.connected))
-    movers = GaugeMetricFamily("tierd_movers", "Movers on other nodes, by state: working, or stopped because a file was"
-                               " not as expected after its move.", labels=("state",))
-    for word, stopped in (("working", False), ("stopped", True)):
-        movers.add_metric((word,), sum(bool(mover.stopped) is stopped for mover in state.movers))
-    yield movers
-    yield GaugeMetricFamily("tierd_standing_by", STANDING_BY, 0.0)
-    yield GaugeMetricFamily("tierd_standbys", "Standbys that have described themselves in the last 20 s.",
-                            len(state.standbys))
-    copied = GaugeMetricFamily("tierd_standby_copy_age_seconds",
-                               "Time since the standby's copy of the journal was complete and it could lead, +Inf if"
-                               " it never was.",
-                               labels=("standby",))
-    for standby in state.standbys:
-        age = standby.copy_age_seconds
-        copied.add_metric((standby.name,), float("inf") if age is None else age)
-    yield copied
-    under_way = GaugeMetricFamily("tierd_target_moves_under_way",
-                                  "Files sent to movers without a result yet, by the target that holds them.",
-                                  labels=("target",))
-    for target, files in sorted(state.under_way.items()):
-        under_way.add_metric((target,), files)
-    yield under_way
-    yield GaugeMetricFamily("tierd_oldest_move_message_seconds",
-                            "Age of the oldest message with moves that has no result yet. 0 without one.",
-                            state.oldest_seconds)
-    yield GaugeMetricFamily("tierd_journal_lag_changes", "Changes of the journal that the standby cannot get yet.",
-                            state.journal_lag)
+    yield gauge("tierd_nats_up", "Whether tierd is connected to NATS (1) or not (0). Without NATS it plans and moves"
+                " nothing.", state.connected)
+    stopped = sum(bool(mover.stopped) for mover in state.movers)
+    yield gauges("tierd_movers", "Movers on other nodes, by state: working, or stopped because a file was not as"
+                 " expected after its move.", "state", {"working": len(state.movers) - stopped, "stopped": stopped})
+    yield gauge("tierd_standing_by", STANDING_BY, 0.0)
+    yield gauge("tierd_standbys", "Standbys that have described themselves in the last 20 s.", len(state.standbys))
+    yield gauges("tierd_standby_copy_age_seconds",
+                 "Time since the standby's copy of the journal was complete and it could lead, +Inf if it never was.",
+                 "standby", {each.name: float("inf") if each.copy_age_seconds is None else each.copy_age_seconds
+                             for each in state.standbys})
+    yield gauges("tierd_target_moves_under_way",
+                 "Files sent to movers without a result yet, by the target that holds them.", "target",
+                 dict(sorted(state.under_way.items())))
+    yield gauge("tierd_oldest_move_message_seconds", "Age of the oldest message with moves that has no result yet. 0"
+                " without one.", state.oldest_seconds)
+    yield gauge("tierd_journal_lag_changes", "Changes of the journal that the standby cannot get yet.",
+                state.journal_lag)
     yield CounterMetricFamily("tierd_move_messages", "Messages with moves sent to movers.", state.messages)
-    results = CounterMetricFamily("tierd_mover_results", "Results that movers reported, by result.", labels=("result",))
-    for word, count in sorted(state.results.items()):
-        results.add_metric((word,), count)
-    yield results
+    yield counters("tierd_mover_results", "Results that movers reported, by result.", "result",
+                   dict(sorted(state.results.items())))
     yield CounterMetricFamily("tierd_redelivered_messages",
                               "Messages that a second mover got, because the first one died, stood still or lost NATS.",
                               state.redelivered)
@@ -233,45 +212,25 @@ def mover_metrics(state: DispatchState) -> Iterator[Metric]:
 
 
 def source_metrics(daemon: Daemon, sources: Sequence[SourceState]) -> Iterator[Metric]:
-    """State of each source, by name."""
-    blind = GaugeMetricFamily("tierd_source_blind",
-                              "Whether the source cannot be read (1) or can be read (0). tierd does not act while a"
-                              " source cannot be read.", labels=("source",))
-    for source in ("blind", "changelog"):
-        blind.add_metric((("counters" if source == "blind" else source),), float(source in daemon.faults))
-    yield blind
-    age = GaugeMetricFamily("tierd_source_age_seconds",
-                            "Age of the latest data of the source, by the source's own timestamps where it has them."
-                            " +Inf means no data yet.", labels=("source",))
-    limit = GaugeMetricFamily("tierd_source_age_limit_seconds",
-                              "Limit on the age of the source's data. tierd does not act on older data.",
-                              labels=("source",))
-    stale = GaugeMetricFamily("tierd_source_stale",
-                              "Whether the data of the source is too old or the source has an error (1) or not (0).",
-                              labels=("source",))
-    for state in sources:
-        age.add_metric((state.name,), state.age_seconds)
-        limit.add_metric((state.name,), state.limit_seconds)
-        stale.add_metric((state.name,), float(state.stale))
-    yield from (age, limit, stale)
+    yield gauges("tierd_source_blind", "Whether the source cannot be read (1) or can be read (0). tierd does not act"
+                 " while a source cannot be read.", "source",
+                 {"counters": "blind" in daemon.faults, "changelog": "changelog" in daemon.faults})
+    yield gauges("tierd_source_age_seconds", "Age of the latest data of the source, by the source's own timestamps"
+                 " where it has them. +Inf means no data yet.", "source",
+                 {state.name: state.age_seconds for state in sources})
+    yield gauges("tierd_source_age_limit_seconds", "Limit on the age of the source's data. tierd does not act on older"
+                 " data.", "source", {state.name: state.limit_seconds for state in sources})
+    yield gauges("tierd_source_stale", "Whether the data of the source is too old or the source has an error (1) or"
+                 " not (0).", "source", {state.name: state.stale for state in sources})
 
 
-def finding_metrics(daemon: Daemon, settings: Settings) -> Iterator[Metric]:
-    """Started and active findings by kind."""
-    counters = daemon.counters
-    found = CounterMetricFamily("tierd_findings", "Findings started, by kind.", labels=("kind",))
-    for kind in finding_kinds(settings):
-        found.add_metric((kind,), counters.found[kind])
-    yield found
-    active = GaugeMetricFamily("tierd_active_findings", "Findings active now, by kind.", labels=("kind",))
-    for kind in finding_kinds(settings):
-        active.add_metric((kind,), sum(f.kind == kind for f in daemon.findings))
-    yield active
-
-
-def finding_kinds(settings: Settings) -> tuple[str, ...]:
-    """All possible kinds of findings, so that each has a series before its first."""
-    return (*kinds_of_slowdowns(), *(c.policy.name for c in settings.policies))
+def finding_metrics(daemon: Daemon) -> Iterator[Metric]:
+    """Started and active findings by kind. Each possible kind has a series before its first."""
+    kinds = *kinds_of_slowdowns(), *(configured.policy.name for configured in daemon.parts.settings.policies)
+    yield counters("tierd_findings", "Findings started, by kind.", "kind",
+                   {kind: daemon.counters.found[kind] for kind in kinds})
+    yield gauges("tierd_active_findings", "Findings active now, by kind.", "kind",
+                 {kind: sum(finding.kind == kind for finding in daemon.findings) for kind in kinds})
 
 
 Pair = tuple[str, str]
@@ -294,7 +253,6 @@ class SlowedStream:
 
     @property
     def evidence(self) -> SlowdownEvidence:
-        """The numbers of the finding with the most targets."""
         assert self.widest.evidence.of_stream is not None
         return self.widest.evidence.of_stream
 
@@ -338,51 +296,44 @@ def recent_rates(windows: Sequence[Window], streams: Mapping[Pair, SlowedStream]
 
 def stream_metrics(daemon: Daemon, streams: Mapping[Pair, SlowedStream]) -> Iterator[Metric]:
     """Streams in findings and remediations: their slowdown, and their throughput before the aggressor and now."""
-    slowdown = GaugeMetricFamily("tierd_interference_slowdown",
-                                 "Slowdown factor of the victim compared with its throughput before the aggressor"
-                                 " started, by target. Exposed until the remediation is closed.",
-                                 labels=("target", "aggressor", "victim"))
-    usual = GaugeMetricFamily("tierd_victim_usual_bytes_per_second",
-                              "Throughput of the victim before the aggressor started, which acts are expected to"
-                              " restore.", labels=("victim", "aggressor"))
-    now = GaugeMetricFamily("tierd_victim_bytes_per_second", "Throughput of the victim in the latest window.",
-                            labels=("victim", "aggressor"))
-    windows = daemon.windows
-    rates = recent_rates(windows, streams)
+    windows, rates = daemon.windows, recent_rates(daemon.windows, streams)
+    usual: dict[Pair, float] = {}
+    slowdown: dict[tuple[str, str, str], float] = {}
     for (victim, aggressor), stream in streams.items():
         here, elsewhere = rates[victim, aggressor]
-        usual.add_metric((victim, aggressor), stream.evidence.victim_usual_bytes_per_second + elsewhere)
-        if windows:
-            now.add_metric((victim, aggressor), throughput(windows[-1], victim))
+        usual[victim, aggressor] = stream.evidence.victim_usual_bytes_per_second + elsewhere
         factor = stream.evidence.victim_usual_bytes_per_second / here if here else None
         if stream.active is not None and stream.active.evidence.of_stream is not None:
             factor = stream.active.evidence.of_stream.slowdown
         if factor is not None:
-            for target in stream.widest.targets:
-                slowdown.add_metric((short_name(target), aggressor, victim), factor)
-    yield from (usual, now, slowdown)
+            slowdown |= {(short_name(target), aggressor, victim): factor for target in stream.widest.targets}
+    yield gauges("tierd_victim_usual_bytes_per_second", "Throughput of the victim before the aggressor started, which"
+                 " acts are expected to restore.", "victim aggressor", usual)
+    yield gauges("tierd_victim_bytes_per_second", "Throughput of the victim in the latest window.", "victim aggressor",
+                 {pair: throughput(windows[-1], pair[0]) for pair in streams} if windows else {})
+    yield gauges("tierd_interference_slowdown",
+                 "Slowdown factor of the victim compared with its throughput before the aggressor started, by target."
+                 " Exposed until the remediation is closed.", "target aggressor victim", slowdown)
 
 
-def case_metric(daemon: Daemon, gate: Gate, streams: Mapping[Pair, SlowedStream]) -> Metric:
+def case_metric(daemon: Daemon, streams: Mapping[Pair, SlowedStream]) -> Metric:
     """The cases: a finding about a stream, and what tierd does about it."""
-    cases = GaugeMetricFamily("tierd_case_begun_timestamp_seconds",
-                              "Unix time when tierd found that the aggressor slows the victim, or began to act on it."
-                              " Labels: number of the finding, state (found, then that of the remediation), verdict,"
-                              " and why tierd does not act, or empty. Exposed until two minutes after the verdict.",
-                              labels=("id", "victim", "aggressor", "state", "verdict", "reason"))
+    begun: dict[tuple[str, ...], float] = {}
     for (victim, aggressor), stream in streams.items():
         case, finding = stream.case, stream.active or stream.widest
-        number = case.number if case else daemon.number(finding)
-        if not number:
-            continue  # it has just ended
-        labels = (f"F{number}", victim, aggressor,
-                  case.state if case else "found", case.verdict if case else "", hindrance(daemon, gate, stream))
-        cases.add_metric(labels, case.begun_at if case else daemon.recorded(finding).time)
+        number = case.number if case else daemon.log.known_number(finding)
+        if number:  # otherwise it has just ended
+            begun[f"F{number}", victim, aggressor, case.state if case else "found", case.verdict if case else "",
+                  hindrance(daemon, stream)] = case.begun_at if case else daemon.log.recorded(finding).time
     for closed in just_closed(daemon):
-        key = closed.finding.victim, closed.finding.aggressor
-        if key not in streams:
-            cases.add_metric((f"F{closed.number}", *key, closed.state, closed.verdict, ""), closed.begun_at)
-    return cases
+        pair = closed.finding.victim, closed.finding.aggressor
+        if pair not in streams:
+            begun[f"F{closed.number}", *pair, closed.state, closed.verdict, ""] = closed.begun_at
+    return gauges("tierd_case_begun_timestamp_seconds",
+                  "Unix time when tierd found that the aggressor slows the victim, or began to act on it. Labels:"
+                  " number of the finding, state (found, then that of the remediation), verdict, and why tierd does not"
+                  " act, or empty. Exposed until two minutes after the verdict.",
+                  "id victim aggressor state verdict reason", begun)
 
 
 CLOSED_SECONDS = 120.0
@@ -398,12 +349,13 @@ def just_closed(daemon: Daemon) -> Iterator[Remediation]:
             yield case
 
 
-def hindrance(daemon: Daemon, gate: Gate, stream: SlowedStream) -> str:
+def hindrance(daemon: Daemon, stream: SlowedStream) -> str:
     """A word for why tierd does not act on a finding; empty while it acts or where it has acted."""
     if stream.case is not None and stream.case.state not in {State.PLANNED, State.KEPT}:
         return ""
     if stream.case is not None and stream.case.verdict:
         return ""
+    gate = daemon.parts.gate
     if gate.dry_run:
         return "dry-run"
     if (held := gate.operating_state.last_held) is not None:
@@ -416,7 +368,7 @@ def hindrance(daemon: Daemon, gate: Gate, stream: SlowedStream) -> str:
         return "advice"
     if daemon.blocking_faults:
         return "source"
-    refusals = daemon.why_not(stream.active or stream.widest)
+    refusals = daemon.remediations.refusals((stream.active or stream.widest).key)
     return str(refusals[0].reason) if refusals else ""
 
 
@@ -426,149 +378,125 @@ JOBS_OF_TARGET = 5
 
 def device_time_metrics(daemon: Daemon) -> Iterator[Metric]:
     """Device time of jobs, and utilisation, of targets whose costs of service are known."""
-    share = GaugeMetricFamily("lustre_target_device_time_share",
-                              "Estimated share of the target's service time that the job takes, for the"
-                              f" {JOBS_OF_TARGET} jobs that take most.", labels=("target", "jobid"))
-    busy = GaugeMetricFamily("lustre_target_utilisation_ratio",
-                             "Estimated share of the time in which the target is busy, by what targets of its pool"
-                             " have been seen to do.", labels=("target",))
-    for target, time in daemon.device_time.items():
-        busy.add_metric((short_name(target),), time.utilisation)
-        for job, part in time.top(JOBS_OF_TARGET):
-            share.add_metric((short_name(target), job), part)
-    yield share
-    yield busy
+    times = daemon.engine.device_time
+    yield gauges("lustre_target_device_time_share", "Estimated share of the target's service time that the job takes,"
+                 f" for the {JOBS_OF_TARGET} jobs that take most.", "target jobid",
+                 {(short_name(target), job): part for target, time in times.items()
+                  for job, part in time.top(JOBS_OF_TARGET)})
+    yield gauges("lustre_target_utilisation_ratio", "Estimated share of the time in which the target is busy, by what"
+                 " targets of its pool have been seen to do.", "target",
+                 {short_name(target): time.utilisation for target, time in times.items()})
 
 
 def act_metrics(gate: Gate) -> Iterator[Metric]:
-    """Moves and default layouts, by outcome."""
-    moves = CounterMetricFamily("tierd_moves", "Files taken from the queue, by outcome.", labels=("outcome",))
-    defaults = CounterMetricFamily("tierd_default_layouts",
-                                   "Default layouts of directories taken from the queue, by outcome.",
-                                   labels=("outcome",))
-    never = {(kind, result): 0 for kind in (ActKind.MIGRATE, ActKind.SET_DEFAULT_LAYOUT)
-             for result in (Outcome.DONE, Outcome.FAILED)}  # the first act must be an increase
-    for (kind, result), count in sorted({**never, **gate.completed_acts.counts}.items()):
-        (moves if kind == ActKind.MIGRATE else defaults).add_metric((result,), count)
-    yield moves
-    yield defaults
+    """Moves and default layouts, by outcome. The first act must be an increase."""
+    moves, defaults = ({outcome.value: 0.0 for outcome in (Outcome.DONE, Outcome.FAILED)} for _ in range(2))
+    for (kind, result), count in sorted(gate.completed_acts.counts.items()):
+        (moves if kind == ActKind.MIGRATE else defaults)[result] = count
+    yield counters("tierd_moves", "Files taken from the queue, by outcome.", "outcome", moves)
+    yield counters("tierd_default_layouts", "Default layouts of directories taken from the queue, by outcome.",
+                   "outcome", defaults)
     yield CounterMetricFamily("tierd_moved_bytes", "Bytes of moved files.", gate.completed_acts.moved_bytes)
-    yield GaugeMetricFamily("tierd_waiting_moves", "Files queued for migration.", gate.waiting)
-    yield GaugeMetricFamily("tierd_moves_give_way",
-                            "Whether all queued moves wait for streams on their targets (1) or not (0). Such moves"
-                            " are made at a low rate.", float(gate.gives_way))
+    yield gauge("tierd_waiting_moves", "Files queued for migration.", gate.waiting)
+    yield gauge("tierd_moves_give_way", "Whether all queued moves wait for streams on their targets (1) or not (0)."
+                " Such moves are made at a low rate.", gate.gives_way)
 
 
-def verdict_metrics(counters: LoopCounters, undo: Undo) -> Iterator[Metric]:
-    """Verdicts, refusals, undone acts, and gains."""
-    verdicts = CounterMetricFamily("tierd_judgements", "Acts judged by the throughput of the victim, by verdict.",
-                                   labels=("verdict",))
-    for verdict in JUDGED_VERDICTS:
-        verdicts.add_metric((verdict,), counters.verdicts[verdict])
-    yield verdicts
-    refusals = CounterMetricFamily("tierd_refusals", "Refused plans and parts of plans, by reason.",
-                                   labels=("reason",))
-    for reason in sorted(PLAN_REASONS.union(tuple(counters.refusals))):
-        refusals.add_metric((reason,), counters.refusals[reason])
-    yield refusals
-    yield CounterMetricFamily("tierd_undone", "Acts undone.", undo.undone)
-    gained = GaugeMetricFamily("tierd_won_back_ratio",
-                               "Share of the victim's lost throughput that the last judged act recovered.",
-                               labels=("victim",))
-    for victim, part in sorted(counters.gained.items()):
-        gained.add_metric((victim,), part)
-    yield gained
-    expected = GaugeMetricFamily("tierd_expected_gain_bytes_per_second",
-                                 "Throughput that the victim had lost, which the last judged act could recover at"
-                                 " most.", labels=("victim",))
-    measured = GaugeMetricFamily("tierd_measured_gain_bytes_per_second",
-                                 "Throughput that the last judged act recovered for the victim.", labels=("victim",))
-    for victim, (could, did) in sorted(counters.gains.items()):
-        expected.add_metric((victim,), could)
-        measured.add_metric((victim,), did)
-    yield from (expected, measured)
+def verdict_metrics(daemon: Daemon) -> Iterator[Metric]:
+    done = daemon.counters
+    yield counters("tierd_judgements", "Acts judged by the throughput of the victim, by verdict.", "verdict",
+                   {verdict.value: done.verdicts[verdict] for verdict in JUDGED_VERDICTS})
+    yield counters("tierd_refusals", "Refused plans and parts of plans, by reason.", "reason",
+                   {reason.value: done.refusals[reason] for reason in sorted(PLAN_REASONS.union(tuple(done.refusals)))})
+    yield CounterMetricFamily("tierd_undone", "Acts undone.", daemon.parts.undo.undone)
+    yield gauges("tierd_won_back_ratio", "Share of the victim's lost throughput that the last judged act recovered.",
+                 "victim", dict(sorted(done.gained.items())))
+    gains = sorted(done.gains.items())
+    yield gauges("tierd_expected_gain_bytes_per_second", "Throughput that the victim had lost, which the last judged"
+                 " act could recover at most.", "victim", {victim: could for victim, (could, _) in gains})
+    yield gauges("tierd_measured_gain_bytes_per_second", "Throughput that the last judged act recovered for the"
+                 " victim.", "victim", {victim: did for victim, (_, did) in gains})
 
 
-def last_event_metric(daemon: Daemon, gate: Gate, undo: Undo) -> Metric:
+def waiting_plan_metric(daemon: Daemon) -> Metric:
+    rows = {(f"F{daemon.log.known.numbers[key]}", key[1], key[2]): since
+            for key, since in sorted(daemon.remediations.asked().items()) if key in daemon.log.known.numbers}
+    return gauges("tierd_waiting_plan_since_timestamp_seconds", "Unix time since which a plan waits for tierctl apply"
+                  " or tierctl decline.", "finding aggressor victim", rows)
+
+
+def last_event_metric(daemon: Daemon) -> Metric:
     """Times of the last events. They start at 0, so that the first event is a change."""
-    when = GaugeMetricFamily("tierd_last_event_timestamp_seconds",
-                             "Unix time of the last event, by kind of event. 0 means there was none.",
-                             labels=("event",))
-    counters, last = daemon.counters, gate.completed_acts.last
+    done, acts = daemon.counters, daemon.parts.gate.completed_acts
     carried_out = (ActKind.SET_DEFAULT_LAYOUT, ActKind.MIGRATE)
-    for event, at in (
-        ("finding", max(counters.found_at.values(), default=0.0)),
-        ("slowdown", max((counters.found_at.get(kind, 0.0) for kind in kinds_of_slowdowns()), default=0.0)),
-        ("default-layout", last.get((ActKind.SET_DEFAULT_LAYOUT, Outcome.DONE), 0.0)),
-        ("move", last.get((ActKind.MIGRATE, Outcome.DONE), 0.0)),
-        ("moves-begun", gate.completed_acts.moves_begun_at),
-        ("dry-run", max(last.get((kind, Outcome.DRY_RUN), 0.0) for kind in carried_out)),
-        ("failure", max(last.get((kind, Outcome.FAILED), 0.0) for kind in carried_out)),
-        ("undo", undo.undone_at),
-        ("verdict", counters.judged_at),
-    ):
-        when.add_metric((event,), at)
-    return when
+    return gauges(
+        "tierd_last_event_timestamp_seconds", "Unix time of the last event, by kind of event. 0 means there was none.",
+        "event", {
+            "finding": max(done.found_at.values(), default=0.0),
+            "slowdown": max((done.found_at.get(kind, 0.0) for kind in kinds_of_slowdowns()), default=0.0),
+            "default-layout": acts.last.get((ActKind.SET_DEFAULT_LAYOUT, Outcome.DONE), 0.0),
+            "move": acts.last.get((ActKind.MIGRATE, Outcome.DONE), 0.0),
+            "moves-begun": acts.moves_begun_at,
+            "dry-run": max(acts.last.get((kind, Outcome.DRY_RUN), 0.0) for kind in carried_out),
+            "failure": max(acts.last.get((kind, Outcome.FAILED), 0.0) for kind in carried_out),
+            "undo": daemon.parts.undo.undone_at,
+            "verdict": done.judged_at,
+        })
 
 
-Sources = Callable[[], Sequence[SourceState]]
+def with_label(families: Iterator[Metric], fs: str) -> Iterator[Metric]:
+    """The families with the label of the file system; without it if that has no name."""
+    for family in families:
+        if fs:
+            family.samples = [sample._replace(labels={**sample.labels, "fs": fs}) for sample in family.samples]
+        yield family
 
 
 class DaemonCollector(Collector):
     """Reads the state of the running daemon."""
 
-    def __init__(self, daemon: Daemon, gate: Gate, undo: Undo, settings: Settings,
-                 sources: Sources = tuple, beside: MetricsContext | None = None) -> None:
-        self._beside = beside or MetricsContext()
-        self._daemon = daemon
-        self._gate = gate
-        self._undo = undo
-        self._settings = settings
-        self._sources = sources
+    def __init__(self, daemon: Daemon, beside: MetricsContext) -> None:
+        self._daemon, self._beside = daemon, beside
         self._streams: Mapping[Pair, SlowedStream] = {}
         """Those of the last scrape."""
 
     def collect(self) -> Iterator[Metric]:
         """All families, read without waiting for any activity."""
-        for family in self._families():
-            yield self._labelled(family)
+        yield from with_label(self._families(), self._beside.fs)
 
     def _families(self) -> Iterator[Metric]:
-        daemon, gate, undo, settings = self._daemon, self._gate, self._undo, self._settings
-        yield from state_metrics(daemon, gate, settings)
-        yield from source_metrics(daemon, self._sources())
-        yield from restraint_metrics(daemon, gate, self._beside)
-        for source in self._beside.integrations:
+        daemon, beside = self._daemon, self._beside
+        yield from state_metrics(daemon)
+        yield from source_metrics(daemon, beside.sources())
+        yield from restraint_metrics(daemon, beside)
+        for source in beside.integrations:
             yield from source.metrics()
-        if self._beside.tallies is not None:
-            yield from reader_metrics(self._beside.tallies)
-        if self._beside.stager is not None:
-            yield from staging_metrics(self._beside.stager)
-        yield from finding_metrics(daemon, settings)
+        if beside.tallies is not None:
+            yield from reader_metrics(beside.tallies)
+        if beside.stager is not None:
+            yield from staging_metrics(beside.stager)
+        yield from finding_metrics(daemon)
         self._streams = slowed_streams(daemon, self._streams)
         yield from stream_metrics(daemon, self._streams)
-        yield case_metric(daemon, gate, self._streams)
+        yield case_metric(daemon, self._streams)
         yield from device_time_metrics(daemon)
-        yield from act_metrics(gate)
-        if (cluster := gate.dispatch.state()) is not None:
+        yield from act_metrics(daemon.parts.gate)
+        if (cluster := daemon.parts.gate.dispatch.state()) is not None:
             yield from mover_metrics(cluster)
-        yield from verdict_metrics(daemon.counters, undo)
-        yield last_event_metric(daemon, gate, undo)
-        if self._beside.web_config is not None:
-            yield from WebConfigMetrics(self._beside.web_config, "tierd_").collect()
-
-    def _labelled(self, family: Metric) -> Metric:
-        """The family with the label of the file system."""
-        if self._beside.fs:
-            family.samples = [s._replace(labels={**s.labels, "fs": self._beside.fs}) for s in family.samples]
-        return family
+        yield from verdict_metrics(daemon)
+        yield waiting_plan_metric(daemon)
+        yield last_event_metric(daemon)
+        if beside.web_config is not None:
+            yield from WebConfigMetrics(beside.web_config, "tierd_").collect()
 
 
-def registry(daemon: Daemon, gate: Gate, undo: Undo, settings: Settings, sources: Sources = tuple,
-             beside: MetricsContext | None = None) -> CollectorRegistry:
-    """A registry with the metrics of the daemon and of the process."""
+def registry(daemon: Daemon, beside: MetricsContext) -> CollectorRegistry:
+    return registry_of(DaemonCollector(daemon, beside))
+
+
+def registry_of(collector: Collector) -> CollectorRegistry:
     made = CollectorRegistry()
-    made.register(DaemonCollector(daemon, gate, undo, settings, sources, beside=beside))
-    for collector in (ProcessCollector, PlatformCollector, GCCollector):
-        collector(registry=made)
+    made.register(collector)
+    for of_process in (ProcessCollector, PlatformCollector, GCCollector):
+        of_process(registry=made)
     return made

@@ -1,8 +1,8 @@
-"""What the service uses of the node that it runs on, and of the file system mounted there."""
+"""What the daemon works with: the node that it runs on, the file system mounted there, and its own parts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -11,20 +11,28 @@ from lustre.creation import NoObjectCreation, ObjectCreation
 from lustre.filesystem import Filesystem
 from tierd.act.claim import FilesystemClaim, NoClaim
 from tierd.act.dispatch import Dispatch
+from tierd.act.gate import Gate
 from tierd.act.journal.writer import Journal
 from tierd.act.movers.moves import Mover
+from tierd.act.undo import Undo
 from tierd.act.user_rights import User, Users
 from tierd.clock import Clock
 from tierd.config.settings import Settings
 from tierd.daemon.users import name_of
-from tierd.model import SiteFacts
+from tierd.model import DirectoryActivity, SiteFacts, Window
 from tierd.refusal import Refusal
 from tierd.sense.changelogs.follow import ClearChangelog
 from tierd.sense.changelogs.recording import MakeMark
+from tierd.sense.changelogs.table import Batch
 from tierd.sense.changelogs.tally_source import TallyInbox
 from tierd.sense.clients import ClientPoller
 from tierd.sense.disks import DiskPoller
+from tierd.sense.facts import JobNodes, no_job_nodes
+from tierd.sense.file_walks import ColdestFirst, no_hints
+from tierd.sense.prometheus_history import LearnedHistory
+from tierd.sense.readings import Reading
 from tierd.sense.sources import ReadCounters
+from tierd.sense.space import PoolMedia
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,3 +78,36 @@ class Cluster(Protocol):
 
     def tally_inbox(self, settings: Settings) -> TallyInbox | None:
         """Where tallies of changelog readers arrive; None if the leader reads the changelogs itself."""
+
+
+class Source(Protocol):
+    """Where readings come from."""
+
+    def reading(self) -> Reading:
+        """Present counters. Raises OSError if they cannot be read; tierd then does nothing."""
+
+    def records(self) -> Iterable[Batch]:
+        """Changelog records since the last call, or the tallies of readers."""
+
+
+AskHistory = Callable[[Window, float], LearnedHistory]
+"""Returns the history of the jobs of a window before a time. Raises OSError."""
+Enrich = Callable[[list[DirectoryActivity], Filesystem], list[DirectoryActivity]]
+"""Adds what other sources know about the directories and files of activities."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DaemonParts:
+    """What the daemon works with. Hints of integrations have defaults, for a site without any."""
+
+    node: Node
+    settings: Settings
+    source: Source
+    gate: Gate
+    undo: Undo
+    journal: Journal
+    media: PoolMedia
+    history: AskHistory | None = None
+    enriched: Enrich = lambda activities, _: activities
+    coldest_first: ColdestFirst = no_hints
+    job_nodes: JobNodes = no_job_nodes

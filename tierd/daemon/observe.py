@@ -7,31 +7,26 @@ jobs at work, so that their usual throughput is known without waiting.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Protocol
 
 from tierd.clock import Clock
-from tierd.config.settings import Settings
-from tierd.daemon.log import FindingLog, LoopCounters
+from tierd.daemon.log import FindingLog
+from tierd.daemon.node import AskHistory, DaemonParts
 from tierd.daemon.remediation import RemediationStore
 from tierd.detect.gain import StreamTrack
 from tierd.engine import CycleFindings, Engine
 from tierd.model import Facts, Finding, Window
 from tierd.sense.changelogs.ingest import ChangelogIngest
-from tierd.sense.changelogs.table import ActivityTable, Batch
+from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.facts import FactsCollector
 from tierd.sense.metadata import MetadataMeter, UnlistedJobs
 from tierd.sense.own_moves import OwnJobs
-from tierd.sense.prometheus_history import LearnedHistory
 from tierd.sense.readings import IMPLAUSIBLE, UNKNOWN_RECOVERY, Reading, is_ost, window
-from tierd.sense.space import PoolMedia
 from tierd.text import count_of, first_names
 
 log = logging.getLogger("tierd.daemon")
-AskHistory = Callable[[Window, float], LearnedHistory]
-"""Returns the history of the jobs of a window before a time. Raises OSError."""
 MAX_TRIES = 5
 RETRY_SECONDS = 60.0
 
@@ -73,16 +68,6 @@ FEW_COUNTERS, SAMPLED_COUNTERS = 4, 100
 """Counters of jobs: this few may all end at once; at most this many are compared."""
 
 
-class Source(Protocol):
-    """Where readings come from."""
-
-    def reading(self) -> Reading:
-        """Present counters. Raises OSError if they cannot be read; tierd then does nothing."""
-
-    def records(self) -> Iterable[Batch]:
-        """Changelog records since the last call, or the tallies of readers."""
-
-
 @dataclass(frozen=True, slots=True)
 class Observation:
     """The result of one reading of the counters."""
@@ -98,19 +83,12 @@ class Observer:
     It keeps only the last reading: on a large file system one reading takes as much memory as the whole history.
     """
 
-    def __init__(self, source: Source, ingest: ChangelogIngest, finding_log: FindingLog, clock: Clock,
-                 counters: LoopCounters, cycle_seconds: float, unnamed: Callable[[], str] = str,
-                 media: PoolMedia | None = None, metadata: MetadataMeter | None = None) -> None:
-        """``unnamed`` returns why jobs have no names, or ""."""
-        self._media = media or PoolMedia(())
-        self._metadata = metadata or MetadataMeter()
-        self._source = source
-        self._ingest = ingest
-        self._log = finding_log
-        self._clock = clock
-        self._counters = counters
-        self._cycle_seconds = cycle_seconds
-        self._unnamed = unnamed
+    def __init__(self, parts: DaemonParts, ingest: ChangelogIngest, finding_log: FindingLog,
+                 metadata: MetadataMeter) -> None:
+        self._source, self._media, self._metadata = parts.source, parts.media, metadata
+        self._unnamed, self._clock = parts.node.unnamed, parts.node.clock
+        self._ingest, self._log, self._counters = ingest, finding_log, finding_log.counters
+        self._cycle_seconds = parts.settings.sense.cycle_seconds
         self._last: Reading | None = None
         self.blind = False
         """Whether the last reading failed."""
@@ -138,7 +116,7 @@ class Observer:
             return None
         if reading.time == last.time:  # Prometheus has not scraped again; queued acts continue
             return Observation(reading.time, None)
-        self._log.fault("jobs", "hardly any job of the last reading has the same name: tierd cannot compare the "
+        self._log.fault("jobs", "most job IDs changed since the last reading: tierd cannot compare the "
                             "readings" if few_jobs_left(last, reading) else "")
         seen = window(last, reading)
         lying = sorted(t for t, condition in seen.conditions.items() if condition == IMPLAUSIBLE)
@@ -196,28 +174,14 @@ def few_jobs_left(before: Reading, now: Reading) -> bool:
 class Detection:
     """Runs the engine, and holds its last findings."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        table: ActivityTable,
-        gatherer: FactsCollector,
-        learn: HistoryLoader,
-        own_work: OwnJobs,
-        finding_log: FindingLog,
-        store: RemediationStore,
-        settings: Settings,
-        facts: Callable[[float], Facts] | None = None,
-    ) -> None:
-        """``facts`` returns the latest facts if a separate activity gathers them."""
-        self._engine = engine
-        self._table = table
-        self._gatherer = gatherer
-        self._facts = facts or gatherer.facts
-        self._learn = learn
-        self._own_work = own_work
-        self._log = finding_log
-        self._store = store
-        self._policies = tuple(configured.policy.name for configured in settings.policies)
+    def __init__(self, parts: DaemonParts, engine: Engine, table: ActivityTable, gatherer: FactsCollector, *,
+                 facts: Callable[[float], Facts], finding_log: FindingLog, store: RemediationStore) -> None:
+        """``facts`` returns the latest facts."""
+        self._engine, self._table, self._gatherer, self._facts = engine, table, gatherer, facts
+        self._log, self._store = finding_log, store
+        self._learn = HistoryLoader(parts.history, engine, parts.node.clock)
+        self._own_work = OwnJobs(parts.settings.own_jobs, parts.journal.moved_since)
+        self._policies = tuple(configured.policy.name for configured in parts.settings.policies)
         self._unlisted = UnlistedJobs(table.operations_of)
         self.windows: Sequence[Window] = engine.windows
         """The history as of the last reading, oldest window first."""

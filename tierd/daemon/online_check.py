@@ -51,7 +51,6 @@ class Node:
 
 
 def this_node(settings: Settings) -> Node:
-    """The machine that this process runs on."""
     tree = Tree(Roots.of("/proc", "/sys"))
 
     def mount() -> mounts.Mount:
@@ -188,7 +187,6 @@ def credential_contradictions(settings: Settings, node: Node) -> Iterator[Contra
 
 
 def access_tables(settings: Settings) -> list[tuple[Location, ServerAccess]]:
-    """The tables with credentials that are in use."""
     tables: list[tuple[Location, ServerAccess]] = [(("sense", "exporter_access"), settings.sense.exporter_access)]
     if settings.sense.prometheus.url:
         tables.append((("sense", "prometheus", "access"), settings.sense.prometheus.access))

@@ -20,23 +20,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from tierd.acts import ActKind, Outcome, Verdict
-from tierd.daemon.answers import (
-    ActAnswer,
-    Case,
-    ExplainAnswer,
-    HistoryAnswer,
-    JobTimeRow,
-    Json,
-    OperatingStateAnswer,
-    OrderAnswer,
-    OverviewAnswer,
-    SourceAnswer,
-    StatusAnswer,
-    TargetTimeRow,
-    UndoAnswer,
-    from_json,
-    undo_from_json,
-)
+from tierd.daemon import answers
+from tierd.daemon.runbooks import runbook
 from tierd.daemon.states import (
     FOUND,
     OPEN,
@@ -46,9 +31,11 @@ from tierd.daemon.states import (
     state_text,
     verdict_text,
 )
+from tierd.refusal import Reason
 from tierd.text import (
     bytes_text,
     count_of,
+    duration_text,
     evidence_parts,
     percent,
     printable,
@@ -63,7 +50,7 @@ TOP_ROWS, TOP_CASES, MANY_ROWS, ALL_ROWS = 12, 20, 500, 10_000
 """Rows of a table and cards on the first page; rows on the pages of targets and jobs, and with ``?rows=all``."""
 HISTORY_ROWS, RECENT_ACTS, MAX_HISTORY_ROWS = 100, 8, 2000
 KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
-Ask = Callable[[Json], Json]
+Ask = Callable[[answers.Json], answers.Json]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,16 +130,17 @@ class Pages:
             return self._search(query, viewer)
         if path.startswith("/case/F") and path[7:].isascii() and path[7:].isdigit() and len(path) < 25:
             return self._case(int(path[7:]), viewer)
-        return None
+        found = runbook(path)
+        return found and self._jinja.get_template("runbook.html").render(name=found[0], body=Markup(found[1]))  # noqa: S704
 
     def _overview(self, template: str, rows: int, viewer: Viewer, **more: object) -> str:
         return self._render(template, viewer, self._status(rows), **more)
 
-    def _status(self, rows: int = 1) -> OverviewAnswer:
-        return from_json(OverviewAnswer, self._ask({"request": "overview", "most": rows, "cases": TOP_CASES}))
+    def _status(self, rows: int = 1) -> answers.OverviewAnswer:
+        return answers.OverviewAnswer.from_json(self._ask({"request": "overview", "most": rows, "cases": TOP_CASES}))
 
-    def _history(self, wanted: Json) -> HistoryAnswer:
-        return from_json(HistoryAnswer, self._ask({"request": "history", **wanted}))
+    def _history(self, wanted: answers.Json) -> answers.HistoryAnswer:
+        return answers.HistoryAnswer.from_json(self._ask({"request": "history", **wanted}))
 
     def _search(self, query: Mapping[str, str], viewer: Viewer) -> str:
         wanted: dict[str, object] = {"last": HISTORY_ROWS}
@@ -161,16 +149,16 @@ class Pages:
             wanted |= search_of(query)
             found = self._history(wanted)
         except ValueError as error:
-            wrong, found = str(error), HistoryAnswer(entries=())
+            wrong, found = str(error), answers.HistoryAnswer(entries=())
         return self._render("history.html", viewer, self._status(), history=found, query=query, wrong=wrong,
                             limit=wanted["last"], most=MAX_HISTORY_ROWS)
 
     def _case(self, number: int, viewer: Viewer) -> str | None:
         try:
-            story = from_json(ExplainAnswer, self._ask({"request": "explain", "id": f"F{number}"}))
+            story = answers.ExplainAnswer.from_json(self._ask({"request": "explain", "id": f"F{number}"}))
         except ValueError:
             return None  # the journal has no such finding
-        overview = from_json(OverviewAnswer, self._ask(
+        overview = answers.OverviewAnswer.from_json(self._ask(
             {"request": "overview", "most": 1, "cases": TOP_CASES, "case": number}))
         case = next((case for case in overview.cases if case.finding == number), None)
         return self._render("case.html", viewer, overview, story=story, case=case, number=number)
@@ -186,39 +174,27 @@ class Pages:
     def _carried_out(self, form: Mapping[str, str], user: str) -> tuple[list[str], bool]:
         do, by = form.get("do", ""), f"{user} (web)"
         if do in {"pause", "resume", "drain"}:
-            state = from_json(OperatingStateAnswer, self._ask(
+            state = answers.OperatingStateAnswer.from_json(self._ask(
                 {"request": do, "reason": form.get("reason", "") or f"by {by}", "by": by}))
-            return [f"Paused: {state.paused}." if state.paused else f"Held: {state.held}." if state.held
-                    else f"Draining: {state.draining}." if state.draining else "tierd runs."], True
+            return state.lines, True
+        if do in {"apply", "decline"}:
+            return answers.DecisionAnswer.from_json(
+                self._ask({"request": do, "id": form.get("id", ""), "by": by})).lines, True
         if do == "undo":
             name = form.get("id", "")
-            return undo_lines(self._ask({"request": "undo", "id": int(name) if name.isdecimal() else name, "by": by}))
+            undone = answers.undo_from_json(self._ask(
+                {"request": do, "id": int(name) if name.isdecimal() else name, "by": by}))
+            return undone.lines, undone.result == Outcome.UNDONE
         if do == "promote":
-            order = from_json(OrderAnswer, self._ask({"request": do, "path": form.get("path", ""), "by": by}))
-            left = [f"Left out: {count}: {why}." for why, count in order.left_out.items()]
-            dry = " Dry run: nothing will be moved." if order.dry_run else ""
-            what = f"{count_of(order.files, 'file')} of {quoted(order.path)}, {bytes_text(order.size_bytes)}"
-            return [f"{what}: {'queued' if order.files else 'nothing to move'}.{dry}", *left], order.files > 0
+            order = answers.OrderAnswer.from_json(self._ask({"request": do, "path": form.get("path", ""), "by": by}))
+            return order.lines, order.files > 0
         raise ValueError(f"this page has no button {do!r:.40}")
 
-    def _render(self, template: str, viewer: Viewer, overview: OverviewAnswer, **more: object) -> str:
+    def _render(self, template: str, viewer: Viewer, overview: answers.OverviewAnswer, **more: object) -> str:
         state = overview.status
         return self._jinja.get_template(template).render(
             o=overview, s=state, viewer=viewer, state=operating_state(state), headline=headline(overview),
             now=state.time, **more)
-
-
-def undo_lines(answer: Json) -> tuple[list[str], bool]:
-    """What an undo did, and whether all of it succeeded."""
-    found = undo_from_json(answer)
-    acts = (found,) if isinstance(found, UndoAnswer) else found.acts
-    lines = [f"{act.result}: {act.entry.kind} of {quoted(act.entry.place)}: {act.detail}" for act in acts]
-    if not isinstance(found, UndoAnswer):
-        lines.insert(0, f"F{found.finding}: {count_of(found.dropped_moves, 'queued move')} dropped, "
-                        f"{count_of(len(acts), 'directory default')} to restore.")
-        if found.moved_files:
-            lines.append(f"{count_of(len(found.moved_files), 'moved file')} stay where they are.")
-    return lines, found.result == Outcome.UNDONE
 
 
 def search_of(query: Mapping[str, str]) -> dict[str, object]:
@@ -253,7 +229,7 @@ class Operating:
     sentence: str
 
 
-def operating_state(state: StatusAnswer) -> Operating:
+def operating_state(state: answers.StatusAnswer) -> Operating:
     """What holds acts back; the first of pause, hold, drain, observe, dry run and learning."""
     holds = (("PAUSED", "paused", state.paused), ("HELD", "held", state.held), ("DRAINING", "held", state.draining))
     for word, kind, reason in holds:
@@ -277,7 +253,7 @@ class Headline:
     detail: str
 
 
-def headline(overview: OverviewAnswer) -> Headline:
+def headline(overview: answers.OverviewAnswer) -> Headline:
     """Who is slowed, whether tierd can tell, or that it is still learning."""
     state = overview.status
     slowed = [case for case in overview.cases if is_slowed(case)]
@@ -296,7 +272,7 @@ def headline(overview: OverviewAnswer) -> Headline:
     if active:
         return Headline("warn", f"{count_of(len(active), 'finding')} active", "No stream is slowed.")
     if state.faults or any(source.stale for source in state.sources):
-        return Headline("warn", "tierd cannot see everything", "The sources below show what is missing.")
+        return Headline("warn", "Some sources are unavailable", "The sources below show what is missing.")
     if state.learning:
         need = f"{state.windows} of {state.least_windows} readings"
         return Headline("learning", f"Learning: {need}",
@@ -314,7 +290,7 @@ def headline(overview: OverviewAnswer) -> Headline:
                     f"{count_of(overview.all_targets, 'target')}.")
 
 
-def is_slowed(case: Case) -> bool:
+def is_slowed(case: answers.Case) -> bool:
     """Whether the victim of a finding that holds, or of a case without a verdict, lacks throughput."""
     if not (case.victim and case.usual):
         return False
@@ -325,14 +301,13 @@ RECOVERED_SHARE = 0.95
 """A victim with so much of its usual throughput is not called slow, although its finding holds for some time."""
 
 
-def rate_share(case: Case) -> float:
+def rate_share(case: answers.Case) -> float:
     """What the victim has of its usual throughput."""
     now = case.contended if case.now is None else case.now
     return max(now or 0.0, 0.0) / case.usual if case.usual else 1.0
 
 
-def case_title(case: Case) -> str:
-    """A case in a few words."""
+def case_title(case: answers.Case) -> str:
     if not case.victim:
         return f"{case.kind}: {case.subject or case.aggressor}"
     if is_slowed(case) and rate_share(case) >= RECOVERED_SHARE:
@@ -342,7 +317,7 @@ def case_title(case: Case) -> str:
     return f"{case.victim} was slowed by {case.aggressor}"
 
 
-def brought(case: Case) -> str:
+def brought(case: answers.Case) -> str:
     """What the acts brought, as measured for the verdict; empty before it."""
     if not case.judged or not case.verdict or case.verdict == Verdict.UNDONE_BY_HAND:
         return ""
@@ -352,7 +327,7 @@ def brought(case: Case) -> str:
     return f"{verdict_text(case.verdict)}: {gain}." if gain else f"{verdict_text(case.verdict)}."
 
 
-def steps(case: Case) -> list[tuple[str, str]]:
+def steps(case: answers.Case) -> list[tuple[str, str]]:
     """The states of the case in their order, each ``done``, ``now`` or ``next``."""
     ending = [State.UNDONE] if case.state == State.UNDOING or case.verdict in {
         Verdict.DID_NOT_HELP, Verdict.HARMED_OTHERS, Verdict.UNDONE_BY_HAND} else [State.KEPT]
@@ -368,7 +343,7 @@ OPEN_STATES = [state for state in State if state in OPEN]
 # Pictures
 
 
-def chart(case: Case, now: float, *, dry_run: bool = False) -> Chart | None:
+def chart(case: answers.Case, now: float, *, dry_run: bool = False) -> Chart | None:
     """The curve of a case from some minutes before the onset; None if it has fewer than two points."""
     act = "dry run of the acts" if dry_run else "layout set" if case.defaults else "acted"
     begin = (case.onset or case.acted_at or case.since) - 240.0
@@ -393,7 +368,7 @@ def chart(case: Case, now: float, *, dry_run: bool = False) -> Chart | None:
                  end=last, top=top)
 
 
-def slow_time(case: Case, points: Sequence[tuple[float, float]]) -> tuple[float, float] | None:
+def slow_time(case: answers.Case, points: Sequence[tuple[float, float]]) -> tuple[float, float] | None:
     """From when until when the victim was slow. It is not known to have been slow before the aggressor came, or, where
     that is not known, before it was found; and a finding may hold for some time after the victim has recovered.
 
@@ -415,11 +390,12 @@ def thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
             for part in (points[n:n + size] for n in range(0, len(points), size))]
 
 
-def bar(row: TargetTimeRow, case: Case | None = None, roles: Mapping[str, str] | None = None) -> list[Part]:
+def bar(row: answers.TargetTimeRow, case: answers.Case | None = None,
+        roles: Mapping[str, str] | None = None) -> list[Part]:
     """Device time by job as parts of a bar; the rest of the busy time is of other jobs."""
     busy = min(max(row.utilisation, 0.0), 1.0)
     role = {case.aggressor: "noise", case.victim: "slowed"} if case is not None else roles or {}
-    shares = [*row.jobs, JobTimeRow("other jobs", max(0.0, 1 - sum(job.share for job in row.jobs)), 0.0)]
+    shares = [*row.jobs, answers.JobTimeRow("other jobs", max(0.0, 1 - sum(job.share for job in row.jobs)), 0.0)]
     parts: list[Part] = []
     at = 0.0
     for number, job in enumerate(shares):
@@ -436,7 +412,7 @@ def job_class(job: str, role: Mapping[str, str]) -> str:
     return role.get(job) or f"c{crc32(job.encode('utf-8', 'surrogateescape')) % 6}"
 
 
-def roles_of(overview: OverviewAnswer) -> dict[str, str]:
+def roles_of(overview: answers.OverviewAnswer) -> dict[str, str]:
     """Jobs of the cases: ``slowed`` or ``noise``. They keep their colour when a finding has ended."""
     found: dict[str, str] = {}
     for case in reversed(overview.cases):
@@ -447,7 +423,7 @@ def roles_of(overview: OverviewAnswer) -> dict[str, str]:
 MAX_COLOURS = 10
 
 
-def colours(rows: Sequence[TargetTimeRow], roles: Mapping[str, str]) -> list[tuple[str, str]]:
+def colours(rows: Sequence[answers.TargetTimeRow], roles: Mapping[str, str]) -> list[tuple[str, str]]:
     """The jobs in the bars of a table and their CSS classes: those that take most on any target first."""
     most: dict[str, float] = {}
     for row in rows:
@@ -476,12 +452,14 @@ def environment() -> Environment:
     """The templates with their filters; each is compiled once. A name that a template does not get is an error."""
     made = Environment(loader=FileSystemLoader(HERE / "pages"), autoescape=True, undefined=StrictUndefined,
                        finalize=safe_text, trim_blocks=True, lstrip_blocks=True, auto_reload=False)
-    made.filters |= {"bytes": bytes_text, "rate": rate_text, "percent": percent, "ago": ago_text, "clock": clock_text,
-                     "day": day_text, "stamp": stamp_text, "shell": shell_word, "quoted": quoted, "usec": usec_text}
+    made.filters |= {"bytes": bytes_text, "rate": rate_text, "percent": percent, "ago": duration_text,
+                     "clock": clock_text, "day": day_text, "stamp": stamp_text, "shell": shell_word, "quoted": quoted,
+                     "usec": usec_text}
     made.globals |= {
         "chart": chart, "bar": bar, "steps": steps, "case_title": case_title, "brought": brought, "count": count_of,
         "state_text": state_text, "state_texts": {state.value: text for state, text in STATE_TEXTS.items()},
         "verdict_text": verdict_text, "regained_text": regained_text, "undone_verdict": Verdict.UNDONE_BY_HAND,
+        "not_approved": Reason.NOT_APPROVED,
         "roles_of": roles_of, "colours": colours, "source_text": source_text,
         "link": link, "evidence": evidence_parts,
         "outcomes": [outcome.value for outcome in Outcome], "kinds": [kind.value for kind in ActKind],
@@ -512,31 +490,16 @@ def acts_by_outcome(outcomes: Mapping[str, int], kind: str) -> list[tuple[str, i
     return sorted(found, key=lambda item: (-item[1], item[0]))
 
 
-def what_text(act: ActAnswer) -> str:
+def what_text(act: answers.ActAnswer) -> str:
     """An act in words."""
     return {"set-default-layout": "default layout of", "migrate": "move of", "advise": "advice for"}.get(
         act.kind, act.kind)
 
 
-def source_text(source: SourceAnswer) -> str:
+def source_text(source: answers.SourceAnswer) -> str:
     """The state of a source, and the age of its data."""
-    age = "no data yet" if source.age_seconds is None else f"{ago_text(source.age_seconds)} old"
+    age = "no data yet" if source.age_seconds is None else f"{duration_text(source.age_seconds)} old"
     return source.state if source.stale and source.state else age
-
-
-def ago_text(seconds: float | None) -> str:
-    """A duration.
-
-    >>> ago_text(4.2), ago_text(300), ago_text(9000), ago_text(None)
-    ('4 s', '5 min', '2.5 h', 'never')
-    """
-    if seconds is None:
-        return "never"
-    if seconds < 120:
-        return f"{max(seconds, 0):.0f} s"
-    if seconds < 7200:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h" if seconds < 172800 else f"{seconds / 86400:.0f} days"
 
 
 def clock_text(time: float) -> str:

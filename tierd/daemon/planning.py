@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
 
-from lustre.filesystem import Filesystem
-from tierd.act.gate import Gate
-from tierd.act.journal.writer import Journal
 from tierd.acts import ActKind
-from tierd.clock import Clock
-from tierd.config.settings import Settings
+from tierd.daemon.node import DaemonParts
 from tierd.decide import benefit
 from tierd.decide.plans import Plan
 from tierd.detect import attribution
 from tierd.detect.metadata_load import metadata_targets
 from tierd.engine import Engine
-from tierd.model import DirectoryActivity, Finding, SiteFacts
+from tierd.model import DirectoryActivity, Finding
 from tierd.policies.registry import has_victim, policy_for
 from tierd.refusal import Reason, Refusal
 from tierd.sense import space
@@ -34,15 +29,6 @@ MAX_OWNERS_ASKED = 1000
 REFUSED_SECONDS = 60.0
 """Time for which acts that were not worth doing are weighed again without a new plan. The layout of a new plan may
 differ, and with it the expected effect."""
-Enrich = Callable[[list[DirectoryActivity], Filesystem], list[DirectoryActivity]]
-"""Adds what other sources know about the directories and files of activities."""
-
-
-def not_enriched(activities: list[DirectoryActivity], _: Filesystem) -> list[DirectoryActivity]:
-    """Return the activities unchanged, for a site without other sources."""
-    return activities
-
-
 @dataclass(frozen=True, slots=True)
 class Weighed:
     """A plan whose acts were not worth doing."""
@@ -57,22 +43,13 @@ class Weighed:
 class Planner:
     """Makes plans. It changes nothing on the file system."""
 
-    def __init__(self, engine: Engine, filesystem: Filesystem, gate: Gate, journal: Journal, table: ActivityTable,
-                 clock: Clock, settings: Settings, enriched: Enrich, site_facts: Callable[[], SiteFacts],
-                 executor: Executor | None = None,
-                 draining: Callable[[], Collection[str]] = frozenset) -> None:
+    def __init__(self, parts: DaemonParts, engine: Engine, table: ActivityTable,
+                 draining: Callable[[], Collection[str]]) -> None:
         """``draining`` returns the targets that are being emptied."""
-        self._draining = draining
-        self._engine = engine
-        self._filesystem = filesystem
-        self._gate = gate
-        self._journal = journal
-        self._table = table
-        self._clock = clock
-        self._settings = settings
-        self._enriched = enriched
-        self._site_facts = site_facts
-        self._executor = executor
+        self._engine, self._table, self._draining = engine, table, draining
+        self._gate, self._journal, self._settings = parts.gate, parts.journal, parts.settings
+        self._filesystem, self._clock, self._executor = parts.node.filesystem, parts.node.clock, parts.node.executor
+        self._enriched, self._site_facts = parts.enriched, parts.node.site_facts
         self._weighed: dict[tuple[str, str, str], Weighed] = {}
         """By finding, the last plan if its acts were not worth doing."""
 
@@ -88,19 +65,19 @@ class Planner:
         unchecked = self._unchecked(finding)
         if not located and not unchecked and (elsewhere := self._elsewhere(finding)):
             return Plan((), (elsewhere,))
-        cooling = self._cooling({activity.directory for activity in located})
+        cooling = self._cooling(finding, {activity.directory for activity in located})
         rest = [activity for activity in located if activity.directory not in cooling]
         refusals = (*unchecked, *cooling.values())
         if refusals and not rest:
             return Plan((), refusals)
         if known := self._still_refused(finding):
             return Plan((), (*refusals, *known))
-        plan = self._worth(finding, self.for_activities(finding, self._enriched(rest, self._filesystem)))
+        plan = self.worth(finding, self.for_activities(finding, self._enriched(rest, self._filesystem)))
         return replace(plan, refusals=(*refusals, *plan.refusals))
 
     def preview_plan(self, finding: Finding) -> Plan:
         """A plan to be shown: it leaves out files whose owners opted out, which is checked now."""
-        plan = self._worth(finding, self.for_activities(finding, self.activities(finding)))
+        plan = self.worth(finding, self.for_activities(finding, self.activities(finding)))
         moves = [action for action in plan.actions if action.kind == ActKind.MIGRATE][:MAX_OWNERS_ASKED]
         whys = {action.path: why for action in moves if (why := self._gate.refusal(action))}
         refusals = [why.about(first_names([path for path in whys if whys[path] == why]))
@@ -172,24 +149,26 @@ class Planner:
                            f"{OTHER_MOVER_SECONDS / 60:.0f} minutes after the last such move")
         return None
 
-    def _worth(self, finding: Finding, plan: Plan) -> Plan:
+    def worth(self, finding: Finding, plan: Plan) -> Plan:
         """Remove acts that are not worth doing, judged by earlier acts, and acts in directories that cool down.
 
         Advice stays in the plan: an administrator decides about it.
         """
         settings = self._settings
-        cooling = self._cooling({a.directory for a in plan.actions})
+        cooling = self._cooling(finding, {a.directory for a in plan.actions})
         refusals = list(cooling.values())
         actions = [a for a in plan.actions if a.directory not in cooling or a.kind == ActKind.ADVISE]
         if policy_for(finding).restores_layouts:
             since = self._clock.now() - settings.verify.cooldown_seconds
-            again = [a for a in actions if a.kind == ActKind.MIGRATE and self._journal.move_undone_at(a.path) > since]
+            again = [a for a in actions if a.kind == ActKind.MIGRATE
+                     and (undone := self._journal.move_undone_at(a.path)) > since
+                     and not self._gate.approvals.approved(finding.key, undone)]
             refusals += [Refusal(Reason.COOLING_DOWN, "its earlier layout was restored; it is left alone for "
                                  f"{settings.verify.cooldown_seconds / 3600:g} h").about(quoted(a.path)) for a in again]
             actions = [a for a in actions if a not in again]
         acts = [a for a in actions if a.kind != ActKind.ADVISE]
         stream = finding.evidence.of_stream if has_victim(finding) else None
-        if acts and stream is not None:
+        if acts and stream is not None and not self._gate.approvals.approved(finding.key):
             first = acts[0].layout.components[0]
             known = self._journal.judgements.won_back(finding.kind, first.pool, first.extent_end or 0)
             expected = benefit.effect(known, settings.benefit)
@@ -206,19 +185,20 @@ class Planner:
                 actions = [a for a in actions if a.kind != ActKind.MIGRATE]
         return replace(plan, actions=tuple(actions), refusals=(*plan.refusals, *refusals))
 
-    def _cooling(self, places: Collection[str]) -> dict[str, Refusal]:
-        """Directories that are left alone, as their default layout was undone lately."""
+    def _cooling(self, finding: Finding, places: Collection[str]) -> dict[str, Refusal]:
+        """Directories that are left alone, as their default layout was undone lately and nobody asked for it since."""
         now, rest = self._clock.now(), self._settings.verify.cooldown_seconds
         return {place: Refusal(Reason.COOLING_DOWN, f"its default layout was undone; it is left alone for "
                                f"{rest / 3600:g} h").about(quoted(place)) for place in sorted(places)
-                if (undone := self._journal.undone_at(place)) and now < undone + rest}
+                if (undone := self._journal.undone_at(place)) and now < undone + rest
+                and not self._gate.approvals.approved(finding.key, undone)}
 
     def _still_refused(self, finding: Finding) -> tuple[Refusal, ...]:
         """Refusals of the last plan, if its acts are not worth doing by the present evidence either; else none."""
         since = self._clock.now() - REFUSED_SECONDS
         self._weighed = {key: weighed for key, weighed in self._weighed.items() if weighed.at > since}
         weighed, stream = self._weighed.get(finding.key), finding.evidence.of_stream
-        if weighed is None or stream is None:
+        if weighed is None or stream is None or self._gate.approvals.approved(finding.key):
             return ()
         refused = benefit.refusal(finding, stream, weighed.expected, self._settings.benefit)
         return (*weighed.refusals, refused) if refused else ()

@@ -33,7 +33,7 @@ from tierd.daemon.node import Node
 from tierd.daemon.service import Service
 from tierd.daemon.standby import StandbyServer
 from tierd.daemon.supervisor import Supervisor
-from tierd.daemon.systemd import BEAT_SECONDS, Heartbeat, HeartbeatSource, Notifier, extended_start
+from tierd.daemon.systemd import BEAT_SECONDS, Heartbeat, Notifier, extended_start
 from tierd.inotify import Watcher
 from tierd.model import SiteFacts
 from tierd.sense.changelogs.recording import MarkWriter
@@ -50,6 +50,8 @@ STAND_BY_SECONDS = 2.0
 """Time between two attempts of a standby to lead."""
 LEADERSHIP_LOST = 75
 """Exit status of a leader that was replaced (``EX_TEMPFAIL``): systemd starts it again, as a standby."""
+REQUESTS_AT_ONCE = 8
+"""Requests to MDTs under way at the same time while default layouts are set and paths are looked up. A choice."""
 GC_THRESHOLD = 200_000
 GC_GENERATION_THRESHOLD = 10
 
@@ -121,11 +123,11 @@ def local_node(settings: Settings, clock: SystemClock, claim: FilesystemClaim | 
         filesystem=filesystem, mover=mover, read=counter_source(settings.sense, mount.fsname, tree, clock, os.environ),
         mdts=settings.sense.mdts or mdts_of(tree, mount.fsname), clock=clock, nudge=clock.nudge,
         clear_changelog=filesystem.clear_changelog, claim=claim or local_claim(settings, mount, clock),
-        clients=ClientPoller(clients, clock, settings.sense.clients_at_once), disks=DiskPoller(servers, clock),
+        clients=ClientPoller(clients, clock), disks=DiskPoller(servers, clock),
         own_nids=lambda: own_nids(tree),
         site_facts=lambda: SiteFacts(metadata_spaces(tree, mount.fsname), knows_overstriping(tree, mount.fsname)),
         unnamed=lambda: why_jobs_are_unnamed(tree), mark=mounted_marks(library, folder.path),
-        executor=ThreadPoolExecutor(settings.act.default_layouts_at_once, "tierd-request", name_thread_as_process),
+        executor=ThreadPoolExecutor(REQUESTS_AT_ONCE, "tierd-request", name_thread_as_process),
         creation=LocalObjectCreation(tree))
 
 
@@ -174,7 +176,7 @@ def set_process_name(name: str, comm: Path) -> None:
         comm.write_text(name, encoding="ascii")
 
 
-def start_heartbeats(of: HeartbeatSource, notify: Notifier, seconds: float) -> tuple[Heartbeat, Heartbeat]:
+def start_heartbeats(of: Supervisor | Service, notify: Notifier, seconds: float) -> tuple[Heartbeat, Heartbeat]:
     """Start one heartbeat to systemd and one to other movers, because the claim needs an MDS that answers."""
     return Heartbeat(lambda: notify(WATCHDOG="1") if of.beat() else None, seconds).start(), Heartbeat(
         of.renew, seconds

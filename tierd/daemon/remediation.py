@@ -7,24 +7,23 @@ later. After a restart, open remediations come from the journal.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from threading import RLock
 
-from lustre.filesystem import Filesystem
 from lustre.layout.model import Layout
 from tierd.act import recovery
-from tierd.act.gate import Gate
 from tierd.act.journal.entry import Entry
 from tierd.act.journal.writer import Journal
 from tierd.act.orders import OrderPlan
 from tierd.act.outcomes import CompletedAct
 from tierd.acts import DEFAULT_KINDS, ActKind, Outcome, Verdict
-from tierd.clock import Clock
+from tierd.config.act import Mode
 from tierd.config.settings import Settings
 from tierd.daemon import log
 from tierd.daemon.log import FindingKey, FindingLog
+from tierd.daemon.node import DaemonParts
 from tierd.daemon.planning import Planner
 from tierd.daemon.states import OPEN, TRANSITIONS, State
 from tierd.decide.plans import Plan
@@ -32,7 +31,6 @@ from tierd.model import Action, Evidence, Finding
 from tierd.policies.protocol import JudgedBy
 from tierd.policies.registry import has_victim, policy_for
 from tierd.refusal import Reason, Refusal
-from tierd.sense.own_moves import OwnMoveFilter
 from tierd.text import bytes_text, count_of, quoted
 from tierd.verify.judgement import Judgement
 
@@ -115,7 +113,6 @@ class Remediation:
 
     @property
     def closed(self) -> bool:
-        """Whether nothing more is done."""
         return self.state in {State.CLOSED, State.FORGOTTEN}
 
     def to(self, state: State) -> None:
@@ -133,7 +130,6 @@ class Remediation:
             self.to(State.CLOSED)
 
     def begin_undo(self, reason: str) -> None:
-        """Its default layouts are to be restored."""
         self.to(State.UNDOING)
         self.undo_reason, self.moves_held = reason, False
 
@@ -143,7 +139,6 @@ class Remediation:
             self.over = False
 
     def finding_ended(self) -> None:
-        """The finding no longer holds."""
         self.over = True
         if self.state in {State.KEPT, State.UNDONE}:
             self.to(State.CLOSED)
@@ -157,7 +152,6 @@ class Remediation:
 
     @property
     def pool(self) -> str:
-        """Pool of the first component."""
         return self.layout.components[0].pool
 
     @property
@@ -169,30 +163,26 @@ class Remediation:
 class RemediationStore:
     """The remediations that are not forgotten, by finding. Hold :attr:`lock` while one of them is changed."""
 
-    def __init__(self, remediations: Iterable[Remediation] = (), lock: RLock | None = None) -> None:
-        self.lock = lock or RLock()
+    def __init__(self) -> None:
+        self.lock = RLock()
         """Held for moments only, never during a request to the file system."""
-        self._by_key = {each.finding.key: each for each in remediations}
+        self._by_key: dict[FindingKey, Remediation] = {}
 
     def __iter__(self) -> Iterator[Remediation]:
         with self.lock:
             return iter(tuple(self._by_key.values()))
 
     def get(self, key: FindingKey) -> Remediation | None:
-        """The remediation of a finding, or None."""
         return self._by_key.get(key)
 
     def add(self, remediation: Remediation) -> None:
-        """Remember it, in place of an earlier one of the same finding."""
         with self.lock:
             self._by_key[remediation.finding.key] = remediation
 
     def open(self) -> list[Remediation]:
-        """Remediations without a verdict."""
         return [each for each in self if each.state in OPEN]
 
     def in_state(self, state: State) -> list[Remediation]:
-        """Remediations in a state."""
         return [each for each in self if each.state is state]
 
     def forget(self, keep: int) -> list[Remediation]:
@@ -281,27 +271,10 @@ class Remediations:
     Each method belongs to one activity of the daemon. None holds the lock during a request to the file system.
     """
 
-    def __init__(
-        self,
-        store: RemediationStore,
-        planning: Planner,
-        gate: Gate,
-        journal: Journal,
-        finding_log: FindingLog,
-        echo: OwnMoveFilter,
-        filesystem: Filesystem,
-        clock: Clock,
-        settings: Settings,
-    ) -> None:
-        self._store = store
-        self._lock = store.lock
-        self._planning = planning
-        self._gate = gate
-        self._journal = journal
-        self._log = finding_log
-        self._filesystem = filesystem
-        self._clock = clock
-        self._settings = settings
+    def __init__(self, parts: DaemonParts, store: RemediationStore, planning: Planner, finding_log: FindingLog) -> None:
+        self._store, self._lock, self._planning, self._log = store, store.lock, planning, finding_log
+        self._gate, self._journal, self._settings = parts.gate, parts.journal, parts.settings
+        self._filesystem, self._clock = parts.node.filesystem, parts.node.clock
         self._planned: dict[FindingKey, float] = {}
         """Time of the last plan. For a finding without a victim, it is the time of the finding at that plan."""
         self._refusals: dict[FindingKey, tuple[Refusal, ...]] = {}
@@ -311,7 +284,8 @@ class Remediations:
         self._not_taken_up: Counter[tuple[int, str]] = Counter()
         self._fruitless: dict[FindingKey, Fruitless] = {}
         """The last plan of a finding, if it had nothing to do."""
-        gate.on_begin = echo.moved
+        self._asked: dict[FindingKey, float] = {}
+        """Since when the plan of a finding waits for an administrator."""
 
     def refusals(self, key: FindingKey) -> tuple[Refusal, ...]:
         """Why the last plan for a finding has no acts, or fewer than possible."""
@@ -323,11 +297,12 @@ class Remediations:
         with self._lock:
             self._refusals = {f.key: self._refusals[f.key] for f in findings if f.key in self._refusals}
             self._fruitless = {f.key: self._fruitless[f.key] for f in findings if f.key in self._fruitless}
+            self._asked = {f.key: self._asked[f.key] for f in findings if f.key in self._asked}
         for finding in findings:
             if (self._only_reported(finding) or self._refused_by_settings(finding) or self._backs_off(finding)
                     or self._in_hand(finding)):
                 continue
-            plan = without_mere_advice(self._planning.for_finding(finding))
+            plan = self._approved_part(finding, without_mere_advice(self._planning.for_finding(finding)))
             self._note_fruitless(finding, plan)
             with self._lock:
                 self._refusals[finding.key] = plan.refusals
@@ -354,6 +329,47 @@ class Remediations:
             again = before is not None and before.directories.issuperset(finding.directories)
             wait = min(2 * before.wait_seconds, MOST_REPLAN_SECONDS) if before and again else REPLAN_SECONDS
             self._fruitless[finding.key] = Fruitless(self._clock.now(), frozenset(finding.directories), wait)
+
+    def _approved_part(self, finding: Finding, plan: Plan) -> Plan:
+        """The plan without actions in scopes of mode ``ask``, unless they were approved; then why they wait."""
+        modes = self._settings.resolved_scopes
+        asks = [a for a in plan.actions if modes.of(a.path or a.directory).mode is Mode.ASK]
+        if not asks or self._gate.approvals.approved(finding.key):
+            return plan
+        if (declined := self._gate.approvals.of(finding.key)) is not None:
+            why = Refusal(Reason.NOT_APPROVED, f"declined by {declined.by}")
+        else:
+            with self._lock:
+                number = self._log.number(finding)
+                why = Refusal(Reason.NOT_APPROVED, log.waiting_sentence(finding, number, asks))
+                self._asked.setdefault(finding.key, self._clock.now())
+        return replace(plan, actions=tuple(a for a in plan.actions if a not in asks), refusals=(*plan.refusals, why))
+
+    def asked(self) -> dict[FindingKey, float]:
+        """Findings whose plans wait for an administrator, and since when each waits."""
+        with self._lock:
+            return {key: since for key, since in self._asked.items()
+                    if any(why.reason is Reason.NOT_APPROVED for why in self._refusals.get(key, ()))
+                    and self._gate.approvals.of(key) is None}
+
+    def decide(self, key: FindingKey, by: str, *, approved: bool) -> str:
+        """Carry out the plan for a finding in the next cycle, or put it aside. Returns what becomes of it.
+
+        What was undone is done again. Raises ValueError if there is nothing to decide.
+        """
+        with self._lock:
+            case = self._store.get(key)
+            repeats = case is not None and case.abandoned
+            if case is not None and not case.closed and not (approved and repeats):
+                raise ValueError("its plan is carried out already: tierctl undo takes it back")
+            if case is not None and repeats and case.state is State.UNDOING:
+                raise ValueError("its default layouts are still being restored: try again when that is done")
+            self._gate.approvals.decide(key, by, approved=approved)
+            if case is not None and repeats and case.state is State.UNDONE:
+                case.to(State.CLOSED)
+            for known in (self._fruitless, self._asked, self._planned):
+                known.pop(key, None)
+        return "done again" if repeats else "carried out" if approved else "put aside"
 
     def _only_reported(self, finding: Finding) -> bool:
         """Whether no act may begin on this finding now. With a victim, the reason is then its refusal."""
@@ -385,7 +401,8 @@ class Remediations:
         with self._lock:
             case = self._store.get(finding.key)
             judge = policy_for(finding).move_judge
-            if case is None or not case.abandoned or judge is None:
+            if (case is None or not case.abandoned or judge is None
+                    or self._gate.approvals.approved(finding.key, case.judged_at)):
                 return False
             why = case.judgement.words if case.judgement else "it was undone by hand"
             self._refusals[finding.key] = (Refusal(Reason.COOLING_DOWN, f"the last {judge.noun}: {why}"),)

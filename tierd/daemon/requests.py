@@ -9,55 +9,30 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from lustre.creation import DEFAULT_COUNT, set_command
 from lustre.fid import Fid
-from lustre.filesystem import Filesystem, Space
+from lustre.filesystem import Space
 from tierd.act.applications import ApplicationStore, NextRun, Preparer, prolog_of
-from tierd.act.drain import Drain, Drains, Phase
-from tierd.act.gate import Gate
+from tierd.act.drain import Drain, Phase
 from tierd.act.journal.reader import JournalReader
-from tierd.act.journal.writer import Journal
 from tierd.act.orders import Order, OrderInbox, OrderPlan, plan_order
 from tierd.act.staging import OPEN, Stager, Staging, StagingStore, missing_files, succeeded, summary
 from tierd.acts import ORDER_KINDS, ActKind, OrderKind, Outcome
 from tierd.clock import Clock
 from tierd.config.scopes import below
-from tierd.config.settings import Settings
-from tierd.daemon import status
-from tierd.daemon.answers import (
-    DrainPlanAnswer,
-    DrainRow,
-    DrainsAnswer,
-    ExplainAnswer,
-    HistoryAnswer,
-    JobSummaryAnswer,
-    LeftRow,
-    MdtReaderRow,
-    OperatingStateAnswer,
-    OrderAnswer,
-    PlanAnswer,
-    PrepareAnswer,
-    ReaderRow,
-    ReadersAnswer,
-    ReportAnswer,
-    StagingAnswer,
-    StagingsAnswer,
-    SubmitAnswer,
-    UndoAnswer,
-    UndoFindingAnswer,
-)
+from tierd.daemon import answers, status
 from tierd.daemon.loop import Daemon
-from tierd.daemon.previews import Previews
+from tierd.daemon.node import DaemonParts
 from tierd.daemon.states import past_sentence
-from tierd.daemon.status import StatusSnapshot, StatusView, act_answer, action_answer
-from tierd.daemon.undoing import CaseUndo
-from tierd.journal_rows import FindingRow
+from tierd.daemon.status import StatusSnapshot, StatusView, act_answer, action_answer, finding_answer
+from tierd.decide.plans import Plan
 from tierd.model import Finding
 from tierd.refusal import of_error, sentence_of
 from tierd.sense.changelogs.tally_source import TallySource
-from tierd.structs import Struct
+from tierd.structs import FindingRow, Struct
 from tierd.text import printable, quoted
 
 ORDER_LOOKUP_SECONDS = 20.0
@@ -66,7 +41,7 @@ MAX_EXPLAINED_ACTS = 20
 
 
 def explanation(name: str, journal: JournalReader, view: StatusSnapshot,
-                users: Callable[[Iterable[str]], Mapping[str, str]] = lambda _: {}) -> ExplainAnswer:
+                users: Callable[[Iterable[str]], Mapping[str, str]] = lambda _: {}) -> answers.ExplainAnswer:
     """Explain a finding (``F3``) or the finding of an act (``17``). Raises ValueError if the journal lacks it."""
     number = finding_number(name, journal)
     finding = journal.finding(number)
@@ -74,7 +49,7 @@ def explanation(name: str, journal: JournalReader, view: StatusSnapshot,
         raise ValueError(f"the journal has no finding F{number}; tierctl findings and tierctl history list them")
     now = next((f for f in view.findings if view.numbers.get(f.key) == number), None)
     ordered = finding.kind in ORDER_KINDS
-    return ExplainAnswer(
+    return answers.ExplainAnswer(
         finding=as_shown(finding, now), holds=now is not None, ordered=ordered,
         advice=status.advice_answers(now) if now is not None else (),
         acts=tuple(map(act_answer, journal.acts_of(number, MAX_EXPLAINED_ACTS))),
@@ -117,18 +92,13 @@ ORDERS_PER_CYCLE = 500
 class OrderIntake:
     """Plans and queues orders while acts may start."""
 
-    def __init__(self, daemon: Daemon, gate: Gate, inbox: OrderInbox, filesystem: Filesystem, settings: Settings,
-                 clock: Clock) -> None:
-        self._daemon = daemon
-        self._gate = gate
-        self._inbox = inbox
-        self._filesystem = filesystem
-        self._settings = settings
-        self._clock = clock
+    def __init__(self, daemon: Daemon, inbox: OrderInbox) -> None:
+        self._parts, self._queue_order, self._inbox = daemon.parts, daemon.remediations.queue_order, inbox
 
     def take_in(self) -> None:
         """Queue the moves of orders at the beginning of a cycle. While acts are held back, orders wait."""
-        if self._gate.operating_state.held or self._gate.operating_state.draining:
+        state = self._parts.gate.operating_state
+        if state.held or state.draining:
             return
         handed_over: dict[tuple[str, str, str], OrderPlan] = {}
         waiting = self._inbox.take(ORDERS_PER_CYCLE)
@@ -141,22 +111,22 @@ class OrderIntake:
             if order.kind == OrderKind.SUBMISSION:
                 handed_over.setdefault((order.by, order.direction, order.reason), OrderPlan()).add(made)
             else:
-                self._daemon.queue_order(order.kind, order.by, order.what, made)
+                self._queue_order(order.kind, order.by, order.what, made)
         for (by, direction, reason), made in handed_over.items():
             because = f" ({quoted(reason)})" if reason else ""
-            self._daemon.queue_order(OrderKind.SUBMISSION, by, f"{by} hands over files to {direction}{because}", made)
+            self._queue_order(OrderKind.SUBMISSION, by, f"{by} hands over files to {direction}{because}", made)
         if waiting:
             self._inbox.done()
 
     def made(self, order: Order) -> OrderPlan:
         """The present plan for an order: one file, or as many files of a directory as the time allows."""
-        now = self._clock.now
+        now = self._parts.node.clock.now
         until = float("inf") if order.kind == OrderKind.SUBMISSION else now() + ORDER_LOOKUP_SECONDS
-        return plan_order(order, self._filesystem, self._settings, now, until)
+        return plan_order(order, self._parts.node.filesystem, self._parts.settings, now, until)
 
 
-CHANGING_REQUESTS = frozenset({"pause", "drain", "resume", "undo", "promote", "demote", "submit", "stage",
-                               "stage-cancel", "drain-target", "prepare"})
+CHANGING_REQUESTS = frozenset({"pause", "drain", "resume", "undo", "apply", "decline", "promote", "demote", "submit",
+                               "stage", "stage-cancel", "drain-target", "prepare"})
 """Requests that change something. They may need more rights than reading requests."""
 SCHEDULER_REQUESTS = frozenset({"stage", "stage-cancel", "stage-state", "prepare", "job-summary"})
 """Requests of a scheduler for its jobs. ``control.stage_users`` may send them, and nothing else."""
@@ -184,64 +154,69 @@ def count_in(request: Request, key: str, default: int) -> int:
     return int(value) if isinstance(value, (int, str)) else int(number_of(request, key, default))
 
 
+def named_finding(name: object) -> int | None:
+    """The number in the name of a finding; None for anything else.
+
+    >>> named_finding("F3"), named_finding("17"), named_finding(3)
+    (3, None, None)
+    """
+    if isinstance(name, str) and name[:1] in {"F", "f"} and name[1:].isascii() and name[1:].isdigit():
+        return int(name[1:])
+    return None
+
+
 MAX_PAUSE_SECONDS = 366 * 86400.0
 """A longer pause has no end: ``tierctl pause`` without ``--for``."""
 
 
 class ChangingRequests:
-    """Carries out changing requests, or puts orders into the inbox. ``made`` returns the present plan for an order.
+    """Carries out changing requests, or puts orders into the inbox.
 
     ``publish`` is called after an undo, so that the next status shows it. ``resumed`` is called after a pause ends.
     """
 
-    def __init__(self, view: StatusView, gate: Gate, undoing: CaseUndo, journal: Journal, settings: Settings,
-                 publish: Callable[[], None], filesystem: Filesystem, inbox: OrderInbox,
-                 made: Callable[[Order], OrderPlan], drains: DrainRequests,
-                 resumed: Callable[[], None] = lambda: None) -> None:
-        self._view = view
-        self._gate = gate
-        self._undoing = undoing
-        self._journal = journal
-        self._settings = settings
-        self._publish = publish
-        self._filesystem = filesystem
-        self._inbox = inbox
-        self._made = made
-        self._resumed = resumed
+    def __init__(self, view: StatusView, daemon: Daemon, inbox: OrderInbox, intake: OrderIntake, drains: DrainRequests,
+                 *, publish: Callable[[], None], resumed: Callable[[], None]) -> None:
+        self._daemon, self._view, self._inbox, self._intake = daemon, view, inbox, intake
+        self._undoing = daemon.undoing
+        self._gate, self._journal, self._settings = daemon.parts.gate, daemon.parts.journal, daemon.parts.settings
+        self._filesystem = daemon.parts.node.filesystem
+        self._publish, self._resumed = publish, resumed
         self.requests: Mapping[str, Handler] = {
             "pause": self._pause, "drain": self._drain, "resume": self._resume, "undo": self._undo,
+            "apply": self._decide, "decline": self._decide,
             "promote": self._order, "demote": self._order, "submit": self._submit, "drain-target": drains.change,
         }
 
-    def _pause(self, request: Request) -> OperatingStateAnswer:
+    def _pause(self, request: Request) -> answers.OperatingStateAnswer:
         seconds = number_of(request, "seconds", 0.0)
         if not 0 <= seconds <= MAX_PAUSE_SECONDS:
             raise ValueError(f"a pause with an end lasts {MAX_PAUSE_SECONDS / 86400:.0f} days at most")
         self._gate.operating_state.pause(self._reason(request), seconds=seconds)
         return self._operating_state()
 
-    def _drain(self, request: Request) -> OperatingStateAnswer:
+    def _drain(self, request: Request) -> answers.OperatingStateAnswer:
         self._gate.operating_state.drain(self._reason(request))
         return self._operating_state()
 
     def _reason(self, request: Request) -> str:
         return printable(text_of(request, "reason")) or f"by {text_of(request, 'by', 'tierctl')}"
 
-    def _resume(self, _: Request) -> OperatingStateAnswer:
+    def _resume(self, _: Request) -> answers.OperatingStateAnswer:
         self._gate.operating_state.resume()
         self._resumed()
         return self._operating_state()
 
-    def _operating_state(self) -> OperatingStateAnswer:
+    def _operating_state(self) -> answers.OperatingStateAnswer:
         """Store the operating state in the journal, and return it."""
         self._gate.operating_state.store()
         return self._view.operating_state()
 
-    def _undo(self, request: Request) -> UndoAnswer | UndoFindingAnswer:
+    def _undo(self, request: Request) -> answers.UndoAnswer | answers.UndoFindingAnswer:
         by = text_of(request, "by", "tierctl")
         number = request.get("id")
-        if isinstance(number, str) and number[:1] in {"F", "f"} and number[1:].isascii() and number[1:].isdigit():
-            return self._undo_finding(int(number[1:]), by)
+        if (finding := named_finding(number)) is not None:
+            return self._undo_finding(finding, by)
         if type(number) is not int:  # JSON true and 1.5 are no numbers of acts
             raise ValueError(f"undo takes the number of an act (17) or of a finding (F3), not {number!r}")
         entry = self._journal.entry(number)
@@ -251,14 +226,23 @@ class ChangingRequests:
             raise ValueError(f"the journal has no act {number}; tierctl history lists them")
         result = self._undoing.act_by_hand(entry, by)
         self._publish()
-        return UndoAnswer(result.outcome, result.detail, act_answer(entry))
+        return answers.UndoAnswer(result.outcome, result.detail, act_answer(entry))
+
+    def _decide(self, request: Request) -> answers.DecisionAnswer:
+        number = named_finding(request.get("id"))
+        if number is None:
+            raise ValueError(f"{request['request']} takes the number of a finding (F3), not {request.get('id')!r}")
+        becomes = self._daemon.decide(number, text_of(request, "by", "tierctl"),
+                                      approved=request["request"] == "apply")
+        self._resumed()
+        return answers.DecisionAnswer(number, becomes, self._settings.act.dry_run)
 
     def _removed(self, what: str) -> str:
         days = self._settings.journal.keep_days
         return (f"the record of {what} was removed from the journal after {days:g} days ([journal] keep_days), so it "
                 "cannot be undone any more; lfs migrate or lfs setstripe -d changes a layout by hand")
 
-    def _undo_finding(self, number: int, by: str) -> UndoFindingAnswer:
+    def _undo_finding(self, number: int, by: str) -> answers.UndoFindingAnswer:
         if not self._journal.has_finding(number):
             if self._journal.removed_finding(number):
                 raise ValueError(self._removed(f"finding F{number}"))
@@ -266,20 +250,20 @@ class ChangingRequests:
         dropped, results, moved = self._undoing.finding_by_hand(number, by)
         self._publish()
         undone = all(result.outcome == Outcome.UNDONE for _, result in results)
-        return UndoFindingAnswer(
+        return answers.UndoFindingAnswer(
             Outcome.UNDONE if undone else "not undone", number, dropped,
-            tuple(UndoAnswer(result.outcome, result.detail, act_answer(entry)) for entry, result in results),
+            tuple(answers.UndoAnswer(result.outcome, result.detail, act_answer(entry)) for entry, result in results),
             tuple(moved))
 
-    def _order(self, request: Request) -> OrderAnswer:
+    def _order(self, request: Request) -> answers.OrderAnswer:
         path = self._from_root(str(request["path"]))
         order = Order(str(request["request"]), path, text_of(request, "by", "tierctl"),
                       most_files=max(1, count_in(request, "most_files", 1000)),
                       most_bytes=max(1, count_in(request, "most_bytes", 1 << 40)), fid=self._fid(path))
-        made = self._made(order)
+        made = self._intake.made(order)
         if made.actions and not request.get("preview"):
             self._inbox.put([(order, made)])
-        return OrderAnswer.of(
+        return answers.OrderAnswer.of(
             order, files=len(made.actions), size_bytes=made.size_bytes,
             left_out={why.sentence: count for why, count in made.left_out.most_common(20)},
             dry_run=self._settings.act.dry_run, preview=bool(request.get("preview")),
@@ -287,14 +271,13 @@ class ChangingRequests:
             actions=tuple(map(action_answer, made.actions[:10])))
 
     def _fid(self, path: str) -> Fid:
-        """FID of an ordered path. Raises OSError or ValueError."""
         try:
             return self._filesystem.status(path).fid
         except FileNotFoundError:
             raise ValueError(f"{quoted(path)}: there is no such file or directory on the file system at "
                              f"{self._settings.filesystem.mount}") from None
 
-    def _submit(self, request: Request) -> SubmitAnswer:
+    def _submit(self, request: Request) -> answers.SubmitAnswer:
         direction = str(request.get("direction", "promote"))
         if direction not in {"promote", "demote"}:
             raise ValueError(f"direction is promote or demote, not {direction!r}")
@@ -304,7 +287,7 @@ class ChangingRequests:
         by, reason = f"{request.get('by')} (submit)", printable(str(request.get("reason") or ""))
         self._inbox.put([(Order(direction, self._from_root(path), by, OrderKind.SUBMISSION, reason, most_files=1), None)
                          for path in paths])
-        return SubmitAnswer(len(paths), len(self._inbox))
+        return answers.SubmitAnswer(len(paths), len(self._inbox))
 
     def _from_root(self, path: str) -> str:
         return from_root(self._settings.filesystem.mount.rstrip("/"), path)
@@ -334,14 +317,11 @@ MAX_HISTORY = 10_000
 class DrainRequests:
     """Begins, pauses, resumes, ends and shows drains of targets."""
 
-    def __init__(self, drains: Drains, gate: Gate, reader: JournalReader, clock: Clock, settings: Settings) -> None:
-        self._settings = settings
-        self._drains = drains
-        self._gate = gate
-        self._reader = reader
-        self._clock = clock
+    def __init__(self, daemon: Daemon, reader: JournalReader) -> None:
+        self._drains, self._reader = daemon.drains, reader
+        self._settings, self._gate, self._clock = daemon.parts.settings, daemon.parts.gate, daemon.parts.node.clock
 
-    def change(self, request: Request) -> DrainsAnswer | DrainPlanAnswer:
+    def change(self, request: Request) -> answers.DrainsAnswer | answers.DrainPlanAnswer:
         """Change a drain, and return it; or what it would do, which changes nothing."""
         target = self._drains.full_name(text_of(request, "target"))
         match text_of(request, "act", "begin"):
@@ -358,39 +338,39 @@ class DrainRequests:
                 drain = self._drains.end(target)
             case other:
                 raise ValueError(f"a drain can be planned, begin, pause, resume and end, not {other!r}")
-        return DrainsAnswer(self._clock.now(), self._rows([drain]))
+        return answers.DrainsAnswer(self._clock.now(), self._rows([drain]))
 
-    def _plan(self, target: str) -> DrainPlanAnswer:
+    def _plan(self, target: str) -> answers.DrainPlanAnswer:
         planned, state = self._drains.plan(target), self._gate.operating_state
-        return DrainPlanAnswer(
+        return answers.DrainPlanAnswer(
             target=target, used_bytes=planned.used_bytes, pools=planned.pools,
             bytes_per_second=self._settings.limits.bytes_per_second, stopped_by_tierd=planned.own_mdts,
             stop_command=set_command(target, 0) if self._drains.unstopped(target) else "",
             dry_run=self._settings.act.dry_run, held=sentence_of(state.held) or state.draining)
 
-    def show(self, request: Request) -> DrainsAnswer:
+    def show(self, request: Request) -> answers.DrainsAnswer:
         """All drains, or that of one target."""
         target = text_of(request, "target")
         wanted = self._drains.full_name(target) if target else ""
         drains = [drain for drain in self._drains.all if wanted in {"", drain.target}]
         if wanted and not drains:
             raise ValueError(f"there is no drain of {quoted(wanted)}")
-        return DrainsAnswer(self._clock.now(), self._rows(drains))
+        return answers.DrainsAnswer(self._clock.now(), self._rows(drains))
 
-    def _rows(self, drains: Iterable[Drain]) -> tuple[DrainRow, ...]:
+    def _rows(self, drains: Iterable[Drain]) -> tuple[answers.DrainRow, ...]:
         return tuple(self._row(drain, self._drains.space.get(drain.target)) for drain in drains)
 
-    def _row(self, drain: Drain, room: Space | None) -> DrainRow:
+    def _row(self, drain: Drain, room: Space | None) -> answers.DrainRow:
         used = None if room is None else room.size_bytes - room.free_bytes
         seconds = self._clock.now() - drain.begun_at
         freed = drain.used_bytes_at_begin - used if used is not None else 0
         moving = drain.phase is Phase.RUNNING and not drain.preview and used is not None and freed > 0
         counts = max([DEFAULT_COUNT] if not drain.limits else drain.limits.values())
-        return DrainRow.of(
+        return answers.DrainRow.of(
             drain, position=drain.after, queued_moves=self._gate.waiting_for(drain.key),
             files_moved=self._reader.sums.of_finding(drain.finding)["files_moved"], used_bytes=used,
             seconds_left=(used or 0) * seconds / freed if moving else None,
-            left=tuple(LeftRow.of(each, examples=tuple(each.examples))
+            left=tuple(answers.LeftRow.of(each, examples=tuple(each.examples))
                        for each in [*drain.left.values(), *self._drains.failed(drain)]),
             stopped_mdts=tuple(sorted(drain.limits)),
             stop_command=set_command(drain.target, 0) if self._drains.unstopped(drain.target) else "",
@@ -398,17 +378,65 @@ class DrainRequests:
             waits_for=sentence_of(self._gate.delay_of(drain.key)))
 
 
+FRESH_SECONDS = 5.0
+"""A younger plan is not made again: each costs a few requests to an MDT for each file."""
+
+
+class Previews:
+    """The plan that ``tierctl plan`` shows, made in the background when one is asked for: the file system may not
+    answer. Waits for nothing; safe in any thread.
+    """
+
+    def __init__(self, preview: Callable[[], Iterable[tuple[Finding, int, Plan]]], clock: Clock,
+                 background: Callable[[Callable[[], None]], object]) -> None:
+        """``background`` runs a call, if possible in another thread."""
+        self._preview, self._clock, self._background = preview, clock, background
+        self._lock = threading.Lock()
+        self._begun_at: float | None = None
+        self._made_at: float | None = None
+        self._made: Sequence[answers.PlannedAnswer] = ()
+        self._problem = ""
+
+    def renew(self) -> None:
+        """Begin to make a plan, unless the last one is fresh or another is being made."""
+        with self._lock:
+            now = self._clock.now()
+            fresh = self._made_at is not None and not self._problem and 0 <= now - self._made_at < FRESH_SECONDS
+            if self._begun_at is not None or fresh:
+                return
+            self._begun_at = now
+        self._background(self._make)
+
+    def answer(self, status: answers.StatusAnswer) -> answers.PlanAnswer:
+        """The last plan, with its age."""
+        now, begun_at, made_at = self._clock.now(), self._begun_at, self._made_at
+        return answers.PlanAnswer(
+            tuple(self._made), status, age_seconds=None if made_at is None else max(0.0, now - made_at),
+            being_made_seconds=None if begun_at is None else max(0.0, now - begun_at), problem=self._problem)
+
+    def _make(self) -> None:
+        try:
+            self._made = tuple(
+                answers.PlannedAnswer(
+                    finding=finding_answer(finding, number or None),
+                    actions=tuple(map(action_answer, plan.actions)),
+                    recommended=tuple(map(action_answer, plan.recommended)), refusals=tuple(map(str, plan.refusals)))
+                for finding, number, plan in self._preview())
+            self._made_at, self._problem = self._clock.now(), ""
+        except OSError as error:
+            self._problem = f"no plan could be made: {error.strerror or error}"
+        finally:
+            self._begun_at = None
+
+
 class ReadingRequests:
     """Answers reading requests, and changes nothing."""
 
-    def __init__(self, view: StatusView, previews: Previews, reader: JournalReader, settings: Settings,
-                 clock: Clock, drains: DrainRequests, tallies: TallySource | None = None) -> None:
+    def __init__(self, view: StatusView, parts: DaemonParts, reader: JournalReader, drains: DrainRequests, *,
+                 previews: Previews, tallies: TallySource | None) -> None:
         """``tallies`` come from changelog readers; None if the daemon reads the changelogs itself."""
-        self._view = view
-        self._previews = previews
-        self._reader = reader
-        self._settings = settings
-        self._clock = clock
+        self._view, self._previews, self._reader = view, previews, reader
+        self._settings, self._clock = parts.settings, parts.node.clock
         self.requests: Mapping[str, Handler] = {
             "status": lambda _: view.status(), "findings": lambda _: view.findings(),
             "top": lambda request: view.top(count_in(request, "most", 20)),
@@ -422,7 +450,7 @@ class ReadingRequests:
             "readers": lambda _: readers_answer(tallies), "drains": drains.show,
         }
 
-    def _history(self, request: Request) -> HistoryAnswer:
+    def _history(self, request: Request) -> answers.HistoryAnswer:
         last = max(0, count_in(request, "last", 50))
         if last > MAX_HISTORY:
             raise ValueError(f"history returns at most {MAX_HISTORY} acts; the journal, a file of SQLite, has all: "
@@ -438,11 +466,11 @@ class ReadingRequests:
         entries = self._reader.last(
             last, Outcome(word) if word else None, below(self._settings.filesystem.mount, path), job,
             number_of(request, "since", 0.0), kind=ActKind(act) if act else None)
-        return HistoryAnswer(
+        return answers.HistoryAnswer(
             entries=tuple(map(act_answer, entries)), all_outcomes={} if entries else self._reader.sums.of_all(),
             complete_since=self._reader.complete_since(), removed_acts=self._reader.removed_acts())
 
-    def _report(self, request: Request) -> ReportAnswer:
+    def _report(self, request: Request) -> answers.ReportAnswer:
         until = number_of(request, "until", 0) or self._clock.now()
         since = number_of(request, "since", 0) or until - 86400
         reader = self._reader
@@ -451,7 +479,7 @@ class ReadingRequests:
         holding = {snapshot.numbers.get(f.key): f for f in snapshot.findings}
         findings = tuple(as_shown(found, holding.get(found.id))
                          for found in reader.findings_between(since, until, MAX_REPORTED))
-        return ReportAnswer(
+        return answers.ReportAnswer(
             since=since, until=until, mount=self._settings.filesystem.mount, **reader.sums.of_period(since, until),
             complete_since=reader.complete_since(), removed_acts=reader.removed_acts(),
             findings=findings,
@@ -462,26 +490,26 @@ class ReadingRequests:
             samples={name: tuple(points) for name, points in samples.items()}, status=self._view.status(),
             users=self._view.users(job for found in findings for job in (found.aggressor, found.victim)))
 
-    def _plan(self, request: Request) -> PlanAnswer:
+    def _plan(self, request: Request) -> answers.PlanAnswer:
         if request.get("renew", True):
             self._previews.renew()
         return self._previews.answer(self._view.status())
 
 
-def readers_answer(tallies: TallySource | None) -> ReadersAnswer:
+def readers_answer(tallies: TallySource | None) -> answers.ReadersAnswer:
     """Changelog readers, and the position in each MDT's changelog."""
     if tallies is None:
-        return ReadersAnswer(enabled=False)
+        return answers.ReadersAnswer(enabled=False)
     read = {mdt: index for reader in tallies.readers for mdt, index in reader.mdts.items()}
-    return ReadersAnswer(
+    return answers.ReadersAnswer(
         enabled=True,
-        mdts=tuple(MdtReaderRow(
+        mdts=tuple(answers.MdtReaderRow(
             mdt=mdt, reader=each.reader, position=each.position,
             behind_records=max(0, read[mdt] - each.position) if mdt in read else None,
             age_seconds=None if each.age_seconds == float("inf") else each.age_seconds, problem=each.problem)
             for mdt, each in sorted(tallies.progress.items())),
-        readers=tuple(ReaderRow.of(reader, mdts=tuple(sorted(reader.mdts)), waiting=sum(reader.waiting.values()))
-                      for reader in tallies.readers),
+        readers=tuple(answers.ReaderRow.of(each, mdts=tuple(sorted(each.mdts)), waiting=sum(each.waiting.values()))
+                      for each in tallies.readers),
         tallies={outcome.value: count for outcome, count in tallies.outcomes.items()})
 
 
@@ -497,21 +525,16 @@ _JOB = re.compile(r"[A-Za-z0-9_.+\[\]-]{1,64}")
 class SchedulerRequests:
     """Stages files for jobs of a scheduler, such as Slurm. ``wake`` is called when there is something to plan."""
 
-    def __init__(self, stager: Stager, store: StagingStore, preparer: Preparer, applications: ApplicationStore,
-                 gate: Gate, settings: Settings, clock: Clock, wake: Callable[[], None]) -> None:
-        self._preparer = preparer
-        self._applications = applications
-        self._stager = stager
-        self._store = store
-        self._gate = gate
-        self._settings = settings
-        self._clock = clock
-        self._wake = wake
+    def __init__(self, parts: DaemonParts, stager: Stager, store: StagingStore, *, preparer: Preparer,
+                 applications: ApplicationStore, wake: Callable[[], None]) -> None:
+        self._gate, self._settings, self._clock = parts.gate, parts.settings, parts.node.clock
+        self._stager, self._store, self._wake = stager, store, wake
+        self._preparer, self._applications = preparer, applications
         self.requests: Mapping[str, Handler] = {
             "stage": self._stage, "stage-state": self._state, "stage-cancel": self._cancel,
             "prepare": self._prepare, "job-summary": self._summary}
 
-    def _stage(self, request: Request) -> StagingsAnswer:
+    def _stage(self, request: Request) -> answers.StagingsAnswer:
         """Accept stagings of a job. Accepts none while acts are held back: a job must not wait for an unknown time.
 
         Whoever sends this asks for their state until they have ended; otherwise a stage-in counts as abandoned.
@@ -524,13 +547,12 @@ class SchedulerRequests:
             raise ValueError("stage takes the uid and the gid of the job's user")
         wanted = [self._staging(job, uid, gid, printable(text_of(request, "user")), each) for each in stages]
         if held := self._held():
-            return StagingsAnswer(held=held)
+            return answers.StagingsAnswer(held=held)
         accepted = self._stager.accept(wanted)
         self._wake()
-        return StagingsAnswer(tuple(map(self._answer, accepted)))
+        return answers.StagingsAnswer(tuple(map(self._answer, accepted)))
 
     def _held(self) -> str:
-        """Why nothing is staged now."""
         state = self._gate.operating_state
         return sentence_of(state.held) or (f"tierd is draining: {state.draining}" if state.draining else "")
 
@@ -553,43 +575,42 @@ class SchedulerRequests:
             max_bytes=min(max(1, count_in(stage, "max_bytes", MAX_STAGED_BYTES)), MAX_STAGED_BYTES), created_at=now,
             user=user)
 
-    def _state(self, request: Request) -> StagingsAnswer:
+    def _state(self, request: Request) -> answers.StagingsAnswer:
         job = job_of(request) if request.get("job") else ""
         if job:
             self._stager.asked(job)
         count = min(max(1, count_in(request, "most", 2 * MAX_STAGES)), 1000)
-        return StagingsAnswer(tuple(map(self._answer, self._store.of_job(job, count))), self._held())
+        return answers.StagingsAnswer(tuple(map(self._answer, self._store.of_job(job, count))), self._held())
 
-    def _cancel(self, request: Request) -> StagingsAnswer:
-        return StagingsAnswer(tuple(map(self._answer, self._stager.cancel(job_of(request)))))
+    def _cancel(self, request: Request) -> answers.StagingsAnswer:
+        return answers.StagingsAnswer(tuple(map(self._answer, self._stager.cancel(job_of(request)))))
 
-    def _prepare(self, request: Request) -> PrepareAnswer:
+    def _prepare(self, request: Request) -> answers.PrepareAnswer:
         """Have the layout that helped an application before set for its next run."""
         if held := self._held():
-            return PrepareAnswer((), (), (held,))
+            return answers.PrepareAnswer((), (), (held,))
         if self._settings.act.dry_run:
-            return PrepareAnswer((), (), ("tierd is in a dry run",))
+            return answers.PrepareAnswer((), (), ("tierd is in a dry run",))
         mount, path = self._settings.filesystem.mount.rstrip("/"), text_of(request, "directory")
         if not (path + "/").startswith(mount + "/"):
-            return PrepareAnswer((), (), (f"the job does not start on {mount}",))
+            return answers.PrepareAnswer((), (), (f"the job does not start on {mount}",))
         run = NextRun(job_of(request), text_of(request, "name"), text_of(request, "user"), count_in(request, "uid", -1),
                       from_root(mount, path))
         ready, waiting, why_not = self._preparer.prepare(run)
-        return PrepareAnswer(tuple(ready), tuple(waiting), tuple(map(str, why_not)))
+        return answers.PrepareAnswer(tuple(ready), tuple(waiting), tuple(map(str, why_not)))
 
-    def _summary(self, request: Request) -> JobSummaryAnswer:
-        """What tierd did for a job."""
+    def _summary(self, request: Request) -> answers.JobSummaryAnswer:
         job, user = job_of(request), text_of(request, "user")
         last = {(each.direction, each.path): each for each in self._store.of_job(job, 2 * MAX_STAGES)}
         sentences = [self._answer(each).sentence for each in last.values()]
         if prepared := self._applications.prepared(prolog_of(user, job)):
             sentences.append(f"prepared {', '.join(map(quoted, prepared))}")
-        return JobSummaryAnswer(tuple(map(printable, sentences + self._applications.sentences(job))))
+        return answers.JobSummaryAnswer(tuple(map(printable, sentences + self._applications.sentences(job))))
 
-    def _answer(self, staging: Staging) -> StagingAnswer:
+    def _answer(self, staging: Staging) -> answers.StagingAnswer:
         outcomes = self._store.outcomes(staging.finding) if staging.finding else {}
         reasons = self._store.reasons(staging.finding) if staging.finding else {}
-        return StagingAnswer.of(
+        return answers.StagingAnswer.of(
             staging, user=staging.user or str(staging.uid), open=staging.state in OPEN,
             succeeded=succeeded(staging, reasons), outcomes=outcomes, left_out={**missing_files(staging), **reasons},
             sentence=printable(summary(staging, outcomes, reasons)))
@@ -603,25 +624,18 @@ def job_of(request: Request) -> str:
     return job
 
 
-class RequestHandler:
-    """Answers requests about a daemon. Safe in any thread."""
-
-    def __init__(self, looking: ReadingRequests, changing: ChangingRequests, scheduler: SchedulerRequests) -> None:
-        self._requests = {**looking.requests, **changing.requests, **scheduler.requests}
-
-    def __call__(self, request: Request) -> Struct:
-        """Answer a request. Raises ValueError if it is unknown or invalid."""
-        name = request.get("request")
-        answer = self._requests.get(str(name))
-        if answer is None:
-            raise ValueError(f"unknown request {name!r}; known: {', '.join(sorted(self._requests))}")
-        try:
-            return answer(request)
-        except (TypeError, KeyError, OverflowError) as error:  # OverflowError: a number too large for the journal
-            raise ValueError(f"{name}: invalid request: {error!r}") from error
-        except OSError as error:
-            about = f"{quoted(os.fsdecode(error.filename))}: " if error.filename else ""
-            raise ValueError(f"{name}: {about}{error.strerror or error}") from error
-        except sqlite3.Error as error:
-            raise ValueError(f"{name}: the journal: {error}; see journalctl -u tierd"
-                             ) from error
+def handled(requests: Mapping[str, Handler], request: Request) -> Struct:
+    """The answer to a request. Raises ValueError if it is unknown or invalid. Safe in any thread."""
+    name = request.get("request")
+    answer = requests.get(str(name))
+    if answer is None:
+        raise ValueError(f"unknown request {name!r}; known: {', '.join(sorted(requests))}")
+    try:
+        return answer(request)
+    except (TypeError, KeyError, OverflowError) as error:  # OverflowError: a number too large for the journal
+        raise ValueError(f"{name}: invalid request: {error!r}") from error
+    except OSError as error:
+        about = f"{quoted(os.fsdecode(error.filename))}: " if error.filename else ""
+        raise ValueError(f"{name}: {about}{error.strerror or error}") from error
+    except sqlite3.Error as error:
+        raise ValueError(f"{name}: the journal: {error}; see journalctl -u tierd") from error

@@ -36,19 +36,19 @@ from tierd.daemon.activities import FILESYSTEM_AWAY, Activities, Activity, Liven
 from tierd.daemon.answers import Json, to_json
 from tierd.daemon.control import ControlServer
 from tierd.daemon.curves import CurveSampler
-from tierd.daemon.loop import ACT_SECONDS, FACTS_SECONDS, OUTCOME_SECONDS, Daemon, DaemonParts, Memory
+from tierd.daemon.loop import ACT_SECONDS, FACTS_SECONDS, OUTCOME_SECONDS, Daemon, Memory
 from tierd.daemon.metrics import MetricsContext, registry
-from tierd.daemon.node import Cluster, Node
-from tierd.daemon.previews import Previews
+from tierd.daemon.node import Cluster, DaemonParts, Node
 from tierd.daemon.requests import (
     CHANGING_REQUESTS,
     SCHEDULER_REQUESTS,
     ChangingRequests,
     DrainRequests,
     OrderIntake,
+    Previews,
     ReadingRequests,
-    RequestHandler,
     SchedulerRequests,
+    handled,
 )
 from tierd.daemon.status import StatusPublisher, StatusView
 from tierd.daemon.users import UserNames
@@ -71,7 +71,8 @@ def build_gate(settings: Settings, node: Node, journal: Journal, dispatch: Dispa
     """
     filesystem, clock = node.filesystem, node.clock
     opt_out = OptOut(filesystem, clock, settings.act.without_user_xattr)
-    guard = SiteGuard(settings, opt_out, node.claim, clock, (media or PoolMedia(())).rotating)
+    guard = SiteGuard(settings, opt_out, node.claim, clock, (media or PoolMedia(())).rotating,
+                      approved=lambda key: gate.approvals.approved(key))  # noqa: PLW0108 -- the gate is made below
     maintenance = MaintenanceGuard(settings.act.pause_file, settings.act.windows)
     gate = Gate(
         filesystem, node.mover, Budget(settings.limits, clock.now()), CircuitBreaker(settings.breaker), journal,
@@ -109,7 +110,7 @@ class Service:
     def __init__(self, settings: Settings, node: Node, web_config: WebConfigFile | None = None,
                  cluster: Cluster | None = None) -> None:
         """``cluster`` copies the journal to followers and hands moves over to movers on other nodes."""
-        self._settings, self._node, self._web_config, self._cluster = settings, node, web_config, cluster
+        self._settings, self.node, self._web_config, self._cluster = settings, node, web_config, cluster
         self._clock = node.clock
         self._users = UserNames(node.user_name, clock=node.clock, scheduler=self._words_of_jobs)
         self._publisher = StatusPublisher()
@@ -134,116 +135,111 @@ class Service:
     def _open_journal(self) -> None:
         """Take the journal for this process alone, and open it."""
         path = Path(self._settings.act.journal)
-        if self._node.executor is not None:  # each reload has one of its own
-            self._closing.callback(self._node.executor.shutdown, wait=False, cancel_futures=True)
+        if self.node.executor is not None:  # each reload has one of its own
+            self._closing.callback(self.node.executor.shutdown, wait=False, cancel_futures=True)
         path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
         self._closing.callback(JournalLock(path).close)
-        self._journal = Journal(path, copied=self._cluster is not None)
-        self._closing.callback(self._journal.close)
+        self.journal = Journal(path, copied=self._cluster is not None)
+        self._closing.callback(self.journal.close)
         self._file = JournalFile(path)
-        if self._journal.new:
+        if self.journal.new:
             log.warning("created a new journal, %s: it cannot undo acts that were done before", quoted(str(path)))
 
     def _build_gate(self) -> None:
         dispatch: Dispatch | None = None
         if self._cluster is not None:
-            dispatch = self._cluster.attach(self._journal, self._node.filesystem, self._settings)
+            dispatch = self._cluster.attach(self.journal, self.node.filesystem, self._settings)
             self._closing.callback(self._cluster.detach)
         self._media = PoolMedia(self._settings.resolved_scopes.pool_pairs)
-        self._gate, self._undo = build_gate(self._settings, self._node, self._journal, dispatch, self._media)
+        self.gate, self._undo = build_gate(self._settings, self.node, self.journal, dispatch, self._media)
 
     def _open_sources(self) -> None:
         """Open counters, changelogs and integrations, and what clears changelogs."""
-        settings, node, dry_run = self._settings, self._node, self._settings.act.dry_run
-        self._sources = Sources(SourceParts(
+        settings, node, dry_run = self._settings, self.node, self._settings.act.dry_run
+        self.sources = Sources(SourceParts(
             settings=settings, filesystem=node.filesystem, read=node.read, mdts=node.mdts,
-            positions=self._journal.positions(), clock=node.clock, environment=os.environ,
+            positions=self.journal.positions(), clock=node.clock, environment=os.environ,
             mark=None if dry_run else node.mark, marks_allowed=lambda: node.claim.generation > 0,
             inbox=self._cluster.tally_inbox(settings) if self._cluster is not None else None))
-        self._closing.callback(self._sources.close)
+        self._closing.callback(self.sources.close)
         self._closing.callback(node.claim.release)
         self._clearing: ChangelogClearing | None = None
-        follower = self._sources.follower
+        follower = self.sources.follower
         if isinstance(follower, Follower) and node.clear_changelog is not None and not dry_run:
-            clear = self._sources.timed_calls.clearing(node.clear_changelog)
+            clear = self.sources.timed_calls.clearing(node.clear_changelog)
             self._clearing = ChangelogClearing(clear, settings.sense.readers, follower, node.clock,
                                                node.filesystem.fsname)
 
     def _build_daemon(self) -> None:
-        sources, filesystem = self._sources, self._node.filesystem
-        self._daemon = Daemon(DaemonParts(
-            node=self._node, settings=self._settings, source=sources.live, gate=self._gate, undo=self._undo,
-            journal=self._journal, media=self._media, history=sources.history, enriched=sources.enriched,
+        sources, filesystem = self.sources, self.node.filesystem
+        self.daemon = Daemon(DaemonParts(
+            node=self.node, settings=self._settings, source=sources.live, gate=self.gate, undo=self._undo,
+            journal=self.journal, media=self._media, history=sources.history, enriched=sources.enriched,
             coldest_first=lambda directory: sources.coldest_first(directory, filesystem),
             job_nodes=self._nodes_of_jobs))
-        self._curve_sampler = CurveSampler(self._journal, lambda: space.capacity(filesystem, ()))
+        self._curve_sampler = CurveSampler(self.journal, lambda: space.capacity(filesystem, ()))
 
     def _take_orders(self) -> None:
         """Open the inbox for orders, and what stages files for jobs of a scheduler."""
-        settings, filesystem, clock = self._settings, self._node.filesystem, self._clock
+        settings, filesystem, clock = self._settings, self.node.filesystem, self._clock
         self._inbox = OrderInbox(Path(settings.act.journal),
                                  lambda: Stamp(filesystem.fsname, settings.act.dry_run, clock.now()))
         self._closing.callback(self._inbox.close)
-        self._intake = OrderIntake(self._daemon, self._gate, self._inbox, filesystem, settings, clock=clock)
-        self._stagings = StagingStore(self._journal.db)
-        self._applications = ApplicationStore(self._journal.db)
-        self._stager = Stager(self._gate, self._stagings, filesystem, settings, clock,
-                              user_of=self._node.rights_of, queue_order=self._daemon.queue_order)
+        self._intake = OrderIntake(self.daemon, self._inbox)
+        self._stagings = StagingStore(self.journal.db)
+        self._applications = ApplicationStore(self.journal.db)
+        self._stager = Stager(self.gate, self._stagings, filesystem, settings, clock,
+                              user_of=self.node.rights_of, queue_order=self.daemon.remediations.queue_order)
 
     def _build_activities(self) -> None:
         self.activities = self._made_activities()
-        self._gate.on_queued = self._wake_acts
-        self._liveness = Liveness(self.activities.driven_since, lambda: self._daemon.counters.last_cycle_at,
-                                  self._settings, self._clock)
+        self.gate.on_queued = self._wake_acts
+        self.liveness = Liveness(self.activities.driven_since, lambda: self.daemon.counters.last_cycle_at,
+                                 self._settings, self._clock)
 
     def _resume(self) -> None:
         """Close what a crash left open in the journal, and requeue what was queued."""
-        filesystem, now = self._node.filesystem, self._clock.now()
-        for entry, outcome, detail in close_unfinished(self._journal, filesystem, now):
+        filesystem, now = self.node.filesystem, self._clock.now()
+        for entry, outcome, detail in close_unfinished(self.journal, filesystem, now):
             log.warning("found unfinished: %s of %s: %s: %s", entry.kind, quoted(entry.place), outcome, detail)
-        requeue_after_restart(self._gate, self._inbox, filesystem.fsname, self._settings, now)
+        requeue_after_restart(self.gate, self._inbox, filesystem.fsname, self._settings, now)
 
     def _answer_requests(self) -> None:
-        """Build the handler for requests of the control socket and of the page."""
-        settings, gate, clock, daemon = self._settings, self._gate, self._clock, self._daemon
-        reader, filesystem = JournalReader(Path(settings.act.journal)), self._node.filesystem
-        view = StatusView(
-            self._publisher, daemon, gate, settings, clock, waiting_orders=self._inbox.__len__,
-            sources=self._sources.states, activities=lambda: self.activities.states,
-            users=self._users, fsname=filesystem.fsname)
-        drains = DrainRequests(daemon.drains, gate, reader, clock, settings)
-        executor = DaemonExecutor("tierd-preview", 1)
-        previews = Previews(daemon, clock, lambda make: (
+        """Build what answers requests of the control socket and of the page."""
+        daemon, parts, reader = self.daemon, self.daemon.parts, JournalReader(Path(self._settings.act.journal))
+        view = StatusView(self._publisher, daemon, self._users, waiting_orders=self._inbox.__len__,
+                          sources=self.sources.states, activities=lambda: self.activities.all)
+        drains, executor = DrainRequests(daemon, reader), DaemonExecutor("tierd-preview", 1)
+        previews = Previews(daemon.preview, self._clock, lambda make: (
             executor.submit(make) if self.activities.concurrent else make()))
-        preparer = Preparer(gate, self._applications, filesystem, settings, daemon.queue_order)
-        self._handler = RequestHandler(
-            ReadingRequests(view, previews, reader, settings, clock, drains=drains, tallies=self._tallies),
-            ChangingRequests(
-                view, gate, daemon.undoing, self._journal, settings, publish=self._publish, filesystem=filesystem,
-                inbox=self._inbox, made=self._intake.made, drains=drains, resumed=self._wake_acts),
-            SchedulerRequests(
-                self._stager, self._stagings, preparer, self._applications, gate, settings=settings, clock=clock,
-                wake=lambda: self.activities.wake("plan")))
+        preparer = Preparer(self.gate, self._applications, self.node.filesystem, self._settings,
+                            daemon.remediations.queue_order)
+        self._requests = {
+            **ReadingRequests(view, parts, reader, drains, previews=previews, tallies=self._tallies).requests,
+            **ChangingRequests(view, daemon, self._inbox, self._intake, drains, publish=self._publish,
+                               resumed=self._wake_acts).requests,
+            **SchedulerRequests(parts, self._stager, self._stagings, preparer=preparer, wake=self._wake_plan,
+                                applications=self._applications).requests}
 
-    def _answer(self, request: Json) -> Json:
-        return to_json(self._handler(request))
+    def answer(self, request: Json) -> Json:
+        """The answer to a request of the control socket or of the page. Raises ValueError."""
+        return to_json(handled(self._requests, request))
 
     def _listen(self) -> None:
         """Open the control socket and the port. Raises OSError if either is in use."""
         settings = self._settings
-        control = ControlServer(settings.act.socket, self._answer, settings.control.access, CHANGING_REQUESTS,
-                                staging=SCHEDULER_REQUESTS)
+        control = ControlServer(settings.act.socket, self.answer, settings.control, CHANGING_REQUESTS,
+                                SCHEDULER_REQUESTS)
         self._closing.callback(control.close)
         if not settings.web.enabled:
             return
         beside = MetricsContext(
-            fs=self._node.filesystem.fsname, claim=self._node.claim, journal_bytes=self._journal.size_bytes,
-            positions=lambda: self._sources.follower.positions, under_way_seconds=self._under_way_seconds,
-            web_config=self._web_config, integrations=self._sources.integrations, tallies=self._tallies,
-            stager=self._stager)
-        metrics = registry(self._daemon, self._gate, self._undo, settings, self._sources.states, beside=beside)
+            fs=self.node.filesystem.fsname, positions=lambda: self.sources.follower.positions,
+            activities=lambda: self.activities.all, sources=self.sources.states, web_config=self._web_config,
+            integrations=self.sources.integrations, tallies=self._tallies, stager=self._stager)
+        metrics = registry(self.daemon, beside)
         users = settings.web.change_users if self._web_config is not None else ()
-        app = web.App(metrics, self._answer, self._liveness.alive, self._node.nudge, self._publisher.changes,
+        app = web.App(metrics, self.answer, self.liveness.alive, self.node.nudge, self._publisher.changes,
                       change_users=users)
         self._closing.callback(self._publisher.changes.close)
         try:
@@ -258,22 +254,20 @@ class Service:
     @property
     def _tallies(self) -> TallySource | None:
         """Tallies of changelog readers; None if this process reads the changelogs itself."""
-        follower = self._sources.follower
+        follower = self.sources.follower
         return follower if isinstance(follower, TallySource) else None
 
     @property
     def memory(self) -> Memory:
-        """What was seen so far, for the service that replaces this one."""
-        return self._daemon.memory
+        return self.daemon.memory
 
     def take_over(self, memory: Memory) -> None:
-        """Continue where the service before ended."""
-        self._daemon.take_over(memory)
+        self.daemon.take_over(memory)
         self._publish()
 
     def _made_activities(self) -> Activities:
         """The activities in the order of one cycle. :meth:`cycle` always runs the one that reads the counters."""
-        daemon, gate = self._daemon, self._gate
+        daemon, gate = self.daemon, self.gate
 
         def each_cycle() -> float:
             return self._settings.sense.cycle_seconds
@@ -292,8 +286,8 @@ class Service:
             return Activity(name, doing, published, pause, self._clock, acts=acts, driven=driven, explain=explain)
 
         return Activities([
-            activity("records", "reading changelogs", self._take_in_records, each_cycle,
-                     explain=self._records_wait_for),
+            activity("records", "reading changelogs", self.take_in_records, each_cycle,
+                     explain=self.records_wait_for),
             activity("observe", "reading the counters", daemon.observe, each_cycle, driven=True),
             activity("facts", "reading clients, free space and layouts", self._gather_facts, lambda: FACTS_SECONDS),
             activity("plan", "planning", self._plan, each_cycle),
@@ -302,43 +296,41 @@ class Service:
             activity("move", "moving files", self._move, self._move_pause_seconds, acts=True),
             activity("judge", "judging", self._judge, each_cycle, acts=True),
             activity("journal", "removing old records from the journal", self._remove_old,
-                     lambda: self._journal.retention.pause_seconds(self._clock.now())),
-        ], self._settings.act.journal, self._clock)
+                     lambda: self.journal.retention.pause_seconds(self._clock.now())),
+        ], self._settings.act.journal)
 
     def _move_pause_seconds(self) -> float:
         """Retry moves that wait for a limit often. Outcomes of movers on other nodes are taken in at once."""
-        if self._gate.under_way:
+        if self.gate.under_way:
             return OUTCOME_SECONDS
-        some = self._gate.waiting and not self._gate.operating_state.paused
+        some = self.gate.waiting and not self.gate.operating_state.paused
         return ACT_SECONDS if some else self._settings.sense.cycle_seconds
 
     def _wake_acts(self) -> None:
         self.activities.wake("default-layouts", "move")
 
-    def _under_way_seconds(self) -> dict[str, float]:
-        now = self._clock.now()
-        return {state.name: max(0.0, now - state.begun_at) if state.begun_at else 0.0
-                for state in self.activities.states}
+    def _wake_plan(self) -> None:
+        self.activities.wake("plan")
 
     def _publish(self) -> None:
-        self._publisher.publish(self._daemon, self._gate)
+        self._publisher.publish(self.daemon)
         jobs = status.jobs_of(self._publisher.view.findings)
         self._users.names(jobs)  # so that the first answer has them
         mount = self._settings.filesystem.mount.rstrip("/")
-        self._applications.remember(self._sources.jobs(jobs), partial(below, mount), self._clock.now())
+        self._applications.remember(self.sources.jobs(jobs), partial(below, mount), self._clock.now())
 
     def _words_of_jobs(self, names: Iterable[str]) -> dict[str, str]:
-        return {name: job.words for name, job in self._sources.jobs(names).items()}
+        return {name: job.words for name, job in self.sources.jobs(names).items()}
 
     def _nodes_of_jobs(self, names: Iterable[str]) -> dict[str, int]:
-        return {name: job.nodes for name, job in self._sources.jobs(names).items() if job.nodes is not None}
+        return {name: job.nodes for name, job in self.sources.jobs(names).items() if job.nodes is not None}
 
     def start(self, spawn: Spawn | None = None) -> None:
         """Run the activities in threads of their own. Then :meth:`cycle` only reads the counters.
 
         ``spawn`` runs an activity repeatedly in another way, for example in virtual time for a test.
         """
-        self._daemon.gather_facts_beforehand()
+        self.daemon.gather_facts_beforehand()
         self.activities.start(spawn)
 
     def cycle(self) -> str:
@@ -349,69 +341,68 @@ class Service:
         with journal_errors(self._settings.act.journal):
             self._file.check()
             self.activities.run()
-        return printable(status.cycle_sentence(self._publisher.view, self._gate))
+        return printable(status.cycle_sentence(self._publisher.view, self.gate))
 
-    def _take_in_records(self) -> None:
+    def take_in_records(self) -> None:
         """Read changelogs and other sources, and store the positions in the journal."""
-        self._sources.refresh()
-        self._daemon.take_in_records()
+        self.sources.refresh()
+        self.daemon.take_in_records()
         self._keep_positions()
 
-    def _records_wait_for(self) -> str:
-        """What a long step of :meth:`_take_in_records` waits for."""
-        return self._sources.timed_calls.under_way() or (
-            f"{self._daemon.records_taken_in:,} records were taken in, and no MDT owes an answer about its changelog: "
+    def records_wait_for(self) -> str:
+        """What a long step of :meth:`take_in_records` waits for."""
+        return self.sources.timed_calls.under_way() or (
+            f"{self.daemon.table.records_read:,} records were taken in, and no MDT owes an answer about its changelog: "
             "paths of directories are looked up, or directories listed again, slowly")
 
     def _gather_facts(self) -> None:
         if self.activities.concurrent:
-            self._daemon.gather_facts()
+            self.daemon.gather_facts()
 
     def _plan(self) -> None:
         self._intake.take_in()
         self._stager.plan()
-        self._daemon.plan()
+        self.daemon.plan()
 
     def _move(self) -> None:
-        self._daemon.move(self._settings.sense.cycle_seconds / 2)
+        self.daemon.move(self._settings.sense.cycle_seconds / 2)
         self._stager.follow()
 
     def _judge(self) -> None:
-        self._daemon.judge()
-        self._gate.operating_state.store()
+        self.daemon.judge()
+        self.gate.operating_state.store()
         self._publish_journal()
-        self._curve_sampler.draw(self._daemon, self._gate, self._clock.now())
+        self._curve_sampler.draw(self.daemon, self._clock.now())
 
     def _publish_journal(self) -> None:
         """Let followers have all changes up to now. Without NATS they get them later."""
         try:
-            self._journal.publish()
+            self.journal.publish()
         except JournalError:
             raise
         except OSError:
             return  # status and metrics show it
 
     def _remove_old(self) -> None:
-        """Remove one portion of the records that are older than the journal keeps."""
         keep_seconds = self._settings.journal.keep_seconds
         view = self._publisher.view
         in_use = {*view.numbers.values(), *(case.finding for case in view.cases if case.finding),
-                  *(drain.finding for drain in self._daemon.drains.all)}
-        self._journal.remove_old(self._clock.now(), keep_seconds and max(
+                  *(drain.finding for drain in self.daemon.drains.all)}
+        self.journal.remove_old(self._clock.now(), keep_seconds and max(
             keep_seconds, self._settings.verify.cooldown_seconds), in_use)
 
     def renew(self) -> None:
         """Renew the claim. It waits for as long as the file system does not answer."""
-        self._node.claim.renew()
+        self.node.claim.renew()
 
     def beat(self) -> bool:
         """False if a cycle hangs. It never waits for the file system."""
         self.activities.check()
-        return not self._liveness.hung()
+        return not self.liveness.hung()
 
     def _keep_positions(self) -> None:
         """Store the changelog positions, and only then clear the records that were read."""
-        self._journal.set_positions(self._sources.follower.positions)
+        self.journal.set_positions(self.sources.follower.positions)
         if self._clearing is not None:
             self._clearing()
         if self._tallies is not None:
@@ -424,11 +415,11 @@ class Service:
         An act that another thread carries out ends first.
         """
         if self._open and hasattr(self, "activities"):
-            self._gate.stop()
+            self.gate.stop()
             self.activities.stop()
         if self._open:
             with suppress(JournalError), journal_errors(self._settings.act.journal):
-                if waits := waiting_at_stop(self._gate, self._inbox):
+                if waits := waiting_at_stop(self.gate, self._inbox):
                     log.info("%s", waits)
         self._open = False
         self._closing.close()

@@ -8,21 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Protocol
 from wsgiref.types import StartResponse, WSGIEnvironment
 
-from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
-from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily, Metric
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from httpserver.config import WebConfigFile
 from httpserver.metrics import WebConfigMetrics
-from lustre import __version__
 from tierd.config.settings import Settings
-from tierd.daemon import web
+from tierd.daemon import metrics, web
 from tierd.daemon.answers import Json, StandbyAnswer, to_json
 from tierd.daemon.control import ControlServer
-from tierd.daemon.metrics import STANDING_BY
+from tierd.daemon.metrics import gauge
 from tierd.daemon.requests import CHANGING_REQUESTS
 from tierd.text import printable
 
@@ -31,77 +31,60 @@ HUNG_SECONDS = 120.0
 
 
 class Standby(Protocol):
-    """A standby, as its servers show it."""
+    """A standby, as its servers show it. :class:`StandbyAnswer` says what the values mean."""
 
     @property
     def seen(self) -> float:
         """Time of the last attempt to lead, epoch seconds."""
 
     @property
-    def name(self) -> str:
-        """Its name among standbys."""
-
+    def name(self) -> str: ...
     @property
-    def leader(self) -> str:
-        """Who leads, in words; "" if nobody does."""
-
+    def leader(self) -> str: ...
     @property
-    def generation(self) -> int:
-        """Generation of the leader's claim; 0 without a leader."""
-
+    def generation(self) -> int: ...
     @property
-    def position(self) -> int:
-        """Sequence of the last message that the copy contains."""
-
+    def position(self) -> int: ...
     @property
-    def behind_messages(self) -> int | None:
-        """Messages that the copy lacks; None if unknown."""
-
+    def behind_messages(self) -> int | None: ...
     @property
-    def copy_age_seconds(self) -> float | None:
-        """Time since the copy was complete at the last attempt; None if it never was."""
+    def copy_age_seconds(self) -> float | None: ...
 
     @property
     def problem(self) -> str:
         """Why it could not lead; "" if it could."""
 
 
+@dataclass(frozen=True)
 class StandbyCollector(Collector):
     """Metrics of a standby."""
 
-    def __init__(self, fs: str, standby: Callable[[], Standby], connected: Callable[[], bool],
-                 web_config: WebConfigFile | None) -> None:
-        self._fs = fs
-        self._standby = standby
-        self._connected = connected
-        self._web_config = web_config
+    fs: str
+    standby: Callable[[], Standby]
+    connected: Callable[[], bool]
+    web_config: WebConfigFile | None
 
     def collect(self) -> Iterator[Metric]:
         """All families, with the label of the file system."""
-        for family in self._families():
-            family.samples = [each._replace(labels={**each.labels, "fs": self._fs}) for each in family.samples]
-            yield family
+        yield from metrics.with_label(self._families(), self.fs)
 
     def _families(self) -> Iterator[Metric]:
-        now = self._standby()
-        info = InfoMetricFamily("tierd_build", "Always 1. The label names the release of tierd.")
-        info.add_metric((), {"version": __version__})
-        yield info
-        yield GaugeMetricFamily("tierd_standing_by", STANDING_BY, 1.0)
-        yield GaugeMetricFamily("tierd_nats_up", "Whether tierd is connected to NATS (1) or not (0). Without NATS a"
-                                " standby cannot lead.", float(self._connected()))
-        yield GaugeMetricFamily("tierd_leader_generation", "Generation of the claim of the tierd that leads. 0 means"
-                                " that nobody leads.", now.generation)
-        yield GaugeMetricFamily("tierd_standby_problem", "Whether this standby could not lead now (1), or could (0).",
-                                float(bool(now.problem)))
+        now = self.standby()
+        yield metrics.build_info()
+        yield gauge("tierd_standing_by", metrics.STANDING_BY, 1.0)
+        yield gauge("tierd_nats_up", "Whether tierd is connected to NATS (1) or not (0). Without NATS a standby cannot"
+                    " lead.", self.connected())
+        yield gauge("tierd_leader_generation", "Generation of the claim of the tierd that leads. 0 means that nobody"
+                    " leads.", now.generation)
+        yield gauge("tierd_standby_problem", "Whether this standby could not lead now (1), or could (0).",
+                    bool(now.problem))
         behind, age = now.behind_messages, now.copy_age_seconds
-        yield GaugeMetricFamily("tierd_journal_copy_behind_messages", "Messages of the journal's stream that the copy"
-                                " lacks. NaN if unknown.", float("nan") if behind is None else behind)
-        yield GaugeMetricFamily("tierd_journal_copy_age_seconds", "Time since the copy of the journal was complete, at"
-                                " the last attempt to lead. +Inf if it never was.",
-                                float("inf") if age is None else age)
-        if self._web_config is not None:
-            yield from WebConfigMetrics(self._web_config, "tierd_").collect()
+        yield gauge("tierd_journal_copy_behind_messages", "Messages of the journal's stream that the copy lacks. NaN if"
+                    " unknown.", float("nan") if behind is None else behind)
+        yield gauge("tierd_journal_copy_age_seconds", "Time since the copy of the journal was complete, at the last"
+                    " attempt to lead. +Inf if it never was.", float("inf") if age is None else age)
+        if self.web_config is not None:
+            yield from WebConfigMetrics(self.web_config, "tierd_").collect()
 
 
 class StandbyApp(web.App):
@@ -124,9 +107,7 @@ class StandbyServer:
     def __init__(self, settings: Settings, fs: str, standby: Callable[[], Standby], connected: Callable[[], bool],
                  now: Callable[[], float], web_config: WebConfigFile | None = None) -> None:
         """``standby`` returns the present state, for any thread. Raises OSError if an address is in use."""
-        self._fs = fs
-        self._standby = standby
-        self._now = now
+        self._fs, self._standby, self._now = fs, standby, now
         self._closing = ExitStack()
         try:
             self._listen(settings, connected, web_config)
@@ -135,15 +116,12 @@ class StandbyServer:
             raise
 
     def _listen(self, settings: Settings, connected: Callable[[], bool], web_config: WebConfigFile | None) -> None:
-        control = ControlServer(settings.act.socket, self.answer, settings.control.access, CHANGING_REQUESTS)
+        control = ControlServer(settings.act.socket, self.answer, settings.control, CHANGING_REQUESTS)
         self._closing.callback(control.close)
         self.port = 0
         if not settings.web.enabled:
             return
-        registry = CollectorRegistry()
-        registry.register(StandbyCollector(self._fs, self._standby, connected, web_config))
-        for collector in (ProcessCollector, PlatformCollector, GCCollector):
-            collector(registry=registry)
+        registry = metrics.registry_of(StandbyCollector(self._fs, self._standby, connected, web_config))
         server = web.listen(settings.web, StandbyApp(registry, self.answer, self._alive, self._sentence), web_config)
         self._closing.callback(server.close)
         self.port = server.port
@@ -152,9 +130,8 @@ class StandbyServer:
         return abs(self._now() - self._standby().seen) < HUNG_SECONDS
 
     def _sentence(self) -> str:
-        """Who leads, in a sentence."""
         by = self._standby()
-        leads = f"{by.leader} leads (generation {by.generation})" if by.leader else "nobody leads"
+        leads = f"{by.leader} leads (generation {by.generation})" if by.leader else "no leader"
         return f"this tierd stands by for {self._fs}; {leads}"
 
     def answer(self, request: Json) -> Json:
@@ -162,11 +139,8 @@ class StandbyServer:
         if request.get("request") != "status":
             raise ValueError(f"{self._sentence()}: ask the leader")
         by = self._standby()
-        faults = {"standby": by.problem} if by.problem else {}
-        return to_json(StandbyAnswer(
-            time=self._now(), fs=self._fs, name=by.name, leader=by.leader, generation=by.generation,
-            position=by.position, behind_messages=by.behind_messages, copy_age_seconds=by.copy_age_seconds,
-            faults=faults))
+        return to_json(StandbyAnswer.of(by, time=self._now(), fs=self._fs,
+                                        faults={"standby": by.problem} if by.problem else {}))
 
     def close(self) -> None:
         """Close both, so that the service of the leader can listen."""

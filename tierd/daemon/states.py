@@ -14,8 +14,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from tierd.acts import Verdict
-from tierd.carrier import Carrier
-from tierd.text import percent, rate_text, regained_text
+from tierd.text import Carrier, percent, rate_text, regained_text
 
 
 class State(StrEnum):

@@ -6,6 +6,7 @@ answers; the sentence about each cycle goes to the log and to ``systemctl status
 
 from __future__ import annotations
 
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,37 +19,9 @@ from lustre.layout.setstripe import setstripe_arguments
 from tierd.act.gate import Gate
 from tierd.act.journal.entry import Entry
 from tierd.act.outcomes import CompletedActs
-from tierd.clock import Clock
-from tierd.config.settings import Settings
-from tierd.daemon.activities import ActivityState
-from tierd.daemon.answers import (
-    ActAnswer,
-    ActionAnswer,
-    ActivityAnswer,
-    AdviceAnswer,
-    Case,
-    ComponentAnswer,
-    FindingAnswer,
-    FindingsAnswer,
-    JobRow,
-    JobTimeRow,
-    MoverAnswer,
-    MoversAnswer,
-    OperatingStateAnswer,
-    OverviewAnswer,
-    PoolRow,
-    ReasonRow,
-    ScopeAnswer,
-    SourceAnswer,
-    StandbyRow,
-    StatusAnswer,
-    TargetRow,
-    TargetTimeRow,
-    TopAnswer,
-)
+from tierd.daemon import answers
+from tierd.daemon.activities import Activity
 from tierd.daemon.cases import CaseFigures, all_cases, refusal_answer, updated_figures
-from tierd.daemon.changes import Changes
-from tierd.daemon.curves import StreamCurves
 from tierd.daemon.loop import LEARNING_WINDOWS, Daemon, is_learning
 from tierd.daemon.states import OPEN
 from tierd.daemon.users import UserNames
@@ -69,7 +42,7 @@ class StatusSnapshot:
     findings: tuple[Finding, ...] = ()
     numbers: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
     """Numbers of findings in the journal."""
-    cases: tuple[Case, ...] = ()
+    cases: tuple[answers.Case, ...] = ()
     """Those whose finding holds first; without the reasons why not more is done."""
     why_not: Mapping[tuple[str, str, str], tuple[Refusal, ...]] = field(default_factory=dict)
     """Refusals of the last plan for each finding."""
@@ -87,33 +60,63 @@ class StatusSnapshot:
     """Pools, and the space on their targets."""
 
 
+class Changes:
+    """Counts announcements of a status, and lets a few threads wait for the next one: events of the page."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self.number = 0
+        """Announcements so far."""
+        self.closed = False
+        """Whether no announcement follows."""
+
+    def announce(self) -> None:
+        with self._changed:
+            self.number += 1
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Wake all that wait; nobody waits any more."""
+        with self._changed:
+            self.closed = True
+            self._changed.notify_all()
+
+    def rest(self, seconds: float) -> None:
+        """Wait for so long, or until no announcement follows."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.closed, seconds)
+
+    def wait(self, after: int, seconds: float) -> int:
+        """Wait until there are more than ``after`` announcements, or for so long. Returns their number."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.number > after or self.closed, seconds)
+            return self.number
+
+
 class StatusPublisher:
     """Holds the latest snapshot. Activities publish it, and any thread reads it or waits for the next one."""
 
     def __init__(self) -> None:
         self.view = StatusSnapshot()
         self.changes = Changes()
-        self._curves = StreamCurves()
 
-    def publish(self, daemon: Daemon, gate: Gate) -> None:
-        """Publish a snapshot of the present state."""
-        windows, counters = daemon.windows, daemon.counters
+    def publish(self, daemon: Daemon) -> None:
+        windows, counters, gate = daemon.windows, daemon.counters, daemon.parts.gate
         holding = daemon.findings
-        numbers = {f.key: number for f in holding if (number := daemon.number(f))}
-        findings = tuple(daemon.recorded(f) for f in holding if f.key in numbers)
-        waiting, device_time = gate.waiting_by_finding(), daemon.device_time
-        with daemon.lock:  # for a moment: the rest is made of copies
+        numbers = {f.key: number for f in holding if (number := daemon.log.known_number(f))}
+        findings = tuple(daemon.log.recorded(f) for f in holding if f.key in numbers)
+        waiting, device_time = gate.waiting_by_finding(), daemon.engine.device_time
+        with daemon.store.lock:  # for a moment: the rest is made of copies
             done = [replace(case, defaults=[*case.defaults]) for case in daemon.cases]
-        figures = updated_figures(self.view.figures, self._curves, findings, done, windows, times=device_time,
-                                  numbers=numbers)
+        figures = updated_figures(self.view.figures, findings, done, windows, times=device_time, numbers=numbers)
         cases = tuple(all_cases(findings, numbers, done, figures,
                                 lambda key: (gate.defaults_waiting_for(key), waiting[key])))
         self.view = StatusSnapshot(
             windows[-1] if windows else None, len(windows), findings=findings, numbers=numbers, cases=cases,
-            why_not={f.key: daemon.why_not(f) for f in findings}, faults=daemon.faults, waiting=waiting.total(),
-            cycles=counters.cycles, cycle_seconds=counters.cycle_seconds,
+            why_not={f.key: daemon.remediations.refusals(f.key) for f in findings}, faults=daemon.faults,
+            waiting=waiting.total(), cycles=counters.cycles, cycle_seconds=counters.cycle_seconds,
             looking_since=windows[0].start if windows else 0.0,
-            device_time=device_time, figures=figures, facts=daemon.facts)
+            device_time=device_time, figures=figures, facts=daemon.facts.known)
         self.changes.announce()
 
 
@@ -121,31 +124,29 @@ STALLED_SECONDS = 60.0
 """If moves are queued and none ends for so long, status reports them as stalled, with the reason."""
 
 
-def finding_answer(finding: Finding, number: int | None = None, why_not: Sequence[Refusal] = ()) -> FindingAnswer:
+def finding_answer(finding: Finding, number: int | None = None,
+                   why_not: Sequence[Refusal] = ()) -> answers.FindingAnswer:
     """A finding, its number in the journal if it has one, and why not more is done."""
-    return FindingAnswer.of(
+    return answers.FindingAnswer.of(
         finding, id=number, advice=advice_answers(finding), why_not=tuple(map(refusal_answer, why_not)),
         evidence={"sentence": finding.sentence,
                   **{name: round(value, 6) for name, value in finding.evidence.numbers().items()}})
 
 
-def advice_answers(finding: Finding) -> tuple[AdviceAnswer, ...]:
-    """What an administrator may change because of a finding."""
-    return tuple(map(AdviceAnswer.of, finding.advice))
+def advice_answers(finding: Finding) -> tuple[answers.AdviceAnswer, ...]:
+    return tuple(map(answers.AdviceAnswer.of, finding.advice))
 
 
-def action_answer(action: Action) -> ActionAnswer:
-    """A planned act."""
-    if action.striping is not None:
-        return ActionAnswer.of(action, action=action.kind, layout=" ".join(setdirstripe_arguments(action.striping)),
-                               components=())
-    return ActionAnswer.of(action, action=action.kind, layout=" ".join(setstripe_arguments(action.layout)),
-                           components=tuple(map(ComponentAnswer.of, action.layout.components)))
+def action_answer(action: Action) -> answers.ActionAnswer:
+    layout, striping = action.layout, action.striping
+    words = setdirstripe_arguments(striping) if striping is not None else setstripe_arguments(layout)
+    components = layout.components if striping is None else ()
+    return answers.ActionAnswer.of(action, action=action.kind, layout=" ".join(words),
+                                   components=tuple(map(answers.ComponentAnswer.of, components)))
 
 
-def act_answer(entry: Entry) -> ActAnswer:
-    """An act in the journal."""
-    return ActAnswer(
+def act_answer(entry: Entry) -> answers.ActAnswer:
+    return answers.ActAnswer(
         entry.id, entry.intended_at, kind=entry.kind, place=entry.place, size_bytes=entry.size_bytes,
         outcome=entry.outcome, detail=entry.detail,
         before=layout_words(entry.layout_before, entry.striping_before),
@@ -159,62 +160,46 @@ def layout_words(layout: Layout | None, striping: DefaultStriping | None) -> str
     return explain(layout) if layout else None
 
 
-def source_answer(state: SourceState) -> SourceAnswer:
+def source_answer(state: SourceState) -> answers.SourceAnswer:
     """A source. JSON has no infinity, so the age of a source without data is None."""
     age = state.age_seconds if state.age_seconds < float("inf") else None
-    return SourceAnswer(state.name, age, state.limit_seconds, state.stale, state.text)
-
-
-def activity_answer(state: ActivityState, now: float) -> ActivityAnswer:
-    """An activity of the daemon."""
-    under_way = max(0.0, now - state.begun_at) if state.begun_at else 0.0
-    return ActivityAnswer(state.name, state.doing, state.last_seconds, state.waits_for, under_way)
+    return answers.SourceAnswer(state.name, age, state.limit_seconds, state.stale, state.text)
 
 
 class StatusView:
     """Builds answers about the present state. Safe in any thread; it waits for no activity."""
 
-    def __init__(self, publisher: StatusPublisher, daemon: Daemon, gate: Gate, settings: Settings, clock: Clock,
+    def __init__(self, publisher: StatusPublisher, daemon: Daemon, users: UserNames, *,
                  waiting_orders: Callable[[], int], sources: Callable[[], Sequence[SourceState]],
-                 activities: Callable[[], Sequence[ActivityState]], users: UserNames, fsname: str) -> None:
-        self._publisher = publisher
-        self._daemon = daemon
-        self._gate = gate
-        self._settings = settings
-        self._clock = clock
-        self._waiting_orders = waiting_orders
-        self._sources = sources
-        self._activities = activities
-        self._users = users
-        self._fsname = fsname
-        self._made: tuple[StatusSnapshot, list[TargetRow], list[JobRow]] | None = None
+                 activities: Callable[[], Sequence[Activity]]) -> None:
+        self._publisher, self._daemon, self._users = publisher, daemon, users
+        self._gate, self._settings, self._clock = daemon.parts.gate, daemon.parts.settings, daemon.parts.node.clock
+        self._waiting_orders, self._sources, self._activities = waiting_orders, sources, activities
+        self._made: tuple[StatusSnapshot, list[answers.TargetRow], list[answers.JobRow]] | None = None
 
     @property
     def snapshot(self) -> StatusSnapshot:
-        """What the daemon published last."""
         return self._publisher.view
 
-    def status(self) -> StatusAnswer:
-        """``tierctl status``."""
+    def status(self) -> answers.StatusAnswer:
         return self._status([case.replaced(curve=(), time_before=None, time_now=None) for case in self._cases()])
 
     def users(self, jobs: Iterable[str]) -> Mapping[str, str]:
         """Users of jobs, as far as their job ids name them."""
         return self._users.names(jobs)
 
-    def top(self, max_rows: int) -> TopAnswer:
-        """``tierctl top``, with at most ``max_rows`` targets and as many jobs."""
+    def top(self, max_rows: int) -> answers.TopAnswer:
         view = self.snapshot
         window = view.window or Window(0.0, 0.0, {}, {})
         targets, jobs = self._tables(view)
         state = self._status()
         users = {**state.users, **self.users(row.job for row in jobs[:max_rows])}
-        return TopAnswer.of(
+        return answers.TopAnswer.of(
             state, users=users, findings=self.findings().findings if view.window else (),
             seconds=window.seconds, targets=tuple(targets[:max_rows]), all_targets=len(targets),
             jobs=tuple(jobs[:max_rows]), all_jobs=len(jobs))
 
-    def _tables(self, view: StatusSnapshot) -> tuple[list[TargetRow], list[JobRow]]:
+    def _tables(self, view: StatusSnapshot) -> tuple[list[answers.TargetRow], list[answers.JobRow]]:
         """All targets and jobs of a snapshot. Requests about the same snapshot share them."""
         made = self._made
         if made is None or made[0] is not view:
@@ -223,7 +208,7 @@ class StatusView:
             self._made = made
         return made[1:]
 
-    def overview(self, max_rows: int, max_cases: int, number: int | None = None) -> OverviewAnswer:
+    def overview(self, max_rows: int, max_cases: int, number: int | None = None) -> answers.OverviewAnswer:
         """The page, with at most so many targets, jobs and cases. It waits for nothing and asks nobody.
 
         ``number`` is that of a case that must be among them.
@@ -238,11 +223,12 @@ class StatusView:
         every_target = sorted(every_target, key=lambda row: (
             -(row.slowdown or 0), not row.condition, -times[row.target].utilisation if row.target in times else 0.0))
         targets, jobs = every_target[:max_rows], every_job[:max_rows]
-        reasons = [ReasonRow(outcome, reason, count)
+        reasons = [answers.ReasonRow(outcome, reason, count)
                    for (outcome, reason), count in gate.completed_acts.reasons.most_common()]
         named = {row.job for row in jobs} | {job for case in cases for job in (case.aggressor, case.victim)}
-        return OverviewAnswer(
-            fsname=self._fsname, mount=self._settings.filesystem.mount, version=__version__,
+        return answers.OverviewAnswer(
+            fsname=self._daemon.parts.node.filesystem.fsname, mount=self._settings.filesystem.mount,
+            version=__version__,
             options=socket_options(self._settings.act.socket), status=self._status(),
             cases=tuple(cases), all_cases=len(every_case), advice=advice[:max_cases], all_advice=len(advice),
             seconds=window.seconds, targets=tuple(targets), all_targets=len(every_target),
@@ -251,7 +237,7 @@ class StatusView:
             jobs=tuple(jobs), all_jobs=len(every_job), users=self.users(named),
             pools=pool_rows(every_target, view.facts, view.device_time), reasons=tuple(reasons))
 
-    def _cases(self) -> list[Case]:
+    def _cases(self) -> list[answers.Case]:
         """All cases, with the reasons why not more is done now about a finding that holds."""
         return [case.replaced(why_not=tuple(map(refusal_answer, self._why_not(case.key)))) if case.active else case
                 for case in self.snapshot.cases]
@@ -268,38 +254,36 @@ class StatusView:
             return (Refusal(Reason.NOTHING_TO_DO, "not planned yet; tierd plans in the next seconds"),)
         return (*refusals, *(hold for hold in holds if hold not in refusals))
 
-    def findings(self, *, advice: bool | None = None) -> FindingsAnswer:
+    def findings(self, *, advice: bool | None = None) -> answers.FindingsAnswer:
         """Findings that hold: advice alone, all but advice, or both (None)."""
         view = self.snapshot
         chosen = [f for f in view.findings if advice is None or f.advice_only is advice]
         why_not = {f.key: self._why_not(f.key) for f in chosen if has_victim(f)}
-        answers = tuple(finding_answer(f, view.numbers.get(f.key), why_not.get(f.key, ())) for f in chosen)
-        return FindingsAnswer(answers, view.window is not None, self.users(jobs_of(chosen)),
-                              max(0.0, self._clock.now() - view.window.end) if view.window else None)
+        found = tuple(finding_answer(f, view.numbers.get(f.key), why_not.get(f.key, ())) for f in chosen)
+        return answers.FindingsAnswer(found, view.window is not None, self.users(jobs_of(chosen)),
+                                      max(0.0, self._clock.now() - view.window.end) if view.window else None)
 
-    def movers(self) -> MoversAnswer:
-        """Movers on other nodes."""
+    def movers(self) -> answers.MoversAnswer:
         state, now = self._gate.dispatch.state(), self._clock.now()
         if state is None:
-            return MoversAnswer(time=now, cluster=False)
-        return MoversAnswer.of(state, time=now, cluster=True, movers=tuple(map(MoverAnswer.of, state.movers)),
-                               standbys=tuple(map(StandbyRow.of, state.standbys)))
+            return answers.MoversAnswer(time=now, cluster=False)
+        movers, standbys = map(answers.MoverAnswer.of, state.movers), map(answers.StandbyRow.of, state.standbys)
+        return answers.MoversAnswer.of(state, time=now, cluster=True, movers=tuple(movers), standbys=tuple(standbys))
 
-    def operating_state(self) -> OperatingStateAnswer:
-        """What holds acts back, and the queue."""
-        gate = self._gate
-        state = gate.operating_state
-        return OperatingStateAnswer(paused=state.paused, held=sentence_of(state.last_held), draining=state.draining,
-                                    waiting_moves=gate.waiting, waiting_bytes=gate.waiting_bytes)
+    def operating_state(self) -> answers.OperatingStateAnswer:
+        gate, state = self._gate, self._gate.operating_state
+        return answers.OperatingStateAnswer(
+            paused=state.paused, held=sentence_of(state.last_held), draining=state.draining, waiting_moves=gate.waiting,
+            waiting_bytes=gate.waiting_bytes)
 
-    def _status(self, cases: Sequence[Case] = ()) -> StatusAnswer:
+    def _status(self, cases: Sequence[answers.Case] = ()) -> answers.StatusAnswer:
         view, gate, settings, now = self.snapshot, self._gate, self._settings, self._clock.now()
         activities = self._activities()
-        return StatusAnswer.of(
+        return answers.StatusAnswer.of(
             self.operating_state(),
             time=now,
             mode=settings.act.mode,
-            scopes=tuple(map(ScopeAnswer.of, settings.scopes)),
+            scopes=tuple(map(answers.ScopeAnswer.of, settings.scopes)),
             dry_run=settings.act.dry_run,
             faults=dict(view.faults),
             cases=tuple(cases),
@@ -324,8 +308,8 @@ class StatusView:
             moved_bytes=gate.completed_acts.moved_bytes,
             outcomes=act_counts(gate.completed_acts),
             needless_moves=gate.completed_acts.needless.total(),
-            activities=tuple(activity_answer(state, now) for state in activities),
-            stalled=tuple(stalled_sentences(self._daemon, gate, activities, now)),
+            activities=tuple(map(answers.ActivityAnswer.of, activities)),
+            stalled=tuple(stalled_sentences(self._daemon, activities, now)),
             sources=tuple(map(source_answer, self._sources())),
             users=self.users(jobs_of(view.cases)))
 
@@ -336,8 +320,7 @@ def act_counts(acts: CompletedActs) -> dict[str, int]:
     return {" ".join(key): count - needless[key] for key, count in tuple(acts.counts.items()) if count > needless[key]}
 
 
-def jobs_of(findings: Iterable[Finding | Case]) -> list[str]:
-    """Aggressors and victims."""
+def jobs_of(findings: Iterable[Finding | answers.Case]) -> list[str]:
     return [job for finding in findings for job in (finding.aggressor, finding.victim) if job]
 
 
@@ -345,25 +328,25 @@ TARGETS_SHOWN, JOBS_SHOWN = 8, 4
 """Limits on the targets whose device time is shown, and on the jobs of each."""
 
 
-def device_time_rows(times: Mapping[str, TargetTime]) -> tuple[TargetTimeRow, ...]:
+def device_time_rows(times: Mapping[str, TargetTime]) -> tuple[answers.TargetTimeRow, ...]:
     """The busiest targets, and the jobs that take most of their service time."""
     return tuple(map(time_row, nlargest(TARGETS_SHOWN, times.values(), key=lambda time: time.utilisation)))
 
 
-def time_row(time: TargetTime) -> TargetTimeRow:
+def time_row(time: TargetTime) -> answers.TargetTimeRow:
     """The jobs that take most of the service time of one target."""
-    return TargetTimeRow(
+    return answers.TargetTimeRow(
         time.target, round(min(time.utilisation, 1.0), 4), round(time.utilisation_error, 4),
-        tuple(JobTimeRow(job, round(share, 4), round(time.device_time(job).error, 4))
+        tuple(answers.JobTimeRow(job, round(share, 4), round(time.device_time(job).error, 4))
               for job, share in time.top(JOBS_SHOWN)))
 
 
-def stalled_sentences(daemon: Daemon, gate: Gate, activities: Sequence[ActivityState], now: float) -> list[str]:
+def stalled_sentences(daemon: Daemon, activities: Sequence[Activity], now: float) -> list[str]:
     """A sentence for each activity that is stalled or late, with the reason."""
-    found = []
+    found, gate = [], daemon.parts.gate
     if daemon.stale_for:
         found.append(f"the last reading of the counters is {daemon.stale_for:.0f} s old: no acts start before the next")
-    moving = next((state for state in activities if state.name == "move"), None)
+    moving = next((each for each in activities if each.name == "move"), None)
     idle = now - max(gate.last_move_at, gate.waiting_since)
     if gate.waiting and idle > STALLED_SECONDS and not gate.gives_way:
         why = sentence_of(gate.operating_state.last_held) or next(iter(daemon.blocking_faults), "") or gate.waits_for
@@ -398,7 +381,7 @@ def roles(findings: Sequence[Finding]) -> dict[str, str]:
 NO_LOAD = 0.0, 0.0, 0.0
 
 
-def target_rows(window: Window, found: tuple[Finding, ...], facts: Facts) -> list[TargetRow]:
+def target_rows(window: Window, found: tuple[Finding, ...], facts: Facts) -> list[answers.TargetRow]:
     """Load, space and latency of each target, and the slowdown of its streams: slowed first, then the busiest."""
     slowdown: dict[str, float] = {}
     for finding in found:
@@ -413,22 +396,22 @@ def target_rows(window: Window, found: tuple[Finding, ...], facts: Facts) -> lis
     for target in dict.fromkeys((*rates, *window.conditions, *facts.fill)):
         read_bytes, write_bytes, operations = rates.get(target, NO_LOAD)
         space = facts.fill.get(target)
-        rows.append(TargetRow(
+        rows.append(answers.TargetRow(
             target=target, read_bytes=read_bytes, write_bytes=write_bytes, operations=operations,
             jobs=counts.get(target, 0), slowdown=slowdown.get(target), condition=window.conditions.get(target, ""),
             pool=pool_of.get(target, ""), used=space.used if space else None, latency_usec=latencies.get(target)))
     return sorted(rows, key=lambda row: (-(row.slowdown or 0), not row.condition, -row.operations, row.target))
 
 
-def job_rows(window: Window, role: Mapping[str, str]) -> list[JobRow]:
+def job_rows(window: Window, role: Mapping[str, str]) -> list[answers.JobRow]:
     """Load of each job: jobs of findings first, then the busiest."""
     rates, counts = rates_by(window, 1)
     rows = []
     for job in dict.fromkeys((*rates, *window.namespace)):
         read_bytes, write_bytes, operations = rates.get(job, NO_LOAD)
         creates = window.namespace[job].creates / window.metadata_seconds if job in window.namespace else 0.0
-        rows.append(JobRow(job=job, read_bytes=read_bytes, write_bytes=write_bytes, operations=operations,
-                           creates=creates, targets=counts.get(job, 0), role=role.get(job, "")))
+        rows.append(answers.JobRow(job=job, read_bytes=read_bytes, write_bytes=write_bytes, operations=operations,
+                                   creates=creates, targets=counts.get(job, 0), role=role.get(job, "")))
     return sorted(rows, key=lambda row: (not row.role, -row.operations, row.job))
 
 
@@ -443,15 +426,15 @@ def latency_by_target(window: Window) -> dict[str, float]:
     return {target: usec[target] / count for target, count in operations.items() if count}
 
 
-def pool_rows(targets: Sequence[TargetRow], facts: Facts, times: Mapping[str, TargetTime]) -> tuple[PoolRow, ...]:
-    """Space and load of each pool."""
+def pool_rows(targets: Sequence[answers.TargetRow], facts: Facts,
+              times: Mapping[str, TargetTime]) -> tuple[answers.PoolRow, ...]:
     loads = {row.target: row for row in targets}
     rows = []
     for pool, members in sorted(facts.pools.items()):
         space = [facts.fill[target] for target in members if target in facts.fill]
         active = [loads[target] for target in members if target in loads]
         busy = [times[target].utilisation for target in members if target in times]
-        rows.append(PoolRow(
+        rows.append(answers.PoolRow(
             pool, len(members), sum(s.size_bytes for s in space), sum(s.avail_bytes for s in space),
             sum(row.read_bytes for row in active), write_bytes=sum(row.write_bytes for row in active),
             operations=sum(row.operations for row in active),

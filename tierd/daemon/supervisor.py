@@ -9,14 +9,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
 
 from httpserver.config import WebConfigFile
 from tierd.act.journal.connection import JournalError
 from tierd.config.load import ConfigurationError, load
 from tierd.config.settings import Settings
 from tierd.daemon.loop import Memory
-from tierd.daemon.systemd import HeartbeatSource
+from tierd.daemon.service import Service
 from tierd.text import printable
 
 log = logging.getLogger("tierd.daemon")
@@ -24,27 +23,10 @@ MAX_SKIPPED_CYCLES = 11
 """Limit on the cycles between two tries: about a minute."""
 
 
-class SupervisedService(HeartbeatSource, Protocol):
-    """A service that the supervisor runs, such as :class:`tierd.daemon.service.Service`."""
-
-    def cycle(self) -> str:
-        """Run one cycle. Returns a sentence about the state. Raises JournalError."""
-
-    @property
-    def memory(self) -> Memory:
-        """What was seen so far."""
-
-    def take_over(self, memory: Memory) -> None:
-        """Continue where another service ended."""
-
-    def close(self) -> None:
-        """Stop the service."""
-
-
 class Supervisor:
     """Holds the service, and the settings in force."""
 
-    def __init__(self, path: Path, settings: Settings, start: Callable[[Settings], SupervisedService],
+    def __init__(self, path: Path, settings: Settings, start: Callable[[Settings], Service],
                  web_config: WebConfigFile | None = None) -> None:
         """Start the first service. Raises OSError or ValueError if that fails.
 
@@ -55,7 +37,7 @@ class Supervisor:
         self._web_config = web_config
         self._start = start
         self.settings = settings
-        self._service: SupervisedService | None = start(settings)
+        self._service: Service | None = start(settings)
         self._seen: Memory | None = None
         """What the last service has seen; None if the next one has other sources."""
         self._reported = ""
@@ -126,7 +108,6 @@ class Supervisor:
             log.info("configuration reloaded; %s", self._baselines())
 
     def close(self) -> None:
-        """Stop the service, if there is one."""
         service, self._service = self._service, None
         if service is not None:
             service.close()

@@ -15,7 +15,6 @@ import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Protocol
 
 log = logging.getLogger("tierd.daemon")
 
@@ -42,16 +41,6 @@ class Notifier:
 BEAT_SECONDS = 5.0
 
 
-class HeartbeatSource(Protocol):
-    """What the heartbeat calls: :class:`tierd.daemon.service.Service`, or its supervisor."""
-
-    def renew(self) -> None:
-        """Renew the claim for other movers. Waits for as long as the file system does not answer."""
-
-    def beat(self) -> bool:
-        """Whether the daemon is alive: False if a cycle hangs. Never waits for the file system."""
-
-
 class Heartbeat:
     """Calls ``beat`` at an interval, in its own thread, until it is stopped."""
 
@@ -62,7 +51,6 @@ class Heartbeat:
         self._thread = threading.Thread(target=self._run, name="tierd-pulse", daemon=True)
 
     def start(self) -> Heartbeat:
-        """Start the thread."""
         self._thread.start()
         return self
 

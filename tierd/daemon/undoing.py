@@ -6,26 +6,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from lustre.filesystem import Filesystem
 from lustre.layout.model import Layout
-from tierd.act.gate import Gate
 from tierd.act.journal.entry import Entry
-from tierd.act.journal.writer import Journal
 from tierd.act.present import Has, present_state
-from tierd.act.undo import Undo, UndoResult, earlier_layout
+from tierd.act.undo import UndoResult, earlier_layout
 from tierd.acts import DEFAULT_KINDS, ActKind, Outcome, Verdict
-from tierd.clock import Clock
-from tierd.config.settings import Settings
 from tierd.daemon import log
 from tierd.daemon.log import FindingLog
+from tierd.daemon.node import DaemonParts
 from tierd.daemon.remediation import Remediation, RemediationStore
 from tierd.daemon.states import State
 from tierd.decide.plans import reserved
-from tierd.model import Action, Capacity, MetadataTargets, SiteFacts
+from tierd.model import Action, Capacity, MetadataTargets
 from tierd.policies.registry import policies, policy_for
 from tierd.sense import space
 from tierd.text import count_of
@@ -41,25 +36,16 @@ UNDONE_MOVES = 16
 class CaseUndo:
     """Undoes the acts of remediations. It does not hold the lock while it asks the file system or undoes acts."""
 
-    def __init__(self, store: RemediationStore, gate: Gate, undo: Undo, journal: Journal, finding_log: FindingLog,
-                 filesystem: Filesystem, clock: Clock, settings: Settings, executor: Executor | None = None,
-                 site_facts: Callable[[], SiteFacts] = SiteFacts) -> None:
-        """``executor`` undoes several acts at once."""
-        self._site_facts = site_facts
-        self._executor = executor
-        self._store = store
-        self._lock = store.lock
-        self._gate = gate
-        self.act = undo
+    def __init__(self, parts: DaemonParts, store: RemediationStore, finding_log: FindingLog) -> None:
+        node = parts.node
+        self._gate, self._journal, self._settings = parts.gate, parts.journal, parts.settings
+        self._filesystem, self._clock, self._executor = node.filesystem, node.clock, node.executor
+        self._site_facts, self._store, self._lock, self._log = node.site_facts, store, store.lock, finding_log
+        self.act = parts.undo
         """Undoes one act."""
-        self._journal = journal
-        self._log = finding_log
-        self._filesystem = filesystem
-        self._clock = clock
-        self._settings = settings
         in_cases = {outcome.entry for case in store for outcome in case.defaults}
-        self._standing = [] if settings.act.dry_run else [
-            entry for entry in journal.judgements.default_layouts_in_force() if entry.id not in in_cases]
+        self._standing = [] if parts.settings.act.dry_run else [
+            entry for entry in parts.journal.judgements.default_layouts_in_force() if entry.id not in in_cases]
         """Default layouts in force that belong to no remediation in the store. They still fill the flash pool."""
         self._restored_at: dict[int, float] = {}
         """When the move of a file back to its earlier stripes was last queued, by the number of the act."""
@@ -236,7 +222,6 @@ class CaseUndo:
                         self._standing.append(entry)
 
     def act_by_hand(self, entry: Entry, by: str) -> UndoResult:
-        """Undo one act for an administrator."""
         result = self.act(entry, f"by {by}")
         if result.outcome == Outcome.UNDONE:
             self._undone_by(entry, by)

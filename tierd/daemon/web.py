@@ -12,7 +12,7 @@ from __future__ import annotations
 import hmac
 import secrets
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 from wsgiref.types import StartResponse, WSGIEnvironment
@@ -26,9 +26,9 @@ from httpserver.server import Address
 from httpserver.serving import BackgroundServer
 from tierd.clock import SystemClock
 from tierd.config.settings import WebSettings
-from tierd.daemon.answers import FaultsAnswer, Json, from_json
-from tierd.daemon.changes import Changes
+from tierd.daemon.answers import Json
 from tierd.daemon.page import Asset, Pages, Viewer
+from tierd.daemon.status import Changes
 from tierd.text import printable
 
 MAX_CONNECTIONS = 16
@@ -62,8 +62,8 @@ Ask = Callable[[Json], Json]
 class FormTokens:
     """Tokens that only this process can make: a form without the right one was not made by tierd for this user."""
 
-    def __init__(self, key: bytes | None = None) -> None:
-        self._key = key or secrets.token_bytes(32)
+    def __init__(self) -> None:
+        self._key = secrets.token_bytes(32)
 
     def token(self, user: str) -> str:
         """The token in the forms of a user. It changes when tierd is restarted."""
@@ -82,14 +82,13 @@ class App:
 
     def __init__(self, registry: CollectorRegistry, ask: Ask, alive: Callable[[], bool],
                  evaluate: Callable[[], None], changes: Changes | None = None,
-                 change_users: Collection[str] = (), clock: Callable[[], float] | None = None) -> None:
+                 change_users: Collection[str] = ()) -> None:
         self._registry = registry
         self._ask = ask
         self._alive = alive
         self._evaluate = evaluate
         self._changes = changes or Changes()
         self._change_users = frozenset(change_users)
-        self._clock = clock or SystemClock().monotonic
         self._tokens = FormTokens()
         self._pages = Pages(ask)
         self._streams = threading.BoundedSemaphore(MAX_EVENT_STREAMS)
@@ -99,7 +98,7 @@ class App:
         path, method = environ.get("PATH_INFO", "/"), environ.get("REQUEST_METHOD", "GET")
         if method == "POST" and path == "/-/evaluate":
             self._evaluate()
-            return respond(start, "202 Accepted", "a cycle begins at once\n")
+            return respond(start, "202 Accepted", "cycle scheduled\n")
         if method == "POST" and path == "/do":
             return self._do(environ, start)
         if method not in {"GET", "HEAD"} or path in {"/-/evaluate", "/do"}:
@@ -122,7 +121,8 @@ class App:
         except ValueError as error:  # the journal cannot be read, or the query makes no sense
             return respond(start, "503 Service Unavailable", printable(str(error)) + "\n")
         if found is None:
-            return respond(start, "404 Not Found", "/, /targets, /jobs, /history, /metrics, /-/healthy, /-/ready\n")
+            return respond(start, "404 Not Found", "/, /targets, /jobs, /history, /runbooks/, /metrics, /-/healthy, "
+                           "/-/ready\n")
         return respond(start, "200 OK", found, HTML)
 
     def _viewer(self, environ: WSGIEnvironment) -> Viewer:
@@ -148,10 +148,10 @@ class App:
     def _health(self, path: str, start: StartResponse) -> Iterable[bytes]:
         if not self._alive():
             return respond(start, "503 Service Unavailable", "the last cycle ended too long ago\n")
-        faults = from_json(FaultsAnswer, self._ask({"request": "status"})).faults if path == "/-/ready" else {}
-        if faults:
+        faults = self._ask({"request": "status"})["faults"] if path == "/-/ready" else None
+        if isinstance(faults, Mapping) and faults:
             return respond(start, "503 Service Unavailable", printable("; ".join(faults.values())) + "\n")
-        return respond(start, "200 OK", "well\n")
+        return respond(start, "200 OK", "OK\n")
 
     def _events(self, environ: WSGIEnvironment, start: StartResponse, *, head: bool) -> Iterable[bytes]:
         """Server-sent events (HTML Living Standard, section 9.2): one for each status later than that of the page."""
@@ -162,7 +162,7 @@ class App:
             return respond(start, "503 Service Unavailable", f"{MAX_EVENT_STREAMS} pages listen already\n")
         start("200 OK", [("Content-Type", "text/event-stream"), NO_STORE, *HEADERS])
         seconds = 0.0 if head else EVENT_STREAM_SECONDS
-        return EventStream(self._changes, after, self._streams.release, seconds, self._clock)
+        return EventStream(self._changes, after, self._streams.release, seconds, SystemClock().monotonic)
 
 
 class EventStream:
@@ -189,7 +189,6 @@ class EventStream:
                 self._changes.rest(MIN_EVENT_SECONDS)
 
     def close(self) -> None:
-        """Let another page listen."""
         release, self._release = self._release, lambda: None
         release()
 
@@ -234,7 +233,6 @@ def send_asset(environ: WSGIEnvironment, start: StartResponse, asset: Asset) -> 
 
 
 def respond(start: StartResponse, status: str, body: str | bytes, kind: str = TEXT) -> list[bytes]:
-    """A complete response."""
     data = body.encode() if isinstance(body, str) else body
     start(status, [("Content-Type", kind), ("Content-Length", str(len(data))), NO_STORE, *HEADERS])
     return [data]

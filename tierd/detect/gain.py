@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, expm1, log, log1p, sqrt
+from math import exp, expm1, hypot, log, log1p, sqrt
 from statistics import fmean, median
 
 import numpy as np
@@ -131,10 +131,10 @@ class Gain:
         """Upper end of that interval."""
         return max(self.explained + errors * self.explained_error, self.measured + errors * self.measured_error)
 
-    def probability(self, least: float) -> float:
-        """Probability of a gain of at least so much, of the one that is less sure of it."""
-        return min(normal((self.explained - least) / self.explained_error),
-                   normal((self.measured - least) / self.measured_error))
+    def probability(self, least: float, error: float = 0.0) -> float:
+        """Probability of a gain of at least so much, of the one that is less sure of it. ``error``: of ``least``."""
+        return min(normal((self.explained - least) / hypot(self.explained_error, error)),
+                   normal((self.measured - least) / hypot(self.measured_error, error)))
 
     def something_else(self, least: float, doubt: float) -> bool:
         """Whether the stream is slower than beside the neighbour, although the act may have brought it ``least``.

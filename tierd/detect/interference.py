@@ -30,10 +30,10 @@ from math import erf, exp, log1p, sqrt
 
 import numpy as np
 
-from tierd.carrier import Carrier
 from tierd.detect.columns import JobKinds, RecentWork, WindowColumns
 from tierd.detect.costs import SATURATED, SPREAD, CostTable
 from tierd.loads import Bools, Floats, Ints, sums
+from tierd.text import Carrier
 
 SUSPECTS = 6
 """Slots of a stream. More jobs than this rarely matter to one stream: tasks of an array count as one. A choice."""

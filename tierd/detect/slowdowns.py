@@ -8,11 +8,10 @@ from typing import Annotated, ClassVar, TypedDict
 
 from annotated_types import Gt, Lt
 
-from tierd.carrier import Carrier
 from tierd.detect.device_time import TargetTime
 from tierd.detect.interference import ERRORS_OF_90_PERCENT, Loss
 from tierd.detect.profile import Classes, Profile
-from tierd.text import percent, rate_text
+from tierd.text import Carrier, percent, rate_text
 
 
 @dataclass(frozen=True)

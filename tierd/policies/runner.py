@@ -1,6 +1,6 @@
 """Runs the policies each time a window of half a minute is complete. Findings begin and end after several runs.
 
-A finding begins after ``begin_looks`` consecutive runs that yield it, and ends after ``end_looks`` runs that do not.
+A finding begins after ``BEGIN_RUNS`` consecutive runs that yield it, and ends after ``END_RUNS`` runs that do not.
 ``view.active`` has the keys of active findings, so that a finding can end at a laxer threshold.
 """
 
@@ -14,6 +14,10 @@ from tierd.model import Finding, OtherEvidence, typed_evidence
 from tierd.policies.protocol import ConfiguredPolicy
 
 Key = tuple[str, str, str]
+BEGIN_RUNS = 2
+"""Two, because one may be chance."""
+END_RUNS = 4
+"""A choice: jobs pause."""
 
 
 @dataclass(slots=True)
@@ -37,19 +41,16 @@ class PolicyRunner:
         """Errors of the policies that failed in the last run. Other policies are not affected."""
 
     def take_over(self, before: PolicyRunner) -> None:
-        """Continue the findings of the same policies in earlier settings."""
         policies = {each.policy.name: each for each in self._policies}
         self._streaks = {key: replace(streak, policy=policies[name]) for key, streak in before._streaks.items()
                          if (name := streak.policy.policy.name) in policies}
 
     @property
     def active(self) -> Collection[Key]:
-        """Keys of active findings."""
         return frozenset(key for key, streak in self._streaks.items() if streak.holds)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Active findings, each as last seen."""
         return tuple(streak.finding for streak in self._streaks.values() if streak.holds)
 
     def run(self, view: View) -> tuple[Finding, ...]:
@@ -61,11 +62,11 @@ class PolicyRunner:
         for key, (finding, policy) in seen.items():
             streak = self._streaks.setdefault(key, _Streak(finding, policy))
             streak.finding, streak.seen, streak.missed = finding, streak.seen + 1, 0
-            streak.holds = streak.holds or streak.seen >= policy.settings.begin_looks
+            streak.holds = streak.holds or streak.seen >= BEGIN_RUNS
         for key in [key for key in self._streaks if key not in seen]:
             streak = self._streaks[key]
             streak.seen, streak.missed = 0, streak.missed + 1
-            if not streak.holds or streak.missed >= streak.policy.settings.end_looks:
+            if not streak.holds or streak.missed >= END_RUNS:
                 del self._streaks[key]
         return self.findings
 

@@ -11,9 +11,9 @@ from tierd.acts import ActKind
 from tierd.daemon import log
 from tierd.daemon.answers import to_json
 from tierd.daemon.status import action_answer, finding_answer
-from tierd.json_text import json_text
 from tierd.model import Action
 from tierd.replay.run import Report
+from tierd.structs import json_text
 from tierd.text import count_of, quoted
 
 

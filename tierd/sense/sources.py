@@ -50,6 +50,8 @@ class LiveSource:
         return self.follower.batches()
 
 
+DNS_REFRESH_SECONDS = 30.0
+"""A choice: targets are added rarely."""
 GAP_WINDOWS = 2
 """Windows in which a missing tally may still arrive."""
 BLIND_WINDOWS = 6
@@ -70,7 +72,7 @@ def counter_source(
         client = HttpClient(sense.exporter_access, sense.timeout_seconds, environment)
         places: list[FileTargets | DnsTargets] = [FileTargets(sense.exporter_files)] if sense.exporter_files else []
         if sense.exporter_dns:
-            places.append(DnsTargets(sense.exporter_dns, dns_resolver(), clock, sense.dns_refresh_seconds))
+            places.append(DnsTargets(sense.exporter_dns, dns_resolver(), clock, DNS_REFRESH_SECONDS))
         return ExporterReadings(Discovery(sense.exporters, places),
                                 HttpAnswers(client, clock, sense.wait_seconds, sense.skew_seconds), clock)
     return read_this_node(tree, clock)

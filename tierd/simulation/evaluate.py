@@ -22,12 +22,12 @@ from tierd import acts
 from tierd.arrays import groups
 from tierd.config.act import Mode
 from tierd.config.settings import Settings
-from tierd.json_text import json_text
 from tierd.policies.registry import has_victim, policy_of
 from tierd.simulation.beds import BedKind
 from tierd.simulation.comparison import streams
 from tierd.simulation.random_scenarios import GROUPS, NOISE_ENDS, Goal, RandomScenario, random_scenario
 from tierd.simulation.run import CYCLE_SECONDS, Outcome, run
+from tierd.structs import json_text
 
 AGGRESSOR_LOSS, INNOCENT_LOSS, HARMFUL_LOSS = 0.15, 0.05, 0.02
 FOUND_SOON_SECONDS = 30.0

@@ -25,9 +25,8 @@ from tierd.act.journal.writer import Journal
 from tierd.act.movers.moves import PortMover
 from tierd.act.undo import Undo
 from tierd.config.settings import Settings
-from tierd.daemon.loop import ACT_SECONDS, FACTS_SECONDS, Daemon, DaemonParts
-from tierd.daemon.node import Node
-from tierd.daemon.observe import AskHistory, Source
+from tierd.daemon.loop import ACT_SECONDS, FACTS_SECONDS, Daemon
+from tierd.daemon.node import AskHistory, DaemonParts, Node, Source
 from tierd.daemon.service import build_gate
 from tierd.model import MetadataSpace, SiteFacts
 from tierd.sense import parameters

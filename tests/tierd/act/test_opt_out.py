@@ -244,12 +244,12 @@ def test_a_plan_leaves_out_single_files_whose_owners_want_that(tmp_path: Path) -
     at = world(tmp_path, jobs=(STREAM, noise))
     at.gate.operating_state.drain("looking first")
     at.run(until=60)
-    ((_, plan),) = at.daemon.preview()
+    ((_, _, plan),) = at.daemon.preview()
     first, second, third, *_ = [action.path for action in plan.actions if action.kind == "migrate"]
     at.filesystem.set_xattr(first, "lustre.pin", b"- pool: hdd\n")
     at.filesystem.set_xattr(second, "user.tierd", b"off")
     at.filesystem.set_xattr(third, "user.tierd", b"on")
-    ((_, plan),) = at.daemon.preview()
+    ((_, _, plan),) = at.daemon.preview()
     shown = {action.path for action in plan.actions}
     assert third in shown
     assert not {first, second} & shown

@@ -18,10 +18,9 @@ from simulator.fluid.cluster import FluidCluster
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import NOISE, STREAM
 from tests.tierd.site import Site, failed, fetched, shown
-from tests.tierd.site import site as site
 from tierd.cli.tierctl import main, parser
 from tierd.cli.top import quiet_text, screen
-from tierd.daemon.answers import ReportAnswer, TopAnswer, from_json
+from tierd.daemon.answers import ReportAnswer, TopAnswer
 from tierd.daemon.client import ask
 from tierd.daemon.report import report_page
 
@@ -57,7 +56,7 @@ def test_the_account_of_a_job_stands_beside_it(site: Site, capsys: pytest.Captur
     assert "user anna (1001)" in fetched(site, "/")[1]
     now = site.cluster.epoch
     reported = ask(site.socket, {"request": "report", "since": now - 200, "until": now})
-    assert "mdt_small.1001: anna (1001), ior_stream.1002: 1002" in report_page(from_json(ReportAnswer, reported))
+    assert "mdt_small.1001: anna (1001), ior_stream.1002: 1002" in report_page(ReportAnswer.from_json(reported))
 
 
 RATE = r"([\d.]+ [kMG]?B/s)"
@@ -118,8 +117,7 @@ def test_a_plan_is_shown_and_nothing_is_done(site: Site, capsys: pytest.CaptureF
 def test_why_nothing_is_done_stands_in_status_explain_and_on_the_page(site: Site,
                                                                      capsys: pytest.CaptureFixture[str]) -> None:
     """It stood in the log alone."""
-    site.settings = replace(site.settings, benefit=replace(site.settings.benefit, min_gain=0.9))
-    site.begin_again(site.cluster)
+    site.restart(benefit={"min_gain": 0.9})
     site.run(until=55)
     why = re.compile(r"ior_stream\.1002: the expected gain of [\d.]+ MB/s is less than 90")
     status = shown(capsys, "status", site=site)
@@ -135,10 +133,9 @@ def test_why_nothing_is_done_stands_in_status_explain_and_on_the_page(site: Site
     ({"mode": "observe"}, "mode observe: findings are reported, and nothing is planned"),
     ({"mode": "recommend"}, "mode recommend applies there: 1 act recommended, not done"),
     ({"on": ("outgrown-component",)}, "findings of kind noisy-neighbour are reported only (act.on)")])
-def test_what_the_settings_keep_from_being_done_stands_in_status(site: Site, capsys: pytest.CaptureFixture[str],
+def test_acts_that_settings_prevent_are_named_in_status(site: Site, capsys: pytest.CaptureFixture[str],
                                                                 act: dict[str, Any], error: str) -> None:
-    site.settings = replace(site.settings, act=replace(site.settings.act, **act))
-    site.begin_again(site.cluster)
+    site.restart(act=act)
     site.run(until=55)
     assert f"not done: {error}" in shown(capsys, "status", site=site)
 
@@ -153,9 +150,9 @@ def test_the_live_view_shows_who_slows_whom(site: Site, capsys: pytest.CaptureFi
     assert re.search(r"ior_stream\.1002 .* slowed *\n", reported)
     answer = json.loads(shown(capsys, "top", "--json", site=site))
     assert {row["role"] for row in answer["jobs"]} == {"noise", "slowed"}
-    quiet = from_json(TopAnswer, answer | {"targets": [], "jobs": []})
+    quiet = TopAnswer.from_json(answer | {"targets": [], "jobs": []})
     assert quiet_text(quiet) == "no active jobs"
-    screen(from_json(TopAnswer, answer | {"paused": "[bold]x\x1b[2J", "faults": {"a": "[/]"}}))  # no markup, no escapes
+    screen(TopAnswer.from_json(answer | {"paused": "[bold]x\x1b[2J", "faults": {"a": "[/]"}}))  # no markup, no escapes
 
 
 @pytest.mark.parametrize(("width", "target_columns"), [
@@ -167,7 +164,7 @@ def test_a_narrow_view_has_fewer_columns_and_cuts_none(site: Site, width: int, t
     for row in answer["targets"]:
         row["target"] = row["target"].removeprefix("lustre-")
     with io.StringIO() as page:
-        Console(file=page, width=width).print(screen(from_json(TopAnswer, answer), width))
+        Console(file=page, width=width).print(screen(TopAnswer.from_json(answer), width))
         lines = page.getvalue().splitlines()
     (header,) = (line for line in lines if line.startswith("TARGET"))
     assert header.split() == target_columns.split()

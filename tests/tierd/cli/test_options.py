@@ -16,7 +16,6 @@ import pytest
 from tests.tierd.act.gate_world import World
 from tests.tierd.act.gate_world import world as world
 from tests.tierd.site import Site, failed, shown
-from tests.tierd.site import site as site
 from tierd.cli import client, completion
 from tierd.cli.tierctl import main, parser
 from tierd.daemon.client import ask
@@ -77,7 +76,7 @@ def test_history_selects_by_path_job_and_time(site: Site, capsys: pytest.Capture
         assert ids(shown(capsys, "history", *chosen, site=site)) == [every], chosen
     for other in (["--path", "/pro"], ["--path", "/proj/ingest/x"], ["--since", "2099-01-01"],
                   ["--outcome", "failed"], ["--act", "migrate"]):
-        assert "no such act; outcomes of all acts: 1 done" in shown(capsys, "history", *other, site=site)
+        assert "no matching acts; all outcomes: 1 done" in shown(capsys, "history", *other, site=site)
     assert "no finding with a job 'nobody'" in failed(capsys, "history", "--job", "nobody", site=site)
 
 
@@ -108,8 +107,7 @@ def test_a_pause_for_a_time_survives_a_restart_and_ends_at_its_time(
     site.run(until=10)
     shown(capsys, "pause", "--for", "60s", "disks", site=site)
     site.run(until=20)
-    site.service.close()
-    site.start()
+    site.restart()
     assert shown(capsys, "status", site=site).startswith("PAUSED: disks, until 20")
     site.run(until=80)
     assert shown(capsys, "status", site=site).startswith("running")
@@ -127,13 +125,12 @@ def test_the_circuit_breaker_pauses_without_an_end(world: World) -> None:
 def test_a_pause_for_a_time_does_not_close_the_circuit_breaker(
         site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     site.run(until=10)
-    site.service._gate.operating_state.trip("too many failures")
+    site.service.gate.operating_state.trip("too many failures")
     assert shown(capsys, "pause", "--for", "30s", "disks", site=site).startswith(
         "paused: too many failures; disks, until 20")
     site.run(until=45)
     assert shown(capsys, "status", site=site).startswith("PAUSED: too many failures (tierctl resume")
-    site.service.close()
-    site.start()
+    site.restart()
     assert shown(capsys, "status", site=site).startswith("PAUSED: too many failures (tierctl resume")
     shown(capsys, "resume", site=site)
     assert shown(capsys, "status", site=site).startswith("running")

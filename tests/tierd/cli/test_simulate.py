@@ -149,7 +149,8 @@ def test_times_of_acts_survive_a_clock_that_jumps() -> None:
     (["simulate", "noisy-neighbour", "--plot", "/proc/p.svg"], "/proc/p.svg: cannot be written"),
     (["evaluate", "--policy", "none.toml"], "none.toml: No such file or directory"),
 ])
-def test_what_is_not_there_is_named(capsys: pytest.CaptureFixture[str], arguments: list[str], sentence: str) -> None:
+def test_missing_files_and_scenarios_are_named(capsys: pytest.CaptureFixture[str], arguments: list[str],
+                                               sentence: str) -> None:
     assert main(arguments) == 1
     printed = capsys.readouterr()
     assert sentence in printed.err
@@ -345,7 +346,7 @@ def test_an_interrupted_evaluation_prints_what_is_complete(
 
 @pytest.mark.parametrize(("arguments", "says"), [
     (["--workload", "noise"], "no workload 'noise'; known: all, usual, hard, placement, another stream"),
-    (["--processes", "0"], "'0' is not a number of processes"),
+    (["--processes", "0"], "'0' is not a whole number of at least 1"),
     (["--json", "--markdown"], "not allowed with argument"),
 ])
 def test_wrong_options_of_an_evaluation_are_named(

@@ -46,7 +46,7 @@ def test_without_tierd_the_answer_is_one_line(monkeypatch: pytest.MonkeyPatch, c
     code, out = asked(monkeypatch, capsys, request, tmp_path / "none")
     assert code == 0
     assert out.startswith("failed ")
-    assert "no such socket" in out
+    assert "socket not found" in out
 
 
 def test_a_name_of_any_bytes_reaches_tierd(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
@@ -130,6 +130,6 @@ def test_a_prolog_waits_for_the_layout_and_not_for_ever() -> None:
 
 def test_a_tierd_that_restarts_is_asked_again(tmp_path: Path) -> None:
     time = Time()
-    with pytest.raises(ControlError, match="no such socket"):
+    with pytest.raises(ControlError, match="socket not found"):
         Connection((tmp_path / "none").__str__, time, time, 30.0).ask({"request": "status"})
     assert 30.0 <= time.seconds <= 32.0

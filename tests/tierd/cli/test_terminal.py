@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from tests.tierd.site import Site
-from tests.tierd.site import site as site
 
 LOV = Path(__file__).parents[2] / "captures/2.17.57/layouts/pfl2.lustre.lov.hex"
 CTL = [sys.executable, "-m", "tierd.cli.tierctl"]

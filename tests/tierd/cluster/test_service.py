@@ -165,7 +165,7 @@ def test_records_of_moves_on_other_nodes_are_tierds_own(leader: Leader, nid: str
     leader.run_until_said("MOVED")
     for _ in range(3):  # more files, and their records
         leader.run_until_said("MOVED")
-    assert leader.service._daemon._table.other_mover_in("/proj/ingest", 0.0) == mover
+    assert leader.service.daemon.table.other_mover_in("/proj/ingest", 0.0) == mover
 
 
 def test_without_nats_the_leader_plans_nothing_and_says_so(
@@ -179,7 +179,7 @@ def test_without_nats_the_leader_plans_nothing_and_says_so(
     assert not any("QUEUED" in sentence or "MOVED" in sentence for sentence in leader.said)
     assert "NATS" in shown(capsys, leader, "status")
     assert 'tierd_nats_up{fs="lustre"} 0.0' in leader.metrics()
-    assert leader.service._gate.waiting_defaults == 0
+    assert leader.service.gate.waiting_defaults == 0
     own_broker.start()
     assert leader.connection.wait_until_connected(10)
 

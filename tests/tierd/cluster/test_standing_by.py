@@ -145,7 +145,7 @@ def test_a_standby_shows_who_leads_and_how_far_its_copy_is(
                                   "its copy of the journal is complete (message 1)"]
     assert main(["pause", *socket]) == 1
     assert "host a leads" in capsys.readouterr().err
-    assert page.get("/healthz") == page.get("/-/ready") == (200, "well\n")
+    assert page.get("/healthz") == page.get("/-/ready") == (200, "OK\n")
     assert page.get("/")[1] == f"this tierd stands by for {fs}; host a leads (generation 1)\n"
     text = page.get("/metrics")[1]
     assert f'tierd_standing_by{{fs="{fs}"}} 1.0' in text

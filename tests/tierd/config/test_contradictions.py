@@ -52,7 +52,7 @@ leave = 0.9
         parse(text, "t.toml")
     lines = str(caught.value).splitlines()
     assert [line.split(" ")[0] for line in lines] == [f"t.toml:{number}:" for number in (2, 3, 4, 6, 7, 9)]
-    assert "write false without quotes (it is 'no')" in lines[0]
+    assert "write true or false, without quotes (it is 'no')" in lines[0]
 
 
 REFUSED = [
@@ -74,16 +74,16 @@ REFUSED = [
     ("[sense]\ntimeout_seconds = 90", 2, "timeout_seconds = 90 must be shorter than stale_seconds = 90"),
     ("[sense]\nstale_seconds = 5", 2, "every reading would be too old: cycle_seconds = 5 must be shorter"),
     ("[breaker]\nwindow = 5", 2, "the circuit breaker could never open: failures = 10 must not exceed window = 5"),
-    ('[web]\nenabled = "no"', 2, "write false without quotes (it is 'no')"),
-    ('[detect.striping]\nenabled = "false"', 2, "write false without quotes (it is 'false')"),
-    ("[detect.hot_small_files]\nenabled = 1", 2, "write true without quotes (it is 1)"),
+    ('[web]\nenabled = "no"', 2, "write true or false, without quotes (it is 'no')"),
+    ('[detect.striping]\nenabled = "false"', 2, "write true or false, without quotes (it is 'false')"),
+    ("[detect.hot_small_files]\nenabled = 1", 2, "write true or false, without quotes (it is 1)"),
     ('[cold_to_disk]\ndirectories = ["proj"]', 2, "a directory begins with / at the root of the file system"),
     ('[rebalance]\ndirectories = ["proj"]', 2, "a directory begins with / at the root of the file system"),
 ]
 
 
 @every("text, line, sentence", REFUSED, lambda case: case[0])
-def test_what_cannot_work_is_refused(text: str, line: int, sentence: str) -> None:
+def test_settings_that_cannot_work_are_refused(text: str, line: int, sentence: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         parse(text.encode(), "t.toml")
     (mistake,) = str(caught.value).splitlines()
@@ -110,7 +110,7 @@ WARNED = [
 
 
 @every("text, line, sentence", WARNED, lambda case: case[0])
-def test_what_has_no_effect_is_a_warning(text: str, line: int, sentence: str) -> None:
+def test_a_setting_without_effect_is_a_warning(text: str, line: int, sentence: str) -> None:
     warnings = logged()
     parse(text.encode(), "t.toml")
     (warning,) = warnings
@@ -126,7 +126,7 @@ SOUND = ["", '[limits.pools.flash]\nfiles_per_second = 1', '[web]\naddress = "::
 
 
 @every("text", SOUND)
-def test_what_fits_together_is_accepted_without_a_word(text: str) -> None:
+def test_consistent_settings_give_no_warning(text: str) -> None:
     warnings = logged()
     parse(text.encode(), "t.toml")
     assert warnings == []

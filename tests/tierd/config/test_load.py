@@ -53,6 +53,8 @@ small_file_bytes = -1
     ("[limits]\nfiles_per_second = nan", "limits.files_per_second: must be greater than 0 (it is nan)"),
     ("[act]\ndry_run = 0", "act.dry_run: write true or false, without quotes (it is 0)"),
     ('[sense]\nexporters = ["oss1:9169/metrics"]', "sense.exporters.0: give the whole address: http://oss01:9169/"),
+    ('[sense]\nexporters = ["http://me:secret@oss1:9169/metrics"]', "sense.exporters.0: others can see a password in"),
+    ('[sense.prometheus]\nurl = "http://me:secret@prom:9090"', "sense.prometheus: url: others can see a password in"),
     ('[sense]\nclients = ["ftp://login1"]', "sense.clients.0: give the whole address: http://oss01:9169/metrics"),
     ('[sense.prometheus]\nurl = "prom:9090"', "sense.prometheus: url: give the whole address: https://prometheus"),
     ('[sense]\nmdts = ["0"]', "sense.mdts.0: name the metadata target as MDT0000"),
@@ -70,7 +72,7 @@ def test_settings_that_cannot_work_are_reported_at_load(text: str, sentence: str
 
 
 @pytest.mark.parametrize("data", [b"x = [", b"\xff\xfe", b"x = 1\nx = 2\n"])
-def test_what_is_no_toml_is_named(data: bytes) -> None:
+def test_a_file_that_is_not_toml_is_refused(data: bytes) -> None:
     with pytest.raises(ConfigurationError, match=r"tierd\.toml: not a TOML file"):
         parse(data, "tierd.toml")
 
@@ -116,7 +118,7 @@ def test_a_detector_takes_the_settings_of_its_table() -> None:
 
 
 @pytest.mark.parametrize("text", ["detect = 3\n", "[detect]\nhot_small_files = 3\n"])
-def test_what_is_no_table_is_refused(text: str) -> None:
+def test_a_value_instead_of_a_table_is_refused(text: str) -> None:
     with pytest.raises(ConfigurationError, match=r"tierd\.toml:\d: detect"):
         parse(text.encode(), "tierd.toml")
 
@@ -196,3 +198,47 @@ reserve = 3
     assert [line.split(": ")[:2] for line in error] == [
         ["t.toml:3", "small_files_to_flash.reserve"], ["t.toml:5", "act.mode"], ["t.toml:10", "scopes.1.mode"],
         ["t.toml:11", "scopes.2.path"], ["t.toml:13", "scopes.2.small_files_to_flash.reserve"]]
+
+
+def test_a_password_in_an_address_is_not_printed() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        parse(b'[sense]\nexporters = ["http://me:hush@oss1:9169/metrics"]\n', "tierd.toml")
+    assert "hush" not in str(caught.value)
+
+
+def test_files_with_secrets_must_be_there_and_not_readable_by_everybody(tmp_path: Path) -> None:
+    password, token = tmp_path / "password", tmp_path / "token"
+    password.write_text("hush")
+    password.chmod(0o644)
+    path = tmp_path / "tierd.toml"
+    path.write_text(f"""\
+[sense.exporter_access]
+user = "me"
+password_file = "{password}"
+[sense.prometheus.access]
+token_file = "{token}"
+""")
+    with pytest.raises(ConfigurationError) as caught:
+        load(path)
+    assert str(caught.value).splitlines() == [
+        (f"{path}:3: sense.exporter_access.password_file: {password} has mode 0644, so every user can read it: "
+         f"run chmod 0600 {password}"),
+        f"{path}:5: sense.prometheus.access.token_file: {token} cannot be read: No such file or directory"]
+    for secret in (password, token):
+        secret.touch()
+        secret.chmod(0o640)
+    assert load(path).sense.exporter_access.password_file == str(password)
+
+
+def test_a_file_nested_too_deeply_is_a_mistake() -> None:
+    with pytest.raises(ConfigurationError, match=r"^t.toml: lists or tables are nested too deeply$"):
+        parse(b"a = " + b"[" * 5000 + b"]" * 5000, "t.toml")
+
+
+def test_only_the_first_unknown_setting_of_a_table_lists_the_known_ones() -> None:
+    """A file of 20,000 unknown settings is refused within two seconds: a list for each took five minutes."""
+    with pytest.raises(ConfigurationError) as caught:
+        parse(b"".join(b"key%d = 1\n" % number for number in range(20_000)), "t.toml")
+    first, *others = str(caught.value).splitlines()
+    assert first.startswith("t.toml:1: key0: unknown setting; known here: act, ")
+    assert others == [f"t.toml:{number + 1}: key{number}: unknown setting" for number in range(1, 20_000)]

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from tests.tierd.simulated import World
 from tierd.config.settings import Settings
-from tierd.daemon.log import FindingLog, LoopCounters
+from tierd.daemon.log import FindingLog
+from tierd.daemon.node import DaemonParts
 from tierd.daemon.planning import Planner
 from tierd.daemon.remediation import Remediations, RemediationStore
 from tierd.decide.plans import Plan
 from tierd.model import Action, DirectoryActivity, Finding
-from tierd.sense.own_moves import OwnMoveFilter
 from tierd.simulation.world import VirtualClock
 
 
@@ -40,15 +40,15 @@ class RemediationWorld:
     planned: Planned
     settings: Settings = field(default_factory=Settings)
     store: RemediationStore = field(default_factory=RemediationStore)
+    parts: DaemonParts = field(init=False)
     finding_log: FindingLog = field(init=False)
     remediations: Remediations = field(init=False)
 
     def __post_init__(self) -> None:
-        at, clock = self.at, VirtualClock(self.at.cluster)
-        self.finding_log = FindingLog(at.journal, clock, self.settings, LoopCounters())
-        echo = OwnMoveFilter((), tuple, clock.now, at.journal.was_moved)
-        self.remediations = Remediations(self.store, cast(Planner, self.planned), at.gate, at.journal,
-                                         self.finding_log, echo, at.filesystem, clock, self.settings)
+        at = self.at
+        self.parts = replace(at.daemon.parts, settings=self.settings)
+        self.finding_log = FindingLog(at.journal, VirtualClock(at.cluster), self.settings)
+        self.remediations = Remediations(self.parts, self.store, cast(Planner, self.planned), self.finding_log)
 
     def act(self, findings: Sequence[Finding]) -> None:
         """Plan for these findings, and set the default layouts of the plans."""

@@ -23,14 +23,13 @@ from simulator.scheduler import VirtualScheduler
 from simulator.settings import recorded_test_bed
 from tests.tierd.daemon.test_hung_filesystem import Door
 from tests.tierd.logged import LISTENING
-from tests.tierd.simulated import COVERING, NOISE, STREAM
-from tests.tierd.site import READ_AGAIN, Clearing
+from tests.tierd.simulated import COVERING, STREAM
+from tests.tierd.site import READ_AGAIN, Clearing, acting
 from tierd.act.journal.entry import Entry
 from tierd.act.movers.moves import PortMover
 from tierd.acts import ActKind, Outcome
 from tierd.config.settings import Settings
 from tierd.daemon.activities import Activity, Wake, describe_acts
-from tierd.daemon.answers import to_json
 from tierd.daemon.client import ask
 from tierd.daemon.node import Node
 from tierd.daemon.service import Service
@@ -110,19 +109,19 @@ class Busy:
     def moved(self) -> list[float]:
         """When files were moved."""
         return sorted(entry.intended_at - self.cluster.epoch + self.cluster.now
-                      for entry in self.service._journal.entries("done") if entry.kind == "migrate")
+                      for entry in self.service.journal.entries("done") if entry.kind == "migrate")
 
     def ask(self) -> None:
         """As tierctl would, and systemd's watchdog."""
         for request in ({"request": "status"}, {"request": "findings"}, {"request": "explain", "id": "F1"}):
             begun = self.cluster.now
-            if request["request"] != "explain" or self.service._journal.has_finding(1):
-                self.service._handler(request)
+            if request["request"] != "explain" or self.service.journal.has_finding(1):
+                self.service.answer(request)
             self.waited.append(self.cluster.now - begun)
         assert self.service.beat()
 
     def status(self) -> dict[str, Any]:
-        return to_json(self.service._handler({"request": "status"}))
+        return self.service.answer({"request": "status"})
 
 
 @pytest.fixture
@@ -130,10 +129,7 @@ def busy(tmp_path: Path) -> Iterator[Busy]:
     cluster = FluidCluster(recorded_test_bed(), (STREAM, replace(READ_AGAIN, start_seconds=ONSET, keep=2000)))
     with VirtualScheduler(cluster) as at_once:
         filesystem = Slow(cluster, at_once.sleep)
-        settings = Settings()
-        settings = replace(settings, act=replace(settings.act, dry_run=False, journal=str(tmp_path / "journal.sqlite"),
-                                                 socket=str(tmp_path / "tierd.sock"), pause_file=""),
-                           web=replace(settings.web, enabled=False))
+        settings = acting(tmp_path)
         read = parameter_files(cluster, tmp_path / "node")
         said: list[tuple[float, str]] = []
 
@@ -171,10 +167,10 @@ def test_an_idle_daemon_runs_each_activity_about_once_a_cycle(busy: Busy) -> Non
     assert busy.steps["journal"] <= 2 * cycles + 1
 
 
-def test_what_is_queued_wakes_the_activity_that_does_it(busy: Busy) -> None:
+def test_a_queued_act_wakes_its_activity(busy: Busy) -> None:
     busy.at_once.run_until(ONSET - 2.5)
     before = busy.steps["move"]
-    busy.service._gate.submit([Action(ActKind.MIGRATE, COVERING, "test", ("request", "root", "/f"), "/", "/f", 1)], 1)
+    busy.service.gate.submit([Action(ActKind.MIGRATE, COVERING, "test", ("request", "root", "/f"), "/", "/f", 1)], 1)
     busy.at_once.run_until(ONSET - 2.4)
     assert busy.steps["move"] == before + 1
 
@@ -182,7 +178,7 @@ def test_what_is_queued_wakes_the_activity_that_does_it(busy: Busy) -> None:
 def test_the_end_of_a_pause_wakes_the_activities(busy: Busy) -> None:
     busy.at_once.run_until(ONSET - 2.5)
     before = busy.steps["move"]
-    busy.service._handler({"request": "resume"})
+    busy.service.answer({"request": "resume"})
     busy.at_once.run_until(ONSET - 2.4)
     assert busy.steps["move"] == before + 1
 
@@ -208,10 +204,10 @@ def test_files_move_and_a_verdict_comes_however_long_looks_and_calls_take(busy: 
     longest = max(later - earlier for earlier, later in pairwise(moved))
     assert longest < 60
     assert max(busy.waited) == 0, "answers wait for no activity"
-    assert busy.service._liveness.alive()
+    assert busy.service.liveness.alive()
 
 
-def test_what_a_step_waits_for_is_in_the_status(busy: Busy) -> None:
+def test_status_names_the_steps_that_wait(busy: Busy) -> None:
     busy.at_once.run_until(ONSET)
     busy.filesystem.seconds = 1000.0
     busy.at_once.run_until(ONSET + 240)
@@ -221,28 +217,13 @@ def test_what_a_step_waits_for_is_in_the_status(busy: Busy) -> None:
     assert status["last_cycle"] > busy.cluster.epoch - 10, "the view is as fresh as ever"
 
 
-def test_moves_of_a_neighbour_that_has_gone_are_dropped(busy: Busy) -> None:
-    busy.service._gate._queue._budget._all._rate = replace(busy.settings.limits.per_pool, files_per_second=0.2)
-    busy.at_once.run_until(ONSET + 45)
-    assert busy.status()["waiting_moves"] > 5
-    busy.cluster.stop(NOISE.job_id)
-    gone = busy.cluster.now
-    busy.at_once.run_until(gone + 60)
-    assert busy.status()["waiting_moves"] == 0
-    assert any("has stopped" in words for _, words in busy.said)
-    assert [time for time in busy.moved() if time > gone + 25] == []
-
-
 def test_with_threads_of_its_own_a_move_that_hangs_holds_up_nothing(tmp_path: Path,
-                                                                   monkeypatch: pytest.MonkeyPatch) -> None:
+                                                                    monkeypatch: pytest.MonkeyPatch) -> None:
     """Real threads: a door instead of time."""
     cluster = Cluster(recorded_test_bed(), (STREAM,))
     filesystem = Clearing(cluster)
     cluster.make_file("/proj/keep/large", 1 << 20)
-    settings = Settings()
-    settings = replace(settings, act=replace(settings.act, dry_run=False, journal=str(tmp_path / "journal.sqlite"),
-                                             socket=str(tmp_path / "tierd.sock"), pause_file=""),
-                       web=replace(settings.web, enabled=False))
+    settings = acting(tmp_path)
     executor = ThreadPoolExecutor(2)
     service = Service(settings, Node(
         filesystem=filesystem, mover=PortMover(filesystem), read=parameter_files(cluster, tmp_path / "node"),

@@ -11,11 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.tierd.site import Site
-from tests.tierd.site import reading as reading
-from tests.tierd.site import site as site
 from tierd.act.journal.reader import JournalReader
 from tierd.act.journal.writer import Journal
-from tierd.carrier import Carrier
 from tierd.cli.control import finding_lines
 from tierd.daemon import answers
 from tierd.daemon.answers import (
@@ -30,7 +27,6 @@ from tierd.daemon.answers import (
     StatusAnswer,
     UndoAnswer,
     UndoFindingAnswer,
-    from_json,
     to_json,
     undo_from_json,
 )
@@ -40,6 +36,7 @@ from tierd.daemon.status import finding_answer
 from tierd.model import Finding, SlowdownEvidence
 from tierd.policies.registry import evidence_of
 from tierd.structs import Struct
+from tierd.text import Carrier
 
 CLASSES: list[type[Struct]] = [
     StatusAnswer, FindingsAnswer, HistoryAnswer, ExplainAnswer, OrderAnswer, UndoAnswer,
@@ -63,12 +60,12 @@ def test_an_answer_is_the_same_after_json(cls: type[Struct], data: st.DataObject
     st.register_type_strategy(float, st.floats(allow_nan=False, allow_infinity=False))
     st.register_type_strategy(str, st.text(max_size=6))  # long texts make nested answers too large for Hypothesis
     answer = data.draw(any_of(cls))
-    assert from_json(cls, json.loads(json.dumps(to_json(answer)))) == answer
+    assert cls.from_json(json.loads(json.dumps(to_json(answer)))) == answer
 
 
 def test_the_page_tierctl_and_the_socket_have_the_same_record_of_a_case(reading: Site) -> None:
-    (of_status,) = from_json(StatusAnswer, ask(reading.socket, {"request": "status"})).cases
-    (of_page,) = from_json(OverviewAnswer, ask(reading.socket, {"request": "overview"})).cases
+    (of_status,) = StatusAnswer.from_json(ask(reading.socket, {"request": "status"})).cases
+    (of_page,) = OverviewAnswer.from_json(ask(reading.socket, {"request": "overview"})).cases
     assert of_page.replaced(curve=(), time_before=None, time_now=None) == of_status
     assert (of_status.finding, of_status.state, of_status.moves > 0, of_page.curve != ()) == (1, "judging", True, True)
 
@@ -76,9 +73,9 @@ def test_the_page_tierctl_and_the_socket_have_the_same_record_of_a_case(reading:
 @pytest.mark.parametrize(("data", "words"), [
     ([], "Expected `object`"), ({}, "missing required field `findings`"), ({"findings": 1, "looked": True}, "`array`"),
     ({"findings": [None], "looked": True}, "Expected `object`")])
-def test_what_is_no_answer_is_refused(data: object, words: str) -> None:
+def test_a_malformed_answer_is_refused(data: object, words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        from_json(FindingsAnswer, data)
+        FindingsAnswer.from_json(data)
 
 
 def test_no_json_has_an_infinite_number(tmp_path: Path) -> None:
@@ -92,7 +89,7 @@ def test_no_json_has_an_infinite_number(tmp_path: Path) -> None:
     said = ask(str(tmp_path / "s"), {"request": "findings"})
     server.close()
     assert said["evidence"]["slowdown"] is None  # type: ignore[index]
-    shown = FindingsAnswer((from_json(FindingAnswer, said),), looked=True)
+    shown = FindingsAnswer((FindingAnswer.from_json(said),), looked=True)
     assert "    slowdown: infinite" in finding_lines(shown)
     journal = Journal(tmp_path / "journal.sqlite")
     number = journal.add_finding(finding)

@@ -10,9 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.tierd.site import Site
-from tests.tierd.site import site as site
-from tierd.daemon.control import ControlServer
-from tierd.daemon.peers import Peer
+from tierd.daemon.control import ControlServer, Peer
 
 KEYS = {
     "status": (), "findings": (), "advise": (), "resume": (), "top": ("most",), "history": ("last", "outcome"),
@@ -30,7 +28,7 @@ VALUES = st.recursive(
 @pytest.fixture
 def control(site: Site) -> Iterator[ControlServer]:
     site.run(until=10)
-    server = ControlServer(str(site.folder / "any.sock"), site.service._answer)
+    server = ControlServer(str(site.folder / "any.sock"), site.service.answer)
     yield server
     server.close()
 
@@ -49,13 +47,13 @@ def control(site: Site) -> Iterator[ControlServer]:
 @given(st.one_of([st.fixed_dictionaries({"request": st.just(name)}, optional=dict.fromkeys(KEYS[name], VALUES))
                   for name in sorted(KEYS)]))
 def test_any_request_is_answered_in_json(site: Site, control: ControlServer, request: dict[str, object]) -> None:
-    answer = control.answer(json.dumps(request).encode(), site.service._answer, Peer(0))
+    answer = control.answer(json.dumps(request).encode(), Peer(0))
     json.dumps(answer).encode()
     assert isinstance(answer.get("error", ""), str)
-    assert list(site.service._journal.entries()) == []
+    assert list(site.service.journal.entries()) == []
 
 
 @pytest.mark.parametrize("number", [True, 1.0, "1", None, [1]])
 def test_an_act_is_undone_by_its_number_alone(site: Site, control: ControlServer, number: object) -> None:
     line = json.dumps({"request": "undo", "id": number}).encode()
-    assert "undo takes the number of an act" in control.answer(line, site.service._answer, Peer(0))["error"]
+    assert "undo takes the number of an act" in control.answer(line, Peer(0))["error"]

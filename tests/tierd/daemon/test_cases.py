@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 from lustre.layout.model import Component, Layout
 from tests.tierd.simulated import world
 from tests.tierd.site import Site, fetched, shown
-from tests.tierd.site import site as site
 from tests.tierd.worlds import noise
 from tierd.act.outcomes import MAX_REASONS, OTHER_REASONS, CompletedAct
 from tierd.acts import ActKind, Outcome, Verdict
-from tierd.daemon.cases import CaseFigures, all_cases, mean_time, updated_figures
-from tierd.daemon.curves import MAX_POINTS, StreamCurves, throughput_on
+from tierd.daemon.answers import TargetTimeRow
+from tierd.daemon.cases import CaseFigures, Curve, all_cases, extended, mean_time, updated_figures
 from tierd.daemon.remediation import Remediation
 from tierd.daemon.states import State
 from tierd.daemon.status import socket_options
@@ -55,41 +54,35 @@ def none_waits(_: tuple[str, str, str]) -> tuple[int, int]:
     return 0, 0
 
 
-def test_a_curve_has_the_past_of_its_stream_and_grows_by_one_point_a_window() -> None:
-    curves, stream = StreamCurves(), ("stream.2", frozenset({"a", "b"}))
-    windows = [window(5.0 * n, a=n, b=1, elsewhere=99) for n in range(1, 5)]
-    assert curves.updated(windows, [stream])[stream] == ((5.0, 2e6), (10.0, 3e6), (15.0, 4e6), (20.0, 5e6))
-    windows.append(window(25.0, a=9))
-    assert curves.updated(windows, [stream])[stream][-1] == (25.0, 9e6)
-    assert len(curves.updated(windows, [stream])[stream]) == 5
-    other = ("noise.1", frozenset({"a"}))
-    assert curves.updated(windows, [other]) == {other: tuple((5.0 * n, 0.0) for n in range(1, 6))}
-
-
 @given(steps=st.lists(st.integers(1, 5), max_size=12))
-def test_a_curve_in_steps_is_the_curve_at_once(steps: list[int]) -> None:
-    stream = ("stream.2", frozenset({"a"}))
-    windows = [window(5.0 * n, a=n % 7) for n in range(1, 1 + sum(steps))]
-    curves, seen = StreamCurves(), 0
+def test_a_curve_grows_by_one_point_a_window_to_the_curve_at_once(steps: list[int]) -> None:
+    stream = ("stream.2", frozenset({"a", "b"}))
+    windows = [window(5.0 * n, a=n % 7, b=1, elsewhere=99) for n in range(1, 1 + sum(steps))]
+    curve: Curve = ()
+    seen = 0
     for step in steps:
         seen += step
-        found = curves.updated(windows[:seen], [stream])[stream]
-        assert found == tuple((w.end, throughput_on(w, *stream)) for w in windows[:seen][-MAX_POINTS:])
+        curve = extended(curve, windows[:seen], stream, 0.0)
+        assert curve == tuple((5.0 * n, 1e6 * (n % 7 + 1)) for n in range(1, 1 + seen))
+    assert extended((), windows, stream, 12.0) == curve[2:]
 
 
 def test_device_time_before_the_first_act_stays() -> None:
     noisy, quiet = ({t: target_time(t, noise) for t in "ab"} for noise in (0.5, 0.1))
-    curves = StreamCurves()
-    figures = updated_figures(CaseFigures(), curves, (FINDING,), (), (), noisy)
-    before = figures.time_before[FINDING.key]
-    figures = updated_figures(figures, curves, (FINDING,), (remediation(),), (), quiet)
-    assert figures.time_before[FINDING.key] == before
-    now = figures.time_now[FINDING.key]
-    assert {job.job: job.share for job in now.jobs}["noise.1"] < {
-        job.job: job.share for job in before.jobs}["noise.1"]
-    dry = updated_figures(figures, curves, (FINDING,), (remediation(outcome=Outcome.DRY_RUN),), (), quiet)
-    assert dry.time_before[FINDING.key] == now
-    assert updated_figures(figures, curves, (), (), (), quiet).time_before == {}
+
+    def share(row: TargetTimeRow | None) -> float:
+        assert row is not None
+        return {job.job: job.share for job in row.jobs}["noise.1"]
+
+    figures = updated_figures(CaseFigures(), (FINDING,), (), (), noisy)
+    before = figures.live[FINDING.key].time_before
+    figures = updated_figures(figures, (FINDING,), (remediation(),), (), quiet)
+    acted = figures.live[FINDING.key]
+    assert acted.time_before == before
+    assert share(acted.time_now) < share(before)
+    dry = updated_figures(figures, (FINDING,), (remediation(outcome=Outcome.DRY_RUN),), (), quiet)
+    assert dry.live[FINDING.key].time_before == acted.time_now
+    assert updated_figures(figures, (), (), (), quiet).live == {}
 
 
 def test_mean_time_weighs_targets_by_how_busy_they_are() -> None:

@@ -11,7 +11,6 @@ from tests.tierd.simulated import NOISE, STREAM, World, world
 from tests.tierd.site import READ_AGAIN
 from tierd.acts import ActKind, Outcome
 from tierd.cli.control import device_time_lines
-from tierd.config.settings import Settings
 from tierd.daemon.loop import COSTS_STATE
 from tierd.daemon.metrics import MetricsContext, registry
 from tierd.daemon.status import device_time_rows
@@ -58,7 +57,7 @@ def test_a_stream_alone_is_nobodys_victim(tmp_path: Path) -> None:
     at = late(tmp_path)
     at.run(until=BEFORE_TIERD + 60)
     assert at.daemon.findings == ()
-    times = at.daemon.device_time
+    times = at.daemon.engine.device_time
     assert times
     assert all(time.device_time(STREAM.job_id).share == pytest.approx(1.0, abs=0.01) for time in times.values())
 
@@ -71,13 +70,13 @@ def test_costs_outlive_tierd(tmp_path: Path) -> None:
     at.journal.close()
     again = world(tmp_path)
     again.run(until=15)
-    assert again.daemon.device_time, "from the first window on"
+    assert again.daemon.engine.device_time, "from the first window on"
 
 
 def test_metrics_and_status_show_who_takes_the_time(tmp_path: Path) -> None:
     at = late(tmp_path, ALWAYS_THERE)
     at.run(until=BEFORE_TIERD + 30)
-    metrics = registry(at.daemon, at.gate, at.undo, Settings(), beside=MetricsContext(fs="lustre"))
+    metrics = registry(at.daemon, MetricsContext(fs="lustre"))
 
     def value(name: str, **labels: str) -> float | None:
         return metrics.get_sample_value(name, {"fs": "lustre", "target": "OST0002", **labels})
@@ -85,5 +84,5 @@ def test_metrics_and_status_show_who_takes_the_time(tmp_path: Path) -> None:
     shares = [value("lustre_target_device_time_share", jobid=job.job_id) for job in (STREAM, ALWAYS_THERE)]
     assert sum(share or 0.0 for share in shares) == pytest.approx(1.0, abs=0.02)
     assert (value("lustre_target_utilisation_ratio") or 0.0) == pytest.approx(1.0, abs=0.2)
-    shown = "\n".join(device_time_lines(device_time_rows(at.daemon.device_time)))
+    shown = "\n".join(device_time_lines(device_time_rows(at.daemon.engine.device_time)))
     assert f"# {STREAM.job_id} {100 * (shares[0] or 0.0):.0f}%" in shown

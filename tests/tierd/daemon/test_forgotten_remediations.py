@@ -20,7 +20,7 @@ FLASH = Layout((Component(pool="flash"),), composite=False)
 
 def test_closed_cases_of_a_hundred_thousand_jobs_are_forgotten(tmp_path: Path) -> None:
     at = world(tmp_path, jobs=())
-    daemon, finding_log = at.daemon, at.daemon._log
+    daemon, finding_log = at.daemon, at.daemon.log
     with at.journal.transaction():
         for number in range(JOBS):
             finding = Finding("noisy-neighbour", float(number), f"{number}", f"v{number}", (), "slow", noise(), ())
@@ -31,7 +31,7 @@ def test_closed_cases_of_a_hundred_thousand_jobs_are_forgotten(tmp_path: Path) -
                 finding, number, float(number), float(number), FLASH, state=State.CLOSED,
                 verdict=Verdict.HELPED, over=True,
             )
-            daemon._store.add(case)
+            daemon.store.add(case)
             if number % 1000 == 0:
                 daemon.plan()
     daemon.plan()
@@ -44,7 +44,7 @@ def test_an_open_remediation_or_undo_is_never_forgotten(tmp_path: Path) -> None:
     for number in range(3 * MAX_CLOSED):
         finding = Finding("noisy-neighbour", 0.0, f"{number}", "v", (), "it is slow", noise(), ())
         state = {0: State.ACTING, 1: State.JUDGING, 2: State.UNDOING}.get(number, State.CLOSED)
-        daemon._store.add(Remediation(finding, number, float(number), float(number), FLASH, state=state, over=True))
+        daemon.store.add(Remediation(finding, number, float(number), float(number), FLASH, state=state, over=True))
     daemon.plan()
     assert [case.number for case in daemon.cases][:4] == [0, 1, 2, 2 * MAX_CLOSED]
 
@@ -62,10 +62,10 @@ def test_default_layouts_of_forgotten_cases_are_still_undone_when_flash_runs_ful
         finding, number, 0.0, 0.0, FLASH, [CompletedAct(action, "done", "", outcome.entry)],
         state=State.CLOSED, over=True
     )
-    at.daemon._store.add(case)
+    at.daemon.store.add(case)
     for other in range(MAX_CLOSED):
         later = replace(finding, aggressor=f"later{other}")
-        at.daemon._store.add(Remediation(later, 0, 9.0, 9.0, FLASH, state=State.CLOSED, over=True))
+        at.daemon.store.add(Remediation(later, 0, 9.0, 9.0, FLASH, state=State.CLOSED, over=True))
     at.daemon.plan()
     assert finding.key not in {case.finding.key for case in at.daemon.cases}
     full = {target: replace(room, avail_bytes=0) for target, room in at.filesystem.space().items()}

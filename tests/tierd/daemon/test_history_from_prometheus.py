@@ -15,7 +15,8 @@ from simulator.settings import recorded_test_bed
 from tests.tierd.logged import logged
 from tests.tierd.simulated import NOISE, STREAM
 from tierd.config.settings import Settings
-from tierd.daemon.observe import MAX_TRIES, RETRY_SECONDS, AskHistory
+from tierd.daemon.node import AskHistory
+from tierd.daemon.observe import MAX_TRIES, RETRY_SECONDS
 from tierd.model import Window
 from tierd.sense.http_client import SourceError
 from tierd.sense.prometheus_history import LearnedHistory

@@ -14,7 +14,6 @@ from simulator.scenarios.events import Event, schedule
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import NOISE, STREAM, world
 from tests.tierd.site import Site, shown
-from tests.tierd.site import site as site
 from tierd.daemon.client import ask
 
 EVIL = [("evil\x1b[2J\"};$(id).7", "/proj/in\x1b[31m'\n$(id)"), ("a b:c,{d}\n.7", "/proj/\udcff\udcfe"),
@@ -29,7 +28,7 @@ def test_a_name_does_no_harm_from_the_finding_to_the_verdict(site: Site, capsys:
     while site.cluster.now < 130:
         site.cluster.advance(5)
         sentences.append(site.service.cycle())
-    (entry,) = site.service._journal.entries()
+    (entry,) = site.service.journal.entries()
     assert (entry.place, entry.outcome) == (directory, "done")
     assert all(sentence.isprintable() for sentence in (*site.said, *sentences))
     for command in (["status"], ["findings"], ["top"], ["plan"], ["history", "--long"], ["explain", "F1"], ["advise"]):

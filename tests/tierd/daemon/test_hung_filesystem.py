@@ -17,14 +17,12 @@ from tests.operation.page_answers import ANSWERS
 from tests.tierd.act.gate_world import FINDING
 from tests.tierd.sense.clocks import SettableClock
 from tests.tierd.site import Site, fetched, shown
-from tests.tierd.site import reading as reading
-from tests.tierd.site import site as site
 from tierd.act.claim import Claim, ClaimFolder
 from tierd.cli.explain import plan_lines
 from tierd.config.act import ClaimSettings
-from tierd.daemon.answers import StatusAnswer, from_json
-from tierd.daemon.previews import Previews
+from tierd.daemon.answers import StatusAnswer
 from tierd.daemon.process import start_heartbeats
+from tierd.daemon.requests import Previews
 from tierd.daemon.systemd import Notifier, extended_start
 from tierd.decide.plans import Plan
 from tierd.model import Finding
@@ -104,7 +102,7 @@ def test_no_answer_waits_for_the_disk_of_the_journal_or_the_file_system(
     door = Door()
 
     def writing() -> None:
-        with reading.service._journal.transaction(), reading.service._daemon.drains._lock:
+        with reading.service.journal.transaction(), reading.service.daemon.store.lock:
             door()
 
     shown(capsys, "plan", site=reading)
@@ -112,7 +110,8 @@ def test_no_answer_waits_for_the_disk_of_the_journal_or_the_file_system(
         for name in ("space", "pools", "layout", "status", "entries", "path_of"):
             monkeypatch.setattr(reading.filesystem, name, lambda *_: door())
         assert all(shown(capsys, *command, site=reading) for command in READING)
-        assert fetched(reading, "/")[0] == 200
+        for path in ("/", "/targets", "/jobs", "/history", "/case/F1"):
+            assert fetched(reading, path)[0] == 200
 
 
 class Hung:
@@ -122,23 +121,17 @@ class Hung:
         self.door = Door()
         self.fails = False
 
-    def preview(self) -> list[tuple[Finding, Plan]]:
+    def preview(self) -> list[tuple[Finding, int, Plan]]:
         self.door()
         if self.fails:
             raise OSError(5, "Input/output error")
-        return [(FINDING, Plan((), ()))]
-
-    def number(self, _: Finding) -> int:
-        return 7
-
-    def recorded(self, finding: Finding) -> Finding:
-        return finding
+        return [(FINDING, 7, Plan((), ()))]
 
 
 def test_a_plan_is_made_in_the_background_and_shown_with_its_age() -> None:
     daemon, clock, threads = Hung(), SettableClock(1000.0), ThreadPoolExecutor(1)
-    status = from_json(StatusAnswer, ANSWERS["status"])
-    previews = Previews(daemon, clock, threads.submit)
+    status = StatusAnswer.from_json(ANSWERS["status"])
+    previews = Previews(daemon.preview, clock, threads.submit)
 
     def lines() -> str:
         return "\n".join(plan_lines(previews.answer(status)))
@@ -179,7 +172,7 @@ def test_the_watchdog_is_notified_while_the_claim_cannot_be_renewed(site: Site, 
     door = Door()
     claim = Claim(Hanging(door), "we", lambda: site.cluster.now, ClaimSettings())
     assert claim.hold() is None
-    site.service._node = replace(site.service._node, claim=claim)
+    site.service.node = replace(site.service.node, claim=claim)
     door.open.clear()
     with systemd_socket(tmp_path) as (systemd, notify):
         pulses = start_heartbeats(site.service, notify, 0.01)

@@ -12,7 +12,6 @@ from simulator.scenarios.events import Event, schedule
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import HDD, NOISE, STREAM, world
 from tests.tierd.site import READ_AGAIN, Site
-from tests.tierd.site import site as site
 from tierd.config.settings import Settings
 from tierd.refusal import Reason
 from tierd.sense.changelogs.follow import Follower
@@ -68,17 +67,17 @@ def test_no_act_begins_in_a_directory_that_is_not_checked_yet(tmp_path: Path) ->
     done, waiting = len(list(at.journal.entries("done"))), at.gate.waiting
     assert done
     assert waiting
-    at.daemon._table.unchecked.add(NOISE.directory)
+    at.daemon.table.unchecked.add(NOISE.directory)
     at.run(at.cluster.now + 15)
     assert len(list(at.journal.entries("done"))) == done
     assert at.gate.waiting >= waiting
     (case,) = at.daemon.cases
-    plan = at.daemon._planning.for_finding(replace(case.finding, directories=(NOISE.directory,)))
+    plan = at.daemon.planning.for_finding(replace(case.finding, directories=(NOISE.directory,)))
     assert ([refusal.reason for refusal in plan.refusals], plan.actions) == ([Reason.RECORDS_MISSING], ())
     default = replace(case.defaults[0].action, layout=HDD)
     at.gate.submit([default], case.number)
     assert at.gate.set_defaults() == []
-    at.daemon._table.unchecked.clear()
+    at.daemon.table.unchecked.clear()
     assert [act.action for act in at.gate.set_defaults()] == [default]
     at.run(at.cluster.now + 15)
     assert len(list(at.journal.entries("done"))) > done
@@ -94,11 +93,11 @@ def test_a_slow_walk_over_uncleared_records_is_not_a_file_system_that_does_not_a
     while site.cluster.now < 200:
         site.cluster.advance(5)
         begun = site.cluster.now
-        site.service._take_in_records()
+        site.service.take_in_records()
         walked.append(site.cluster.now - begun)
         site.service.cycle()
     assert max(walked) > 3.0
-    assert "changelog" not in site.service._daemon.faults
+    assert "changelog" not in site.service.daemon.faults
     log = site.cluster.mdts[0].changelog
     assert log.users["cl1"].cleared_index > 1000
-    assert site.service._records_wait_for().endswith("directories listed again, slowly")
+    assert site.service.records_wait_for().endswith("directories listed again, slowly")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tierd.acts import Verdict
 from tierd.daemon.log import judged_sentence, remeasured_sentence
 from tierd.model import Evidence, Finding
@@ -17,7 +15,5 @@ def test_rates_of_a_verdict_are_scaled_and_have_units() -> None:
     numbers = ("stream.2: 177 GB/s before the noise, 44.0 MB/s during, 133 GB/s after; "
                "75% of the loss regained (60% to 90%)")
     assert judged_sentence(FINDING, measured) == f"KEPT: it helped. {numbers}"
-    unsure = judged_sentence(FINDING, replace(measured, verdict=Verdict.CANNOT_TELL))
-    assert unsure == f"KEPT: it is not known whether it helped. {numbers}"
     held = remeasured_sentence(FINDING, Judgement(Verdict.DID_NOT_HELP, 176.8e9, 44e6, 46e6))
     assert "(46.0 MB/s, 44.0 MB/s before the act)" in held

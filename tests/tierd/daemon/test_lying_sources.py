@@ -89,7 +89,7 @@ LIES |= {
     "huge names": lambda r, n: replace(r, jobs={(t, j + "x" * 100_000): c for (t, j), c in r.jobs.items()}),
 }
 NONSENSE = "implausible counters"
-RENAMED = "hardly any job of the last reading has the same name"
+RENAMED = "most job IDs changed since the last reading"
 EXPLAINED = {
     "all targets ill": "in recovery; tierd finds nothing there",
     "half of the targets": "no new counters; tierd finds nothing there",

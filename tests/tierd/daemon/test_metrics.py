@@ -20,8 +20,8 @@ PAIR = {"victim": STREAM.job_id, "aggressor": NOISE.job_id}
 FS = MetricsContext(fs="lustre")
 
 
-def exposed(at: World, settings: Settings | None = None) -> CollectorRegistry:
-    return registry(at.daemon, at.gate, at.undo, settings or Settings(), beside=FS)
+def exposed(at: World) -> CollectorRegistry:
+    return registry(at.daemon, FS)
 
 
 def family(metrics: CollectorRegistry, name: str) -> Metric:
@@ -82,7 +82,7 @@ def test_the_usual_throughput_does_not_drop_with_the_targets_of_one_cycle(tmp_pa
         victim_bytes_per_second=share * finding.evidence.victim_bytes_per_second))
     metrics = exposed(at)
     before = metrics.get_sample_value("tierd_victim_usual_bytes_per_second", {"fs": "lustre", **PAIR})
-    at.daemon._detection.findings = (fewer,)
+    at.daemon.detection.findings = (fewer,)
     after = metrics.get_sample_value("tierd_victim_usual_bytes_per_second", {"fs": "lustre", **PAIR})
     assert before is not None
     assert after == before
@@ -96,7 +96,7 @@ def test_usual_and_present_throughput_are_of_the_same_targets(tmp_path: Path) ->
     assert isinstance(finding.evidence, NoisyNeighbourEvidence)
     half = replace(finding, targets=finding.targets[:2], evidence=replace(
         finding.evidence, victim_usual_bytes_per_second=finding.evidence.victim_usual_bytes_per_second / 2))
-    at.daemon._detection.findings = (half,)
+    at.daemon.detection.findings = (half,)
     metrics = exposed(at)
     usual = metrics.get_sample_value("tierd_victim_usual_bytes_per_second", {"fs": "lustre", **PAIR})
     now = metrics.get_sample_value("tierd_victim_bytes_per_second", {"fs": "lustre", **PAIR})
@@ -131,7 +131,7 @@ def test_a_case_has_its_state_and_verdict(tmp_path: Path) -> None:
         states += [case(metrics)] if at.daemon.cases[0].state is not State.CLOSED else []
     assert {entry["state"] for entry in states} <= {"found", "planned", "acting", "judging", "kept"}
     assert "judging" in {entry["state"] for entry in states}
-    assert {entry["id"] for entry in states} == {f"F{at.daemon.number(finding)}"}
+    assert {entry["id"] for entry in states} == {f"F{at.daemon.log.known_number(finding)}"}
     assert {entry["reason"] for entry in states} == {""}
     at_verdict = metrics.get_sample_value("tierd_last_event_timestamp_seconds", {"fs": "lustre", "event": "verdict"})
     assert at_verdict is not None
@@ -153,7 +153,7 @@ def test_a_case_has_the_reason_why_nothing_is_done(tmp_path: Path) -> None:
     at = world(tmp_path / "observe", settings=observing)
     run_until_found(at)
     at.run(until=at.cluster.now + 10)
-    metrics = exposed(at, observing)
+    metrics = exposed(at)
     assert (case(metrics)["state"], case(metrics)["reason"]) == ("found", "mode")
     assert metrics.get_sample_value("tierd_observes_only", {"fs": "lustre"}) == 1
 

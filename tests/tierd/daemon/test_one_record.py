@@ -14,9 +14,8 @@ from simulator.fluid.cluster import FluidCluster
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import NOISE, STREAM
 from tests.tierd.site import Site, fetched, shown
-from tests.tierd.site import site as site
 from tierd.cli import client
-from tierd.daemon.answers import ReportAnswer, from_json
+from tierd.daemon.answers import ReportAnswer
 from tierd.daemon.client import ask
 from tierd.daemon.report import report_lines
 
@@ -51,7 +50,7 @@ def card(site: Site, path: str = "/case/F1") -> str:
 def report_of(site: Site) -> str:
     """What ``tierctl report`` prints about the time of the simulator."""
     now = site.cluster.epoch
-    answer = from_json(ReportAnswer, ask(site.socket, {"request": "report", "since": now - 4000, "until": now}))
+    answer = ReportAnswer.from_json(ask(site.socket, {"request": "report", "since": now - 4000, "until": now}))
     return "\n".join(report_lines(answer, lambda time: client.time_text(time, UTC)))
 
 
@@ -158,8 +157,7 @@ def test_after_an_undo_nobody_claims_that_it_helped(
     ask_until_closed(site)
     assert "helped" in shown(capsys, "status", site=site)
     if restarted:
-        site.service.close()
-        site.start()
+        site.restart()
     shown(capsys, "undo", "F1", site=site)
     site.run(until=site.cluster.now + 10)
     explained = shown(capsys, "explain", "F1", site=site)

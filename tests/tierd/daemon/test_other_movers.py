@@ -10,7 +10,6 @@ import pytest
 from simulator.fluid.cluster import FluidCluster
 from tests.tierd.simulated import COVERING, HDD, NOISE, STREAM, world
 from tests.tierd.site import Site, shown
-from tests.tierd.site import site as site
 from tierd.sense.own_moves import MIN_BYTES
 
 MOVES = "moves files there; tierd leaves the directory alone"
@@ -49,23 +48,23 @@ def test_our_own_moves_are_no_other_mover_and_are_left_out(site: Site, capsys: p
         site.cluster.make_file(f"/proj/keep/{number}", 2 * MIN_BYTES)
     shown(capsys, "promote", "/proj/keep", site=site)
     site.run(until=60)
-    moved = [entry for entry in site.service._journal.entries() if entry.outcome == "done"]
+    moved = [entry for entry in site.service.journal.entries() if entry.outcome == "done"]
     assert sum(entry.size_bytes for entry in moved) == 16 * MIN_BYTES
-    assert "mover" not in site.service._daemon.faults
-    assert not any("lfs.0" in window.jobs for window in site.service._daemon.windows)
+    assert "mover" not in site.service.daemon.faults
+    assert not any("lfs.0" in window.jobs for window in site.service.daemon.windows)
 
 
-def test_what_tierd_moved_before_a_restart_or_took_back_is_its_own(site: Site,
-                                                                   capsys: pytest.CaptureFixture[str]) -> None:
+def test_moves_before_a_restart_and_undone_ones_are_tierd_s_own(site: Site,
+                                                                capsys: pytest.CaptureFixture[str]) -> None:
     paths = [f"/proj/keep/{number}" for number in range(4)]
     for path in paths:
         site.cluster.make_file(path, 1000)
     shown(capsys, "promote", "/proj/keep", site=site)
     site.run(until=10)
-    assert [entry.outcome for entry in site.service._journal.entries()] == ["done"] * 4
+    assert [entry.outcome for entry in site.service.journal.entries()] == ["done"] * 4
     site.service.close()  # the records of these moves were not read yet
     site.start()
-    table = site.service._daemon._table
+    table = site.service.daemon.table
     site.run(until=site.cluster.now + 5)
     assert table.other_mover_in("/proj/keep", 0.0) == ""
     for number in range(1, 5):
@@ -75,6 +74,6 @@ def test_what_tierd_moved_before_a_restart_or_took_back_is_its_own(site: Site,
     for path in paths:
         site.filesystem.migrate(path, HDD)
         site.filesystem.migrate(path, COVERING)
-    site.service._journal._db.execute("DELETE FROM actions")
+    site.service.journal._db.execute("DELETE FROM actions")
     site.run(until=site.cluster.now + 5)
     assert table.other_mover_in("/proj/keep", 0.0) == "lfs.0"

@@ -21,12 +21,11 @@ from tests.operation.page_answers import ANSWERS, CASE, DIRECTORY, EVIL, NOW, OV
 from tests.pki import Pki, authority, pki, tls_text, users_text, web_file
 from tests.tierd.simulated import NOISE
 from tests.tierd.site import Site, fetched
-from tests.tierd.site import site as site
 from tierd.config.settings import WebSettings
 from tierd.daemon import page
 from tierd.daemon.answers import SourceAnswer, to_json
-from tierd.daemon.changes import Changes
 from tierd.daemon.states import STATE_TEXTS, State, state_text
+from tierd.daemon.status import Changes
 from tierd.daemon.web import MAX_EVENT_STREAMS, App, EventStream, FormTokens, listen
 
 __all__ = ["Pki", "authority", "pki", "tls_text", "users_text", "web_file"]
@@ -141,8 +140,8 @@ def test_learning_is_never_called_quiet(serving: Callable[..., Port]) -> None:
     ({"status_paused": "by root"}, "PAUSED"), ({"status_held": "outside the maintenance windows"}, "HELD"),
     ({"status_draining": "by root"}, "DRAINING"), ({}, "DRY RUN"),
     ({"status_dry_run": False, "status_mode": "observe"}, "observe")])
-def test_what_holds_acts_back_stands_at_the_top(serving: Callable[..., Port], changed: dict[str, object],
-                                                word: str) -> None:
+def test_the_banner_says_why_acts_are_held(serving: Callable[..., Port], changed: dict[str, object],
+                                           word: str) -> None:
     port = serving()
     port.answers["overview"] = overview(**changed)
     body = port.request("/")[1]
@@ -318,7 +317,7 @@ def test_a_token_is_of_one_user() -> None:
     assert not tokens.right("alice", "\udcff")
 
 
-def test_what_fails_is_said_on_the_page(locked: Port) -> None:
+def test_a_failed_request_is_explained_on_the_page(locked: Port) -> None:
     locked.answers["undo"] = ValueError("the journal has no act 99; tierctl history lists <them>")
     status, body = locked.post({"do": "undo", "id": "99", "token": locked.token(**LOGIN)}, **LOGIN, **SAME)
     assert status == 409
@@ -412,19 +411,6 @@ def test_a_case_from_the_finding_to_the_verdict(site: Site, capsys: pytest.Captu
     assert "/proj/ingest" in fetched(site, "/history?act=set-default-layout")[1]
     assert "No act matches" in fetched(site, "/history?act=set-default-striping")[1]
     assert "no kind of act is called &#39;dance&#39;" in fetched(site, "/history?act=dance")[1]
-
-
-def test_a_page_waits_for_neither_lock_nor_file_system(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    site.run(until=55)
-
-    def away(*_: object) -> None:
-        raise AssertionError("the page asked the file system")
-
-    for name in ("space", "pools", "layout", "status", "path_of"):
-        monkeypatch.setattr(site.filesystem, name, away)
-    with site.service._daemon.lock:
-        for path in ("/", "/targets", "/jobs", "/history", "/case/F1"):
-            assert fetched(site, path)[0] == 200
 
 
 def test_hostile_names_are_links_that_find_them(serving: Callable[..., Port]) -> None:

@@ -8,14 +8,13 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
 
 from lustre.fid import Fid
 from tests.tierd.logged import logged
-from tests.tierd.site import Clearing, Site, fetched, shown
-from tests.tierd.site import site as site
+from tests.tierd.site import Clearing, Site, altered, fetched, shown
 from tierd.cluster.reader import MdtReader, Window
 from tierd.cluster.tallies import decode
 from tierd.config.load import ConfigurationError, parse
@@ -54,7 +53,7 @@ class Post:
             del self.unconfirmed[id(each)]
 
     def announce(self, positions: Mapping[str, Position]) -> None:
-        kept = self.site.service._journal.positions()
+        kept = self.site.service.journal.positions()
         assert {mdt: kept.get(mdt, 0) for mdt in positions} == {mdt: each.index for mdt, each in positions.items()}
         self.positions.update(positions)
 
@@ -83,20 +82,9 @@ class WithReaders:
         site.service.close()
         self.site = site
         self.post = Post(site)
-        site.settings = replace(site.settings, reader=SETTINGS)
         clock = VirtualClock(site.cluster)
-        service = type(site.service)
-
-        def start(*arguments: object, **named: object):
-            return service(*arguments, **named, cluster=self.post)
-
-        from tests.tierd import site as module  # noqa: PLC0415
-
-        kept, module.Service = module.Service, start  # type: ignore[assignment,misc]
-        try:
-            site.start()
-        finally:
-            module.Service = kept  # type: ignore[misc]
+        site.peers, site.settings = self.post, altered(site.settings, reader=SETTINGS)
+        site.start()
         self.readers = {mdt: self._reader(mdt, clock) for mdt in MDTS}
 
     def _reader(self, mdt: str, clock: VirtualClock) -> MdtReader:
@@ -131,7 +119,7 @@ def test_tierd_cures_a_noisy_neighbour_by_the_tallies_of_readers(with_readers, c
     site = with_readers.site
     with_readers.run(until=100)
     assert [sentence for sentence in site.said if "/proj/ingest" in sentence and "default layout" in sentence]
-    index = site.service._journal.positions()["MDT0000"]
+    index = site.service.journal.positions()["MDT0000"]
     assert 0 < site.filesystem.cleared["MDT0000", "cl1"] <= index
     assert "MDT0001" not in {mdt for mdt, _ in site.filesystem.cleared}
     text = shown(capsys, "readers", site=site)
@@ -151,10 +139,10 @@ def test_an_mdt_without_a_reader_makes_tierd_blind_until_one_reads_it(with_reade
     site = with_readers.site
     with_readers.run(until=20)
     with_readers.run(until=70, only=["MDT0001"])
-    assert "no reader has sent a tally" in site.service._daemon.faults["changelog"]
+    assert "no reader has sent a tally" in site.service.daemon.faults["changelog"]
     assert not [sentence for sentence in site.said if "default layout" in sentence and "/proj/ingest" in sentence]
     with_readers.run(until=160)
-    assert "changelog" not in site.service._daemon.faults
+    assert "changelog" not in site.service.daemon.faults
     assert [sentence for sentence in site.said if "default layout" in sentence and "/proj/ingest" in sentence]
 
 
@@ -163,16 +151,16 @@ def test_without_nats_tierd_begins_nothing(with_readers) -> None:
     with_readers.run(until=20)
     with_readers.post.down = True
     with_readers.run(until=100)
-    assert "NATS: no connection" in site.service._daemon.faults["changelog"]
+    assert "NATS: no connection" in site.service.daemon.faults["changelog"]
     assert not [sentence for sentence in site.said if "default layout" in sentence and "/proj/ingest" in sentence]
 
 
 def test_a_restart_goes_on_at_the_position_of_the_journal(with_readers) -> None:
     with_readers.run(until=60)
-    before = with_readers.site.service._journal.positions()
+    before = with_readers.site.service.journal.positions()
     again = WithReaders(with_readers.site)
     again.run(until=80)
-    after = again.site.service._journal.positions()
+    after = again.site.service.journal.positions()
     assert after["MDT0000"] > before["MDT0000"]
     assert again.post.unconfirmed == {}
 

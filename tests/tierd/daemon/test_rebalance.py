@@ -116,8 +116,8 @@ def test_a_rebalance_that_slows_a_job_stops_and_is_tried_again_later(tmp_path: P
     (finding,) = [finding for finding in at.daemon.findings if finding.key == key]
     at.run(until=stopped + 100)
     assert len(list(at.journal.entries(Outcome.DONE))) == done, "it backs off"
-    assert [refusal.reason for refusal in at.daemon.why_not(finding)] == [Reason.COOLING_DOWN]
-    assert "the files stay" in at.daemon.why_not(finding)[0].sentence
+    assert [refusal.reason for refusal in at.daemon.remediations.refusals(finding.key)] == [Reason.COOLING_DOWN]
+    assert "the files stay" in at.daemon.remediations.refusals(finding.key)[0].sentence
     at.run(until=stopped + 300)
     assert len(list(at.journal.entries(Outcome.DONE))) > done
 

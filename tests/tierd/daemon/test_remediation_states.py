@@ -16,12 +16,10 @@ from tests.tierd.simulated import COVERING, world
 from tests.tierd.worlds import noise
 from tierd.acts import JUDGED_VERDICTS, ActKind, Verdict
 from tierd.daemon.judging import Judge
-from tierd.daemon.log import LoopCounters
 from tierd.daemon.remediation import UNDOING_VERDICTS, Remediation
 from tierd.daemon.states import OPEN, TRANSITIONS, State
 from tierd.daemon.undoing import CaseUndo
 from tierd.model import Action, Facts, Finding
-from tierd.simulation.world import VirtualClock
 from tierd.verify.judgement import Judgement
 
 FOUND = Finding("noisy-neighbour", 0.0, "small.2", "stream.1", (), "it is slow", noise(), ())
@@ -82,11 +80,9 @@ class Steps(RuleBasedStateMachine):
         self.setup = RemediationWorld(at, Planned(lambda found: tuple(
             Action(ActKind.SET_DEFAULT_LAYOUT, COVERING, "because", found.key, place) for place in found.directories)))
         self.setup.finding_log.begun(FOUND)
-        clock = VirtualClock(at.cluster)
-        self.undoing = CaseUndo(self.setup.store, at.gate, at.undo, at.journal, self.setup.finding_log, at.filesystem,
-                                clock, self.setup.settings)
-        self.judge = Judge(self.setup.store, lambda: ([], {}), at.gate, self.undoing, at.journal,
-                           self.setup.finding_log, at.filesystem, clock, self.setup.settings, LoopCounters(), Facts)
+        self.undoing = CaseUndo(self.setup.parts, self.setup.store, self.setup.finding_log)
+        self.judge = Judge(self.setup.parts, self.setup.store, self.undoing, self.setup.finding_log,
+                           history=lambda: ([], {}), facts=Facts)
         self.space = at.filesystem.space
 
     def teardown(self) -> None:
@@ -119,7 +115,7 @@ class Steps(RuleBasedStateMachine):
     def verdict(self, verdict: Verdict) -> None:
         case = self.case
         if case is not None and case.state in OPEN:
-            self.judge._settle(case, Judgement(verdict, 2.0, 1.0, 1.5, 0.5))
+            self.judge.settle(case, Judgement(verdict, 2.0, 1.0, 1.5, 0.5))
 
     @rule()
     def judge_again(self) -> None:

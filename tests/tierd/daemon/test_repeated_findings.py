@@ -16,9 +16,8 @@ from lustre.filesystem import FileStatus
 from tests.tierd.daemon.remediation_world import Planned, RemediationWorld
 from tests.tierd.simulated import COVERING, HDD, NOISE, world
 from tests.tierd.site import Site, shown
-from tests.tierd.site import site as site
 from tierd.config.settings import Settings
-from tierd.daemon.observe import Source
+from tierd.daemon.node import Source
 from tierd.model import Action, Evidence, Finding
 from tierd.sense.readings import Reading
 
@@ -45,9 +44,9 @@ def test_an_answer_about_a_finding_that_has_just_ended_gives_it_no_second_number
     at = world(tmp_path)
     at.run_until_said("FOUND noisy-neighbour", before=60)
     (finding,) = at.daemon.findings
-    assert at.daemon.number(finding) == 1
+    assert at.daemon.log.known_number(finding) == 1
     other = replace(finding, aggressor="gone.1")
-    assert at.daemon.number(other) == 0
+    assert at.daemon.log.known_number(other) == 0
     assert at.journal.key_of_finding(2) is None
 
 
@@ -124,7 +123,7 @@ FOUND = Finding("hot-small-files", 100.0, "py.3", "", (), "it reads again and ag
                 subject="/sw")
 
 
-def test_what_is_done_goes_with_the_finding_that_holds(tmp_path: Path) -> None:
+def test_acts_belong_to_the_finding_that_holds(tmp_path: Path) -> None:
     at = world(tmp_path, jobs=())
     at.cluster.make_directory("/sw")
     file = at.cluster.make_file("/sw/lib", 1000)

@@ -39,7 +39,7 @@ def slower(tmp_path: Path, text: str = "") -> tuple[World, Remediation]:
     now = at.cluster.epoch
     case = Remediation(FINDING, number, now, now, FOUR, moved=1, moved_at=now, state=State.UNDOING,
                        verdict=Verdict.DID_NOT_HELP, undo_reason="the job got slower", judged_at=now)
-    at.daemon._store.add(case)
+    at.daemon.store.add(case)
     return at, case
 
 
@@ -99,7 +99,7 @@ def test_the_file_is_not_rewritten_again_for_a_while(
     at.run(until=45)
     assert stripes(at) == 1
     again = Action(ActKind.MIGRATE, FOUR, "8 processes share it", FINDING.key, "/proj", "/proj/one", 16 * MIB)
-    plan = at.daemon._planning._worth(FINDING, Plan((again,), ()))
+    plan = at.daemon.planning.worth(FINDING, Plan((again,), ()))
     assert (not plan.actions) == left_alone
     assert [refusal.reason for refusal in plan.refusals] == [Reason.COOLING_DOWN] * left_alone
 

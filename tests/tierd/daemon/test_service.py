@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import socket
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,12 +13,11 @@ from prometheus_client.parser import text_string_to_metric_families
 from lustre.layout.model import Component, Layout, same_shape
 from simulator import faults
 from tests.tierd.simulated import NOISE
-from tests.tierd.site import Site, fetched, shown
-from tests.tierd.site import site as site
+from tests.tierd.site import Site, altered, fetched, shown
 from tests.tierd.worlds import noise
 from tierd.act.journal.writer import Journal
 from tierd.cli.tierctl import main
-from tierd.daemon.answers import ReportAnswer, from_json
+from tierd.daemon.answers import ReportAnswer
 from tierd.daemon.client import ControlError, ask
 from tierd.daemon.report import report_page
 from tierd.daemon.systemd import Notifier
@@ -67,15 +65,6 @@ def test_a_pause_is_kept_until_resume(site: Site, capsys: pytest.CaptureFixture[
     assert "set-default-layout" in shown(capsys, "history", site=site)
 
 
-def test_observing_plans_nothing(site: Site) -> None:
-    site.service.close()
-    site.settings = replace(site.settings, act=replace(site.settings.act, mode="observe"))
-    site.start()
-    site.run(until=60)
-    assert any(s.startswith("FOUND") for s in site.said)
-    assert not any(s.startswith("SET") for s in site.said)
-
-
 def test_changelogs_are_cleared_only_after_the_journal_knows(site: Site) -> None:
     site.run(until=45)
     kept = Journal(Path(site.settings.act.journal)).positions()
@@ -89,8 +78,7 @@ def test_a_restart_continues_and_closes_unfinished_acts(site: Site) -> None:
     (entry,) = journal.entries()
     journal._db.execute("UPDATE actions SET outcome = 'under way'")
     positions = journal.positions()
-    site.service.close()
-    site.start()
+    site.restart()
     assert any("found unfinished: set-default-layout of /proj/ingest: done" in s for s in site.said)
     assert [e.outcome for e in journal.entries()] == ["done"]
     site.cluster.advance(5)
@@ -141,16 +129,14 @@ def test_two_daemons_share_neither_journal_nor_socket_nor_port(site: Site) -> No
     second = Site(site.cluster, site.filesystem, site.settings, site.folder)
     with pytest.raises(OSError, match="another tierd writes this journal"):
         second.start()
-    act = replace(site.settings.act, journal=str(site.folder / "other/journal.sqlite"))
-    second.settings = replace(site.settings, act=act)
+    second.settings = altered(site.settings, act={"journal": str(site.folder / "other/journal.sqlite")})
     with pytest.raises(ControlError, match="another tierd answers here"):
         second.start()
-    second.settings = replace(second.settings, act=replace(act, socket=str(site.folder / "other.sock")),
-                              web=replace(site.settings.web, port=port))
+    second.settings = altered(second.settings, act={"socket": str(site.folder / "other.sock")}, web={"port": port})
     with pytest.raises(OSError, match=r"Address already in use: choose another web\.port"):
         second.start()
     assert not (site.folder / "other.sock").exists()
-    second.settings = replace(second.settings, web=site.settings.web)
+    second.settings = altered(second.settings, web=site.settings.web)
     second.start()
     assert ask(second.socket, {"request": "status"})["paused"] == ""
     second.service.close()
@@ -185,7 +171,7 @@ def test_old_acts_leave_the_journal_and_history_says_where_it_begins(site: Site,
         move = Action("migrate", Layout((Component(pool="flash"),)), "because", ("", "", ""), path=f"/proj/{number}")
         journal.end(journal.intend(move, finding, None, at, dry_run=False), "done", "", at)
     journal.close()
-    site.settings = replace(site.settings, journal=replace(site.settings.journal, keep_days=30.0))
+    site.settings = altered(site.settings, journal={"keep_days": 30.0})
     site.start()
     site.run(until=now + 60)
     ended = shown(capsys, "history", "--last", "1000", site=site).splitlines()
@@ -195,4 +181,4 @@ def test_old_acts_leave_the_journal_and_history_says_where_it_begins(site: Site,
     assert not any("/proj/599" in line for line in ended)
     answer = ask(site.socket, {"request": "report", "since": old - 86400, "until": now + 3600})
     assert answer["files_moved"] >= 601
-    assert "The journal has single findings and acts since" in report_page(from_json(ReportAnswer, answer))
+    assert "The journal has single findings and acts since" in report_page(ReportAnswer.from_json(answer))

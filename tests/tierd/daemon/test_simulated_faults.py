@@ -43,28 +43,6 @@ def test_targets_that_are_not_well_are_known(
     assert at.source.reading().conditions == {target: condition}
 
 
-def test_an_unreachable_exporter_is_reported_and_no_act_starts(world: tuple[World, list[str]]) -> None:
-    at, said = world
-    schedule([Event(31, "exporter_unreachable", {"seconds": 30})], at.cluster)
-    at.run(30)
-    at.cluster.advance(3)
-    with pytest.raises(ConnectionError):
-        at.source.reading()
-    at.run(60)
-    assert any("blind" in words and "refused" in words for words in said)
-    assert not list(at.journal.entries())
-    at.run(130)
-    assert any(entry.outcome == "done" for entry in at.journal.entries())
-
-
-def test_a_deregistered_changelog_user_is_reported_and_no_act_starts(world: tuple[World, list[str]]) -> None:
-    at, said = world
-    schedule([Event(31, "changelog_deregistered", {"target": "MDT0000"})], at.cluster)
-    at.run(120)
-    assert any("changelog" in words for words in said)
-    assert not [entry for entry in at.journal.entries() if entry.outcome == "done"]
-
-
 def test_clocks_that_are_set_make_no_noise(world: tuple[World, list[str]]) -> None:
     at, said = world
     schedule([Event(20, "clock_jump", {"seconds": 7200.0})], at.cluster)

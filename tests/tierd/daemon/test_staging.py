@@ -5,23 +5,20 @@ from __future__ import annotations
 import stat
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.tierd.site import Site, fetched
-from tests.tierd.site import site as site
 from tierd.cli.tierctl import main
 from tierd.clock import SystemClock
 from tierd.config.act import GeneralLimits
 from tierd.config.scopes import Scope
-from tierd.config.settings import ControlAccess
-from tierd.daemon.answers import StagingAnswer, StagingsAnswer, from_json
+from tierd.config.settings import ControlSettings
+from tierd.daemon.answers import StagingAnswer, StagingsAnswer
 from tierd.daemon.client import ControlError, ask
-from tierd.daemon.control import ControlServer
-from tierd.daemon.peers import Peer
+from tierd.daemon.control import ControlServer, Peer
 from tierd.daemon.requests import CHANGING_REQUESTS, SCHEDULER_REQUESTS
 from tierd.integrations.slurm.source import SlurmJobs, SlurmSettings
 
@@ -32,12 +29,12 @@ def stage(site: Site, *paths: str, uid: int = ALICE, direction: str = "promote",
           job: str = "17", **more: Any) -> StagingsAnswer:
     stages = [{"direction": direction, "path": f"/mnt/lustre{path}", "deadline_seconds": seconds, **more}
               for path in paths]
-    return from_json(StagingsAnswer, ask(site.socket, {"request": "stage", "job": job, "uid": uid, "gid": 100,
+    return StagingsAnswer.from_json(ask(site.socket, {"request": "stage", "job": job, "uid": uid, "gid": 100,
                                                        "user": "alice", "stages": stages}))
 
 
 def state(site: Site, job: str = "17") -> tuple[StagingAnswer, ...]:
-    return from_json(StagingsAnswer, ask(site.socket, {"request": "stage-state", "job": job})).stagings
+    return StagingsAnswer.from_json(ask(site.socket, {"request": "stage-state", "job": job})).stagings
 
 
 def files(site: Site, *paths: str, uid: int = ALICE) -> None:
@@ -98,9 +95,7 @@ def test_files_in_place_need_no_move(site: Site) -> None:
 
 
 def test_the_deadline_drops_what_is_not_begun(site: Site) -> None:
-    site.settings = replace(site.settings, limits=GeneralLimits(files_per_second=0.5))
-    site.service.close()
-    site.start()
+    site.restart(limits=GeneralLimits(files_per_second=0.5))
     files(site, *(f"/proj/d/{number}" for number in range(50)))
     stage(site, "/proj/d", seconds=20.0)
     site.run(until=40)
@@ -134,9 +129,7 @@ def test_a_cancelled_job_drops_its_moves(site: Site) -> None:
 
 
 def test_a_staging_that_nobody_waits_for_is_cancelled(site: Site) -> None:
-    site.settings = replace(site.settings, limits=GeneralLimits(files_per_second=0.1))
-    site.service.close()
-    site.start()
+    site.restart(limits=GeneralLimits(files_per_second=0.1))
     files(site, *(f"/proj/d/{number}" for number in range(60)), "/proj/b")
     stage(site, "/proj/d")
     stage(site, "/proj/d", direction="demote", job="18")
@@ -153,17 +146,14 @@ def test_a_staging_that_nobody_waits_for_is_cancelled(site: Site) -> None:
 def test_a_restart_goes_on(site: Site) -> None:
     files(site, *(f"/proj/d/{number}" for number in range(5)))
     stage(site, "/proj/d")
-    site.service.close()
-    site.start()
+    site.restart()
     site.run(until=20)
     (found,) = state(site)
     assert (found.state, found.outcomes) == ("ended", {"done": 5})
 
 
 def test_modes_and_opt_outs_hold_for_jobs(site: Site) -> None:
-    site.settings = replace(site.settings, scopes=(Scope("/proj/closed", "recommend"),))
-    site.service.close()
-    site.start()
+    site.restart(scopes=(Scope("/proj/closed", "recommend"),))
     files(site, "/proj/closed/a", "/proj/out/b")
     site.filesystem.set_xattr("/proj/out", "user.tierd", b"off")
     stage(site, "/proj/closed", "/proj/out")
@@ -175,9 +165,7 @@ def test_modes_and_opt_outs_hold_for_jobs(site: Site) -> None:
 
 
 def test_a_dry_run_stages_nothing(site: Site) -> None:
-    site.settings = replace(site.settings, act=replace(site.settings.act, dry_run=True))
-    site.service.close()
-    site.start()
+    site.restart(act={"dry_run": True})
     files(site, "/proj/a")
     stage(site, "/proj/a")
     site.run(until=10)
@@ -202,9 +190,9 @@ def test_a_malformed_request_is_refused(site: Site, request_: Mapping[str, objec
 
 
 def test_the_user_of_the_scheduler_may_stage_and_nothing_else(tmp_path: Path) -> None:
-    access = ControlAccess(stage_users=frozenset({64030}))
+    access = ControlSettings(stage_users=frozenset({64030}))
     server = ControlServer(str(tmp_path / "s"), lambda request: {"done": request["request"]}, access, CHANGING_REQUESTS,
-                           lambda _: Peer(64030), SCHEDULER_REQUESTS)
+                           SCHEDULER_REQUESTS, lambda _: Peer(64030))
     try:
         for name in SCHEDULER_REQUESTS:
             assert ask(str(tmp_path / "s"), {"request": name}) == {"done": name}
@@ -218,8 +206,7 @@ def test_the_user_of_the_scheduler_may_stage_and_nothing_else(tmp_path: Path) ->
 
 def test_stagings_and_jobs_are_metrics(site: Site) -> None:
     site.configure(slurm=SlurmSettings("squeue"))
-    site.service.close()
-    site.start()
+    site.restart()
     files(site, "/proj/a")
     stage(site, "/proj/a")
     assert 'tierd_open_stagings{fs="lustre"} 1.0' in fetched(site, "/metrics")[1]
@@ -238,7 +225,7 @@ def test_names_of_jobs_stand_beside_their_ids(site: Site, capsys: pytest.Capture
     """The stream of the site has the id that Slurm gave it."""
     slurm = SlurmJobs(SlurmSettings("squeue", job_id=r"ior_stream\.(\d+)"),
                       lambda _: RECORDED.replace(b"4711", b"1002"), SystemClock(), Immediate())
-    site.service._sources.integrations = (slurm,)
+    site.service.sources.integrations = (slurm,)
     site.run(until=20)
     assert main(["top", "--once", "--socket", site.socket]) == 0  # the first look has Slurm asked
     assert main(["top", "--once", "--json", "--socket", site.socket]) == 0

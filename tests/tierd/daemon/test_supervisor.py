@@ -9,22 +9,21 @@ from pathlib import Path
 
 import pytest
 
-from tests.tierd.site import Site
-from tests.tierd.site import site as site
+from tests.tierd.site import Site, altered
 from tierd.act.journal.connection import JournalError
 from tierd.act.journal.writer import Journal
 from tierd.config.settings import Settings
 from tierd.daemon.client import ControlError, ask
 from tierd.daemon.service import Service
-from tierd.daemon.supervisor import SupervisedService, Supervisor
+from tierd.daemon.supervisor import Supervisor
 
 
 def starting(site: Site) -> Callable[[Settings], Service]:
     """How a supervisor starts the service of a site."""
 
     def start(settings: Settings) -> Service:
-        site.settings = replace(settings, act=replace(site.settings.act, mode=settings.act.mode,
-                                                      journal=settings.act.journal), web=site.settings.web)
+        act = replace(site.settings.act, mode=settings.act.mode, journal=settings.act.journal)
+        site.settings = altered(settings, act=act, web=site.settings.web)
         site.start()
         return site.service
 
@@ -57,7 +56,7 @@ def test_a_configuration_that_does_not_work_leaves_the_old_one_in_force(
     site.service.close()
     start, before = starting(site), site.settings
 
-    def start_on_the_mount(settings: Settings) -> SupervisedService:
+    def start_on_the_mount(settings: Settings) -> Service:
         if settings.filesystem.mount == "/none":
             raise FileNotFoundError(2, "no such mount", "/none")
         return start(replace(settings, act=before.act))
@@ -124,7 +123,7 @@ def test_a_full_journal_stops_everything_is_reported_once_and_recovers(
         site: Site, kept: Supervisor, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     cycles(site, kept, 25)
-    site.service._journal._db.execute("PRAGMA query_only = ON")  # as on a disk that is full, or has become read-only
+    site.service.journal._db.execute("PRAGMA query_only = ON")  # as on a disk that is full, or has become read-only
     site.cluster.advance(5)
     journal = f"{site.settings.act.journal}: the journal: attempt to write a readonly database"
     assert kept.cycle() == f"tierd does nothing: {journal}"
@@ -202,7 +201,7 @@ def test_while_the_journal_is_no_journal_it_is_tried_again_and_nothing_is_done(
     assert {*cycles(site, kept, 50)} == {f"tierd does nothing: {path}: the journal: {words}"}
     assert caplog.text.count(words) == 1
     assert kept.beat()
-    with pytest.raises(ControlError, match="no such socket"):
+    with pytest.raises(ControlError, match="socket not found"):
         ask(site.socket, {"request": "status"})
     assert path.read_bytes() == damaged, "a journal that can be repaired by hand is not changed"
     path.write_bytes(whole)
@@ -230,14 +229,14 @@ def test_a_journal_taken_away_while_it_is_written_is_noticed(site: Site, kept: S
 
 def test_requests_are_answered_while_the_journal_fails(site: Site) -> None:
     site.run(until=10)
-    site.service._journal._db.execute("PRAGMA query_only = ON")
+    site.service.journal._db.execute("PRAGMA query_only = ON")
     with pytest.raises(ControlError, match="pause: the journal: attempt to write a readonly database"):
         ask(site.socket, {"request": "pause"})
     Path(site.settings.act.journal).unlink()
     with pytest.raises(ControlError, match="history: the journal: unable to open database file"):
         ask(site.socket, {"request": "history"})
-    assert site.service._gate.operating_state.paused, "the pause is in force all the same"
-    site.service._journal._db.execute("PRAGMA query_only = OFF")
+    assert site.service.gate.operating_state.paused, "the pause is in force all the same"
+    site.service.journal._db.execute("PRAGMA query_only = OFF")
 
 
 @pytest.mark.parametrize(("statement", "words"), [

@@ -16,7 +16,6 @@ from simulator.settings import recorded_test_bed
 from tests.tierd.logged import logged
 from tests.tierd.simulated import NOISE, STREAM
 from tests.tierd.site import Site, shown
-from tests.tierd.site import site as site
 from tierd.act.claim import Claim, MountedClaimFolder
 from tierd.act.movers.moves import PortMover
 from tierd.config.settings import Settings
@@ -78,7 +77,7 @@ def test_on_a_client_it_is_known_by_clearing_or_by_a_mark(tmp_path: Path, reader
     assert "source changelog: " in status
     assert "lctl --device lustre-MDT0000 changelog_register" in status
     at.run(90)
-    assert not [entry for entry in at.service._journal.entries() if entry.outcome == "done"]
+    assert not [entry for entry in at.service.journal.entries() if entry.outcome == "done"]
     at.service.close()
 
 

@@ -9,9 +9,7 @@ import pytest
 from lustre.layout.model import Layout
 from tests.tierd.act.gate_world import FINDING
 from tests.tierd.daemon.test_directory_striping import NODES, ON, planned, storm_cluster
-from tests.tierd.site import Site, failed, shown
-from tests.tierd.site import reading as reading
-from tests.tierd.site import site as site
+from tests.tierd.site import Site, altered, failed, shown
 from tierd.act.journal.writer import Journal
 from tierd.cli.tierctl import main
 from tierd.config.load import parse
@@ -35,12 +33,12 @@ def test_a_layout_undone_by_hand_ends_its_case(reading: Site, capsys: pytest.Cap
     assert "undone: by hand\n" in status
     assert "no moves queued" in status
     assert "became eligible since then" not in shown(capsys, "plan", site=reading)
-    assert judged(reading.service._journal) == 0
+    assert judged(reading.service.journal) == 0
     assert not any(sentence.startswith("KEPT") for sentence in reading.said)
 
 
 def test_undoing_one_of_two_layouts_leaves_the_case_open_and_drops_its_moves(reading: Site) -> None:
-    daemon, gate = reading.service._daemon, reading.service._gate
+    daemon, gate = reading.service.daemon, reading.service.gate
     (case,) = daemon.cases
     (outcome,) = case.defaults
     elsewhere = replace(outcome.action, directory="/proj/other")
@@ -56,7 +54,7 @@ def test_undoing_one_of_two_layouts_leaves_the_case_open_and_drops_its_moves(rea
 def test_one_command_undoes_all_layouts_of_a_finding(reading: Site,
                                                                         capsys: pytest.CaptureFixture[str]) -> None:
     reading.run(until=reading.cluster.now + 10)
-    moved = [entry.id for entry in reading.service._journal.entries("done") if entry.kind == "migrate"]
+    moved = [entry.id for entry in reading.service.journal.entries("done") if entry.kind == "migrate"]
     assert moved
     undone = shown(capsys, "undo", "F1", site=reading)
     assert "F1: " in undone
@@ -73,8 +71,7 @@ def test_one_command_undoes_all_layouts_of_a_finding(reading: Site,
 def test_one_command_restores_the_default_striping_of_a_storm(
         site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     storm = parse(ON.encode(), "t.toml")
-    site.settings = replace(site.settings, act=replace(site.settings.act, on=storm.act.on), policies=storm.policies,
-                            tables=storm.tables)
+    site.settings = altered(site.settings, act={"on": storm.act.on}, policies=storm.policies, tables=storm.tables)
     site.begin_again(storm_cluster(NODES))
     site.run_until_said("SET default striping of /proj/steps", before=900)
     undone = shown(capsys, "undo", "F2", site=site)  # of all steps together; F1 is the first one's
@@ -89,10 +86,10 @@ def test_a_default_striping_that_cannot_be_restored_is_no_success(
         site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     site.cluster.make_file("/proj/steps/file", 1000)
     site.run(until=5)
-    number = site.service._journal.add_finding(FINDING)
+    number = site.service.journal.add_finding(FINDING)
     action = planned()
-    site.service._gate.submit([action], number)
-    assert [act.result for act in site.service._gate.set_defaults()] == ["done"]
+    site.service.gate.submit([action], number)
+    assert [act.result for act in site.service.gate.set_defaults()] == ["done"]
     assert action.striping is not None
     site.filesystem.set_default_striping("/proj/steps", replace(action.striping, stripe_count=1))
     assert "somebody changed the default striping since" in failed(capsys, "undo", f"F{number}", site=site)
@@ -100,9 +97,9 @@ def test_a_default_striping_that_cannot_be_restored_is_no_success(
 
 def test_undo_of_a_removed_record_says_that_it_was_removed(reading: Site) -> None:
     reading.run(until=reading.cluster.now + 10)
-    journal = reading.service._journal
+    journal = reading.service.journal
     assert len(list(journal.entries())) > 1
-    journal.add_finding(reading.service._daemon.cases[0].finding)
+    journal.add_finding(reading.service.daemon.cases[0].finding)
     journal._db.execute("DELETE FROM actions WHERE id = 1")
     with pytest.raises(ControlError, match=r"the record of act 1 was removed from the journal after 365 days "
                                            r"\(\[journal\] keep_days\), so it cannot be undone any more"):
@@ -125,10 +122,10 @@ def test_moves_are_dropped_before_the_first_of_many_layouts_is_put_back(reading:
     change = reading.filesystem.set_default_layout
 
     def watched(directory: str, layout: Layout | None) -> None:
-        waiting.append(reading.service._gate.waiting)
+        waiting.append(reading.service.gate.waiting)
         change(directory, layout)
 
-    assert reading.service._gate.waiting
+    assert reading.service.gate.waiting
     monkeypatch.setattr(reading.filesystem, "set_default_layout", watched)
     ask(reading.socket, {"request": "undo", "id": "F1"})
     assert waiting[0] == 0
@@ -136,9 +133,8 @@ def test_moves_are_dropped_before_the_first_of_many_layouts_is_put_back(reading:
 
 def test_a_layout_from_before_a_restart_is_undone_once(site: Site) -> None:
     site.run(until=55)
-    site.service._journal.judgements.add(1, "noisy-neighbour", "flash", 1 << 20, "helped", 1.0, 1.0)
-    site.service.close()
-    site.start()
+    site.service.journal.judgements.add(1, "noisy-neighbour", "flash", 1 << 20, "helped", 1.0, 1.0)
+    site.restart()
     assert ask(site.socket, {"request": "undo", "id": 1})["result"] == "undone"
     full = {target: replace(room, avail_bytes=0) for target, room in site.filesystem.space().items()}
     site.filesystem.space = lambda: full  # type: ignore[method-assign]  # a flash pool that has run full since
@@ -147,7 +143,7 @@ def test_a_layout_from_before_a_restart_is_undone_once(site: Site) -> None:
 
 
 def test_a_taking_back_that_is_to_be_tried_again_is_over_with_one_by_hand(reading: Site) -> None:
-    (case,) = reading.service._daemon.cases
+    (case,) = reading.service.daemon.cases
     case.begin_undo("it did not help")  # which failed
     assert ask(reading.socket, {"request": "undo", "id": 1})["result"] == "undone"
     assert (case.state, case.undo_reason) == (State.UNDONE, "")
@@ -172,8 +168,8 @@ def test_no_such_outcome_is_not_no_history(site: Site, capsys: pytest.CaptureFix
     site.run(until=55)
     for form in ([], ["--long"]):
         assert shown(capsys, "history", "--outcome", "failed", *form, site=site) == (
-            "no such act; outcomes of all acts: 1 done\n")
-    site.service._journal._db.execute("UPDATE actions SET outcome = 'under way'")
+            "no matching acts; all outcomes: 1 done\n")
+    site.service.journal._db.execute("UPDATE actions SET outcome = 'under way'")
     assert "/proj/ingest" in shown(capsys, "history", "--outcome", "under way", site=site)
     with pytest.raises(SystemExit):
         main(["history", "--last", "0"])

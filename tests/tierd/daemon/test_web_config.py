@@ -19,7 +19,6 @@ from httpserver.serving import BackgroundServer
 from tests.operation.page_answers import ANSWERS
 from tests.pki import Pki, authority, pki, tls_text, users_text, web_file
 from tests.tierd.site import Site
-from tests.tierd.site import site as site
 from tierd.__main__ import main
 from tierd.config.settings import Settings, WebSettings
 from tierd.daemon.service import Service

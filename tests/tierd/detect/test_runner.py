@@ -28,8 +28,9 @@ def test_a_detector_of_another_package_may_give_its_numbers_as_a_mapping() -> No
     def detect(view: View, _: Common) -> Iterator[Finding]:
         yield Finding("wet", view.now, "", "", (), "it rains", {"rain_share": 0.5}, subject="garden")  # type: ignore[arg-type]
 
-    runner = PolicyRunner([ConfiguredPolicy(Policy("wet", Common, detect), Common(begin_looks=1))])
-    (found,) = runner.run(View([window(0)]))
+    runner = PolicyRunner([ConfiguredPolicy(Policy("wet", Common, detect), Common())])
+    runner.run(View([window(0)]))
+    (found,) = runner.run(View([window(1)]))
     assert found.evidence == OtherEvidence({"rain_share": 0.5})
     assert to_json(finding_answer(found))["evidence"] == {"sentence": "it rains", "rain_share": 0.5}
 
@@ -39,25 +40,28 @@ def looks(watch: PolicyRunner, count: int) -> list[bool]:
 
 
 def test_it_begins_after_some_cycles_and_ends_after_some_more() -> None:
-    watch = PolicyRunner([ConfiguredPolicy(Policy("wet", Common, weather), Common(begin_looks=3, end_looks=2))])
-    #                        5      10     15    20    25    30    35    40
-    assert looks(watch, 8) == [False, False, True, True, True, True, True, False]
+    watch = PolicyRunner([ConfiguredPolicy(Policy("wet", Common, weather), Common())])
+    #                         5      10    15    20    25    30    35    40    45    50
+    assert looks(watch, 10) == [False, True, True, True, True, True, True, True, True, False]
 
 
 def test_findings_hold_with_other_settings_of_their_detector_and_without_it_they_are_gone() -> None:
-    before = PolicyRunner([ConfiguredPolicy(Policy("wet", Common, weather), Common(begin_looks=3))])
+    before = PolicyRunner([ConfiguredPolicy(Policy("wet", Common, weather), Common())])
     assert looks(before, 4)[-1]
-    other = PolicyRunner([ConfiguredPolicy(Policy("wet", Common, weather), Common(begin_looks=9, end_looks=1))])
+    other = PolicyRunner([ConfiguredPolicy(Policy("wet", Common, weather), Common(enabled=False))])
     other.take_over(before)
     assert other.findings == before.findings
-    assert other.run(View([window(3)])) == (), "it ends by the new settings"
+    assert looks(other, 3)[-1] is False, "it ends by the new settings"
     without = PolicyRunner([])
     without.take_over(before)
     assert without.findings == ()
 
 
 def test_one_odd_cycle_begins_nothing() -> None:
-    watch = PolicyRunner([ConfiguredPolicy(Policy("wet", Common, weather), Common(begin_looks=4))])
+    def now_and_then(view: View, _: Common) -> Iterator[Finding]:
+        yield from [SEEN] if view.now % 10 else []
+
+    watch = PolicyRunner([ConfiguredPolicy(Policy("wet", Common, now_and_then), Common())])
     assert not any(looks(watch, 8))
 
 
@@ -69,8 +73,9 @@ def test_a_disabled_detector_does_not_run() -> None:
 
 def test_a_detector_that_fails_blinds_itself_only() -> None:
     watch = PolicyRunner([ConfiguredPolicy(Policy("broken", Common, broken), Common()),
-                   ConfiguredPolicy(Policy("wet", Common, weather), Common(begin_looks=1))])
-    (found,) = watch.run(View([window(0)]))
+                   ConfiguredPolicy(Policy("wet", Common, weather), Common())])
+    watch.run(View([window(0)]))
+    (found,) = watch.run(View([window(1)]))
     assert found.kind == "wet"
     assert watch.faults == {"broken": "KeyError: 'no such column'"}
 
@@ -82,6 +87,6 @@ def test_a_detector_sees_the_active_findings() -> None:
         reported.append(SEEN.key in view.active)
         yield SEEN
 
-    watch = PolicyRunner([ConfiguredPolicy(Policy("wet", Common, curious), Common(begin_looks=2))])
+    watch = PolicyRunner([ConfiguredPolicy(Policy("wet", Common, curious), Common())])
     looks(watch, 3)
     assert reported == [False, False, True]

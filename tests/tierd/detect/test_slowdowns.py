@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tierd.worlds import MIB, TARGETS, small_files, small_io, stream, window
-from tierd.carrier import Carrier
 from tierd.config.settings import Settings
 from tierd.detect.interference import Loss
 from tierd.detect.profile import profiles
@@ -19,6 +18,7 @@ from tierd.engine import Engine
 from tierd.model import Activities, DirectoryActivity, Facts, Finding, JobLoad, NamespaceLoad, SlowdownEvidence, Window
 from tierd.policies import noisy_neighbour, shared_bandwidth
 from tierd.policies.noisy_neighbour import NoisyNeighbourEvidence
+from tierd.text import Carrier
 
 Part = list[JobLoad] | tuple[list[JobLoad], NamespaceLoad]
 SETTINGS = SlowdownSettings()

@@ -15,7 +15,6 @@ from tests.servers import program
 from tests.tierd.integrations.powerflex_gateway import PASSWORD, USER, PowerFlexStub, gateway, rate
 from tests.tierd.simulated import NOISE, STREAM
 from tests.tierd.site import Site, fetched
-from tests.tierd.site import site as site
 from tierd.integrations.powerflex.gateway import PowerFlexSettings
 
 

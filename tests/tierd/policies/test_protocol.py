@@ -11,7 +11,7 @@ import pytest
 from simulator.fluid.cluster import FluidCluster
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import NOISE
-from tests.tierd.site import Site, fetched, shown, site  # noqa: F401 -- a fixture
+from tests.tierd.site import Site, fetched, shown
 from tierd.config.load import load
 from tierd.policies.registry import policies
 
@@ -67,9 +67,9 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 
 @pytest.mark.usefixtures("installed")
 def test_it_is_found_planned_acted_on_judged_and_explained(
-        site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: F811
+        site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = tmp_path / "tierd.toml"
-    text.write_text('[act]\non = ["many-creates"]\n[detect.many_creates]\nbegin_looks = 1\n')
+    text.write_text('[act]\non = ["many-creates"]\n[detect.many_creates]\nenabled = true\n')
     theirs = load(text)
     site.settings = replace(site.settings, act=replace(site.settings.act, on=theirs.act.on), policies=theirs.policies)
     site.begin_again(FluidCluster(recorded_test_bed(), (replace(NOISE, start_seconds=0.0),)))

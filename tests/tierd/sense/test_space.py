@@ -21,7 +21,7 @@ from tests.tierd.simulated import COVERING, HDD, world
 from tierd.acts import ActKind
 from tierd.config.settings import Settings
 from tierd.daemon.metrics import MetricsContext, registry
-from tierd.daemon.observe import Source
+from tierd.daemon.node import Source
 from tierd.model import Action, PoolPair
 from tierd.refusal import Reason
 from tierd.sense import parameters, space
@@ -130,7 +130,7 @@ def test_tierd_reports_a_flash_pool_that_rotates_and_acts_into_it_no_more(tmp_pa
         sources[0].is_flash = is_flash
         for _ in range(2):
             at.run(until=at.cluster.now + 5.0)
-        metrics = registry(at.daemon, at.gate, at.undo, Settings(), beside=MetricsContext(fs="lustre"))
+        metrics = registry(at.daemon, MetricsContext(fs="lustre"))
         (family,) = [metric for metric in metrics.collect() if metric.name == "tierd_pool_wrong_disks"]
         return {sample.labels["pool"]: sample.value for sample in family.samples}["flash"]
 

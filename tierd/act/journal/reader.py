@@ -14,7 +14,7 @@ from typing import TypedDict
 from tierd.act.journal.connection import Row, Value
 from tierd.act.journal.entry import ENTRY_COLUMNS, Entry, entry_of
 from tierd.acts import ActKind, Outcome
-from tierd.journal_rows import FindingRow, JudgementRow, MessageRow, SameFindingRow
+from tierd.structs import FindingRow, JudgementRow, MessageRow, SameFindingRow
 
 _FINDING = "id, time, kind, aggressor, victim, sentence, evidence, targets, directories, subject"
 Query = Callable[..., Sequence[Row]]

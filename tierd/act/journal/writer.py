@@ -29,9 +29,9 @@ from tierd.act.journal.queue_store import QueueStore
 from tierd.act.journal.retention import ActDirectories, ClockGuard, Retention
 from tierd.act.journal.schema import open_journal
 from tierd.acts import ActKind, Outcome, Verdict
-from tierd.json_text import json_text
 from tierd.model import Action, Finding
 from tierd.policies.registry import evidence_of
+from tierd.structs import json_text
 from tierd.text import printable
 
 MAX_DETAIL = 2000

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from tierd.cli import client
 from tierd.clock import SystemClock
-from tierd.daemon.answers import JobSummaryAnswer, PrepareAnswer, StagingsAnswer, from_json
+from tierd.daemon.answers import JobSummaryAnswer, PrepareAnswer, StagingsAnswer
 from tierd.daemon.client import ControlError, ask
 
 Json = Mapping[str, object]
@@ -33,7 +33,6 @@ MAX_LINE = 400
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``tierctl slurm``."""
     slurm = commands.add_parser(
         "slurm", help="answer one request of Slurm's plugin or scripts",
         description="Read one request of Slurm as a JSON object from standard input, carry it out, and print one line: "
@@ -44,7 +43,6 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Carry out the request on standard input."""
     try:
         request = json.loads(sys.stdin.buffer.read().decode("utf-8", "surrogateescape"))
         if not isinstance(request, dict) or str(request.get("do")) not in HANDLERS:
@@ -114,7 +112,6 @@ class Connection:
             self.wait(1.0)
 
     def wait(self, seconds: float) -> None:
-        """Wait."""
         self._nap.wait(seconds)
 
 
@@ -122,7 +119,7 @@ def stage(connection: Connection, request: Json) -> str:
     """Stage files, and wait until they are there, or until the deadline. Returns the line for Slurm."""
     wanted = {"request": "stage", "job": str(request.get("job")),
               **{name: request.get(name) for name in ("uid", "gid", "user", "stages")}}
-    answer = from_json(StagingsAnswer, connection.ask(wanted))
+    answer = StagingsAnswer.from_json(connection.ask(wanted))
     if answer.held:
         return line("failed", f"tierd stages nothing now: {answer.held}")
     wanted_ids = {each.id for each in answer.stagings}
@@ -135,7 +132,7 @@ def stage(connection: Connection, request: Json) -> str:
             return line("failed", "tierd did not end the staging by its deadline")
         connection.wait(poll)
         poll = min(2 * poll, LAST_POLL_SECONDS)
-        answer = from_json(StagingsAnswer, connection.ask({"request": "stage-state", "job": wanted["job"]}))
+        answer = StagingsAnswer.from_json(connection.ask({"request": "stage-state", "job": wanted["job"]}))
         answer = StagingsAnswer(tuple(each for each in answer.stagings if each.id in wanted_ids))
     missing = wanted_ids - {each.id for each in answer.stagings}
     well = not missing and all(each.succeeded for each in answer.stagings)
@@ -148,7 +145,7 @@ def stage(connection: Connection, request: Json) -> str:
 def summary_of(connection: Connection, request: Json) -> tuple[str, ...]:
     """What tierd did for a job, in words. Raises ControlError."""
     asked = {"request": "job-summary", "job": str(request.get("job")), "user": request.get("user")}
-    return from_json(JobSummaryAnswer, connection.ask(asked)).sentences
+    return JobSummaryAnswer.from_json(connection.ask(asked)).sentences
 
 
 def epilog(connection: Connection, request: Json) -> str:
@@ -166,7 +163,7 @@ def prolog(connection: Connection, request: Json) -> str:
              **{name: request.get(name) for name in ("job", "name", "user", "uid", "directory")}}
     until = connection.clock.monotonic() + PREPARE_SECONDS
     while True:
-        answer = from_json(PrepareAnswer, connection.ask(asked))
+        answer = PrepareAnswer.from_json(connection.ask(asked))
         if not answer.waiting or connection.clock.monotonic() >= until:
             break
         connection.wait(FIRST_POLL_SECONDS)
@@ -176,14 +173,12 @@ def prolog(connection: Connection, request: Json) -> str:
 
 
 def teardown(connection: Connection, request: Json) -> str:
-    """Cancel what a job's stagings have not begun."""
     connection.ask({"request": "stage-cancel", "job": str(request.get("job"))})
     return line("ok", "")
 
 
 def state(connection: Connection, _: Json) -> str:
-    """Whether tierd accepts stagings."""
-    answer = from_json(StagingsAnswer, connection.ask({"request": "stage-state", "most": 1}))
+    answer = StagingsAnswer.from_json(connection.ask({"request": "stage-state", "most": 1}))
     if answer.held:
         return line("failed", f"tierd stages nothing now: {answer.held}")
     return line("ok", "tierd stages files of jobs")

@@ -8,11 +8,8 @@ from pathlib import Path
 from lustre.fid import Fid
 from tests.tierd.act.journal.test_retention import FINDING, MIB, YEAR, act, newest, prune
 from tests.tierd.site import Site
-from tests.tierd.site import reading as reading
-from tests.tierd.site import site as site
 from tierd.act.journal import Journal
 
-__all__ = ["reading", "site"]
 MOVED = Fid(0x200000400, 7)
 CYCLE: list[Callable[[Journal], object]] = [
     lambda j: j.was_moved(MOVED, 5.0),
@@ -60,9 +57,9 @@ def test_no_question_to_the_journal_reads_a_whole_table(tmp_path: Path) -> None:
 def test_no_query_of_a_cycle_reads_a_whole_table(reading: Site) -> None:
     """While files of a case move, and then until the verdict. The walk of flash above 60% full is among CYCLE."""
     statements = set[str]()
-    reading.service._journal._db._db.set_trace_callback(statements.add)
+    reading.service.journal._db._db.set_trace_callback(statements.add)
     reading.run(until=reading.cluster.now + 250.0)
-    reading.service._journal._db._db.set_trace_callback(None)
+    reading.service.journal._db._db.set_trace_callback(None)
     executed = " ".join(statements)
     for table in ("actions", "judgements", "waiting_moves", "told", "samples", "positions", "state"):
         assert f" {table}" in executed

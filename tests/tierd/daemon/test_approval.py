@@ -1,0 +1,100 @@
+"""Mode ``ask``: a plan waits until an administrator applies or declines it. ``apply`` also repeats what was undone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.tierd.later import Time
+from tests.tierd.site import Site, failed, fetched, shown
+from tierd.act.approvals import Approvals
+from tierd.acts import ActKind, Outcome
+from tierd.config.act import Mode
+
+
+@pytest.fixture
+def asking(site: Site) -> Site:
+    """The site in mode ask, with a plan that waits."""
+    site.service.close()
+    site.settings = replace(site.settings, act=replace(site.settings.act, mode=Mode.ASK))
+    site.start()
+    site.run_until_said("waits for approval", before=100)
+    return site
+
+
+def kinds_done(site: Site) -> list[ActKind]:
+    return [entry.kind for entry in site.service.journal.entries()]
+
+
+def test_a_plan_waits_and_says_what_it_would_do_and_bring(asking: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    (sentence,) = [each for each in asking.said if "waits for approval" in each]
+    for words in ("set the default of /proj/ingest (first 1M on flash", "ior_stream.1002 may gain ", " to ",
+                  "tierctl apply F1, or tierctl decline F1"):
+        assert words in sentence
+    asking.run(until=asking.cluster.now + 60)
+    assert kinds_done(asking) == [], "nothing is done before the answer"
+    status = shown(capsys, "status", site=asking)
+    assert "mode ask" in status
+    assert "waits for approval to set the default" in status
+    _, metrics = fetched(asking, "/metrics")
+    assert 'tierd_waiting_plan_since_timestamp_seconds{aggressor="mdt_small.1001",finding="F1",fs="lustre"' in metrics
+
+
+def test_an_approved_plan_is_carried_out_and_judged(asking: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    assert shown(capsys, "apply", "F1", site=asking).startswith("F1: its plan is carried out")
+    asking.run_until_said("SET default layout", before=asking.cluster.now + 15)
+    assert any(each.startswith("APPROVED by ") for each in asking.said)
+    assert "already: tierctl undo takes it back" in failed(capsys, "decline", "F1", site=asking)
+    asking.run_until_said("KEPT: it helped", before=asking.cluster.now + 150)
+    assert ActKind.SET_DEFAULT_LAYOUT in kinds_done(asking)
+
+
+def test_a_declined_plan_is_put_aside_for_a_day_also_over_a_restart(asking: Site,
+                                                                     capsys: pytest.CaptureFixture[str]) -> None:
+    shown(capsys, "decline", "f1", site=asking)
+    asking.service.close()
+    asking.start()
+    asking.run(until=asking.cluster.now + 60)
+    assert kinds_done(asking) == []
+    assert "declined by " in shown(capsys, "status", site=asking)
+    _, metrics = fetched(asking, "/metrics")
+    assert "tierd_waiting_plan_since_timestamp_seconds{" not in metrics
+    (found,) = asking.service.daemon.findings
+    assert asking.service.gate.approvals.of(found.key) is not None
+    later = Time()
+    later.time = asking.service.node.clock.now() + 86_400
+    assert Approvals(asking.service.journal, later).of(found.key) is None, "an answer expires"
+
+
+def test_what_was_undone_is_done_again_in_any_mode(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.run_until_said("SET default layout", before=100)
+    shown(capsys, "undo", "F1", site=site)
+    site.run(until=site.cluster.now + 40)
+    refused = site.service.daemon.remediations.refusals(site.service.daemon.findings[0].key)
+    assert kinds_done(site).count(ActKind.SET_DEFAULT_LAYOUT) == 1, refused
+    assert "done again" in shown(capsys, "apply", "F1", site=site)
+    site.run(until=site.cluster.now + 20)
+    assert kinds_done(site).count(ActKind.SET_DEFAULT_LAYOUT) == 2
+    assert site.filesystem.layout("/proj/ingest") is not None
+
+
+@pytest.mark.parametrize(("arguments", "words"), [
+    (("apply", "F99"), "the journal has no finding F99"), (("apply", "17"), "not the number of a finding")])
+def test_only_findings_that_hold_can_be_decided(site: Site, capsys: pytest.CaptureFixture[str],
+                                                arguments: tuple[str, str], words: str) -> None:
+    if arguments[1].startswith("F"):
+        assert words in failed(capsys, *arguments, site=site)
+    else:
+        with pytest.raises(SystemExit):
+            shown(capsys, *arguments, site=site)
+        assert words in capsys.readouterr().err
+
+
+def test_the_gate_lets_nothing_through_that_nobody_approved(asking: Site) -> None:
+    (finding,) = asking.service.daemon.findings
+    plan = asking.service.daemon.planning.preview_plan(finding)
+    assert [action.kind for action in plan.actions] == [ActKind.SET_DEFAULT_LAYOUT], "tierctl plan shows it"
+    asking.service.gate.submit(plan.actions, 1)
+    asking.run(until=asking.cluster.now + 10)
+    assert [entry.outcome for entry in asking.service.journal.entries()] == [Outcome.REFUSED]
