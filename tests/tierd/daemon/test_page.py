@@ -19,7 +19,7 @@ from tests.tierd.port import Port, login
 from tests.tierd.simulated import NOISE
 from tests.tierd.site import Site, fetched
 from tierd.daemon import page
-from tierd.daemon.answers import SourceAnswer, to_json
+from tierd.daemon.answers import RefusalAnswer, SourceAnswer, to_json
 from tierd.daemon.states import STATE_TEXTS, State, state_text
 from tierd.daemon.status import Changes
 from tierd.daemon.web import MAX_EVENT_STREAMS, EventStream, FormTokens
@@ -252,6 +252,19 @@ def test_a_button_needs_password_origin_and_token(locked: Port) -> None:
     assert locked.post(form, **LOGIN, Origin=f"http://127.0.0.1:{locked.server.port}")[0] == 200
     (first, _) = [asked for asked in locked.asked if asked["request"] == "pause"]
     assert first == {"request": "pause", "reason": "oss03", "by": "prometheus (web)"}
+
+
+@pytest.mark.parametrize("word", ["apply", "decline"])
+def test_a_plan_that_waits_has_buttons(locked: Port, word: str) -> None:
+    waiting = CASE.replaced(why_not=(RefusalAnswer("not-approved", "waits for approval", ""),))
+    locked.answers["overview"] = overview(cases=(waiting,))
+    locked.answers[word] = {"finding": 1, "becomes": "<carried out>", "dry_run": False}
+    _, body, _ = locked.request("/", **LOGIN)
+    assert f'name="do" value="{word}"><input type="hidden" name="id" value="F1">' in body
+    status, body = locked.post({"do": word, "id": "F1", "token": locked.token(**LOGIN)}, **LOGIN, **SAME)
+    assert status == 200
+    assert "F1: its plan is &lt;carried out&gt;" in body
+    assert {"request": word, "id": "F1", "by": "prometheus (web)"} in locked.asked
 
 
 def test_a_token_is_of_one_user() -> None:
