@@ -39,8 +39,8 @@ from tierd.daemon.node import DaemonParts, Node
 from tierd.daemon.process import collect_garbage_rarely
 from tierd.sense.changelogs.follow import Follower
 from tierd.sense.freshness import CheckedReadings, CheckedRecords
-from tierd.sense.media import PoolMedia
 from tierd.sense.sources import LiveSource
+from tierd.sense.space import PoolMedia
 
 MAX_CYCLE_SECONDS, MAX_MIB = 1.0, 250.0
 UNIT = Path(__file__).parent.parent / "systemd" / "tierd.service"

@@ -18,7 +18,7 @@ from lustre.changelog.decode import EXTRA, JOB_ID, NID, OWNER, TYPE_FLAG_BITS, V
 from lustre.changelog.record import RecordType
 from lustre.fid import Fid
 from lustre.layout.model import Component, Layout
-from lustre.nid import nid_bytes
+from simulator.servers.changelog_bytes import nid_bytes
 from tierd.daemon.remediation import Remediation
 from tierd.daemon.states import State
 from tierd.loads import Bools, Columns, Floats, texts

@@ -71,7 +71,7 @@ class PoolReader:
 
 def _members(data: bytes) -> tuple[frozenset[str], int]:
     listed = pools.parse(data)
-    return frozenset(parse_device(member).target or member for member in listed.members), listed.skipped
+    return frozenset(parse_device(member).target or member for member in listed.rows), listed.skipped
 
 
 def _by_target(found: Mapping[str, PoolTargets]) -> dict[tuple[str, str], tuple[str, ...]]:

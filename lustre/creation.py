@@ -76,10 +76,10 @@ class LocalObjectCreation:
             file.write(f"{count}\n")
 
 
-def set_command(target: str, count: int, mdt: str = "*") -> str:
+def set_command(target: str, count: int) -> str:
     """The command that sets the limit on an MDS.
 
     >>> set_command("lustre-OST0004", 0)
     'lctl set_param osp.lustre-OST0004-osc-MDT*.max_create_count=0'
     """
-    return f"lctl set_param osp.{target}-osc-{mdt if mdt != '*' else 'MDT*'}.{PARAMETER}={count}"
+    return f"lctl set_param osp.{target}-osc-MDT*.{PARAMETER}={count}"

@@ -248,17 +248,14 @@ class Calls(Protocol):
     def close(self, descriptor: int) -> None:
         """Close a descriptor. This ends a lease and destroys a volatile file."""
 
-    def status(self, descriptor: int) -> Status:
-        """Stat an open file."""
+    def status(self, descriptor: int) -> Status: ...
 
     def size(self, descriptor: int) -> int:
         """Return the size in bytes. Sends no request while this client holds the locks of the data that it wrote."""
 
-    def fid(self, descriptor: int) -> Fid:
-        """Return the FID of an open file."""
+    def fid(self, descriptor: int) -> Fid: ...
 
-    def mdt_index(self, descriptor: int) -> int:
-        """Return the index of the MDT of an open file."""
+    def mdt_index(self, descriptor: int) -> int: ...
 
     def mdt_index_of(self, fid: Fid) -> int:
         """Return the index of the MDT of a FID, from the FID location database."""
@@ -269,14 +266,11 @@ class Calls(Protocol):
     def belongings(self, descriptor: int) -> Belongings:
         """Read the extended attributes and the pin. Sends one request if the file has no pin."""
 
-    def hsm(self, descriptor: int) -> Hsm:
-        """Read the HSM state of an open file."""
+    def hsm(self, descriptor: int) -> Hsm: ...
 
-    def flags(self, descriptor: int) -> FileFlags:
-        """Read the inode flags of an open file."""
+    def flags(self, descriptor: int) -> FileFlags: ...
 
-    def project(self, descriptor: int) -> int:
-        """Read the project id of an open file."""
+    def project(self, descriptor: int) -> int: ...
 
     def project_beside(self, path: str) -> int:
         """Read the project id that a new file in the directory of a path would get."""
@@ -296,8 +290,7 @@ class Calls(Protocol):
     def write(self, descriptor: int, data: bytes, offset: int) -> int:
         """Write at an offset; returns the number of bytes written."""
 
-    def truncate(self, descriptor: int, size_bytes: int) -> None:
-        """Set the size of an open file."""
+    def truncate(self, descriptor: int, size_bytes: int) -> None: ...
 
     def next_data(self, descriptor: int, offset: int) -> tuple[int, int] | None:
         """Return start and end of the next data at or after an offset; None when only a hole follows."""

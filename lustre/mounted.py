@@ -151,7 +151,7 @@ def read_pools(tree: Tree, fsname: str) -> dict[str, tuple[str, ...]]:
         for pool in tree.children(f"lov/{name}/pools"):
             data = tree.read(f"lov/{name}/pools/{pool}")
             if data is not None:
-                found[pool] = tuple(sorted(pool_text.parse(data).members))
+                found[pool] = tuple(sorted(pool_text.parse(data).rows))
     return found
 
 

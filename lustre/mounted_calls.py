@@ -1,7 +1,6 @@
 """The calls of a mover over a mount point: implements :class:`lustre.filesystem.Calls`.
 
-``PlainCalls`` has the calls that any file system supports: read, write, holes, times, owner. ``MountedCalls`` adds the
-calls that only Lustre supports, through liblustreapi and extended attributes.
+Requests that only Lustre supports go through liblustreapi and extended attributes, all others through system calls.
 """
 
 from __future__ import annotations
@@ -28,72 +27,6 @@ _BLOCK_BYTES = 512
 """Unit of ``st_blocks``, independent of the block size of the file system."""
 
 
-class PlainCalls:
-    """The calls of a mover that every file system has."""
-
-    def close(self, descriptor: int) -> None:
-        os.close(descriptor)
-
-    def status(self, descriptor: int) -> Status:
-        with typed("stat"):
-            return status_from(os.fstat(descriptor))
-
-    def size(self, descriptor: int) -> int:
-        with typed("seek"):
-            return os.lseek(descriptor, 0, os.SEEK_END)
-
-    def set_owner(self, descriptor: int, uid: int, gid: int) -> None:
-        with typed("set owner"):
-            os.fchown(descriptor, uid, gid)
-
-    def set_times(self, descriptor: int, atime_ns: int, mtime_ns: int) -> None:
-        with typed("set times"):
-            os.utime(descriptor, ns=(atime_ns, mtime_ns))
-
-    def read(self, descriptor: int, length: int, offset: int) -> bytes:
-        """Read up to a number of bytes at an offset; b"" at the end of the file.
-
-        A direct read needs a page-aligned buffer.
-        """
-        with typed("read"), mmap.mmap(-1, -(-length // mmap.PAGESIZE) * mmap.PAGESIZE) as buffer:
-            return buffer[: os.preadv(descriptor, [buffer], offset)][:length]
-
-    def write(self, descriptor: int, data: bytes, offset: int) -> int:
-        with typed("write"):
-            return os.pwrite(descriptor, data, offset)
-
-    def truncate(self, descriptor: int, size_bytes: int) -> None:
-        with typed("truncate"):
-            os.ftruncate(descriptor, size_bytes)
-
-    def next_data(self, descriptor: int, offset: int) -> tuple[int, int] | None:
-        """Return start and end of the next data at or after an offset; None when only a hole follows.
-
-        A release that cannot tell holes from data reports only data.
-        """
-        try:
-            with typed("seek data"):
-                start = os.lseek(descriptor, offset, os.SEEK_DATA)
-                return start, os.lseek(descriptor, start, os.SEEK_HOLE)
-        except OSError as error:
-            if error.errno != errno.ENXIO:
-                raise
-            return None
-
-    def sync(self, descriptor: int) -> None:
-        """Wait until all data written is on the targets' storage.
-
-        fdatasync(2) omits the request to the MDT (``ll_fsync`` in lustre/llite/file.c, since 2.17). This loses nothing,
-        because the journal of the same MDT has the swap after the creation of the copy.
-        """
-        with typed("sync"):
-            os.fdatasync(descriptor)
-
-    def drop_cache(self, descriptor: int) -> None:
-        with typed("drop cache"):
-            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-
-
 def status_from(found: os.stat_result) -> Status:
     return Status(found.st_mode, found.st_uid, found.st_gid, found.st_size, found.st_nlink, atime_ns=found.st_atime_ns,
                   mtime_ns=found.st_mtime_ns, ctime_ns=found.st_ctime_ns,
@@ -111,7 +44,7 @@ PIN = "trusted.pin"
 """Attribute in which an MDT stores the pin of a file. The listing has it only for pinned files."""
 
 
-class MountedCalls(PlainCalls):
+class MountedCalls:
     """The calls of a mover below one mount point. Any number of threads may share it."""
 
     def __init__(self, library: Library, mount_point: str,
@@ -205,6 +138,68 @@ class MountedCalls(PlainCalls):
             raise
         os.close(descriptor)
         raise NotLustre(errno.ENOTTY, "the file system took the name of a volatile file for an ordinary one", beside)
+
+    def close(self, descriptor: int) -> None:
+        os.close(descriptor)
+
+    def status(self, descriptor: int) -> Status:
+        with typed("stat"):
+            return status_from(os.fstat(descriptor))
+
+    def size(self, descriptor: int) -> int:
+        with typed("seek"):
+            return os.lseek(descriptor, 0, os.SEEK_END)
+
+    def set_owner(self, descriptor: int, uid: int, gid: int) -> None:
+        with typed("set owner"):
+            os.fchown(descriptor, uid, gid)
+
+    def set_times(self, descriptor: int, atime_ns: int, mtime_ns: int) -> None:
+        with typed("set times"):
+            os.utime(descriptor, ns=(atime_ns, mtime_ns))
+
+    def read(self, descriptor: int, length: int, offset: int) -> bytes:
+        """Read up to a number of bytes at an offset; b"" at the end of the file.
+
+        A direct read needs a page-aligned buffer.
+        """
+        with typed("read"), mmap.mmap(-1, -(-length // mmap.PAGESIZE) * mmap.PAGESIZE) as buffer:
+            return buffer[: os.preadv(descriptor, [buffer], offset)][:length]
+
+    def write(self, descriptor: int, data: bytes, offset: int) -> int:
+        with typed("write"):
+            return os.pwrite(descriptor, data, offset)
+
+    def truncate(self, descriptor: int, size_bytes: int) -> None:
+        with typed("truncate"):
+            os.ftruncate(descriptor, size_bytes)
+
+    def next_data(self, descriptor: int, offset: int) -> tuple[int, int] | None:
+        """Return start and end of the next data at or after an offset; None when only a hole follows.
+
+        A release that cannot tell holes from data reports only data.
+        """
+        try:
+            with typed("seek data"):
+                start = os.lseek(descriptor, offset, os.SEEK_DATA)
+                return start, os.lseek(descriptor, start, os.SEEK_HOLE)
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                raise
+            return None
+
+    def sync(self, descriptor: int) -> None:
+        """Wait until all data written is on the targets' storage.
+
+        fdatasync(2) omits the request to the MDT (``ll_fsync`` in lustre/llite/file.c, since 2.17). This loses nothing,
+        because the journal of the same MDT has the swap after the creation of the copy.
+        """
+        with typed("sync"):
+            os.fdatasync(descriptor)
+
+    def drop_cache(self, descriptor: int) -> None:
+        with typed("drop cache"):
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
 
     def fid(self, descriptor: int) -> Fid:
         return self._library.fid(descriptor)

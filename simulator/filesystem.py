@@ -130,8 +130,7 @@ class SimulatedFilesystem:
             inode = self._directory(directory)
             if not inode.shards:
                 return DirectoryStripes(0, inode.mdt_index)
-            fids = tuple(Fid(inode.fid.parts[0] + 1, inode.fid.parts[1], n) for n in range(len(inode.shards)))
-            return DirectoryStripes(len(inode.shards), inode.shards[0], "crush", fids)
+            return DirectoryStripes(len(inode.shards), inode.shards[0], "crush")
 
     def default_striping(self, directory: str) -> DefaultStriping | None:
         self.calls.to_mdt(calls.XATTR, directory)

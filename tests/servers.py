@@ -56,6 +56,12 @@ def fetched(url: str, data: bytes | None = None, timeout: float = 20.0) -> Any:
     return json.loads(text) if text else None
 
 
+def body_of(url: str) -> str:
+    """The text at a URL. Raises OSError."""
+    with urllib.request.urlopen(url, timeout=20.0) as answer:
+        return str(answer.read(), "utf-8")
+
+
 @contextmanager
 def running(command: Sequence[str], ready: str, log: Path) -> Iterator[None]:
     """A server from the moment it is ready until it is no longer needed."""

@@ -12,11 +12,11 @@ import pytest
 
 from lustre.changelog.record import Record
 from stack.demo import running_exporter
+from tests.servers import body_of
 from tests.tierd.sense import expositions
 from tests.tierd.simulated import NOISE, STREAM, world
 from tierd.clock import SystemClock
 from tierd.config.sense import ServerAccess
-from tierd.sense import exporters
 from tierd.sense.exporters import ExporterReadings, HttpAnswers
 from tierd.sense.exposition import READ_AT
 from tierd.sense.http_client import HttpClient, Response, SourceError
@@ -62,7 +62,7 @@ def test_from_a_parameter_file_to_a_layout_and_a_recovered_stream(tmp_path: Path
         source = at.source
         assert isinstance(source, Both)
         at.run(until=130)
-        page = exporters.fetch_exposition(url.removesuffix("metrics"), 5.0)
+        page = body_of(url.removesuffix("metrics"))
     reported = "\n".join(at.said)
     assert "FOUND noisy-neighbour" in reported
     assert "SET default layout of /proj/ingest: first 1M on flash" in reported
@@ -81,11 +81,6 @@ def test_from_a_parameter_file_to_a_layout_and_a_recovered_stream(tmp_path: Path
             assert same.sizes == load.sizes
         known = {job for _, job in far0.jobs}
         assert over_http.namespace.keys() & known == from_files.namespace.keys() & known
-
-
-def test_an_exporter_that_does_not_answer_is_an_error_that_names_it() -> None:
-    with pytest.raises(SourceError, match=r"http://127\.0\.0\.1:1/metrics"):
-        exporters.fetch_exposition("http://127.0.0.1:1/metrics", 1.0)
 
 
 def test_what_is_no_exposition_is_an_error() -> None:

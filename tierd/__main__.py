@@ -8,16 +8,12 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 from httpserver.config import ConfigError, WebConfigFile
 from lustre import __version__
 from tierd import dependencies
 from tierd.logs import log_to_standard_error
 from tierd.text import count_of
-
-if TYPE_CHECKING:  # needs the extra
-    pass
 
 EXAMPLES = """\
 examples:
@@ -29,9 +25,7 @@ examples:
   tierd reader --config /etc/tierd/tierd.toml          run a changelog reader of a cluster
 """
 
-ROOMS = (
-    "tierd.cluster.command",
-)
+ROOMS = ("tierd.cluster.command",)
 """Modules of parts that can be removed, each with its commands, and with what makes the daemon one of several."""
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as in shells."""

@@ -15,6 +15,10 @@ from tierd.decide.plans import Plan, joined
 from tierd.model import Action, Capacity, DirectoryActivity, Finding
 from tierd.policies.protocol import Situation
 from tierd.policies.registry import policy_for, policy_of
+from tierd.refusal import Reason, Refusal
+
+NO_CHANGELOG = Refusal(Reason.NO_CHANGELOG, "no changelog shows where it works (does each metadata target have a "
+                       "changelog user? lctl changelog_register)")
 
 
 def situation_of(settings: Settings, capacity: Capacity) -> Situation:
@@ -31,6 +35,8 @@ def plan_by_scope(finding: Finding, activities: Sequence[DirectoryActivity], sit
     policy = policy_for(finding)
     if finding.advice_only or policy.plan is None:
         return Plan((), ())
+    if policy.by_scope and finding.aggressor and not activities:
+        return Plan((), (NO_CHANGELOG.about(finding.aggressor),))
     if not policy.by_scope or not activities:
         planned = policy.plan(finding, finding.evidence, situation)
     else:

@@ -101,6 +101,21 @@ def bytes_text(size_bytes: float) -> str:
     return f"{value:.{0 if power < 2 or abs(value) >= 99.95 else 1}f} {units[power]}"
 
 
+def duration_text(seconds: float | None) -> str:
+    """A duration for people.
+
+    >>> duration_text(4.2), duration_text(300), duration_text(9000), duration_text(200_000), duration_text(None)
+    ('4 s', '5 min', '2.5 h', '2 days', 'never')
+    """
+    if seconds is None:
+        return "never"
+    if seconds < 120:
+        return f"{max(seconds, 0):.0f} s"
+    if seconds < 7200:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 172_800 else f"{seconds / 86_400:.0f} days"
+
+
 def rate_text(bytes_per_second: float) -> str:
     """Bytes per second for people.
 

@@ -70,9 +70,9 @@ def _agents(node: Node, page: MetricsPage, name: str, labels: bytes) -> dict[str
         return {}
     parsed = hsm_agents.parse(data)
     node.skipped("mdt", "hsm/agents", parsed.skipped)
-    page.sample(AGENTS, labels, len(parsed.agents))
-    page.sample(AGENT_REQUESTS, labels, sum([agent.current for agent in parsed.agents]))
-    return {f"{name}/{agent.uuid!r}": (labels, (agent.ok, agent.errors)) for agent in parsed.agents}
+    page.sample(AGENTS, labels, len(parsed.rows))
+    page.sample(AGENT_REQUESTS, labels, sum([agent.current for agent in parsed.rows]))
+    return {f"{name}/{agent.uuid!r}": (labels, (agent.ok, agent.errors)) for agent in parsed.rows}
 
 
 FAMILIES = (STATE, REQUESTS, MAX_REQUESTS, AGENTS, AGENT_REQUESTS, AGENT_REQUESTS_DONE)

@@ -180,7 +180,7 @@ def collect_pcc(node: Node, page: MetricsPage) -> None:
         if (data := node.read("llite", device, "pcc", may_be_empty=True)) is not None:
             parsed = pcc.parse(data)
             node.skipped("llite", "pcc", parsed.skipped)
-            for backend in parsed.backends:
+            for backend in parsed.rows:
                 more = label_text(
                     path=backend.path, rwid=str(backend.read_write_id), roid=str(backend.read_only_id)
                 )

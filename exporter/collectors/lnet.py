@@ -52,7 +52,7 @@ def collect_lnet(node: Node, page: MetricsPage) -> None:
     if (data := node.read_global(NIS)) is not None:
         nis = lnet.parse_nis(data)
         node.skipped_global(NIS, nis.skipped)
-        _interfaces(page, nis.interfaces)
+        _interfaces(page, nis.rows)
     for name in OMNI_PATH_NAMES:
         page.sample(OMNI_PATH, label_text(setting=name), node.driver_parameter("hfi1", name))
 
@@ -101,8 +101,8 @@ def collect_lnet_peers(node: Node, page: MetricsPage) -> None:
     if data is None:
         return
     parsed = lnet.parse_peers(data)
-    found = {peer.nid: peer for peer in parsed.peers}
-    node.skipped_global(PEERS, parsed.skipped + len(parsed.peers) - len(found))
+    found = {peer.nid: peer for peer in parsed.rows}
+    node.skipped_global(PEERS, parsed.skipped + len(parsed.rows) - len(found))
     for peer in found.values():
         labels = label_text(nid=peer.nid)
         page.sample(PEER_UP, labels, PEER_STATES.get(peer.state))
@@ -146,8 +146,8 @@ def _buffers(node: Node, page: MetricsPage, data: bytes) -> None:
     """Show one series per size, summed over CPU partitions, because each partition has a share of the buffers."""
     parsed = lnet.parse_buffers(data)
     node.skipped_global(BUFFERS, parsed.skipped)
-    for pages in dict.fromkeys(buffer.pages for buffer in parsed.buffers):
-        of_size = [buffer for buffer in parsed.buffers if buffer.pages == pages]
+    for pages in dict.fromkeys(buffer.pages for buffer in parsed.rows):
+        of_size = [buffer for buffer in parsed.rows if buffer.pages == pages]
         page.sample(ROUTER_BUFFERS, label_text(pages=str(pages)), sum([buffer.count for buffer in of_size]))
         page.sample(ROUTER_BUFFER_CREDITS, label_text(pages=str(pages)), sum([buffer.credits for buffer in of_size]))
 

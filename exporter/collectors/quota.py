@@ -142,7 +142,7 @@ def _limits(node: Node, page: MetricsPage, place: tuple[str, str, str], of: tupl
     extra = b',resource="%b"' % (b"bytes" if resource == "dt" else b"files")
     fs, pool = of[0], "" if of[1] == DEFAULT_POOL else of[1]
     type_ = TYPES[place[2].removeprefix("glb-")]
-    limited = [entry for entry in parsed.entries if entry.hard or entry.soft or entry.granted]
+    limited = [entry for entry in parsed.rows if entry.hard or entry.soft or entry.granted]
     where = label_text(fs=fs, parameter=f"{place[1]}.{place[2]}")
     for entry in _largest(page, limited, most, where):
         where_limited = {"lqa": of[1]} if is_lqa else {"pool": pool}

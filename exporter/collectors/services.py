@@ -110,9 +110,9 @@ def _queues(node: Node, page: MetricsPage, kind: str, name: str) -> None:
         return
     parsed = nrs_policies.parse(data)
     node.skipped(kind, "nrs_policies", parsed.skipped)
-    for priority in sorted({policy.priority for policy in parsed.policies}):
+    for priority in sorted({policy.priority for policy in parsed.rows}):
         labels = label_text(service=name, priority=priority.removesuffix(b"_priority"))
-        of_priority = [policy for policy in parsed.policies if policy.priority == priority]
+        of_priority = [policy for policy in parsed.rows if policy.priority == priority]
         page.sample(QUEUED, labels, sum([policy.queued for policy in of_priority]))
         page.sample(ACTIVE, labels, sum([policy.active for policy in of_priority]))
         for policy in of_priority:
@@ -120,7 +120,7 @@ def _queues(node: Node, page: MetricsPage, kind: str, name: str) -> None:
                 named = b'%b,policy="%b"' % (labels, escape(policy.order))
                 page.sample(POLICY, b'%b,by="%b"' % (named, escape(policy.argument)), 1)
                 page.sample(POLICY_QUEUED, named, policy.queued)
-    if any(policy.order == b"tbf" and policy.state == b"started" for policy in parsed.policies):
+    if any(policy.order == b"tbf" and policy.state == b"started" for policy in parsed.rows):
         _rules(node, page, kind, name)
 
 
@@ -132,7 +132,7 @@ def _rules(node: Node, page: MetricsPage, kind: str, name: str) -> None:
     node.skipped(kind, "nrs_tbf_rule", parsed.skipped)
     rates: dict[tuple[bytes, bytes], int] = {}
     classes: dict[tuple[bytes, bytes], int] = {}
-    for rule in parsed.rules:  # one for each CPT
+    for rule in parsed.rows:  # one for each CPT
         key = rule.priority, rule.rule_name
         rates.setdefault(key, rule.rate)
         classes[key] = classes.get(key, 0) + rule.classes

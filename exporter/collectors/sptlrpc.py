@@ -73,7 +73,7 @@ def _collect(node: Node, page: MetricsPage) -> None:
     if (data := node.read_global(BY_SIZE)) is not None:
         by_size = page_pools.parse_by_size(data)
         node.skipped_global(BY_SIZE, by_size.skipped)
-        for of in by_size.sizes:
+        for of in by_size.rows:
             for name, family in SIZES.items():
                 page.sample(family, b'size="%d"' % of.size_bytes, getattr(of.pool, name))
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from operator import add, sub
+from typing import Any
 
 from lustre.formats import header
 from lustre.formats.opcodes import Opcode
@@ -44,19 +45,11 @@ def plain_following(text: bytes, keys: tuple[bytes, ...]) -> tuple[bytes, ...]:
     return tuple(parts)
 
 
-def _numbers(_outline: bytes, _order: bytes, _text: bytes) -> tuple[int | bytes, ...] | None:
-    return None
+def _absent(*_: object) -> None:
+    """Reads no outline, and makes no template."""
 
 
-def _pack_each(_templates: tuple[bytes, ...]) -> tuple[bytes, ...] | None:
-    return None
-
-
-def _fill_columns(_rows: list[Row]) -> list[bytes]:
-    raise NotImplementedError("this kind of template needs the C module")
-
-
-def _fill_numbers(_template: bytes, _labels: list[bytes], _values: list[int | None]) -> bytes:
+def _needs_c(*_: object) -> Any:
     raise NotImplementedError("this kind of template needs the C module")
 
 
@@ -77,14 +70,14 @@ mark_below_times: Mark = _mark_below_times
 """Hash of the text after the header. The times in the header change at every reading."""
 following: Callable[[bytes, tuple[bytes, ...]], tuple[bytes, ...]] = plain_following
 """The rest of the line after each key; empty for a missing key. The keys appear in the text in the given order."""
-numbers: Callable[[bytes, bytes, bytes], tuple[int | bytes, ...] | None] = _numbers
+numbers: Callable[[bytes, bytes, bytes], tuple[int | bytes, ...] | None] = _absent
 """The numbers of a text that matches an outline (``lustre.formats.outline``)."""
-pack_each: Callable[[tuple[bytes, ...]], tuple[bytes, ...] | None] = _pack_each
+pack_each: Callable[[tuple[bytes, ...]], tuple[bytes, ...] | None] = _absent
 """Makes templates for the next two from readable ones (``exporter.templates``). None if one has too long a text."""
-fill_columns: Callable[[list[Row]], list[bytes]] = _fill_columns
+fill_columns: Callable[[list[Row]], list[bytes]] = _needs_c
 """Prints numbers into templates, for many devices: for each template, the texts of all devices as one text. Each
 template takes the numbers after those of the previous one."""
-fill_numbers: Callable[[bytes, list[bytes], list[int | None]], bytes] = _fill_numbers
+fill_numbers: Callable[[bytes, list[bytes], list[int | None]], bytes] = _needs_c
 """Prints a template for each label text with its number. None prints nothing."""
 grow: Callable[[list[int], Sequence[int], Sequence[int], int], bool] = plain_grow
 """Adds the increase of each number to its sum. If any number fell, grew by more than the last argument, or is beyond 63

@@ -50,23 +50,11 @@ _LABEL = re.compile(rb"(\d{1,20}+)([KMG]?+):")
 _SCALE = {b"": 1, b"K": 1 << 10, b"M": 1 << 20, b"G": 1 << 30}
 
 
-def _label_is_the_upper_bound(label: int) -> int:
-    return label
-
-
-def _label_is_the_lower_bound(label: int) -> int:
-    return 2 * label - 1 if label else 0
-
-
-def _label_is_below_the_bucket(label: int) -> int:
-    return 2 * label if label else 1
-
-
 LABELS: dict[bytes, Callable[[int], int]] = {
-    b"offset": _label_is_the_lower_bound,
-    b"RPC latency (us)": _label_is_below_the_bucket,
+    b"offset": lambda lower: 2 * lower - 1 if lower else 0,
+    b"RPC latency (us)": lambda below: 2 * below if below else 1,
 }
-"""Tables whose labels are not inclusive upper bounds. All other tables have inclusive upper bounds."""
+"""Inclusive upper bounds by label, for tables whose labels are lower bounds. All other labels are upper bounds."""
 
 LINEAR = frozenset({
     b"rpcs in flight",
@@ -89,10 +77,9 @@ def uppers_of(name: bytes, labels: tuple[bytes, ...]) -> tuple[tuple[int, ...], 
     values = [_value(label) for label in labels]
     if any(value > LAST_LABEL for value in values):
         raise ValueError(f"a label beyond the kernel's last bucket: {max(values)}")
-    upper = LABELS.get(name, _label_is_the_upper_bound)
     last = values[-1] if values else 0
     kernels_last = 31 if name in LINEAR else 1 << (30 if name in LABELS else 31)
-    return tuple(map(upper, values)), last == kernels_last
+    return tuple(map(LABELS[name], values) if name in LABELS else values), last == kernels_last
 
 
 def _value(label: bytes) -> int:

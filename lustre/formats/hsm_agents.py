@@ -2,7 +2,7 @@ r"""Copytools that move files between Lustre and its archive: ``mdt.*.hsm.agents
 
     uuid=ac6a5a5c-1c2d-4d43-a2a3-0e9a1e5a3f5e archive_id=ANY requests=[current:3 ok:1200 errors:4]
 
->>> parse(b"uuid=a-b archive_id=1,2 requests=[current:3 ok:1200 errors:4]\n").agents
+>>> parse(b"uuid=a-b archive_id=1,2 requests=[current:3 ok:1200 errors:4]\n").rows
 (Agent(uuid=b'a-b', archives=b'1,2', current=3, ok=1200, errors=4),)
 """
 
@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from lustre.formats import header
+from lustre.formats import rows
+from lustre.formats.rows import Rows
 
 _AGENT = re.compile(
     rb"^uuid=(\S{1,80}+) archive_id=(\S++) requests=\[current:(\d{1,20}+) ok:(\d{1,20}+) errors:(\d{1,20}+)\][ \t]*+\n",
@@ -32,15 +33,5 @@ class Agent:
     errors: int
 
 
-@dataclass(frozen=True, slots=True)
-class Agents:
-    """All copytools of a metadata target."""
-
-    agents: tuple[Agent, ...]
-    skipped: int
-
-
-def parse(data: bytes) -> Agents:
-    rows = _AGENT.findall(data)
-    agents = tuple([Agent(uuid, archives, int(now), int(ok), int(errors)) for uuid, archives, now, ok, errors in rows])
-    return Agents(agents, header.skipped_lines(data, len(rows)))
+def parse(data: bytes) -> Rows[Agent]:
+    return rows.parse(data, _AGENT, lambda uuid, archives, *counts: Agent(uuid, archives, *map(int, counts)))

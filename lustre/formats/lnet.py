@@ -49,17 +49,17 @@ Carried(sent=1315767408, received=1315767376, routed=0, dropped=96)
 True
 >>> nis = parse_nis(b"nid                      status alive refs peer  rtr   max    tx   min\n"
 ...                 b"10.0.2.15@tcp                up    -1    1    8    0   256   256   255\n")
->>> nis.interfaces
+>>> nis.rows
 (Interface(nid=b'10.0.2.15@tcp', status=b'up', peer_credits=8, max_credits=256, credits=256),)
 >>> peers = parse_peers(b"nid                      refs state  last   max   rtr   min    tx   min queue\n"
 ...                     b"10.0.2.15@tcp               1    up    -1     8     8     8    -2     7 4096\n")
->>> peers.peers
+>>> peers.rows
 (Peer(nid=b'10.0.2.15@tcp', state=b'up', max_credits=8, router_credits=8, credits=-2, queued_bytes=4096),)
 >>> parse_routes(b"Routing enabled\nnet      hops priority   state router\n"
 ...              b"o2ib1       1        0    down 10.0.0.9@tcp\n")
 Routes(routing=True, routes=(Route(net=b'o2ib1', router=b'10.0.0.9@tcp', up=False),), skipped=0)
 >>> parse_buffers(b"pages count credits     min\n  256   256      -2      -9\n")
-Buffers(buffers=(Buffer(pages=256, count=256, credits=-2),), skipped=0)
+Rows(rows=(Buffer(pages=256, count=256, credits=-2),), skipped=0)
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from lustre.formats import header
+from lustre.formats import header, rows
+from lustre.formats.rows import Rows
 
 _STATS = re.compile(rb"\s*+((?:\d{1,20}+ ){10}\d{1,20}+)[ \t]*+\n\s*+")
 
@@ -123,20 +124,9 @@ class Interface:
     """Send credits available now; negative when messages wait."""
 
 
-@dataclass(frozen=True, slots=True)
-class Nis:
-    """All rows, in the order printed."""
-
-    interfaces: tuple[Interface, ...]
-    skipped: int
-
-
-def parse_nis(data: bytes) -> Nis:
-    rows = _NI_ROW.findall(data)
-    interfaces = tuple([
-        Interface(nid, status, int(peer), int(most), int(left)) for nid, status, peer, most, left in rows
-    ])  # fmt: skip
-    return Nis(interfaces, header.skipped_lines(data, len(_NIS_HEADING.findall(data)) + len(rows)))
+def parse_nis(data: bytes) -> Rows[Interface]:
+    return rows.parse(data, _NI_ROW, lambda nid, status, *credits: Interface(nid, status, *map(int, credits)),
+                      _NIS_HEADING)
 
 
 _PEERS_HEADING = re.compile(rb"^nid ++refs [^\n]*+\n", re.MULTILINE)
@@ -161,21 +151,9 @@ class Peer:
     queued_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Peers:
-    """All rows, in the order printed."""
-
-    peers: tuple[Peer, ...]
-    skipped: int
-
-
-def parse_peers(data: bytes) -> Peers:
-    rows = _PEER_ROW.findall(data)
-    peers = tuple([
-        Peer(nid, state, int(most), int(router), int(left), queued_bytes=int(queued))
-        for nid, state, most, router, left, queued in rows
-    ])  # fmt: skip
-    return Peers(peers, header.skipped_lines(data, len(_PEERS_HEADING.findall(data)) + len(rows)))
+def parse_peers(data: bytes) -> Rows[Peer]:
+    return rows.parse(data, _PEER_ROW, lambda nid, state, *credits: Peer(nid, state, *map(int, credits)),
+                      _PEERS_HEADING)
 
 
 _ROUTING = re.compile(rb"Routing (enabled|disabled)\n")
@@ -213,24 +191,14 @@ class Buffer:
     """Free buffers; negative when messages wait."""
 
 
-@dataclass(frozen=True, slots=True)
-class Buffers:
-    """All rows; empty on a node that is not a router."""
-
-    buffers: tuple[Buffer, ...]
-    skipped: int
-
-
 def parse_routes(data: bytes) -> Routes:
     routing = _ROUTING.match(data)
-    rows = _ROUTE.findall(data)
-    understood = (routing is not None) + len(_ROUTES_HEADING.findall(data)) + len(rows)
-    found = tuple([Route(net, router, state == b"up") for net, state, router in rows])
+    found = _ROUTE.findall(data)
+    understood = (routing is not None) + len(_ROUTES_HEADING.findall(data)) + len(found)
     enabled = None if routing is None else routing[1] == b"enabled"
-    return Routes(enabled, found, header.skipped_lines(data, understood))
+    routes = tuple([Route(net, router, state == b"up") for net, state, router in found])
+    return Routes(enabled, routes, header.skipped_lines(data, understood))
 
 
-def parse_buffers(data: bytes) -> Buffers:
-    rows = _BUFFER.findall(data)
-    found = tuple([Buffer(int(pages), int(count), int(left)) for pages, count, left in rows])
-    return Buffers(found, header.skipped_lines(data, len(_BUFFERS_HEADING.findall(data)) + len(rows)))
+def parse_buffers(data: bytes) -> Rows[Buffer]:
+    return rows.parse(data, _BUFFER, lambda *numbers: Buffer(*map(int, numbers)), _BUFFERS_HEADING)

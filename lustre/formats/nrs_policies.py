@@ -17,7 +17,7 @@ The file has one block per policy for the order of requests. Usually one policy 
         active: 0
 
 >>> parse(b"\nregular_requests:\n  - name: fifo\n    state: started\n    fallback: yes\n"
-...       b"    queued: 12                  \n    active: 3                   \n\n").policies
+...       b"    queued: 12                  \n    active: 3                   \n\n").rows
 (Policy(priority=b'regular', order=b'fifo', argument=b'', state=b'started', queued=12, active=3),)
 """
 
@@ -27,8 +27,9 @@ import re
 from dataclasses import dataclass
 
 from lustre.formats import header
+from lustre.formats.nrs_tbf_rule import SECTION, parts
+from lustre.formats.rows import Rows
 
-_SECTION = re.compile(rb"^(regular|high_priority)_requests:[ \t]*+\n", re.MULTILINE)
 _POLICY = re.compile(
     rb"^  - name: (\S++)(?: (\S++))?[^\n]*+\n    state: (\S++)[ \t]*+\n    fallback: \S++[ \t]*+\n"
     rb"    queued: (\d{1,20}+)[ \t]*+\n"
@@ -55,20 +56,11 @@ class Policy:
     """Active requests."""
 
 
-@dataclass(frozen=True, slots=True)
-class NrsPolicies:
-    """The policies of a service, in the order printed."""
-
-    policies: tuple[Policy, ...]
-    skipped: int
-
-
-def parse(data: bytes) -> NrsPolicies:
-    sections = list(_SECTION.finditer(data))
-    begins = [section.start() for section in sections]
+def parse(data: bytes) -> Rows[Policy]:
+    sections = list(parts(SECTION, data, 0, len(data)))
     policies = tuple([
         Policy(section[1], name, argument, state, int(queued), active=int(active))
-        for section, end in zip(sections, [*begins[1:], len(data)], strict=False)
+        for section, end in sections
         for name, argument, state, queued, active in _POLICY.findall(data, section.end(), end)
     ])  # fmt: skip
-    return NrsPolicies(policies, header.skipped_lines(data, len(sections) + 5 * len(policies)))
+    return Rows(policies, header.skipped_lines(data, len(sections) + 5 * len(policies)))

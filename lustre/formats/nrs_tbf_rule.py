@@ -14,7 +14,7 @@ A rule has a name, a condition, its rate in requests a second for each class of 
 classes that use it now. A class is a job, a NID, or another value that the policy distinguishes. A condition may
 contain blanks and braces.
 
->>> parse(b"regular_requests:\nCPT 1:\na jobid={x y} 20, ref 3\n").rules
+>>> parse(b"regular_requests:\nCPT 1:\na jobid={x y} 20, ref 3\n").rows
 (Rule(priority=b'regular', partition=1, rule_name=b'a', condition=b'jobid={x y}', rate=20, classes=3),)
 """
 
@@ -25,8 +25,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lustre.formats import header
+from lustre.formats.rows import Rows
 
-_SECTION = re.compile(rb"^(regular|high_priority)_requests:[ \t]*+\n", re.MULTILINE)
+SECTION = re.compile(rb"^(regular|high_priority)_requests:[ \t]*+\n", re.MULTILINE)
 _PARTITION = re.compile(rb"^CPT (\d{1,10}+):[ \t]*+\n", re.MULTILINE)
 _RULE = re.compile(rb"^(\S{1,64}+) (.*) (\d{1,20}+), ref (\d{1,10}+)[ \t]*\n", re.MULTILINE)
 
@@ -47,20 +48,13 @@ class Rule:
     """Number of classes that use the rule now."""
 
 
-@dataclass(frozen=True, slots=True)
-class NrsTbfRules:
-    """The rules of a service, in the order printed, which is the order of evaluation."""
-
-    rules: tuple[Rule, ...]
-    skipped: int
-
-
-def parse(data: bytes) -> NrsTbfRules:
+def parse(data: bytes) -> Rows[Rule]:
+    """The rules of a service in the order printed, which is the order of evaluation."""
     rules: list[Rule] = []
     understood = 0
-    for section, end in _parts(_SECTION, data, 0, len(data)):
+    for section, end in parts(SECTION, data, 0, len(data)):
         understood += 1
-        for partition, end_of_partition in _parts(_PARTITION, data, section.end(), end):
+        for partition, end_of_partition in parts(_PARTITION, data, section.end(), end):
             found = [
                 Rule(section[1], int(partition[1]), name, condition, int(rate), classes=int(classes))
                 for name, condition, rate, classes in _RULE.findall(data, partition.end(), end_of_partition)
@@ -68,9 +62,10 @@ def parse(data: bytes) -> NrsTbfRules:
             ]
             rules += found
             understood += 1 + len(found)
-    return NrsTbfRules(tuple(rules), header.skipped_lines(data, understood))
+    return Rows(tuple(rules), header.skipped_lines(data, understood))
 
 
-def _parts(heading: re.Pattern[bytes], data: bytes, begin: int, end: int) -> Iterator[tuple[re.Match[bytes], int]]:
+def parts(heading: re.Pattern[bytes], data: bytes, begin: int, end: int) -> Iterator[tuple[re.Match[bytes], int]]:
+    """Headings in a part of a text, each with the end of what follows it."""
     headings = list(heading.finditer(data, begin, end))
     return zip(headings, [*[match.start() for match in headings[1:]], end], strict=False)

@@ -52,7 +52,7 @@ Since 2.16 the pages are called objects, and further pools have larger objects, 
 (108308, 512, 500, 1, 88, None, 0)
 >>> by_size = parse_by_size(b"physical_pages: 9\npools:\n  pool_64k:\n    max_objects: 6769\n    total_objects: 512\n"
 ...                         b"  pool_128k:\n    max_objects: 3384\n    grows_failure: 2\n")
->>> [(of.size_bytes, of.pool.max_pages, of.pool.pages, of.pool.grow_failures) for of in by_size.sizes]
+>>> [(of.size_bytes, of.pool.max_pages, of.pool.pages, of.pool.grow_failures) for of in by_size.rows]
 [(65536, 6769, 512, None), (131072, 3384, None, 2)]
 """
 
@@ -63,6 +63,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 
 from lustre.formats import fields, header
+from lustre.formats.rows import Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +92,6 @@ class PoolOfSize:
     """The counters, in which a page means an object of that size."""
 
 
-@dataclass(frozen=True, slots=True)
-class PoolsBySize:
-    """Pools that were ever used, the smallest objects first."""
-
-    sizes: tuple[PoolOfSize, ...]
-    skipped: int
-
-
 _POOL = re.compile(rb"^  pool_(\d{1,9}+)k:\n", re.MULTILINE)
 
 
@@ -121,10 +114,11 @@ def parse(data: bytes) -> PagePools:
     )
 
 
-def parse_by_size(data: bytes) -> PoolsBySize:
+def parse_by_size(data: bytes) -> Rows[PoolOfSize]:
+    """Pools that were ever used, the smallest objects first."""
     head, *parts = _POOL.split(data)
     pools = [(int(kib) << 10, parse(body)) for kib, body in zip(parts[::2], parts[1::2], strict=True)]
     sizes = dict(reversed(pools))
     skipped = header.skipped_lines(head, fields.parse(head).understood) + len(pools) - len(sizes)
     in_order = tuple([PoolOfSize(*of) for of in sorted(sizes.items(), key=itemgetter(0))])
-    return PoolsBySize(in_order, skipped + sum([pool.skipped for _, pool in pools]))
+    return Rows(in_order, skipped + sum([pool.skipped for _, pool in pools]))

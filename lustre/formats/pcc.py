@@ -10,7 +10,7 @@ r"""Backends of the persistent client cache (PCC) of a mount: ``llite.*.pcc``. T
         autocache: projid={500 1000}&fname={*.h5}
 
 >>> parse(b"pcc:\n  -\n    pccpath: /mnt/pcc\n    hsmtool: posix\n    rwid: 2\n    roid: 3\n    flags: 1b\n"
-...       b"    autocache: uid={0}\n").backends
+...       b"    autocache: uid={0}\n").rows
 (Backend(path=b'/mnt/pcc', read_write_id=2, read_only_id=3),)
 """
 
@@ -20,6 +20,7 @@ import re
 from dataclasses import dataclass
 
 from lustre.formats import header
+from lustre.formats.rows import Rows
 
 _TITLE = re.compile(rb"\Apcc:[ \t]*+\n")
 _BACKEND = re.compile(
@@ -40,16 +41,8 @@ class Backend:
     """Archive id of files cached for reading; 0 if this mode is off."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pcc:
-    """The backends of a mount."""
-
-    backends: tuple[Backend, ...]
-    skipped: int
-
-
-def parse(data: bytes) -> Pcc:
+def parse(data: bytes) -> Rows[Backend]:
     title = _TITLE.match(data)
     rows = list(_BACKEND.finditer(data))
     backends = tuple([Backend(row[1], int(row[2]), int(row[3])) for row in rows])
-    return Pcc(backends, header.skipped_lines(data, bool(title) + sum([row[0].count(b"\n") for row in rows])))
+    return Rows(backends, header.skipped_lines(data, bool(title) + sum([row[0].count(b"\n") for row in rows])))

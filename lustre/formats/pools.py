@@ -4,27 +4,19 @@ r"""The OSTs of a pool: ``lov.*.pools.*`` on a client, ``lod.*.pools.*`` on an M
     lustre-OST0003_UUID
 
 >>> parse(b"lustre-OST0002_UUID\nlustre-OST0003_UUID\n")
-Pool(members=('lustre-OST0002', 'lustre-OST0003'), skipped=0)
+Rows(rows=('lustre-OST0002', 'lustre-OST0003'), skipped=0)
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
-from lustre.formats import header
+from lustre.formats import rows
+from lustre.formats.rows import Rows
 
 _MEMBER = re.compile(rb"^([A-Za-z0-9_-]{1,40}-OST[0-9a-fA-F]{4})(?:_UUID)?[ \t]*+\n", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class Pool:
-    """A pool's members, in the order printed; Lustre does not guarantee an order."""
-
-    members: tuple[str, ...]
-    skipped: int
-
-
-def parse(data: bytes) -> Pool:
-    members = tuple([member.decode("ascii") for member in _MEMBER.findall(data)])
-    return Pool(members, header.skipped_lines(data, len(members)))
+def parse(data: bytes) -> Rows[str]:
+    """Full target names. Lustre does not guarantee an order."""
+    return rows.parse(data, _MEMBER, lambda member: member.decode("ascii"))

@@ -37,7 +37,7 @@ Quota state of a target is in ``osd-*.*.quota_slave_dt.info`` for blocks and ``q
 enabled`` has a letter for each enforced kind of quota, or ``none``. The last lines are missing before quota is set up.
 
 >>> parse_limits(b"global_pool0_dt_usr\n- id:      1001\n"
-...              b"  limits:  { hard:  614400, soft:  512000, granted:  146048, time:  0 }\n").entries
+...              b"  limits:  { hard:  614400, soft:  512000, granted:  146048, time:  0 }\n").rows
 (Limit(id=1001, hard=614400, soft=512000, granted=146048, grace_end=0, default=False),)
 >>> parse_accounts(b"usr_accounting:\n- id:      1001\n  usage:   { inodes:   14, kbytes:   56 }\n")
 Accounts(ids=(1001,), inodes=(14,), kilobytes=(56,), skipped=0)
@@ -53,6 +53,7 @@ import re
 from dataclasses import dataclass
 
 from lustre.formats import fields, header
+from lustre.formats.rows import Rows
 
 _TITLE = re.compile(rb"\A(?:global_pool\d{1,10}+_(?:dt|md)_[a-z]{3}|global_index_copy:|[a-z]{3}_accounting:)[ \t]*+\n")
 _LIMIT = re.compile(
@@ -84,14 +85,6 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """Limits of all ids of one kind in one pool, in the order printed."""
-
-    entries: tuple[Limit, ...]
-    skipped: int
-
-
-@dataclass(frozen=True, slots=True)
 class Accounts:
     """Usage of all ids (users, groups or projects) of one kind on one target, in the order printed. The columns have
     equal lengths, because a target may have many thousand ids.
@@ -103,13 +96,13 @@ class Accounts:
     skipped: int
 
 
-def parse_limits(data: bytes) -> Limits:
+def parse_limits(data: bytes) -> Rows[Limit]:
     rows = [tuple(map(int, row)) for row in _LIMIT.findall(data)]
     entries = tuple([
         Limit(id_, hard, soft, granted, time & (_DEFAULT - 1), default=time >= _DEFAULT)
         for id_, hard, soft, granted, time in rows
     ])  # fmt: skip
-    return Limits(entries, _skipped(data, len(rows)))
+    return Rows(entries, _skipped(data, len(rows)))
 
 
 def parse_accounts(data: bytes) -> Accounts:

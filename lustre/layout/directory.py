@@ -8,8 +8,8 @@ Both values are little-endian (``struct lmv_mds_md_v1`` and ``struct lmv_user_md
 >>> striped = ("d00cd20c02000000010000000300000001000000" + "00" * 36
 ...            + "d10b0040020000000500000000000000" + "03040000020000000500000000000000")
 >>> found = stripes_of_xattr(bytes.fromhex(striped))
->>> found.stripe_count, found.mdt_index, found.hash_type, [str(fid) for fid in found.stripe_fids]
-(2, 1, 'crush', ['[0x240000bd1:0x5:0x0]', '[0x200000403:0x5:0x0]'])
+>>> found.stripe_count, found.mdt_index, found.hash_type
+(2, 1, 'crush')
 >>> default = "d00cd30c02000000ffffffff000000000000000003000000" + "00" * 24
 >>> default_of_xattr(bytes.fromhex(default))
 DefaultStriping(stripe_count=2, mdt_index=-1, hash_type='none', max_inherit=3, max_inherit_rr=0, pool='')
@@ -23,12 +23,11 @@ import re
 import struct
 from dataclasses import dataclass
 
-from lustre.fid import Fid
+from lustre.fid import FID_BYTES
 
 _STRIPED, _DEFAULT, _FOREIGN, _STRIPE = 0xCD20CD0, 0xCD30CD0, 0xCD50CD0, 0xCD40CD0
 _MAGIC = struct.Struct("<I")
 _STRIPES = struct.Struct("<IIIIIIII8x16s")
-_FID = struct.Struct("<QII")
 _DEFAULTS = struct.Struct("<IiiIIBB10x16s")
 
 _HASHES = {0: "none", 1: "all_chars", 2: "fnv_1a_64", 3: "crush", 4: "crush2"}
@@ -53,7 +52,6 @@ class DirectoryStripes:
     """MDT of the directory itself, or of its first stripe."""
     hash_type: str = "none"
     """``fnv_1a_64``, ``crush``, …; flags follow after commas: ``fnv_1a_64,fixed``, ``crush,migrating``."""
-    stripe_fids: tuple[Fid, ...] = ()
 
     @property
     def is_striped(self) -> bool:
@@ -114,11 +112,10 @@ def stripes_of_xattr(data: bytes) -> DirectoryStripes:
     _, count, index, hashed, *_ = _unpacked(_STRIPES, data)
     if count > MAX_STRIPES:
         raise ValueError(f"directory striping: {count} stripes at byte 4 are more than {MAX_STRIPES}")
-    need = _STRIPES.size + count * _FID.size
+    need = _STRIPES.size + count * FID_BYTES
     if len(data) < need:
         raise ValueError(f"directory striping: {count} stripes need {need} bytes, found {len(data)}")
-    fids = tuple(Fid(*_FID.unpack_from(data, _STRIPES.size + n * _FID.size)) for n in range(count))
-    return DirectoryStripes(count, index, hash_text(hashed), fids)
+    return DirectoryStripes(count, index, hash_text(hashed))
 
 
 def default_of_xattr(data: bytes) -> DefaultStriping:

@@ -49,7 +49,9 @@ def setstripe_arguments(layout: Layout) -> tuple[str, ...]:
         arguments += ["-N"] if len(groups) > 1 else []
         arguments += ["--flags=prefer"] if len(groups) > 1 and all("prefer" in c.flags for c in group) else []
         for component in _contiguous(group):
-            arguments += _end(component) if layout.composite else []
+            if layout.composite:
+                end = component.extent_end
+                arguments += ["-E", "-1" if end is None else _aligned("component end", end)]
             arguments += _options(component, before)
             before = component
     return tuple(arguments)
@@ -63,13 +65,6 @@ def _contiguous(group: tuple[Component, ...]) -> Iterator[Component]:
             raise ValueError(f"component at {component.extent_start} does not begin where the one before ends ({end})")
         end = component.extent_end
         yield component
-
-
-def _end(component: Component) -> list[str]:
-    end = component.extent_end
-    if end is None:
-        return ["-E", "-1"]
-    return ["-E", _aligned("component end", end)]
 
 
 def _options(component: Component, before: Component | None) -> list[str]:

@@ -18,12 +18,6 @@ of objects with the FID 0, as Lustre stores it until the component has objects.
 >>> layout = from_yaml(text)
 >>> layout.components[0].pool, str(layout.components[0].objects[0].fid), to_yaml(layout) == text
 ('flash', '[0x2c0000401:0x2:0x0]', True)
->>> print(to_yaml(Layout((Component(pool="flash"),), composite=False), directory=True), end="")
-stripe_count:  1
-stripe_size:   0
-pattern:       raid0
-stripe_offset: -1
-pool:          flash
 """
 
 from __future__ import annotations
@@ -170,17 +164,17 @@ def _number(text: str) -> int:
     return int(text, 16 if text.startswith("0x") else 10)
 
 
-def to_yaml(layout: Layout, *, directory: bool = False) -> str:
-    """Format a layout as ``lfs getstripe -y`` prints it, for a file or for the default of a directory."""
+def to_yaml(layout: Layout) -> str:
+    """Format a layout as ``lfs getstripe -y`` prints that of a file."""
     if not layout.composite:
         (component,) = layout.components
         if component.foreign is not None:
             return f"lfm_value:     '{component.foreign.value.decode(errors='surrogateescape')}'\n\n"
-        return "\n".join((*_striping(component, layout.generation, directory, ""), ""))
-    return "\n".join((*_composite(layout, directory), ""))
+        return "\n".join((*_striping(component, layout.generation, "lmm_"), ""))
+    return "\n".join((*_composite(layout), ""))
 
 
-def _composite(layout: Layout, directory: bool) -> Iterator[str]:
+def _composite(layout: Layout) -> Iterator[str]:
     yield f"lcm_layout_gen:    {layout.generation}"
     yield f"lcm_mirror_count:  {layout.mirror_count}"
     yield f"lcm_entry_count:   {len(layout.components)}"
@@ -189,7 +183,7 @@ def _composite(layout: Layout, directory: bool) -> Iterator[str]:
         if component.foreign is not None:
             raise ValueError("a foreign component among others has no text form")
         yield from _entry(component)
-        yield from _striping(component, 0, directory, "      ")
+        yield from _striping(component, 0, "      lmm_")
 
 
 def _entry(component: Component) -> Iterator[str]:
@@ -209,16 +203,14 @@ def _entry(component: Component) -> Iterator[str]:
     yield "    sub_layout:"
 
 
-def _striping(component: Component, generation: int, directory: bool, indent: str) -> Iterator[str]:
-    prefix = indent if directory else f"{indent}lmm_"
+def _striping(component: Component, generation: int, prefix: str) -> Iterator[str]:
     yield f"{prefix}stripe_count:  {component.stripe_count}"
     if "extension" in component.flags:
         yield f"{prefix}extension_size: {component.extension_size}"
     else:
         yield f"{prefix}stripe_size:   {component.stripe_size}"
     yield f"{prefix}pattern:       {component.pattern}"
-    if not directory:
-        yield f"{prefix}layout_gen:    {generation}"
+    yield f"{prefix}layout_gen:    {generation}"
     if component.on_mdt:
         yield f"{prefix}mdt_index:     {component.mdt_index}"
     else:

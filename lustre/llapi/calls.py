@@ -69,9 +69,6 @@ class Library:
         """Functions that this release lacks, each with the release that introduced it."""
         return tuple(f"{symbol.name} (since {symbol.since})" for symbol in self._missing.values())
 
-    def has(self, function: str) -> bool:
-        return function in self._functions
-
     def function(self, name: str) -> Any:
         """Return a function. Raises LibraryMissing, which names the release that introduced it."""
         if name in self._functions:

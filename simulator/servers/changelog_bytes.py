@@ -18,7 +18,10 @@ the new name, a NUL and the old name.
 from __future__ import annotations
 
 import math
+import re
 import struct
+from functools import lru_cache
+from ipaddress import IPv6Address, ip_address
 
 from lustre.changelog.decode import (
     EXTRA,
@@ -39,7 +42,7 @@ from lustre.changelog.decode import (
     form,
 )
 from lustre.changelog.record import NO_FID, Record
-from lustre.nid import nid_bytes
+from lustre.nid import ANY, IP_NETWORKS, LARGE, NUMBER_NETWORKS, SMALL
 
 
 def encode(record: Record) -> bytes:
@@ -96,3 +99,31 @@ def _time(record: Record) -> int:
     second = math.floor(record.time)
     nanosecond = min(round((record.time - second) * 1e9), 999_999_999)
     return second << SECOND_SHIFT | nanosecond
+
+
+_TEXT = re.compile(r"([^@]*)@(?:<(\d+):(\d+)>|([a-z][a-z0-9]*?)(\d*))")
+_TYPES = {name: number for number, name in (IP_NETWORKS | NUMBER_NETWORKS).items()} | {"bxi": 19}
+
+
+@lru_cache(maxsize=4096)
+def nid_bytes(text: str) -> tuple[bytes, bool]:
+    """Encode a NID in 24 bytes, and return whether they have the large form. Raises ValueError with the problem."""
+    if text == ANY:
+        return SMALL.pack(0xFFFFFFFF, 0xFFFF, 0xFFFF), False
+    match = _TEXT.fullmatch(text)
+    if match is None or (match[4] is not None and match[4] not in _TYPES):
+        raise ValueError(f"not a NID: {text!r} (expected something like 10.0.0.1@tcp)")
+    kind = _TYPES[match[4]] if match[4] else int(match[2])
+    try:
+        return _packed_nid(match[1], kind, int(match[5] or match[3] or 0))
+    except (ValueError, struct.error) as error:
+        raise ValueError(f"not a NID: {text!r} ({error})") from error
+
+
+def _packed_nid(address: str, kind: int, number: int) -> tuple[bytes, bool]:
+    if kind in IP_NETWORKS:
+        value = ip_address(address)
+        if isinstance(value, IPv6Address):
+            return LARGE.pack(12, kind, number, value.packed), True
+        return SMALL.pack(int(value), number, kind), False
+    return SMALL.pack(int(address, 10 if kind in NUMBER_NETWORKS else 16), number, kind), False

@@ -240,7 +240,7 @@ class LiveTallies(TallySource):
     @property
     def progress(self) -> Mapping[str, MdtProgress]:
         with suppress(OSError):
-            list(self.tallies())
+            list(self.batches())
         return super().progress
 
 

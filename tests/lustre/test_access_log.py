@@ -55,6 +55,6 @@ def test_the_device_is_read_without_waiting(tmp_path: Path) -> None:
     log.close()
 
 
-def test_a_device_that_is_not_there() -> None:
+def test_an_absent_access_log_is_an_error() -> None:
     with pytest.raises(FileNotFoundError, match="lustre-OST0000"):
         AccessLogDevice("/nowhere/lustre-OST0000")

@@ -35,7 +35,7 @@ def test_the_recorded_release_does(root: Path) -> None:
 
 
 @pytest.mark.parametrize("release", [b"2.15.8.0", b"2.9.99.0", b"1.16.0.0", b"", b"x"])
-def test_one_older_target_is_enough(root: Path, release: bytes) -> None:
+def test_one_older_target_means_that_archives_are_not_notified(root: Path, release: bytes) -> None:
     path = imports(root)[1]
     path.write_bytes(path.read_bytes().replace(b"target_version: 2.17.57.62", b"target_version: " + release))
     assert not notifies(root)

@@ -15,6 +15,8 @@ from lustre.filesystem import FileFlags
 from lustre.llapi.statx import shown_flags
 
 PROJECT = struct.Struct("=IIII256x")
+ATTRIBUTES = struct.Struct("=IIIII8x")
+LL_IOC_PROJECT, FS_IOC_FSGETXATTR = 0x411066FD, 0x801C581F
 
 
 @pytest.fixture
@@ -30,19 +32,18 @@ def answering(known: bool, asked: list[int]) -> Callable[..., bytes]:
     """An ioctl(2) of a file of project 7, by a client that knows ``LL_IOC_PROJECT``, or by an older one."""
     def ioctl(_: int, request: int, data: bytes) -> bytes:
         asked.append(request)
-        if request == attributes._PROJECT and not known:
+        if request == LL_IOC_PROJECT and not known:
             raise OSError(errno.ENOTTY, os.strerror(errno.ENOTTY))
-        if request == attributes._PROJECT:
+        if request == LL_IOC_PROJECT:
             return PROJECT.pack(*PROJECT.unpack(data)[:1], 7, 0x200, 0)
-        return attributes._ATTRIBUTES.pack(0x200, 0, 0, 7, 0)
+        return ATTRIBUTES.pack(0x200, 0, 0, 7, 0)
 
     return ioctl
 
 
-@pytest.mark.parametrize(("known", "requests"), [(True, [attributes._PROJECT]),
-                                                 (False, [attributes._PROJECT, attributes._GET_ATTRIBUTES])])
-def test_a_project_is_read_without_a_request_where_the_release_can(
-        known: bool, requests: list[int]) -> None:
+@pytest.mark.parametrize(("known", "requests"), [(True, [LL_IOC_PROJECT]),
+                                                 (False, [LL_IOC_PROJECT, FS_IOC_FSGETXATTR])])
+def test_a_project_is_read_without_a_request_where_the_release_can(known: bool, requests: list[int]) -> None:
     asked: list[int] = []
     assert attributes.project(0, answering(known, asked)) == 7
     assert asked == requests
@@ -52,7 +53,7 @@ def test_a_project_is_set_with_the_flags_that_the_file_has() -> None:
     asked: list[bytes] = []
 
     def ioctl(_: int, request: int, data: bytes) -> bytes:
-        assert request == attributes._PROJECT
+        assert request == LL_IOC_PROJECT
         asked.append(data)
         return PROJECT.pack(2, 7, 0x200, 0)
 

@@ -8,7 +8,6 @@ import threading
 import weakref
 from concurrent.futures import Future, wait
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,14 +26,6 @@ print(future.done())
 def test_a_call_that_never_returns_does_not_keep_the_process() -> None:
     done = subprocess.run([sys.executable, "-c", HANGING], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout == "False\n"
-
-
-def test_an_error_of_a_call_is_raised_where_its_result_is_read() -> None:
-    def fail(text: str) -> None:
-        raise KeyError(text)
-
-    with pytest.raises(KeyError, match="oops"):
-        DaemonExecutor("t").submit(fail, "oops").result(30)
 
 
 @given(st.lists(st.booleans(), max_size=30), st.integers(1, 4))

@@ -12,10 +12,9 @@ import pytest
 
 from lustre.errors import Gone, LustreError, NotLustre, Refused, Stale, Unsupported
 from lustre.fid import Fid
-from lustre.filesystem import FileFlags
 from lustre.layout.model import Component, Layout
 from lustre.mounted import MountedFilesystem, read_space
-from lustre.mounted_calls import MountedCalls, whole
+from lustre.mounted_calls import MountedCalls
 from lustre.mounts import Mount, find
 from lustre.parameters import Roots, Tree
 from tests.conftest import Unpack
@@ -49,7 +48,7 @@ def tree(capture: Unpack) -> Tree:
     return Tree(Roots.of(root / "proc", root / "sys"))
 
 
-def test_mounts() -> None:
+def test_a_path_belongs_to_the_innermost_client_mount() -> None:
     assert find("/mnt/lustre/home/x", MOUNTS) == Mount("scratch", "/mnt/lustre/home", "/home", read_only=True)
     assert find("/mnt/lustre/homes", MOUNTS).fsname == "lustre"
     with pytest.raises(NotLustre, match="mounted: /mnt/lustre, /mnt/lustre/home"):
@@ -84,11 +83,6 @@ def test_a_target_is_full_without_objects(tmp_path: Path, capture: Unpack) -> No
     assert avail_kib() == 908540
 
 
-def test_another_file_system_has_none_of_them(tmp_path: Path, tree: Tree) -> None:
-    other = MountedFilesystem(Mount("other", str(tmp_path)), Handle().library(), tree, lambda path, layout: None)
-    assert (other.pools(), other.space()) == ({}, {})
-
-
 def test_status_entries_and_what_lies_outside(tmp_path: Path, tree: Tree) -> None:
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / "file").write_bytes(b"data")
@@ -107,7 +101,7 @@ def test_status_entries_and_what_lies_outside(tmp_path: Path, tree: Tree) -> Non
             mounted.status(path)
 
 
-def test_a_name_that_changes_hands_all_the_time(tmp_path: Path, tree: Tree) -> None:
+def test_a_name_that_other_files_take_again_and_again_is_stale(tmp_path: Path, tree: Tree) -> None:
     (tmp_path / "a").touch()
 
     def replaced(path: bytes, fid: Any) -> int:
@@ -130,11 +124,6 @@ def test_setting_and_removing_a_default(tmp_path: Path, tree: Tree) -> None:
     assert len(handle.llapi_layout_file_open.calls) == 2
     with pytest.raises(OSError, match=r"Not a directory|Too many levels"):
         mounted.set_default_layout("/link", FLASH)
-
-
-def test_moves_are_the_movers_business(tmp_path: Path, tree: Tree) -> None:
-    with pytest.raises(Refused, match="pinned"):
-        filesystem(tmp_path, tree).migrate("/a", FLASH)
 
 
 def test_changelog_is_read_from_its_device_and_cleared_by_index(tmp_path: Path, tree: Tree) -> None:
@@ -165,7 +154,7 @@ def test_volatile_files_need_lustre_and_the_mdt_of_their_source(calls: MountedCa
     assert os.listdir(tmp_path) == []
 
 
-def test_the_name_of_a_volatile_file_says_where_it_must_lie(tmp_path: Path) -> None:
+def test_the_name_of_a_volatile_file_has_its_mdt_and_its_source(tmp_path: Path) -> None:
     seen: list[bytes] = []
 
     def vanishes(path: bytes, flags: int, mode: int, layout: int) -> int:
@@ -226,7 +215,7 @@ def test_attributes_of_the_file_not_of_its_place(calls: MountedCalls, tmp_path: 
     calls.close(descriptor)
 
 
-def test_by_name_without_opening(calls: MountedCalls, tmp_path: Path) -> None:
+def test_the_status_of_a_path_is_read_without_opening_the_file(calls: MountedCalls, tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"x" * 5000)
     (tmp_path / "link").symlink_to("a")
     status = calls.status_of("/a")
@@ -238,17 +227,6 @@ def test_by_name_without_opening(calls: MountedCalls, tmp_path: Path) -> None:
     descriptor = calls.open_for_reading("/a")
     assert calls.size(descriptor) == 5000
     calls.close(descriptor)
-
-
-def test_flags_of_a_file(calls: MountedCalls, tmp_path: Path) -> None:
-    (tmp_path / "a").touch()
-    descriptor = calls.open_for_reading("/a")
-    try:
-        assert calls.flags(descriptor) is FileFlags.NONE
-    except OSError:
-        pytest.skip("no inode flags here")
-    finally:
-        calls.close(descriptor)
 
 
 @pytest.mark.parametrize(("answer", "there"), [(0, True), (-errno.ENOENT, False)])
@@ -263,7 +241,7 @@ def test_an_mdt_that_does_not_answer_says_nothing(tmp_path: Path) -> None:
         calls.exists(Fid(0x200000401, 7))
 
 
-def test_the_nature_of_volatile_names_is_found_out_once(tmp_path: Path) -> None:
+def test_names_of_volatile_files_are_checked_once(tmp_path: Path) -> None:
     """Each time would be one more request for a name that is not there."""
     tried: list[bytes] = []
 
@@ -279,12 +257,7 @@ def test_the_nature_of_volatile_names_is_found_out_once(tmp_path: Path) -> None:
     assert len(tried) == 2
 
 
-def test_whole_path() -> None:
-    assert whole("/mnt/lustre/", "/proj/a..b") == "/mnt/lustre/proj/a..b"
-    assert whole("/", "/a") == "/a"
-
-
-def test_fids_are_passed_as_lustre_wants_them(tmp_path: Path) -> None:
+def test_fids_are_passed_in_the_structure_of_lustre(tmp_path: Path) -> None:
     seen: list[tuple[int, int]] = []
 
     def index(descriptor: int, fid: Any, answer: Any) -> int:

@@ -23,7 +23,7 @@ def mounts() -> list[tuple[str, str]]:
             for volume in service["volumes"] if isinstance(volume, str) and volume.startswith(".")]
 
 
-def test_what_is_mounted_is_there() -> None:
+def test_all_mounted_files_exist() -> None:
     assert len(mounts()) > 5
     assert [source for source, _ in mounts() if not (HERE / source).exists()] == []
 

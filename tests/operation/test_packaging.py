@@ -102,7 +102,7 @@ def test_only_rules_lie_among_the_rules(tmp_path: Path) -> None:
     assert (rules.parent / "alertmanager.yml").is_file()
 
 
-def test_what_the_playbook_names_is_in_the_packages(tmp_path: Path) -> None:
+def test_files_that_the_playbook_names_are_in_the_packages(tmp_path: Path) -> None:
     held = files(laid_out("lustre-tierd", tmp_path)) | files(laid_out("lustre-exporter", tmp_path))
     playbook = (ROOT / "packaging/ansible/site.yml").read_text()
     plays = yaml.safe_load(playbook)
@@ -117,7 +117,7 @@ def test_what_the_playbook_names_is_in_the_packages(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_what_units_name_is_in_their_own_package(package: str, tmp_path: Path) -> None:
+def test_files_that_units_name_are_in_their_own_package(package: str, tmp_path: Path) -> None:
     held = files(laid_out(package, tmp_path))
     programs = {line.partition(" =")[0] for line in (ROOT / "setup.cfg").read_text().splitlines()
                 if re.match(r"[\w-]+ = lustre_tierd\.programs:\w+", line.strip())}

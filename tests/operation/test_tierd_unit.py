@@ -55,7 +55,7 @@ def test_the_sample_settings_are_the_defaults() -> None:
     assert load(SYSTEMD / "tierd.toml") == Settings()
 
 
-def test_what_the_sample_shows_commented_out_is_the_default_too(tmp_path: Path) -> None:
+def test_settings_commented_out_in_the_sample_are_defaults(tmp_path: Path) -> None:
     text = (SYSTEMD / "tierd.toml").read_text()
     shown = re.sub(r"^# (\w+ = )", r"\1", text, flags=re.MULTILINE)
     for name in ("exporters", "mdts", "MDT0000"):  # examples, not defaults

@@ -28,10 +28,10 @@ class Plugin:
         self.folder = folder
         self.answer("ok staged in 1 of 1 file")
         (folder / "record").write_text(RECORD)
-        self._program("tierctl", f"cat >{folder}/request; cat {folder}/answer")
-        self._program("scontrol", f'[ "$1" = show ] && cat {folder}/record || printf "%s\\n" "$@" >{folder}/update')
-        self._program("squeue", "echo 1001 100 alice")
-        self._program("sacctmgr", f'printf "%s\\n" "$@" >{folder}/sacctmgr')
+        self.program("tierctl", f"cat >{folder}/request; cat {folder}/answer")
+        self.program("scontrol", f'[ "$1" = show ] && cat {folder}/record || printf "%s\\n" "$@" >{folder}/update')
+        self.program("squeue", "echo 1001 100 alice")
+        self.program("sacctmgr", f'printf "%s\\n" "$@" >{folder}/sacctmgr')
         environment = {"TIERD_TIERCTL": f"{folder}/tierctl", "TIERD_SCONTROL": f"{folder}/scontrol",
                        "TIERD_SQUEUE": f"{folder}/squeue", "TIERD_SACCTMGR": f"{folder}/sacctmgr"}
         os.environ.update(environment)  # Lua reads the environment of the process
@@ -41,7 +41,7 @@ class Plugin:
             for name in environment:
                 del os.environ[name]
 
-    def _program(self, name: str, body: str) -> None:
+    def program(self, name: str, body: str) -> None:
         path = self.folder / name
         path.write_text(f"#!/bin/sh\n{body}\n")
         path.chmod(0o755)
@@ -146,7 +146,7 @@ def test_only_a_job_that_wants_it_is_held(plugin: Plugin) -> None:
 
 
 def test_a_comment_after_the_end_of_the_job_goes_to_slurmdbd(plugin: Plugin) -> None:
-    plugin._program("scontrol", f'[ "$1" = show ] && cat {plugin.folder}/record || echo "Job has already finished"')
+    plugin.program("scontrol", f'[ "$1" = show ] && cat {plugin.folder}/record || echo "Job has already finished"')
     assert plugin.request("slurm_bb_data_out", "#BB_LUA stage_out path=/a") is not None
     assert (plugin.folder / "sacctmgr").read_text().splitlines() == [
         "-i", "modify", "job", "where", "jobid=17", "set",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,9 +11,8 @@ from simulator.fluid.cluster import FluidCluster
 from simulator.settings import recorded_test_bed
 from tests.tierd.logged import LISTENING
 from tests.tierd.simulated import NOISE, STREAM
-from tests.tierd.site import READ_AGAIN, Clearing, Site
+from tests.tierd.site import READ_AGAIN, Clearing, Site, acting, altered
 from tests.tierd.tapes import UNPACKED
-from tierd.config.settings import Settings
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -35,11 +33,7 @@ def stop_listening() -> Iterator[None]:
 def site(tmp_path: Path) -> Iterator[Site]:
     cluster = FluidCluster(recorded_test_bed(), (STREAM, NOISE))
     filesystem = Clearing(cluster)
-    settings = Settings()
-    settings = replace(settings, act=replace(settings.act, dry_run=False, journal=str(tmp_path / "lib/journal.sqlite"),
-                                             socket=str(tmp_path / "tierd.sock"),
-                                             pause_file=str(tmp_path / "pause")),
-                       sense=replace(settings.sense, readers={"MDT0000": "cl1"}), web=replace(settings.web, port=0))
+    settings = acting(tmp_path, sense={"readers": {"MDT0000": "cl1"}}, web={"port": 0})
     made = Site(cluster, filesystem, settings, tmp_path)
     made.start()
     yield made
@@ -49,7 +43,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 @pytest.fixture
 def reading(site: Site) -> Site:
     """The site with a noisy job that reads its files again, of which most wait for their turn."""
-    site.settings = replace(site.settings, limits=replace(site.settings.limits, files_per_second=1.0))
+    site.settings = altered(site.settings, limits={"files_per_second": 1.0})
     site.begin_again(FluidCluster(recorded_test_bed(), (STREAM, READ_AGAIN)))
     while site.service.gate.waiting < 25:
         site.run(until=site.cluster.now + 5)

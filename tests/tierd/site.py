@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+import sqlite3
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +25,7 @@ from tierd.act.movers.moves import PortMover
 from tierd.act.user_rights import User
 from tierd.cli.tierctl import main
 from tierd.config.settings import Settings
+from tierd.daemon.node import Cluster as Peers
 from tierd.daemon.node import Node
 from tierd.daemon.service import Service
 from tierd.policies.protocol import Tables
@@ -43,6 +48,19 @@ class Clearing(SimulatedFilesystem):
         self.cleared[mdt, reader] = index
 
 
+def altered(settings: Settings, **changed: object) -> Settings:
+    """Other settings: a dictionary changes some of a table, any other value is the table."""
+    return replace(settings, **{table: replace(getattr(settings, table), **value) if isinstance(value, dict) else value
+                                for table, value in changed.items()})
+
+
+def acting(folder: Path, **changed: object) -> Settings:
+    """Settings of a tierd that acts, with its files below a folder and without a port."""
+    acts = {"dry_run": False, "journal": str(folder / "lib/journal.sqlite"), "socket": str(folder / "tierd.sock"),
+            "pause_file": str(folder / "pause")}
+    return altered(Settings(), **{"act": acts, "web": {"enabled": False}} | changed)
+
+
 @dataclass
 class Site:
     cluster: Cluster
@@ -53,6 +71,8 @@ class Site:
     web_config: WebConfigFile | None = None
     accounts: Mapping[int, str] = field(default_factory=dict)
     """Account names by user id."""
+    peers: Peers | None = None
+    """What makes tierd one of several."""
     creation: ObjectCreation | None = None
     """The limits of new objects, on a node that serves MDTs."""
     before_reading: Callable[[], None] = lambda: None
@@ -67,7 +87,25 @@ class Site:
             read=lambda: (self.before_reading(), read())[1], mdts=["MDT0000", "MDT0001"], clock=clock,
             clear_changelog=self.filesystem.clear_changelog, user_name=lambda uid: self.accounts.get(uid, ""),
             rights_of=lambda uid, gid: User(uid, frozenset({gid}), f"u{uid}"),
-            creation=self.creation or NoObjectCreation()), self.web_config)
+            creation=self.creation or NoObjectCreation()), self.web_config, self.peers)
+
+    def restart(self, **changed: object) -> None:
+        """With other settings."""
+        self.service.close()
+        self.said.clear()
+        self.settings = altered(self.settings, **changed)
+        self.start()
+
+    def kill(self) -> None:
+        """Go on with the journal as it is on disk at this instant."""
+        folder = self.folder / "killed"
+        shutil.copytree(Path(self.settings.act.journal).parent, folder)
+        self.restart(act={"journal": str(folder / "journal.sqlite")})
+
+    def sql(self, *statements: str) -> list[Any]:
+        """What statements return that another program runs on the journal."""
+        with closing(sqlite3.connect(self.settings.act.journal)) as journal, journal:
+            return [row for statement in statements for row in journal.execute(statement)]
 
     def configure(self, **integrations: object) -> None:
         """Settings of integrations, from the next start on."""

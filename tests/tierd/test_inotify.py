@@ -78,7 +78,7 @@ def test_events_nobody_takes_do_not_fill_the_memory(tmp_path: Path, watcher: Wat
     assert lost == "more than 5 events came before they were taken"
 
 
-def test_what_cannot_be_watched_says_why(tmp_path: Path, watcher: Watcher) -> None:
+def test_a_directory_that_cannot_be_watched_says_why(tmp_path: Path, watcher: Watcher) -> None:
     (tmp_path / "file").touch()
     for name, words in (("none", "No such file or directory"), ("file", "Not a directory")):
         with pytest.raises(InotifyError, match=words):

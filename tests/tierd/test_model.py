@@ -43,7 +43,7 @@ def test_numbers_of_an_older_or_newer_version_are_read_as_far_as_they_are_there(
         assert evidence_of("noisy-neighbour", odd) == OtherEvidence(odd)
 
 
-def test_what_carries_a_loss_has_words_of_its_own() -> None:
+def test_each_carrier_of_a_loss_has_its_own_words() -> None:
     words = {evidence_parts("carrier", float(each))[1] for each in Carrier}
     assert len(words) == len(Carrier)
     assert not any(word.isdigit() for word in words)

@@ -183,7 +183,7 @@ def test_half_a_tape_is_replayed_as_far_as_it_goes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("name", "kinds"), [
     ("noisy-random-4k", ["small-random-io"]), ("noisy-flash-too-small", ["outgrown-component"]),
     ("control-flash-covers", []), ("control-quiet", [])])
-def test_what_a_recording_shows_besides(name: str, kinds: list[str]) -> None:
+def test_a_recording_has_these_further_findings(name: str, kinds: list[str]) -> None:
     found = report(name)
     assert [finding.kind for finding in found.advice] == kinds
     assert not {f.kind for f in found.findings} & set(kinds)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -21,7 +21,7 @@ from simulator.settings import recorded_test_bed
 from tests.tierd.daemon import test_directory_striping, test_restored_stripes
 from tests.tierd.daemon.test_drain_target import FAST, NAME, make_files
 from tests.tierd.simulated import STREAM
-from tests.tierd.site import READ_AGAIN, Clearing, Site
+from tests.tierd.site import READ_AGAIN, Clearing, Site, acting
 from tierd.act.drain import LeftFiles
 from tierd.act.journal.writer import Journal
 from tierd.act.movers.moves import MoveOutcome
@@ -29,7 +29,6 @@ from tierd.act.opt_out import OPT_OUT
 from tierd.act.outcomes import CompletedAct
 from tierd.act.undo import UndoResult
 from tierd.config.act import DrainSettings
-from tierd.config.settings import Settings
 from tierd.daemon.client import ask
 from tierd.daemon.log import FindingLog
 from tierd.model import Action, Advice, Finding
@@ -79,19 +78,10 @@ def coded_call(call: Callable[..., Any], names: Iterable[str], name: str) -> Cal
     return coded
 
 
-def site_of(cluster: Cluster | FluidCluster, folder: Path, settings: Settings) -> Site:
-    settings = replace(
-        settings, act=replace(settings.act, dry_run=False, journal=str(folder / "lib/journal.sqlite"),
-                              socket=str(folder / "tierd.sock"), pause_file=str(folder / "pause")),
-        web=replace(settings.web, enabled=False))
-    site = Site(cluster, Clearing(cluster), settings, folder)
+def site_of(cluster: Cluster | FluidCluster, folder: Path, **changed: object) -> Site:
+    site = Site(cluster, Clearing(cluster), acting(folder, **changed), folder)
     site.start()
     return site
-
-
-def restart(site: Site) -> None:
-    site.service.close()
-    site.start()
 
 
 def acts(site: Site) -> list[tuple[object, ...]]:
@@ -107,12 +97,11 @@ def cases(site: Site) -> list[tuple[object, ...]]:
 
 def neighbour(folder: Path) -> Trace:
     """From the finding to the verdict, with a restart while its moves wait; then undone by hand."""
-    limits = replace(Settings().limits, files_per_second=1.0)
-    site = site_of(FluidCluster(recorded_test_bed(), (STREAM, READ_AGAIN)), folder, replace(Settings(), limits=limits))
+    site = site_of(FluidCluster(recorded_test_bed(), (STREAM, READ_AGAIN)), folder, limits={"files_per_second": 1.0})
     while site.service.gate.waiting < 25:
         site.run(until=site.cluster.now + 5)
     trace: Trace = [cases(site)]
-    restart(site)
+    site.restart()
     while not any(case[3] for case in cases(site)):
         site.run(until=site.cluster.now + 5)
         assert site.cluster.now < 400
@@ -127,7 +116,7 @@ def neighbour(folder: Path) -> Trace:
 
 def opted_out(folder: Path) -> Trace:
     """Refused at first, and planned once the owner takes part again."""
-    site = site_of(FluidCluster(recorded_test_bed(), (STREAM, READ_AGAIN)), folder, Settings())
+    site = site_of(FluidCluster(recorded_test_bed(), (STREAM, READ_AGAIN)), folder)
     site.filesystem.set_xattr(READ_AGAIN.directory, OPT_OUT, b"off")
     site.run(until=80)
     trace: Trace = [cases(site), acts(site)]
@@ -162,15 +151,15 @@ def restored(folder: Path) -> Trace:
 
 def drained(folder: Path) -> Trace:
     """A drain that is continued after a restart, which drops its queued moves and finds them again."""
-    settings = Settings()
-    site = site_of(Cluster(recorded_test_bed()), folder, replace(
-        settings, drain=DrainSettings(scan_files_per_second=200.0, queue_files=10, retry_seconds=5.0),
-        limits=replace(settings.limits, files_per_second=2.0, bytes_per_second=1e9, per_pool=FAST, per_target=FAST)))
+    site = site_of(
+        Cluster(recorded_test_bed()), folder,
+        drain=DrainSettings(scan_files_per_second=200.0, queue_files=10, retry_seconds=5.0),
+        limits={"files_per_second": 2.0, "bytes_per_second": 1e9, "per_pool": FAST, "per_target": FAST})
     make_files(site)
     site.run(until=5)
     ask(site.socket, {"request": "drain-target", "target": NAME, "by": "root"})
     site.run(until=15)
-    restart(site)
+    site.restart()
     while (drain := ask(site.socket, {"request": "drains"})["drains"][0])["phase"] == "running":
         site.run(until=site.cluster.now + 5)
         assert site.cluster.now < 600
@@ -182,9 +171,7 @@ def drained(folder: Path) -> Trace:
 
 def expired(folder: Path) -> Trace:
     """A staging whose deadline passes before its last move."""
-    settings = Settings()
-    site = site_of(Cluster(recorded_test_bed()), folder, replace(
-        settings, limits=replace(settings.limits, files_per_second=0.2)))
+    site = site_of(Cluster(recorded_test_bed()), folder, limits={"files_per_second": 0.2})
     for number in range(12):
         site.cluster.make_file(f"/proj/in/{number}", 100_000, uid=1001)
     ask(site.socket, {"request": "stage", "job": "17", "uid": 1001, "gid": 100, "user": "alice", "stages": [

@@ -1,6 +1,6 @@
 """Empties an OST: finds every file with an object there, and moves it to other targets of the same pool.
 
-One walk over the file system is a pass (:mod:`tierd.sense.object_scan`). It stops whenever some hundred moves are
+One walk over the file system is a pass (:mod:`tierd.sense.file_walks`). It stops whenever some hundred moves are
 queued, and continues when they have ended. The journal stores the last directory whose files are all dealt with, so
 a restart or a kill repeats little, and loses nothing. Passes follow until one finds nothing to move: it is the proof
 that the target is empty, but for files that it names with their reasons.
@@ -30,7 +30,7 @@ from tierd.config.act import DrainSettings
 from tierd.decide.relocation import Destinations, ost_index, relocate
 from tierd.model import Action, Evidence, Finding, StoredFile, TargetFill
 from tierd.refusal import Refusal, of_error
-from tierd.sense.object_scan import Visit, stored_file, walk
+from tierd.sense.file_walks import Visit, stored_file, walk
 from tierd.text import bytes_text, count_of, quoted
 
 log = logging.getLogger("tierd.act")

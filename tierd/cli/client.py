@@ -235,15 +235,3 @@ def moment_option(text: str) -> str:
     except (ValueError, OverflowError) as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     return text
-
-
-def ago(seconds: float) -> str:
-    """Format a duration in seconds.
-
-    >>> ago(42), ago(600), ago(7200), ago(200_000)
-    ('42 s', '10 min', '2 h', '2 days')
-    """
-    for size, unit in ((86400, "days"), (3600, "h"), (60, "min")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.0f} s"

@@ -9,10 +9,20 @@ from functools import partial
 
 from tierd.acts import ActKind, Outcome
 from tierd.cli import client, progress
-from tierd.cli.client import ago, positive, time_text, user_lines
+from tierd.cli.client import positive, time_text, user_lines
 from tierd.daemon import answers
 from tierd.daemon.states import gain_text, state_text
-from tierd.text import bytes_text, count_of, evidence_text, first_names, percent, printable, quoted, table
+from tierd.text import (
+    bytes_text,
+    count_of,
+    duration_text,
+    evidence_text,
+    first_names,
+    percent,
+    printable,
+    quoted,
+    table,
+)
 
 BUSY_SECONDS = 10.0
 """``tierctl status`` shows an activity after this time."""
@@ -90,17 +100,12 @@ def show(chosen: argparse.Namespace, request: answers.Json) -> int:
             return client.ask_and_show(chosen, request, answers.HistoryAnswer.from_json,
                                        long_history_lines if chosen.long else history_lines)
         case "apply" | "decline":
-            return client.ask_and_show(chosen, request, answers.DecisionAnswer.from_json, decision_lines)
+            return client.ask_and_show(chosen, request, answers.DecisionAnswer.from_json,
+                                       lambda answer: answer.lines)
         case "undo":
-            return client.ask_and_show(chosen, request, answers.undo_from_json, undo_lines,
+            return client.ask_and_show(chosen, request, answers.undo_from_json, lambda answer: answer.lines,
                                        lambda answer: answer.result == Outcome.UNDONE)
-    return client.ask_and_show(chosen, request, answers.OperatingStateAnswer.from_json, operating_state_lines)
-
-
-def decision_lines(answer: answers.DecisionAnswer) -> list[str]:
-    """The result of ``tierctl apply`` and ``tierctl decline``."""
-    dry = "; dry run: nothing is changed" if answer.dry_run else ""
-    return [f"F{answer.finding}: its plan is {answer.becomes}{dry} (tierctl explain F{answer.finding})"]
+    return client.ask_and_show(chosen, request, answers.OperatingStateAnswer.from_json, lambda answer: answer.lines)
 
 
 def headline(answer: answers.StatusAnswer) -> str:
@@ -141,12 +146,12 @@ def status_lines(answer: answers.StatusAnswer) -> list[str]:
     lines += [f"  in {quoted(scope.path)}: mode {scope.mode}" for scope in answer.scopes]
     lines += [f"CANNOT: {words}" for words in answer.faults.values()]
     lines += [f"source {source.name}: {source.state}" for source in answer.sources]
-    age = f", {ago(answer.time - answer.last_cycle)} ago" if answer.last_cycle else ""
+    age = f", {duration_text(answer.time - answer.last_cycle)} ago" if answer.last_cycle else ""
     lines.append(f"last reading {time_text(answer.last_cycle)}{age}")
     for activity in answer.activities:
         if activity.under_way_seconds > BUSY_SECONDS:
             what = activity.waits_for
-            lines.append(f"{activity.doing} has taken {ago(activity.under_way_seconds)} so far"
+            lines.append(f"{activity.doing} has taken {duration_text(activity.under_way_seconds)} so far"
                          f"{what and ': '}{what}")
     lines += [f"STALLED: {words}" for words in answer.stalled]
     if answer.windows < answer.least_windows:
@@ -286,7 +291,7 @@ def finding_lines(answer: answers.FindingsAnswer, job: str = "") -> list[str]:
     if not lines:
         return [f"no finding about {quoted(job)} now, of {count_of(len(answer.findings), 'finding')}; earlier ones: "
                 "tierctl report" if job else "no findings"]
-    age = f"; last reading {ago(answer.age_seconds)} ago" if answer.age_seconds is not None else ""
+    age = f"; last reading {duration_text(answer.age_seconds)} ago" if answer.age_seconds is not None else ""
     return [*lines, f"details: tierctl explain F{chosen[0].id}{age}"]
 
 
@@ -330,18 +335,6 @@ def act_lines(entry: answers.ActAnswer) -> Iterator[str]:
     yield f"       because {entry.reason}"
 
 
-def operating_state_lines(answer: answers.OperatingStateAnswer) -> list[str]:
-    if answer.paused:
-        return [f"paused: {answer.paused}",
-                "the current move finishes; after that only tierctl undo changes anything"]
-    if answer.held:
-        return [f"still held: {answer.held}"]
-    if answer.draining:
-        left = f"{count_of(answer.waiting_moves, 'move')} left, {bytes_text(answer.waiting_bytes)}"
-        return [f"draining: {answer.draining}", left if answer.waiting_moves else "the queue is empty"]
-    return ["running"]
-
-
 def act_or_finding(text: str) -> int | str:
     """Parse the number of an act (``17``) or of a finding (``F3``).
 
@@ -371,20 +364,3 @@ def from_root(path: str) -> str:
     if not path.startswith("/") or {".", ".."} & set(path.split("/")):
         raise argparse.ArgumentTypeError(f"{path!r} does not begin with / at the root of the file system")
     return "/" + "/".join(part for part in path.split("/") if part)
-
-
-def undo_lines(answer: answers.UndoAnswer | answers.UndoFindingAnswer) -> list[str]:
-    if isinstance(answer, answers.UndoAnswer):
-        return [undo_line(answer)]
-    dropped = count_of(answer.dropped_moves, "queued move")
-    lines = [f"F{answer.finding}: {dropped} dropped, {count_of(len(answer.acts), 'directory default')} to restore"]
-    lines += [f"  {undo_line(act)}" for act in answer.acts]
-    if answer.moved_files:
-        first, last = answer.moved_files[0], answer.moved_files[-1]
-        lines.append(f"{count_of(len(answer.moved_files), 'moved file')} left in place (acts {first} to {last}); "
-                     "tierctl undo ID moves one back, tierctl demote PATH all files below a directory")
-    return lines
-
-
-def undo_line(answer: answers.UndoAnswer) -> str:
-    return f"{answer.result}: {answer.entry.kind} of {quoted(answer.entry.place)}: {answer.detail}"

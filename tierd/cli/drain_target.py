@@ -8,7 +8,7 @@ import sys
 
 from tierd.cli import client
 from tierd.daemon.answers import DrainPlanAnswer, DrainRow, DrainsAnswer
-from tierd.text import bytes_text, count_of, first_names, percent, quoted, rate_text
+from tierd.text import bytes_text, count_of, duration_text, first_names, percent, quoted, rate_text
 
 _TARGET = re.compile(r"(?:.+-)?OST[0-9a-fA-F]{1,4}")
 
@@ -79,7 +79,7 @@ def plan_lines(answer: DrainPlanAnswer) -> list[str]:
     >>> print("\n".join(plan_lines(plan)))
     drain of l-OST0004: move all files with an object there (72.0 GB used)
       files of pool hdd: to l-OST0002
-      at most 20.0 MB/s ([limits]), so it takes 60 minutes or longer
+      at most 20.0 MB/s ([limits]), so it takes 60 min or longer
       new objects: stop them first, on each MDS: lctl set_param …=0
     """
     moves = "only count, because tierd is in a dry run," if answer.dry_run else "move"
@@ -108,7 +108,7 @@ STATES = {
 
 def lines_of(drain: DrainRow, now: float) -> list[str]:
     state = "dry run: counting files" if drain.preview and drain.phase == "running" else STATES[drain.phase]
-    begun = f"begun by {drain.by} {client.ago(now - drain.begun_at)} ago"
+    begun = f"begun by {drain.by} {duration_text(now - drain.begun_at)} ago"
     order = f" (order F{drain.finding})" if drain.finding else ""
     lines = [f"drain of {drain.target}{order}, {begun}: {state}"]
     lines.append(f"  pass {drain.passes}: {count_of(drain.examined, 'entry', 'entries')} examined"
@@ -150,14 +150,3 @@ def _new_object_lines(drain: DrainRow) -> list[str]:
         lines.append("  new objects: this node cannot see that all MDTs stopped them; on each MDS: "
                      f"{drain.stop_command}")
     return lines
-
-
-def duration_text(seconds: float) -> str:
-    """A rough duration.
-
-    >>> duration_text(50), duration_text(1000), duration_text(9000), duration_text(400_000)
-    ('1 minutes', '17 minutes', '2.5 hours', '4.6 days')
-    """
-    if seconds < 5400:
-        return f"{max(1, round(seconds / 60))} minutes"
-    return f"{seconds / 3600:.1f} hours" if seconds < 172_800 else f"{seconds / 86_400:.1f} days"

@@ -12,13 +12,23 @@ from itertools import groupby
 
 from tierd.acts import ActKind, Verdict
 from tierd.cli import client
-from tierd.cli.client import ago, time_text, user_lines
+from tierd.cli.client import time_text, user_lines
 from tierd.cli.control import headline, not_done_lines
 from tierd.daemon import answers
 from tierd.daemon.client import ControlError, ask
 from tierd.daemon.states import state_text, verdict_text
 from tierd.structs import JudgementRow, SameFindingRow
-from tierd.text import bytes_text, count_of, evidence_text, first_names, quoted, rate_text, regained_text, shell_word
+from tierd.text import (
+    bytes_text,
+    count_of,
+    duration_text,
+    evidence_text,
+    first_names,
+    quoted,
+    rate_text,
+    regained_text,
+    shell_word,
+)
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -99,7 +109,7 @@ def timeline_lines(run: Sequence[Event], begun: float) -> Iterator[str]:
     """The line of some events of one kind: the first with its time, and the number of the others."""
     (time, sentence), last = run[0], run[-1][0]
     more = f" (and {len(run) - 1} more until {clock_text(last, begun)})" if len(run) > 1 else ""
-    after = f"+{ago(time - begun)}" if time >= begun + 1 else ""
+    after = f"+{duration_text(time - begun)}" if time >= begun + 1 else ""
     if sentence.startswith(" "):  # it continues the line before
         yield f"  {'':{len(clock_text(time, begun))}}  {'':>8}    {sentence.strip()}"
     else:
@@ -247,9 +257,9 @@ def age_lines(answer: answers.PlanAnswer) -> Iterator[str]:
         yield answer.problem
     if answer.being_made_seconds is not None:
         yield (f"making {'a new' if answer.age_seconds else 'the first'} plan has taken "
-               f"{ago(answer.being_made_seconds)} so far")
+               f"{duration_text(answer.being_made_seconds)} so far")
     if answer.age_seconds and (answer.problem or answer.being_made_seconds is not None):
-        yield f"this plan was made {ago(answer.age_seconds)} ago"
+        yield f"this plan was made {duration_text(answer.age_seconds)} ago"
 
 
 def plan_lines(answer: answers.PlanAnswer) -> list[str]:

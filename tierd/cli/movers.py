@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 
 from tierd.cli import client
-from tierd.cli.client import ago
 from tierd.daemon.answers import MoverAnswer, MoversAnswer, StandbyAnswer, StandbyRow
-from tierd.text import bytes_text, count_of
+from tierd.text import bytes_text, count_of, duration_text
 
 LOST_SECONDS = 15.0
 """A mover describes itself every five seconds."""
@@ -56,14 +55,14 @@ def copy_text(standby: StandbyRow | StandbyAnswer) -> str:
         return "its copy of the journal is complete"
     lacks = f"lacks {count_of(standby.behind_messages, 'message')}" if standby.behind_messages else ""
     last = ("was never complete since its start" if standby.copy_age_seconds is None
-            else f"was complete {ago(standby.copy_age_seconds)} ago")
+            else f"was complete {duration_text(standby.copy_age_seconds)} ago")
     return f"its copy of the journal {', and '.join(filter(None, (lacks, last)))}"
 
 
 def _line(mover: MoverAnswer, now: float) -> str:
     state = f"STOPPED: {mover.stopped}" if mover.stopped else "working"
     if not mover.stopped and now - mover.seen > LOST_SECONDS:
-        state = f"no sign of it for {ago(now - mover.seen)}"
+        state = f"no sign of it for {duration_text(now - mover.seen)}"
     results = ", ".join(f"{count} {word}" for word, count in sorted(mover.results.items())) or "no files yet"
     return (f"  {mover.name} on {mover.host}, {count_of(mover.threads, 'thread')}, {mover.engine}: {state}; "
             f"{mover.under_way} under way; {results}; {bytes_text(mover.copied_bytes)} copied")

@@ -8,10 +8,7 @@ import os
 from lustre.layout.size import parse_size
 from tierd.cli import client, progress
 from tierd.cli.client import positive
-from tierd.daemon.answers import OrderAnswer
-from tierd.text import bytes_text, count_of, quoted, shell_word
-
-DESTINATIONS = {"promote": "to flash", "demote": "to HDD"}
+from tierd.daemon.answers import DESTINATIONS, OrderAnswer
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -54,24 +51,6 @@ def run(chosen: argparse.Namespace) -> int:
     request = {"request": chosen.command, "path": path, "most_files": chosen.max_files,
                "most_bytes": chosen.max_bytes, "preview": chosen.preview}
     return progress.ask_and_wait(
-        chosen, lambda: client.ask_and_show(chosen, request, OrderAnswer.from_json, order_lines),
+        chosen, lambda: client.ask_and_show(chosen, request, OrderAnswer.from_json, lambda answer: answer.lines),
         waits=chosen.wait and not chosen.preview
     )
-
-
-def order_lines(answer: OrderAnswer) -> list[str]:
-    amount = f"{count_of(answer.files, 'file')} ({bytes_text(answer.size_bytes)})"
-    what = f"{amount} of {quoted(answer.path)} for migration {DESTINATIONS[answer.direction]}"
-    if not answer.files:
-        lines = [f"nothing to {answer.direction} at {quoted(answer.path)}"]
-    elif answer.preview:
-        lines = [f"would queue {what}"]
-    elif answer.held:
-        lines = [f"queued {what}; the files wait: {answer.held}"]
-    else:
-        dry = "; dry run: tierd moves nothing" if answer.dry_run else ""
-        lines = [f"queued {what}{dry}; see tierctl status and tierctl history"]
-    lines += [f"  left out: {count}: {why}" for why, count in answer.left_out.items()]
-    for action in answer.actions[: 5 if answer.files else 0]:
-        lines.append(f"  lfs migrate --non-block {action.layout} {shell_word(action.path)}")
-    return [*lines, f"  and {answer.files - 5} more"] if answer.files > 5 else lines

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from tierd.cli import client
-from tierd.daemon.answers import QueueAnswer
+from tierd.daemon.answers import StatusAnswer
 from tierd.daemon.client import ControlError, ask
 from tierd.text import printable
 
@@ -102,13 +102,13 @@ def ended_meanwhile(before: Mapping[str, int], after: Mapping[str, int]) -> str:
     return f"ended while waiting: {ended}" if ended else "no acts ended while waiting"
 
 
-def status_of(chosen: argparse.Namespace) -> QueueAnswer:
+def status_of(chosen: argparse.Namespace) -> StatusAnswer:
     """The queue of the daemon. Raises ControlError."""
     try:
-        return QueueAnswer.from_json(ask(client.socket_of(chosen), {"request": "status"}))
+        return StatusAnswer.from_json(ask(client.socket_of(chosen), {"request": "status"}))
     except ValueError as error:
         raise ControlError(str(error)) from error
 
 
-def moves_left(status: QueueAnswer) -> int:
+def moves_left(status: StatusAnswer) -> int:
     return status.waiting_moves + status.waiting_orders

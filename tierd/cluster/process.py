@@ -35,7 +35,8 @@ from tierd.daemon.process import collect_garbage_rarely, mdts_of, set_process_na
 from tierd.daemon.systemd import BEAT_SECONDS, Notifier
 from tierd.sense.changelogs.follow import TimedCalls
 from tierd.sense.changelogs.table import ActivityTable
-from tierd.sense.changelogs.tallies import JobsOnly, TallyLimits
+from tierd.sense.changelogs.tallies import TallyLimits
+from tierd.sense.own_moves import OwnMoves
 from tierd.sense.parameters import own_nids
 
 log = logging.getLogger("tierd.cluster")
@@ -104,7 +105,7 @@ def reader_of(settings: Settings, filesystem: ClearingFilesystem, mdts: tuple[st
     name = settings.cluster.name or host
 
     def make_table() -> ActivityTable:
-        return ActivityTable(filesystem.path_of, is_echo=JobsOnly(settings.own_jobs), tallies=limits)
+        return ActivityTable(filesystem.path_of, is_echo=OwnMoves(settings.own_jobs), tallies=limits)
 
     def make_reader(mdt: str, publish: Callable[[Window], None]) -> MdtReader:
         calls = TimedCalls(clock)

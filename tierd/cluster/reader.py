@@ -44,7 +44,7 @@ from tierd.config.readers import ReaderSettings
 from tierd.sense.changelogs.clearing import ChangelogClearing
 from tierd.sense.changelogs.follow import ClearChangelog, Follower, MissingRecordsError, ReadFrom
 from tierd.sense.changelogs.packed import newest_time
-from tierd.sense.changelogs.table import ActivityTable, Batches
+from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.changelogs.tallies import Tally, TallyContent
 from tierd.sense.changelogs.tally_source import Position, ReaderState
 
@@ -281,7 +281,7 @@ class MdtReader:
         self.counters.records += count
 
     def _roll_up(self, batch: Sequence[Record]) -> None:
-        self._table.add(Batches([batch]))
+        self._table.add([batch])
         self._oldest = min(self._oldest, self._table.oldest_time)
         self._newest = max(self._newest, newest_time(batch))
 

@@ -13,9 +13,11 @@ from collections.abc import Mapping
 import msgspec
 
 from tierd.structs import FindingRow, JudgementRow, MessageRow, SameFindingRow, Struct, finite
+from tierd.text import bytes_text, count_of, quoted, shell_word
 
 Json = Mapping[str, object]
 """A JSON object."""
+DESTINATIONS = {"promote": "to flash", "demote": "to HDD"}
 
 
 def to_json(answer: Struct) -> dict[str, object]:
@@ -277,6 +279,19 @@ class OperatingStateAnswer(Struct, frozen=True, kw_only=True):
     waiting_moves: int
     waiting_bytes: int
 
+    @property
+    def lines(self) -> list[str]:
+        """The state after pause, drain and resume, for people."""
+        if self.paused:
+            return [f"paused: {self.paused}",
+                    "the current move finishes; after that only tierctl undo changes anything"]
+        if self.held:
+            return [f"still held: {self.held}"]
+        if self.draining:
+            left = f"{count_of(self.waiting_moves, 'move')} left, {bytes_text(self.waiting_bytes)}"
+            return [f"draining: {self.draining}", left if self.waiting_moves else "the queue is empty"]
+        return ["running"]
+
 
 class StatusAnswer(OperatingStateAnswer, frozen=True, kw_only=True, rename={
         "moves_to_requeue": "left_over_moves", "moves_not_persisted": "not_kept_moves",
@@ -328,16 +343,6 @@ class StatusAnswer(OperatingStateAnswer, frozen=True, kw_only=True, rename={
     """Users of the jobs of findings and cases, as far as their job ids name them: ``alice (1002)`` or ``1002``.
 
     ``tierctl top`` has those of its jobs as well."""
-
-
-class QueueAnswer(Struct, frozen=True, kw_only=True):
-    """The part of ``tierctl status`` that ``--wait`` needs."""
-
-    held: str
-    waiting_moves: int
-    waiting_orders: int
-    under_way_moves: int
-    outcomes: Mapping[str, int] = {}
 
 
 class MdtReaderRow(Struct, frozen=True, kw_only=True):
@@ -445,7 +450,6 @@ class OverviewAnswer(Struct, frozen=True, kw_only=True):
     jobs: tuple[JobRow, ...]
     all_jobs: int
     users: Mapping[str, str]
-    """Users of the jobs in this answer, as in :class:`StatusAnswer`."""
     pools: tuple[PoolRow, ...]
     reasons: tuple[ReasonRow, ...]
 
@@ -457,7 +461,6 @@ class FindingsAnswer(Struct, frozen=True):
     looked: bool
     """Whether two readings were compared."""
     users: Mapping[str, str] = {}
-    """Users of the jobs in this answer, as in :class:`StatusAnswer`."""
     age_seconds: float | None = None
     """Time since the last reading of the counters; None before the first."""
 
@@ -512,7 +515,6 @@ class ExplainAnswer(Struct, frozen=True, kw_only=True, rename={"messages": "told
     judgements: tuple[JudgementRow, ...]
     same: tuple[SameFindingRow, ...]
     users: Mapping[str, str] = {}
-    """Users of the jobs in this answer, as in :class:`StatusAnswer`."""
 
 
 class OrderAnswer(Struct, frozen=True, kw_only=True):
@@ -528,6 +530,25 @@ class OrderAnswer(Struct, frozen=True, kw_only=True):
     preview: bool
     held: str
     actions: tuple[ActionAnswer, ...]
+
+    @property
+    def lines(self) -> list[str]:
+        """What becomes of the order, for people."""
+        amount = f"{count_of(self.files, 'file')} ({bytes_text(self.size_bytes)})"
+        what = f"{amount} of {quoted(self.path)} for migration {DESTINATIONS[self.direction]}"
+        if not self.files:
+            lines = [f"nothing to {self.direction} at {quoted(self.path)}"]
+        elif self.preview:
+            lines = [f"would queue {what}"]
+        elif self.held:
+            lines = [f"queued {what}; the files wait: {self.held}"]
+        else:
+            dry = "; dry run: tierd moves nothing" if self.dry_run else ""
+            lines = [f"queued {what}{dry}; see tierctl status and tierctl history"]
+        lines += [f"  left out: {count}: {why}" for why, count in self.left_out.items()]
+        for action in self.actions[: 5 if self.files else 0]:
+            lines.append(f"  lfs migrate --non-block {action.layout} {shell_word(action.path)}")
+        return [*lines, f"  and {self.files - 5} more"] if self.files > 5 else lines
 
 
 class LeftRow(Struct, frozen=True, kw_only=True):
@@ -668,6 +689,11 @@ class UndoAnswer(Struct, frozen=True):
     detail: str
     entry: ActAnswer
 
+    @property
+    def lines(self) -> list[str]:
+        """What was done, for people."""
+        return [f"{self.result}: {self.entry.kind} of {quoted(self.entry.place)}: {self.detail}"]
+
 
 class UndoFindingAnswer(Struct, frozen=True):
     """``tierctl undo`` of all that was done about a finding."""
@@ -679,6 +705,17 @@ class UndoFindingAnswer(Struct, frozen=True):
     moved_files: tuple[int, ...]
     """Numbers of the acts that moved files, which stay."""
 
+    @property
+    def lines(self) -> list[str]:
+        """What was done, for people."""
+        dropped, moved = count_of(self.dropped_moves, "queued move"), self.moved_files
+        lines = [f"F{self.finding}: {dropped} dropped, {count_of(len(self.acts), 'directory default')} to restore"]
+        lines += [f"  {line}" for act in self.acts for line in act.lines]
+        if moved:
+            lines.append(f"{count_of(len(moved), 'moved file')} left in place (acts {moved[0]} to {moved[-1]}); "
+                         "tierctl undo ID moves one back, tierctl demote PATH all files below a directory")
+        return lines
+
 
 class DecisionAnswer(Struct, frozen=True):
     """``tierctl apply`` and ``tierctl decline``."""
@@ -687,6 +724,11 @@ class DecisionAnswer(Struct, frozen=True):
     becomes: str
     """What becomes of the plan."""
     dry_run: bool
+
+    @property
+    def lines(self) -> list[str]:
+        dry = "; dry run: nothing is changed" if self.dry_run else ""
+        return [f"F{self.finding}: its plan is {self.becomes}{dry} (tierctl explain F{self.finding})"]
 
 
 def undo_from_json(data: Json) -> UndoAnswer | UndoFindingAnswer:
@@ -786,4 +828,3 @@ class ReportAnswer(Struct, frozen=True, kw_only=True):
     """Time and value of each point, by series."""
     status: StatusAnswer
     users: Mapping[str, str] = {}
-    """Users of the jobs in this answer, as in :class:`StatusAnswer`."""

@@ -7,7 +7,6 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from lustre.changelog.record import Record
 from lustre.creation import NoObjectCreation, ObjectCreation
 from lustre.filesystem import Filesystem
 from tierd.act.claim import FilesystemClaim, NoClaim
@@ -24,13 +23,16 @@ from tierd.model import DirectoryActivity, SiteFacts, Window
 from tierd.refusal import Refusal
 from tierd.sense.changelogs.follow import ClearChangelog
 from tierd.sense.changelogs.recording import MakeMark
-from tierd.sense.changelogs.tally_source import Tallies, TallyInbox
-from tierd.sense.facts import ClientSource, DiskSource, JobNodes, NoClients, no_job_nodes
-from tierd.sense.inventory import ColdestFirst, no_hints
-from tierd.sense.media import PoolMedia
+from tierd.sense.changelogs.table import Batch
+from tierd.sense.changelogs.tally_source import TallyInbox
+from tierd.sense.clients import ClientPoller
+from tierd.sense.disks import DiskPoller
+from tierd.sense.facts import JobNodes, no_job_nodes
+from tierd.sense.file_walks import ColdestFirst, no_hints
 from tierd.sense.prometheus_history import LearnedHistory
 from tierd.sense.readings import Reading
 from tierd.sense.sources import ReadCounters
+from tierd.sense.space import PoolMedia
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,8 +49,8 @@ class Node:
     """Begins a cycle at once."""
     clear_changelog: ClearChangelog | None = None
     claim: FilesystemClaim = field(default_factory=NoClaim)
-    clients: ClientSource = field(default_factory=NoClients)
-    disks: DiskSource | None = None
+    clients: ClientPoller | None = None
+    disks: DiskPoller | None = None
     own_nids: Callable[[], Collection[str]] = tuple
     site_facts: Callable[[], SiteFacts] = SiteFacts
     unnamed: Callable[[], str] = str
@@ -84,7 +86,7 @@ class Source(Protocol):
     def reading(self) -> Reading:
         """Present counters. Raises OSError if they cannot be read; tierd then does nothing."""
 
-    def records(self) -> Iterable[Record] | Tallies:
+    def records(self) -> Iterable[Batch]:
         """Changelog records since the last call, or the tallies of readers."""
 
 

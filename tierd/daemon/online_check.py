@@ -24,7 +24,7 @@ from tierd.config.scopes import original_location
 from tierd.config.sense import ServerAccess
 from tierd.config.settings import Settings
 from tierd.daemon.process import mdts_of
-from tierd.sense.exposition import TEXT_TYPES, flash_devices
+from tierd.sense.exposition import TEXT_TYPES, reading_of
 from tierd.sense.http_client import HttpClient, SourceError, authorization_header, tls_context
 
 REQUESTS_AT_ONCE = 16
@@ -92,8 +92,8 @@ def flash_targets(bodies: Iterable[bytes]) -> dict[str, bool]:
     """Whether the device of a target is flash, by full target name, from the answers of exporters."""
     found: dict[str, bool] = {}
     for body in bodies:
-        with contextlib.suppress(ValueError):  # not an exposition
-            found |= flash_devices(body)
+        with contextlib.suppress(SourceError):  # not an exposition
+            found |= reading_of(body, "", 0.0).is_flash
     return found
 
 

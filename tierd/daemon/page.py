@@ -35,6 +35,7 @@ from tierd.refusal import Reason
 from tierd.text import (
     bytes_text,
     count_of,
+    duration_text,
     evidence_parts,
     percent,
     printable,
@@ -175,20 +176,18 @@ class Pages:
         if do in {"pause", "resume", "drain"}:
             state = answers.OperatingStateAnswer.from_json(self._ask(
                 {"request": do, "reason": form.get("reason", "") or f"by {by}", "by": by}))
-            return [f"Paused: {state.paused}." if state.paused else f"Held: {state.held}." if state.held
-                    else f"Draining: {state.draining}." if state.draining else "tierd runs."], True
+            return state.lines, True
         if do in {"apply", "decline"}:
-            decided = answers.DecisionAnswer.from_json(self._ask({"request": do, "id": form.get("id", ""), "by": by}))
-            return [f"F{decided.finding}: its plan is {decided.becomes}."], True
+            return answers.DecisionAnswer.from_json(
+                self._ask({"request": do, "id": form.get("id", ""), "by": by})).lines, True
         if do == "undo":
             name = form.get("id", "")
-            return undo_lines(self._ask({"request": "undo", "id": int(name) if name.isdecimal() else name, "by": by}))
+            undone = answers.undo_from_json(self._ask(
+                {"request": do, "id": int(name) if name.isdecimal() else name, "by": by}))
+            return undone.lines, undone.result == Outcome.UNDONE
         if do == "promote":
             order = answers.OrderAnswer.from_json(self._ask({"request": do, "path": form.get("path", ""), "by": by}))
-            left = [f"Left out: {count}: {why}." for why, count in order.left_out.items()]
-            dry = " Dry run: nothing will be moved." if order.dry_run else ""
-            what = f"{count_of(order.files, 'file')} of {quoted(order.path)}, {bytes_text(order.size_bytes)}"
-            return [f"{what}: {'queued' if order.files else 'nothing to move'}.{dry}", *left], order.files > 0
+            return order.lines, order.files > 0
         raise ValueError(f"this page has no button {do!r:.40}")
 
     def _render(self, template: str, viewer: Viewer, overview: answers.OverviewAnswer, **more: object) -> str:
@@ -196,19 +195,6 @@ class Pages:
         return self._jinja.get_template(template).render(
             o=overview, s=state, viewer=viewer, state=operating_state(state), headline=headline(overview),
             now=state.time, **more)
-
-
-def undo_lines(answer: answers.Json) -> tuple[list[str], bool]:
-    """What an undo did, and whether all of it succeeded."""
-    found = answers.undo_from_json(answer)
-    acts = (found,) if isinstance(found, answers.UndoAnswer) else found.acts
-    lines = [f"{act.result}: {act.entry.kind} of {quoted(act.entry.place)}: {act.detail}" for act in acts]
-    if not isinstance(found, answers.UndoAnswer):
-        lines.insert(0, f"F{found.finding}: {count_of(found.dropped_moves, 'queued move')} dropped, "
-                        f"{count_of(len(acts), 'directory default')} to restore.")
-        if found.moved_files:
-            lines.append(f"{count_of(len(found.moved_files), 'moved file')} stay where they are.")
-    return lines, found.result == Outcome.UNDONE
 
 
 def search_of(query: Mapping[str, str]) -> dict[str, object]:
@@ -466,8 +452,9 @@ def environment() -> Environment:
     """The templates with their filters; each is compiled once. A name that a template does not get is an error."""
     made = Environment(loader=FileSystemLoader(HERE / "pages"), autoescape=True, undefined=StrictUndefined,
                        finalize=safe_text, trim_blocks=True, lstrip_blocks=True, auto_reload=False)
-    made.filters |= {"bytes": bytes_text, "rate": rate_text, "percent": percent, "ago": ago_text, "clock": clock_text,
-                     "day": day_text, "stamp": stamp_text, "shell": shell_word, "quoted": quoted, "usec": usec_text}
+    made.filters |= {"bytes": bytes_text, "rate": rate_text, "percent": percent, "ago": duration_text,
+                     "clock": clock_text, "day": day_text, "stamp": stamp_text, "shell": shell_word, "quoted": quoted,
+                     "usec": usec_text}
     made.globals |= {
         "chart": chart, "bar": bar, "steps": steps, "case_title": case_title, "brought": brought, "count": count_of,
         "state_text": state_text, "state_texts": {state.value: text for state, text in STATE_TEXTS.items()},
@@ -511,23 +498,8 @@ def what_text(act: answers.ActAnswer) -> str:
 
 def source_text(source: answers.SourceAnswer) -> str:
     """The state of a source, and the age of its data."""
-    age = "no data yet" if source.age_seconds is None else f"{ago_text(source.age_seconds)} old"
+    age = "no data yet" if source.age_seconds is None else f"{duration_text(source.age_seconds)} old"
     return source.state if source.stale and source.state else age
-
-
-def ago_text(seconds: float | None) -> str:
-    """A duration.
-
-    >>> ago_text(4.2), ago_text(300), ago_text(9000), ago_text(None)
-    ('4 s', '5 min', '2.5 h', 'never')
-    """
-    if seconds is None:
-        return "never"
-    if seconds < 120:
-        return f"{max(seconds, 0):.0f} s"
-    if seconds < 7200:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h" if seconds < 172800 else f"{seconds / 86400:.0f} days"
 
 
 def clock_text(time: float) -> str:

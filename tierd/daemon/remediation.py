@@ -7,7 +7,7 @@ later. After a restart, open remediations come from the journal.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from threading import RLock
@@ -163,10 +163,10 @@ class Remediation:
 class RemediationStore:
     """The remediations that are not forgotten, by finding. Hold :attr:`lock` while one of them is changed."""
 
-    def __init__(self, remediations: Iterable[Remediation] = (), lock: RLock | None = None) -> None:
-        self.lock = lock or RLock()
+    def __init__(self) -> None:
+        self.lock = RLock()
         """Held for moments only, never during a request to the file system."""
-        self._by_key = {each.finding.key: each for each in remediations}
+        self._by_key: dict[FindingKey, Remediation] = {}
 
     def __iter__(self) -> Iterator[Remediation]:
         with self.lock:

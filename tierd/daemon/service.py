@@ -55,8 +55,8 @@ from tierd.sense import space
 from tierd.sense.changelogs.clearing import ChangelogClearing
 from tierd.sense.changelogs.follow import Follower
 from tierd.sense.changelogs.tally_source import TallySource
-from tierd.sense.media import PoolMedia
 from tierd.sense.sources import SourceParts, Sources
+from tierd.sense.space import PoolMedia
 from tierd.text import count_of, printable, quoted
 
 log = logging.getLogger("tierd.daemon")

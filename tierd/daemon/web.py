@@ -62,8 +62,8 @@ Ask = Callable[[Json], Json]
 class FormTokens:
     """Tokens that only this process can make: a form without the right one was not made by tierd for this user."""
 
-    def __init__(self, key: bytes | None = None) -> None:
-        self._key = key or secrets.token_bytes(32)
+    def __init__(self) -> None:
+        self._key = secrets.token_bytes(32)
 
     def token(self, user: str) -> str:
         """The token in the forms of a user. It changes when tierd is restarted."""
@@ -82,14 +82,13 @@ class App:
 
     def __init__(self, registry: CollectorRegistry, ask: Ask, alive: Callable[[], bool],
                  evaluate: Callable[[], None], changes: Changes | None = None,
-                 change_users: Collection[str] = (), clock: Callable[[], float] | None = None) -> None:
+                 change_users: Collection[str] = ()) -> None:
         self._registry = registry
         self._ask = ask
         self._alive = alive
         self._evaluate = evaluate
         self._changes = changes or Changes()
         self._change_users = frozenset(change_users)
-        self._clock = clock or SystemClock().monotonic
         self._tokens = FormTokens()
         self._pages = Pages(ask)
         self._streams = threading.BoundedSemaphore(MAX_EVENT_STREAMS)
@@ -163,7 +162,7 @@ class App:
             return respond(start, "503 Service Unavailable", f"{MAX_EVENT_STREAMS} pages listen already\n")
         start("200 OK", [("Content-Type", "text/event-stream"), NO_STORE, *HEADERS])
         seconds = 0.0 if head else EVENT_STREAM_SECONDS
-        return EventStream(self._changes, after, self._streams.release, seconds, self._clock)
+        return EventStream(self._changes, after, self._streams.release, seconds, SystemClock().monotonic)
 
 
 class EventStream:

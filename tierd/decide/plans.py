@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
 
 from annotated_types import Ge, Lt
 
 from lustre.layout.model import Component, Layout
+from tierd.acts import ActKind
 from tierd.decide import sizing
-from tierd.model import Action, Candidate, Capacity, DirectoryActivity
+from tierd.model import Action, Candidate, Capacity, DirectoryActivity, Finding, StoredFile
 from tierd.refusal import Reason, Refusal
+from tierd.text import bytes_text, rate_text
 
-NO_CHANGELOG_SENTENCE = (
-    "no changelog shows where it works (does each metadata target have a changelog user? lctl changelog_register)"
-)
 SEEK_USEC, FLASH_USEC = 8000.0, 500.0
 """Time of a small random operation: a seek and half a turn of a disk, and flash behind a network. Choices."""
 DISK_BYTES_PER_SECOND = 100e6
@@ -54,7 +53,6 @@ class Plan:
 
 
 def joined(plans: Iterable[Plan]) -> Plan:
-    """One plan with the actions and refusals of several."""
     every = tuple(plans)
     return Plan(tuple(action for plan in every for action in plan.actions),
                 tuple(refusal for plan in every for refusal in plan.refusals))
@@ -70,6 +68,45 @@ def missing_pool(capacity: Capacity, pools: FlashSettings) -> Refusal | None:
 def reserved(capacity: Capacity, settings: FlashSettings) -> float:
     """Bytes of the flash pool that must stay free."""
     return settings.reserve * capacity.size_bytes[settings.flash_pool]
+
+
+def room_bytes(capacity: Capacity, pool: str, reserve: float) -> float:
+    """Free bytes of a pool above the share of it that must stay free; 0 or less if there are none, or unknown."""
+    return capacity.avail_bytes.get(pool, 0) - reserve * capacity.size_bytes.get(pool, 0)
+
+
+def flash_is_short(capacity: Capacity, settings: FlashSettings, growth: float, fills: str) -> Refusal | None:
+    """Why the flash pool must not take files that grow by so many bytes per second; None if it may.
+
+    ``fills`` says who makes them: ``the job fills``.
+    """
+    pool = settings.flash_pool
+    if room_bytes(capacity, pool, settings.reserve) >= growth * REACTION_SECONDS:
+        return None
+    return Refusal(Reason.NO_ROOM, f"pool {pool!r} has {bytes_text(capacity.avail_bytes.get(pool, 0))} free, and "
+                   f"{fills} it at {rate_text(growth)}")
+
+
+def may_get_default(where: str, capacity: Capacity) -> bool:
+    """Whether a directory has a path and is not the root, and its present default layout is known."""
+    return where.startswith("/") and where != "/" and where in capacity.default_layouts
+
+
+def move(finding: Finding, where: str, file: Candidate | StoredFile, layout: Layout, why: str) -> Action:
+    """The move of a file. ``where`` is the directory that it was planned for, which may be further up."""
+    return Action(ActKind.MIGRATE, layout, why, finding.key, where, path=file.path,
+                  size_bytes=file.size_bytes or 0, fid=file.fid)
+
+
+def fitting(moves: Iterable[Action], room: Mapping[bool, float], most: int) -> Iterator[Action]:
+    """The moves that fit, in order. ``room`` has the bytes on the MDTs (True) and in the pool (False)."""
+    left, count = dict(room), 0
+    for action in moves:
+        place = action.layout.components[0].on_mdt
+        if action.size_bytes <= left[place] and count < most:
+            left[place] -= action.size_bytes
+            count += 1
+            yield action
 
 
 def flash_first(component_bytes: int, present: Layout | None, settings: FlashSettings) -> Layout:

@@ -33,7 +33,6 @@ class OstSpace:
 
     @property
     def used(self) -> float:
-        """Used share."""
         return 1 - self.avail_bytes / self.size_bytes if self.size_bytes else 1.0
 
     def used_with(self, size_bytes: float) -> float:
@@ -117,7 +116,6 @@ def hard_case(layout: Layout | None) -> Refusal | None:
 
 
 def osts_of(layout: Layout | None) -> frozenset[int]:
-    """OSTs that hold objects of a file."""
     return frozenset(one.ost_index for component in (layout.components if layout else ()) for one in component.objects)
 
 
@@ -174,7 +172,7 @@ def _placed(component: Component, size_bytes: int, leave: Collection[int], room:
             continue
         taken = set() if component.overstriped else set(found) | (set(present) - set(leave))
         other = room.emptiest(members, share, {*leave, *taken})
-        if other is None and may_narrow and found_elsewhere(found, present, leave):
+        if other is None and may_narrow and (found or set(present) - set(leave)):
             narrowed += 1
             continue
         if other is None:
@@ -193,12 +191,6 @@ def _placed(component: Component, size_bytes: int, leave: Collection[int], room:
     return tuple(found)
 
 
-def found_elsewhere(found: Collection[int], present: Collection[int], leave: Collection[int]) -> bool:
-    """Whether a component has a stripe that stays, or one that was placed already."""
-    return bool(found) or any(index not in leave for index in present)
-
-
 def _share(component: Component, size_bytes: int) -> float:
-    """Bytes of each stripe of a component."""
     end = size_bytes if component.extent_end is None else min(component.extent_end, size_bytes)
     return max(0, end - component.extent_start) / max(len(component.objects), 1)

@@ -26,17 +26,11 @@ from pydantic import Strict
 from lustre.layout.model import Component, Layout
 from lustre.layout.size import size_text
 from tierd.acts import ActKind
-from tierd.decide.plans import DISK_BYTES_PER_SECOND, Plan, is_used_again
+from tierd.decide.plans import DISK_BYTES_PER_SECOND, Plan, is_used_again, may_get_default, move, room_bytes
 from tierd.decide.plans import FlashSettings as Pools
 from tierd.decide.relocation import ost_index
 from tierd.decide.sizing import boundary
-from tierd.model import (
-    Action,
-    Candidate,
-    Capacity,
-    DirectoryActivity,
-    Finding,
-)
+from tierd.model import Action, Candidate, Capacity, DirectoryActivity, Finding
 from tierd.refusal import Reason, Refusal
 from tierd.text import bytes_text
 
@@ -78,7 +72,6 @@ class Stripes:
     overstriped: bool = False
 
     def component(self, start: int, pool: str) -> Component:
-        """The last component of a file, from ``start`` on."""
         return Component(start, None, pool, self.count, self.size_bytes,
                          pattern="raid0,overstriped" if self.overstriped else "raid0")
 
@@ -110,7 +103,7 @@ def rewritten(finding: Finding, files: Sequence[tuple[DirectoryActivity, Candida
     ``rate`` is the throughput of the job on the present ``objects``, at which a copy reads at most. It writes to more.
     """
     rate = min(DISK_BYTES_PER_SECOND, rate) if rate > 0 else DISK_BYTES_PER_SECOND
-    left = capacity.avail_bytes.get(pool, 0) - RESERVE * capacity.size_bytes.get(pool, 0)
+    left = room_bytes(capacity, pool, RESERVE)
     actions: list[Action] = []
     refusals: list[Refusal] = []
     for activity, candidate in sorted(files, key=lambda each: (each[1].size_bytes or 0, each[1].path)):
@@ -133,8 +126,7 @@ def rewritten(finding: Finding, files: Sequence[tuple[DirectoryActivity, Candida
               and candidate.closed_at <= finding.time - min(MAX_SETTLE_SECONDS, max(SETTLE_SECONDS, size / rate))):
             left -= size
             layout = placed(Layout((stripes.component(0, pool),), composite=False), capacity)
-            actions.append(Action(ActKind.MIGRATE, layout, f"{why}; {words(stripes)}", finding.key,
-                                  activity.directory, path=candidate.path, size_bytes=size, fid=candidate.fid))
+            actions.append(move(finding, activity.directory, candidate, layout, f"{why}; {words(stripes)}"))
     return Plan(tuple(actions), tuple(refusals))
 
 
@@ -176,18 +168,15 @@ for this time at most, because its finding ends soon after the job has closed it
 
 
 def words(stripes: Stripes) -> str:
-    """The stripes, for a reason."""
     objects = f"{stripes.count} objects (overstriping)" if stripes.overstriped else f"{stripes.count} stripes"
     return f"{objects} of {size_text(stripes.size_bytes)}"
 
 
 def defaults(finding: Finding, activities: Sequence[DirectoryActivity], stripes: Stripes, pool: str,
               capacity: Capacity, settings: Restripe, why: str) -> Iterator[Action]:
-    """Default layouts for directories in which the job makes large files."""
     for activity in activities:
         where = activity.directory
-        if (not activity.creates or not where.startswith("/") or where == "/"
-                or where not in capacity.default_layouts):
+        if not activity.creates or not may_get_default(where, capacity):
             continue
         wanted = with_stripes(capacity.default_layouts[where], stripes, pool, small_end(activity, settings))
         if wanted is not None:

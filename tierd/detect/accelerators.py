@@ -76,7 +76,8 @@ def of_mixes(readings: Sequence[DiskWrites]) -> Accelerator | None:
     if len(shares) < MIN_READINGS:
         return None
     sizes = sorted({size for _, small in shares for size in small})
-    fitting = [size for size in sizes[:-1] if fits([(fast, below(small, size)) for fast, small in shares])]
+    fitting = [size for size in sizes[:-1] if fits([
+        (fast, sum(share for upper, share in small.items() if upper <= size)) for fast, small in shares])]
     if not fitting:
         return None
     later = [size for size in sizes if size > fitting[-1]]
@@ -90,11 +91,6 @@ def mix_of(reading: DiskWrites) -> tuple[float, Mapping[int, float]] | None:
         return None
     fast = sum(count for msec, count in reading.msec.items() if msec <= FAST_MSEC) / requests
     return fast, {size: count / ios for size, count in reading.sizes.items()}
-
-
-def below(shares: Mapping[int, float], size: int) -> float:
-    """Share of writes up to a size."""
-    return sum(share for upper, share in shares.items() if upper <= size)
 
 
 def fits(pairs: Sequence[tuple[float, float]]) -> bool:

@@ -89,16 +89,13 @@ def mean_concurrent_rpcs(jobs: Mapping[str, Profile], targets: Collection[str]) 
 
 STALE_SECONDS = 900.0
 """Readings of clients older than this are ignored."""
-ClientsByCause = Mapping[tuple[str, str], Sequence[ClientLoad]]
-"""Clients by file system and cause."""
 
 
 def recently_seen(view: View) -> Iterator[ClientLoad]:
-    """Clients with recent readings."""
     return (client for client in view.facts.clients if client.seconds > 0 and client.time > view.now - STALE_SECONDS)
 
 
-def by_cause(view: View, cause_of: Callable[[ClientLoad], str]) -> ClientsByCause:
+def by_cause(view: View, cause_of: Callable[[ClientLoad], str]) -> Mapping[tuple[str, str], Sequence[ClientLoad]]:
     """Groups clients by cause: an administrator sets a parameter on many clients, not on one."""
     found: defaultdict[tuple[str, str], list[ClientLoad]] = defaultdict(list)
     for client in recently_seen(view):
@@ -108,6 +105,5 @@ def by_cause(view: View, cause_of: Callable[[ClientLoad], str]) -> ClientsByCaus
 
 
 def client_names(clients: Sequence[ClientLoad]) -> str:
-    """The clients as part of a sentence."""
     names = list(dict.fromkeys(client.client for client in clients))
     return f"{'client' if len(names) == 1 else f'{len(names)} clients:'} {first_names(names)}"

@@ -21,23 +21,19 @@ COVERED_SHARE = 0.5
 """If the active directories have a smaller share of the operations, their parents are named instead."""
 
 
-def recent_weights(activities: Sequence[DirectoryActivity]) -> list[int]:
-    """Files that a job created or opened in each directory in the last minutes, or else since it began there.
-
-    A job may keep its name for months: old work elsewhere must not hide where the job works now. A job that keeps its
-    files open has no recent records, but still works there.
-    """
-    lately = [activity.lately for activity in activities]
-    return lately if any(lately) else [activity.creates + activity.opens for activity in activities]
-
-
 Weighed = list[tuple[int, DirectoryActivity]]
 
 
 def _weighed(activities: Sequence[DirectoryActivity]) -> Weighed:
-    """Weights of directories. A directory is left out if its path and FID are unknown, because the file was deleted."""
-    return [(weight, activity) for weight, activity in zip(recent_weights(activities), activities, strict=True)
-            if activity.directory]
+    """Directories with the files that a job created or opened there in the last minutes, or else since it began.
+
+    The busiest come first.
+    A job may keep its name for months: old work elsewhere must not hide where the job works now. A job that keeps its
+    files open has no recent records, but still works there. Paths and FIDs of deleted directories are unknown.
+    """
+    lately = any(activity.lately for activity in activities)
+    return sorted(((each.lately if lately else each.creates + each.opens, each) for each in activities
+                   if each.directory), key=lambda each: (-each[0], each[1].directory))
 
 
 def active_directories(activities: Sequence[DirectoryActivity]) -> tuple[DirectoryActivity, ...]:
@@ -46,9 +42,8 @@ def active_directories(activities: Sequence[DirectoryActivity]) -> tuple[Directo
 
 
 def _active(weighed: Weighed) -> Weighed:
-    total = sum(weight for weight, _ in weighed)
-    return sorted(((weight, a) for weight, a in weighed if total and weight >= MIN_SHARE * total),
-                  key=lambda each: (-each[0], each[1].directory))
+    least = MIN_SHARE * sum(weight for weight, _ in weighed)
+    return [(weight, activity) for weight, activity in weighed if weight >= least > 0]
 
 
 def directories(activities: Sequence[DirectoryActivity]) -> tuple[str, ...]:
@@ -65,13 +60,14 @@ def directories(activities: Sequence[DirectoryActivity]) -> tuple[str, ...]:
 
 
 def _named(activities: Sequence[DirectoryActivity]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Directories of the job to name, and their parents to name."""
     weighed = _weighed(activities)
     total = sum(weight for weight, _ in weighed)
     active = _active(weighed)
     if sum(weight for weight, _ in active) >= COVERED_SHARE * total:
         return tuple(activity.directory for _, activity in active), ()
-    staying = _staying(weighed)
+    latest = max((a.last_time for _, a in weighed), default=0.0)
+    staying = [(weight, a) for weight, a in weighed  # where the job is still active, without negligible directories
+               if a.last_time >= latest - STAY_SECONDS and weight >= MIN_SHARE * weighed[0][0]]
     stays = sum(weight for weight, _ in staying) >= COVERED_SHARE * total
     named = tuple(activity.directory for _, activity in staying[:MAX_DIRECTORIES]) if stays else ()
     if stays and len(staying) <= MAX_DIRECTORIES:
@@ -81,14 +77,6 @@ def _named(activities: Sequence[DirectoryActivity]) -> tuple[tuple[str, ...], tu
         if activity.directory.startswith("/"):
             above[activity.directory.rpartition("/")[0] or "/"] += weight
     return named, tuple(place for place, count in above.most_common() if count >= MIN_SHARE * total and place != "/")
-
-
-def _staying(weighed: Weighed) -> Weighed:
-    """Directories in which the job is still active, the busiest first, without negligible ones."""
-    latest = max((a.last_time for _, a in weighed), default=0.0)
-    least = MIN_SHARE * max((weight for weight, _ in weighed), default=0)
-    return sorted(((weight, a) for weight, a in weighed if a.last_time >= latest - STAY_SECONDS and weight >= least),
-                  key=lambda each: (-each[0], each[1].directory))
 
 
 def activities_of_finding(finding: Finding, activities: Sequence[DirectoryActivity]) -> tuple[DirectoryActivity, ...]:
@@ -105,11 +93,10 @@ def activities_of_finding(finding: Finding, activities: Sequence[DirectoryActivi
 
 
 def merged_activity(place: str, parts: Sequence[DirectoryActivity]) -> DirectoryActivity:
-    """The sum of several directories, as activity in ``place``."""
     return DirectoryActivity(
         parts[0].job, place, creates=sum(p.creates for p in parts), opens=sum(p.opens for p in parts),
-        closes=sum(p.closes for p in parts),
-        unlinks=sum(p.unlinks for p in parts), outgrown=sum(p.outgrown for p in parts),
+        closes=sum(p.closes for p in parts), unlinks=sum(p.unlinks for p in parts),
+        outgrown=sum(p.outgrown for p in parts),
         existing_files=tuple(f for p in parts for f in p.existing_files),
         candidates=tuple(c for p in parts for c in p.candidates),
         sizes=tuple(s for p in parts for s in p.sizes),

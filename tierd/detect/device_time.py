@@ -13,7 +13,6 @@ import numpy as np
 from tierd.detect.columns import RecentWork
 from tierd.detect.costs import DIFFERENCES, DeviceCosts, Vector, vector
 from tierd.loads import Ints
-from tierd.text import percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +22,6 @@ class DeviceTimeShare:
     share: float
     error: float
     """Standard error."""
-
-    def __str__(self) -> str:
-        return f"device time ({percent(self.share)} ±{percent(self.error)})"
 
 
 @dataclass(frozen=True)
@@ -39,7 +35,6 @@ class TargetTime:
 
     @cached_property
     def total(self) -> Vector:
-        """Of all jobs."""
         return vector(np.array([*self.work.values()]).sum(axis=0)) if self.work else (0.0, 0.0, 0.0)
 
     @cached_property
@@ -63,7 +58,6 @@ class TargetTime:
 
     @cached_property
     def taken(self) -> dict[str, float]:
-        """Seconds of service that each job takes each second."""
         return {job: self.costs.busy(work) for job, work in self.work.items()}
 
     def device_time(self, job: str) -> DeviceTimeShare:
@@ -79,7 +73,6 @@ class TargetTime:
         return DeviceTimeShare(share, min(self.costs.busy_error(difference) / busy, 1.0))
 
     def top(self, count: int) -> list[tuple[str, float]]:
-        """The jobs that take most device time, and their shares."""
         busy = self.utilisation
         most = nlargest(count, [(seconds, job) for job, seconds in self.taken.items()]) if busy > 0 else []
         return [(job, min(seconds / busy, 1.0)) for seconds, job in most if seconds > 0]

@@ -7,7 +7,7 @@ with full-size RPCs. Files closed per second and bytes per file count as well.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, ClassVar
@@ -57,28 +57,36 @@ class Profile:
 
     @cached_property
     def moved_bytes(self) -> float:
-        """Bytes read and written."""
         return sum([load.read_bytes + load.write_bytes for load in self.by_target.values()])
+
+    @property
+    def written_bytes(self) -> float:
+        return sum(load.write_bytes for load in self.by_target.values())
 
     @cached_property
     def bulk_operations(self) -> float:
-        """Read and write RPCs."""
         return sum([load.reads + load.writes for load in self.by_target.values()])
 
     @property
     def reads(self) -> float:
-        """Read RPCs."""
         return sum(load.reads for load in self.by_target.values())
 
     @cached_property
     def mean_rpc_bytes(self) -> float:
-        """Mean bytes per read or write RPC; 0 if there are none."""
         return self.moved_bytes / self.bulk_operations if self.bulk_operations else 0.0
+
+    @cached_property
+    def sizes(self) -> Mapping[int, float]:
+        """Bulk RPCs by upper bound of their size; empty if the kernel prints no sizes."""
+        found: defaultdict[int, float] = defaultdict(float)
+        for load in self.by_target.values():
+            for upper, count in load.sizes.items():
+                found[upper] += count
+        return found
 
     @property
     def largest_rpc_bytes(self) -> int:
-        """Upper bound of the largest RPC; 0 if the kernel prints no sizes."""
-        return max((upper for load in self.by_target.values() for upper, n in load.sizes.items() if n), default=0)
+        return max((upper for upper, count in self.sizes.items() if count), default=0)
 
     @property
     def typical_rpc_bytes(self) -> int:
@@ -89,13 +97,9 @@ class Profile:
         ...         0).typical_rpc_bytes
         1048576
         """
-        sizes: defaultdict[int, float] = defaultdict(float)
-        for load in self.by_target.values():
-            for upper, count in load.sizes.items():
-                sizes[upper] += upper * count
-        left = sum(sizes.values()) / 2
-        for upper, moved in sorted(sizes.items()):
-            left -= moved
+        left = sum(upper * count for upper, count in self.sizes.items()) / 2
+        for upper, count in sorted(self.sizes.items()):
+            left -= upper * count
             if left <= 0:
                 return upper
         return round(self.mean_rpc_bytes)
@@ -112,18 +116,12 @@ class Profile:
 
     def small_rpc_share(self, small_bytes: int) -> float:
         """Share of RPCs of at most ``small_bytes``, from the kernel's size histogram, or else from the mean size."""
-        sizes: defaultdict[int, float] = defaultdict(float)
-        for load in self.by_target.values():
-            for upper, count in load.sizes.items():
-                sizes[upper] += count
-        total = sum(sizes.values())
-        if total:
-            return sum(count for upper, count in sizes.items() if upper <= small_bytes) / total
+        if total := sum(self.sizes.values()):
+            return sum(count for upper, count in self.sizes.items() if upper <= small_bytes) / total
         return 1.0 if 0 < self.mean_rpc_bytes <= small_bytes else 0.0
 
 
 def seconds_active(job: str, windows: Sequence[Window]) -> float:
-    """Time for which a job was active in these windows."""
     return sum(window.seconds for window in windows if job in window.jobs)
 
 
@@ -134,7 +132,6 @@ def is_small_files(profile: Profile, classes: Classes) -> bool:
 
 
 def is_small_io(profile: Profile, classes: Classes) -> bool:
-    """Whether most RPCs are small."""
     return profile.small_rpc_share(classes.small_rpc_bytes) >= SMALL_SHARE
 
 
@@ -152,23 +149,7 @@ def is_in_between(profile: Profile, classes: Classes) -> bool:
             and not is_small_files(profile, classes) and not is_small_io(profile, classes))
 
 
-def is_suspect(profile: Profile, classes: Classes) -> bool:
-    """Whether the job can slow a stream other than by sharing its bandwidth."""
-    return is_small_files(profile, classes) or is_small_io(profile, classes) or is_in_between(profile, classes)
-
-
-def waits_for_commits(profile: Profile, classes: Classes) -> bool:
-    """Whether each small write of the job waits until it is safe: direct I/O, ``O_SYNC``, or a database's ``fsync``.
-
-    A client gathers other writes within a large file into full RPCs. Small files are written when they are closed, and
-    nobody waits for their commit.
-    """
-    return (profile.mean_rpc_bytes < classes.stream_rpc_bytes and not is_small_files(profile, classes)
-            and is_small_io(profile, classes))
-
-
 def profiles(windows: Sequence[Window], jobs: Collection[str] | None = None) -> dict[str, Profile]:
-    """Profiles of all jobs that are active in these windows, or of some of them."""
     each = [Loads.of(window.loads) for window in windows]
     if jobs is not None:
         each = [some.rows(some.jobs_among(jobs)) for some in each]

@@ -36,7 +36,6 @@ class StreamWatch:
     """Finds these targets in each cycle. It remembers the fastest window of each target."""
 
     def __init__(self, flash: Collection[str] = ()) -> None:
-        """``flash`` are the pools of flash."""
         self._flash = frozenset(flash)
         self._fastest: dict[str, float] = {}
         """Bytes per second of each target in its fastest window."""
@@ -106,7 +105,6 @@ def may_be_held_up(targets: Collection[str], device_time: Mapping[str, TargetTim
 
 def streams_by_target(recent: RecentWork, kinds: JobKinds, jobs: Sequence[str],
                       targets: Sequence[str]) -> Mapping[str, Collection[str]]:
-    """Targets of each stream."""
     found: defaultdict[str, list[str]] = defaultdict(list)
     for row in np.flatnonzero(kinds.stream[recent.job]).tolist():
         found[jobs[recent.job[row]]].append(targets[recent.target[row]])

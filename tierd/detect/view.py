@@ -6,17 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tierd.detect.profile import Profile, profiles
-from tierd.model import Activities, DirectoryActivity, Facts, PoolPair, Window
-
-
-def no_activities(_: str, __: float) -> Sequence[DirectoryActivity]:
-    """No activities. Used without changelogs."""
-    return ()
-
-
-def default_pools(_: str) -> PoolPair:
-    """The pools of every path if none are configured."""
-    return PoolPair("flash", "hdd")
+from tierd.model import Activities, Facts, PoolPair, Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,19 +16,18 @@ class View:
     windows: Sequence[Window]
     """Windows of half a minute, oldest first; at least one."""
     facts: Facts = field(default_factory=Facts)
-    activities: Activities = no_activities
+    activities: Activities = lambda _, __: ()
     active: Collection[tuple[str, str, str]] = ()
     """Keys of active findings."""
     pool_pairs: Sequence[PoolPair] = (PoolPair("flash", "hdd"),)
     """Each flash pool with its disk pool: first the pools of the whole file system, then the pools of scopes."""
-    pools_of: Callable[[str], PoolPair] = default_pools
+    pools_of: Callable[[str], PoolPair] = lambda _: PoolPair("flash", "hdd")
     """The pools for a path, by its scope."""
     memory: dict[float, Mapping[str, Profile]] = field(default_factory=dict, compare=False, repr=False)
     """Cache of ``profiles``, shared by all policies."""
 
     @property
     def now(self) -> float:
-        """End of the newest window; epoch seconds."""
         return self.windows[-1].end
 
     @property
@@ -49,20 +38,12 @@ class View:
 
     @property
     def flash_pool(self) -> str:
-        """The flash pool of the whole file system."""
         return self.pool_pairs[0].flash
 
-    @property
-    def hdd_pool(self) -> str:
-        """The disk pool of the whole file system."""
-        return self.pool_pairs[0].hdd
-
     def recent(self, seconds: float) -> Sequence[Window]:
-        """The windows of the last ``seconds``."""
         return [window for window in self.windows if window.end > self.now - seconds]
 
     def profiles(self, seconds: float) -> Mapping[str, Profile]:
-        """Profiles of all jobs over the last ``seconds``."""
         if seconds not in self.memory:
             self.memory[seconds] = profiles(self.recent(seconds))
         return self.memory[seconds]

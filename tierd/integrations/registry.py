@@ -22,7 +22,6 @@ this order."""
 
 @cache
 def integrations() -> Mapping[str, Integration]:
-    """All integrations by name."""
     return {name: import_module(f"tierd.integrations.{name}.source").INTEGRATION for name in COMMANDS}
 
 
@@ -32,6 +31,5 @@ def default_settings() -> Mapping[str, object]:
 
 
 def started(settings: Mapping[str, object], site: Site) -> tuple[Source, ...]:
-    """The sources of all integrations that are configured."""
     return tuple(integration.start(settings[name], site) for name, integration in integrations().items()
                  if integration.configured(settings[name]))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from tierd.detect.accelerators import Accelerator, absorbs, accelerators
@@ -23,20 +23,13 @@ MIN_GAIN_SHARE = 0.1
 """Share of the writes that a larger bypass size must take in before it is advised. A choice."""
 
 
-@dataclass(frozen=True)
-class Settings(Common):
-    """Thresholds."""
-
-
-
-def find(view: View, settings: Settings) -> Iterator[Finding]:
-    """One finding for each pool."""
+def find(view: View, _: Common) -> Iterator[Finding]:
     pools: defaultdict[str, dict[str, Accelerator]] = defaultdict(dict)
     for target, seen in accelerators(view.facts.disk_writes).items():
         if target not in view.flash:
             pools[view.facts.pool_of(target)][target] = seen
     for pool, members in sorted(pools.items()):
-        yield finding(pool, members, view, settings)
+        yield finding(pool, members, view)
 
 
 def with_absorbed(finding: Finding, loads: Mapping[str, JobLoad], accelerated: Mapping[str, Accelerator]) -> Finding:
@@ -54,8 +47,7 @@ def with_absorbed(finding: Finding, loads: Mapping[str, JobLoad], accelerated: M
         "the disks are slow for another reason")))
 
 
-def finding(pool: str, members: Mapping[str, Accelerator], view: View, settings: Settings) -> Finding:
-    """The finding about one pool."""
+def finding(pool: str, members: Mapping[str, Accelerator], view: View) -> Finding:
     low = min(seen.bypass_low_bytes for seen in members.values())
     high = max(seen.bypass_high_bytes for seen in members.values())
     sizes: defaultdict[int, float] = defaultdict(float)
@@ -111,8 +103,7 @@ def _advise(low: int, high: int, wanted: int | None, gained: float, where: str) 
 
 
 def amends(facts: Facts) -> Amend:
-    """Findings about neighbours whose writes accelerators take in become advice."""
     return partial(with_absorbed, accelerated=accelerators(facts.disk_writes))
 
 
-POLICY = Policy("block-accelerator", Settings, find, amends=amends)
+POLICY = Policy("block-accelerator", Common, find, amends=amends)

@@ -14,9 +14,8 @@ from typing import Annotated
 from annotated_types import Ge, Gt, Lt
 
 from lustre.layout.model import Component, Layout
-from tierd.acts import ActKind
 from tierd.decide.plans import FlashSettings as Pools
-from tierd.decide.plans import Plan, joined
+from tierd.decide.plans import Plan, joined, move, room_bytes
 from tierd.detect.advice import has_free_space
 from tierd.detect.view import View
 from tierd.model import Action, Advice, Capacity, Evidence, Finding, StoredFile
@@ -74,12 +73,10 @@ class ColdOnFlashEvidence(Evidence):
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
-    """At most one finding for each flash pool."""
     return (finding for pools in view.pool_pairs for finding in of_pool(pools.flash, pools.hdd, view, settings))
 
 
 def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[Finding]:
-    """The finding about one pool. Its cold files belong on the disk pool ``disks``."""
     members = view.facts.pools.get(pool, ())
     fills = [view.facts.fill[t] for t in members if t in view.facts.fill]
     size = sum(f.size_bytes for f in fills)
@@ -133,12 +130,11 @@ def plan(finding: Finding, evidence: ColdOnFlashEvidence, situation: Situation) 
 def demotions(finding: Finding, wanted: float, cold_before: float, stored: Sequence[StoredFile], capacity: Capacity,
               pools: Pools, settings: ColdToDisk) -> Plan:
     """Moves of cold files, the coldest first, until so many bytes are free."""
-    size, avail = capacity.size_bytes.get(pools.hdd_pool, 0), capacity.avail_bytes.get(pools.hdd_pool, 0)
     if not capacity.pools.get(pools.hdd_pool):
         return Plan((), (Refusal(Reason.NO_POOL, f"pool {pools.hdd_pool!r} does not exist or has no targets"),))
-    left = avail - settings.disk_reserve * size
+    left = room_bytes(capacity, pools.hdd_pool, settings.disk_reserve)
     actions: list[Action] = []
-    too_large = 0
+    too_large = False
     for file in sorted(stored, key=lambda f: (f.read_at, f.path)):
         if wanted <= 0 or len(actions) >= settings.max_moves or file.read_at >= cold_before:
             break
@@ -146,18 +142,17 @@ def demotions(finding: Finding, wanted: float, cold_before: float, stored: Seque
         if layout is None or file.size_bytes < MIN_BYTES:
             continue
         if file.size_bytes > left:
-            too_large += 1
+            too_large = True
             continue
         wanted -= file.size_bytes
         left -= file.size_bytes
-        days = (finding.time - file.read_at) / 86_400
-        actions.append(Action(
-            ActKind.MIGRATE, layout,
-            f"pool {pools.flash_pool!r} is short of space, and the file was not used for {days:.0f} days",
-            finding.key, file.path.rpartition("/")[0] or "/", file.path, file.size_bytes, file.fid))
+        days = (finding.time - file.read_at) / DAY_SECONDS
+        actions.append(move(finding, file.path.rpartition("/")[0] or "/", file, layout, f"pool {pools.flash_pool!r} "
+                            f"is short of space, and the file was not used for {days:.0f} days"))
     if too_large and not actions:
-        return Plan((), (Refusal(Reason.NO_ROOM, f"pool {pools.hdd_pool!r} has {bytes_text(avail)} free, too little "
-                                 f"for the cold files on {pools.flash_pool!r}"),))
+        free = bytes_text(capacity.avail_bytes.get(pools.hdd_pool, 0))
+        return Plan((), (Refusal(Reason.NO_ROOM, f"pool {pools.hdd_pool!r} has {free} free, too little for the cold "
+                                 f"files on {pools.flash_pool!r}"),))
     return Plan(tuple(actions), ())
 
 
@@ -172,10 +167,9 @@ def disk_layout(present: Layout | None, pools: Pools) -> Layout | None:
 
 
 def directories(tables: Tables) -> Sequence[str]:
-    """Directories whose files may be demoted, besides those that tierd sent to flash."""
     return tables.of(ColdToDisk).directories
 
 
 POLICY = Policy("cold-on-flash", Settings, find, evidence=ColdOnFlashEvidence, plan=plan,
-                by_scope=False, tables={"cold_to_disk": ColdToDisk}, directories=directories, on_by_default=True,
-                can_wait=True)
+                by_scope=False, tables={"cold_to_disk": ColdToDisk}, on_by_default=True, can_wait=True,
+                directories=directories)

@@ -17,8 +17,8 @@ The component holds the whole small file, as on flash (:mod:`tierd.decide.sizing
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import Annotated
 
 from annotated_types import Ge, Gt, Le, Lt
@@ -63,7 +63,6 @@ class DataOnMdt(Table):
 
 
 def place(on_flash: Layout, use: Use, situation: Situation, flash_has_room: bool) -> Choice:
-    """The layout with its first component on flash, or the same with that component on the MDT."""
     end, capacity, settings = on_flash.components[0].extent_end, situation.capacity, situation.tables.of(DataOnMdt)
     if end is None:
         return Choice(on_flash)
@@ -73,7 +72,8 @@ def place(on_flash: Layout, use: Use, situation: Situation, flash_has_room: bool
     if refused := refusal(end, use, capacity, settings):
         return Choice(on_flash, f"on flash, because {refused.sentence}", refused)
     layout = replace(on_flash, components=(Component(0, end, pattern="mdt"), *on_flash.components[1:]))
-    return Choice(layout, f"on the MDT, because {why}", room_bytes=room_bytes(capacity, settings))
+    spare = capacity.metadata.spare_bytes(settings.min_free) if capacity.metadata else 0.0  # a file stays on its MDT
+    return Choice(layout, f"on the MDT, because {why}", room_bytes=max(0.0, spare))
 
 
 def preferred(use: Use, situation: Situation, settings: DataOnMdt) -> tuple[bool, str]:
@@ -95,7 +95,6 @@ def preferred(use: Use, situation: Situation, settings: DataOnMdt) -> tuple[bool
 
 
 def refusal(end_bytes: int, use: Use, capacity: Capacity, settings: DataOnMdt) -> Refusal | None:
-    """Why the MDTs must not take components of this size; None if they may."""
     targets = capacity.metadata
     if targets is None or not targets.spaces:
         return Refusal(Reason.MDT_UNKNOWN, "the free space of an MDT is unknown")
@@ -123,19 +122,10 @@ def measured_text(capacity: Capacity, flash_pool: str) -> str:
     >>> measured_text(Capacity({}, {}, {}, won_back={"": [0.9, 0.7], "flash": [0.4]}), "flash")
     '; here earlier acts won back 80% on the MDT and 40% on flash'
     """
-    parts = [f"{percent(mean(seen))} on {where}" for where, pool in (("the MDT", ON_MDT), ("flash", flash_pool))
+    parts = [f"{percent(fmean(min(1.0, max(-1.0, part)) for part in seen))} on {where}"
+             for where, pool in (("the MDT", ON_MDT), ("flash", flash_pool))
              if (seen := capacity.won_back.get(pool))]
     return f"; here earlier acts won back {' and '.join(parts)}" if parts else ""
-
-
-def mean(values: Sequence[float]) -> float:
-    """Mean of verdicts, each between -1 and 1."""
-    return sum(min(1.0, max(-1.0, value)) for value in values) / len(values)
-
-
-def room_bytes(capacity: Capacity, settings: DataOnMdt) -> float:
-    """Bytes of existing files that any MDT can take: a file stays on its MDT. 0 if unknown."""
-    return 0.0 if capacity.metadata is None else max(0.0, capacity.metadata.spare_bytes(settings.min_free))
 
 
 def is_short(layout: Layout, room: Capacity, _: Tables) -> str | None:

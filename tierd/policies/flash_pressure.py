@@ -37,12 +37,10 @@ class Settings(Common):
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
-    """At most one finding for each flash pool."""
     return (finding for pools in view.pool_pairs for finding in of_pool(pools.flash, pools.hdd, view, settings))
 
 
 def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[Finding]:
-    """The finding about one pool. ``disks`` is the disk pool for its cold files."""
     members = [t for t in view.facts.pools.get(pool, ()) if t in view.facts.fill]
     if not members:
         return
@@ -50,13 +48,9 @@ def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[F
     avail = sum(f.avail_bytes for f in fills.values())
     used = 1 - avail / max(sum(f.size_bytes for f in fills.values()), 1)
     fullest = max(members, key=lambda t: fills[t].used)
-    writers: Counter[str] = Counter()
-    recent = view.recent(RECENT_SECONDS)
-    for window in recent:
-        for (target, job), load in window.loads.items():
-            if target in fills:
-                writers[job] += int(load.write_bytes)
-    written = writers.total() / sum(w.seconds for w in recent)
+    writers = Counter({job.job: int(sum(load.write_bytes for target, load in job.by_target.items() if target in fills))
+                       for job in view.profiles(RECENT_SECONDS).values()})
+    written = writers.total() / sum(window.seconds for window in view.recent(RECENT_SECONDS))
     rate = sum(f.growth_bytes_per_second for f in fills.values())
     full_in = avail / rate if rate > 0 else float("inf")
     enter = settings.enter - (HYSTERESIS if (POLICY.name, "", pool) in view.active else 0.0)
@@ -64,11 +58,8 @@ def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[F
         return
     growth = f"; the pool grows by {rate_text(rate)} and will be full in {full_in / 60:.0f} minutes"
     when = growth if full_in < 86_400 else ""
-    who = (
-        first_names(job for job, count in writers.most_common() if count >= 0.1 * writers.total())
-        if written
-        else "no job"
-    )
+    who = first_names(job for job, count in writers.most_common() if count >= 0.1 * writers.total()
+                      ) if written else "no job"
     yield Finding(
         POLICY.name, view.now, "", "", tuple(sorted(members)),
         f"pool {quoted(pool)} is {percent(used)} full ({bytes_text(avail)} free, fullest target {quoted(fullest)} at "
@@ -81,7 +72,6 @@ def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[F
 
 
 def advise(view: View, pool: str, disks: str) -> Iterator[Advice]:
-    """Advice for a pool. All of it needs free space on the disks."""
     if not has_free_space(view, view.facts.pools.get(disks, ())):
         return
     stored = [file for file in view.facts.stored if pool in file.pools]

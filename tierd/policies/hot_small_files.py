@@ -13,25 +13,15 @@ flash, files go there; to move an existing file there, Lustre copies it twice.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
 from annotated_types import Ge, Gt
 
 from tierd.acts import ActKind
-from tierd.decide import sizing
-from tierd.decide.plans import (
-    DISK_BYTES_PER_SECOND,
-    FLASH_USEC,
-    NO_CHANGELOG_SENTENCE,
-    SEEK_USEC,
-    Plan,
-    covers,
-    flash_first,
-    missing_pool,
-    reserved,
-)
+from tierd.decide import plans, sizing
+from tierd.decide.plans import Plan
 from tierd.detect.advice import has_free_space
 from tierd.detect.profile import Classes, Profile
 from tierd.detect.view import View
@@ -94,7 +84,6 @@ class HotSmallFilesEvidence(Evidence):
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
-    """One finding per job. It names the job's directories, the most opened first."""
     if not has_free_space(view, view.flash):
         return
     jobs = view.profiles(LATEST_SECONDS)
@@ -105,12 +94,10 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
             by_job[activity.job].append(activity)
     for job, activities in sorted(by_job.items()):
         if job in jobs:
-            finding = _of_job(jobs[job], activities, view, settings)
-            if finding is not None:
-                yield finding
+            yield from _of_job(jobs[job], activities, view, settings)
 
 
-def _of_job(job: Profile, activities: Sequence[DirectoryActivity], view: View, settings: Settings) -> Finding | None:
+def _of_job(job: Profile, activities: Sequence[DirectoryActivity], view: View, settings: Settings) -> Iterator[Finding]:
     on_disk = {target: load for target, load in job.by_target.items() if target not in view.flash}
     reads = sum(load.reads for load in on_disk.values())
     operations = sum(load.bulk_operations for load in on_disk.values())
@@ -120,12 +107,12 @@ def _of_job(job: Profile, activities: Sequence[DirectoryActivity], view: View, s
     per_open = read_bytes / opens if opens else float("inf")
     if (reads / job.seconds < edge(settings.enter_reads_per_second, view, POLICY.name, job.job)
             or reads < READ_SHARE * operations or per_open > Classes().small_file_bytes):
-        return None
+        return
     share = read_bytes / max(sum(load.read_bytes for load in job.by_target.values()) / job.seconds, 1.0)
     busy_usec = sum(load.busy_usec for load in on_disk.values()) / operations
     places = sorted(activities, key=lambda a: (-a.opens, a.directory))
     more = f" and {count_of(len(places) - 1, 'more directory', 'more directories')}" if len(places) > 1 else ""
-    return Finding(
+    yield Finding(
         POLICY.name, view.now, job.job, "", tuple(sorted(t for t, load in on_disk.items() if load.reads)),
         f"{quoted(job.job)} opens {opens:.0f} existing files/s in {quoted(places[0].directory)}"
         f"{more} and reads {binary_text(per_open)} of each; {percent(share)} of the bytes come from disks, at "
@@ -144,24 +131,24 @@ def plan(finding: Finding, evidence: HotSmallFilesEvidence, situation: Situation
     """Moves of the files that are worth it, the best first, while the pool or the MDTs have space."""
     capacity, pools, activities = situation.capacity, situation.pools, situation.activities
     settings = situation.tables.of(HotFilesToFlash)
-    if missing := missing_pool(capacity, pools):
+    if missing := plans.missing_pool(capacity, pools):
         return Plan((), (missing,))
     defaults: list[Action] = []
     moves: list[Action] = []
     refusals: list[Refusal] = []
-    room = {False: capacity.avail_bytes.get(pools.flash_pool, 0) - reserved(capacity, pools)}
+    room = {False: plans.room_bytes(capacity, pools.flash_pool, pools.reserve)}
     opens = sum(c.opens for a in activities for c in a.candidates) or 1
     for activity in activities:
         size = sizing.component(activity.sizes, 0.0, 0, pools.sizing)
         if not size.component_bytes:
             refusals.append(Refusal(size.refused or Reason.SIZES_UNKNOWN, size.reason).about(activity.directory))
             continue
-        on_flash = flash_first(size.component_bytes, capacity.default_layouts.get(activity.directory), pools)
+        on_flash = plans.flash_first(size.component_bytes, capacity.default_layouts.get(activity.directory), pools)
         choice = situation.placed(on_flash, Use(evidence.read_operations_share))
         layout = choice.layout
         if choice.on_mdt:
             room[True] = choice.room_bytes
-        if activity.creates and not covers(capacity.default_layouts.get(activity.directory), size.component_bytes,
+        if activity.creates and not plans.covers(capacity.default_layouts.get(activity.directory), size.component_bytes,
                                            pools.flash_pool) and activity.directory in capacity.default_layouts:
             defaults.append(Action(
                 ActKind.SET_DEFAULT_LAYOUT, layout,
@@ -176,14 +163,11 @@ def plan(finding: Finding, evidence: HotSmallFilesEvidence, situation: Situation
         if not worth and activity.candidates:
             refusals.append(Refusal(Reason.NOT_WORTH, f"no file saves {settings.benefit_factor:g} times the disk time "
                                     "that its move costs").about(activity.directory))
-        moves += [Action(ActKind.MIGRATE, layout, f"{finding.aggressor} reads the file again and again; within "
-                           f"{settings.horizon_seconds / 60:.0f} minutes the move saves {w:.0f} times the disk time it "
-                           "costs",
-                           finding.key, activity.directory, c.path, c.size_bytes or 0, c.fid)
-                    for w, c in sorted(worth, key=lambda pair: (-pair[0] / (pair[1].size_bytes or 1), pair[1].path))]
-    if not activities:
-        refusals.append(Refusal(Reason.NO_CHANGELOG, NO_CHANGELOG_SENTENCE).about(finding.aggressor))
-    return Plan((*defaults, *fitting_moves(moves, room, settings.max_moves)), tuple(refusals))
+        moves += [plans.move(finding, activity.directory, c, layout, f"{finding.aggressor} reads the file again and "
+                             f"again; within {settings.horizon_seconds / 60:.0f} minutes the move saves {w:.0f} times "
+                             "the disk time it costs")
+                  for w, c in sorted(worth, key=lambda pair: (-pair[0] / (pair[1].size_bytes or 1), pair[1].path))]
+    return Plan((*defaults, *plans.fitting(moves, room, settings.max_moves)), tuple(refusals))
 
 
 def benefit_ratio(candidate: Candidate, opens_per_second: float, evidence: HotSmallFilesEvidence,
@@ -192,24 +176,12 @@ def benefit_ratio(candidate: Candidate, opens_per_second: float, evidence: HotSm
 
     Future opens are spread over the files as past opens were. Only opens that cause disk reads save time.
     """
-    read_usec = max(evidence.usec_per_rpc, SEEK_USEC)
+    read_usec = max(evidence.usec_per_rpc, plans.SEEK_USEC)
     heat = opens_per_second * candidate.opens * min(
         1.0, evidence.disk_reads_per_second / max(evidence.opens_per_second, 1e-9))
-    saved_usec = heat * settings.horizon_seconds * max(0.0, read_usec - FLASH_USEC)
-    cost_usec = read_usec + (candidate.size_bytes or 0) / DISK_BYTES_PER_SECOND * 1e6
+    saved_usec = heat * settings.horizon_seconds * max(0.0, read_usec - plans.FLASH_USEC)
+    cost_usec = read_usec + (candidate.size_bytes or 0) / plans.DISK_BYTES_PER_SECOND * 1e6
     return saved_usec / (cost_usec * (SUFFERING_WEIGHT if victim_slowed else 1.0))
-
-
-def fitting_moves(actions: Sequence[Action], room: Mapping[bool, float], most: int) -> Iterator[Action]:
-    """The actions that fit, in order. ``room`` has the bytes on the MDTs (True) and on flash (False)."""
-    left = dict(room)
-    count = 0
-    for action in actions:
-        place = action.layout.components[0].on_mdt
-        if action.size_bytes <= left[place] and count < most:
-            left[place] -= action.size_bytes
-            count += 1
-            yield action
 
 
 POLICY = Policy("hot-small-files", Settings, find, evidence=HotSmallFilesEvidence, plan=plan,

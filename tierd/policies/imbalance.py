@@ -15,19 +15,19 @@ and the target would be full again. If a job loses, or the fill hardly changes, 
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Annotated
 
 from annotated_types import Ge, Gt, Lt
 
 from lustre.fid import Fid
-from tierd.acts import ActKind, Verdict
-from tierd.decide.plans import Plan
+from tierd.acts import Verdict
+from tierd.decide.plans import Plan, move
 from tierd.decide.relocation import Destinations, bytes_by_ost, hard_case, ost_index, osts_of, relocate
-from tierd.detect.profile import Classes, Profile, is_small_files
+from tierd.detect.profile import Classes, is_small_files
 from tierd.detect.view import View
 from tierd.model import (
     Action,
@@ -36,10 +36,10 @@ from tierd.model import (
     Evidence,
     Facts,
     Finding,
+    JobLoad,
     OtherEvidence,
     StoredFile,
     TargetFill,
-    Window,
 )
 from tierd.policies.protocol import (
     LEAVE,
@@ -56,8 +56,7 @@ from tierd.policies.protocol import (
 )
 from tierd.refusal import Reason, Refusal
 from tierd.text import bytes_text, count_of, first_names, percent, quoted, rate_text
-from tierd.verify import judgement as verify
-from tierd.verify.judgement import JobTotals, Judgement, compared_rates, control_ratio, harmed_by, jobs_on_targets
+from tierd.verify.judgement import Judgement, compared_rates, control_ratio, harmed_by, jobs_on_targets
 
 DAY_SECONDS = 86_400.0
 MIN_BYTES_PER_SECOND = 5e6
@@ -115,8 +114,10 @@ class FillEvidence(Evidence):
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
-    """Find the fullest and the busiest target of each pool, if they exceed the thresholds."""
-    loads = _loads_by_target(view.recent(RECENT_SECONDS))
+    loads: defaultdict[str, list[JobLoad]] = defaultdict(list)
+    for job in view.profiles(RECENT_SECONDS).values():
+        for target, load in job.by_target.items():
+            loads[target].append(load)
     for pool, members in sorted(view.facts.pools.items()):
         if len(members) > 1:
             yield from fill_findings(pool, members, view, settings)
@@ -135,7 +136,8 @@ def fill_findings(pool: str, members: Sequence[str], view: View, settings: Setti
     size = sum(fill.size_bytes for fill in known.values())
     used_of_pool = 1 - sum(fill.avail_bytes for fill in known.values()) / size if size else 1.0
     for sign in (1, -1):
-        far = [(_is_active(target, view), sign * (fill.used - _median_of_others(target, takers)), target)
+        far = [((POLICY.name, "", f"fill of {target}") in view.active,
+                sign * (fill.used - _median_of_others(target, takers)), target)
                for target, fill in sorted((known if sign > 0 else takers).items()) if takers.keys() - {target}]
         far = [each for each in far if each[1] >= settings.enter_fill * (LEAVE if each[0] else 1)]
         if not far:
@@ -149,10 +151,6 @@ def fill_findings(pool: str, members: Sequence[str], view: View, settings: Setti
             FillEvidence(used_share=known[chosen].used, others_used_share=others, pool_used_share=used_of_pool),
             subject=f"fill of {chosen}", advice=_fill_advice(pool, chosen, too_full=sign > 0))
         return
-
-
-def _is_active(target: str, view: View) -> bool:
-    return (POLICY.name, "", f"fill of {target}") in view.active
 
 
 def _median_of_others(target: str, known: Mapping[str, TargetFill]) -> float:
@@ -176,46 +174,28 @@ def _fill_advice(pool: str, target: str, *, too_full: bool) -> tuple[Advice, ...
     )
 
 
-@dataclass(slots=True)
-class TargetLoad:
-    """Load of a target per second, and its operations by job."""
-
-    moved_bytes: float = 0.0
-    operations: float = 0.0
-    jobs: Counter[str] = field(default_factory=Counter)
-
-
-def _loads_by_target(recent: Sequence[Window]) -> defaultdict[str, TargetLoad]:
-    seconds = sum(window.seconds for window in recent)
-    found: defaultdict[str, TargetLoad] = defaultdict(TargetLoad)
-    for window in recent:
-        for (target, job), part in window.loads.items():
-            done = found[target]
-            done.moved_bytes += part.moved_bytes / seconds
-            done.operations += part.operations / seconds
-            done.jobs[job] += int(part.operations)
-    return found
-
-
-def load_findings(pool: str, members: Sequence[str], loads: defaultdict[str, TargetLoad], view: View,
-         settings: Settings) -> Iterator[Finding]:
-    """Find a target that serves more bytes or operations than the other targets of its pool."""
+def load_findings(pool: str, members: Sequence[str], loads: Mapping[str, Sequence[JobLoad]], view: View,
+                  settings: Settings) -> Iterator[Finding]:
+    seconds = sum(window.seconds for window in view.recent(RECENT_SECONDS))
     least = {"moved_bytes": MIN_BYTES_PER_SECOND, "operations": MIN_OPERATIONS_PER_SECOND}
     for of, enough in least.items():
-        rates = {target: float(getattr(loads[target], of)) for target in members}
+        rates = {target: sum(float(getattr(load, of)) for load in loads.get(target, ())) / seconds
+                 for target in members}
         busiest = max(members, key=lambda t: rates[t])
         rate, others = rates[busiest], (sum(rates.values()) - rates[busiest]) / (len(members) - 1)
         if rate < enough or rate < edge(settings.enter_load, view, POLICY.name, "", f"load of {busiest}") * others:
             continue
-        (job, count), total = loads[busiest].jobs.most_common(1)[0], loads[busiest].jobs.total()
-        profile = view.profiles(RECENT_SECONDS).get(job)
-        spread = profile is not None and can_spread(profile, busiest, members)
+        most, total = max(loads[busiest], key=lambda load: load.operations), sum(
+            load.operations for load in loads[busiest])
+        job, profile = most.job, view.profiles(RECENT_SECONDS)[most.job]
+        in_pool = sum(profile.by_target[member].moved_bytes for member in members if member in profile.by_target)
+        spread = most.moved_bytes >= 0.5 * in_pool > 0 and not is_small_files(profile, Classes())
         shown, instead = ((rate_text(rate), rate_text(others)) if of == "moved_bytes" else
                           (f"{rate:.0f} operations/s", f"{others:.0f} operations/s"))
         yield Finding(
             POLICY.name, view.now, "", "", (busiest,),
             f"{quoted(busiest)} serves {shown}; the other targets of pool {quoted(pool)} serve {instead} on average; "
-            f"{quoted(job)} causes {percent(count / max(total, 1))} of the operations on {quoted(busiest)}",
+            f"{quoted(job)} causes {percent(most.operations / max(total, 1))} of the operations on {quoted(busiest)}",
             OtherEvidence({f"{of}_per_second": rate, f"others_{of}_per_second": others}),
             advice_only=True, subject=f"load of {busiest}",
             advice=(Advice(f"lfs setstripe -c {min(4, len(members))} -p {quoted(pool)} DIRECTORY",
@@ -226,19 +206,7 @@ def load_findings(pool: str, members: Sequence[str], loads: defaultdict[str, Tar
         return
 
 
-def can_spread(job: Profile, target: str, members: Sequence[str]) -> bool:
-    """Whether more stripes would relieve a target: the job has large files, and most of their bytes are there."""
-    here = job.by_target[target].moved_bytes if target in job.by_target else 0.0
-    everywhere = sum(job.by_target[member].moved_bytes for member in members if member in job.by_target)
-    return here >= 0.5 * everywhere > 0 and not is_small_files(job, Classes())
-
-
-LeftAlone = Callable[[Fid], bool]
-"""Whether a file moved, or was tried, lately."""
-
-
 def plan(finding: Finding, _: FillEvidence, situation: Situation) -> Plan:
-    """Moves from targets above the used share of their pool to targets below it."""
     capacity, settings = situation.capacity, situation.tables.of(Rebalance)
     if situation.draining:
         return Plan((), (Refusal(Reason.OTHER_MOVER, f"{first_names(sorted(situation.draining))} is being drained: "
@@ -261,12 +229,7 @@ def plan(finding: Finding, _: FillEvidence, situation: Situation) -> Plan:
     takers = {ost_index(target): level for target in may_take if capacity.fill[target].used < level}
     closed = {ost_index(target) for target in capacity.closed.get(pool, ())}
     room = Destinations({pool: every[pool]}, capacity.fill, settings.reserve, closed, takers)
-
-    def left_alone(fid: Fid) -> bool:
-        return situation.was_tried(fid, finding.time - REST_DAYS * DAY_SECONDS,
-                                   finding.time - RETRY_HOURS * 3600.0)
-
-    actions = tuple(moves(finding, pool, level, donors, room, closed, situation.resident, settings, left_alone))
+    actions = tuple(moves(finding, pool, level, donors, room, closed, situation))
     if actions or not donors:
         return Plan(actions, ())
     return Plan((), (Refusal(Reason.NOTHING_TO_DO, f"no file found so far can move within pool {pool!r} (idle for "
@@ -275,24 +238,24 @@ def plan(finding: Finding, _: FillEvidence, situation: Situation) -> Plan:
 
 
 def used_of(members: Sequence[str], capacity: Capacity) -> float:
-    """Used share of a pool."""
     size = sum(capacity.fill[target].size_bytes for target in members)
     return 1 - sum(capacity.fill[target].avail_bytes for target in members) / size if size else 1.0
 
 
 def moves(finding: Finding, pool: str, level: float, donors: set[int], room: Destinations, closed: set[int],
-          resident: Sequence[StoredFile], settings: Rebalance, left_alone: LeftAlone) -> Iterator[Action]:
+          situation: Situation) -> Iterator[Action]:
     """Moves in order, until no target is above the pool by more than the band.
 
     A move makes a new object on each OST of the file that it does not leave, so such an OST must not be ``closed``.
     """
-    idle_before = finding.time - settings.idle_days * DAY_SECONDS
+    settings, now = situation.tables.of(Rebalance), finding.time
+    idle_before = now - settings.idle_days * DAY_SECONDS
     chosen: set[Fid] = set()
-    for file in sorted(resident, key=lambda file: order(file, donors)):
+    for file in sorted(situation.resident, key=lambda file: order(file, donors)):
         leave = {index for index in osts_of(file.layout) & donors if room.space[index].used > level + BAND}
         if (not leave or file.layout is None or file.read_at >= idle_before or hard_case(file.layout)
-                or not MIN_BYTES <= file.size_bytes <= MAX_BYTES
-                or file.fid in chosen or left_alone(file.fid)):
+                or not MIN_BYTES <= file.size_bytes <= MAX_BYTES or file.fid in chosen
+                or situation.was_tried(file.fid, now - REST_DAYS * DAY_SECONDS, now - RETRY_HOURS * 3600.0)):
             continue
         held = bytes_by_ost(file.layout, file.size_bytes)
         leave = {index for index in leave if room.space[index].used_with(-held[index]) >= level}
@@ -301,10 +264,8 @@ def moves(finding: Finding, pool: str, level: float, donors: set[int], room: Des
         if found is None or isinstance(found, Refusal):
             continue
         fullest = max(leave, key=lambda index: held[index])
-        yield Action(
-            ActKind.MIGRATE, found.layout,
-            f"OST{fullest:04x} is fuller than pool {pool!r}, which is {percent(level)} full",
-            finding.key, file.path.rpartition("/")[0] or "/", file.path, file.size_bytes, file.fid)
+        yield move(finding, file.path.rpartition("/")[0] or "/", file, found.layout,
+                   f"OST{fullest:04x} is fuller than pool {pool!r}, which is {percent(level)} full")
         chosen.add(file.fid)
         if len(chosen) >= settings.max_moves:
             return
@@ -317,34 +278,26 @@ def order(file: StoredFile, donors: set[int]) -> tuple[float, int, float, str]:
     return -round(freed, 2), -file.size_bytes.bit_length(), file.read_at, file.path
 
 
-@dataclass(frozen=True, slots=True)
-class FillNow:
-    """Used share of the target of a finding, and the median of the other targets of its pool that take files."""
-
-    used: float
-    others: float
-
-
-def fill_now(facts: Facts, target: str) -> FillNow | None:
-    """The present fill; None while it is unknown."""
+def fill_now(facts: Facts, target: str) -> tuple[float, float] | None:
+    """Used share of a target, and the median of the other targets of its pool that take files; None if unknown."""
     members = facts.pools.get(facts.pool_of(target), ())
     others = [facts.fill[other].used for other in members
               if other != target and other in facts.fill and other not in facts.closed]
-    return FillNow(facts.fill[target].used, median(others)) if target in facts.fill and others else None
+    return (facts.fill[target].used, median(others)) if target in facts.fill and others else None
 
 
-def slowed_by_moves(finding: Finding, pool: Collection[str], begun_at: float, windows: Sequence[Window], now: float,
-                    settings: verify.Settings, totals: JobTotals) -> Mapping[str, float]:
+def slowed_by_moves(finding: Finding, pool: Collection[str], run: MoveRun) -> Mapping[str, float]:
     """Steady jobs on the targets of the pool that lost throughput since moves began, with their loss.
 
     They are compared with the time just before, and with jobs on other targets. Later than ``moving_seconds`` after
     that, a loss may have any cause.
     """
-    since = begun_at + settings.settle_seconds
-    if not since + settings.harm_seconds <= now <= begun_at + settings.moving_seconds:
+    settings, totals = run.settings, run.totals
+    since = run.begun_at + settings.settle_seconds
+    if not since + settings.harm_seconds <= run.now <= run.begun_at + settings.moving_seconds:
         return {}
-    before = [w for w in windows if begun_at - settings.judge_seconds <= w.start and w.end <= begun_at]
-    later = [w for w in windows if w.start >= max(since, now - settings.judge_seconds)
+    before = [w for w in run.windows if run.begun_at - settings.judge_seconds <= w.start and w.end <= run.begun_at]
+    later = [w for w in run.windows if w.start >= max(since, run.now - settings.judge_seconds)
              and w.conditions.keys().isdisjoint(pool)]
     about = replace(finding, targets=tuple(pool))
     elsewhere = control_ratio(before, later, *compared_rates(before, later, totals.moved), about, settings)
@@ -353,14 +306,14 @@ def slowed_by_moves(finding: Finding, pool: Collection[str], begun_at: float, wi
     return {job: lost for job, lost in found.items() if job in near}
 
 
-def judge_rebalance(finding: Finding, evidence: FillEvidence, run: MoveRun, fill: FillNow,
+def judge_rebalance(finding: Finding, evidence: FillEvidence, run: MoveRun, fill: tuple[float, float],
                     slowed: Mapping[str, float]) -> Judgement:
     """The verdict. ``slowed`` are the jobs that lost throughput while files moved.
 
     It helped if the difference of the fill is smaller by ``min_gain`` of what it was.
     """
-    moved, settings = run.moved(), run.settings
-    before, after = abs(evidence.used_share - evidence.others_used_share), abs(fill.used - fill.others)
+    moved, settings, (used, others) = run.moved(), run.settings, fill
+    before, after = abs(evidence.used_share - evidence.others_used_share), abs(used - others)
     share = 1 - after / before if before else 0.0
     again = f"the files stay, and tierd tries again in {settings.cooldown_seconds / 3600:g} h"
     if slowed:
@@ -373,25 +326,22 @@ def judge_rebalance(finding: Finding, evidence: FillEvidence, run: MoveRun, fill
         verdict = Verdict.HELPED
         begin = f"it helped, and no steady job lost more than {percent(settings.max_harm)}"
     words = (f"{begin}. {quoted(finding.targets[0])} was {percent(evidence.used_share)} full and the others "
-             f"{percent(evidence.others_used_share)}, now {percent(fill.used)} and {percent(fill.others)}; "
+             f"{percent(evidence.others_used_share)}, now {percent(used)} and {percent(others)}; "
              f"{count_of(len(moved), 'file')} with {bytes_text(sum(moved))} moved in "
              f"{max(1, round((run.last_at - run.case_begun_at) / 60))} min")
     return Judgement(verdict, 0.0, 0.0, 0.0, harmed=slowed, words=words, part=max(0.0, share))
 
 
 def judge(finding: Finding, evidence: FillEvidence, run: MoveRun) -> Judgement | None:
-    """The verdict on a run of moves that has ended, or that slows a job; None before."""
     fill = fill_now(run.facts, finding.targets[0])
     if fill is None:
         return None
     pool = run.facts.pools.get(run.facts.pool_of(finding.targets[0]), ())
-    slowed = slowed_by_moves(finding, pool, run.begun_at, run.windows, run.now, run.settings,
-                             run.totals) if run.moving else {}
+    slowed = slowed_by_moves(finding, pool, run) if run.moving else {}
     return judge_rebalance(finding, evidence, run, fill, slowed) if slowed or not run.moving else None
 
 
 def walk(tables: Tables) -> Walk:
-    """The directories whose files may move."""
     settings = tables.of(Rebalance)
     return Walk(settings.directories, settings.scan_files_per_second, MIN_BYTES)
 

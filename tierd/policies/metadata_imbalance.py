@@ -33,7 +33,6 @@ class Settings(Common):
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
-    """Find the fullest and the busiest MDT, if they exceed the thresholds."""
     yield from _fill_findings(view, settings)
     yield from _load_findings(view, settings)
 
@@ -79,7 +78,6 @@ def _load_findings(view: View, settings: Settings) -> Iterator[Finding]:
 
 
 def advice(mdt: str, other: str) -> tuple[Advice, ...]:
-    """How to use the other MDTs, for new directories and for existing ones."""
     index = int(other[-4:], 16)
     return (
         Advice("lfs setdirstripe -D -c 1 -i -1 DIRECTORY", f"parents of large trees on {quoted(mdt)}",

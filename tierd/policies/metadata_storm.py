@@ -58,6 +58,9 @@ Choices."""
 SEVERAL_NODES = ("several nodes gain, if they wait for the MDT; one node gains nothing, because its kernel makes one "
                  "name at a time in a directory")
 """Which jobs a striped directory serves. The kernel locks a directory while it creates or removes a name in it."""
+GAIN_OF_TWO = "a second metadata server did 1.37 times the creates of one (Dell and Intel, figure 8)"
+GAIN_OF_FOUR = ("in one shared directory, four MDTs did 1.95 times the creates of one MDT, 2.36 times the stats and "
+                "2.34 times the unlinks, and 3.97 times the reads (Cray, CUG 2018)")
 MOST = 0.9
 """Share of the operations whose jobs decide the number of nodes. A few operations of another job do not. A choice."""
 CREATE_SHARE = 0.02
@@ -115,14 +118,11 @@ class MetadataStormEvidence(Evidence):
 
     @property
     def operations_per_second(self) -> float:
-        """Creates, opens and unlinks."""
         return self.creates_per_second + self.opens_per_second + self.unlinks_per_second
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
-    """Find directories with very many operations, the busiest first."""
-    seconds = view.facts.latest_seconds
-    if not seconds:
+    if not (seconds := view.facts.latest_seconds):
         return
     by_place: defaultdict[str, list[DirectoryActivity]] = defaultdict(list)
     for activity in view.facts.latest_directories:
@@ -160,44 +160,28 @@ def of_directory(places: Sequence[str], subject: str, parts: Sequence[DirectoryA
     jobs = [p.job for p in sorted(parts, key=lambda p: (-operations(p), p.job))]
     placement = view.facts.placements.get(place)
     parent = parent_of(place)
-    below_parent = sum(operations(each) for each in view.facts.directories
-                       if parent and each.directory.startswith(f"{parent}/"))
     added = max(0, sum(p.creates - p.unlinks for p in view.facts.directories if p.directory == place))
-    nodes = nodes_of(parts, view.facts.job_nodes)
+    nodes, on_nodes = nodes_of(parts, view.facts.job_nodes)
     return Finding(
         POLICY.name, view.now, "", "", (),
         f"{quoted(subject)} has {creates:.0f} creates, {opens:.0f} opens and {unlinks:.0f} unlinks/s, "
-        f"{percent(share)} of all metadata operations, by {first_names(jobs)}{nodes.words}{_placement_text(placement)}",
+        f"{percent(share)} of all metadata operations, by {first_names(jobs)}{on_nodes}{_placement_text(placement)}",
         MetadataStormEvidence(creates_per_second=creates, opens_per_second=opens, unlinks_per_second=unlinks,
                               share=share, metadata_targets=view.facts.metadata_targets,
                               stripes=None if placement is None else placement.stripes.stripe_count,
-                              unchanged_names=added, nodes=nodes.count,
-                              parent_operations_per_second=below_parent / max(view.facts.directory_seconds, 1.0)),
+                              unchanged_names=added, nodes=nodes,
+                              parent_operations_per_second=rate_below(
+                                  parent, view.facts.directories, view.facts.directory_seconds) if parent else 0.0),
         tuple(places), subject=subject,
-        advice=(*(() if nodes.count == 1 else spread_advice(places, view.facts.metadata_targets, placement, added)),
+        advice=(*(() if nodes == 1 else spread_advice(places, view.facts.metadata_targets, placement, added)),
                 *advise(place, (creates, opens, unlinks), tiny=files_are_tiny(jobs, view))),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Nodes:
-    """Number of nodes that work in a directory; 0 if unknown."""
+def nodes_of(parts: Sequence[DirectoryActivity], job_nodes: Mapping[str, int]) -> tuple[int, str]:
+    """The number of nodes of the jobs that do nearly all operations in a directory, and the nodes in words.
 
-    count: int
-    or_more: bool = False
-
-    @property
-    def words(self) -> str:
-        """The nodes, for the sentence of the finding."""
-        if self.count == 1:
-            return " on one node, which gains nothing from more MDTs here"
-        least = "at least " if self.or_more else ""
-        return f" on {least}{self.count} nodes" if self.count else ""
-
-
-def nodes_of(parts: Sequence[DirectoryActivity], job_nodes: Mapping[str, int]) -> Nodes:
-    """The nodes of the jobs that do nearly all operations in a directory.
-
+    0 and no words if unknown.
     The clients in the changelog show who really works there. Without them, the nodes of the largest of these jobs by
     the scheduler are a lower bound, because several jobs may share a node.
     """
@@ -208,15 +192,17 @@ def nodes_of(parts: Sequence[DirectoryActivity], job_nodes: Mapping[str, int]) -
             break
         most.append(part)
         left -= operations(part)
+    count, or_more = 0, len(most) > 1
     if all(part.clients for part in most):
-        return Nodes(len({nid for part in most for nid in part.clients}),
-                     or_more=any(len(part.clients) >= MAX_CLIENTS for part in most))
-    if any(part.job not in job_nodes for part in most):
-        return Nodes(0)
-    largest = max(job_nodes[part.job] for part in most)
-    if largest == 1 and len(most) > 1:
-        return Nodes(0)  # jobs of one node each: on the same node, or on several
-    return Nodes(largest, or_more=len(most) > 1)
+        count = len({nid for part in most for nid in part.clients})
+        or_more = any(len(part.clients) >= MAX_CLIENTS for part in most)
+    elif all(part.job in job_nodes for part in most):
+        count = max(job_nodes[part.job] for part in most)
+        if count == 1 and or_more:
+            count = 0  # jobs of one node each: on the same node, or on several
+    if count == 1:
+        return 1, " on one node, which gains nothing from more MDTs here"
+    return count, f" on {'at least ' if or_more else ''}{count} nodes" if count else ""
 
 
 def _placement_text(placement: DirectoryPlacement | None) -> str:
@@ -278,7 +264,7 @@ def spread_advice(places: Sequence[str], metadata_targets: int, placement: Direc
     if stripes is not None and stripes.is_striped and stripes.stripe_count >= metadata_targets > 0:
         return  # it uses all MDTs already
     count = f"{metadata_targets}" if metadata_targets else "COUNT"
-    name, gain = quoted(place), _gain_text(metadata_targets)
+    name, gain = quoted(place), GAIN_OF_TWO if metadata_targets == 2 else GAIN_OF_FOUR
     default = placement.default if placement is not None else None
     if default is None or default.stripe_count < 2:
         yield Advice(f"lfs mkdir -c {count} NEW_DIRECTORY (or lfs setdirstripe -D -c {count} --max-inherit 1 {name} "
@@ -293,15 +279,7 @@ def spread_advice(places: Sequence[str], metadata_targets: int, placement: Direc
                  "archive (HSM) are refused; repeat the command if it is interrupted")
 
 
-def _gain_text(metadata_targets: int) -> str:
-    if metadata_targets == 2:
-        return "a second metadata server did 1.37 times the creates of one (Dell and Intel, figure 8)"
-    return ("in one shared directory, four MDTs did 1.95 times the creates of one MDT, 2.36 times the stats and 2.34 "
-            "times the unlinks, and 3.97 times the reads (Cray, CUG 2018)")
-
-
 def advise(place: str, rates: tuple[float, float, float], *, tiny: bool) -> Iterator[Advice]:
-    """Further advice for a directory. ``rates`` are creates, opens and unlinks per second."""
     creates, opens, unlinks = rates
     name = quoted(place)
     if creates + unlinks >= CHANGE_SHARE * (creates + opens + unlinks):
@@ -317,14 +295,12 @@ def advise(place: str, rates: tuple[float, float, float], *, tiny: bool) -> Iter
 
 
 def plan(finding: Finding, evidence: MetadataStormEvidence, situation: Situation) -> Plan:
-    """The default striping for the parent of a finding's directory, or why there is none."""
     capacity, settings = situation.capacity, situation.tables.of(DirectoryStriping)
     storm = finding.directories[0]
     parent = parent_of(storm)
     if (why := refusal(parent, finding, evidence, capacity, settings)) is not None:
         return Plan((), (why.about(quoted(parent or storm)),))
-    count = min(evidence.metadata_targets, settings.max_stripes)
-    striping = DefaultStriping(count, -1, settings.hash_type, 1)
+    striping = DefaultStriping(min(evidence.metadata_targets, settings.max_stripes), -1, settings.hash_type, 1)
     return Plan((Action(
         ActKind.SET_DEFAULT_STRIPING, NO_LAYOUT,
         f"{evidence.operations_per_second:.0f} metadata operations/s in {quoted(storm)} use one directory "
@@ -333,7 +309,6 @@ def plan(finding: Finding, evidence: MetadataStormEvidence, situation: Situation
 
 def refusal(parent: str, finding: Finding, evidence: MetadataStormEvidence, capacity: Capacity,
             settings: DirectoryStriping) -> Refusal | None:
-    """Refuses a default striping that would bring nothing, or replace what a person has set."""
     storm, placement = capacity.placements.get(finding.directories[0]), capacity.placements.get(parent)
     if not finding.directories[0].startswith("/"):
         return Refusal(Reason.NO_PATH, "its path is unknown")
@@ -346,11 +321,23 @@ def refusal(parent: str, finding: Finding, evidence: MetadataStormEvidence, capa
     if storm.stripes.stripe_count >= evidence.metadata_targets:
         return Refusal(Reason.OTHER_LAYOUT, "the busy directory uses all MDTs already")
     if placement.default is not None and not placement.default.is_usual:
-        return Refusal(Reason.OTHER_LAYOUT, _own_default(placement.default))
+        default = " ".join(setdirstripe_arguments(placement.default))
+        return Refusal(Reason.OTHER_LAYOUT, f"it has a default striping of its own ({default}), which 'lfs mkdir' sets "
+                       "too; 'lfs setdirstripe -D -d' removes it")
     if placement.stripes.is_changing or storm.stripes.is_changing:
         return Refusal(Reason.OTHER_MOVER, "it is being migrated or split")
-    if (useless := without_gain(finding, evidence)) is not None:
-        return useless
+    if evidence.nodes == 0:
+        return Refusal(Reason.NODES_UNKNOWN, "the number of nodes that work in the busy directory is unknown, and one "
+                       "node gains nothing from more MDTs")
+    for brings_nothing, why in (
+        (evidence.nodes == 1, ("one node works in the busy directory: its kernel makes one name at a time there, so "
+                               "more MDTs bring nothing")),
+        (len(finding.directories) < 2, "no other directory in it is used alike, so no new ones are expected"),
+        (evidence.creates_per_second < CHANGE_SHARE * evidence.operations_per_second,
+         "few of the operations are creates, and opens share the directory lock"),
+    ):
+        if brings_nothing:
+            return Refusal(Reason.NOT_WORTH, why)
     if len(capacity.metadata_fill) < evidence.metadata_targets:
         return Refusal(Reason.NO_ROOM, "the space of an MDT is unknown")
     fullest = max(capacity.metadata_fill.values(), key=lambda fill: fill.used_share)
@@ -359,35 +346,13 @@ def refusal(parent: str, finding: Finding, evidence: MetadataStormEvidence, capa
     return None
 
 
-def _own_default(default: DefaultStriping) -> str:
-    return (f"it has a default striping of its own ({' '.join(setdirstripe_arguments(default))}), which 'lfs mkdir' "
-            "sets too; 'lfs setdirstripe -D -d' removes it")
-
-
-def without_gain(finding: Finding, evidence: MetadataStormEvidence) -> Refusal | None:
-    """Refuses a default striping from which the jobs of a storm gain nothing, as far as their use shows."""
-    if evidence.nodes == 0:
-        return Refusal(Reason.NODES_UNKNOWN, "the number of nodes that work in the busy directory is unknown, and one "
-                       "node gains nothing from more MDTs")
-    if evidence.nodes == 1:
-        return Refusal(Reason.NOT_WORTH, "one node works in the busy directory: its kernel makes one name at a time "
-                       "there, so more MDTs bring nothing")
-    if len(finding.directories) < 2:
-        return Refusal(Reason.NOT_WORTH, "no other directory in it is used alike, so no new ones are expected")
-    if evidence.creates_per_second < CHANGE_SHARE * evidence.operations_per_second:
-        return Refusal(Reason.NOT_WORTH, "few of the operations are creates, and opens share the directory lock")
-    return None
-
-
 def rate_below(directory: str, activities: Iterable[DirectoryActivity], seconds: float) -> float:
-    """Creates, opens and unlinks per second in a directory and below it."""
-    done = sum(each.creates + each.opens + each.unlinks for each in activities
+    done = sum(operations(each) for each in activities
                if each.directory == directory or each.directory.startswith(f"{directory}/"))
     return done / seconds if seconds > 0 else 0.0
 
 
 def judge(place: str, evidence: MetadataStormEvidence, facts: Facts) -> Judgement:
-    """The verdict on an act after which the operations of a directory were measured again."""
     before, after = evidence.parent_operations_per_second, rate_below(place, facts.directories, facts.directory_seconds)
     numbers = f"{before:.0f} operations/s before, {after:.0f} after"
     if after < GONE_SHARE * before:
@@ -400,7 +365,6 @@ def judge(place: str, evidence: MetadataStormEvidence, facts: Facts) -> Judgemen
 
 
 def busy_directory(settings: Settings) -> float:
-    """Operations per second from which a directory is looked at."""
     return settings.enter * LEAVE
 
 

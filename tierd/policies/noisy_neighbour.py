@@ -7,25 +7,16 @@ only if the job reads them: rewriting unread files loads the disks that the move
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 
 from lustre.layout.model import Component, Layout
 from tierd.acts import ActKind
-from tierd.decide import sizing
-from tierd.decide.plans import (
-    NO_CHANGELOG_SENTENCE,
-    REACTION_SECONDS,
-    READ_SHARE,
-    FlashSettings,
-    Plan,
-    covers,
-    flash_first,
-    reserved,
-)
+from tierd.decide import plans, sizing
+from tierd.decide.plans import FlashSettings, Plan
 from tierd.detect.device_time import mean_share
 from tierd.detect.interference import ERRORS_OF_90_PERCENT, Loss
-from tierd.detect.profile import Classes, Profile, is_in_between, is_small_files
+from tierd.detect.profile import Profile, is_in_between, is_small_files
 from tierd.detect.slowdowns import (
     SlowdownSettings,
     SlowdownView,
@@ -34,10 +25,10 @@ from tierd.detect.slowdowns import (
     slowdown_numbers,
     slower,
 )
-from tierd.model import Action, Candidate, Capacity, DirectoryActivity, Finding, SlowdownEvidence
+from tierd.model import Action, Capacity, DirectoryActivity, Finding, SlowdownEvidence
 from tierd.policies.protocol import JudgedBy, Policy, Situation, Use
 from tierd.refusal import Reason, Refusal
-from tierd.text import Carrier, binary_text, bytes_text, count_of, percent, rate_text
+from tierd.text import Carrier, binary_text, count_of, percent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +57,6 @@ class NoisyNeighbourEvidence(SlowdownEvidence):
 
     @property
     def whole_small_files(self) -> bool:
-        """Whether the aggressor works on whole small files, not within large ones."""
         return self.aggressor_bytes_per_file > 0
 
     @property
@@ -76,7 +66,6 @@ class NoisyNeighbourEvidence(SlowdownEvidence):
 
 
 def find_slowed(view: SlowdownView, settings: SlowdownSettings) -> Iterator[Finding]:
-    """A stream that loses throughput to small files or small I/O; one finding for each of these jobs."""
     for loss in view.losses:
         victim = view.jobs[loss.victim]
         suspects = [view.jobs[job] for job in loss.suspects]
@@ -90,7 +79,6 @@ def find_slowed(view: SlowdownView, settings: SlowdownSettings) -> Iterator[Find
 
 def finding_about(view: SlowdownView, loss: Loss, victim: str, suspect: Profile,
                   settings: SlowdownSettings) -> Finding:
-    """The finding about one stream and one job."""
     targets = names_of_targets(view, loss)
     shared = tuple(target for target in targets if target in suspect.by_target) or targets
     times = [view.device_time[target] for target in shared if target in view.device_time]
@@ -114,7 +102,6 @@ def finding_about(view: SlowdownView, loss: Loss, victim: str, suspect: Profile,
 
 
 def operations_on(targets: Collection[str], job: Profile | None) -> float:
-    """Operations of a job on some targets; 0 for a job without a profile."""
     return sum(job.by_target[target].operations for target in targets if target in job.by_target) if job else 0.0
 
 
@@ -125,58 +112,44 @@ CARRIED = {
     Carrier.DEVICE_TIME: "beside {} (by device time alone)",
 }
 def sentence(victim: str, loss: Loss, suspect: Profile, settings: SlowdownSettings) -> str:
-    """The finding in one sentence, with what it rests on."""
+    work = (f"accesses {suspect.files / suspect.seconds:.0f} files/s of {binary_text(suspect.bytes_per_file)}"
+            if is_small_files(suspect, settings.classes) else
+            f"sends {suspect.bulk_operations / suspect.seconds:.0f} RPCs/s of {binary_text(suspect.mean_rpc_bytes)}")
     low, high = loss.quantile(-ERRORS_OF_90_PERCENT), loss.quantile(ERRORS_OF_90_PERCENT)
     return (f"{slower(victim, loss)}, {CARRIED[loss.carrier].format(suspect.job)}; "
-            f"{suspect.job} {work_sentence(suspect, settings.classes)} on the same "
+            f"{suspect.job} {work} on the same "
             f"{count_of(len(loss.targets), 'target')}; loss {percent(low)} to {percent(high)}")
 
 
-def work_sentence(suspect: Profile, classes: Classes) -> str:
-    """What an aggressor does, in a few words."""
-    if is_small_files(suspect, classes):
-        return f"accesses {suspect.files / suspect.seconds:.0f} files/s of {binary_text(suspect.bytes_per_file)}"
-    return f"sends {suspect.bulk_operations / suspect.seconds:.0f} RPCs/s of {binary_text(suspect.mean_rpc_bytes)}"
 
 def plan(finding: Finding, evidence: NoisyNeighbourEvidence, situation: Situation) -> Plan:
-    """Plan for one finding and its directories. Whatever is unknown leads to a refusal."""
-    capacity, settings = situation.capacity, situation.pools
-    actions: list[Action] = []
-    refusals: list[Refusal] = []
-    for activity in situation.activities:
-        if evidence.whole_small_files:
-            planned = small_files(finding, evidence, activity, situation)
-        else:
-            planned = large_files(finding, activity, capacity, settings)
-        actions += planned.actions
-        refusals += planned.refusals
-    if not situation.activities:
-        refusals.append(Refusal(Reason.NO_CHANGELOG, NO_CHANGELOG_SENTENCE).about(finding.aggressor))
-    return Plan(tuple(actions), tuple(refusals))
+    return plans.joined(small_files(finding, evidence, activity, situation) if evidence.whole_small_files
+                  else large_files(finding, activity, situation.capacity, situation.pools)
+                  for activity in situation.activities)
 
 
 def small_files(finding: Finding, evidence: NoisyNeighbourEvidence, activity: DirectoryActivity,
                 situation: Situation) -> Plan:
-    """A default layout for the directory, and moves of its existing files."""
     where, capacity, settings = activity.directory, situation.capacity, situation.pools
     size = sizing.component(activity.sizes, evidence.aggressor_bytes_per_file, evidence.aggressor_largest_rpc_bytes,
                             settings.sizing)
     refusal = refuse(where, size, capacity, settings)
     if refusal:
         return Plan((), (refusal.about(where),))
-    on_flash = flash_first(size.component_bytes, capacity.default_layouts.get(where), settings)
-    growth = growth_bytes_per_second(evidence, activity)
-    files = evidence.aggressor_files_per_second * kept_share(activity)
+    on_flash = plans.flash_first(size.component_bytes, capacity.default_layouts.get(where), settings)
+    kept = 1 - min(activity.unlinks, activity.creates) / activity.creates if activity.creates else 1.0
+    files = evidence.aggressor_files_per_second * kept
+    growth = evidence.aggressor_bytes_per_file * files
     known = [each for each in activity.sizes if each > 0]  # bytes per file count what is read again, too
     stored = files * sum(known) / len(known) if len(known) >= sizing.MIN_SAMPLES else growth
     use = Use(evidence.aggressor_read_share, stored, files)
-    refusal = refuse_flash(growth, capacity, settings)
+    refusal = plans.flash_is_short(capacity, settings, growth, "the job fills")
     choice = situation.placed(on_flash, use, flash_has_room=refusal is None)
     if not choice.on_mdt and refusal:
         return Plan((), tuple(why.about(where) for why in (refusal, choice.refused) if why))
     layout = choice.layout
     actions = []
-    if not covers(capacity.default_layouts.get(where), size.component_bytes, settings.flash_pool):
+    if not plans.covers(capacity.default_layouts.get(where), size.component_bytes, settings.flash_pool):
         outgrown = (f"; {count_of(activity.outgrown, 'file')} outgrew the present first component"
                     if activity.outgrown else "")
         actions.append(Action(
@@ -185,14 +158,12 @@ def small_files(finding: Finding, evidence: NoisyNeighbourEvidence, activity: Di
             + (f"; {choice.reason}" if choice.reason else ""),
             finding.key, directory=where,
         ))
-    room = (choice.room_bytes if choice.on_mdt
-            else capacity.avail_bytes[settings.flash_pool] - reserved(capacity, settings))
-    moves = tuple(existing_files(finding, evidence, activity, layout, room, settings))
-    return Plan((*actions, *moves), ())
+    room = {True: choice.room_bytes, False: plans.room_bytes(capacity, settings.flash_pool, settings.reserve)}
+    moves = existing_files(finding, evidence, activity, layout, settings)
+    return Plan((*actions, *plans.fitting(moves, room, settings.max_moves)), ())
 
 
 def refuse(where: str, size: sizing.Size, capacity: Capacity, settings: FlashSettings) -> Refusal | None:
-    """Why the directory gets no first component for small files; None if it may get one."""
     if not where.startswith("/"):
         return Refusal(Reason.NO_PATH, "its path is not known")
     if where == "/":
@@ -207,51 +178,25 @@ def refuse(where: str, size: sizing.Size, capacity: Capacity, settings: FlashSet
     return None
 
 
-def refuse_flash(growth: float, capacity: Capacity, settings: FlashSettings) -> Refusal | None:
-    """Why the flash pool must not take files that grow by so many bytes per second; None if it may."""
-    if capacity.avail_bytes[settings.flash_pool] - growth * REACTION_SECONDS < reserved(capacity, settings):
-        free = capacity.avail_bytes[settings.flash_pool]
-        return Refusal(Reason.NO_ROOM, f"pool {settings.flash_pool!r} has {bytes_text(free)} free, "
-                       f"and the job fills it at {rate_text(growth)}")
-    return None
-
-
-def growth_bytes_per_second(evidence: NoisyNeighbourEvidence, activity: DirectoryActivity) -> float:
-    """Growth of the directory in bytes per second: created files less those that the job unlinks."""
-    return evidence.aggressor_bytes_per_file * evidence.aggressor_files_per_second * kept_share(activity)
-
-
-def kept_share(activity: DirectoryActivity) -> float:
-    """Share of the created files that the job does not unlink."""
-    return 1 - min(activity.unlinks, activity.creates) / activity.creates if activity.creates else 1.0
-
-
 def existing_files(finding: Finding, evidence: NoisyNeighbourEvidence, activity: DirectoryActivity, layout: Layout,
-                   left: float, settings: FlashSettings) -> Iterator[Action]:
-    """Moves of closed files into ``left`` bytes: the most read first, then the newest, which are read soonest."""
-    if evidence.aggressor_read_share < READ_SHARE:
+                   settings: FlashSettings) -> Iterator[Action]:
+    """Moves of closed files: the most read first, then the newest, which are read soonest."""
+    if evidence.aggressor_read_share < plans.READ_SHARE:
         return
     limit = layout.components[0].extent_end or 0
-    settled = [c for c in activity.candidates if c.closed_at <= finding.time - settings.settle_seconds]
-    count = 0
-    for candidate in sorted(settled, key=lambda c: (-c.reads, -c.closed_at, c.path)):
+    why = f"{finding.aggressor} reads its files, and the file is on the disks of {finding.victim}"
+    for candidate in sorted(activity.candidates, key=lambda c: (-c.reads, -c.closed_at, c.path)):
         size = candidate.size_bytes if candidate.size_bytes is not None else limit
-        if size > min(left, limit) or count >= settings.max_moves:
-            continue
-        left -= size
-        count += 1
-        yield Action(ActKind.MIGRATE, layout, f"{finding.aggressor} reads its files, and the file is on the disks of "
-                     f"{finding.victim}", finding.key, activity.directory, candidate.path, size, candidate.fid)
+        if candidate.closed_at <= finding.time - settings.settle_seconds and size <= limit:
+            yield plans.move(finding, activity.directory, replace(candidate, size_bytes=size), layout, why)
 
 
 def large_files(finding: Finding, activity: DirectoryActivity, capacity: Capacity, settings: FlashSettings) -> Plan:
     """Small I/O in large files: a first component does not help, so the whole file must be on flash."""
     actions: list[Action] = []
     refusals: list[Refusal] = []
-    known: Mapping[str, Candidate] = {c.path: c for c in activity.candidates}
-    left = capacity.avail_bytes.get(settings.flash_pool, 0) - settings.reserve * capacity.size_bytes.get(
-        settings.flash_pool, 0
-    )
+    known = {c.path: c for c in activity.candidates}
+    left = plans.room_bytes(capacity, settings.flash_pool, settings.reserve)
     members = capacity.pools.get(settings.flash_pool, ())
     for file in activity.existing_files:
         if not file.path or not members:
@@ -264,10 +209,9 @@ def large_files(finding: Finding, activity: DirectoryActivity, capacity: Capacit
             refusals.append(Refusal(
                 Reason.NO_ROOM, f"{why}; only the whole file on flash would help, but pool {settings.flash_pool!r} has "
                 "no space for it").about(file.path))
-        elif size is not None:
+        elif candidate is not None and size is not None:
             left -= size
-            actions.append(Action(ActKind.MIGRATE, layout, why, finding.key, activity.directory, file.path, size,
-                                  file.fid))
+            actions.append(plans.move(finding, activity.directory, candidate, layout, why))
         else:
             still = "the file is open" if candidate is None else "its size is not known"
             actions.append(Action(ActKind.ADVISE, layout, f"{why}; only the whole file on flash would help, but "
@@ -276,7 +220,6 @@ def large_files(finding: Finding, activity: DirectoryActivity, capacity: Capacit
 
 
 def why_advice(finding: Finding) -> Refusal:
-    """Why a finding is advice only."""
     if finding.advice:
         return Refusal(Reason.ABSORBED, finding.advice[0].effect)
     assert isinstance(finding.evidence, NoisyNeighbourEvidence)

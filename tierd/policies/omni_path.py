@@ -35,7 +35,6 @@ class Settings(Common):
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
-    """One finding about the clients, and one about the servers."""
     servers = view.facts.server_drivers
     clients = {client.client: client.fabric_driver for client in recently_seen(view)
                if client.fabric_driver and client.client not in servers and _enough(
@@ -66,17 +65,17 @@ def of_nodes(role: str, drivers: Drivers, wanted: Mapping[str, int], view: View)
     parts = [f"{name} is {driver_value(name, value)} on {count_of(len(those), role[:-1])} ({first_names(those)})"
              for (name, value), those in sorted(differ.items())]
     names = list(dict.fromkeys(name for name, _ in sorted(differ)))
+
+    def names_of(parameter: str) -> list[str]:
+        return sorted(node for (name, _), those in differ.items() if name == parameter for node in those)
+
     yield Finding(
         POLICY.name, view.now, "", "", (),
         f"the Omni-Path driver of {role} has other parameters than Dell and Intel measured: {'; '.join(parts)}",
         OtherEvidence({"nodes": len(nodes), "parameters": len(names)}), advice_only=True, subject=role,
-        advice=tuple(Advice(driver_command(name, wanted[name]), f"on {role}: {first_names(_nodes_with(name, differ))}",
+        advice=tuple(Advice(driver_command(name, wanted[name]), f"on {role}: {first_names(names_of(name))}",
                             f"{DRIVER_TEXTS[name]} Measured with one file system only: compare before and after")
                      for name in names))
-
-
-def _nodes_with(parameter: str, differ: Mapping[tuple[str, int], list[str]]) -> list[str]:
-    return sorted(node for (name, _), nodes in differ.items() if name == parameter for node in nodes)
 
 
 POLICY = Policy("omni-path", Settings, find)

@@ -13,9 +13,8 @@ from typing import Annotated
 
 from annotated_types import Ge, Gt, Lt
 
-from tierd.detect.profile import Profile
 from tierd.detect.view import View
-from tierd.model import Advice, DirectoryActivity, Finding, OtherEvidence
+from tierd.model import Advice, Finding, OtherEvidence
 from tierd.policies.protocol import RECENT_SECONDS, Common, Policy, edge
 from tierd.text import percent, quoted
 
@@ -34,42 +33,25 @@ class Settings(Common):
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
-    """One finding per job and directory."""
     jobs = view.profiles(RECENT_SECONDS)
     for activity in view.facts.directories:
-        job = jobs.get(activity.job)
-        if job is not None and _only_reads(job) and _is_reported(activity, view, settings):
-            yield finding(activity, job, view)
-
-
-def _only_reads(job: Profile) -> bool:
-    written = sum(load.write_bytes for load in job.by_target.values())
-    return job.moved_bytes > 0 and written <= WRITTEN_SHARE * job.moved_bytes
-
-
-def _is_reported(activity: DirectoryActivity, view: View, settings: Settings) -> bool:
-    least = edge(settings.enter, view, POLICY.name, activity.job, activity.directory)
-    return (activity.write_opens >= settings.min_opens and activity.write_opens >= least * activity.opens
-            and not activity.creates)
-
-
-def finding(activity: DirectoryActivity, job: Profile, view: View) -> Finding:
-    """The finding about one directory."""
-    share = activity.write_opens / max(activity.opens, activity.write_opens)
-    written = sum(load.write_bytes for load in job.by_target.values()) / job.moved_bytes
-    return Finding(
-        POLICY.name, view.now, activity.job, "", tuple(sorted(job.by_target)),
-        f"{quoted(activity.job)} opens files in {quoted(activity.directory)} for writing, {activity.write_opens} "
-        f"recently ({percent(share)} of its opens), and only reads them",
-        OtherEvidence({"opens": activity.opens, "write_opens": activity.write_opens, "write_open_share": share,
-                       "written_share": written}),
-        (activity.directory,), advice_only=True, subject=activity.directory,
-        advice=(Advice(
-            "open read-only: O_RDONLY, fopen \"r\", Fortran ACTION='READ', MPI_MODE_RDONLY, H5F_ACC_RDONLY",
-            f"in {quoted(activity.job)}",
-            "clients keep each other's cached pages and layouts, and tierd can move the files: an open for writing "
-            "breaks the lease of a move"),),
-    )
+        job, least = jobs.get(activity.job), edge(settings.enter, view, POLICY.name, activity.job, activity.directory)
+        if (job is not None and not activity.creates
+                and activity.write_opens >= max(settings.min_opens, least * activity.opens)
+                and job.moved_bytes > 0 and job.written_bytes <= WRITTEN_SHARE * job.moved_bytes):
+            share = activity.write_opens / max(activity.opens, activity.write_opens)
+            yield Finding(
+                POLICY.name, view.now, activity.job, "", tuple(sorted(job.by_target)),
+                f"{quoted(activity.job)} opens files in {quoted(activity.directory)} for writing, "
+                f"{activity.write_opens} recently ({percent(share)} of its opens), and only reads them",
+                OtherEvidence({"opens": activity.opens, "write_opens": activity.write_opens, "write_open_share": share,
+                               "written_share": job.written_bytes / job.moved_bytes}),
+                (activity.directory,), advice_only=True, subject=activity.directory,
+                advice=(Advice(
+                    "open read-only: O_RDONLY, fopen \"r\", Fortran ACTION='READ', MPI_MODE_RDONLY, H5F_ACC_RDONLY",
+                    f"in {quoted(activity.job)}",
+                    "clients keep each other's cached pages and layouts, and tierd can move the files: an open for "
+                    "writing breaks the lease of a move"),))
 
 
 POLICY = Policy("opened-for-writing", Settings, find)

@@ -22,13 +22,13 @@ from lustre.layout.model import Layout
 from lustre.layout.size import size_text
 from tierd.acts import ActKind
 from tierd.decide import sizing
-from tierd.decide.plans import REACTION_SECONDS, FlashSettings, Plan, flash_first, missing_pool, reserved
+from tierd.decide.plans import FlashSettings, Plan, flash_first, flash_is_short, missing_pool
 from tierd.detect.advice import has_free_space
 from tierd.detect.view import View
 from tierd.model import Action, Advice, Capacity, DirectoryActivity, Evidence, Finding
 from tierd.policies.protocol import Common, Policy, Situation, edge
 from tierd.refusal import Reason, Refusal
-from tierd.text import bytes_text, percent, quoted, rate_text
+from tierd.text import percent, quoted
 
 
 @dataclass(frozen=True)
@@ -58,29 +58,27 @@ class OutgrownComponentEvidence(Evidence):
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
-    """One finding per directory, ordered by the number of outgrown files."""
     by_place: defaultdict[str, list[DirectoryActivity]] = defaultdict(list)
     for activity in view.facts.directories:
         by_place[activity.directory].append(activity)
     for place, parts in sorted(by_place.items(), key=lambda item: (-sum(p.outgrown for p in item[1]), item[0])):
-        finding = _of_directory(place, parts, view, settings)
-        if finding is not None:
-            yield finding
+        yield from _of_directory(place, parts, view, settings)
 
 
-def _of_directory(place: str, parts: Sequence[DirectoryActivity], view: View, settings: Settings) -> Finding | None:
+def _of_directory(place: str, parts: Sequence[DirectoryActivity], view: View, settings: Settings) -> Iterator[Finding]:
     outgrown, created = sum(p.outgrown for p in parts), sum(p.creates for p in parts)
     job = max(parts, key=lambda p: (p.outgrown, p.job)).job
     share = outgrown / max(created, outgrown, 1)
     least = edge(settings.enter, view, POLICY.name, job, place)
     if outgrown < settings.min_files or share < least or not place.startswith("/"):
-        return None
-    end = first_end(view.facts.default_layouts.get(place))
+        return
+    layout = view.facts.default_layouts.get(place)
+    end = layout.components[0].extent_end if layout is not None and len(layout.components) > 1 else None
     if place in view.facts.default_layouts and end is None:
-        return None  # no composite default layout: these files were created with a layout of their own
+        return  # no composite default layout: these files were created with a layout of their own
     pools = view.pools_of(place)
     boundary = f"; present size: {size_text(end)}" if end else ""
-    return Finding(
+    yield Finding(
         POLICY.name, view.now, job, "", (),
         f"{outgrown} of {max(created, outgrown)} files created recently in {quoted(place)} outgrew their first "
         f"component ({percent(share)}{boundary}); such a file has two objects and still needs seeks on disks",
@@ -94,13 +92,7 @@ def _of_directory(place: str, parts: Sequence[DirectoryActivity], view: View, se
     )
 
 
-def first_end(layout: Layout | None) -> int | None:
-    """End of the first component in bytes; None if there is only one component, or no layout."""
-    return layout.components[0].extent_end if layout is not None and len(layout.components) > 1 else None
-
-
 def plan(finding: Finding, evidence: OutgrownComponentEvidence, situation: Situation) -> Plan:
-    """A larger first component for each directory of the finding, or a refusal."""
     capacity, settings = situation.capacity, situation.pools
     actions: list[Action] = []
     refusals: list[Refusal] = []
@@ -121,7 +113,6 @@ def plan(finding: Finding, evidence: OutgrownComponentEvidence, situation: Situa
 
 def refuse(present: Layout | None, size: sizing.Size, evidence: OutgrownComponentEvidence, capacity: Capacity,
            settings: FlashSettings) -> Refusal | None:
-    """Why the directory keeps its default layout; None if it does not."""
     pool = settings.flash_pool
     if present is None:
         return Refusal(Reason.NO_LAYOUT, "its default layout could not be read, or it has no default layout of its own")
@@ -135,13 +126,7 @@ def refuse(present: Layout | None, size: sizing.Size, evidence: OutgrownComponen
         return Refusal(size.refused or Reason.SIZES_UNKNOWN,
                        f"{size.reason}; without a flash component its files would not be split")
     growth = size.component_bytes * evidence.files_created / max(evidence.seconds, 1.0)
-    if capacity.avail_bytes.get(pool, 0) - growth * REACTION_SECONDS < reserved(capacity, settings):
-        return Refusal(
-            Reason.NO_ROOM,
-            f"pool {pool!r} has {bytes_text(capacity.avail_bytes.get(pool, 0))} free, and the "
-            f"directory may fill it at {rate_text(growth)}",
-        )
-    return None
+    return flash_is_short(capacity, settings, growth, "the directory may fill")
 
 
 POLICY = Policy("outgrown-component", Settings, find, evidence=OutgrownComponentEvidence, plan=plan, on_by_default=True)

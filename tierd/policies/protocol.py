@@ -75,13 +75,7 @@ class Tables:
 
 
 def never_tried(_: Fid, __: float, ___: float) -> bool:
-    """Nothing is known about earlier moves."""
     return False
-
-
-def default_flash(_: str) -> FlashSettings:
-    """The pools of every path if none are configured."""
-    return FlashSettings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +103,6 @@ class Choice:
 
     @property
     def on_mdt(self) -> bool:
-        """Whether the first component is on the MDT."""
         return self.layout.components[0].on_mdt
 
 
@@ -132,7 +125,7 @@ class Situation:
     """Files on the fuller targets of unevenly filled pools."""
     victim_slowed: bool = False
     """A job is slowed on the finding's targets."""
-    pools_of: Callable[[str], FlashSettings] = default_flash
+    pools_of: Callable[[str], FlashSettings] = lambda _: FlashSettings()
     """Pools and limits of a path."""
     was_tried: Callable[[Fid, float, float], bool] = never_tried
     """Whether a file was moved since one time, or tried since another."""
@@ -220,7 +213,8 @@ class Policy:
     tables: Mapping[str, type] = field(default_factory=dict)
     """Further tables of settings for the plan, by name."""
     by_scope: bool = True
-    """Whether there is one plan for each scope. Otherwise one plan is made for the whole file system."""
+    """Whether there is one plan for each scope, none if no changelog shows where the aggressor works. Otherwise one
+    plan is made for the whole file system."""
     on_by_default: bool = False
     """Whether ``[act] on`` names it where the configuration does not say otherwise."""
     option: str = ""

@@ -46,12 +46,11 @@ class Settings(Common):
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
-    """One finding per file system and cause, with the clients."""
     for (fsname, why), clients in by_cause(view, lambda client: cause(client, view, settings)).items():
         hits, misses, discarded, jumps, budget_used_up = (
             sum(client.read_ahead.get(event, 0.0) for client in clients) for event in EVENTS)
         words, advice = DESCRIPTIONS[why], tuple(advise(why, fsname, clients))
-        if not advice or only_small_files(fsname, view, settings):
+        if not advice or only_small_files(fsname, view):
             continue
         yield Finding(
             POLICY.name, view.now, "", "", (),
@@ -64,7 +63,6 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
 
 
 def cause(client: ClientLoad, view: View, settings: Settings) -> str:
-    """Why the client's read-ahead is inefficient; "" if it is not."""
     hits, misses, discarded, jumps, budget_used_up = (client.read_ahead.get(event, 0.0) for event in EVENTS)
     if (hits + misses) / client.seconds < settings.min_pages_per_second:
         return ""
@@ -81,7 +79,7 @@ def cause(client: ClientLoad, view: View, settings: Settings) -> str:
     return JUMPING if jumping and low(JUMPING) else ""
 
 
-def only_small_files(fsname: str, view: View, settings: Settings) -> bool:
+def only_small_files(fsname: str, view: View) -> bool:
     """Whether all files that jobs read are small enough for whole-file read-ahead. False if no job is known."""
     targets = {target for window in view.windows for target, _ in window.loads if target.startswith(f"{fsname}-")}
     parts = list(traffic(view.profiles(RECENT_SECONDS), targets, "read"))
@@ -96,7 +94,6 @@ DESCRIPTIONS = {
 
 
 def advise(why: str, fsname: str, clients: Sequence[ClientLoad]) -> Iterator[Advice]:
-    """Advice for a cause, with a value if the present setting is known."""
     where = f"on {client_names(clients)}"
     most = max(client.read_ahead_bytes for client in clients) / MIB
     per_file = max(client.read_ahead_file_bytes for client in clients) / MIB

@@ -75,7 +75,6 @@ def policies() -> Mapping[str, Policy]:
 
 
 def default_policies() -> tuple[ConfiguredPolicy, ...]:
-    """The policies of tierd with their default settings."""
     return tuple(ConfiguredPolicy(policy, policy.settings()) for policy in BUILT_IN if policy.find is not None)
 
 
@@ -85,7 +84,6 @@ def table_types(known: Iterable[Policy]) -> Mapping[str, type[Any]]:
 
 
 def default_tables() -> Tables:
-    """These tables with their defaults."""
     return Tables({name: table() for name, table in table_types(BUILT_IN).items()})
 
 
@@ -95,7 +93,6 @@ def acted_on_by_default() -> tuple[str, ...]:
 
 
 def policy_of(kind: str) -> Policy:
-    """The policy of a kind of finding."""
     return policies().get(kind, UNKNOWN)
 
 
@@ -120,5 +117,4 @@ def has_victim(finding: Finding) -> bool:
 
 
 def kinds_of_slowdowns() -> tuple[str, ...]:
-    """Kinds of findings about slowed streams."""
     return tuple(name for name, policy in policies().items() if policy.find_slowed is not None)

@@ -44,7 +44,6 @@ class Settings(Common):
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
-    """One finding per file system, pool, direction and cause."""
     found: defaultdict[tuple[str, str, str, str], list[tuple[ClientLoad, RpcLoad]]] = defaultdict(list)
     for client in recently_seen(view):
         for load in client.rpcs:
@@ -73,7 +72,6 @@ def full_share(load: RpcLoad) -> float:
 
 
 def cause(client: ClientLoad, load: RpcLoad, view: View, settings: Settings) -> str:
-    """Why a client's RPCs to one pool are small; "" if they are not."""
     mean = mean_pages(load)
     if not load.max_pages or sum(load.pages.values()) * mean * PAGE_BYTES < (
             settings.min_bytes_per_second * client.seconds):
@@ -86,7 +84,6 @@ def cause(client: ClientLoad, load: RpcLoad, view: View, settings: Settings) -> 
 
 def finding(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad, RpcLoad]], view: View,
             advice: tuple[Advice, ...]) -> Finding:
-    """The finding about one pool, direction and cause."""
     _, pool, direction, why = subject
     clients = [client for client, _ in pairs]
     limit = min(load.max_pages for _, load in pairs)
@@ -112,10 +109,11 @@ def advise(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad,
     clients = [client for client, _ in pairs]
     where = f"on {client_names(clients)}"
     limit_bytes = round(min(load.max_pages for _, load in pairs) * PAGE_BYTES)
-    accepted = accepted_bytes(view, fsname, pool)
+    targets = targets_of_pool(view, fsname, pool)
+    accepted = min((view.facts.max_rpc_bytes.get(target, 0) for target in targets), default=0)  # 0: not known of all
     wanted = USUAL_RPC_BYTES if not accepted else accepted if accepted > limit_bytes else RPC_BYTES
     rpc_bytes = wanted if why == AT_LIMIT else limit_bytes
-    parts = list(traffic(view.profiles(RECENT_SECONDS), targets_of_pool(view, fsname, pool), direction))
+    parts = list(traffic(view.profiles(RECENT_SECONDS), targets, direction))
     saved = rpcs_saved(parts, rpc_bytes)
     if saved is not None and saved < MIN_SAVED:
         return
@@ -131,23 +129,12 @@ def advise(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad,
                          "with 4 times max_rpcs_in_flight times the size of an RPC, a client can gather full RPCs")
         yield Advice("write whole stripes, do not fsync after each record, use a stripe size of at least one RPC",
                      "in the application", "an early fsync or lock revocation sends the data in small RPCs")
-    elif any(map(reads_in_sequence, clients)) and not all(
+    elif any(client.read_ahead.get("hits", 0.0) >= client.read_ahead.get("misses", 0.0)  # they read in sequence
+             for client in clients) and not all(
             client.read_ahead_file_bytes >= RPCS_IN_WINDOW * rpc_bytes for client in clients):
         yield Advice(f"lctl set_param llite.{fsname}-*.max_read_ahead_per_file_mb="
                      f"{RPCS_IN_WINDOW * rpc_bytes / (1 << 20):.0f}", where,
                      "a stream reads ahead in full RPCs only if the window spans several RPCs")
-
-
-def accepted_bytes(view: View, fsname: str, pool: str) -> int:
-    """The largest RPC that all targets of a pool accept (``brw_size``); 0 if that of one is not known."""
-    targets = targets_of_pool(view, fsname, pool)
-    return min((view.facts.max_rpc_bytes.get(target, 0) for target in targets), default=0)
-
-
-def reads_in_sequence(client: ClientLoad) -> bool:
-    """Whether the client's reads are mostly sequential, by its read-ahead hits. Random reads stay small."""
-    hits, misses = (client.read_ahead.get(name, 0.0) for name in ("hits", "misses"))
-    return hits >= misses
 
 
 POLICY = Policy("rpc-size", Settings, find)

@@ -37,7 +37,6 @@ class Settings(Common):
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
-    """One finding per pool and direction, with the clients."""
     found: defaultdict[tuple[str, str, str, str], list[tuple[ClientLoad, RpcLoad]]] = defaultdict(list)
     for client in recently_seen(view):
         for load in client.rpcs:
@@ -46,20 +45,11 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
                     and saturated(load) >= edge(settings.enter, view, POLICY.name, "", " ".join(subject))):
                 found[subject].append((client, load))
     for subject, pairs in sorted(found.items()):
-        if min(load.max_in_flight for _, load in pairs) < MAX_RPCS_IN_FLIGHT and not disks_busy(
-            subject, view, settings
-        ):
+        fsname, kind, pool, _ = subject
+        disks = targets_of_pool(view, fsname, pool) - set(view.flash) if kind == "osc" else frozenset()
+        at_once = mean_concurrent_rpcs(view.profiles(RECENT_SECONDS), disks) or 0.0  # more would only wait there
+        if min(load.max_in_flight for _, load in pairs) < MAX_RPCS_IN_FLIGHT and at_once <= MAX_AT_WORK:
             yield finding(subject, pairs, view)
-
-
-def disks_busy(subject: tuple[str, str, str, str], view: View, settings: Settings) -> bool:
-    """Whether the disks of a pool are saturated, so that more RPCs in flight would only wait there."""
-    fsname, kind, pool, _ = subject
-    if kind != "osc":
-        return False
-    disks = targets_of_pool(view, fsname, pool) - set(view.flash)
-    at_once = mean_concurrent_rpcs(view.profiles(RECENT_SECONDS), disks)
-    return at_once is not None and at_once > MAX_AT_WORK
 
 
 def saturated(load: RpcLoad) -> float:
@@ -73,7 +63,6 @@ def saturated(load: RpcLoad) -> float:
 
 
 def finding(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad, RpcLoad]], view: View) -> Finding:
-    """The finding about one pool and direction."""
     fsname, kind, pool, direction = subject
     clients = [client for client, _ in pairs]
     limit = min(load.max_in_flight for _, load in pairs)
@@ -91,7 +80,6 @@ def finding(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad
 
 
 def advise(fsname: str, kind: str, direction: str, limit: float, where: str) -> Iterator[Advice]:
-    """Advice for one pool and direction."""
     more = min(2 * limit, MAX_RPCS_IN_FLIGHT)
     if kind == "osc":
         yield Advice(f"lctl set_param osc.{fsname}-OST*.max_rpcs_in_flight={more:.0f}", where,

@@ -41,19 +41,16 @@ class PolicyRunner:
         """Errors of the policies that failed in the last run. Other policies are not affected."""
 
     def take_over(self, before: PolicyRunner) -> None:
-        """Continue the findings of the same policies in earlier settings."""
         policies = {each.policy.name: each for each in self._policies}
         self._streaks = {key: replace(streak, policy=policies[name]) for key, streak in before._streaks.items()
                          if (name := streak.policy.policy.name) in policies}
 
     @property
     def active(self) -> Collection[Key]:
-        """Keys of active findings."""
         return frozenset(key for key, streak in self._streaks.items() if streak.holds)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Active findings, each as last seen."""
         return tuple(streak.finding for streak in self._streaks.values() if streak.holds)
 
     def run(self, view: View) -> tuple[Finding, ...]:

@@ -11,7 +11,6 @@ from tierd.text import count_of, rate_text
 
 
 def find_slowed(view: SlowdownView, settings: SlowdownSettings) -> Iterator[Finding]:
-    """A stream that gets less because another stream uses the same targets. Flash for small files does not help."""
     for loss in view.rival_losses:
         victim, rivals = view.jobs[loss.victim], [view.jobs[job] for job in loss.suspects]
         held = any((POLICY.name, job, victim) in view.active for job in rivals)

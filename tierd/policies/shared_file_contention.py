@@ -14,9 +14,8 @@ from typing import Annotated
 
 from annotated_types import Ge, Gt
 
-from lustre.layout.model import Layout
 from tierd.advised import RPC_BYTES
-from tierd.decide.plans import NO_CHANGELOG_SENTENCE, Plan, open_files
+from tierd.decide.plans import Plan, open_files
 from tierd.decide.restripe import MAX_STRIPE_BYTES, Restripe, Stripes, defaults, rewritten, stripe_bytes, the_pool
 from tierd.detect.mpi_hints import hints, works_on_several_nodes
 from tierd.detect.profile import Profile, seconds_active
@@ -105,7 +104,8 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
 def _of_file(file: SharedFile, job: Profile, view: View, settings: Settings) -> Finding | None:
     directory = file.path.rpartition("/")[0] or "/"
     targets = carriers(job, CONCENTRATION)
-    objects = objects_of(file.layout) or len(targets)
+    objects = max((len(each.objects) or max(each.stripe_count, 0) for each in (
+        file.layout.components if file.layout else ())), default=0) or len(targets)
     if file.openers < edge(settings.enter, view, POLICY.name, job.job, file.path) * objects:
         return None
     pool = view.facts.pool_of(targets[0])
@@ -119,9 +119,9 @@ def _of_file(file: SharedFile, job: Profile, view: View, settings: Settings) -> 
                   "the network and the processes are fast enough")
     else:
         wanted = file.openers
-        read = sum(load.read_bytes for load in job.by_target.values())
         if (not max(objects, available) < wanted <= min(available * MAX_OBJECTS_PER_TARGET, most, MAX_OBJECTS)
-                or job.typical_rpc_bytes < MIN_STRIPE_BYTES or read >= READ_SHARE * job.moved_bytes):
+                or job.typical_rpc_bytes < MIN_STRIPE_BYTES
+                or job.moved_bytes - job.written_bytes >= READ_SHARE * job.moved_bytes):
             return None
         command = f"lfs setstripe -C {wanted}{in_pool}"
         effect = (f"{wanted} objects, {-(-wanted // available)} on each of the {available} targets: one for each "
@@ -163,11 +163,6 @@ def stripes_of(file: SharedFile) -> int:
     return max(1, -(-file.size_bytes // max(file.layout.components[-1].stripe_size, 1)))
 
 
-def objects_of(layout: Layout | None) -> int:
-    """Number of objects with the file's bytes; 0 if the layout is unknown."""
-    return max((len(c.objects) or max(c.stripe_count, 0) for c in layout.components), default=0) if layout else 0
-
-
 def shared_stripe_bytes(rpc_bytes: int) -> int:
     """Stripe size of a shared file by its RPCs. The largest RPCs hide how large records are: then 32 MiB, as the guide.
 
@@ -191,7 +186,6 @@ def shared_stripes(evidence: ContentionEvidence, targets: int, *, overstripe: bo
 
 
 def plan(finding: Finding, evidence: ContentionEvidence, situation: Situation) -> Plan:
-    """A default layout for the next shared file, and the move of this one once it is closed."""
     capacity, settings = situation.capacity, situation.tables.of(Restripe)
     place = the_pool(finding, capacity, situation.pools)
     if isinstance(place, Refusal):
@@ -202,8 +196,6 @@ def plan(finding: Finding, evidence: ContentionEvidence, situation: Situation) -
         return Plan((), (Refusal(Reason.NOTHING_TO_DO, "the file has as many objects as it can use").about(
             finding.subject),))
     activities = situation.activities
-    if not activities:
-        return Plan((), (Refusal(Reason.NO_CHANGELOG, NO_CHANGELOG_SENTENCE).about(finding.aggressor),))
     why = f"{evidence.openers} processes of {finding.aggressor} share one file on {evidence.objects} objects"
     part = 1 - evidence.objects / stripes.count
     closed = [(a, c) for a in activities for c in a.candidates if c.path == finding.subject]

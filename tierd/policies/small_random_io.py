@@ -22,20 +22,9 @@ from annotated_types import Ge, Gt, Le, Lt
 
 from lustre.layout.model import Component, Layout
 from tierd.acts import ActKind
-from tierd.decide.plans import (
-    DISK_BYTES_PER_SECOND,
-    FLASH_USEC,
-    NO_CHANGELOG_SENTENCE,
-    SEEK_USEC,
-    Plan,
-    covers,
-    flash_first,
-    is_used_again,
-    missing_pool,
-    open_files,
-    reserved,
-)
+from tierd.decide import plans
 from tierd.decide.plans import FlashSettings as Pools
+from tierd.decide.plans import Plan
 from tierd.decide.sizing import boundary
 from tierd.detect.accelerators import Accelerator, absorbs, accelerators
 from tierd.detect.advice import has_free_space
@@ -106,7 +95,6 @@ class SmallRandomIoEvidence(Evidence):
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
-    """Find jobs with small I/O, the busiest first."""
     jobs = view.profiles(LATEST_SECONDS)
     rates: defaultdict[str, float] = defaultdict(float)
     for job in jobs.values():
@@ -167,14 +155,12 @@ def plan(finding: Finding, evidence: SmallRandomIoEvidence, situation: Situation
     """Moves of closed files that are worth it, those with the best gain first, and default layouts for new files."""
     capacity, pools, activities = situation.capacity, situation.pools, situation.activities
     settings = situation.tables.of(RandomIoToFlash)
-    if missing := missing_pool(capacity, pools):
+    if missing := plans.missing_pool(capacity, pools):
         return Plan((), (missing,))
     stripes = min(STRIPES, len(capacity.pools[pools.flash_pool]))
-    if not activities:
-        return Plan((), (Refusal(Reason.NO_CHANGELOG, NO_CHANGELOG_SENTENCE).about(finding.aggressor),))
-    left = settings.share_of_free * (capacity.avail_bytes.get(pools.flash_pool, 0) - reserved(capacity, pools))
+    left = settings.share_of_free * plans.room_bytes(capacity, pools.flash_pool, pools.reserve)
     files = [(a, c) for a in activities for c in a.candidates if _is_large(c, settings)]
-    opened = [file for a in activities for file in open_files(a)]
+    opened = [file for a in activities for file in plans.open_files(a)]
     saved = saved_seconds(evidence) / max(1, len(files) + len(opened))
     actions: list[Action] = []
     refusals: list[Refusal] = []
@@ -203,7 +189,8 @@ def _is_large(candidate: Candidate, settings: RandomIoToFlash) -> bool:
 
 def saved_seconds(evidence: SmallRandomIoEvidence) -> float:
     """Disk time that flash saves if the job does as much small I/O again as it has done so far."""
-    return evidence.rpcs_per_second * evidence.small_rpc_share * evidence.seconds * (SEEK_USEC - FLASH_USEC) / 1e6
+    small_rpcs = evidence.rpcs_per_second * evidence.small_rpc_share * evidence.seconds
+    return small_rpcs * (plans.SEEK_USEC - plans.FLASH_USEC) / 1e6
 
 
 def moves(finding: Finding, files: Sequence[tuple[DirectoryActivity, Candidate]], saved: float, stripes: int,
@@ -211,14 +198,14 @@ def moves(finding: Finding, files: Sequence[tuple[DirectoryActivity, Candidate]]
     """Moves of closed files that the job uses again, the smallest first: each saves the same time."""
     layout = Layout((Component(0, None, pools.flash_pool, stripes),), composite=False)
     for activity, candidate in sorted(files, key=lambda each: (each[1].size_bytes or 0, each[1].path)):
-        cost = 2 * (candidate.size_bytes or 0) / DISK_BYTES_PER_SECOND
+        cost = 2 * (candidate.size_bytes or 0) / plans.DISK_BYTES_PER_SECOND
         settle = max(pools.settle_seconds, min(MAX_SETTLE_SECONDS, SETTLE_COSTS * cost))
-        if (not is_used_again(candidate) or candidate.closed_at > finding.time - settle
+        if (not plans.is_used_again(candidate) or candidate.closed_at > finding.time - settle
                 or saved < settings.benefit_factor * cost):
             continue
-        yield Action(ActKind.MIGRATE, layout, f"{finding.aggressor} does small random I/O in the file; as much again "
-                     f"on flash saves {saved / cost:.0f} times the disk time of the copy", finding.key,
-                     activity.directory, candidate.path, candidate.size_bytes or 0, candidate.fid)
+        why = (f"{finding.aggressor} does small random I/O in the file; as much again on flash saves "
+               f"{saved / cost:.0f} times the disk time of the copy")
+        yield plans.move(finding, activity.directory, candidate, layout, why)
 
 
 def defaults(finding: Finding, activities: Sequence[DirectoryActivity], capacity: Capacity, pools: Pools,
@@ -228,13 +215,11 @@ def defaults(finding: Finding, activities: Sequence[DirectoryActivity], capacity
         made = [c for c in activity.candidates if c.created_at > 0 and _is_large(c, settings)]
         where = activity.directory
         present = capacity.default_layouts.get(where)
-        if not made or not where.startswith("/") or where == "/" or where not in capacity.default_layouts:
-            continue
-        end = boundary(max(c.size_bytes or 0 for c in made))
-        if covers(present, end, pools.flash_pool):
+        end = boundary(max((c.size_bytes or 0 for c in made), default=1))
+        if not made or not plans.may_get_default(where, capacity) or plans.covers(present, end, pools.flash_pool):
             continue
         first = Component(0, end, pools.flash_pool, stripes)
-        layout = Layout((first, *flash_first(end, present, pools).components[1:]))
+        layout = Layout((first, *plans.flash_first(end, present, pools).components[1:]))
         yield Action(ActKind.SET_DEFAULT_LAYOUT, layout,
                      f"{finding.aggressor} makes files with small random I/O here, of up to "
                      f"{bytes_text(max(c.size_bytes or 0 for c in made))}", finding.key, directory=where)

@@ -7,7 +7,7 @@ costs almost nothing. If the release counts entries (2.16 and newer), the missed
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -38,25 +38,24 @@ class Settings(Common):
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
-    """One finding per file system and cause, with the clients."""
-    yield from _unbatched(view)
-    for (fsname, why), clients in by_cause(view, lambda client: wasteful(client, view, settings)).items():
+    for (fsname, why), clients in by_cause(view, lambda client: cause(client, view, settings)).items():
         seen = counted(clients)
-        started, wrong, hits, misses = seen.values()
-        most = max(client.statahead_max for client in clients)
-        entries = f"; {misses:.0f} of {hits + misses:.0f} entries were missed" if hits + misses else ""
-        less = max(most / 4, 8)
-        where, command = f"on {client_names(clients)}", f"lctl set_param llite.{fsname}-*.statahead_max"
-        fewer = Advice(f"{command}={less if most else 32:.0f}", where,
-                       "fewer useless requests to the MDT; listings with a good hit rate become slightly slower")
-        yield Finding(
-            POLICY.name, view.now, "", "", (),
-            f"{wrong:.0f} of {started:.0f} statahead threads stopped because of a low hit rate{entries} "
-            f"({percent(waste(started, wrong, hits, misses))}), on {client_names(clients)}",
-            OtherEvidence({**seen, "clients": len(clients)}), advice_only=True, subject=f"{fsname}: {why}",
-            advice=(*(() if 0 < most <= less else (fewer,)),
-                    Advice(f"{command}=0", f"{where}, if that does not help", "disables statahead; ls -l of a large "
-                           "directory then sends one request after the other")))
+        words, advice = (unbatched if why == UNBATCHED else wasted)(fsname, clients, seen)
+        yield Finding(POLICY.name, view.now, "", "", (), f"{words} on {client_names(clients)}",
+                      OtherEvidence({**seen, "clients": len(clients)}), advice_only=True, subject=f"{fsname}: {why}",
+                      advice=advice)
+
+
+def cause(client: ClientLoad, view: View, settings: Settings) -> str:
+    """What is wrong with the statahead of a client; "" if nothing is."""
+    started, wrong, hits, misses = counted([client]).values()
+    batches_off = client.statahead_batch is not None and client.statahead_batch <= 1
+    if batches_off and hits >= MIN_HITS and hits / (hits + misses) >= GOOD_STATAHEAD_HITS:
+        return UNBATCHED
+    if misses < MIN_MISSES if hits + misses else started < MIN_STARTED:
+        return ""
+    least = edge(settings.enter, view, POLICY.name, "", f"{client.fsname}: {WASTE}")
+    return WASTE if waste(started, wrong, hits, misses) >= least else ""
 
 
 def counted(clients: Sequence[ClientLoad]) -> dict[str, float]:
@@ -65,37 +64,29 @@ def counted(clients: Sequence[ClientLoad]) -> dict[str, float]:
             for name in ("started", "wrong", "hits", "misses")}
 
 
-def _unbatched(view: View) -> Iterator[Finding]:
-    for (fsname, why), clients in by_cause(view, without_batches).items():
-        seen = counted(clients)
-        hits, every = seen["hits"], seen["hits"] + seen["misses"]
-        yield Finding(
-            POLICY.name, view.now, "", "", (),
-            f"statahead fetched {every:.0f} entries one by one, {percent(hits / every)} of them were used: "
-            f"statahead_batch_max is off on {client_names(clients)}",
-            OtherEvidence({**seen, "clients": len(clients)}), advice_only=True, subject=f"{fsname}: {why}",
-            advice=(Advice(f"lctl set_param llite.{fsname}-*.statahead_batch_max={STATAHEAD_BATCH}",
-                           f"on {client_names(clients)}",
-                           "ls -l and find take about half of the time: getattr of a million files took 10.1 s without "
-                           "batches, 5.4 s with them (DDN 2022). A server before 2.16 answers one by one as before"),),
-        )
+def wasted(fsname: str, clients: Sequence[ClientLoad], seen: Mapping[str, float]) -> tuple[str, tuple[Advice, ...]]:
+    started, wrong, hits, misses = seen.values()
+    entries = f"; {misses:.0f} of {hits + misses:.0f} entries were missed" if hits + misses else ""
+    most = max(client.statahead_max for client in clients)
+    less = max(most / 4, 8)
+    where, command = f"on {client_names(clients)}", f"lctl set_param llite.{fsname}-*.statahead_max"
+    fewer = Advice(f"{command}={less if most else 32:.0f}", where,
+                   "fewer useless requests to the MDT; listings with a good hit rate become slightly slower")
+    words = (f"{wrong:.0f} of {started:.0f} statahead threads stopped because of a low hit rate{entries} "
+             f"({percent(waste(started, wrong, hits, misses))}),")
+    return words, (*(() if 0 < most <= less else (fewer,)),
+                   Advice(f"{command}=0", f"{where}, if that does not help", "disables statahead; ls -l of a large "
+                          "directory then sends one request after the other"))
 
 
-def without_batches(client: ClientLoad) -> str:
-    """``unbatched`` for a client that would gain from batches, else ""."""
-    hits, misses = (client.statahead.get(name, 0.0) for name in ("hits", "misses"))
-    if client.statahead_batch is None or client.statahead_batch > 1 or hits < MIN_HITS:
-        return ""
-    return UNBATCHED if hits / (hits + misses) >= GOOD_STATAHEAD_HITS else ""
-
-
-def wasteful(client: ClientLoad, view: View, settings: Settings) -> str:
-    """``waste`` for a client with a low hit rate of statahead, else ""."""
-    started, wrong, hits, misses = (client.statahead.get(n, 0.0) for n in ("started", "wrong", "hits", "misses"))
-    if misses < MIN_MISSES if hits + misses else started < MIN_STARTED:
-        return ""
-    least = edge(settings.enter, view, POLICY.name, "", f"{client.fsname}: {WASTE}")
-    return WASTE if waste(started, wrong, hits, misses) >= least else ""
+def unbatched(fsname: str, clients: Sequence[ClientLoad], seen: Mapping[str, float]) -> tuple[str, tuple[Advice, ...]]:
+    hits, every = seen["hits"], seen["hits"] + seen["misses"]
+    words = (f"statahead fetched {every:.0f} entries one by one, {percent(hits / every)} of them were used: "
+             "statahead_batch_max is off")
+    return words, (Advice(f"lctl set_param llite.{fsname}-*.statahead_batch_max={STATAHEAD_BATCH}",
+                          f"on {client_names(clients)}", "ls -l and find take about half of the time: getattr of a "
+                          "million files took 10.1 s without batches, 5.4 s with them (DDN 2022). A server before 2.16 "
+                          "answers one by one as before"),)
 
 
 def waste(started: float, wrong: float, hits: float, misses: float) -> float:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tierd.detect.view import View
 from tierd.model import Advice, Finding, OtherEvidence
@@ -18,13 +17,7 @@ from tierd.text import binary_text, first_names, quoted, rate_text
 WORK = {"rebuild": "rebuilds", "rebalance": "rebalances"}
 
 
-@dataclass(frozen=True)
-class Settings(Common):
-    """No thresholds: the settings of the storage system have the rate from which a rebalance counts."""
-
-
-def find(view: View, _: Settings) -> Iterator[Finding]:
-    """Find each pool of the storage that rebuilds or rebalances below a target."""
+def find(view: View, _: Common) -> Iterator[Finding]:
     targets: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     work = view.windows[-1].storage_work
     for target, one in sorted(work.items()):
@@ -43,4 +36,4 @@ def find(view: View, _: Settings) -> Iterator[Finding]:
         )
 
 
-POLICY = Policy("storage-rebuild", Settings, find)
+POLICY = Policy("storage-rebuild", Common, find)

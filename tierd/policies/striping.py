@@ -18,21 +18,10 @@ from annotated_types import Ge, Gt
 
 from lustre.layout.model import Component, Layout
 from tierd.acts import ActKind
-from tierd.decide.plans import NO_CHANGELOG_SENTENCE, Plan
+from tierd.decide import restripe
 from tierd.decide.plans import FlashSettings as Pools
-from tierd.decide.restripe import (
-    MIN_OPENS,
-    RESERVE,
-    SETTLE_SECONDS,
-    Restripe,
-    Stripes,
-    defaults,
-    placed,
-    rewritten,
-    small_end,
-    stripe_bytes,
-    the_pool,
-)
+from tierd.decide.plans import Plan, fitting, may_get_default, move, room_bytes
+from tierd.decide.restripe import Restripe, Stripes
 from tierd.detect.attribution import directories
 from tierd.detect.profile import Classes, Profile, is_small_files, is_stream, seconds_active
 from tierd.detect.view import View
@@ -84,7 +73,6 @@ class StripingEvidence(Evidence):
 
     @property
     def in_operations(self) -> bool:
-        """Whether it is about small files."""
         return self.files_created is not None
 
 
@@ -99,13 +87,13 @@ class ScatteredFilesEvidence(Evidence):
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
-    """Find small files with several stripes, then streams that use one target."""
     recent = view.recent(LATEST_SECONDS)
     jobs = view.profiles(LATEST_SECONDS)
     small = {job.job for job in jobs.values() if is_small_files(job, Classes())}
     for activity in view.facts.directories:
         layout = view.facts.default_layouts.get(activity.directory)
-        if activity.job in small and activity.creates >= MIN_FILES and layout and _is_striped(layout):
+        if activity.job in small and activity.creates >= MIN_FILES and layout and (
+                not layout.components[0].on_mdt and layout.components[0].stripe_count not in {0, 1}):
             yield _striped_small_files(activity.job, activity.directory, activity.creates, layout, view)
     for job in jobs.values():
         beside = any(other is not job and other.by_target.keys() & job.by_target.keys() for other in jobs.values())
@@ -114,11 +102,6 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
     for job in jobs.values():
         if is_stream(job, Classes()):
             yield from _single_target_stream(job, recent, view, settings)
-
-
-def _is_striped(layout: Layout) -> bool:
-    first = layout.components[0]
-    return not first.on_mdt and (first.stripe_count > 1 or first.stripe_count < 0)
 
 
 def _striped_small_files(job: str, directory: str, creates: int, layout: Layout, view: View) -> Finding:
@@ -195,18 +178,15 @@ def stream_stripes(size_bytes: int, record_bytes: int, targets: int) -> Stripes 
     [2, 2, 3, 5, 8]
     """
     count = min(targets, MAX_STRIPES, max(MIN_STRIPES, isqrt(size_bytes // GIB) + 1))
-    return Stripes(count, stripe_bytes(record_bytes)) if count >= MIN_STRIPES else None
+    return Stripes(count, restripe.stripe_bytes(record_bytes)) if count >= MIN_STRIPES else None
 
 
 def plan(finding: Finding, evidence: StripingEvidence, situation: Situation) -> Plan:
-    """For small files one stripe, for a stream several."""
     capacity, pools, settings = situation.capacity, situation.pools, situation.tables.of(Restripe)
     activities = situation.activities
-    if not activities:
-        return Plan((), (Refusal(Reason.NO_CHANGELOG, NO_CHANGELOG_SENTENCE).about(finding.aggressor),))
     if evidence.files_created is not None:
         return small_files(finding, activities, capacity, pools, settings)
-    place = the_pool(finding, capacity, pools)
+    place = restripe.the_pool(finding, capacity, pools)
     if isinstance(place, Refusal):
         return Plan((), (place,))
     targets = len(capacity.pools[place])
@@ -218,9 +198,11 @@ def plan(finding: Finding, evidence: StripingEvidence, situation: Situation) -> 
     why = f"{finding.aggressor} streams to one target of {targets}"
     closed = [(a, c) for a in activities for c in a.candidates]
     saved = (1 - 1 / usual.count) * (evidence.seconds or 0.0)
-    moves = rewritten(finding, closed, why, lambda c: stream_stripes(c.size_bytes or 0, record, targets), place,
-                      capacity, settings, saved / max(1, len(closed)), evidence.bytes_per_second or 0.0, 1)
-    return Plan((*defaults(finding, activities, usual, place, capacity, settings, why), *moves.actions), moves.refusals)
+    moves = restripe.rewritten(
+        finding, closed, why, lambda c: stream_stripes(c.size_bytes or 0, record, targets), place, capacity, settings,
+        saved / max(1, len(closed)), evidence.bytes_per_second or 0.0, 1)
+    defaults = restripe.defaults(finding, activities, usual, place, capacity, settings, why)
+    return Plan((*defaults, *moves.actions), moves.refusals)
 
 
 def small_files(finding: Finding, activities: Sequence[DirectoryActivity], capacity: Capacity, pools: Pools,
@@ -230,8 +212,9 @@ def small_files(finding: Finding, activities: Sequence[DirectoryActivity], capac
     refusals: list[Refusal] = []
     for activity in activities:
         where = activity.directory
-        wanted = with_one_stripe(capacity.default_layouts.get(where), small_end(activity, settings), pools.hdd_pool)
-        if where not in capacity.default_layouts or not where.startswith("/") or where == "/":
+        end = restripe.small_end(activity, settings)
+        wanted = with_one_stripe(capacity.default_layouts.get(where), end, pools.hdd_pool)
+        if not may_get_default(where, capacity):
             refusals.append(Refusal(Reason.NO_LAYOUT, "its default layout could not be read").about(where))
             continue
         if wanted is None:
@@ -243,16 +226,13 @@ def small_files(finding: Finding, activities: Sequence[DirectoryActivity], capac
         first = wanted.components[0]
         if not capacity.pools.get(first.pool):
             continue
-        again = [c for c in activity.candidates if c.opens >= MIN_OPENS and c.size_bytes is not None
-                 and 0 < c.size_bytes <= (first.extent_end or 0) and c.closed_at <= finding.time - SETTLE_SECONDS]
-        left = capacity.avail_bytes.get(first.pool, 0) - RESERVE * capacity.size_bytes.get(first.pool, 0)
-        for candidate in sorted(again, key=lambda c: (-c.opens, c.path))[:settings.max_moves]:
-            if (candidate.size_bytes or 0) <= left:
-                left -= candidate.size_bytes or 0
-                actions.append(Action(
-                    ActKind.MIGRATE, placed(wanted, capacity),
-                    f"{finding.aggressor} opens the small file again and again, and it has several objects",
-                    finding.key, where, candidate.path, candidate.size_bytes or 0, candidate.fid))
+        settled = finding.time - restripe.SETTLE_SECONDS
+        why = f"{finding.aggressor} opens the small file again and again, and it has several objects"
+        moves = [move(finding, where, each, restripe.placed(wanted, capacity), why)
+                 for each in sorted(activity.candidates, key=lambda c: (-c.opens, c.path))
+                 if each.opens >= restripe.MIN_OPENS and each.closed_at <= settled
+                 and 0 < (each.size_bytes or 0) <= (first.extent_end or 0)]
+        actions += fitting(moves, {False: room_bytes(capacity, first.pool, restripe.RESERVE)}, settings.max_moves)
     return Plan(tuple(actions), tuple(refusals))
 
 

@@ -87,7 +87,7 @@ def replay(tape: Tape, settings: Settings, read: ReadCounters = parameters.readi
     records_read = 0
     for time, tree in zip(tape.times[1:], tape.trees[1:], strict=True):
         while records_read < len(tape.records) and tape.records[records_read].time <= time:
-            table.add([tape.records[records_read]])
+            table.add([[tape.records[records_read]]])
             records_read += 1
         after = read(tree, time)
         result = engine.run_cycle(window(before, after), table.of_job, partial(facts, tree, time))

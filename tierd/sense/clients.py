@@ -19,8 +19,7 @@ from lustre.parameters import Tree, parse_device, read_whole
 from tierd.advised import DRIVER_SETTINGS, FABRIC_DRIVER, first_number
 from tierd.clock import Clock
 from tierd.model import ClientLoad, RpcLoad
-from tierd.sense.collectors import SelectiveClient
-from tierd.sense.exposition import labels_of, samples
+from tierd.sense.exposition import SelectiveClient, labels_of, samples
 from tierd.sense.http_client import HttpClient, SourceError, redacted
 
 K = TypeVar("K", str, int)
@@ -62,9 +61,10 @@ class ClientCounters:
 
 def client_load(before: ClientCounters, after: ClientCounters, time: float, seconds: float) -> ClientLoad | None:
     """Load of a mount between two readings. None if a counter fell, as after a remount: the load is unknown then."""
-    pairs = [(earlier, after.rpcs.get(of, RpcCounters())) for of, earlier in before.rpcs.items()]
+    none = RpcCounters()
+    pairs = {of: (before.rpcs.get(of, none), after.rpcs.get(of, none)) for of in sorted({*before.rpcs, *after.rpcs})}
     if (decreased(before.read_ahead, after.read_ahead) or decreased(before.statahead, after.statahead)
-            or any(decreased(a.in_flight, b.in_flight) or decreased(a.pages, b.pages) for a, b in pairs)):
+            or any(decreased(a.in_flight, b.in_flight) or decreased(a.pages, b.pages) for a, b in pairs.values())):
         return None
     return ClientLoad(
         after.client, after.mount, fsname=after.fsname, time=time, seconds=seconds,
@@ -72,16 +72,10 @@ def client_load(before: ClientCounters, after: ClientCounters, time: float, seco
         read_ahead_bytes=after.read_ahead_bytes, read_ahead_file_bytes=after.read_ahead_file_bytes,
         statahead=increases(before.statahead, after.statahead),
         statahead_max=after.statahead_max,
-        rpcs=tuple(rpc_load(of, before.rpcs.get(of), rpcs) for of, rpcs in sorted(after.rpcs.items())),
+        rpcs=tuple(RpcLoad(*of, increases(a.in_flight, b.in_flight), increases(a.pages, b.pages), b.max_in_flight,
+                           b.max_pages) for of, (a, b) in pairs.items() if of in after.rpcs),
         statahead_batch=after.statahead_batch, fabric_driver=after.fabric_driver,
     )
-
-
-def rpc_load(of: RpcKey, before: RpcCounters | None, after: RpcCounters) -> RpcLoad:
-    """RPCs sent between two readings."""
-    earlier = before or RpcCounters()
-    return RpcLoad(*of, increases(earlier.in_flight, after.in_flight), increases(earlier.pages, after.pages),
-                   after.max_in_flight, after.max_pages)
 
 
 def decreased(before: Mapping[K, float], after: Mapping[K, float]) -> bool:
@@ -187,9 +181,8 @@ FABRIC_METRIC = "lustre_lnet_omni_path_parameter"
 _BEGINNINGS = (b"lustre_llite_read_ahead_", b"lustre_llite_statahead_", f"{FABRIC_METRIC}{{".encode(),
                *(f"lustre_{kind}_{name}{{".encode() for kind in ("osc", "mdc")
                  for name in (*_TABLES, *_SUMMED, "max_pages_per_rpc")))
-_STATAHEAD = {"lustre_llite_statahead_started_total": "started", "lustre_llite_statahead_wrong_total": "wrong",
-              "lustre_llite_statahead_hits_total": "hits", "lustre_llite_statahead_misses_total": "misses"}
-_READ_AHEAD = {"lustre_llite_read_ahead_hits_total": "hits", "lustre_llite_read_ahead_misses_total": "misses"}
+_STATAHEAD = {f"lustre_llite_statahead_{event}_total": event for event in ("started", "wrong", "hits", "misses")}
+_READ_AHEAD = {f"lustre_llite_read_ahead_{event}_total": event for event in ("hits", "misses")}
 _LIMITS = {"lustre_llite_read_ahead_max_bytes": "read_ahead_bytes",
            "lustre_llite_read_ahead_max_file_bytes": "read_ahead_file_bytes",
            "lustre_llite_statahead_max_entries": "statahead_max",
@@ -198,11 +191,6 @@ _LIMITS = {"lustre_llite_read_ahead_max_bytes": "read_ahead_bytes",
 
 CLIENT_COLLECTORS = "lnet", "mdc", "osc", "read_ahead"
 """Collectors with these families."""
-
-
-def fetch_mounts(url: str, client: SelectiveClient) -> list[ClientCounters]:
-    """Counters of all mounts of a node, scraped from its exporter. Raises SourceError."""
-    return parse_mounts(client.get(url).body, url)
 
 
 def parse_mounts(body: bytes, url: str) -> list[ClientCounters]:
@@ -267,12 +255,8 @@ class _MountSamples:
         for (fsname, mount, of, table, _), cumulative in self._buckets.items():
             rpcs = self._mounts[fsname, mount].rpc(of)
             into = rpcs.in_flight if table == "in_flight" else rpcs.pages
-            below, last = 0.0, 0
-            for upper in sorted(cumulative):
-                last = last + 1 if upper == float("inf") else int(upper)  # the kernel's last bucket has no bound
-                if cumulative[upper] > below:
-                    into[last] = into.get(last, 0.0) + cumulative[upper] - below
-                below = cumulative[upper]
+            for upper, count in single(cumulative, 1.0, lambda last: last + 1).items():
+                into[upper] = into.get(upper, 0.0) + count
             limit = "max_modify_rpcs_in_flight" if of[2] == "modify" else "max_rpcs_in_flight"
             targets = max(self._sums.get((fsname, mount, *of[:2], "targets"), 1.0), 1.0)  # limits are summed
             rpcs.max_in_flight = self._sums.get((fsname, mount, *of[:2], limit), 0.0) / targets
@@ -280,6 +264,22 @@ class _MountSamples:
         for counters in self._mounts.values():
             counters.fabric_driver = self._driver
         return list(self._mounts.values())
+
+
+def single(cumulative: Mapping[float, float], unit: float, beyond: Callable[[int], int]) -> dict[int, float]:
+    """Counts of each bucket, by its upper bound in units. The kernel's last has no bound: ``beyond`` the one before.
+
+    >>> single({4096.0: 2.0, 8192.0: 2.0, float("inf"): 5.0}, 1.0, lambda last: 2 * last)
+    {4096: 2.0, 16384: 3.0}
+    """
+    found: dict[int, float] = {}
+    below, last = 0.0, 0
+    for upper in sorted(cumulative):
+        last = beyond(last) if upper == float("inf") else round(upper * unit)
+        if cumulative[upper] > below:
+            found[last] = cumulative[upper] - below
+        below = cumulative[upper]
+    return found
 
 
 PoolOfTarget = Mapping[str, str]
@@ -329,9 +329,8 @@ class ClientPoller:
             return
         self.faults.pop(node.name, None)
         now = self._clock.now()
-        loads = [client_load(node.before[c.mount], c, now, now - node.time)
-                 for c in found if c.mount in node.before and now > node.time]
-        node.loads = [load for load in loads if load is not None]
+        node.loads = [load for c in found if c.mount in node.before and now > node.time
+                      and (load := client_load(node.before[c.mount], c, now, now - node.time)) is not None]
         node.before, node.time = {c.mount: c for c in found}, now
 
 
@@ -343,4 +342,4 @@ def mounts_of_node(tree: Tree) -> ReadMounts:
 def mounts_of_exporter(url: str, client: HttpClient) -> ReadMounts:
     """Reads the mounts of a node from its exporter, which knows the pools itself."""
     selective = SelectiveClient(client, CLIENT_COLLECTORS)
-    return lambda _: fetch_mounts(url, selective)
+    return lambda _: parse_mounts(selective.get(url).body, url)

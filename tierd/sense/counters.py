@@ -111,11 +111,11 @@ class Cells:
         found = np.full((rows, len(self.names)), np.nan)
         row, column = np.frombuffer(self._places, np.int64).reshape(-1, 2).T
         found[row, column] = np.frombuffer(self._values)
-        there = ~np.isnan(found)
-        if there.sum() < len(self._values):
-            twice = np.flatnonzero(np.bincount(column) > there.sum(axis=0))[0]
+        known = ~np.isnan(found)
+        if known.sum() < len(self._values):
+            twice = np.flatnonzero(np.bincount(column) > known.sum(axis=0))[0]
             raise ValueError(f"duplicate series ({list(self.names)[twice]})")
-        return Columns(tuple(self.names), np.where(there, found, missing))
+        return Columns(tuple(self.names), np.where(known, found, missing))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

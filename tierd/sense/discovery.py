@@ -14,31 +14,12 @@ import glob
 import json
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
 from tierd.clock import Clock
 
 log = logging.getLogger("tierd.sense")
-
-
-class LabelledTarget(NamedTuple):
-    """An exporter with the labels of its group."""
-
-    url: str
-    labels: Mapping[str, str]
-
-
-class TargetSource(Protocol):
-    """A source of addresses of exporters."""
-
-    @property
-    def problem(self) -> str:
-        """The present problem of the source, or ""."""
-
-    def __call__(self) -> tuple[str, ...]:
-        """The present URLs."""
 
 
 def url_of(target: str, scheme: str = "http", path: str = "/metrics") -> str:
@@ -55,11 +36,11 @@ def url_of(target: str, scheme: str = "http", path: str = "/metrics") -> str:
         raise ValueError(f"scheme {scheme[:40]!r} is neither http nor https")
     try:
         parts = urlsplit(f"//{target}")
-        well = bool(parts.hostname) and parts.netloc == target and "@" not in target and target.isprintable()
+        valid = bool(parts.hostname) and parts.netloc == target and "@" not in target and target.isprintable()
         port = parts.port
     except ValueError:
-        well, port = False, None
-    if not well or " " in target:
+        valid, port = False, None
+    if not valid or " " in target:
         raise ValueError(f"not host:port: {target[:80]!r}")
     whole = target if port is not None else f"{target}:{443 if scheme == 'https' else 80}"
     return f"{scheme}://{whole}{path if path.startswith('/') else '/' + path}"
@@ -68,7 +49,7 @@ def url_of(target: str, scheme: str = "http", path: str = "/metrics") -> str:
 class Discovery:
     """Exporters from a fixed list, from files and from DNS names."""
 
-    def __init__(self, fixed: Sequence[str], places: Sequence[TargetSource]) -> None:
+    def __init__(self, fixed: Sequence[str], places: Sequence[FileTargets | DnsTargets]) -> None:
         self._fixed = fixed
         self._places = places
         self._logged: dict[int, str] = {}
@@ -103,15 +84,15 @@ NO_YAML = "YAML needs PyYAML (pip install PyYAML); JSON does not"
 Fingerprint = tuple[int, int, int]
 
 
-def targets_of_groups(document: object) -> tuple[LabelledTarget, ...]:
-    """Exporters from the contents of a file, with their labels. Raises ValueError.
+def urls_of_groups(document: object) -> tuple[str, ...]:
+    """Exporters from the contents of a file. Raises ValueError.
 
-    >>> targets_of_groups([{"targets": ["n1:9169"], "labels": {"node_kind": "gpu", "__scheme__": "https"}}])
-    (LabelledTarget(url='https://n1:9169/metrics', labels={'node_kind': 'gpu'}),)
+    >>> urls_of_groups([{"targets": ["n1:9169"], "labels": {"node_kind": "gpu", "__scheme__": "https"}}])
+    ('https://n1:9169/metrics',)
     """
     if not isinstance(document, list):
         raise ValueError("not a list of {targets: [...], labels: {...}}")
-    found: list[LabelledTarget] = []
+    found: list[str] = []
     for number, group in enumerate(document, 1):
         if not isinstance(group, dict) or not isinstance(group.get("targets"), list):
             raise ValueError(f"group {number}: no list of targets")
@@ -119,23 +100,16 @@ def targets_of_groups(document: object) -> tuple[LabelledTarget, ...]:
         if not isinstance(labels, dict):
             raise ValueError(f"group {number}: labels are no mapping")
         scheme, path = str(labels.get("__scheme__", "http")), str(labels.get("__metrics_path__", "/metrics"))
-        shown = {str(name): str(value) for name, value in labels.items() if not str(name).startswith("__")}
         for target in group["targets"]:
             if not isinstance(target, str):
                 raise ValueError(f"group {number}: the target {target!r} is not a string")
-            found.append(LabelledTarget(url_of(target, scheme, path), shown))
+            found.append(url_of(target, scheme, path))
     return tuple(found)
 
 
-def parse_target_file(data: bytes, name: str) -> tuple[LabelledTarget, ...]:
-    """Exporters from the bytes of a file. Raises ValueError with the name of the file and the problem."""
-    try:
-        return targets_of_groups(json.loads(data) if name.endswith(".json") else _parse_yaml(data))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{name}: {' '.join(str(error).split())}") from error
-
-
-def _parse_yaml(data: bytes) -> object:
+def _parsed(data: bytes, name: str) -> object:
+    if name.endswith(".json"):
+        return json.loads(data)
     try:
         import yaml  # noqa: PLC0415 -- needed by those who name such a file
     except ImportError:
@@ -151,39 +125,23 @@ class FileTargets:
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self._patterns = patterns
-        self._known: dict[str, tuple[Fingerprint, tuple[LabelledTarget, ...]]] = {}
+        self._known: dict[str, tuple[Fingerprint, tuple[str, ...]]] = {}
         self._problems: dict[str, str] = {}
 
     @property
-    def folders(self) -> tuple[str, ...]:
-        """Directories of the files, to watch for changes."""
-        return tuple(dict.fromkeys(os.path.dirname(os.path.abspath(pattern)) for pattern in self._patterns))
-
-    @property
     def problem(self) -> str:
-        """Present problems of the files; "" if there are none."""
-        return "; ".join(self.problems)
-
-    @property
-    def problems(self) -> tuple[str, ...]:
-        """A sentence for each name that matches no file, and for each file that cannot be read."""
-        return tuple(self._problems.values())
+        """Patterns that match no file, and files that cannot be read; "" if there are none."""
+        return "; ".join(self._problems.values())
 
     def __call__(self) -> tuple[str, ...]:
         """URLs of all files. A file that cannot be read keeps the URLs that it had."""
-        return tuple(target.url for target in self.targets())
-
-    def targets(self) -> tuple[LabelledTarget, ...]:
-        """Exporters of all files with their labels. A file that cannot be read keeps the exporters that it had."""
-        present: dict[str, None] = {}
-        self._problems = {pattern: f"{pattern}: no such file" for pattern in self._patterns if not glob.glob(pattern)}
-        for pattern in self._patterns:
-            present.update(dict.fromkeys(sorted(glob.glob(pattern))))
+        matching = {pattern: sorted(glob.glob(pattern)) for pattern in self._patterns}
+        self._problems = {pattern: f"{pattern}: no such file" for pattern, paths in matching.items() if not paths}
+        present = dict.fromkeys(path for paths in matching.values() for path in paths)
         for path in present:
             self._read(path)
-        for path in [path for path in self._known if path not in present]:
-            del self._known[path]
-        return tuple(target for path in present if path in self._known for target in self._known[path][1])
+        self._known = {path: self._known[path] for path in present if path in self._known}
+        return tuple(url for _, urls in self._known.values() for url in urls)
 
     def _read(self, path: str) -> None:
         kept = "; its previous targets are kept" if path in self._known else ""
@@ -195,12 +153,12 @@ class FileTargets:
                     return
                 data = file.read(MAX_BYTES + 1)
             if len(data) > MAX_BYTES:
-                raise ValueError(f"{path}: more than {MAX_BYTES} bytes")
-            self._known[path] = (print_, parse_target_file(data, path))
+                raise ValueError(f"more than {MAX_BYTES} bytes")
+            self._known[path] = print_, urls_of_groups(_parsed(data, path))
         except OSError as error:
             self._problems[path] = f"{path}: {error.strerror or error}{kept}"
-        except ValueError as error:
-            self._problems[path] = f"{error}{kept}"
+        except (ValueError, RecursionError) as error:
+            self._problems[path] = f"{path}: {' '.join(str(error).split())}{kept}"
 
 
 LIFETIME_SECONDS = 3.0
@@ -269,13 +227,11 @@ def targets_of(name: str, resolve: ResolveDns) -> tuple[str, ...]:
 class DnsTargets:
     """DNS names, resolved again after ``refresh_seconds``."""
 
-    def __init__(self, names: Sequence[str], resolve: ResolveDns, clock: Clock, refresh_seconds: float,
-                 scheme: str = "http") -> None:
+    def __init__(self, names: Sequence[str], resolve: ResolveDns, clock: Clock, refresh_seconds: float) -> None:
         self._names = names
         self._resolve = resolve
         self._clock = clock
         self._refresh_seconds = refresh_seconds
-        self._scheme = scheme
         self._known: dict[str, tuple[str, ...]] = {}
         self._refreshed_at: float | None = None
         self._problems: dict[str, str] = {}
@@ -297,7 +253,7 @@ class DnsTargets:
 
     def _ask(self, name: str) -> None:
         try:
-            self._known[name] = tuple(url_of(target, self._scheme) for target in targets_of(name, self._resolve))
+            self._known[name] = tuple(url_of(target) for target in targets_of(name, self._resolve))
         except (OSError, ValueError) as error:
             kept = "; its previous addresses are kept" if name in self._known else ""
             self._problems[name] = f"{error}{kept}"

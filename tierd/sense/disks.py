@@ -18,10 +18,10 @@ from lustre.formats.histogram import Histogram
 from lustre.parameters import Tree, parse_device
 from tierd.clock import Clock
 from tierd.model import DiskWrites
-from tierd.sense.clients import FABRIC_METRIC, read_fabric_driver
-from tierd.sense.collectors import SelectiveClient
-from tierd.sense.exposition import labels_of, samples
+from tierd.sense.clients import FABRIC_METRIC, decreased, increases, read_fabric_driver, single
+from tierd.sense.exposition import SelectiveClient, labels_of, samples, target_of
 from tierd.sense.http_client import HttpClient, SourceError, redacted
+from tierd.sense.readings import is_ost
 
 KINDS = ("osd-ldiskfs", "osd-zfs")
 LATENCY_UNIT_USEC = 1.024
@@ -84,11 +84,6 @@ DISK_COLLECTORS = "lnet", "osd", "osd_latency", "ost"
 """Collectors with these families."""
 
 
-def fetch_disks(url: str, client: SelectiveClient) -> dict[str, DiskCounters]:
-    """Counters of the object targets of a server, scraped from its exporter. Raises SourceError."""
-    return parse_disks(client.get(url).body, url)
-
-
 def parse_disks(body: bytes, url: str) -> dict[str, DiskCounters]:
     """Counters of the object targets in one exposition. Raises SourceError."""
     buckets: defaultdict[tuple[str, str, int], dict[float, float]] = defaultdict(dict)
@@ -97,25 +92,24 @@ def parse_disks(body: bytes, url: str) -> dict[str, DiskCounters]:
     try:
         for name, head, tail, value in samples(body, _BEGINNINGS):
             labels = {**labels_of(head), **labels_of(tail)}
-            target = labels.get("target", "")
             if name == FABRIC_METRIC:
                 driver[labels.get("setting", "")] = int(value)
             elif name == _MAX_RPC and "fs" in labels:
-                largest[f"{labels['fs']}-{target}"] = int(value)
-            elif labels.get("direction") == "write" and target.startswith("OST") and "fs" in labels:
+                largest[target_of(labels)] = int(value)
+            elif labels.get("direction") == "write" and is_ost(target_of(labels)) and "fs" in labels:
                 size = int(labels.get("size", "0"))
-                buckets[f"{labels['fs']}-{target}", name, size][float(labels.get("le", "inf"))] = value
+                buckets[target_of(labels), name, size][float(labels.get("le", "inf"))] = value
     except (ValueError, OverflowError) as error:  # of an infinite number
         raise SourceError(f"{redacted(url)}: invalid data: {error}") from error
     found: dict[str, DiskCounters] = {}
     for (target, name, size), cumulative in buckets.items():
         counters = found.setdefault(target, DiskCounters())
         if name == _SIZES:
-            counters.sizes = single(cumulative, 1.0)
+            counters.sizes = single(cumulative, 1.0, _twice)
         elif name == _SECONDS:
-            counters.msec = single(cumulative, 1e3)
+            counters.msec = single(cumulative, 1e3, _twice)
         else:
-            counters.usec_by_size[size] = single(cumulative, 1e6)
+            counters.usec_by_size[size] = single(cumulative, 1e6, _twice)
     for target, size in largest.items():
         found.setdefault(target, DiskCounters()).max_rpc_bytes = size
     for counters in found.values():
@@ -123,40 +117,26 @@ def parse_disks(body: bytes, url: str) -> dict[str, DiskCounters]:
     return found
 
 
-def single(cumulative: Mapping[float, float], unit: float) -> dict[int, float]:
-    """Counts of each bucket, by its upper bound in units. The last, without a bound, has twice the bound before.
-
-    >>> single({4096.0: 2.0, 8192.0: 2.0, float("inf"): 5.0}, 1.0)
-    {4096: 2.0, 16384: 3.0}
-    """
-    found: dict[int, float] = {}
-    below, last = 0.0, 0
-    for upper in sorted(cumulative):
-        last = 2 * last if upper == float("inf") else round(upper * unit)
-        if cumulative[upper] > below:
-            found[last] = cumulative[upper] - below
-        below = cumulative[upper]
-    return found
+def _twice(bound: int) -> int:
+    return 2 * bound
 
 
 KEPT = 20
 """Number of readings kept for each target."""
 
 
-@dataclass(slots=True)
-class _Node:
-    name: str
-    read: ReadDisks
-    before: Mapping[str, DiskCounters] = field(default_factory=dict)
+NODES_PER_CALL = 5
+"""Servers read in one call. A choice."""
 
 
 class DiskPoller:
     """Reads the disk I/O of servers, a few nodes in each call."""
 
-    def __init__(self, readers: Mapping[str, ReadDisks], clock: Clock, nodes_per_call: int = 5) -> None:
-        self._nodes = deque(_Node(name, read) for name, read in readers.items())
+    def __init__(self, readers: Mapping[str, ReadDisks], clock: Clock) -> None:
+        self._nodes = deque(readers.items())
         self._clock = clock
-        self._nodes_per_call = nodes_per_call
+        self._before: dict[str, Mapping[str, DiskCounters]] = {}
+        """Last counters of each node."""
         self._writes: dict[str, tuple[DiskWrites, ...]] = {}
         self.max_rpc_bytes: dict[str, int] = {}
         """The largest RPC that each target accepts, as far as known."""
@@ -167,31 +147,29 @@ class DiskPoller:
 
     def __call__(self) -> Mapping[str, tuple[DiskWrites, ...]]:
         """Read the next few nodes. Returns the last readings of each target, oldest first."""
-        for _ in range(min(self._nodes_per_call, len(self._nodes))):
-            self._read(self._nodes[0])
+        for _ in range(min(NODES_PER_CALL, len(self._nodes))):
+            self._read(*self._nodes[0])
             self._nodes.rotate(-1)
         return dict(self._writes)
 
-    def _read(self, node: _Node) -> None:
+    def _read(self, name: str, read: ReadDisks) -> None:
+        self.faults.pop(name, None)
+        self.drivers.pop(host_of(name), None)
+        earlier = self._before.pop(name, {})
         try:
-            found = node.read()
+            found = read()
         except (OSError, ValueError) as error:
-            self.faults[node.name] = str(error)
-            self.drivers.pop(host_of(node.name), None)
-            node.before = {}
+            self.faults[name] = str(error)
             return
-        self.faults.pop(node.name, None)
-        driver = next((each.fabric_driver for each in found.values()), {})
-        self.drivers.pop(host_of(node.name), None)
-        if driver:
-            self.drivers[host_of(node.name)] = driver
+        if driver := next((each.fabric_driver for each in found.values()), {}):
+            self.drivers[host_of(name)] = driver
         self.max_rpc_bytes.update({target: each.max_rpc_bytes for target, each in found.items() if each.max_rpc_bytes})
         for target, after in found.items():
-            before = node.before.get(target)
+            before = earlier.get(target)
             writes = None if before is None else difference(before, after, self._clock.now())
             if writes is not None and writes.sizes:
                 self._writes[target] = (*self._writes.get(target, ()), writes)[-KEPT:]
-        node.before = found
+        self._before[name] = found
 
 
 def host_of(name: str) -> str:
@@ -205,18 +183,11 @@ def host_of(name: str) -> str:
 
 def difference(before: DiskCounters, after: DiskCounters, time: float) -> DiskWrites | None:
     """Writes between two readings. None if a counter fell: the target was mounted again."""
-    sizes, msec = increase(before.sizes, after.sizes), increase(before.msec, after.msec)
-    by_size = {size: increase(before.usec_by_size.get(size, {}), table) for size, table in after.usec_by_size.items()}
-    if sizes is None or msec is None or None in by_size.values():
+    pairs = [(before.usec_by_size.get(size, {}), table) for size, table in after.usec_by_size.items()]
+    if any(decreased(*pair) for pair in ((before.sizes, after.sizes), (before.msec, after.msec), *pairs)):
         return None
-    return DiskWrites(time, sizes, msec, {size: table for size, table in by_size.items() if table})
-
-
-def increase(before: Mapping[int, float], after: Mapping[int, float]) -> dict[int, float] | None:
-    """Increases of the counters that rose; None if one fell."""
-    if any(after.get(key, 0.0) < count for key, count in before.items()):
-        return None
-    return {key: count - before.get(key, 0.0) for key, count in after.items() if count > before.get(key, 0.0)}
+    by_size = {size: more for size, pair in zip(after.usec_by_size, pairs, strict=True) if (more := increases(*pair))}
+    return DiskWrites(time, increases(before.sizes, after.sizes), increases(before.msec, after.msec), by_size)
 
 
 def disks_of_node(tree: Tree) -> ReadDisks:
@@ -227,4 +198,4 @@ def disks_of_node(tree: Tree) -> ReadDisks:
 def disks_of_exporter(url: str, client: HttpClient) -> ReadDisks:
     """Reads the targets of a server from its exporter."""
     selective = SelectiveClient(client, DISK_COLLECTORS)
-    return lambda: fetch_disks(url, selective)
+    return lambda: parse_disks(selective.get(url).body, url)

@@ -17,10 +17,8 @@ from typing import Generic, TypeVar
 from lustre.background import DaemonExecutor
 from tierd.clock import Clock
 from tierd.config.sense import ServerAccess
-from tierd.sense import exposition
-from tierd.sense.collectors import SelectiveClient
 from tierd.sense.counters import CounterTable, joined_tables
-from tierd.sense.exposition import MAX_ENTRIES, READ_COLLECTORS
+from tierd.sense.exposition import MAX_ENTRIES, READ_COLLECTORS, SelectiveClient, reading_of
 from tierd.sense.http_client import HttpClient, SourceError, redacted
 from tierd.sense.readings import LONGEST_SECONDS, ChangelogState, Reading, ServiceCounters, Stamp
 from tierd.text import utc_text
@@ -34,50 +32,41 @@ MAX_RETRY_THREADS = 4
 
 
 class ParallelFetch(Generic[Found]):
-    """Fetches many URLs at once with one deadline. A URL gets no new request before its last one has returned."""
+    """Fetches many URLs at once with one deadline. A URL gets no new request before its last one has returned.
 
-    def __init__(self, ask: Callable[[str], Found], deadline_seconds: float, max_threads: int = MAX_THREADS, *,
-                 keep_late: bool = False) -> None:
-        """``keep_late``: a result that is late counts in the next call, and only URLs without problems are awaited.
+    A result that is late counts in the next call. Requests that no thread was free for stay in the queue, so that each
+    URL has its turn.
+    """
 
-        Requests that no thread was free for then stay in the queue, so that each URL has its turn.
-        """
+    def __init__(self, ask: Callable[[str], Found], deadline_seconds: float) -> None:
+        """Only URLs without problems are awaited for ``deadline_seconds``."""
         self._ask = ask
         self._deadline_seconds = deadline_seconds
-        self._keep_late = keep_late
-        self._executor = DaemonExecutor("tierd-scrape", max_threads)
+        self._executor = DaemonExecutor("tierd-scrape", MAX_THREADS)
         self._retry_executor = DaemonExecutor("tierd-scrape", MAX_RETRY_THREADS)
         self._pending: dict[str, Future[Found]] = {}
         """Requests that have not returned."""
         self._failed: set[str] = set()
         """URLs whose last request failed or was late."""
 
-    def __call__(
-        self, urls: Sequence[str], deadline_seconds: float | None = None
-    ) -> tuple[dict[str, Found], dict[str, SourceError]]:
-        """Results and errors by URL. Each URL has one or the other. ``deadline_seconds`` replaces the usual one."""
-        seconds = self._deadline_seconds if deadline_seconds is None else deadline_seconds
+    def __call__(self, urls: Sequence[str]) -> tuple[dict[str, Found], dict[str, SourceError]]:
+        """Results and errors by URL. Each URL has one or the other."""
         late = {url: answer for url, answer in self._pending.items() if answer.done()}
         self._pending = {url: answer for url, answer in self._pending.items() if url not in late}
         answers = {url: self._begin(url) for url in dict.fromkeys(urls) if url not in self._pending}
         prompt = [answer for url, answer in answers.items() if url not in self._failed]
-        wait(prompt if self._keep_late and prompt else answers.values(), timeout=seconds)
+        wait(prompt or answers.values(), timeout=self._deadline_seconds)
         found: dict[str, Found] = {}
         errors = {url: SourceError(f"{redacted(url)}: the request before this one has not returned yet")
                   for url in self._pending if url in urls}
-        not_begun = set()
         for url, answer in answers.items():
-            if not self._keep_late and answer.cancel():
-                not_begun.add(url)
-                errors[url] = SourceError(f"{redacted(url)}: not requested within {seconds:g} s, "
-                                          "because other exporters did not answer")
-            elif not answer.done():
-                self._pending[url] = answer
-                errors[url] = SourceError(f"{redacted(url)}: no answer within {seconds:g} s")
-            else:
+            if answer.done():
                 self._settle(url, answer, found, errors)
-        self._failed = (self._failed | errors.keys() - not_begun) & {*urls} - found.keys()
-        for url in (late.keys() & errors.keys() if self._keep_late else ()):
+            else:
+                self._pending[url] = answer
+                errors[url] = SourceError(f"{redacted(url)}: no answer within {self._deadline_seconds:g} s")
+        self._failed = (self._failed | errors.keys()) & {*urls} - found.keys()
+        for url in late.keys() & errors.keys():
             self._settle(url, late[url], found, errors)
         return found, {url: error for url, error in errors.items() if url not in found}
 
@@ -252,11 +241,10 @@ def joined_reading(readings: Mapping[str, Reading], shown: Mapping[str, str], ti
         raise SourceError(f"more than {MAX_ENTRIES} pairs of job and target")
     return Reading(time, joined_tables(tables), frozenset(shown), conditions,
                    all(one.omits_idle_jobs for one in readings.values()), changelogs=changelogs, is_flash=is_flash,
-                   data_limits=limits,
-                   services=services, stamps=stamps)
+                   data_limits=limits, services=services, stamps=stamps)
 
 
-class HttpAnswers:
+class HttpAnswers(ParallelFetch[Answer]):
     """Asks exporters over HTTP."""
 
     def __init__(self, client: HttpClient, clock: Clock, wait_seconds: float, skew_seconds: float) -> None:
@@ -264,11 +252,7 @@ class HttpAnswers:
         self._client = SelectiveClient(client, READ_COLLECTORS)
         self._clock = clock
         self._skew_seconds = skew_seconds
-        self._fetch: ParallelFetch[Answer] = ParallelFetch(self._one, wait_seconds, keep_late=True)
-
-    def __call__(self, urls: Sequence[str]) -> tuple[Mapping[str, Answer], Mapping[str, SourceError]]:
-        """New answers, those to earlier requests included, and errors."""
-        return self._fetch(urls)
+        super().__init__(self._one, wait_seconds)
 
     def _one(self, url: str) -> Answer:
         asked = self._clock.now()
@@ -278,7 +262,7 @@ class HttpAnswers:
             ahead_seconds = answer.date - answered
             raise SourceError(f"{redacted(url)}: its clock differs from this node's by {ahead_seconds:+.0f} s: "
                               "repair the time service; times of files and records cannot be compared")
-        reading = exposition.reading_of(answer.body, redacted(url), answered)
+        reading = reading_of(answer.body, redacted(url), answered)
         if not reading.stamps and reading.targets and answered - asked > PROMPT_SECONDS:
             raise SourceError(f"{redacted(url)}: it does not show when it read its counters, and took "
                               f"{answered - asked:.1f} s: install a newer lustre-exporter there")
@@ -299,12 +283,3 @@ def scrape_fixed_list(urls: Sequence[str], clock: Clock, timeout_seconds: float)
 
     client = HttpClient(ServerAccess(), timeout_seconds)
     return ExporterReadings(fixed, HttpAnswers(client, clock, timeout_seconds, float("inf")), clock)
-
-
-def fetch_exposition(url: str, timeout_seconds: float) -> str:
-    """The exposition of one exporter, as text. Raises SourceError naming the URL."""
-    return (
-        HttpClient(ServerAccess(), timeout_seconds)
-        .get(url, (*exposition.TEXT_TYPES, "text/html"), exposition.ACCEPT_TEXT)
-        .body.decode("utf-8", "replace")
-    )

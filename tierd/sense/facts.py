@@ -7,34 +7,35 @@ which only grow.
 
 from __future__ import annotations
 
-from array import array
+import json
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
-from types import MappingProxyType
-from typing import Protocol
+from contextlib import contextmanager, suppress
+from dataclasses import InitVar, dataclass, field, replace
+
+import numpy as np
 
 from lustre.filesystem import Filesystem
 from lustre.layout.model import Layout
+from tierd.loads import Ints
 from tierd.model import (
-    ClientLoad,
     DirectoryActivity,
     DirectoryPlacement,
-    DiskWrites,
     Facts,
     MetadataFill,
     SharedFile,
+    SharedRuns,
     StoredFile,
     TargetFill,
 )
 from tierd.sense import space
+from tierd.sense.changelogs.counts import COUNTED, SharedRun, counted
 from tierd.sense.changelogs.table import ActivityTable
-from tierd.sense.inventory import Inventory
-from tierd.sense.media import PoolMedia
+from tierd.sense.clients import ClientPoller
+from tierd.sense.disks import DiskPoller
+from tierd.sense.file_walks import Inventory, UnevenPools
 from tierd.sense.metadata import MetadataMeter
-from tierd.sense.object_scan import UnevenPools
-from tierd.sense.shared_runs import LearntRuns, Store
+from tierd.sense.space import PoolMedia
 
 
 class FillRates:
@@ -58,9 +59,6 @@ class FillRates:
 
 
 Key = tuple[str, str]
-Counts = tuple[int, int, int, int, int, int]
-"""Creates, opens, closes, unlinks, outgrown, opens for writing."""
-WIDTH = 6
 MIN_PLACES = 1000
 """Indexes of removed counts are freed if there are more than twice as many indexes as counts, plus this number."""
 
@@ -68,24 +66,25 @@ MIN_PLACES = 1000
 class RecentDirectories:
     """Recent activity of directories: the difference between their counts and a snapshot of some minutes ago.
 
-    A snapshot is one array of numbers, in which each job and directory has a fixed index. Ten snapshots of ten thousand
+    A snapshot is one array of numbers, in which each job and directory has a fixed row. Ten snapshots of ten thousand
     take as much memory as a single snapshot made of mappings.
     """
 
     def __init__(self, span_seconds: float = 600.0, step_seconds: float = 60.0) -> None:
         self._span_seconds = span_seconds
         self._step_seconds = step_seconds
-        self._places: dict[Key, int] = {}
-        self._snapshots: deque[tuple[float, array[int]]] = deque()
-        self._begun: dict[Key, tuple[float, Counts]] = {}
+        self.places: dict[Key, int] = {}
+        """Rows of jobs and directories."""
+        self._snapshots: deque[tuple[float, Ints]] = deque()
+        self._begun: dict[Key, tuple[float, Sequence[int]]] = {}
         """Counts that begin later than the oldest snapshot, with their time."""
 
     def begin_again(self, activities: Iterable[DirectoryActivity], now: float) -> None:
         """Count these activities from now on."""
-        self._begun |= {(activity.job, activity.directory): (now, _counts(activity)) for activity in activities}
+        self._begun |= {_key(activity): (now, counted(activity)) for activity in activities}
 
     def since_oldest_snapshot(self, activities: Sequence[DirectoryActivity], now: float,
-                   ) -> tuple[tuple[DirectoryActivity, ...], float]:
+                              ) -> tuple[tuple[DirectoryActivity, ...], float]:
         """Activity since the oldest snapshot, and the time since in seconds. The first call returns no activity."""
         if len(self._snapshots) > 1 and self._snapshots[-1][0] - self._snapshots[-2][0] < self._step_seconds:
             self._snapshots.pop()
@@ -100,65 +99,115 @@ class RecentDirectories:
         """Activity since the last call of the other method, and the time since in seconds."""
         return self._since(self._snapshots[-1], activities, now) if self._snapshots else ((), 0.0)
 
-    def _since(self, snapshot: tuple[float, array[int]], activities: Sequence[DirectoryActivity], now: float,
+    def _since(self, snapshot: tuple[float, Ints], activities: Sequence[DirectoryActivity], now: float,
                ) -> tuple[tuple[DirectoryActivity, ...], float]:
-        begun, before = snapshot
-        found = []
-        for activity in activities:
-            again = self._begun.get((activity.job, activity.directory))
-            done = _difference(again[1] if again else self._counts(before, activity), _counts(activity))
-            if any(done):
-                creates, opens, closes, unlinks, outgrown, write_opens = done
-                found.append(DirectoryActivity(activity.job, activity.directory, creates, opens, closes,
-                                               unlinks=unlinks,
-                                               outgrown=outgrown, write_opens=write_opens, clients=activity.clients))
-        return tuple(found), now - begun
+        taken_at, before = snapshot
+        keys, counts = list(map(_key, activities)), _table(activities)
+        earlier = _rows(before, [self.places.get(key, -1) for key in keys])
+        for row in [row for row, key in enumerate(keys) if key in self._begun]:
+            earlier[row] = self._begun[keys[row]][1]
+        earlier[(counts < earlier).any(axis=1)] = 0  # dropped from the table, and added again
+        done = counts - earlier
+        return tuple(DirectoryActivity(*keys[row], clients=activities[row].clients,
+                                       **dict(zip(COUNTED, done[row].tolist(), strict=True)))
+                     for row in np.flatnonzero(done.any(axis=1)).tolist()), now - taken_at
 
-    def _snapshot(self, activities: Sequence[DirectoryActivity]) -> array[int]:
-        places = self._places
-        if len(places) > 2 * len(activities) + MIN_PLACES:
-            self._forget_all_but(activities)
-            places = self._places
-        for activity in activities:
-            places.setdefault((activity.job, activity.directory), len(places))
-        taken = array("Q", bytes(8 * WIDTH * len(places)))
-        for activity in activities:
-            at = WIDTH * places[activity.job, activity.directory]
-            taken[at:at + WIDTH] = array("Q", _counts(activity))
+    def _snapshot(self, activities: Sequence[DirectoryActivity]) -> Ints:
+        if len(self.places) > 2 * len(activities) + MIN_PLACES:
+            kept = [key for key in map(_key, activities) if key in self.places]
+            rows = [self.places[key] for key in kept]
+            self._snapshots = deque((time, _rows(snapshot, rows)) for time, snapshot in self._snapshots)
+            self.places = {key: place for place, key in enumerate(kept)}
+        rows = [self.places.setdefault(_key(activity), len(self.places)) for activity in activities]
+        taken = np.zeros((len(self.places), len(COUNTED)), np.int64)
+        taken[rows] = _table(activities)
         return taken
 
-    def _forget_all_but(self, activities: Sequence[DirectoryActivity]) -> None:
-        """Assign new indexes to the present jobs and directories, and free all others."""
-        there = [(activity.job, activity.directory) for activity in activities]
-        kept = [key for key in dict.fromkeys(there) if key in self._places]
-        self._snapshots = deque(
-            (time, array("Q", [n for key in kept for n in _at(snapshot, self._places[key])]))
-            for time, snapshot in self._snapshots)
-        self._places = {key: place for place, key in enumerate(kept)}
 
-    def _counts(self, snapshot: array[int], activity: DirectoryActivity) -> Sequence[int]:
-        place = self._places.get((activity.job, activity.directory))
-        return NONE if place is None else _at(snapshot, place)
+def _key(activity: DirectoryActivity) -> Key:
+    return activity.job, activity.directory
 
 
-NONE = array("Q", bytes(8 * WIDTH))
+def _table(activities: Sequence[DirectoryActivity]) -> Ints:
+    return np.array([counted(activity) for activity in activities], np.int64).reshape(-1, len(COUNTED))
 
 
-def _at(snapshot: array[int], place: int) -> array[int]:
-    """Counts of a job in a directory by index; zeros if the snapshot is older than these counts."""
-    return snapshot[WIDTH * place:WIDTH * place + WIDTH] or NONE
+def _rows(snapshot: Ints, rows: Sequence[int]) -> Ints:
+    """Some rows of a snapshot; zeros for those that are younger, and for the row -1."""
+    at = np.array(rows, np.int64)
+    zeros = np.zeros((1, len(COUNTED)), np.int64)
+    found: Ints = np.concatenate((snapshot, zeros))[np.where(at < len(snapshot), at, -1)]
+    return found
 
 
-def _counts(activity: DirectoryActivity) -> Counts:
-    return (activity.creates, activity.opens, activity.closes, activity.unlinks, activity.outgrown,
-            activity.write_opens)
+MAX_SHARED_RUNS = 20
+"""Users and directories whose runs are remembered, those of the newest runs. Each takes two requests to an MDT each
+half minute."""
+KnownRuns = dict[tuple[str, int], SharedRuns]
+"""By directory and user."""
 
 
-def _difference(before: Sequence[int], now: Sequence[int]) -> tuple[int, ...]:
-    """Increases of the counts. Counts that were dropped from the table and added again began at zero."""
-    if any(n < b for b, n in zip(before, now, strict=True)):
-        return tuple(now)
-    return tuple(n - b for b, n in zip(before, now, strict=True))
+class LearntRuns:
+    """Runs on shared files that have ended, by directory and user: the next run may have another job id."""
+
+    def __init__(self, filesystem: Filesystem, stored: str, store: Callable[[str], object]) -> None:
+        """``stored`` is what ``store`` kept before; "" for nothing. The journal keeps it over a restart."""
+        self._filesystem = filesystem
+        self._known = runs_from_json(stored)
+        self._store = store
+
+    def learn(self, runs: Iterable[SharedRun]) -> tuple[SharedRuns, ...]:
+        """All runs, the newest last, after these have ended; with the present layouts of their files."""
+        known = dict(self._known)
+        for run in runs:
+            with suppress(OSError):  # removed
+                key = run.path.rpartition("/")[0], self._filesystem.status(run.path).uid
+                before = known.pop(key, None)
+                if before is not None and run.ended_at <= before.ended_at:
+                    known[key] = before  # a record that is read again after a restart
+                    continue
+                openers = min(run.openers, before.file.openers) if before else run.openers
+                known[key] = SharedRuns(SharedFile(run.job, run.path, openers), 1 + (before.runs if before else 0),
+                                        run.ended_at - run.began_at + (before.seconds if before else 0.0),
+                                        run.ended_at)
+        known = dict(list(known.items())[-MAX_SHARED_RUNS:])
+        if known != self._known:
+            self._known = known
+            self._store(runs_to_json(known))
+        return tuple(map(self._as_it_is, known.values()))
+
+    def _as_it_is(self, runs: SharedRuns) -> SharedRuns:
+        try:
+            return replace(runs, file=_with_layout(self._filesystem, runs.file))
+        except OSError:
+            return replace(runs, runs=0)  # its layout is unknown
+
+
+def _with_layout(filesystem: Filesystem, file: SharedFile) -> SharedFile:
+    return replace(file, layout=filesystem.layout(file.path), size_bytes=filesystem.status(file.path).size_bytes)
+
+
+def runs_to_json(known: KnownRuns) -> str:
+    """The runs, for the journal.
+
+    >>> runs = {("/d", 5): SharedRuns(SharedFile("mpi.7", "/d/out", 16), 2, 80.0, 9.5)}
+    >>> runs_from_json(runs_to_json(runs)) == runs
+    True
+    >>> runs_from_json("{}"), runs_from_json('[["/d", 5, "mpi.7", "/d/out", "many", 2, 80, 9]]')
+    ({}, {})
+    """
+    return json.dumps([[directory, user, runs.file.job, runs.file.path, runs.file.openers, runs.runs, runs.seconds,
+                        runs.ended_at]
+                       for (directory, user), runs in known.items()])
+
+
+def runs_from_json(text: str) -> KnownRuns:
+    """The runs as they were stored; none if any of them makes no sense."""
+    with suppress(ValueError, TypeError, OverflowError):
+        return {(str(directory), int(user)): SharedRuns(SharedFile(str(job), str(path), int(openers)), int(runs),
+                                                        float(seconds), float(ended_at))
+                for directory, user, job, path, openers, runs, seconds, ended_at in json.loads(text)}
+    return {}
 
 
 MAX_LAYOUTS = 20
@@ -173,46 +222,6 @@ WALK_ABOVE_DIFFERENCE = 0.1
 """Difference in used shares within a pool from which tierd looks for files on its fuller targets."""
 
 
-class ClientSource(Protocol):
-    """Reads counters of clients."""
-
-    @property
-    def faults(self) -> Mapping[str, str]:
-        """Error of each node whose last reading failed."""
-
-    def __call__(self, pools: Mapping[str, str], /) -> Sequence[ClientLoad]:
-        """Loads of all clients. ``pools`` gives the pool of a target (full name)."""
-
-
-class NoClients:
-    """For sites without client counters."""
-
-    faults: Mapping[str, str] = MappingProxyType({})
-
-    def __call__(self, _: Mapping[str, str]) -> Sequence[ClientLoad]:
-        """No loads."""
-        return ()
-
-
-class DiskSource(Protocol):
-    """Reads disk I/O of object targets."""
-
-    @property
-    def faults(self) -> Mapping[str, str]:
-        """Error of each node whose last reading failed."""
-
-    @property
-    def max_rpc_bytes(self) -> Mapping[str, int]:
-        """The largest RPC that each target accepts, as far as known."""
-
-    @property
-    def drivers(self) -> Mapping[str, Mapping[str, int]]:
-        """Parameters of the Omni-Path driver of servers that have such an adapter, by name of the server."""
-
-    def __call__(self) -> Mapping[str, tuple[DiskWrites, ...]]:
-        """The last readings of each target, by full name."""
-
-
 JobNodes = Callable[[Collection[str]], Mapping[str, int]]
 """Number of nodes of each of some jobs, by job id; jobs for which it is unknown are absent. It does not wait."""
 
@@ -222,49 +231,63 @@ def no_job_nodes(_: Collection[str]) -> Mapping[str, int]:
     return {}
 
 
+@dataclass
 class FactsCollector:
     """Collects all facts."""
 
-    def __init__(self, filesystem: Filesystem, table: ActivityTable, inventory: Inventory, flash_pools: Collection[str],
-                 metadata_targets: int = 0, clients: ClientSource | None = None,
-                 media: PoolMedia | None = None, uneven: UnevenPools | None = None,
-                 metadata: MetadataMeter | None = None, disks: DiskSource | None = None,
-                 busy_per_second: float = BUSY_PER_SECOND, job_nodes: JobNodes = no_job_nodes,
-                 closed: Callable[[], Mapping[str, str]] = dict, stored_runs: str = "",
-                 store_runs: Store = str) -> None:
-        """``media`` learns which targets are in which pool. ``uneven`` looks for files on the fuller ones of uneven
-        pools; None if tierd does not move such files. ``busy_per_second`` are the operations in a directory from
-        which its stripes over MDTs are read. ``job_nodes`` gives the number of nodes of jobs, as far as a scheduler
-        knows it. ``closed`` returns the targets that take no files of moves, with the reasons. ``stored_runs`` is what
-        ``store_runs`` kept of runs on shared files before a restart.
-        """
-        self._closed = closed
-        self._uneven = uneven
-        self._busy_per_second = busy_per_second
-        self._job_nodes = job_nodes
-        self._metadata = metadata or MetadataMeter()
-        self._disks = disks
-        self._media = media or PoolMedia(())
-        self._filesystem = filesystem
-        self._table = table
-        self._inventory = inventory
-        self._flash_pools = flash_pools
-        self._metadata_targets = metadata_targets
-        self._clients: ClientSource = clients or NoClients()
+    filesystem: Filesystem
+    table: ActivityTable
+    inventory: Inventory
+    flash_pools: Collection[str]
+    metadata_targets: int = 0
+    clients: ClientPoller | None = None
+    media: PoolMedia = field(default_factory=lambda: PoolMedia(()))
+    """Learns which targets are in which pool."""
+    uneven: UnevenPools | None = None
+    """Looks for files on the fuller targets of uneven pools; None if tierd does not move such files."""
+    metadata: MetadataMeter = field(default_factory=MetadataMeter)
+    disks: DiskPoller | None = None
+    busy_per_second: float = BUSY_PER_SECOND
+    """Operations in a directory from which its stripes over MDTs are read."""
+    job_nodes: JobNodes = no_job_nodes
+    closed: Callable[[], Mapping[str, str]] = dict
+    """The targets that take no files of moves, with the reasons."""
+    stored_runs: InitVar[str] = ""
+    """What ``store_runs`` kept of runs on shared files before a restart."""
+    store_runs: InitVar[Callable[[str], object]] = str
+
+    def __post_init__(self, stored_runs: str, store_runs: Callable[[str], object]) -> None:
         self._recent = RecentDirectories()
         self._growth = FillRates()
-        self._runs = LearntRuns(filesystem, stored_runs, store_runs)
+        self._runs = LearntRuns(self.filesystem, stored_runs, store_runs)
         self._default_layouts: dict[str, Layout | None] = {}
         """Default layouts of busy directories as read last."""
         self._layouts_since: dict[str, float] = {}
         """When the default layout of a busy directory was found changed."""
+        self._in_background = False
+        self.known = Facts()
+        """The facts of the last collection; empty before it. Reading them never waits."""
         self.faults: dict[str, str] = {}
         """Error of each part that the last collection could not read."""
+
+    def __call__(self, now: float) -> Facts:
+        """The facts of the last collection. Without collection in the background, each call collects them."""
+        if not self._in_background:
+            self.gather(now)
+        return self.known
+
+    def gather_in_background(self) -> None:
+        """Return facts that are some seconds old from now on, for a collection takes dozens of requests."""
+        self._in_background = True
+
+    def gather(self, now: float) -> None:
+        """Collect all facts and store them."""
+        self.known = self.facts(now)
 
     def facts(self, now: float) -> Facts:
         """Collect all facts now."""
         self.faults = {}
-        activities = self._table.summaries(0.0)
+        activities = self.table.summaries(0.0)
         latest, latest_seconds = self._recent.since_last_call(activities, now)
         directories, seconds = self._recent.since_oldest_snapshot(activities, now)
         layouts = self._layouts(directories)
@@ -272,36 +295,35 @@ class FactsCollector:
             self._recent.begin_again((each for each in activities if each.directory in changed), now)
             directories, seconds = self._recent.since_oldest_snapshot(activities, now)
         facts = Facts(directories=directories, directory_seconds=seconds, latest_directories=latest,
-                      latest_seconds=latest_seconds, metadata_targets=self._metadata_targets)
+                      latest_seconds=latest_seconds, metadata_targets=self.metadata_targets)
         with self._or_unknown("room"):
-            space = self._filesystem.space()
+            space = self.filesystem.space()
             fill = {target: TargetFill(s.size_bytes, s.avail_bytes) for target, s in space.items()}
-            facts = replace(facts, pools=self._filesystem.pools(), fill=self._growth.measured(fill, now))
-            self._media.learn_pools(facts.pools)
-            facts = replace(facts, closed=self._closed())
-        facts = replace(facts, metadata_loads=self._metadata.loads, metadata_services=self._metadata.services)
+            facts = replace(facts, pools=self.filesystem.pools(), fill=self._growth.measured(fill, now))
+            self.media.learn_pools(facts.pools)
+            facts = replace(facts, closed=self.closed())
+        facts = replace(facts, metadata_loads=self.metadata.loads, metadata_services=self.metadata.services)
         with self._or_unknown("metadata room"):
             facts = replace(facts, metadata={mdt: MetadataFill(room.used, room.inodes_free)
-                                             for mdt, room in self._filesystem.metadata_space().items()})
+                                             for mdt, room in self.filesystem.metadata_space().items()})
         with self._or_unknown("clients"):
-            every = self._clients({t: facts.pool_of(t) for t in facts.fill})
-            if self._clients.faults:
-                self.faults["clients"] = f"clients: {'; '.join(list(self._clients.faults.values())[:3])}"
-            facts = replace(facts, clients=tuple(c for c in every if c.fsname == self._filesystem.fsname))
-        if self._disks is not None:
-            facts = replace(facts, disk_writes=self._disks(), max_rpc_bytes=self._disks.max_rpc_bytes,
-                            server_drivers=dict(self._disks.drivers))
-            if self._disks.faults:
-                self.faults["disks"] = f"disk I/O: {'; '.join(list(self._disks.faults.values())[:3])}"
+            every = self.clients({t: facts.pool_of(t) for t in facts.fill}) if self.clients is not None else ()
+            facts = replace(facts, clients=tuple(c for c in every if c.fsname == self.filesystem.fsname))
+        if self.disks is not None:
+            facts = replace(facts, disk_writes=self.disks(), max_rpc_bytes=self.disks.max_rpc_bytes,
+                            server_drivers=dict(self.disks.drivers))
+        for what, source in (("clients", self.clients), ("disk I/O", self.disks)):
+            if source is not None and source.faults:
+                self.faults[what] = f"{what}: {'; '.join(list(source.faults.values())[:3])}"
         self._walk(facts)
-        if self._uneven is not None:
-            facts = replace(facts, resident=self._resident(self._uneven, facts, now))
+        if self.uneven is not None:
+            facts = replace(facts, resident=self._resident(self.uneven, facts, now))
         busy = self._busy(latest, latest_seconds)
         return replace(facts, default_layouts=layouts,
                        placements=self._placements(busy),
                        job_nodes=self._nodes_by_scheduler(directories, busy), shared_files=tuple(self._shared()),
-                       shared_runs=self._runs.learn(self._table.shared_runs()),
-                       stored=self._inventory.files)
+                       shared_runs=self._runs.learn(self.table.shared_runs()),
+                       stored=self.inventory.files)
 
     @contextmanager
     def _or_unknown(self, what: str) -> Iterator[None]:
@@ -311,10 +333,10 @@ class FactsCollector:
             self.faults[what] = f"{what}: {error}"
 
     def _walk(self, facts: Facts) -> None:
-        if max((self._used(pool, facts) for pool in self._flash_pools), default=0.0) >= WALK_ABOVE_USED:
-            self._inventory.step()
+        if max((self._used(pool, facts) for pool in self.flash_pools), default=0.0) >= WALK_ABOVE_USED:
+            self.inventory.step()
         else:
-            self._inventory.forget()
+            self.inventory.forget()
 
     @staticmethod
     def _resident(uneven: UnevenPools, facts: Facts, now: float) -> tuple[StoredFile, ...]:
@@ -342,7 +364,7 @@ class FactsCollector:
         busiest = sorted((d for d in directories if d.directory.startswith("/") and d.creates + d.outgrown),
                          key=lambda d: (-d.outgrown, -d.creates, d.directory))
         places = list(dict.fromkeys(d.directory for d in busiest))[:MAX_LAYOUTS]
-        return space.default_layouts(self._filesystem, places)
+        return space.default_layouts(self.filesystem, places)
 
     def _changed(self, layouts: Mapping[str, Layout | None], activities: Sequence[DirectoryActivity],
                  now: float) -> set[str]:
@@ -352,7 +374,7 @@ class FactsCollector:
         self._default_layouts = {place: layout for place, layout in {**before, **layouts}.items() if place in known}
         self._layouts_since = {place: since for place, since in {
             **self._layouts_since, **dict.fromkeys(changed, now)}.items() if place in known}
-        self._table.begin_layouts(self._layouts_since)
+        self.table.begin_layouts(self._layouts_since)
         return changed
 
     def _busy(self, directories: Sequence[DirectoryActivity], seconds: float) -> list[str]:
@@ -361,12 +383,12 @@ class FactsCollector:
         for each in directories:
             done[each.directory] += each.creates + each.opens + each.unlinks
         return [place for place, count in done.most_common(MAX_PLACEMENTS)
-                if place.startswith("/") and seconds > 0 and count / seconds >= self._busy_per_second]
+                if place.startswith("/") and seconds > 0 and count / seconds >= self.busy_per_second]
 
     def _nodes_by_scheduler(self, directories: Sequence[DirectoryActivity], busy: Collection[str]) -> Mapping[str, int]:
         """Nodes of jobs in busy directories, where the changelog names no clients."""
         unnamed = {each.job for each in directories if each.directory in busy and not each.clients}
-        return self._job_nodes(unnamed) if unnamed else {}
+        return self.job_nodes(unnamed) if unnamed else {}
 
     def _placements(self, busy: Sequence[str]) -> dict[str, DirectoryPlacement]:
         """MDTs of busy directories and of their parents. Each takes some requests to an MDT."""
@@ -374,45 +396,15 @@ class FactsCollector:
         found = {}
         for place in dict.fromkeys([*busy, *parents]):
             try:
-                found[place] = DirectoryPlacement(self._filesystem.directory_stripes(place),
-                                                  self._filesystem.default_striping(place))
+                found[place] = DirectoryPlacement(self.filesystem.directory_stripes(place),
+                                                  self.filesystem.default_striping(place))
             except OSError:
                 continue  # removed or unreadable: its stripes are unknown
         return found
 
     def _shared(self) -> Iterator[SharedFile]:
-        for file in self._table.shared_files(MIN_OPENERS)[:MAX_LAYOUTS]:
+        for file in self.table.shared_files(MIN_OPENERS)[:MAX_LAYOUTS]:
             try:
-                yield replace(file, layout=self._filesystem.layout(file.path),
-                              size_bytes=self._filesystem.status(file.path).size_bytes)
+                yield _with_layout(self.filesystem, file)
             except OSError:
                 yield file  # without its layout and size
-
-
-class LatestFacts:
-    """The facts of the last collection. Without collection in the background, each call collects them.
-
-    A collection takes dozens of requests to the file system. With collection in the background, a call returns facts
-    that are some seconds old, and does not wait.
-    """
-
-    def __init__(self, gather: Callable[[float], Facts]) -> None:
-        self._gather = gather
-        self._latest: Facts | None = None
-        self.known = Facts()
-        """The facts of the last collection; empty before it. Reading them never waits."""
-
-    def gather_in_background(self) -> None:
-        """Return collected facts from now on. They are empty until the first call of ``gather``."""
-        self._latest = self._latest or Facts()
-
-    def gather(self, now: float) -> None:
-        """Collect all facts and store them."""
-        self._latest = self.known = self._gather(now)
-
-    def __call__(self, now: float) -> Facts:
-        """The facts of the last collection."""
-        if self._latest is not None:
-            return self._latest
-        self.known = self._gather(now)
-        return self.known

@@ -244,8 +244,9 @@ class HttpClient:
                 return self._answer(response, kinds)
         except (OSError, ValueError, HTTPError) as error:
             cause = _cause(error)
-            said = f"{redacted(url)}: {self._sentence(cause)}"
-            raise (StatusError(cause.status, said) if isinstance(cause, StatusError) else SourceError(said)) from error
+            words = f"{redacted(url)}: {self._sentence(cause)}"
+            raise (StatusError(cause.status, words) if isinstance(cause, StatusError)
+                   else SourceError(words)) from error
 
     def _sentence(self, error: BaseException) -> str:
         if isinstance(error, TimeoutError | ReadTimeoutError):
@@ -281,8 +282,8 @@ class HttpClient:
         if packed != "identity":
             raise SourceError(f"answers with content encoding {packed!r}, which was not requested")
         if response.status != 200:
-            said = response.read(_EXPLAINED_BYTES).decode("utf-8", "replace").strip()
-            raise StatusError(response.status, f"{response.status} {response.reason}{': ' + said if said else ''}")
+            why = response.read(_EXPLAINED_BYTES).decode("utf-8", "replace").strip()
+            raise StatusError(response.status, f"{response.status} {response.reason}{': ' + why if why else ''}")
         kind = headers.get("Content-Type", "").partition(";")[0].strip().lower()
         if kind not in kinds:
             raise SourceError(f"answers with {kind or 'no content type'!r} instead of {kinds[0]!r}")

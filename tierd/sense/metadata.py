@@ -1,24 +1,25 @@
-"""Measures metadata targets over the last minute or two: operations by MDT and job, and the service of each MDS."""
+"""Measures metadata targets over the last minutes: operations by MDT and job, and the service of each MDS."""
 
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tierd.model import MetadataLoad, MetadataService
+from tierd.model import MetadataLoad, MetadataService, NamespaceLoad, Window
+from tierd.sense.changelogs.table import OperationCounts
 from tierd.sense.counters import CounterTable, Increases, increases
 from tierd.sense.readings import Reading, ServiceCounters, is_ost
 
 SPAN_SECONDS = 120.0
 STEP_SECONDS = 25.0
 MAX_JOBS = 5
-CREATES = frozenset({"mknod", "mkdir", "link", "symlink"})
-UNLINKS = frozenset({"unlink", "rmdir"})
-STATS = frozenset({"getattr", "getxattr", "statfs"})
-OPENS = frozenset({"open"})
+GROUPS = {
+    **dict.fromkeys(("mknod", "mkdir", "link", "symlink"), "creates"), **dict.fromkeys(("unlink", "rmdir"), "unlinks"),
+    **dict.fromkeys(("getattr", "getxattr", "statfs"), "stats"), "open": "opens"}
+"""Groups of operations. Those without one are others."""
 UNCOUNTED = frozenset({"close", "read", "write", "read_bytes", "write_bytes", "punch", "migrate"})
 """``close`` follows an open. Data on the MDT is no metadata operation."""
 
@@ -47,8 +48,8 @@ class MetadataMeter:
         if self._past and reading.time < self._past[-1].time + STEP_SECONDS:
             return
         every = CounterTable.of(reading.jobs)
-        mine = every.rows(~every.targets_that(is_ost))
-        self._past.append(_Snapshot(reading.time, mine, reading.services))
+        of_mdts = every.rows(~every.targets_that(is_ost))
+        self._past.append(_Snapshot(reading.time, of_mdts, reading.services))
         while len(self._past) > 1 and self._past[0].time < reading.time - SPAN_SECONDS:
             self._past.popleft()
         first, last = self._past[0], self._past[-1]
@@ -75,7 +76,7 @@ def load_of(mdt: str, counters: CounterTable, more: Increases, seconds: float) -
     for name in samples.names:
         counts = samples[name]
         if name not in UNCOUNTED and counts.any():
-            done[_group(name)] += float(counts.sum())
+            done[GROUPS.get(name, "others")] += float(counts.sum())
             usec += float(more.sums[name][here][counts > 0].sum())
             for row in np.flatnonzero(counts > 0).tolist():
                 jobs[names[row]] += float(counts[row])
@@ -86,13 +87,6 @@ def load_of(mdt: str, counters: CounterTable, more: Increases, seconds: float) -
                         jobs=tuple((job, value / seconds) for job, value in
                               sorted(jobs.items(), key=lambda item: (-item[1], item[0]))[:MAX_JOBS]),
                         usec_per_operation=usec / count if count else 0.0)
-
-
-def _group(operation: str) -> str:
-    for name, group in (("creates", CREATES), ("unlinks", UNLINKS), ("stats", STATS), ("opens", OPENS)):
-        if operation in group:
-            return name
-    return "others"
 
 
 def service_of(node: str, first: _Snapshot, last: _Snapshot) -> MetadataService | None:
@@ -107,3 +101,58 @@ def service_of(node: str, first: _Snapshot, last: _Snapshot) -> MetadataService 
     return MetadataService(node, now.threads, now.threads_max, requests / (last.time - first.time),
                            more["wait_usec"] / requests, active=more["active"] / requests,
                            queued=more["queued"] / requests, mdts=now.mdts)
+
+
+UNLISTED_FACTOR = 4.0
+"""A job counts as not listed if the changelogs have more than so many times its operations in ``job_stats``. A choice:
+the two are read at different times, so they differ in the windows in which a job begins or ends."""
+LATE_RECORD_SECONDS = 15.0
+"""Records this much older than the window are not those of the window: tierd catches up with missed ones. A choice."""
+ByDirectory = Mapping[str, OperationCounts]
+NONE: OperationCounts = (0, 0, 0, 0)
+
+
+class UnlistedJobs:
+    """Adds metadata operations of jobs that no MDT lists in its ``job_stats``, from changelog records, to windows.
+
+    An MDT of Lustre 2.17.57 was seen to list a job no more after its entry had been cleaned up, while the job made
+    thousands of files and the changelog named it. Call it for each window in turn.
+    """
+
+    def __init__(self, counted: Callable[[Collection[str]], Mapping[str, ByDirectory]]) -> None:
+        """``counted`` returns the counts of jobs since they began in each directory."""
+        self._counted = counted
+        self._before: Mapping[str, ByDirectory] = {}
+        """As of the window before."""
+
+    def completed(self, window: Window, oldest_record: float) -> Window:
+        """The window with these operations. ``oldest_record`` is the time of the oldest record that was read last."""
+        before, self._before = self._before, self._counted(window.jobs)
+        if oldest_record < window.start - LATE_RECORD_SECONDS:
+            return window
+        found: dict[str, NamespaceLoad] = {}
+        for job, now in self._before.items():
+            if job not in before:
+                continue
+            listed = window.namespace.get(job, NamespaceLoad(job))
+            recorded = _load(job, before[job], now)
+            if _own(recorded) > UNLISTED_FACTOR * _own(listed):
+                found[job] = replace(recorded, other_operations=listed.other_operations)
+        return replace(window, namespace={**window.namespace, **found}) if found else window
+
+
+def _load(job: str, before: ByDirectory, now: ByDirectory) -> NamespaceLoad:
+    """Operations since the window before. Counts that were dropped from the table began at zero again."""
+    more = [0, 0, 0, 0]
+    for directory, counts in now.items():
+        earlier = before.get(directory, NONE)
+        if any(n < b for b, n in zip(earlier, counts, strict=True)):
+            earlier = NONE
+        more = [total + n - b for total, b, n in zip(more, earlier, counts, strict=True)]
+    creates, opens, closes, unlinks = more
+    return NamespaceLoad(job, opens + creates, closes, creates, unlinks)  # a file is opened as it is made
+
+
+def _own(load: NamespaceLoad) -> float:
+    """Operations that changelogs record, if their masks have all of these types."""
+    return load.opens + load.closes + load.creates + load.unlinks

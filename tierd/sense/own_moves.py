@@ -18,9 +18,8 @@ Another job is a mover too if several files of a directory get another layout un
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from typing import Protocol
 
 from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
@@ -37,30 +36,21 @@ MovedSince = Callable[[Fid, float], bool]
 """Whether tierd began a move of a file, or its undo, since a time. The journal knows it across restarts."""
 
 
-class OwnMoves(Protocol):
-    """Distinguishes records of tierd's own moves from others."""
+class OwnMoves:
+    """Recognises records of tierd's own moves by their job ids alone.
 
-    @property
-    def tags(self) -> frozenset[str]:
+    It is for a reader on another node: which files tierd moves is known to the leader, to which LYOUT records are left.
+    """
+
+    def __init__(self, jobs: Collection[str] = ()) -> None:
+        self.tags = frozenset(jobs)
         """Jobs whose records may be of tierd's own moves."""
-
-    @property
-    def files(self) -> Mapping[Fid, float]:
-        """Files whose records may be of tierd's own moves, whatever the job. Other records need no check."""
+        self.files: OrderedDict[Fid, float] = OrderedDict()
+        """Files with a recent move and its time: their records may be of tierd's own moves, whatever the job."""
 
     def __call__(self, record: Record, job: str) -> bool:
         """Whether a record is an echo."""
-
-
-class NoOwnMoves:
-    """For runs that move no files."""
-
-    tags: frozenset[str] = frozenset()
-    files: Mapping[Fid, float] = {}
-
-    def __call__(self, record: Record, job: str) -> bool:
-        """Never."""
-        return False
+        return job in self.tags and record.type is not RecordType.LAYOUT
 
 
 def nids_of_moves(here: Collection[str], movers: Collection[str] | None) -> Collection[str]:
@@ -72,19 +62,16 @@ def nids_of_moves(here: Collection[str], movers: Collection[str] | None) -> Coll
     return {*here, *movers} if here and movers is not None else ()
 
 
-class OwnMoveFilter:
-    """Recognises records of tierd's own moves."""
+class OwnMoveFilter(OwnMoves):
+    """Recognises records of tierd's own moves by file, user and node."""
 
     def __init__(self, jobs: Collection[str], nids: Callable[[], Collection[str]], now: Callable[[], float],
                  ours: MovedSince) -> None:
         """``nids`` returns the NIDs from which tierd moves files. If unknown, only file and user are compared."""
+        super().__init__(jobs)
         self._ours = ours
-        self.tags = frozenset(jobs)
-        """Jobs whose records may be of tierd's own moves."""
         self._nids = nids
         self._now = now
-        self.files: OrderedDict[Fid, float] = OrderedDict()
-        """Files with a recent move and its time: their records may be of tierd's own moves, whatever the job."""
 
     def moved(self, fid: Fid) -> None:
         """Remember a file that tierd tries to move."""
@@ -95,7 +82,6 @@ class OwnMoveFilter:
             del self.files[oldest]
 
     def __call__(self, record: Record, job: str) -> bool:
-        """Whether a record is an echo."""
         if job in self.tags:
             return record.type is not RecordType.LAYOUT or self._is_our_move(record)
         at = self.files.get(record.target) if self.files else None
@@ -148,19 +134,19 @@ class OwnJobs:
     def __call__(self, window: Window) -> OwnJobsVerdict:
         """Check one window. Loads without bytes count as own: all commands of ``lfs`` have this job id."""
         loads = Loads.of(window.loads)
-        ours = list(loads.rows(loads.jobs_among(self._jobs)).values())
-        done_bytes = sum(load.moved_bytes for load in ours)
-        theirs = done_bytes > MIN_BYTES and self._beyond(done_bytes, window)
-        if theirs:
+        own = list(loads.rows(loads.jobs_among(self._jobs)).values())
+        done_bytes = sum(load.moved_bytes for load in own)
+        is_other = done_bytes > MIN_BYTES and self._beyond(done_bytes, window)
+        if is_other:
             self._seen_at = window.end
-            busiest = max(ours, key=lambda load: load.moved_bytes)
+            busiest = max(own, key=lambda load: load.moved_bytes)
             self._problem = self._problem or (
                 f"another mover: {busiest.job} read and wrote {bytes_text(done_bytes)} in {window.seconds:.0f} s, "
                 "more than tierd's own moves; tierd moves nothing and begins no act until this has been over for "
                 f"{QUIET_SECONDS / 60:.0f} minutes")
         elif not 0 <= window.end - self._seen_at < QUIET_SECONDS:
             self._problem = ""
-        return OwnJobsVerdict(frozenset() if theirs else self._jobs, self._problem)
+        return OwnJobsVerdict(frozenset() if is_other else self._jobs, self._problem)
 
     def _beyond(self, done_bytes: float, window: Window) -> bool:
         begun = window.end - max(window.seconds, *window.spans.values(), 0.0)

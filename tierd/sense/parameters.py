@@ -15,12 +15,11 @@ from tierd.clock import Clock
 from tierd.model import Capacity, MetadataSpace
 from tierd.sense.counters import CounterTable, JobEntry
 from tierd.sense.readings import (
-    FULL_FRACTION,
-    UNKNOWN_RECOVERY,
     ChangelogState,
     Reading,
     ServiceCounters,
     Stamp,
+    condition,
     is_ost,
     number_of,
 )
@@ -139,16 +138,11 @@ def job_counters(data: bytes) -> Iterator[tuple[str, JobEntry]]:
 
 def condition_of(tree: Tree, subsystem: str, target: str) -> str:
     """Why the throughput of the target cannot be compared now, or "" when it is healthy."""
-    if df.integer(tree.read(f"{subsystem}/{target}/degraded") or b""):
-        return "degraded"
     recovery = recovery_status.parse(tree.read(f"{subsystem}/{target}/recovery_status") or b"")
-    if recovery.in_recovery:
-        return "in recovery" if recovery.status else UNKNOWN_RECOVERY
-    if subsystem == "obdfilter":
-        space = space_of(tree, f"{subsystem}/{target}")
-        if space.size_bytes and space.avail_bytes is not None and space.avail_bytes < FULL_FRACTION * space.size_bytes:
-            return "full"
-    return ""
+    space = space_of(tree, f"{subsystem}/{target}") if subsystem == "obdfilter" else None
+    return condition(df.integer(tree.read(f"{subsystem}/{target}/degraded") or b""),
+                     None if recovery.in_recovery and not recovery.status else recovery.in_recovery,
+                     space and space.size_bytes, space and space.avail_bytes)
 
 
 def space_of(tree: Tree, device: str) -> df.Df:
@@ -162,7 +156,7 @@ def pool_capacity(tree: Tree) -> Capacity:
     for subsystem in ("lod", "lov"):
         for device in tree.devices(subsystem):
             for pool in tree.children(f"{subsystem}/{device}/pools"):
-                found = pools.parse(tree.read(f"{subsystem}/{device}/pools/{pool}") or b"").members
+                found = pools.parse(tree.read(f"{subsystem}/{device}/pools/{pool}") or b"").rows
                 members.setdefault(pool, found)
     spaces = {target: space_of(tree, f"obdfilter/{target}") for target in tree.devices("obdfilter")}
     return Capacity(
@@ -199,7 +193,7 @@ def own_nids(tree: Tree) -> frozenset[str]:
         data = read_whole(place) if place is not None else None
     except OSError:
         data = None
-    return frozenset(each.nid.decode("ascii", "replace") for each in lnet.parse_nis(data or b"").interfaces)
+    return frozenset(each.nid.decode("ascii", "replace") for each in lnet.parse_nis(data or b"").rows)
 
 
 def read_this_node(tree: Tree, clock: Clock) -> Callable[[], Reading]:

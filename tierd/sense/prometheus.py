@@ -12,8 +12,8 @@ from __future__ import annotations
 import json
 import math
 from bisect import bisect_right
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 from urllib.parse import urlencode
@@ -24,17 +24,16 @@ from tierd.sense.exposition import (
     CHANGELOG_FAMILIES,
     CHANGELOG_RECORDS,
     CONDITION_FAMILIES,
-    DATA_LIMITS,
+    DEVICE_FAMILIES,
     JOB_FAMILIES,
     JOBID,
     LONGEST_LABEL_BYTES,
-    NONROTATIONAL,
     READ_AT,
     TARGET_FAMILIES,
     ExporterView,
     Tail,
-    bucket_bound,
-    conditions_of,
+    tail_of,
+    target_of,
 )
 from tierd.sense.http_client import HttpClient, SourceError, redacted
 from tierd.sense.readings import Reading, Stamp
@@ -42,16 +41,42 @@ from tierd.sense.readings import Reading, Stamp
 JSON_TYPES = ("application/json",)
 
 
-def run_query(client: HttpClient, url: str, form: Mapping[str, str], now: float, skew_seconds: float) -> list[object]:
-    """The series of a query. Raises SourceError for a partial answer, or if the server's clock is wrong."""
-    answer = client.post(url, urlencode(form).encode(), JSON_TYPES, JSON_TYPES[0])
-    if answer.date is not None and abs(answer.date - now) > skew_seconds:
-        raise SourceError(f"{redacted(url)}: its clock differs from this node's by {answer.date - now:+.0f} s: "
-                          "repair the time service")
-    try:
-        return result_of(json.loads(answer.body))
-    except (ValueError, RecursionError) as error:
-        raise SourceError(f"{redacted(url)}: {error}") from error
+@dataclass(frozen=True, slots=True)
+class QueryApi:
+    """A server that knows the metrics of one file system."""
+
+    settings: PrometheusSettings
+    fsname: str
+    clock: Clock
+    client: HttpClient
+    timeout_seconds: float
+    skew_seconds: float
+
+    def selector(self, families: Iterable[str], label: str = "", values: Sequence[str] = ()) -> str:
+        """Selects the series of some families, and of some values of a label."""
+        matchers = [f'__name__=~"{"|".join(families)}"', f"fs={quoted(self.fsname)}"]
+        if values:
+            matchers.append(f"{label}=~{quoted('|'.join(map(escaped, values)))}")
+        if self.settings.matchers:
+            matchers.append(self.settings.matchers)
+        return "{" + ",".join(matchers) + "}"
+
+    def series(self, path: str, form: Mapping[str, str]) -> list[Series]:
+        """The series of a query.
+
+        Raises SourceError for a partial answer, or if the server's clock is wrong; ValueError for impossible values.
+        """
+        url, now = self.settings.url.rstrip("/") + path, self.clock.now()
+        query = urlencode({**form, "timeout": f"{self.timeout_seconds:g}s"}).encode()
+        answer = self.client.post(url, query, JSON_TYPES, JSON_TYPES[0])
+        if answer.date is not None and abs(answer.date - now) > self.skew_seconds:
+            raise SourceError(f"{redacted(url)}: its clock differs from this node's by {answer.date - now:+.0f} s: "
+                              "repair the time service")
+        try:
+            found = result_of(json.loads(answer.body))
+        except (ValueError, RecursionError) as error:
+            raise SourceError(f"{redacted(url)}: {error}") from error
+        return [series_of(each) for each in found]
 
 
 def result_of(document: object) -> list[object]:
@@ -165,30 +190,20 @@ def merged_reading(about: Iterable[Series], jobs: Sequence[Series]) -> Reading:
                    key=lambda series: series.points[-1][0])
     scrapes = _scrapes(series for series in whole if series.name in TARGET_FAMILIES)
     time, _ = oldest_last_scrape(whole)
-    collected = ExporterView("Prometheus")
+    collected = ExporterView()
     collected.targets.update(scrapes)
     for (target, job, name, tail), points in _counters(jobs, scrapes).items():
         value = value_at(points, time, scrapes[target].times)
         if value is not None:
             collected.put(collected.row(target, job), name, tail, value)
-    gauges: defaultdict[str, dict[str, float]] = defaultdict(dict)
     for series in whole:  # sorted by time: the newest value wins
-        if series.name in CONDITION_FAMILIES and time - series.points[-1][0] < _GAUGE_SECONDS:
-            gauges[target_of(series.labels)][series.name] = series.points[-1][1]
+        target, (at, last) = target_of(series.labels), series.points[-1]
+        if series.name in CONDITION_FAMILIES and time - at < _GAUGE_SECONDS:
+            collected.gauges[target][series.name] = last
+        elif series.name in DEVICE_FAMILIES:
+            collected.devices[series.name][target] = last
     _changelogs(whole, collected)
-    return Reading(
-        time,
-        collected.counters(),
-        frozenset(scrapes),
-        conditions_of(set(scrapes), gauges),
-        omits_idle_jobs=True,
-        changelogs=collected.changelogs(),
-        is_flash={target_of(one.labels): one.points[-1][1] == 1 for one in whole
-                  if one.name == NONROTATIONAL and one.points[-1][1] in {0, 1}},
-        data_limits={target_of(one.labels): int(one.points[-1][1]) for family in DATA_LIMITS for one in whole
-                     if one.name == family and 0 <= one.points[-1][1] < float("inf")},
-        stamps=_stamps(whole, scrapes, time),
-    )
+    return collected.reading(time, _stamps(whole, scrapes, time))
 
 
 CLOCK_STEP_SECONDS = 10.0
@@ -227,8 +242,7 @@ def _counters(jobs: Sequence[Series], scrapes: Mapping[str, _Scrapes]) -> dict[_
         seen = scrapes.get(target)
         if job is None or seen is None or (_origin(labels), labels.get("job", "")) != (seen.origin, seen.job):
             continue
-        tail = labels.get("operation", ""), labels.get("direction", ""), bucket_bound(labels.get("le", "0"))
-        counter = target, job, series.name, tail
+        counter = target, job, series.name, tail_of(labels)
         if counter in found:
             raise ValueError(f"{series.name}: duplicate series ({target}, {job!a})")
         found[counter] = series.points
@@ -242,16 +256,11 @@ def _changelogs(about: Iterable[Series], collected: ExporterView) -> None:
     for one in series:  # series of the target's previous server come first, and are older
         target = target_of(one.labels)
         if one.points[-1][0] == last.get(target):
-            collected.changelog(target).put(one.name, one.labels, one.points[-1][1])
+            collected.put_changelog(target, one.name, one.labels, one.points[-1][1])
 
 
 _GAUGE_SECONDS = 90.0
 """Conditions older than the counters by more than this are ignored."""
-
-
-def target_of(labels: Mapping[str, str]) -> str:
-    """Full target name."""
-    return f"{labels.get('fs', '')}-{labels['target']}"
 
 
 def _origin(labels: Mapping[str, str]) -> Origin:
@@ -298,61 +307,34 @@ def value_at(points: Sequence[Point], time: float, scrapes: Sequence[float]) -> 
 class PrometheusCounters:
     """Reads counters from one query API."""
 
-    def __init__(
-        self,
-        settings: PrometheusSettings,
-        fsname: str,
-        clock: Clock,
-        client: HttpClient,
-        timeout_seconds: float,
-        stale_seconds: float,
-        skew_seconds: float,
-    ) -> None:
-        self._settings = settings
-        self._fsname = fsname
-        self._clock = clock
-        self._client = client
-        self._timeout_seconds = timeout_seconds
+    def __init__(self, api: QueryApi, stale_seconds: float) -> None:
+        self._api = api
         self._stale_seconds = stale_seconds
-        self._skew_seconds = skew_seconds
         self._last: Reading | None = None
         """The last reading, used until the next scrape: querying the many series of jobs again gives nothing new."""
 
     def __call__(self) -> Reading:
         """Counters as of the last scrape of all targets. Raises SourceError."""
-        now = self._clock.now()
+        now = self._api.clock.now()
         try:
-            families = (*CONDITION_FAMILIES, *TARGET_FAMILIES, READ_AT, *CHANGELOG_FAMILIES, NONROTATIONAL,
-                        *DATA_LIMITS)
-            about = list(self._series(families, (), now))
+            about = self._series((*CONDITION_FAMILIES, *TARGET_FAMILIES, READ_AT, *CHANGELOG_FAMILIES,
+                                  *DEVICE_FAMILIES), (), now)
             time, oldest = oldest_last_scrape(about)
             if oldest and now - time > self._stale_seconds:
                 raise SourceError(f"{oldest} was last scraped {now - time:.0f} s ago: incomplete counters are not used")
             if self._last is None or self._last.time != time:
                 self._last = merged_reading(about, self._jobs(about, now))
         except ValueError as error:
-            raise SourceError(f"{redacted(self._settings.url)}: invalid data: {error}") from error
+            raise SourceError(f"{redacted(self._api.settings.url)}: invalid data: {error}") from error
         return self._last
 
     def _jobs(self, about: Sequence[Series], now: float) -> list[Series]:
-        """Series of jobs, a batch of targets at a time."""
         targets = sorted({series.labels["target"] for series in about if "target" in series.labels})
-        jobs: list[Series] = []
-        for first in range(0, len(targets), self._settings.batch_targets):
-            jobs += self._series(JOB_FAMILIES, targets[first:first + self._settings.batch_targets], now)
-        return jobs
+        most = self._api.settings.batch_targets
+        return [series for first in range(0, len(targets), most)
+                for series in self._series(JOB_FAMILIES, targets[first:first + most], now)]
 
-    def _series(self, families: Sequence[str], targets: Sequence[str], now: float) -> Iterator[Series]:
-        matchers = [f'__name__=~"{"|".join(families)}"', f"fs={quoted(self._fsname)}"]
-        if targets:
-            matchers.append(f"target=~{quoted('|'.join(map(escaped, targets)))}")
-        if self._settings.matchers:
-            matchers.append(self._settings.matchers)
-        window = f"[{int(self._settings.lookback_seconds * 1000)}ms]"
-        for series in self._query("{" + ",".join(matchers) + "}" + window, now):
-            yield series_of(series)
-
-    def _query(self, query: str, now: float) -> list[object]:
-        url = self._settings.url.rstrip("/") + "/api/v1/query"
-        form = {"query": query, "time": f"{now:.3f}", "timeout": f"{self._timeout_seconds:g}s"}
-        return run_query(self._client, url, form, now, self._skew_seconds)
+    def _series(self, families: Sequence[str], targets: Sequence[str], now: float) -> list[Series]:
+        window = f"[{int(self._api.settings.lookback_seconds * 1000)}ms]"
+        query = self._api.selector(families, "target", targets) + window
+        return self._api.series("/api/v1/query", {"query": query, "time": f"{now:.3f}"})

@@ -11,12 +11,10 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from tierd.clock import Clock
-from tierd.config.sense import PrometheusSettings
 from tierd.model import JobLoad, Window
 from tierd.sense.exposition import JOBID
-from tierd.sense.http_client import HttpClient, SourceError, redacted
-from tierd.sense.prometheus import Series, escaped, quoted, run_query, series_of
+from tierd.sense.http_client import SourceError, redacted
+from tierd.sense.prometheus import QueryApi, Series
 
 BYTES, OPERATIONS = "fs_target_job:lustre_job_bytes:rate2m", "fs_target_job:lustre_job_bulk_operations:rate2m"
 RATE_SECONDS = 120.0
@@ -44,65 +42,47 @@ class LearnedHistory:
 class PrometheusHistory:
     """Reads the history of jobs from one query API."""
 
-    def __init__(
-        self,
-        settings: PrometheusSettings,
-        fsname: str,
-        clock: Clock,
-        client: HttpClient,
-        timeout_seconds: float,
-        skew_seconds: float,
-    ) -> None:
-        self._settings = settings
-        self._fsname = fsname
-        self._clock = clock
-        self._client = client
-        self._timeout_seconds = timeout_seconds
-        self._skew_seconds = skew_seconds
+    def __init__(self, api: QueryApi) -> None:
+        self._api = api
 
     def __call__(self, seen: Window, before: float) -> LearnedHistory:
         """The history before a time of the busiest jobs in a window. Raises SourceError."""
-        begun = self._clock.now()
+        settings, begun = self._api.settings, self._api.clock.now()
         jobs = busiest(seen)
         pairs = sum(job in jobs for _, job in seen.loads)
-        spans = list(ranges(before - 1, self._settings.learn_seconds, pairs))
+        spans = list(ranges(before - 1, settings.learn_seconds, pairs))
         found: dict[tuple[float, str, str], list[float]] = defaultdict(lambda: [0.0, 0.0])
         names = sorted(jobs)
         for begin in range(0, len(names), BATCH_JOBS):
-            if self._clock.now() - begun > self._settings.learn_timeout_seconds:
-                raise SourceError(f"{redacted(self._settings.url)}: its history takes longer than "
-                                  f"{self._settings.learn_timeout_seconds:g} s")
+            if self._api.clock.now() - begun > settings.learn_timeout_seconds:
+                raise SourceError(f"{redacted(settings.url)}: its history takes longer than "
+                                  f"{settings.learn_timeout_seconds:g} s")
             for span in spans:
                 for series in self._query(names[begin:begin + BATCH_JOBS], *span):
                     self._take(series, jobs, found)
         if names and not found:
-            matching = f", and do their series have {self._settings.matchers}" if self._settings.matchers else ""
-            raise SourceError(f"{redacted(self._settings.url)}: it has no {BYTES} of these jobs: are the rules of "
+            matching = f", and do their series have {settings.matchers}" if settings.matchers else ""
+            raise SourceError(f"{redacted(settings.url)}: it has no {BYTES} of these jobs: are the rules of "
                               f"alerts/rules/interference.yml loaded{matching}?")
         return LearnedHistory(tuple(windows(found)), jobs)
 
     def _query(self, jobs: Sequence[str], begin: float, end: float, step: float) -> Sequence[Series]:
-        matchers = [f'__name__=~"{BYTES}|{OPERATIONS}"', f"fs={quoted(self._fsname)}"]
-        if self._settings.matchers:
-            matchers.append(self._settings.matchers)
-        matchers.append(f"{JOBID}=~{quoted('|'.join(map(escaped, jobs)))}")
-        form = {"query": f"{{{','.join(matchers)}}}", "start": f"{begin:.3f}", "end": f"{end:.3f}",
-                "step": f"{step:.0f}", "timeout": f"{self._timeout_seconds:g}s"}
-        url = self._settings.url.rstrip("/") + "/api/v1/query_range"
+        form = {"query": self._api.selector((BYTES, OPERATIONS), JOBID, jobs), "start": f"{begin:.3f}",
+                "end": f"{end:.3f}", "step": f"{step:.0f}"}
         try:
-            return [series_of(each)
-                    for each in run_query(self._client, url, form, self._clock.now(), self._skew_seconds)]
+            return self._api.series("/api/v1/query_range", form)
         except ValueError as error:
-            raise SourceError(f"{redacted(url)}: invalid data: {error}") from error
+            raise SourceError(f"{redacted(self._api.settings.url)}: invalid data: {error}") from error
 
     def _take(self, series: Series, jobs: Collection[str], found: dict[tuple[float, str, str], list[float]]) -> None:
         target, job = series.labels.get("target", ""), series.labels.get(JOBID, "")
-        if job not in jobs or not target or series.labels.get("fs") != self._fsname:
+        if job not in jobs or not target or series.labels.get("fs") != self._api.fsname:
             return
         for at, value in series.points:
-            found[at, f"{self._fsname}-{target}", job][series.name == OPERATIONS] += value
+            found[at, f"{self._api.fsname}-{target}", job][series.name == OPERATIONS] += value
             if len(found) > 2 * MAX_LOADS:
-                raise SourceError(f"{redacted(self._settings.url)}: its history of these jobs is larger than expected")
+                raise SourceError(f"{redacted(self._api.settings.url)}: its history of these jobs is larger than "
+                                  "expected")
 
 
 def ranges(end: float, seconds: float, pairs: int) -> Iterator[tuple[float, float, float]]:

@@ -113,6 +113,19 @@ def is_ost(target: str) -> bool:
     return "-OST" in target
 
 
+def condition(degraded: float | None, recovering: bool | None, size_bytes: float | None,
+              avail_bytes: float | None) -> str:
+    """Why the throughput of a target cannot be compared now; "" if it is healthy. None: unknown, or not of an OST."""
+    if degraded:
+        return "degraded"
+    if recovering is None:
+        return UNKNOWN_RECOVERY
+    if recovering:
+        return "in recovery"
+    full = size_bytes and avail_bytes is not None and avail_bytes < FULL_FRACTION * size_bytes
+    return "full" if full else ""
+
+
 def spans_between(before: Reading, after: Reading) -> dict[str, float]:
     """Seconds between two readings of each target, by its own clock. Targets whose rates are unknown are left out.
 

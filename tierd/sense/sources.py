@@ -16,14 +16,14 @@ from tierd.integrations.registry import started
 from tierd.model import DirectoryActivity
 from tierd.sense.changelogs.follow import Follower, TimedCalls
 from tierd.sense.changelogs.recording import MakeMark, RecordingCheck
-from tierd.sense.changelogs.table import Batches
-from tierd.sense.changelogs.tally_source import Tallies, TallyInbox, TallySource
-from tierd.sense.discovery import Discovery, DnsTargets, FileTargets, ResolveDns, TargetSource, dns_resolver
+from tierd.sense.changelogs.table import Batch
+from tierd.sense.changelogs.tally_source import TallyInbox, TallySource
+from tierd.sense.discovery import Discovery, DnsTargets, FileTargets, dns_resolver
 from tierd.sense.exporters import ExporterReadings, HttpAnswers
 from tierd.sense.freshness import CheckedReadings, CheckedRecords, RecordSource, SourceState
 from tierd.sense.http_client import HttpClient
 from tierd.sense.parameters import read_this_node
-from tierd.sense.prometheus import PrometheusCounters
+from tierd.sense.prometheus import PrometheusCounters, QueryApi
 from tierd.sense.prometheus_history import PrometheusHistory
 from tierd.sense.readings import Reading
 from tierd.sense.watched import WatchedDirectories
@@ -32,12 +32,8 @@ from tierd.sense.watched import WatchedDirectories
 class LiveSource:
     """Counters and changelog records."""
 
-    def __init__(
-        self,
-        read: Callable[[], Reading],
-        follower: RecordSource | TallySource,
-        recording: RecordingCheck | None = None,
-    ) -> None:
+    def __init__(self, read: Callable[[], Reading], follower: RecordSource | TallySource,
+                 recording: RecordingCheck | None = None) -> None:
         self._read = read
         self.follower = follower
         self._recording = recording
@@ -49,11 +45,9 @@ class LiveSource:
             self._recording.set_states(reading.changelogs)
         return reading
 
-    def records(self) -> Batches | Tallies:
+    def records(self) -> Iterable[Batch]:
         """Records, or tallies of readers, since the last call. Raises OSError at the end if some could not be read."""
-        if isinstance(self.follower, TallySource):
-            return self.follower.tallies()
-        return Batches(self.follower.batches())
+        return self.follower.batches()
 
 
 DNS_REFRESH_SECONDS = 30.0
@@ -72,16 +66,15 @@ def counter_source(
     """The configured source of counters: Prometheus, else exporters, else this node. Raises OSError."""
     if sense.prometheus.url:
         client = HttpClient(sense.prometheus.access, sense.wait_seconds, environment)
-        return PrometheusCounters(sense.prometheus, fsname, clock, client, sense.wait_seconds,
-                                  stale_seconds=sense.stale_seconds,
-                                  skew_seconds=sense.skew_seconds)
+        return PrometheusCounters(QueryApi(sense.prometheus, fsname, clock, client, sense.wait_seconds,
+                                           skew_seconds=sense.skew_seconds), sense.stale_seconds)
     if sense.exporters or sense.exporter_files or sense.exporter_dns:
         client = HttpClient(sense.exporter_access, sense.timeout_seconds, environment)
-        return ExporterReadings(
-            exporter_discovery(sense, clock, dns_resolver if sense.exporter_dns else None),
-            HttpAnswers(client, clock, sense.wait_seconds, sense.skew_seconds),
-            clock,
-        )
+        places: list[FileTargets | DnsTargets] = [FileTargets(sense.exporter_files)] if sense.exporter_files else []
+        if sense.exporter_dns:
+            places.append(DnsTargets(sense.exporter_dns, dns_resolver(), clock, DNS_REFRESH_SECONDS))
+        return ExporterReadings(Discovery(sense.exporters, places),
+                                HttpAnswers(client, clock, sense.wait_seconds, sense.skew_seconds), clock)
     return read_this_node(tree, clock)
 
 
@@ -93,8 +86,8 @@ def history_source(
     if not settings.url or not settings.learn_seconds:
         return None
     client = HttpClient(settings.access, settings.learn_timeout_seconds, environment)
-    return PrometheusHistory(settings, fsname, clock, client, settings.learn_timeout_seconds,
-                             skew_seconds=sense.skew_seconds)
+    return PrometheusHistory(QueryApi(settings, fsname, clock, client, settings.learn_timeout_seconds,
+                                      skew_seconds=sense.skew_seconds))
 
 
 def counter_source_name(sense: SenseSettings) -> str:
@@ -102,18 +95,6 @@ def counter_source_name(sense: SenseSettings) -> str:
     if sense.prometheus.url:
         return "prometheus"
     return "exporters" if sense.exporters or sense.exporter_files or sense.exporter_dns else "counters"
-
-
-def exporter_discovery(
-    sense: SenseSettings, clock: Clock, asking: Callable[[], ResolveDns] | None
-) -> Discovery:
-    """Exporters of the list, the files and the DNS names of the configuration."""
-    places: list[TargetSource] = []
-    if sense.exporter_files:
-        places.append(FileTargets(sense.exporter_files))
-    if asking is not None:
-        places.append(DnsTargets(sense.exporter_dns, asking(), clock, DNS_REFRESH_SECONDS))
-    return Discovery(sense.exporters, places)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -36,9 +36,9 @@ from tierd.sense.clients import THIS_NODE
 from tierd.sense.disks import DiskPoller, disks_of_node
 from tierd.sense.exporters import Answer, ExporterReadings
 from tierd.sense.http_client import SourceError
-from tierd.sense.media import PoolMedia
 from tierd.sense.readings import Reading
 from tierd.sense.sources import LiveSource
+from tierd.sense.space import PoolMedia
 
 IN_MEMORY = Path("/dev/shm")  # noqa: S108 -- a folder of its own below it, as tempfile makes it
 """Directory in memory for the files of a run, if it exists. They are written and read hundreds of times."""

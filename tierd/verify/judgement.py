@@ -58,35 +58,28 @@ class JobTotals:
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[Window, Mapping[str, float], Mapping[str, float]]] = {}
-        self._used: set[int] = set()
+        self._before = self._known
 
     def moved(self, window: Window) -> Mapping[str, float]:
-        """Bytes per second by job."""
         return self._of(window)[1]
 
     def operations(self, window: Window) -> Mapping[str, float]:
-        """Metadata operations per second by job."""
         return self._of(window)[2]
 
     def settle(self) -> None:
         """Drop windows not used since the last call: most acts are judged within two minutes."""
-        self._known = {key: known for key, known in self._known.items() if key in self._used}
-        self._used = set()
+        self._before, self._known = self._known, {}
 
     def _of(self, window: Window) -> tuple[Window, Mapping[str, float], Mapping[str, float]]:
-        self._used.add(id(window))
-        known = self._known.get(id(window))
+        known = self._known.get(id(window)) or self._before.get(id(window))
         if known is None:  # the entry keeps the window, so that its id stays unique
-            known = self._known[id(window)] = (
-                window,
-                bytes_per_second_by_job(window),
-                operations_per_second_by_job(window),
-            )
+            known = window, bytes_per_second_by_job(window), {
+                job: load.operations / window.metadata_seconds for job, load in window.namespace.items()}
+        self._known[id(window)] = known
         return known
 
 
 def throughput(window: Window, job: str) -> float:
-    """Bytes per second of a job in a window, on all targets."""
     return sum(window.loads[key].moved_bytes / window.seconds_of(key[0]) for key in window.loads if key[1] == job)
 
 
@@ -98,11 +91,6 @@ def bytes_per_second_by_job(window: Window) -> dict[str, float]:
     for (target, job), load in window.loads.items():
         found[job] += (load.read_bytes + load.write_bytes) * per_second.get(target, usual)
     return dict(found)
-
-
-def operations_per_second_by_job(window: Window) -> dict[str, float]:
-    """Metadata operations per second by job."""
-    return {job: load.operations / window.metadata_seconds for job, load in window.namespace.items()}
 
 
 Rates = Mapping[str, Sequence[float]]
@@ -129,7 +117,6 @@ def where_seen(windows: Sequence[Window], job: str) -> list[Window]:
 
 
 def steady_rates(windows: Sequence[Window], of: Callable[[Window], Mapping[str, float]]) -> Rates:
-    """Rates of the jobs active in every one of the windows."""
     found: defaultdict[str, list[float]] = defaultdict(list)
     for window in windows:
         for job, rate in of(window).items():
@@ -139,7 +126,6 @@ def steady_rates(windows: Sequence[Window], of: Callable[[Window], Mapping[str, 
 
 
 def jobs_on_targets(windows: Sequence[Window], targets: Collection[str]) -> set[str]:
-    """Jobs that were active on these targets."""
     return {job for window in windows for target, job in window.loads if target in targets}
 
 
@@ -153,7 +139,6 @@ COMPARABLE = 0.5, 2.0
 
 def control_ratio(before: Sequence[Window], later: Sequence[Window], was: Rates, now: Rates, finding: Finding,
                   settings: Settings) -> float:
-    """Rate now by rate before, over steady jobs that never used the finding's targets. 1 if there are too few."""
     touched = jobs_on_targets((*before, *later), set(finding.targets))
     least = MIN_CONTROL_SHARE * median(was.get(finding.victim, (0.0,)))
     ratios = [median(now[job]) / median(was[job]) for job in was.keys() & now.keys() - touched - {*finding.aggressors}
@@ -171,10 +156,10 @@ def harmed_jobs(was: Rates, now: Rates, whom: Set[str], elsewhere: float, settin
     return found
 
 
-def relative_variation(values: Sequence[float]) -> float:
+def relative_variation(values: Sequence[float], of_few: float = 1.0) -> float:
     """Variation of a job's rates: the range between the 10th and 90th percentile, as a share of the median."""
     if len(values) < 4:
-        return 1.0  # too few values
+        return of_few
     cuts = quantiles(values, n=10, method="inclusive")
     return (cuts[-1] - cuts[0]) / median(values)
 
@@ -214,7 +199,6 @@ class Judgement:
 
     @property
     def regained(self) -> tuple[float, float, float] | None:
-        """``part`` and its interval, where the posterior knows it."""
         return None if self.part is None or self.interval is None else (self.part, *self.interval)
 
     @property
@@ -277,7 +261,8 @@ def judge(act: Act, windows: Sequence[Window], tracks: Mapping[str, StreamTrack]
         return Judgement(Verdict.HARMED_OTHERS, usual, contended, after, harmed=harmed)
     if now < since + settings.judge_seconds:
         return Judgement(Verdict.TOO_EARLY, usual, contended, after)
-    mean = mean_rate(lately, finding.victim, totals) if lately else 0.0
+    # the rate over all these windows together, which no single window can distort
+    mean = sum(totals.moved(w)[finding.victim] * w.seconds for w in lately) / max(sum(w.seconds for w in lately), 1e-9)
     if len(lately) < max(2, len(every) // 2) or after > MAX_ABOVE_MEAN * mean:
         return Judgement(Verdict.CANNOT_TELL, usual, contended, min(after, mean))
     track = tracks.get(finding.victim)
@@ -288,7 +273,8 @@ def judge(act: Act, windows: Sequence[Window], tracks: Mapping[str, StreamTrack]
     least = log1p(settings.min_gain * expm1(lost))
     # what was lost is known with an error too: a gain far below a loss that was only predicted proves nothing
     high = -log1p(-min(evidence.loss_high, 1 - exp(-MOST_LOST)))
-    error = settings.min_gain * found.share * max(high - log(usual / contended), 0.0) / ERRORS_OF_90_PERCENT
+    spread = max(high - log(usual / evidence.victim_bytes_per_second), 0.0) / ERRORS_OF_90_PERCENT
+    error = settings.min_gain * found.share * spread
     probability = found.probability(least, error)
     if 1 - CERTAIN < probability < CERTAIN or found.something_else(least, 1 - CERTAIN):
         return Judgement(Verdict.CANNOT_TELL, usual, contended, after)
@@ -301,18 +287,12 @@ def judge(act: Act, windows: Sequence[Window], tracks: Mapping[str, StreamTrack]
 
 
 def seen_in(track: StreamTrack | None, windows: Sequence[Window]) -> list[StreamWindow]:
-    """The part of a track in some windows."""
     spans = [(w.start, w.end) for w in windows]
     return [each for each in track.windows if any(start < each.end <= end for start, end in spans)] if track else []
 
 
 MAX_ABOVE_MEAN = 1.5
 """A median of windows above so many times their mean is a mistake of the measurement, or of a job that stood still."""
-
-
-def mean_rate(windows: Sequence[Window], job: str, totals: JobTotals) -> float:
-    """Bytes per second of a job in all these windows together, which no single window can distort."""
-    return sum(totals.moved(w)[job] * w.seconds for w in windows) / sum(w.seconds for w in windows)
 
 
 def harmed_by_act(act: Act, before: Sequence[Window], later: Sequence[Window], tracks: Mapping[str, StreamTrack],
@@ -391,7 +371,8 @@ def judge_own(act: Act, windows: Sequence[Window], now: float, settings: Setting
         return judged(Verdict.TOO_EARLY if waits else Verdict.CANNOT_TELL, contended, after, elsewhere)
     if not COMPARABLE[0] <= elsewhere <= COMPARABLE[1]:
         return judged(Verdict.CANNOT_TELL, contended, after, elsewhere)
-    if 1 - after / elsewhere / contended > max(settings.max_harm, own_variation(was), own_variation(got)):
+    if 1 - after / elsewhere / contended > max(
+            settings.max_harm, *(relative_variation(rates, FEW_VALUES_VARIATION) for rates in (was, got))):
         return judged(Verdict.DID_NOT_HELP, contended, after, elsewhere)
     helped = after / elsewhere >= (1 + settings.min_own_gain) * contended
     return judged(Verdict.HELPED if helped else Verdict.CANNOT_TELL, contended, after, elsewhere)
@@ -418,8 +399,3 @@ def own_rates_before(windows: Sequence[Window], rate_of: Callable[[Window], Mapp
         if seconds <= 0:
             break
     return found
-
-
-def own_variation(rates: Sequence[float]) -> float:
-    """Variation of a job's rates, also for few values."""
-    return relative_variation(rates) if len(rates) >= 4 else FEW_VALUES_VARIATION

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -68,32 +67,6 @@ def test_every_recorded_record(mdt: str, form: str) -> None:
     assert records == [expected(row) for row in recorded]
 
 
-@each_mdt
-def test_the_device_gave_what_was_parsed(mdt: str) -> None:
-    assert device(mdt) == b"".join(bytes.fromhex(row["hex"]) for row in rows(mdt, "chardev"))
-
-
-@each_mdt
-def test_all_forms_give_the_same_values(mdt: str) -> None:
-    records, _ = decode(device(mdt))
-    for form in FORMS[1:]:
-        repacked, _ = decode(b"".join(bytes.fromhex(row["hex"]) for row in rows(mdt, form)))
-        for record, other in zip(records, repacked, strict=True):
-            reported = {name: value for name, value in other._asdict().items() if value not in (None, b"", "")}
-            assert record._asdict() | reported == record._asdict()
-
-
-def test_fields_of_missing_extensions_are_empty() -> None:
-    def first_open(form: str) -> Record:
-        records, _ = decode(b"".join(bytes.fromhex(row["hex"]) for row in rows(MDTS[0], form)))
-        return next(record for record in records if record.type is RecordType.OPEN)
-
-    plain, job, full = (first_open(form) for form in ("llapi_plain", "llapi_jobid", "llapi_full"))
-    assert (plain.job_id, plain.uid, plain.gid, plain.nid, plain.open_mode) == (b"", None, None, "", None)
-    assert (job.job_id, job.uid, job.gid, job.nid, job.open_mode) == (b"touch.0", None, None, "", None)
-    assert (full.job_id, full.uid, full.gid, full.nid, full.open_mode) == (b"touch.0", 0, 0, "0@lo", 0xD04A)
-
-
 def without_leftovers(data: bytes) -> bytes:
     """The kernel leaves old bytes behind the NUL that ends a job id or an attribute's name; encode() gives NULs."""
     clean, at = bytearray(data), 0
@@ -113,52 +86,6 @@ def test_encoding_gives_the_bytes_of_the_device_back(mdt: str) -> None:
     data = device(mdt)
     assert b"".join(map(encode, decode(data)[0])) == without_leftovers(data)
     assert decode(without_leftovers(data)) == decode(data)
-
-
-@each_mdt
-def test_cut_at_any_byte(mdt: str) -> None:
-    data = device(mdt)
-    at = 0
-    for record in decode(data)[0]:
-        end = at + len(encode(record))
-        assert decode(data[at:end]) == ([record], end - at)
-        assert all(decode(data[at:cut]) == ([], 0) for cut in range(at, end))
-        at = end
-
-
-@each_mdt
-def test_the_lines_lfs_prints(mdt: str) -> None:
-    printed = (CHANGELOGS / f"lfs-{mdt.removeprefix('lustre-')}.txt").read_bytes()
-    assert b"".join(map(lfs_line, decode(device(mdt))[0])) == printed
-
-
-def lfs_line(record: Record) -> bytes:
-    """One line of ``lfs changelog``, which asks for the large form of NIDs and prints names as they are."""
-    extra = 0x13 | (4 if record.open_mode is not None else 0) | (8 if record.xattr_name else 0)
-    moment = datetime.fromtimestamp(int(record.time), tz=UTC)
-    words = [
-        f"{record.index} {record.type:02d}{record.type.label:<5s}",
-        f"{moment:%H:%M:%S}.{record.nanosecond:09d} {moment:%Y.%m.%d} {record.flags:#x} t={fid_text(record.target)}",
-        f"j={record.job_id.decode()}" if record.job_id else "",
-        f"ef={extra:#x} u={record.uid}:{record.gid} nid={record.nid}",
-        f"m={open_text(record.open_mode)}" if record.open_mode is not None else "",
-        f"x={record.xattr_name.decode()}" if record.xattr_name else "",
-        f"p={fid_text(record.parent)}" if record.parent else "",
-    ]
-    names = [record.name] if record.name else []
-    if record.source:
-        names += [f"s={fid_text(record.source)} sp={record.source_parent}".encode(), record.source_name]
-    return b" ".join([*(word.encode() for word in words if word), *names]) + b"\n"
-
-
-def fid_text(fid: Fid) -> str:
-    return str(fid) if fid else "[0:0x0:0x0]"
-
-
-def open_text(mode: int) -> str:
-    if mode & 4:
-        return "--x"
-    return ("r" if mode & 1 else "-") + ("w" if mode & 0x602 else "-") + "-"
 
 
 def test_bytes_after_the_end_of_a_job_id_are_ignored() -> None:

@@ -163,7 +163,6 @@ def test_a_layout_without_lfs_options_is_refused(layout: Layout, problem: str) -
 def test_explained() -> None:
     assert explain(plain(pattern="raid0,released")) == "whole file on any OST (1 stripe, released to the archive)"
     assert explain(plain(stripe_count=0, stripe_size=M)) == "whole file on any OST (default stripes of 1M)"
-    assert "\n" not in explain(FLASH_FIRST)
 
 
 def test_a_pool_on_data_on_the_mdt_means_nothing() -> None:

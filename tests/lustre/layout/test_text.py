@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -67,15 +66,6 @@ def test_text_round_trip(layout: Layout) -> None:
     assert from_yaml(to_yaml(layout)) == layout
 
 
-@given(composites)
-def test_text_is_yaml(layout: Layout) -> None:
-    loaded = yaml.safe_load(to_yaml(layout))
-    assert loaded["lcm_entry_count"] == len(loaded["components"]) == len(layout.components)
-    for shown, component in zip(loaded["components"], layout.components, strict=True):
-        assert shown["lcme_id"] == component.component_id
-        assert shown["sub_layout"]["lmm_stripe_count"] == component.stripe_count
-
-
 @given(st.text(alphabet=st.characters(exclude_categories=()), max_size=60))
 def test_foreign_text_round_trip(value: str) -> None:
     foreign = Foreign(value.encode(errors="surrogatepass"))
@@ -115,13 +105,6 @@ def test_text_refused(text: str, problem: str) -> None:
 def test_text_of_a_template() -> None:
     template = "# for small files\nstripe_count:  1\nstripe_size: 1048576\npattern:\nstripe_offset: -1\n"
     assert from_yaml(template) == Layout((Component(stripe_size=1048576),), composite=False)
-
-
-def test_text_of_a_default_in_components() -> None:
-    layout = Layout((Component(0, 1 << 20, pool="flash"), Component(1 << 20, pool="hdd")))
-    text = to_yaml(layout, directory=True)
-    assert "lcme_id:             N/A\n" in text
-    assert from_yaml(text) == layout
 
 
 def test_text_of_mixed_foreign_components_does_not_exist() -> None:

@@ -146,7 +146,7 @@ def test_a_layout_is_built_component_by_component(tmp_path: Path) -> None:
     assert handle.llapi_layout_free.calls == [(4711,)]
 
 
-def test_an_ost_is_not_named_because_an_object_lies_there(tmp_path: Path) -> None:
+def test_a_layout_with_objects_names_no_ost(tmp_path: Path) -> None:
     handle = Handle(llapi_layout_file_open=opens)
     recorded = from_xattr(bytes.fromhex((RECORDED / "c1-flash.lustre.lov.hex").read_text().split("0x")[1]))
     os.close(open_with_layout(handle.library(), str(tmp_path / "a"), os.O_CREAT | os.O_RDWR, 0o600, recorded))
@@ -172,21 +172,3 @@ def test_an_impossible_layout_is_refused_before_opening(tmp_path: Path) -> None:
         open_with_layout(handle.library(), str(tmp_path), os.O_RDONLY, 0, Layout((Component(pattern="foreign"),)))
     assert not handle.llapi_layout_file_open.calls
     assert len(handle.llapi_layout_free.calls) == 1
-
-
-def recorded_layouts() -> list[Path]:
-    return sorted(path for path in RECORDED.glob("*.lustre.lov.hex") if "0x" in path.read_text())
-
-
-@pytest.mark.skipif("LUSTREAPI" not in os.environ, reason="LUSTREAPI names no liblustreapi.so.1 to try")
-@pytest.mark.parametrize("path", recorded_layouts(), ids=lambda path: path.name.split(".")[0])
-def test_lustres_own_library_takes_every_recorded_layout(path: Path, tmp_path: Path) -> None:
-    """On another file system the library checks the layout before it fails to set it."""
-    library = Library.load(os.environ["LUSTREAPI"])
-    assert library.missing() == ()
-    layout = from_xattr(bytes.fromhex(path.read_text().split("0x")[1]))
-    foreign = any(component.foreign for component in layout.components)
-    with pytest.raises(ValueError if foreign else OSError) as caught:
-        open_with_layout(library, str(tmp_path), os.O_RDONLY | os.O_DIRECTORY, 0, layout)
-    if isinstance(caught.value, OSError):
-        assert caught.value.errno in {errno.ENOTTY, errno.EOPNOTSUPP}

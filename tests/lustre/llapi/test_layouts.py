@@ -80,7 +80,7 @@ def test_the_layout_of_a_file_is_always_its_own(root: Path) -> None:
     assert own(root / "file", attributes) == from_xattr(HDD)
 
 
-def test_on_which_ost_the_first_stripe_is_wanted_is_not_lost(root: Path) -> None:
+def test_the_wanted_first_ost_of_a_default_layout_is_kept(root: Path) -> None:
     third = FLASH[:30] + b"\x03\0" + FLASH[32:]
     found = own(root / "with", Attributes(root, {root / "with": third}))
     assert found is not None
@@ -91,7 +91,7 @@ def test_on_which_ost_the_first_stripe_is_wanted_is_not_lost(root: Path) -> None
     Layout((Component(stripe_count=4),), composite=False),
     Layout((Component(0, 1 << 20), Component(1 << 20, EOF, stripe_count=-1))),
 ])
-def test_where_no_pool_is_named_none_is_kept(root: Path, layout: Layout) -> None:
+def test_a_default_layout_without_a_pool_keeps_no_earlier_pool(root: Path, layout: Layout) -> None:
     """liblustreapi would write it in the form from which Lustre makes: the same, in the pool there was before."""
     written: list[tuple[str, bytes]] = []
 

@@ -117,8 +117,7 @@ def test_a_plan_is_shown_and_nothing_is_done(site: Site, capsys: pytest.CaptureF
 def test_why_nothing_is_done_stands_in_status_explain_and_on_the_page(site: Site,
                                                                      capsys: pytest.CaptureFixture[str]) -> None:
     """It stood in the log alone."""
-    site.settings = replace(site.settings, benefit=replace(site.settings.benefit, min_gain=0.9))
-    site.begin_again(site.cluster)
+    site.restart(benefit={"min_gain": 0.9})
     site.run(until=55)
     why = re.compile(r"ior_stream\.1002: the expected gain of [\d.]+ MB/s is less than 90")
     status = shown(capsys, "status", site=site)
@@ -134,10 +133,9 @@ def test_why_nothing_is_done_stands_in_status_explain_and_on_the_page(site: Site
     ({"mode": "observe"}, "mode observe: findings are reported, and nothing is planned"),
     ({"mode": "recommend"}, "mode recommend applies there: 1 act recommended, not done"),
     ({"on": ("outgrown-component",)}, "findings of kind noisy-neighbour are reported only (act.on)")])
-def test_what_the_settings_keep_from_being_done_stands_in_status(site: Site, capsys: pytest.CaptureFixture[str],
+def test_acts_that_settings_prevent_are_named_in_status(site: Site, capsys: pytest.CaptureFixture[str],
                                                                 act: dict[str, Any], error: str) -> None:
-    site.settings = replace(site.settings, act=replace(site.settings.act, **act))
-    site.begin_again(site.cluster)
+    site.restart(act=act)
     site.run(until=55)
     assert f"not done: {error}" in shown(capsys, "status", site=site)
 

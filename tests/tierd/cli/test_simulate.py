@@ -149,7 +149,8 @@ def test_times_of_acts_survive_a_clock_that_jumps() -> None:
     (["simulate", "noisy-neighbour", "--plot", "/proc/p.svg"], "/proc/p.svg: cannot be written"),
     (["evaluate", "--policy", "none.toml"], "none.toml: No such file or directory"),
 ])
-def test_what_is_not_there_is_named(capsys: pytest.CaptureFixture[str], arguments: list[str], sentence: str) -> None:
+def test_missing_files_and_scenarios_are_named(capsys: pytest.CaptureFixture[str], arguments: list[str],
+                                               sentence: str) -> None:
     assert main(arguments) == 1
     printed = capsys.readouterr()
     assert sentence in printed.err

@@ -39,7 +39,7 @@ def test_json_has_every_field(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize(("content", "sentence"), [
     (b"", "not a layout"), (b"\xd0\x0b\xd1\x0b", "not a layout"), (b"0xzz", "not a layout")])
-def test_what_is_no_layout_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes,
+def test_an_invalid_layout_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes,
                                     sentence: str) -> None:
     bad = tmp_path / "bad"
     bad.write_bytes(content)

@@ -26,8 +26,9 @@ from tierd.config.readers import ReaderSettings
 from tierd.logs import log_to_standard_error
 from tierd.sense.changelogs.ingest import ChangelogIngest
 from tierd.sense.changelogs.table import ActivityTable
-from tierd.sense.changelogs.tallies import JobsOnly, TallyLimits
+from tierd.sense.changelogs.tallies import TallyLimits
 from tierd.sense.changelogs.tally_source import TallySource
+from tierd.sense.own_moves import OwnMoves
 
 SETTINGS = ReaderSettings(enabled=True, window_seconds=0.2, lease_seconds=5.0, max_windows=8)
 KEY = "a key that only root can read"
@@ -80,7 +81,7 @@ class FileChangelog:
 
 
 def new_table() -> ActivityTable:
-    return ActivityTable(path_of, is_echo=JobsOnly(()), tallies=TallyLimits())
+    return ActivityTable(path_of, is_echo=OwnMoves(()), tallies=TallyLimits())
 
 
 def reader_over(changelog: FileChangelog, connection: Connection, names: Names, name: str, mdts: Sequence[str],
@@ -112,8 +113,8 @@ class Leader:
 
     def step(self, *, journal: bool = True) -> None:
         """One cycle. Without ``journal``, as if the process ended before it was written."""
-        self.problem = self.ingest.take_in(self.source.tallies(), float("inf"))
-        self.records += self.ingest.records_read
+        self.problem = self.ingest.take_in(self.source.batches(), float("inf"))
+        self.records += self.ingest.table.records_read
         if self.ingest.gap_closed:
             self.gaps.append(self.ingest.gap_closed)
         if journal:

@@ -83,7 +83,7 @@ REFUSED = [
 
 
 @every("text, line, sentence", REFUSED, lambda case: case[0])
-def test_what_cannot_work_is_refused(text: str, line: int, sentence: str) -> None:
+def test_settings_that_cannot_work_are_refused(text: str, line: int, sentence: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         parse(text.encode(), "t.toml")
     (mistake,) = str(caught.value).splitlines()
@@ -110,7 +110,7 @@ WARNED = [
 
 
 @every("text, line, sentence", WARNED, lambda case: case[0])
-def test_what_has_no_effect_is_a_warning(text: str, line: int, sentence: str) -> None:
+def test_a_setting_without_effect_is_a_warning(text: str, line: int, sentence: str) -> None:
     warnings = logged()
     parse(text.encode(), "t.toml")
     (warning,) = warnings
@@ -126,7 +126,7 @@ SOUND = ["", '[limits.pools.flash]\nfiles_per_second = 1', '[web]\naddress = "::
 
 
 @every("text", SOUND)
-def test_what_fits_together_is_accepted_without_a_word(text: str) -> None:
+def test_consistent_settings_give_no_warning(text: str) -> None:
     warnings = logged()
     parse(text.encode(), "t.toml")
     assert warnings == []

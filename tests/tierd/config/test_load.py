@@ -72,7 +72,7 @@ def test_settings_that_cannot_work_are_reported_at_load(text: str, sentence: str
 
 
 @pytest.mark.parametrize("data", [b"x = [", b"\xff\xfe", b"x = 1\nx = 2\n"])
-def test_what_is_no_toml_is_named(data: bytes) -> None:
+def test_a_file_that_is_not_toml_is_refused(data: bytes) -> None:
     with pytest.raises(ConfigurationError, match=r"tierd\.toml: not a TOML file"):
         parse(data, "tierd.toml")
 
@@ -118,7 +118,7 @@ def test_a_detector_takes_the_settings_of_its_table() -> None:
 
 
 @pytest.mark.parametrize("text", ["detect = 3\n", "[detect]\nhot_small_files = 3\n"])
-def test_what_is_no_table_is_refused(text: str) -> None:
+def test_a_value_instead_of_a_table_is_refused(text: str) -> None:
     with pytest.raises(ConfigurationError, match=r"tierd\.toml:\d: detect"):
         parse(text.encode(), "tierd.toml")
 

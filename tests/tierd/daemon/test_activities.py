@@ -24,7 +24,7 @@ from simulator.settings import recorded_test_bed
 from tests.tierd.daemon.test_hung_filesystem import Door
 from tests.tierd.logged import LISTENING
 from tests.tierd.simulated import COVERING, STREAM
-from tests.tierd.site import READ_AGAIN, Clearing
+from tests.tierd.site import READ_AGAIN, Clearing, acting
 from tierd.act.journal.entry import Entry
 from tierd.act.movers.moves import PortMover
 from tierd.acts import ActKind, Outcome
@@ -129,10 +129,7 @@ def busy(tmp_path: Path) -> Iterator[Busy]:
     cluster = FluidCluster(recorded_test_bed(), (STREAM, replace(READ_AGAIN, start_seconds=ONSET, keep=2000)))
     with VirtualScheduler(cluster) as at_once:
         filesystem = Slow(cluster, at_once.sleep)
-        settings = Settings()
-        settings = replace(settings, act=replace(settings.act, dry_run=False, journal=str(tmp_path / "journal.sqlite"),
-                                                 socket=str(tmp_path / "tierd.sock"), pause_file=""),
-                           web=replace(settings.web, enabled=False))
+        settings = acting(tmp_path)
         read = parameter_files(cluster, tmp_path / "node")
         said: list[tuple[float, str]] = []
 
@@ -170,7 +167,7 @@ def test_an_idle_daemon_runs_each_activity_about_once_a_cycle(busy: Busy) -> Non
     assert busy.steps["journal"] <= 2 * cycles + 1
 
 
-def test_what_is_queued_wakes_the_activity_that_does_it(busy: Busy) -> None:
+def test_a_queued_act_wakes_its_activity(busy: Busy) -> None:
     busy.at_once.run_until(ONSET - 2.5)
     before = busy.steps["move"]
     busy.service.gate.submit([Action(ActKind.MIGRATE, COVERING, "test", ("request", "root", "/f"), "/", "/f", 1)], 1)
@@ -210,7 +207,7 @@ def test_files_move_and_a_verdict_comes_however_long_looks_and_calls_take(busy: 
     assert busy.service.liveness.alive()
 
 
-def test_what_a_step_waits_for_is_in_the_status(busy: Busy) -> None:
+def test_status_names_the_steps_that_wait(busy: Busy) -> None:
     busy.at_once.run_until(ONSET)
     busy.filesystem.seconds = 1000.0
     busy.at_once.run_until(ONSET + 240)
@@ -221,15 +218,12 @@ def test_what_a_step_waits_for_is_in_the_status(busy: Busy) -> None:
 
 
 def test_with_threads_of_its_own_a_move_that_hangs_holds_up_nothing(tmp_path: Path,
-                                                                   monkeypatch: pytest.MonkeyPatch) -> None:
+                                                                    monkeypatch: pytest.MonkeyPatch) -> None:
     """Real threads: a door instead of time."""
     cluster = Cluster(recorded_test_bed(), (STREAM,))
     filesystem = Clearing(cluster)
     cluster.make_file("/proj/keep/large", 1 << 20)
-    settings = Settings()
-    settings = replace(settings, act=replace(settings.act, dry_run=False, journal=str(tmp_path / "journal.sqlite"),
-                                             socket=str(tmp_path / "tierd.sock"), pause_file=""),
-                       web=replace(settings.web, enabled=False))
+    settings = acting(tmp_path)
     executor = ThreadPoolExecutor(2)
     service = Service(settings, Node(
         filesystem=filesystem, mover=PortMover(filesystem), read=parameter_files(cluster, tmp_path / "node"),

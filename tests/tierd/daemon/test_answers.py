@@ -73,7 +73,7 @@ def test_the_page_tierctl_and_the_socket_have_the_same_record_of_a_case(reading:
 @pytest.mark.parametrize(("data", "words"), [
     ([], "Expected `object`"), ({}, "missing required field `findings`"), ({"findings": 1, "looked": True}, "`array`"),
     ({"findings": [None], "looked": True}, "Expected `object`")])
-def test_what_is_no_answer_is_refused(data: object, words: str) -> None:
+def test_a_malformed_answer_is_refused(data: object, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         FindingsAnswer.from_json(data)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,12 +17,10 @@ from simulator.filesystem import SimulatedObjectCreation
 from simulator.servers.namespace import Inode
 from simulator.servers.objects import Capacity
 from simulator.settings import recorded_test_bed
-from tests.tierd.daemon.test_restart import End, killed, restarted
 from tests.tierd.simulated import STREAM
-from tests.tierd.site import Clearing, Site, failed, shown
+from tests.tierd.site import Clearing, Site, acting, altered, failed, shown
 from tierd.cli.tierctl import main
 from tierd.config.act import DrainSettings, Mode, Rate
-from tierd.config.settings import Settings
 from tierd.daemon.client import ask
 from tierd.policies.imbalance import Rebalance
 from tierd.policies.protocol import Tables
@@ -34,12 +32,8 @@ FAST = Rate(1000.0, 1e12)
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
     cluster = Cluster(recorded_test_bed())
-    settings = Settings()
-    settings = replace(
-        settings, act=replace(settings.act, dry_run=False, journal=str(tmp_path / "lib/journal.sqlite"),
-                              socket=str(tmp_path / "tierd.sock"), pause_file=str(tmp_path / "pause")),
-        web=replace(settings.web, enabled=False),
-        limits=replace(settings.limits, files_per_second=50.0, bytes_per_second=1e9, per_pool=FAST, per_target=FAST),
+    settings = acting(
+        tmp_path, limits={"files_per_second": 50.0, "bytes_per_second": 1e9, "per_pool": FAST, "per_target": FAST},
         drain=DrainSettings(scan_files_per_second=200.0, queue_files=10, retry_seconds=5.0))
     made = Site(cluster, Clearing(cluster), settings, tmp_path)
     made.start()
@@ -147,8 +141,8 @@ def test_a_drain_shows_its_plan_and_asks(
     assert text.startswith("Order F1, made 20")
     assert f"Target: {NAME}.\n" in text
     assert "ggressor" not in text
-    monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
-    assert "is running: see" in failed(capsys, "drain-target", "OST0004", site=site)
+    assert "is running: see" in failed(capsys, "drain-target", "OST4", "--yes", site=site)
+    assert "is running already" in failed(capsys, "drain-target", NAME, "--dry-run", site=site)
 
 
 @pytest.mark.parametrize("further", [[], ["--json"]])
@@ -163,23 +157,22 @@ def test_a_drain_does_not_begin_where_nobody_can_be_asked(
     assert shown(capsys, "drain-target", site=site) == "no drains\n"
 
 
-def test_a_count_takes_no_number_of_a_finding(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    make_files(site, 3)
-    site.run(until=5)
-    assert f"drain of {NAME}, begun by " in shown(capsys, "drain-target", NAME, "--dry-run", site=site)
-    run_to(site, "previewed")
-    assert "the journal has no finding F1" in failed(capsys, "explain", "F1", site=site)
-
-
-def test_a_dry_run_counts_and_moves_nothing(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("of_the_daemon", [False, True])
+def test_a_dry_run_counts_moves_nothing_and_takes_no_number_of_a_finding(
+        site: Site, capsys: pytest.CaptureFixture[str], of_the_daemon: bool) -> None:
+    if of_the_daemon:
+        site.restart(act={"dry_run": True})
     make_files(site)
     mirrored = make(site, "/proj/mirrored", plain(OST))
     assert mirrored.layout is not None
     mirrored.layout = replace(mirrored.layout, mirror_count=2)
     site.run(until=5)
-    assert "dry run: counting files" in shown(capsys, "drain-target", NAME, "--dry-run", site=site)
+    text = shown(capsys, "drain-target", NAME, "--yes" if of_the_daemon else "--dry-run", site=site)
+    assert f"drain of {NAME}, begun by " in text
+    assert "dry run: counting files" in text
     run_to(site, "previewed")
     assert len(on_target(site)) == 33
+    assert "the journal has no finding F1" in failed(capsys, "explain", "F1", site=site)
     text = shown(capsys, "drain-target", site=site)
     assert "33 files found" in text
     assert "left: 1: the file has mirrors" in text
@@ -188,29 +181,18 @@ def test_a_dry_run_counts_and_moves_nothing(site: Site, capsys: pytest.CaptureFi
     assert any("32 files with" in line and "there would move; 1 would stay" in line for line in site.said)
 
 
-def test_the_dry_run_of_the_daemon_only_counts(site: Site) -> None:
-    site.settings = replace(site.settings, act=replace(site.settings.act, dry_run=True))
-    restarted(site)
-    make_files(site)
-    site.run(until=5)
-    ask(site.socket, {"request": "drain-target", "target": NAME})
-    run_to(site, "previewed")
-    assert len(on_target(site)) == 32
-
-
-@pytest.mark.parametrize("end", [restarted, killed])
+@pytest.mark.parametrize("end", [Site.restart, Site.kill])
 @pytest.mark.parametrize("after", [5.0, 10.0, 15.0])
-def test_a_restart_or_a_kill_loses_nothing(site: Site, end: End, after: float) -> None:
-    site.settings = replace(site.settings, limits=replace(site.settings.limits, files_per_second=1.0))
-    restarted(site)
+def test_a_restart_or_a_kill_loses_nothing(site: Site, end: Callable[[Site], None], after: float) -> None:
+    site.restart(limits={"files_per_second": 1.0})
     make_files(site)
     had = contents(site)
     site.run(until=5)
     ask(site.socket, {"request": "drain-target", "target": NAME, "by": "root"})
     site.run(until=site.cluster.now + after)
     assert 0 < len(on_target(site)) <= 32
-    site.settings = replace(site.settings, limits=replace(site.settings.limits, files_per_second=50.0))
     end(site)
+    site.restart(limits={"files_per_second": 50.0})
     run_to(site, "empty")
     assert on_target(site) == []
     assert contents(site) == had
@@ -225,7 +207,7 @@ def test_a_walk_continues_after_the_last_finished_directory(site: Site) -> None:
     ask(site.socket, {"request": "drain-target", "target": NAME})
     while "/proj/b" not in str(row(site)["position"]):
         site.run(until=site.cluster.now + 5)
-    killed(site)
+    site.kill()
     run_to(site, "empty")
     assert on_target(site) == []
     examined = row(site)["passes"]
@@ -234,8 +216,7 @@ def test_a_walk_continues_after_the_last_finished_directory(site: Site) -> None:
 
 def test_a_pause_stops_the_moves_and_a_resume_finds_the_files_again(
         site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    site.settings = replace(site.settings, limits=replace(site.settings.limits, files_per_second=1.0))
-    restarted(site)
+    site.restart(limits={"files_per_second": 1.0})
     make_files(site)
     site.run(until=5)
     shown(capsys, "drain-target", "OST0004", "--yes", site=site)
@@ -247,7 +228,7 @@ def test_a_pause_stops_the_moves_and_a_resume_finds_the_files_again(
     site.run(until=site.cluster.now + 60)
     assert on_target(site) == left
     assert row(site)["queued_moves"] == 0
-    killed(site)
+    site.kill()
     site.run(until=site.cluster.now + 30)
     assert on_target(site) == left, "a pause survives a kill"
     shown(capsys, "drain-target", "OST0004", "--resume", site=site)
@@ -256,8 +237,7 @@ def test_a_pause_stops_the_moves_and_a_resume_finds_the_files_again(
 
 
 def test_an_ended_drain_moves_nothing_more(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    site.settings = replace(site.settings, limits=replace(site.settings.limits, files_per_second=1.0))
-    restarted(site)
+    site.restart(limits={"files_per_second": 1.0})
     make_files(site)
     site.run(until=5)
     shown(capsys, "drain-target", "OST0004", "--yes", site=site)
@@ -272,7 +252,7 @@ def test_an_ended_drain_moves_nothing_more(site: Site, capsys: pytest.CaptureFix
     assert "is ended" in failed(capsys, "drain-target", "OST0004", "--pause", site=site)
 
 
-def test_what_stays_is_named_with_its_reason(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_that_stay_are_named_with_their_reason(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     make_files(site, 3)
     busy = make(site, "/proj/busy", plain(OST))
     busy.writers = 1
@@ -301,8 +281,7 @@ def test_what_stays_is_named_with_its_reason(site: Site, capsys: pytest.CaptureF
 def test_new_objects_are_stopped_and_given_back_also_after_a_kill(
         site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     site.creation = SimulatedObjectCreation(site.cluster)
-    site.settings = replace(site.settings, drain=replace(site.settings.drain, stop_new_objects=True))
-    restarted(site)
+    site.restart(drain={"stop_new_objects": True})
     make_files(site)
     before = site.creation.limits(NAME)
     site.run(until=5)
@@ -320,33 +299,26 @@ def test_new_objects_are_stopped_and_given_back_also_after_a_kill(
     run_to(site, "empty")
     assert set(site.creation.limits(NAME).values()) == {0}, "the target is to be replaced first"
     shown(capsys, "drain-target", "OST0004", "--end", site=site)
-    killed(site)  # before the limits are given back
+    site.kill()  # before the limits are given back
     site.run(until=site.cluster.now + 10)
     assert site.creation.limits(NAME) == before
     assert row(site)["stopped_mdts"] == []
 
 
-def test_a_limit_of_an_administrator_is_not_touched(site: Site) -> None:
+@pytest.mark.parametrize(("stop_new_objects", "limit"), [(True, 0), (False, 20_000)])
+def test_a_limit_of_an_administrator_is_not_touched_and_without_leave_none(
+        site: Site, stop_new_objects: bool, limit: int) -> None:
     site.creation = SimulatedObjectCreation(site.cluster)
     for mdt in ("MDT0000", "MDT0001"):
-        site.creation.set_limit(NAME, mdt, 0)
-    site.settings = replace(site.settings, drain=replace(site.settings.drain, stop_new_objects=True))
-    restarted(site)
+        site.creation.set_limit(NAME, mdt, limit)
+    site.restart(drain={"stop_new_objects": stop_new_objects})
     site.run(until=5)
     ask(site.socket, {"request": "drain-target", "target": NAME})
     run_to(site, "empty")
+    assert set(site.creation.limits(NAME).values()) == {limit}
     ask(site.socket, {"request": "drain-target", "target": NAME, "act": "end"})
     site.run(until=site.cluster.now + 10)
-    assert set(site.creation.limits(NAME).values()) == {0}
-
-
-def test_without_leave_new_objects_are_not_stopped(site: Site) -> None:
-    site.creation = SimulatedObjectCreation(site.cluster)
-    restarted(site)
-    site.run(until=5)
-    ask(site.socket, {"request": "drain-target", "target": NAME})
-    run_to(site, "empty")
-    assert set(site.creation.limits(NAME).values()) == {20_000}
+    assert set(site.creation.limits(NAME).values()) == {limit}
 
 
 def test_files_that_come_meanwhile_are_reported_and_move(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
@@ -368,8 +340,7 @@ def test_files_that_come_meanwhile_are_reported_and_move(site: Site, capsys: pyt
 @pytest.mark.parametrize("change", ["pause", "pause file", "drain", "window"])
 def test_nothing_moves_while_acts_are_held(site: Site, change: str) -> None:
     if change == "window":
-        site.settings = replace(site.settings, act=replace(site.settings.act, windows=("Mon 00:00-00:01",)))
-        restarted(site)
+        site.restart(act={"windows": ("Mon 00:00-00:01",)})
     make_files(site, 6)
     site.run(until=5)
     if change == "pause file":
@@ -383,8 +354,7 @@ def test_nothing_moves_while_acts_are_held(site: Site, change: str) -> None:
 
 
 def test_modes_do_not_apply_to_an_order(site: Site) -> None:
-    site.settings = replace(site.settings, act=replace(site.settings.act, mode=Mode.OBSERVE))
-    restarted(site)
+    site.restart(act={"mode": Mode.OBSERVE})
     make_files(site, 3)
     site.run(until=5)
     ask(site.socket, {"request": "drain-target", "target": NAME})
@@ -413,34 +383,18 @@ def test_other_targets_that_are_drained_take_no_files(site: Site) -> None:
     (("OST0077", "--yes"), "no OST lustre-OST0077 can be reached"),
     (("OST0004", "--pause"), "there is no drain of lustre-OST0004"),
     (("OST0004", "--show"), "there is no drain of lustre-OST0004"),
+    (("OST0000", "--yes"), "the only target"),
+    (("OST0005", "--yes"), "in no pool"),
 ])
-def test_what_cannot_be_done_is_refused(site: Site, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...],
-                                        words: str) -> None:
+def test_an_impossible_drain_is_refused(site: Site, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...],
+                                         words: str) -> None:
+    site.cluster.settings = replace(site.cluster.settings, pools={"flash": (0,), "hdd": (2, 3, 4)})
     site.run(until=5)
     assert words in failed(capsys, "drain-target", *arguments, site=site)
     assert shown(capsys, "drain-target", site=site) == "no drains\n"
 
 
-def test_two_drains_of_one_target_are_refused(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    site.run(until=5)
-    shown(capsys, "drain-target", "OST4", "--yes", site=site)
-    assert "is running" in failed(capsys, "drain-target", NAME, "--yes", site=site)
-    assert "is running already" in failed(capsys, "drain-target", NAME, "--dry-run", site=site)
-
-
-def test_the_only_target_of_a_pool_is_refused(site: Site) -> None:
-    site.cluster.settings = replace(site.cluster.settings, pools={"flash": (0,), "hdd": (2, 3)})
-    site.run(until=5)
-    for target, words in (("OST0000", "the only target"), ("OST0005", "in no pool")):
-        answer = ask(site.socket, {"request": "drains"})
-        assert answer["drains"] == []
-        with pytest.raises(Exception, match=words):
-            ask(site.socket, {"request": "drain-target", "target": target})
-
-
 def test_nothing_moves_onto_a_target_that_was_drained(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    settings = replace(site.settings, act=replace(site.settings.act, on=("imbalance",)),
-                       tables=Tables({"rebalance": Rebalance(reserve=0.05)}))
     site.service.close()
     for ost in site.cluster.osts:
         ost.store.capacity = Capacity(200 * MIB, ost.store.capacity.inodes)
@@ -448,7 +402,8 @@ def test_nothing_moves_onto_a_target_that_was_drained(site: Site, capsys: pytest
         for ost in (2, 3, 5):
             inode = make(site, f"/old/f{ost}-{number}", plain(ost), 2 * MIB)
             inode.mtime = inode.atime = site.cluster.epoch - 30 * 86400
-    site.settings = settings
+    site.settings = altered(site.settings, act={"on": ("imbalance",)},
+                            tables=Tables({"rebalance": Rebalance(reserve=0.05)}))
     site.start()
     site.run(until=5)
     shown(capsys, "drain-target", "OST0004", "--yes", site=site)

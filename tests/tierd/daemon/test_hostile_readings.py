@@ -63,8 +63,8 @@ class Liar:
         self._time += step
         return Reading(self._time, jobs, frozenset(targets) | {target for target, _ in jobs}, conditions)
 
-    def records(self) -> Iterator[Record]:
-        yield from self._records
+    def records(self) -> Iterator[Sequence[Record]]:
+        yield self._records
 
 
 @settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.tierd.simulated import STREAM, World, world
-from tests.tierd.site import READ_AGAIN
+from tests.tierd.site import READ_AGAIN, altered
 from tierd.config.settings import Settings
 
 SLOWLY = replace(Settings().limits, files_per_second=0.5)
@@ -29,9 +29,7 @@ def test_an_act_that_helps_is_kept_though_dozens_of_its_files_still_wait(tmp_pat
 
 
 def test_before_a_verdict_against_the_act_its_moves_wait(tmp_path: Path) -> None:
-    settings = Settings()
-    verify = replace(settings.verify, min_gain=0.999999, judge_seconds=20.0)
-    settings = replace(settings, limits=SLOWLY, verify=verify)
+    settings = altered(Settings(), limits=SLOWLY, verify={"min_gain": 0.999999, "judge_seconds": 20.0})
     at = world(tmp_path, jobs=(STREAM, KEPT_FILES), settings=settings)
     at.run_until_said("SET default layout", before=70)
     at.cluster.slow_down(2, 1.35)  # a disk gets slow: the stream stays slow whatever the layout
@@ -50,7 +48,7 @@ def test_before_a_verdict_against_the_act_its_moves_wait(tmp_path: Path) -> None
 
 def test_moves_wait_while_their_stream_is_slower_than_before_the_act(tmp_path: Path) -> None:
     """The moves themselves may be the reason. Without them, a sick disk shows that the act is not: it stands."""
-    settings = replace(Settings(), limits=SLOWLY, verify=replace(Settings().verify, judge_seconds=20.0))
+    settings = altered(Settings(), limits=SLOWLY, verify={"judge_seconds": 20.0})
     at = world(tmp_path, jobs=(STREAM, KEPT_FILES), settings=settings)
     at.run_until_said("SET default layout", before=70)
     at.cluster.slow_down(2, 3.0)

@@ -157,8 +157,7 @@ def test_after_an_undo_nobody_claims_that_it_helped(
     ask_until_closed(site)
     assert "helped" in shown(capsys, "status", site=site)
     if restarted:
-        site.service.close()
-        site.start()
+        site.restart()
     shown(capsys, "undo", "F1", site=site)
     site.run(until=site.cluster.now + 10)
     explained = shown(capsys, "explain", "F1", site=site)

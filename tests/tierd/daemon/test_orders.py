@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import threading
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -105,8 +104,8 @@ def test_data_on_the_mdt_is_not_on_the_disks_whatever_pool_stands_on_it(
     assert [(c.on_mdt, c.pool) for c in small.layout.components] == [(False, "hdd")]
 
 
-def test_what_is_being_moved_is_waited_for_though_nothing_seems_to_wait(capsys: pytest.CaptureFixture[str],
-                                                                        site: Site, tmp_path: Path) -> None:
+def test_a_wait_for_the_queue_includes_moves_under_way(capsys: pytest.CaptureFixture[str],
+                                                       site: Site, tmp_path: Path) -> None:
     idle = {**ask(site.socket, {"request": "status"}), "waiting_moves": 0, "outcomes": {}, "under_way_moves": 0}
     answers = [idle | {"under_way_moves": 1}, idle | {"outcomes": {"migrate gave-way": 1}}]
     server = ControlServer(str(tmp_path / "s"), lambda _: answers.pop(0))
@@ -150,9 +149,7 @@ def test_an_order_keeps_its_bounds_the_room_and_the_owners_wish(site: Site, caps
 
 
 def test_a_dry_run_goes_through_an_order_and_moves_nothing(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    site.service.close()
-    site.settings = replace(site.settings, act=replace(site.settings.act, dry_run=True, mode="observe"))
-    site.start()
+    site.restart(act={"dry_run": True, "mode": "observe"})
     inode = site.cluster.make_file("/proj/keep/f", 1000)
     before = inode.layout
     assert "; dry run" in shown(capsys, "promote", "/proj/keep/f", site=site)
@@ -161,10 +158,8 @@ def test_a_dry_run_goes_through_an_order_and_moves_nothing(site: Site, capsys: p
     assert "dry-run" in shown(capsys, "history", site=site)
 
 
-def test_what_robinhood_hands_over_goes_as_the_mode_allows(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    site.service.close()
-    site.settings = replace(site.settings, scopes=(Scope("/proj/looked-at", "recommend"),))
-    site.start()
+def test_files_from_robinhood_move_as_the_mode_allows(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.restart(scopes=(Scope("/proj/looked-at", "recommend"),))
     moved, kept, odd = (site.cluster.make_file(path, 1000) for path in ("/proj/keep/f", "/proj/looked-at/f", HOSTILE))
     path = f"/mnt/lustre{moved.path}"
     assert shown(capsys, "submit", "--reason", "old rule", path, kept.path, odd.path, "/none", "/proj", site=site) == (

@@ -54,8 +54,8 @@ def test_our_own_moves_are_no_other_mover_and_are_left_out(site: Site, capsys: p
     assert not any("lfs.0" in window.jobs for window in site.service.daemon.windows)
 
 
-def test_what_tierd_moved_before_a_restart_or_took_back_is_its_own(site: Site,
-                                                                   capsys: pytest.CaptureFixture[str]) -> None:
+def test_moves_before_a_restart_and_undone_ones_are_tierd_s_own(site: Site,
+                                                                capsys: pytest.CaptureFixture[str]) -> None:
     paths = [f"/proj/keep/{number}" for number in range(4)]
     for path in paths:
         site.cluster.make_file(path, 1000)
@@ -74,6 +74,6 @@ def test_what_tierd_moved_before_a_restart_or_took_back_is_its_own(site: Site,
     for path in paths:
         site.filesystem.migrate(path, HDD)
         site.filesystem.migrate(path, COVERING)
-    site.service.journal.db.execute("DELETE FROM actions")
+    site.sql("DELETE FROM actions")
     site.run(until=site.cluster.now + 5)
     assert table.other_mover_in("/proj/keep", 0.0) == "lfs.0"

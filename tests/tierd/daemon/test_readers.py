@@ -8,20 +8,21 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
 
 from lustre.fid import Fid
 from tests.tierd.logged import logged
-from tests.tierd.site import Clearing, Site, fetched, shown
+from tests.tierd.site import Clearing, Site, altered, fetched, shown
 from tierd.cluster.reader import MdtReader, Window
 from tierd.cluster.tallies import decode
 from tierd.config.load import ConfigurationError, parse
 from tierd.config.readers import ReaderSettings
 from tierd.sense.changelogs.table import ActivityTable
-from tierd.sense.changelogs.tallies import JobsOnly, TallyLimits
+from tierd.sense.changelogs.tallies import TallyLimits
 from tierd.sense.changelogs.tally_source import Position, ReaderState, ReceivedTally
+from tierd.sense.own_moves import OwnMoves
 from tierd.simulation.world import VirtualClock
 
 MDTS = ("MDT0000", "MDT0001")
@@ -81,20 +82,9 @@ class WithReaders:
         site.service.close()
         self.site = site
         self.post = Post(site)
-        site.settings = replace(site.settings, reader=SETTINGS)
         clock = VirtualClock(site.cluster)
-        service = type(site.service)
-
-        def start(*arguments: object, **named: object):
-            return service(*arguments, **named, cluster=self.post)
-
-        from tests.tierd import site as module  # noqa: PLC0415
-
-        kept, module.Service = module.Service, start  # type: ignore[assignment,misc]
-        try:
-            site.start()
-        finally:
-            module.Service = kept  # type: ignore[misc]
+        site.peers, site.settings = self.post, altered(site.settings, reader=SETTINGS)
+        site.start()
         self.readers = {mdt: self._reader(mdt, clock) for mdt in MDTS}
 
     def _reader(self, mdt: str, clock: VirtualClock) -> MdtReader:
@@ -104,7 +94,7 @@ class WithReaders:
             self.post.coming.append(window.data)
 
         def make_table() -> ActivityTable:
-            return ActivityTable(filesystem.path_of, is_echo=JobsOnly(self.site.settings.own_jobs),
+            return ActivityTable(filesystem.path_of, is_echo=OwnMoves(self.site.settings.own_jobs),
                                  tallies=TallyLimits())
 
         user = {"MDT0000": "cl1"}.get(mdt, "")

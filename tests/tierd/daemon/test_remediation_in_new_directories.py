@@ -117,7 +117,7 @@ def test_an_undone_act_is_not_tried_elsewhere_while_the_finding_holds(setup: Fol
 
 
 @pytest.mark.parametrize("verdict", [Verdict.HELPED, Verdict.CANNOT_TELL])
-def test_what_was_judged_stays_judged_and_the_next_place_is_another_case(setup: Following, verdict: Verdict) -> None:
+def test_a_verdict_stays_and_the_next_place_is_another_case(setup: Following, verdict: Verdict) -> None:
     setup.found_in("/a")
     setup.case.verdict = verdict
     setup.case.settle(State.KEPT)

@@ -123,7 +123,7 @@ FOUND = Finding("hot-small-files", 100.0, "py.3", "", (), "it reads again and ag
                 subject="/sw")
 
 
-def test_what_is_done_goes_with_the_finding_that_holds(tmp_path: Path) -> None:
+def test_acts_belong_to_the_finding_that_holds(tmp_path: Path) -> None:
     at = world(tmp_path, jobs=())
     at.cluster.make_directory("/sw")
     file = at.cluster.make_file("/sw/lib", 1000)

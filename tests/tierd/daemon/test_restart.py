@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -15,30 +14,12 @@ from simulator import faults
 from simulator.fluid.cluster import FluidCluster
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import STREAM
-from tests.tierd.site import HOSTILE, READ_AGAIN, Site, shown
+from tests.tierd.site import HOSTILE, READ_AGAIN, Site, altered, shown
 from tierd.act import recovery
 from tierd.act.journal.entry import QueueStore, Stamp
 from tierd.act.journal.writer import Journal
 from tierd.act.orders import Order, OrderInbox
 from tierd.daemon.client import ask
-
-End = Callable[[Site], None]
-
-
-def restarted(site: Site) -> None:
-    site.service.close()
-    site.said.clear()
-    site.start()
-
-
-def killed(site: Site) -> None:
-    """The journal as it is on disk at this instant, and another process that finds it."""
-    folder = site.folder / "killed"
-    shutil.copytree(Path(site.settings.act.journal).parent, folder)
-    site.service.close()
-    site.said.clear()
-    site.settings = replace(site.settings, act=replace(site.settings.act, journal=str(folder / "journal.sqlite")))
-    site.start()
 
 
 def waiting(site: Site, capsys: pytest.CaptureFixture[str], *paths: str) -> None:
@@ -59,8 +40,9 @@ def pool(site: Site, path: str) -> str:
     return layout.components[0].pool if layout else ""
 
 
-@pytest.mark.parametrize("end", [restarted, killed])
-def test_moves_that_wait_go_on_after_a_restart(site: Site, capsys: pytest.CaptureFixture[str], end: End) -> None:
+@pytest.mark.parametrize("end", [Site.restart, Site.kill])
+def test_moves_that_wait_go_on_after_a_restart(site: Site, capsys: pytest.CaptureFixture[str],
+                                               end: Callable[[Site], None]) -> None:
     paths = ["/proj/keep/a", "/proj/keep/b", HOSTILE]
     waiting(site, capsys, *paths)
     end(site)
@@ -73,13 +55,13 @@ def test_moves_that_wait_go_on_after_a_restart(site: Site, capsys: pytest.Captur
     assert "requeued after a restart: 3 moves of F1" in log_text(site)
     assert {pool(site, path) for path in paths} == {"flash"}
     assert "requeued after a restart" in shown(capsys, "explain", "F1", site=site)
-    restarted(site)
+    site.restart()
     assert site.said == [f"listening on 127.0.0.1:{site.service.web.port}" if site.service.web else ""]
 
 
-@pytest.mark.parametrize("end", [restarted, killed])
+@pytest.mark.parametrize("end", [Site.restart, Site.kill])
 def test_orders_that_nobody_took_in_go_on_after_a_restart(site: Site, capsys: pytest.CaptureFixture[str],
-                                                          end: End) -> None:
+                                                          end: Callable[[Site], None]) -> None:
     shown(capsys, "pause", "look", site=site)
     paths = ["/proj/keep/a", "/proj/old/b", HOSTILE]
     for path in paths:
@@ -94,7 +76,7 @@ def test_orders_that_nobody_took_in_go_on_after_a_restart(site: Site, capsys: py
     site.run(until=site.cluster.now + 10)
     assert {pool(site, path) for path in paths} == {"flash"}
     assert r"(submit): hot \udcff" in shown(capsys, "history", "--long", site=site)
-    restarted(site)
+    site.restart()
     assert ask(site.socket, {"request": "status"})["waiting_orders"] == 0
 
 
@@ -113,18 +95,15 @@ def full(site: Site) -> None:
 
 
 def of_another_file_system(site: Site) -> None:
-    with closing(sqlite3.connect(site.settings.act.journal)) as db:
-        db.execute("UPDATE waiting_moves SET fs = 'other'")
-        db.commit()
+    site.sql("UPDATE waiting_moves SET fs = 'other'")
 
 
 def dry(site: Site) -> None:
-    site.settings = replace(site.settings, act=replace(site.settings.act, dry_run=True))
+    site.settings = altered(site.settings, act={"dry_run": True})
 
 
 def other_pools(site: Site) -> None:
-    policy = replace(site.settings.small_files_to_flash, flash_pool="nvme")
-    site.settings = replace(site.settings, small_files_to_flash=policy)
+    site.settings = altered(site.settings, small_files_to_flash={"flash_pool": "nvme"})
 
 
 def late(site: Site) -> None:
@@ -137,7 +116,7 @@ def late(site: Site) -> None:
     (of_another_file_system, "queued for another file system: other"), (dry, "tierd is in a dry run now"),
     (other_pools, "pool 'flash' is no longer the configured one"), (late, "queued more than 7 days ago")])
 def test_a_changed_file_is_reported_and_left_alone(site: Site, capsys: pytest.CaptureFixture[str],
-                                                      change: Callable[[Site], None], why: str) -> None:
+                                                   change: Callable[[Site], None], why: str) -> None:
     waiting(site, capsys, "/proj/keep/a")
     site.service.close()
     change(site)
@@ -148,19 +127,16 @@ def test_a_changed_file_is_reported_and_left_alone(site: Site, capsys: pytest.Ca
     assert f"not requeued after the restart: 1: {why}" in status
     assert "no moves queued" in status
     assert shown(capsys, "history", site=site) == "no acts yet\n"
-    restarted(site)
+    site.restart()
     assert ask(site.socket, {"request": "status"})["waiting_moves"] == 0
 
 
-def test_what_was_gone_through_in_a_dry_run_is_never_done_for_real(site: Site,
-                                                                   capsys: pytest.CaptureFixture[str]) -> None:
-    act = site.settings.act
-    site.settings = replace(site.settings, act=replace(act, dry_run=True))
-    restarted(site)
+def test_moves_of_a_dry_run_are_never_done_for_real(site: Site,
+                                                    capsys: pytest.CaptureFixture[str]) -> None:
+    site.restart(act={"dry_run": True})
     waiting(site, capsys, "/proj/keep/a")
     shown(capsys, "submit", "/proj/keep/a", site=site)
-    site.settings = replace(site.settings, act=act)
-    restarted(site)
+    site.restart(act={"dry_run": False})
     site.run(until=site.cluster.now + 20)
     assert "not requeued after a restart: 1 move of F1: queued in a dry run" in log_text(site)
     assert "(submit) asked to promote /proj/keep/a: queued in a dry run" in log_text(site)
@@ -179,13 +155,12 @@ def test_an_order_is_for_what_had_the_name_then(site: Site, capsys: pytest.Captu
 
 
 def test_moves_of_a_case_that_was_kept_go_on_too(site: Site) -> None:
-    site.settings = replace(site.settings, limits=replace(site.settings.limits, files_per_second=0.5),
-                            verify=replace(site.settings.verify, judge_seconds=20.0))
+    site.settings = altered(site.settings, limits={"files_per_second": 0.5}, verify={"judge_seconds": 20.0})
     site.begin_again(FluidCluster(recorded_test_bed(), (STREAM, replace(READ_AGAIN, keep=3000))))
     site.run_until_said("KEPT: it helped", before=200)
     assert site.service.gate.waiting > 30
     moved = len(list(site.service.journal.entries("done")))
-    restarted(site)
+    site.restart()
     (case,) = site.service.daemon.cases
     assert (case.judged, case.verdict) == (True, "helped")
     site.run(until=site.cluster.now + 20)
@@ -194,12 +169,12 @@ def test_moves_of_a_case_that_was_kept_go_on_too(site: Site) -> None:
     assert not any(words.startswith("KEPT") for words in site.said), "it is not judged again"
 
 
-def test_what_is_taken_up_is_said_once_however_many_cycles_it_takes(site: Site, capsys: pytest.CaptureFixture[str],
-                                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requeued_moves_are_reported_once_however_many_cycles_it_takes(site: Site, capsys: pytest.CaptureFixture[str],
+                                                                       monkeypatch: pytest.MonkeyPatch) -> None:
     """explain repeated it for each 500 moves."""
     monkeypatch.setattr(recovery, "REQUEUED_PER_CYCLE", 1)
     waiting(site, capsys, "/proj/keep/a", "/proj/keep/b", HOSTILE)
-    restarted(site)
+    site.restart()
     site.run(until=site.cluster.now + 30)
     assert [words for words in site.said if "requeued" in words] == ["requeued after a restart: 3 moves of F1"]
 
@@ -207,7 +182,7 @@ def test_what_is_taken_up_is_said_once_however_many_cycles_it_takes(site: Site, 
 def test_moves_of_a_case_go_on_with_it(reading: Site) -> None:
     before = reading.service.gate.waiting
     assert before > 20
-    restarted(reading)
+    reading.restart()
     assert reading.service.gate.waiting == before
     reading.run(until=reading.cluster.now + 10)
     assert "moves of F1" in log_text(reading)
@@ -216,7 +191,7 @@ def test_moves_of_a_case_go_on_with_it(reading: Site) -> None:
     moved = [e for e in reading.service.journal.entries("done") if e.kind == "migrate"]
     assert len({e.place for e in moved}) == len(moved) > 5
     assert [case["moved"] for case in ask(reading.socket, {"request": "status"})["cases"]] == [len(moved)]
-    restarted(reading)
+    reading.restart()
     reading.run(until=reading.cluster.now + 5)
     moved = [e for e in reading.service.journal.entries("done") if e.kind == "migrate"]
     assert [case["moved"] for case in ask(reading.socket, {"request": "status"})["cases"]] == [len(moved)]
@@ -224,7 +199,7 @@ def test_moves_of_a_case_go_on_with_it(reading: Site) -> None:
 
 def test_moves_of_a_case_that_is_over_are_left_to_the_next_finding(reading: Site) -> None:
     reading.service.journal.end(1, "undone", "before a kill, when its moves could not be dropped any more", 0.0)
-    restarted(reading)
+    reading.restart()
     reading.run(until=reading.cluster.now + 10)
     assert ("the remediation is over, or too old to be judged; tierd detects a finding that still holds again"
             in log_text(reading))
@@ -233,10 +208,10 @@ def test_moves_of_a_case_that_is_over_are_left_to_the_next_finding(reading: Site
 
 def test_moves_of_a_case_that_is_undone_are_dropped_from_the_journal_too(reading: Site) -> None:
     (case,) = reading.service.daemon.cases
-    restarted(reading)
+    reading.restart()
     waited = reading.service.gate.waiting
     assert len(reading.service.gate.drop(case.finding.key)) == waited
-    restarted(reading)
+    reading.restart()
     assert reading.service.gate.waiting == 0
 
 
@@ -246,7 +221,7 @@ def test_moves_above_the_journals_limit_are_reported(site: Site, capsys: pytest.
     waiting(site, capsys, "/proj/keep/a", "/proj/keep/b", "/proj/keep/c")
     status = shown(capsys, "status", site=site)
     assert "1 move not stored in the journal (limit reached) and lost at a restart" in status
-    restarted(site)
+    site.restart()
     assert "found 2 moves and 0 orders queued before the start" in log_text(site)
 
 
@@ -270,10 +245,7 @@ def test_a_journal_that_takes_nothing_asks_to_come_again(tmp_path: Path) -> None
 
 def test_a_finding_whose_numbers_the_journal_lacks_is_named_and_not_judged(reading: Site) -> None:
     assert len(reading.service.daemon.cases) == 1
-    reading.service.close()
-    with closing(sqlite3.connect(reading.settings.act.journal)) as journal, journal:
-        journal.execute("UPDATE findings SET evidence = json_remove(evidence, '$.victim_usual_bytes_per_second')")
-    reading.said.clear()
-    reading.start()
+    reading.sql("UPDATE findings SET evidence = json_remove(evidence, '$.victim_usual_bytes_per_second')")
+    reading.restart()
     assert reading.service.daemon.cases == ()
     assert "F1: the journal lacks numbers of this finding, so its acts are not judged" in log_text(reading)

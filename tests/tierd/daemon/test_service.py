@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import socket
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from lustre.layout.model import Component, Layout, same_shape
 from simulator import faults
 from tests.tierd.simulated import NOISE
-from tests.tierd.site import Site, fetched, shown
+from tests.tierd.site import Site, altered, fetched, shown
 from tests.tierd.worlds import noise
 from tierd.act.journal.writer import Journal
 from tierd.cli.tierctl import main
@@ -77,10 +76,9 @@ def test_a_restart_continues_and_closes_unfinished_acts(site: Site) -> None:
     site.run(until=55)
     journal = Journal(Path(site.settings.act.journal))
     (entry,) = journal.entries()
-    journal.db.execute("UPDATE actions SET outcome = 'under way'")
+    site.sql("UPDATE actions SET outcome = 'under way'")
     positions = journal.positions()
-    site.service.close()
-    site.start()
+    site.restart()
     assert any("found unfinished: set-default-layout of /proj/ingest: done" in s for s in site.said)
     assert [e.outcome for e in journal.entries()] == ["done"]
     site.cluster.advance(5)
@@ -131,16 +129,14 @@ def test_two_daemons_share_neither_journal_nor_socket_nor_port(site: Site) -> No
     second = Site(site.cluster, site.filesystem, site.settings, site.folder)
     with pytest.raises(OSError, match="another tierd writes this journal"):
         second.start()
-    act = replace(site.settings.act, journal=str(site.folder / "other/journal.sqlite"))
-    second.settings = replace(site.settings, act=act)
+    second.settings = altered(site.settings, act={"journal": str(site.folder / "other/journal.sqlite")})
     with pytest.raises(ControlError, match="another tierd answers here"):
         second.start()
-    second.settings = replace(second.settings, act=replace(act, socket=str(site.folder / "other.sock")),
-                              web=replace(site.settings.web, port=port))
+    second.settings = altered(second.settings, act={"socket": str(site.folder / "other.sock")}, web={"port": port})
     with pytest.raises(OSError, match=r"Address already in use: choose another web\.port"):
         second.start()
     assert not (site.folder / "other.sock").exists()
-    second.settings = replace(second.settings, web=site.settings.web)
+    second.settings = altered(second.settings, web=site.settings.web)
     second.start()
     assert ask(second.socket, {"request": "status"})["paused"] == ""
     second.service.close()
@@ -175,7 +171,7 @@ def test_old_acts_leave_the_journal_and_history_says_where_it_begins(site: Site,
         move = Action("migrate", Layout((Component(pool="flash"),)), "because", ("", "", ""), path=f"/proj/{number}")
         journal.end(journal.intend(move, finding, None, at, dry_run=False), "done", "", at)
     journal.close()
-    site.settings = replace(site.settings, journal=replace(site.settings.journal, keep_days=30.0))
+    site.settings = altered(site.settings, journal={"keep_days": 30.0})
     site.start()
     site.run(until=now + 60)
     ended = shown(capsys, "history", "--last", "1000", site=site).splitlines()

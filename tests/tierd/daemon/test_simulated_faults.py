@@ -76,4 +76,4 @@ def test_a_user_who_moves_files_is_seen_in_the_changelog(world: tuple[World, lis
     at, _ = world
     schedule([Event(36, "mover", {"directory": "/proj/ingest", "pool": "flash", "files": 5})], at.cluster)
     at.cluster.advance(45)
-    assert b"lfs.1500" in {record.job_id for record in at.source.records()}
+    assert b"lfs.1500" in {record.job_id for records in at.source.records() for record in records}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import stat
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -96,9 +95,7 @@ def test_files_in_place_need_no_move(site: Site) -> None:
 
 
 def test_the_deadline_drops_what_is_not_begun(site: Site) -> None:
-    site.settings = replace(site.settings, limits=GeneralLimits(files_per_second=0.5))
-    site.service.close()
-    site.start()
+    site.restart(limits=GeneralLimits(files_per_second=0.5))
     files(site, *(f"/proj/d/{number}" for number in range(50)))
     stage(site, "/proj/d", seconds=20.0)
     site.run(until=40)
@@ -132,9 +129,7 @@ def test_a_cancelled_job_drops_its_moves(site: Site) -> None:
 
 
 def test_a_staging_that_nobody_waits_for_is_cancelled(site: Site) -> None:
-    site.settings = replace(site.settings, limits=GeneralLimits(files_per_second=0.1))
-    site.service.close()
-    site.start()
+    site.restart(limits=GeneralLimits(files_per_second=0.1))
     files(site, *(f"/proj/d/{number}" for number in range(60)), "/proj/b")
     stage(site, "/proj/d")
     stage(site, "/proj/d", direction="demote", job="18")
@@ -151,17 +146,14 @@ def test_a_staging_that_nobody_waits_for_is_cancelled(site: Site) -> None:
 def test_a_restart_goes_on(site: Site) -> None:
     files(site, *(f"/proj/d/{number}" for number in range(5)))
     stage(site, "/proj/d")
-    site.service.close()
-    site.start()
+    site.restart()
     site.run(until=20)
     (found,) = state(site)
     assert (found.state, found.outcomes) == ("ended", {"done": 5})
 
 
 def test_modes_and_opt_outs_hold_for_jobs(site: Site) -> None:
-    site.settings = replace(site.settings, scopes=(Scope("/proj/closed", "recommend"),))
-    site.service.close()
-    site.start()
+    site.restart(scopes=(Scope("/proj/closed", "recommend"),))
     files(site, "/proj/closed/a", "/proj/out/b")
     site.filesystem.set_xattr("/proj/out", "user.tierd", b"off")
     stage(site, "/proj/closed", "/proj/out")
@@ -173,9 +165,7 @@ def test_modes_and_opt_outs_hold_for_jobs(site: Site) -> None:
 
 
 def test_a_dry_run_stages_nothing(site: Site) -> None:
-    site.settings = replace(site.settings, act=replace(site.settings.act, dry_run=True))
-    site.service.close()
-    site.start()
+    site.restart(act={"dry_run": True})
     files(site, "/proj/a")
     stage(site, "/proj/a")
     site.run(until=10)
@@ -216,8 +206,7 @@ def test_the_user_of_the_scheduler_may_stage_and_nothing_else(tmp_path: Path) ->
 
 def test_stagings_and_jobs_are_metrics(site: Site) -> None:
     site.configure(slurm=SlurmSettings("squeue"))
-    site.service.close()
-    site.start()
+    site.restart()
     files(site, "/proj/a")
     stage(site, "/proj/a")
     assert 'tierd_open_stagings{fs="lustre"} 1.0' in fetched(site, "/metrics")[1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -11,7 +12,6 @@ import pytest
 from lustre.layout.model import Layout
 from simulator.fluid.cluster import FluidCluster
 from simulator.settings import recorded_test_bed
-from tests.tierd.daemon.test_restart import End, killed, restarted
 from tests.tierd.simulated import NOISE, STREAM
 from tests.tierd.site import Site
 from tierd.acts import Verdict
@@ -34,8 +34,9 @@ def judge(site: Site) -> None:
     journal.judgements.add(1, "noisy-neighbour", "flash", 1 << 20, "helped", 1.0, 1.0)
 
 
-@pytest.mark.parametrize("end", [restarted, killed])
-def test_a_default_of_before_a_restart_is_undone_when_flash_runs_short(filling: Site, end: End) -> None:
+@pytest.mark.parametrize("end", [Site.restart, Site.kill])
+def test_a_default_of_before_a_restart_is_undone_when_flash_runs_short(
+        filling: Site, end: Callable[[Site], None]) -> None:
     judge(filling)
     end(filling)
     filling.run(until=filling.cluster.now + 240)
@@ -47,8 +48,8 @@ def test_a_default_of_before_a_restart_is_undone_when_flash_runs_short(filling: 
     assert all(space[target].avail_bytes > 0 for target in filling.filesystem.pools()["flash"])
 
 
-@pytest.mark.parametrize("end", [restarted, killed])
-def test_an_undo_that_a_restart_interrupts_goes_on(filling: Site, end: End) -> None:
+@pytest.mark.parametrize("end", [Site.restart, Site.kill])
+def test_an_undo_that_a_restart_interrupts_goes_on(filling: Site, end: Callable[[Site], None]) -> None:
     filling.service.journal.judgements.add(1, "noisy-neighbour", "flash", 1 << 20, Verdict.DID_NOT_HELP, 0.0,
                                             filling.cluster.epoch)
     end(filling)
@@ -58,7 +59,7 @@ def test_an_undo_that_a_restart_interrupts_goes_on(filling: Site, end: End) -> N
     (case,) = [case for case in filling.service.daemon.cases if case.number == 1]
     assert (case.state, case.verdict) in {(State.UNDONE, "did-not-help"), (State.CLOSED, "did-not-help")}
     assert sum("UNDONE default layout of /proj/ingest: it did not help" in words for words in filling.said) == 1
-    restarted(filling)
+    filling.restart()
     assert [case.number for case in filling.service.daemon.cases] == [], "nothing is left to undo"
 
 

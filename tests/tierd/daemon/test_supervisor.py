@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tierd.site import Site
+from tests.tierd.site import Site, altered
 from tierd.act.journal.connection import JournalError
 from tierd.act.journal.writer import Journal
 from tierd.config.settings import Settings
@@ -22,8 +22,8 @@ def starting(site: Site) -> Callable[[Settings], Service]:
     """How a supervisor starts the service of a site."""
 
     def start(settings: Settings) -> Service:
-        site.settings = replace(settings, act=replace(site.settings.act, mode=settings.act.mode,
-                                                      journal=settings.act.journal), web=site.settings.web)
+        act = replace(site.settings.act, mode=settings.act.mode, journal=settings.act.journal)
+        site.settings = altered(settings, act=act, web=site.settings.web)
         site.start()
         return site.service
 
@@ -192,12 +192,11 @@ def test_while_the_journal_is_no_journal_it_is_tried_again_and_nothing_is_done(
         words: str) -> None:
     caplog.set_level("INFO")
     cycles(site, kept, 25)
-    site.service.close()
+    kept.close()
     path = Path(site.settings.act.journal)
     whole = path.read_bytes()
     damaged = damage_file(whole)
     path.write_bytes(damaged)
-    kept._service = None
     assert {*cycles(site, kept, 50)} == {f"tierd does nothing: {path}: the journal: {words}"}
     assert caplog.text.count(words) == 1
     assert kept.beat()

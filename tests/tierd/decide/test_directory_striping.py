@@ -34,7 +34,7 @@ def decided(finding: Finding = FINDING, placement: DirectoryPlacement | None = P
     return metadata_storm.plan(finding, numbers, Situation(where, FlashSettings()))
 
 
-def test_new_directories_beside_it_are_striped_and_pass_it_on_to_none() -> None:
+def test_new_directories_of_the_parent_are_striped_and_do_not_pass_it_on() -> None:
     (action,) = decided().actions
     assert (action.kind, action.directory) == (ActKind.SET_DEFAULT_STRIPING, "/out")
     assert action.striping == DefaultStriping(4, -1, "crush", 1)
@@ -76,7 +76,7 @@ def test_no_more_stripes_than_mdts_and_than_the_setting() -> None:
     (decided(replace(FINDING, directories=("/top", "/top2"))), Reason.ROOT_DIRECTORY),
     (decided(replace(FINDING, directories=("[0x1:0x2:0x0]",))), Reason.NO_PATH),
 ])
-def test_what_must_not_be_done(plan: Plan, reason: Reason) -> None:
+def test_a_striping_that_brings_nothing_or_replaces_another_is_refused(plan: Plan, reason: Reason) -> None:
     assert plan.actions == ()
     assert [refusal.reason for refusal in plan.refusals] == [reason]
 

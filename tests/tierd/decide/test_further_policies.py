@@ -56,10 +56,6 @@ def test_the_component_grows_to_hold_the_files_and_the_tail_stays() -> None:
     assert action.reason.startswith("files outgrow the present first component of 128K: 100% of 50 sampled files fit")
 
 
-def test_what_holds_the_files_already_is_left() -> None:
-    assert larger((100 * KIB,) * 50) == Plan((), ())
-
-
 @pytest.mark.parametrize(("layout", "reason"), [
     (None, Reason.NO_LAYOUT),
     (Layout((Component(0, 64 * KIB, pattern="mdt"), Component(64 * KIB, None, "hdd"))), Reason.OTHER_LAYOUT),
@@ -70,14 +66,15 @@ def test_layouts_of_persons_are_left_alone(layout: Layout | None, reason: Reason
     assert reasons(larger(where=room(layout=layout))) == [reason]
 
 
-def test_files_that_are_not_small_or_not_known_get_no_larger_component() -> None:
-    assert reasons(larger((300 * MIB,) * 50)) == [Reason.NOT_SMALL]
-    assert reasons(larger(())) == [Reason.SIZES_UNKNOWN]
-
-
-def test_flash_that_is_short_is_not_filled_faster() -> None:
-    assert reasons(larger(where=room(flash_free=10.1 * GB))) == [Reason.NO_ROOM]
-    assert reasons(larger(where=replace(room(), pools={"hdd": ("x",)}))) == [Reason.NO_POOL]
+@pytest.mark.parametrize(("plan", "refused"), [
+    pytest.param(larger((100 * KIB,) * 50), [], id="a component that holds them"),
+    pytest.param(larger((300 * MIB,) * 50), [Reason.NOT_SMALL], id="large files"),
+    pytest.param(larger(()), [Reason.SIZES_UNKNOWN], id="unknown sizes"),
+    pytest.param(larger(where=room(flash_free=10.1 * GB)), [Reason.NO_ROOM], id="short flash"),
+    pytest.param(larger(where=replace(room(), pools={"hdd": ("x",)})), [Reason.NO_POOL], id="no pool"),
+])
+def test_the_component_stays(plan: Plan, refused: list[Reason]) -> None:
+    assert reasons(plan) == refused
 
 
 READ_AGAIN = HotSmallFilesEvidence(
@@ -99,7 +96,7 @@ def hot(*candidates: Candidate, where: Capacity | None = None, victim_slowed: bo
                                                          victim_slowed=victim_slowed))
 
 
-def test_what_saves_most_for_each_byte_goes_first() -> None:
+def test_files_that_save_most_for_each_byte_go_first() -> None:
     plan = hot(candidate(1, 64 * KIB, 5), candidate(2, 64 * KIB, 50), candidate(3, 128 * KIB, 50))
     assert [a.path for a in plan.actions] == ["/d/f002", "/d/f003", "/d/f001"]
     assert plan.actions[0].layout.components[0] == Component(0, 128 * KIB, "flash")
@@ -184,10 +181,6 @@ def test_cold_files_of_a_scope_go_to_the_disks_of_the_scope_and_no_further_than_
     assert {action.layout.components[0].pool for action in plan.actions} == {"sas"}
     plan = plan_by_scope(COLD, (), situation, everything.resolved_scopes)
     assert (plan.actions, [action.path for action in plan.recommended]) == ((), ["/old/f9"])
-
-
-def test_what_is_warm_stays_however_short_flash_is() -> None:
-    assert cold(stored(1, 6.9), stored(2, 0)).actions == ()
 
 
 def test_layouts_that_would_be_flattened_stay() -> None:

@@ -102,12 +102,23 @@ def test_hard_cases_stay(layout: Layout) -> None:
     assert decided(UNEVEN, file(1, layout=layout)).actions == ()
 
 
-@pytest.mark.parametrize("one", [
-    file(1, 0, idle_days=0.5), file(1, 0, size=1000), file(1, 0, size=2 << 40), file(1, 1), file(1, 0, size=60 * GB)])
-def test_files_in_use_small_ones_and_those_elsewhere_stay(one: StoredFile) -> None:
-    plan = decided(UNEVEN, one)
+def reasons(plan: Plan) -> list[Reason]:
     assert plan.actions == ()
-    assert [refusal.reason for refusal in plan.refusals] == [Reason.NOTHING_TO_DO]
+    return [refusal.reason for refusal in plan.refusals]
+
+
+@pytest.mark.parametrize("one", [
+    file(1, 0, idle_days=0.5), file(1, 0, size=1000), file(1, 0, size=2 << 40), file(1, 1), file(1, 0, size=60 * GB)],
+    ids=["in use", "small", "too large", "elsewhere", "larger than what the target has too much"])
+def test_other_files_stay(one: StoredFile) -> None:
+    assert reasons(decided(UNEVEN, one)) == [Reason.NOTHING_TO_DO]
+
+
+def test_nothing_moves_while_a_job_is_slowed_there_or_the_space_of_a_target_is_unknown() -> None:
+    assert reasons(decided(UNEVEN, file(1, 0), slowed=True)) == [Reason.OTHERS_WOULD_LOSE]
+    known = {target: room for target, room in UNEVEN.fill.items() if target != MEMBERS[2]}
+    assert reasons(decided(replace(UNEVEN, fill=known), file(1, 0))) == [Reason.NO_POOL]
+    assert decided(capacity(0.5, 0.5, 0.51, 0.5, 0.5), file(1, 0)) == Plan((), ()), "an even pool"
 
 
 def test_a_file_that_moved_lately_stays() -> None:
@@ -121,21 +132,6 @@ def test_a_file_that_moved_lately_stays() -> None:
     plan = imbalance.plan(FINDING, EVIDENCE, Situation(UNEVEN, FlashSettings(), resident=files, was_tried=was_tried))
     assert asked == {(30 * DAY, 12 * 3600.0)}
     assert [action.path for action in plan.actions] == ["/d/f002"]
-
-
-def test_nothing_moves_while_a_job_is_slowed_there() -> None:
-    plan = decided(UNEVEN, file(1, 0), slowed=True)
-    assert (plan.actions, [refusal.reason for refusal in plan.refusals]) == ((), [Reason.OTHERS_WOULD_LOSE])
-
-
-def test_nothing_moves_while_the_space_of_a_target_is_unknown() -> None:
-    fill = {target: room for target, room in UNEVEN.fill.items() if target != MEMBERS[2]}
-    plan = decided(replace(UNEVEN, fill=fill), file(1, 0))
-    assert (plan.actions, [refusal.reason for refusal in plan.refusals]) == ((), [Reason.NO_POOL])
-
-
-def test_an_even_pool_needs_nothing() -> None:
-    assert decided(capacity(0.5, 0.5, 0.51, 0.5, 0.5), file(1, 0)) == Plan((), ())
 
 
 def test_data_on_the_mdt_and_components_without_objects_keep_their_form() -> None:

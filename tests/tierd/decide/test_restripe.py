@@ -105,11 +105,6 @@ def test_files_that_are_not_rewritten(candidate: Candidate) -> None:
     assert shared(candidate).actions == ()
 
 
-def test_an_open_file_waits() -> None:
-    plan = shared(opened=(OpenFile(Fid(1, 1), "/d/one"),))
-    assert (plan.actions, [r.reason for r in plan.refusals]) == ((), [Reason.IN_USE])
-
-
 def test_a_file_must_have_been_closed_for_the_time_of_a_copy() -> None:
     assert shared(file(closed=NOW - 10)).actions == (), "a copy of a GiB takes 10.7 s at 100 MB/s"
     assert shared(file(closed=NOW - 11)).actions
@@ -122,6 +117,8 @@ def test_a_file_must_have_been_closed_for_the_time_of_a_copy() -> None:
 
 
 def test_a_copy_must_pay_and_fit() -> None:
+    opened = shared(opened=(OpenFile(Fid(1, 1), "/d/one"),))
+    assert (opened.actions, [r.reason for r in opened.refusals]) == ((), [Reason.IN_USE]), "it waits"
     assert [r.reason for r in shared(file(30 * GB)).refusals] == [Reason.NOT_WORTH]
     assert [r.reason for r in shared(file(), evidence=replace(SHARED, seconds=10.0)).refusals] == [Reason.NOT_WORTH]
     full = replace(ROOM, avail_bytes={"flash": 0, "hdd": 100 * GB + MIB})

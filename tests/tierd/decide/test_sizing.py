@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,30 +10,17 @@ KIB, MIB = 1 << 10, 1 << 20
 SETTINGS = Settings()
 
 
-def test_the_paper_s_case_4_mb_files_are_held_whole() -> None:
-    assert component([4 * MIB] * 100, 0, 0, SETTINGS).component_bytes >= 4 * MIB
-
-
-def test_a_few_huge_files_do_not_raise_the_boundary() -> None:
-    assert from_distribution([100 * KIB] * 95 + [10 << 30] * 5, SETTINGS).component_bytes == 128 * KIB
-
-
-def test_files_that_would_be_split_refuse() -> None:
-    size = from_distribution([MIB] * 50 + [20 * MIB] * 50, SETTINGS)
-    assert size.component_bytes == 0
-    assert "would split 50 of 100 sampled files" in size.reason
-
-
-def test_few_samples_fall_back_to_the_mean() -> None:
-    assert component([MIB] * 5, 900 * KIB, MIB, SETTINGS).component_bytes == 2 * MIB
-
-
-def test_nothing_known_refuses() -> None:
-    assert component([], 0, 0, SETTINGS).component_bytes == 0
-
-
-def test_the_largest_rpc_is_held_too() -> None:
-    assert component([], 100 * KIB, 4 * MIB, SETTINGS).component_bytes == 4 * MIB
+@pytest.mark.parametrize(("sizes", "mean", "largest_rpc", "component_bytes"), [
+    pytest.param([4 * MIB] * 100, 0, 0, 4 * MIB, id="the files of the paper are held whole"),
+    pytest.param([100 * KIB] * 95 + [10 << 30] * 5, 0, 0, 128 * KIB, id="a few huge files"),
+    pytest.param([MIB] * 50 + [20 * MIB] * 50, 0, 0, 0, id="half of the files would be split"),
+    pytest.param([MIB] * 5, 900 * KIB, MIB, 2 * MIB, id="few samples: the mean decides"),
+    pytest.param([], 0, 0, 0, id="nothing is known"),
+    pytest.param([], 100 * KIB, 4 * MIB, 4 * MIB, id="the largest RPC is held too"),
+])
+def test_a_component_holds_whole_small_files(sizes: list[int], mean: float, largest_rpc: int,
+                                             component_bytes: int) -> None:
+    assert component(sizes, mean, largest_rpc, SETTINGS).component_bytes == component_bytes
 
 
 @given(st.lists(st.integers(1, 1 << 40), min_size=20, max_size=300))

@@ -43,16 +43,11 @@ def file(number: int, closed_at: float = 900.0, size: int | None = MIB) -> Candi
     return Candidate(Fid(1, number), f"/proj/in/f{number}", closed_at, size_bytes=size)
 
 
-def test_new_files_first() -> None:
-    plan = decide(FINDING, NOISE, [ACTIVITY], ROOM, FlashSettings())
+def test_new_files_get_flash_and_files_that_nobody_reads_stay() -> None:
+    plan = decide(FINDING, NOISE, [replace(ACTIVITY, candidates=(file(1), file(2)))], ROOM, FlashSettings())
     (action,) = plan.actions
     assert (action.kind, action.directory) == ("set-default-layout", "/proj/in")
     assert " ".join(setstripe_arguments(action.layout)) == "-E 1M -c 1 -p flash -E -1 -c 1 -S 4M -p hdd"
-
-
-def test_files_that_nobody_reads_stay_where_they_are() -> None:
-    activity = replace(ACTIVITY, candidates=(file(1), file(2)))
-    assert [a.kind for a in decide(FINDING, NOISE, [activity], ROOM, FlashSettings()).actions] == ["set-default-layout"]
 
 
 def test_files_the_job_reads_follow_the_youngest_first() -> None:
@@ -90,10 +85,9 @@ def test_refuses_with_a_reason(room: Capacity, activity: DirectoryActivity, reas
 
 @pytest.mark.parametrize("place", ["[0x200000402:0x1:0x0]", "/"])
 def test_a_directory_without_a_path_or_the_root_is_left_alone(place: str) -> None:
-    finding = replace(FINDING, directories=(place,))
-    plan = decide(finding, NOISE, [replace(ACTIVITY, directory=place)], ROOM, FlashSettings())
-    assert plan.actions == ()
-    assert len(plan.refusals) == 1
+    plan = decide(replace(FINDING, directories=(place,)), NOISE, [replace(ACTIVITY, directory=place)], ROOM,
+                  FlashSettings())
+    assert (plan.actions, len(plan.refusals)) == ((), 1)
 
 
 def test_a_layout_that_covers_the_files_already_is_not_set_again() -> None:
@@ -129,8 +123,9 @@ def test_one_large_file_is_moved_whole_or_advised_about() -> None:
         assert [refusal.reason for refusal in plan.refusals] == [Reason.NO_ROOM]
 
 
-def test_without_changelogs_nothing_is_planned_and_that_is_said() -> None:
-    plan = decide(replace(FINDING, directories=()), NOISE, [], ROOM, FlashSettings())
+def test_without_changelogs_the_plan_is_refused_with_the_reason() -> None:
+    plan = plan_by_scope(replace(FINDING, directories=()), [], situation_of(Settings(), ROOM),
+                         Settings().resolved_scopes)
     assert plan.actions == ()
     assert [refusal.reason for refusal in plan.refusals] == [Reason.NO_CHANGELOG]
     assert str(plan.refusals[0]).startswith("m.2: no changelog shows where it works (does each metadata target ")

@@ -18,7 +18,7 @@ def busy(place: str, creates: int) -> DirectoryActivity:
     return DirectoryActivity("m.2", place, creates=creates)
 
 
-def test_the_busiest_first_and_none_that_hardly_counts() -> None:
+def test_the_busiest_directories_are_named_first() -> None:
     seen = [busy("/a", 30), busy("/b", 60), busy("/c", 5)]
     assert directories(seen) == ("/b", "/a")
     assert [a.directory for a in active_directories(seen)] == ["/b", "/a"]
@@ -30,13 +30,13 @@ def test_where_a_job_works_now_is_not_hidden_by_where_it_did_for_months() -> Non
     assert directories([before, replace(now, lately=0)]) == ("/before",), "as one that holds its files open for long"
 
 
-def test_of_very_many_directories_the_busiest_are_named_and_what_they_lie_in() -> None:
-    """Those that are there get nothing from a default of what they lie in; those still to be made do."""
+def test_of_very_many_directories_the_busiest_are_named_and_their_parent() -> None:
+    """Existing ones get nothing from a default of the parent; new ones do."""
     named = directories([busy(f"/proj/run/d{n}", 1000 - n) for n in range(600)])
     assert named == (*(f"/proj/run/d{n}" for n in range(MAX_DIRECTORIES)), "/proj/run")
 
 
-def test_what_lies_below_is_put_together() -> None:
+def test_activities_below_a_parent_are_summed() -> None:
     parts = [replace(busy(f"/proj/run/d{n}", 3), last_time=40.0 * n) for n in range(100)]
     finding = Finding("noisy-neighbour", 0, "m.2", "s.1", (), "", noise(), directories(parts))
     (whole,) = activities_of_finding(finding, parts)
@@ -47,10 +47,6 @@ def test_what_lies_below_is_put_together() -> None:
 def test_the_root_is_never_named() -> None:
     assert "/" not in directories([busy(f"/d{n}", 3) for n in range(600)])
     assert directories([replace(busy(f"/d{n}", 3), last_time=40.0 * n) for n in range(100)]) == ()
-
-
-def test_nothing_seen_names_nothing() -> None:
-    assert directories([]) == ()
 
 
 def test_each_directory_is_named_if_a_job_stays_in_dozens() -> None:
@@ -66,7 +62,7 @@ def test_the_parent_is_named_if_a_job_makes_a_directory_for_each_step() -> None:
 
 def test_a_directory_without_a_path_is_not_named() -> None:
     assert directories([busy("", 30), busy("/a", 10)]) == ("/a",)
-    assert directories([busy("", 30)]) == ()
+    assert directories([busy("", 30)]) == directories([]) == ()
 
 
 def now_in(*activities: DirectoryActivity, small_files: bool = True) -> tuple[str, ...]:
@@ -83,7 +79,7 @@ def test_a_directory_of_an_earlier_run_is_not_named() -> None:
     assert now_in(before) == ()
 
 
-def test_what_lies_above_the_steps_of_a_run_is_named_while_a_step_is_at_work() -> None:
+def test_the_parent_of_the_steps_of_a_run_is_named_while_a_step_is_at_work() -> None:
     steps = [replace(busy(f"/run/d{n:02d}", 30), lately=30, last_time=800.0 + 10 * n) for n in range(20)]
     assert now_in(*steps) == ("/run",)
     assert now_in(*steps[:10]) == ()

@@ -59,34 +59,23 @@ def test_a_step_at_the_bypass_size_is_found_with_its_size() -> None:
     assert numbers["bypass_low_bytes"] <= 32 * KIB < numbers["bypass_high_bytes"]
     assert "or a write cache" in found.sentence
     assert "counters do not tell which" in found.sentence
-
-
-def test_a_larger_bypass_size_is_advised_where_many_writes_are_a_little_larger() -> None:
-    (found,) = look(POLICY, facts=facts(mixes(32 * KIB)))
     assert found.advice[0].command.startswith("raise the bypass size to 64 KiB")
 
 
-@pytest.mark.parametrize(("bypass", "name"), [(0, "plain disks"), (MIB, "a cache that takes all writes in")])
-def test_disks_without_a_step_are_innocent(bypass: int, name: str) -> None:
-    assert look(POLICY, facts=facts(mixes(bypass))) == [], name
+SLOW = mixes(0, (0.0,) * 7 + (0.25, 0.25), slow_msec=128)
 
 
-def test_flash_targets_are_not_reported() -> None:
-    assert look(POLICY, facts=facts(mixes(32 * KIB), FLASH)) == []
-
-
-def test_a_constant_mix_connects_no_size_with_a_duration() -> None:
-    assert of_mixes(mixes(32 * KIB, (0.5,) * 8)) is None
-
-
-def test_slow_writes_alone_show_nothing_however_rare_the_small_ones_are() -> None:
-    disks = mixes(0, (0.0,) * 7 + (0.25, 0.25), slow_msec=128)
-    assert of_mixes(disks) is None
-    assert of_mixes(disks[4:8]) is None
-
-
-def test_few_readings_show_nothing() -> None:
-    assert of_mixes(mixes(32 * KIB)[:3]) is None
+@pytest.mark.parametrize(("writes", "targets"), [
+    pytest.param(mixes(0), TARGETS, id="plain disks"),
+    pytest.param(mixes(MIB), TARGETS, id="a cache that takes all writes in"),
+    pytest.param(mixes(32 * KIB), FLASH, id="flash targets"),
+    pytest.param(mixes(32 * KIB, (0.5,) * 8), TARGETS, id="a constant mix"),
+    pytest.param(SLOW, TARGETS, id="slow writes alone"),
+    pytest.param(SLOW[4:8], TARGETS, id="few readings of slow writes"),
+    pytest.param(mixes(32 * KIB)[:3], TARGETS, id="few readings"),
+])
+def test_no_accelerator_is_found_elsewhere(writes: tuple[DiskWrites, ...], targets: Sequence[str]) -> None:
+    assert look(POLICY, facts=facts(writes, targets)) == []
 
 
 def test_durations_by_size_show_the_step_at_once() -> None:

@@ -21,13 +21,7 @@ from tierd.detect.columns import (
     recent_work,
     window_columns,
 )
-from tierd.detect.profile import (
-    Classes,
-    is_stream,
-    is_suspect,
-    profiles,
-    waits_for_commits,
-)
+from tierd.detect.profile import Classes, is_in_between, is_small_files, is_small_io, is_stream, profiles
 from tierd.model import JobLoad, NamespaceLoad, Window
 
 CLASSES = Classes()
@@ -72,8 +66,11 @@ def test_kinds_of_jobs_are_those_of_their_profiles(windows: list[Window]) -> Non
     for job, profile in profiles(windows).items():
         number = jobs[job]
         assert kinds.stream[number] == is_stream(profile, CLASSES)
-        assert kinds.suspect[number] == (is_suspect(profile, CLASSES) and not is_stream(profile, CLASSES))
-        assert kinds.waits_for_commits[number] == waits_for_commits(profile, CLASSES)
+        files, small_io = is_small_files(profile, CLASSES), is_small_io(profile, CLASSES)
+        assert kinds.suspect[number] == ((files or small_io or is_in_between(profile, CLASSES))
+                                         and not is_stream(profile, CLASSES))
+        assert kinds.waits_for_commits[number] == (
+            small_io and not files and profile.mean_rpc_bytes < CLASSES.stream_rpc_bytes)
 
 
 def test_without_sizes_of_rpcs_their_mean_decides() -> None:

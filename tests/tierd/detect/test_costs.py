@@ -144,7 +144,7 @@ JSON = st.recursive(st.none() | st.booleans() | st.floats() | st.integers() | st
 
 
 @given(st.one_of(st.text(), JSON.map(json.dumps), JSON.map(lambda each: json.dumps({"hdd": each}))))
-def test_what_makes_no_sense_in_the_journal_is_left_out(text: str) -> None:
+def test_nonsense_in_the_journal_is_left_out(text: str) -> None:
     for costs in costs_from_json(text).values():
         assert all(isfinite(each) and each >= 0 for each in costs.seconds)
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from lustre.fid import Fid
-from tests.tierd.detect.views import FLASH, GB, POOLS, filled, halves, look
-from tests.tierd.worlds import stream
+from tests.tierd.detect.views import FLASH, GB, POOLS, filled, halves, look, reads_whole
+from tests.tierd.worlds import TARGETS, small_io, stream
 from tierd.detect.view import View
-from tierd.model import Facts, Finding, PoolPair, StoredFile, TargetFill
-from tierd.policies import cold_on_flash, flash_pressure
+from tierd.model import DirectoryActivity, Facts, Finding, PoolPair, StoredFile, TargetFill
+from tierd.policies import cold_on_flash, flash_pressure, hot_small_files, outgrown_component, small_random_io
 
 DAY = 86_400.0
 NOW = 120.0
@@ -46,9 +46,9 @@ def test_a_pool_that_will_be_full_within_the_hour_is_reported() -> None:
     assert pressure(0.6, growth=-20e6) == []
 
 
-def test_without_free_space_nothing_is_reported() -> None:
-    assert look(flash_pressure.POLICY, facts=Facts(pools=POOLS)) == []
-    assert look(flash_pressure.POLICY, facts=Facts(fill=filled(0.99))) == []
+@pytest.mark.parametrize("facts", [Facts(pools=POOLS), Facts(fill=filled(0.99))])
+def test_a_pool_of_unknown_space_is_not_reported(facts: Facts) -> None:
+    assert look(flash_pressure.POLICY, facts=facts) == []
 
 
 def stored(number: int, days: float, pools: tuple[str, ...] = ("flash",)) -> StoredFile:
@@ -69,24 +69,15 @@ def test_cold_files_on_full_flash_are_reported_with_the_bytes_to_free() -> None:
     assert (found.directories, found.advice_only) == (("/proj/old",), False)
 
 
-def test_coldness_alone_is_no_trouble() -> None:
-    assert cold(0.5, stored(1, 300)) == []
-    assert cold(0.79, stored(1, 300)) == []
+@pytest.mark.parametrize(("used", "active", "reported"), [
+    (0.5, False, False), (0.79, False, False), (0.75, True, True), (0.69, True, False)])
+def test_cold_files_are_reported_from_the_upper_to_the_lower_mark(used: float, active: bool, reported: bool) -> None:
+    assert bool(cold(used, stored(1, 300), active=active)) == reported
 
 
-def test_it_continues_to_the_lower_mark() -> None:
-    assert cold(0.75, stored(1, 30), active=True)
-    assert cold(0.69, stored(1, 30), active=True) == []
-
-
-def test_files_that_left_flash_do_not_count() -> None:
+def test_files_that_left_flash_and_pools_with_an_unknown_target_do_not_count() -> None:
     assert cold(0.9, stored(1, 30, pools=("hdd",))) == []
-
-
-def test_a_pool_of_which_a_target_cannot_be_seen_is_not_short() -> None:
-    fill = filled(0.95)
-    del fill[FLASH[0]]
-    assert cold(0.95, stored(1, 30), fill=fill) == []
+    assert cold(0.95, stored(1, 30), fill={t: fill for t, fill in filled(0.95).items() if t != FLASH[0]}) == []
 
 
 DEFAULT_POOLS = PoolPair("flash", "hdd")
@@ -108,3 +99,35 @@ def test_the_flash_of_a_scope_counts_as_that_of_the_whole_file_system() -> None:
     assert set(view.flash) == {*FLASH, *NVME}
     for detector in (cold_on_flash, flash_pressure):
         assert list(detector.POLICY.find(replace(view, pool_pairs=(DEFAULT_POOLS,)), detector.Settings())) == []
+
+
+EVERYWHERE = Facts(pools=POOLS, fill=filled())
+
+
+def test_without_flash_or_room_there_nothing_is_sent_to_it() -> None:
+    noise = halves(small_io("fio.7", 48, seconds=30.0))
+    for known in (Facts(pools={"hdd": TARGETS}), EVERYWHERE, Facts(pools=POOLS, fill=filled(flash=0.95))):
+        (found,) = look(small_random_io.POLICY, noise, known)
+        assert any("-p flash" in advice.command for advice in found.advice) == (known == EVERYWHERE)
+    activity = DirectoryActivity("h.1", "/d", opens=5000, creates=100, outgrown=90)
+    reread = halves(reads_whole("h.1", 50, 65536))
+    for full in (False, True):
+        known = Facts(pools=POOLS, fill=filled(flash=0.95 if full else 0.3), directories=(activity,))
+        assert bool(look(hot_small_files.POLICY, reread, known)) != full
+        (found,) = look(outgrown_component.POLICY, reread, known)
+        assert bool(found.advice) != full
+
+
+def test_without_room_on_disks_nothing_is_sent_there() -> None:
+    old = StoredFile(Fid(1, 1), "/d/f", 10**9, ("flash",), -86_400.0 * 30)
+    for hdd, reported in ((0.3, True), (0.97, False)):
+        known = Facts(pools=POOLS, fill=filled(flash=0.9, hdd=hdd), stored=(old,))
+        (cold,) = look(cold_on_flash.POLICY, facts=known)
+        (full,) = look(flash_pressure.POLICY, facts=known)
+        assert (bool(cold.advice), bool(full.advice)) == (reported, reported)
+
+
+def test_files_that_are_all_in_use_are_not_listed_as_cold() -> None:
+    young = StoredFile(Fid(1, 1), "/d/f", 10**9, ("flash",), 0.0)
+    (found,) = look(flash_pressure.POLICY, facts=Facts(pools=POOLS, fill=filled(flash=0.9), stored=(young,)))
+    assert not any("lfs find" in advice.command for advice in found.advice)

@@ -97,7 +97,7 @@ def test_after_a_gap_it_begins_anew() -> None:
     assert (only.start, only.seconds) == (500, 30)
 
 
-def test_what_is_old_is_forgotten() -> None:
+def test_old_half_minutes_are_forgotten() -> None:
     history = History(60.0)
     for n in range(60):
         history.add(window(n))

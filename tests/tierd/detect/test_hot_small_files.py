@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
+import pytest
 
 from tests.tierd.detect.views import FLASH, POOLS, filled, halves, look
 from tests.tierd.worlds import TARGETS
@@ -38,39 +38,20 @@ def test_small_files_read_again_and_again_from_disk_are_reported() -> None:
     assert not finding.advice_only
 
 
-def test_on_flash_they_are_where_they_should_be() -> None:
-    assert found(reader(20, targets=FLASH)) == []
-
-
-def test_what_the_clients_have_in_their_caches_costs_nothing() -> None:
-    assert found(reader(2, opens_s=200)) == []
-
-
-def test_large_files_are_none() -> None:
-    assert found(reader(20, size=1 << 20, opens_s=0.5)) == []
-
-
-def test_a_directory_that_is_written_is_none() -> None:
-    assert found(reader(20), creates=8000) == []
-
-
-def test_a_job_that_writes_more_than_it_reads_is_none() -> None:
-    assert found(reader(20, writes_s=30)) == []
-
-
-def test_without_pools_or_open_records_nothing_is_known() -> None:
-    assert found(reader(20), pools={}) == []
-    assert found(reader(20), opens=0) == []
+@pytest.mark.parametrize(("part", "changes"), [
+    pytest.param(reader(20, targets=FLASH), {}, id="on flash"),
+    pytest.param(reader(2, opens_s=200), {}, id="cached by the clients"),
+    pytest.param(reader(20, size=1 << 20, opens_s=0.5), {}, id="large files"),
+    pytest.param(reader(20, writes_s=30), {}, id="more writes than reads"),
+    pytest.param(reader(20), {"creates": 8000}, id="a directory that is written"),
+    pytest.param(reader(20), {"pools": {}}, id="no pools"),
+    pytest.param(reader(20), {"opens": 0}, id="no open records"),
+])
+def test_other_files_are_not_reported(part: tuple[list[JobLoad], NamespaceLoad], changes: dict[str, Any]) -> None:
+    assert found(part, **changes) == []
 
 
 def test_hysteresis() -> None:
     assert found(reader(7)) == []
     assert found(reader(7), active=True)
     assert found(reader(4), active=True) == []
-
-
-@given(st.floats(0.01, 1e4), st.floats(1, 1e9), st.floats(0, 1e4))
-def test_hot_files_are_small_and_often_read(reads: float, size: float, opens: float) -> None:
-    for finding in found(reader(reads, size, opens_s=opens)):
-        assert finding.evidence.numbers()["read_bytes_per_open"] <= 8 << 20
-        assert finding.evidence.numbers()["disk_reads_per_second"] >= 10

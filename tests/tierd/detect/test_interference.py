@@ -47,6 +47,11 @@ class Bed:
         work = recent_work(self.recent.windows, kinds, len(self.recent.jobs))
         return self.model.update(columns, work, kinds, self.learner.table(pool, names, unhealthy))
 
+    def slots(self) -> list[int]:
+        """Numbers of the jobs in the slots of the first stream."""
+        assert self.model.newest is not None
+        return list(self.model.newest.slot[0].tolist())
+
     def names(self, jobs: Iterable[int]) -> set[str]:
         known = list(self.recent.jobs)
         return {known[job] for job in jobs}
@@ -123,7 +128,7 @@ def test_a_load_that_varies_teaches_what_device_time_alone_does_not() -> None:
     assert loss.quantile(1.645) - loss.quantile(-1.645) < 0.3
 
 
-def test_what_is_remembered_of_a_stream_is_a_past() -> None:
+def test_a_remembered_rate_of_a_stream_counts_as_its_past() -> None:
     rng, bed = Random(3), Bed()
     bed.model.remember({bed.recent.jobs["s.1"]: (log(ALONE * 1e6), 0.1)})
     losses = run(bed, (window(n, at(rng, ALONE * (1 - share(20))), small_files("m.2", 20)) for n in range(8)))
@@ -162,10 +167,13 @@ def test_a_stream_that_pauses_by_itself_is_not_slowed(pauses: set[int]) -> None:
 
 def test_a_window_without_the_stream_teaches_nothing() -> None:
     rng, bed = Random(7), Bed()
-    run(bed, (window(n, at(rng, ALONE)) for n in range(10)))
-    before = bed.model._state["mean"][0].copy()
-    assert bed.see(window(10, small_files("m.2", 1.0))) == []
-    assert np.array_equal(bed.model._state["mean"][0, :, 0], before[:, 0])
+    usual, levels = at(rng, ALONE), []
+    for between in ([], [window(10, small_files("m.2", 1.0))]):
+        bed = Bed()
+        run(bed, [*(window(n, usual) for n in range(10)), *between, window(11, usual)])
+        assert bed.model.newest is not None
+        levels.append(bed.model.newest.mean[0, 0])
+    assert levels[0] == levels[1]
 
 
 def test_a_trickle_is_not_blamed_when_another_stream_comes() -> None:
@@ -225,9 +233,9 @@ def test_a_suspect_that_leaves_keeps_its_slot_and_what_it_taught() -> None:
     phase(0, 9, noisy=False)
     first = phase(9, 20, noisy=True)
     assert not any(map(found, phase(29, 40, noisy=False)[1:]))
-    slot = bed.model._state["slot"][0].tolist()
+    slots = bed.slots()
     again = phase(69, 3, noisy=True)
-    assert bed.model._state["slot"][0].tolist() == slot
+    assert bed.slots() == slots
     assert found(again[0]) is not None, "at once"
     assert again[0][0].came_at == 69 * 5.0, "a minute later it has come again"
     assert again[0][0].error < first[0][0].error
@@ -257,11 +265,11 @@ def test_a_large_neighbour_takes_the_slot_of_a_small_one() -> None:
     assert loss is not None
     assert "late.9" in bed.names(loss.suspects[:1])
     assert losses[-1][0].share == pytest.approx(share(20), abs=0.08)
-    slots = bed.model._state["slot"][0].tolist()
+    slots = bed.slots()
     assert bed.recent.jobs["late.9"] in slots
     run(bed, (window(17 + n, at(rng, ALONE * (1 - share(22))), *early, small_files("late.9", 15),
                      small_files("small.10", 1.0)) for n in range(4)))
-    assert bed.model._state["slot"][0].tolist() == slots, "a slot does not go from one small job to the next"
+    assert bed.slots() == slots, "a slot does not go from one small job to the next"
 
 
 # many streams, and windows of other lengths
@@ -346,8 +354,8 @@ def any_windows(draw: st.DrawFn) -> list[Window]:
 
 
 @given(any_windows(), st.tuples(st.floats(0, 1), st.floats(0, 1), st.floats(0, 10)))
-def test_whatever_comes_probabilities_and_losses_are_such(windows: list[Window], seconds: tuple[float, float, float]
-                                                          ) -> None:
+def test_losses_are_shares_and_their_chances_probabilities(windows: list[Window],
+                                                           seconds: tuple[float, float, float]) -> None:
     bed = Bed(DeviceCosts(seconds, COSTS.covariance, 9))
     for each in windows:
         for loss in (*bed.see(each), *bed.model.rival_losses):
@@ -358,11 +366,9 @@ def test_whatever_comes_probabilities_and_losses_are_such(windows: list[Window],
             assert loss.error > 0
             assert loss.suspects
             assert loss.victim not in loss.suspects
-        used = len(bed.model._rows)
-        seen = bed.model._state["windows"][:used] > 0
-        assert np.all(np.isfinite(bed.model._state["mean"][:used][seen]))
-        assert np.all(np.isfinite(bed.model._state["covariance"][:used]))
-        assert np.allclose(bed.model._state["weight"][:used].sum(axis=1), 1)
+        if (newest := bed.model.newest) is not None:
+            assert np.all(np.isfinite(newest.mean[newest.rate > 0]))
+            assert np.all(np.isfinite(newest.covariance[newest.rate > 0]))
 
 
 def test_random_writes_are_suspects_like_files() -> None:

@@ -2,18 +2,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import pytest
+
 from lustre.layout.directory import DefaultStriping, DirectoryStripes
-from tests.tierd.detect.views import look
-from tierd.model import MAX_CLIENTS, DirectoryActivity, DirectoryPlacement, Facts, Finding
-from tierd.policies.metadata_storm import POLICY
+from tests.tierd.detect.views import halves, look, reads_whole
+from tests.tierd.worlds import MIB
+from tierd.model import MAX_CLIENTS, DirectoryActivity, DirectoryPlacement, Facts, Finding, Window
+from tierd.policies.metadata_storm import POLICY, rate_below
 
 
 def found(*activities: DirectoryActivity, targets: int = 2, active: bool = False,
-          placement: DirectoryPlacement | None = None, job_nodes: Mapping[str, int] = {}) -> list[Finding]:
+          placement: DirectoryPlacement | None = None, job_nodes: Mapping[str, int] = {},
+          windows: list[Window] | None = None) -> list[Finding]:
     places = {"/proj/out": placement} if placement else {}
-    return look(POLICY, facts=Facts(directories=activities, directory_seconds=600.0, latest_directories=activities,
-                                    latest_seconds=100.0, metadata_targets=targets, placements=places,
-                                    job_nodes=job_nodes),
+    return look(POLICY, windows, Facts(directories=activities, directory_seconds=600.0, latest_directories=activities,
+                                       latest_seconds=100.0, metadata_targets=targets, placements=places,
+                                       job_nodes=job_nodes),
                 active={("metadata-storm", "", "/proj/out")} if active else ())
 
 
@@ -30,17 +34,7 @@ def test_a_storm_in_one_directory_is_reported_with_its_jobs() -> None:
     assert finding.advice[0].command.startswith("lfs mkdir -c 2 NEW_DIRECTORY")
 
 
-def test_one_mdt_cannot_spread_names() -> None:
-    (finding,) = found(storm(800), targets=1)
-    assert not any("lfs mkdir" in piece.command for piece in finding.advice)
-
-
-def test_where_files_are_read_data_on_the_mdt_is_offered() -> None:
-    (finding,) = found(storm(100, opens=800))
-    assert any("-L mdt" in piece.command for piece in finding.advice)
-
-
-def test_many_directories_with_a_little_each_are_well() -> None:
+def test_many_directories_with_few_operations_each_are_not_reported() -> None:
     assert found(*(storm(100, place=f"/d{n}") for n in range(20))) == []
 
 
@@ -63,6 +57,13 @@ def test_the_steps_of_a_job_are_one_finding() -> None:
         assert "lfs setdirstripe -D -c 1 -i -1 PARENT" in commands(finding)
         keys.add(finding.key)
     assert keys == {("metadata-storm", "", "/proj/steps/*")}
+
+
+def test_the_rate_before_an_act_counts_the_parent_itself_as_the_rate_after_it_does() -> None:
+    activities = storm(800, place="/proj/run/s1"), storm(60, place="/proj/run")
+    (finding,) = found(*activities)
+    before = finding.evidence.numbers()["parent_operations_per_second"]
+    assert before == rate_below("/proj/run", activities, 600.0) == 86_000 / 600
 
 
 def test_steps_that_end_within_a_half_minute_count_together_if_several_nodes_make_them() -> None:
@@ -91,16 +92,20 @@ def test_the_stripes_that_a_directory_has_are_named() -> None:
     assert any(command.startswith("lfs mkdir -c 4") for command in commands(two))
 
 
-def test_a_directory_on_all_mdts_gets_no_advice_to_stripe_it() -> None:
-    (finding,) = found(storm(800), placement=DirectoryPlacement(DirectoryStripes(2, 0, "crush"), None))
-    assert not any("lfs mkdir" in command or "lfs migrate -m" in command for command in commands(finding))
+ON_TWO = DirectoryPlacement(DirectoryStripes(2, 0, "crush"), None)
+STRIPED_DEFAULT = DirectoryPlacement(DirectoryStripes(0, 0), DefaultStriping(2, -1, "crush", 1))
+
+
+@pytest.mark.parametrize(("targets", "placement", "words"), [
+    pytest.param(1, None, ("lfs mkdir",), id="one MDT"),
+    pytest.param(2, ON_TWO, ("lfs mkdir", "lfs migrate -m"), id="on all MDTs"),
+    pytest.param(2, STRIPED_DEFAULT, ("setdirstripe -D -c 2",), id="a striped default"),
+])
+def test_no_advice_to_stripe_where_it_brings_nothing(targets: int, placement: DirectoryPlacement | None,
+                                                     words: tuple[str, ...]) -> None:
+    (finding,) = found(storm(800), targets=targets, placement=placement)
+    assert not any(word in command for command in commands(finding) for word in words)
     assert any("one directory per process" in command for command in commands(finding))
-
-
-def test_a_directory_with_a_striped_default_gets_no_other() -> None:
-    default = DefaultStriping(2, -1, "crush", 1)
-    (finding,) = found(storm(800), placement=DirectoryPlacement(DirectoryStripes(0, 0), default))
-    assert not any("setdirstripe -D -c 2" in command for command in commands(finding))
 
 
 def test_a_migration_that_is_in_progress_comes_first() -> None:
@@ -109,21 +114,17 @@ def test_a_migration_that_is_in_progress_comes_first() -> None:
     assert commands(finding)[0].startswith("wait for its migration")
 
 
-def test_the_gain_is_that_of_the_papers() -> None:
+def test_advice_has_the_gain_of_the_papers_and_the_cost_of_a_migration() -> None:
     (two,) = found(storm(800))
     assert "a second metadata server did 1.37 times the creates of one" in two.advice[0].effect
     assert "one node gains nothing" in two.advice[0].effect
     assert "lfs setdirstripe -D -c 1 -i -1 PARENT" not in commands(two), "it does not spread one directory"
+    (cost,) = [piece.effect for piece in two.advice if piece.command.startswith("lfs migrate -m")]
+    assert "at least 80,000" in cost
+    assert "new FID" in cost
     (four,) = found(storm(100, opens=800), targets=4)
     assert "four MDTs did 1.95 times the creates of one MDT, 2.36 times the stats" in four.advice[0].effect
     assert "3.97 times the reads" in four.advice[0].effect
-
-
-def test_the_cost_of_a_migration_has_the_number_of_entries() -> None:
-    (finding,) = found(storm(800))
-    (piece,) = [piece for piece in finding.advice if piece.command.startswith("lfs migrate -m")]
-    assert "at least 80,000" in piece.effect
-    assert "new FID" in piece.effect
 
 
 def test_a_job_on_one_node_is_not_advised_to_stripe() -> None:
@@ -156,3 +157,19 @@ def test_without_clients_in_the_changelog_the_scheduler_counts_the_nodes() -> No
     assert found(*both, job_nodes={"m.1": 1, "n.2": 1})[0].evidence.numbers()["nodes"] == 0, "one node, or two"
     assert found(*both, job_nodes={"m.1": 4})[0].evidence.numbers()["nodes"] == 0
     assert found(*both, job_nodes={"m.1": 4, "n.2": 2})[0].sentence.endswith("by m.1, n.2 on at least 4 nodes")
+
+
+def advised(creates: int, opens: int, windows: list[Window] | None = None) -> str:
+    (finding,) = found(storm(creates, opens=opens), windows=windows)
+    return "\n".join(commands(finding))
+
+
+def test_a_storm_of_opens_does_not_wait_for_the_lock_on_the_directory() -> None:
+    assert "one directory per process" in advised(800, 0)
+    assert "one directory per process" not in advised(10, 800)
+
+
+def test_a_layout_for_new_files_does_nothing_for_those_that_are_there() -> None:
+    assert "lfs migrate --non-block -E 64K -L mdt" in advised(0, 800)
+    assert "lfs setstripe -E 64K -L mdt" in advised(100, 800)
+    assert "-L mdt" not in advised(100, 800, halves(reads_whole("m.1", 50, MIB)))

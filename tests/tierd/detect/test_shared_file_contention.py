@@ -6,10 +6,10 @@ import pytest
 
 from lustre.layout.model import Component, Layout
 from tests.tierd.detect.views import POOLS, halves, look
-from tests.tierd.worlds import TARGETS, stream
+from tests.tierd.worlds import MIB, TARGETS, stream
 from tierd.detect.mpi_hints import hints
 from tierd.detect.view import View
-from tierd.model import DirectoryActivity, Facts, Finding, SharedFile, SharedRuns
+from tierd.model import DirectoryActivity, Facts, Finding, JobLoad, SharedFile, SharedRuns, Window
 from tierd.policies.shared_file_contention import POLICY
 
 
@@ -66,7 +66,7 @@ def test_targets_replace_an_unreadable_layout() -> None:
 
 
 @pytest.mark.parametrize(("openers", "stripes"), [(7, 1), (8, 4), (64, 32)])
-def test_few_openers_or_objects_enough_are_well(openers: int, stripes: int) -> None:
+def test_few_openers_or_enough_objects_are_not_reported(openers: int, stripes: int) -> None:
     assert shared(openers, stripes) == []
 
 
@@ -104,3 +104,25 @@ def test_hints_are_for_what_the_job_does(read_share: float, reads: bool, writes:
     assert ("romio_cb_read" in mpi.command, "romio_cb_write" in mpi.command) == (reads, writes)
     assert ("MPI_File_read_all" in mpi.effect, "MPI_File_write_all" in mpi.effect) == (reads, writes)
     assert ("striping_factor 8" in mpi.command) is writes
+
+
+def of_size(size: int | None, stripes: int, windows: list[Window]) -> list[Finding]:
+    layout = Layout((Component(pool="hdd", stripe_count=stripes, stripe_size=MIB),), composite=False)
+    return look(POLICY, windows, Facts(
+        pools=POOLS, shared_files=(SharedFile("mpi.5", "/proj/run/in", 64, layout, size),)))
+
+
+def test_a_file_has_no_use_for_more_objects_than_stripes() -> None:
+    writes = halves(stream("mpi.5", 40, seconds=30.0, targets=TARGETS[:1]))
+    assert of_size(200_000, 1, writes) == []
+    (found,) = of_size(2 * MIB, 1, writes)
+    assert found.evidence.numbers()["wanted_objects"] == 2
+    (found,) = of_size(100 * MIB, 1, writes)
+    assert found.evidence.numbers()["wanted_objects"] == 4
+    assert of_size(None, 1, writes)
+
+
+def test_readers_do_not_wait_for_each_others_locks() -> None:
+    reads = [JobLoad(t, "mpi.5", read_bytes=3e8, reads=300.0) for t in TARGETS]
+    assert of_size(100 * MIB, 4, halves(reads)) == []
+    assert of_size(100 * MIB, 4, halves(stream("mpi.5", 40, seconds=30.0)))

@@ -38,6 +38,5 @@ def test_nothing_is_found_while_it_is_quiet_or_unknown(work: dict[str, StorageWo
 
 
 def test_a_rebuild_that_has_ended_is_not_found() -> None:
-    windows = under(OST0000=NVME)
-    assert look(POLICY, [*windows, replace(windows[-1], start=windows[-1].end, end=windows[-1].end + 30,
-                                             storage_work={})]) == []
+    ended = replace(halves(count=5)[-1], storage_work={})
+    assert look(POLICY, [*under(OST0000=NVME), ended]) == []

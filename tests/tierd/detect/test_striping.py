@@ -5,7 +5,7 @@ import pytest
 from lustre.layout.model import Component, Layout
 from tests.tierd.detect.views import FLASH, POOLS, filled, halves, look
 from tests.tierd.worlds import TARGETS, small_files, stream
-from tierd.model import DirectoryActivity, Facts, Finding
+from tierd.model import DirectoryActivity, Facts, Finding, JobLoad
 from tierd.policies.striping import POLICY
 
 
@@ -23,24 +23,18 @@ def test_small_files_with_several_objects_each_are_reported(stripes: int) -> Non
     assert found.advice[0].command.startswith("lfs setstripe -c 1 /proj/many")
 
 
-def test_one_stripe_and_few_files_are_well() -> None:
-    assert small(1) == []
-    assert small(4, creates=10) == []
-
-
 def test_a_stream_to_one_of_several_targets_is_reported() -> None:
     (found,) = look(POLICY, halves(stream("big.1", 90, seconds=30.0, targets=TARGETS[:1])))
     assert found.sentence == "big.1 moves 100% of its bytes, 90.0 MB/s, on lustre-OST0002; the pool has 4 targets"
     assert found.advice[0].command == "lfs setstripe -c 4 -p hdd DIRECTORY"
 
 
-def test_the_stream_of_the_guide_with_25_mib_a_second_is_found() -> None:
-    assert look(POLICY, halves(stream("big.1", 25 * 1.048576, seconds=30.0, targets=TARGETS[:1])))
-
-
-def test_a_stream_over_all_and_a_slow_one_are_well() -> None:
-    assert look(POLICY, halves(stream("big.1", 400, seconds=30.0))) == []
-    assert look(POLICY, halves(stream("big.1", 20, seconds=30.0, targets=TARGETS[:1]))) == []
+@pytest.mark.parametrize(("rate", "targets", "reported"), [
+    (25 * 1.048576, TARGETS[:1], True), (20, TARGETS[:1], False), (400, TARGETS, False)],
+    ids=["the stream of the guide", "a slow stream", "a stream over all targets"])
+def test_a_stream_is_reported_from_25_mib_a_second_on_one_target(rate: float, targets: tuple[str, ...],
+                                                                 reported: bool) -> None:
+    assert bool(look(POLICY, halves(stream("big.1", rate, seconds=30.0, targets=targets)))) == reported
 
 
 def small_files_on(targets: tuple[str, ...], files_per_second: float = 5) -> list[Finding]:
@@ -55,13 +49,21 @@ def test_few_small_files_belong_on_one_target() -> None:
     assert found.advice[0].command == "lfs setstripe -c 1 -i 5 -p hdd DIRECTORY"
 
 
-def test_small_files_beside_another_job_stay_where_they_are() -> None:
-    both = halves(small_files("m.2", 5, 64 << 10, seconds=30.0), stream("s.1", 200, seconds=30.0))
-    assert look(POLICY, both) == []
+@pytest.mark.parametrize("found", [
+    pytest.param(small(1), id="one stripe"),
+    pytest.param(small(4, creates=10), id="few files"),
+    pytest.param(look(POLICY, halves(small_files("m.2", 5, 64 << 10, seconds=30.0), stream("s.1", 200, seconds=30.0))),
+                 id="beside another job"),
+    pytest.param(small_files_on(TARGETS[:1]), id="on one target"),
+    pytest.param(small_files_on(TARGETS[:1], 60), id="many on one target"),
+    pytest.param(small_files_on(FLASH), id="on flash"),
+    pytest.param(small_files_on(TARGETS, 60), id="more than one target should serve"),
+])
+def test_well_placed_small_files_are_not_reported(found: list[Finding]) -> None:
+    assert found == []
 
 
-def test_small_files_on_one_target_on_flash_or_in_large_numbers_are_well() -> None:
-    assert small_files_on(TARGETS[:1]) == [], "as the guide advises"
-    assert small_files_on(TARGETS[:1], 60) == []
-    assert small_files_on(FLASH) == []
-    assert small_files_on(TARGETS, 60) == [], "more than one target should serve"
+def test_readers_of_existing_files_are_advised_to_move_them() -> None:
+    reads = [JobLoad(TARGETS[0], "big.1", read_bytes=3e9, reads=3000.0)]
+    (found,) = look(POLICY, halves(reads))
+    assert found.advice[0].command == "lfs migrate --non-block -c 4 -p hdd FILE"

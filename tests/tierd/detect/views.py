@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.tierd.worlds import TARGETS, window
 from tierd.detect.view import View
-from tierd.model import Facts, Finding, TargetFill, Window
+from tierd.model import Facts, Finding, JobLoad, NamespaceLoad, TargetFill, Window
 from tierd.policies.protocol import Policy
 
 FLASH = ("lustre-OST0000", "lustre-OST0001")
@@ -37,3 +37,12 @@ def look(detector: Policy, windows: Sequence[Window] | None = None, facts: Facts
         assert finding.sentence.isprintable()
         assert len({f.key for f in found}) == len(found), "each problem once"
     return found
+
+
+def reads_whole(job: str, files_s: float, size: int, targets: Sequence[str] = TARGETS,
+                rpc_bytes: int = 0) -> tuple[list[JobLoad], NamespaceLoad]:
+    """Existing files, each opened, read whole and closed."""
+    files = 30.0 * files_s
+    each, rpc = files * size / len(targets), min(rpc_bytes or size, size)
+    return ([JobLoad(t, job, read_bytes=each, reads=each / rpc, sizes={rpc: each / rpc}) for t in targets],
+            NamespaceLoad(job, opens=files, closes=files))

@@ -153,7 +153,7 @@ class World:
 
     def seen(self) -> list[tuple[str, float]]:
         activity = DirectoryActivity("j", "/proj/a", candidates=self.known)
-        (done,) = self.hot.with_recent_reads([activity], self.filesystem)
+        (done,) = self.hot.enriched([activity], self.filesystem)
         return [(c.path.rpartition("/")[2], c.reads) for c in done.candidates]
 
 
@@ -162,12 +162,12 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path)
 
 
-def test_hot_files_of_the_directory_come_beside_those_known(world: World) -> None:
+def test_hot_files_are_added_to_the_known_files_of_the_directory(world: World) -> None:
     assert world.seen() == [("cold", 0.0), ("warm", 10.0), ("hot", 40.0)]
 
 
 def test_the_most_read_are_measured_first(world: World) -> None:
-    (done,) = world.hot.with_recent_reads([DirectoryActivity("j", "/proj/a", candidates=world.known)], world.filesystem)
+    (done,) = world.hot.enriched([DirectoryActivity("j", "/proj/a", candidates=world.known)], world.filesystem)
     (measured,) = space.with_sizes(world.filesystem, [done], limit=2)
     assert [c.path for c in measured.candidates] == ["/proj/a/hot", "/proj/a/warm"]
 
@@ -183,7 +183,7 @@ def test_names_are_resolved_again_after_a_while(world: World) -> None:
     namespace.remove(namespace.lookup("/proj/a/hot"), world.cluster.epoch)
     world.cluster.make_file("/proj/a/hot", 1000)
     assert [name for name, _ in world.seen()] == ["cold", "warm", "hot"]
-    (measured,) = space.with_sizes(world.filesystem, world.hot.with_recent_reads(
+    (measured,) = space.with_sizes(world.filesystem, world.hot.enriched(
         [DirectoryActivity("j", "/proj/a")], world.filesystem))
     assert "/proj/a/hot" not in {c.path for c in measured.candidates}, "a new file of that name is not the deleted file"
     world.clock.at += NAME_LOOKUP_SECONDS + 1

@@ -62,7 +62,7 @@ def asking(connection: Recorded, settings: RobinhoodSettings | None = None) -> R
     return Robinhood(settings or RobinhoodSettings("db"), lambda: connection, SettableClock(NOW))
 
 
-def test_files_come_beside_those_known_page_by_page() -> None:
+def test_files_are_added_to_the_known_ones_page_by_page() -> None:
     connection = Recorded([row(n) for n in range(1, 1201)])
     known = Candidate(Fid(0x200000402, 7), "/proj/set/renamed", 5.0)
     done = asking(connection).completed(replace(ACTIVITY, candidates=(known,)), DIRECTORY)
@@ -87,10 +87,10 @@ def test_names_come_by_last_use_whatever_their_order() -> None:
     used = {1: (NOW - 10, 5), 2: (None, NOW - 900), 3: (NOW - 800, NOW - 20), 4: (NOW - 700, 7)}
     rows = [(*row(number)[:4], modified, *row(number)[5:7], access) for number, (access, modified) in used.items()]
     robinhood = asking(Recorded([*rows, row(5, name=b"../x")]))
-    assert robinhood.coldest_first(DIRECTORY) == ["f2", "f4", "f3", "f1"]
+    assert robinhood.by_last_use(DIRECTORY) == ["f2", "f4", "f3", "f1"]
     stale = asking(Recorded(rows, ages=((b"LastScanEndTime", str(NOW - 90 * 3600).encode()),)))
     with pytest.raises(SourceError, match="it is not used"):
-        stale.coldest_first(DIRECTORY)
+        stale.by_last_use(DIRECTORY)
 
 
 @pytest.mark.parametrize(("connection", "words"), [

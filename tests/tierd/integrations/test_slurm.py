@@ -55,7 +55,7 @@ def test_names_of_any_bytes_are_text_and_directories_keep_their_bytes() -> None:
         job.words.encode()
 
 
-def test_a_number_that_no_job_has_is_none() -> None:
+def test_an_impossible_job_number_is_left_out() -> None:
     assert parse(b'{"jobs": [{"job_id": 1%s}]}' % (b"0" * 30)) == []
 
 
@@ -143,11 +143,12 @@ def test_a_slurm_that_fails_keeps_what_is_known() -> None:
     assert not slurm.jobs.problem
 
 
-def test_what_is_remembered_is_bounded() -> None:
+def test_the_number_of_remembered_jobs_is_bounded() -> None:
     slurm = Slurm()
+    slurm.answer = json.dumps({"jobs": [{"job_id": number} for number in range(3 * MAX_JOBS)]}).encode()
     slurm.jobs.jobs(str(number) for number in range(3 * MAX_JOBS))
     slurm.later.run()
-    assert len(slurm.jobs._known) == MAX_JOBS
+    assert len(slurm.jobs.last(3 * MAX_JOBS)) == MAX_JOBS
     assert slurm.jobs.jobs(["1"]) == {}
 
 

@@ -17,5 +17,8 @@ class SettableClock:
     def now(self) -> float:
         return self.at
 
+    def monotonic(self) -> float:
+        return self.at
+
     def wait(self, seconds: float) -> bool:
         raise AssertionError

@@ -32,7 +32,6 @@ def test_json_and_yaml_are_read_as_prometheus_reads_them(tmp_path: Path) -> None
     targets = FileTargets([f"{tmp_path}/*.json", f"{tmp_path}/*.yml"])
     assert targets() == ("http://oss1:9169/metrics", "http://[fd00::1]:9169/metrics", "https://mds1:9170/x/metrics")
     assert targets.problem == ""
-    assert targets.folders == (str(tmp_path),)
 
 
 @pytest.mark.parametrize(("name", "text", "words"), [
@@ -45,7 +44,7 @@ def test_json_and_yaml_are_read_as_prometheus_reads_them(tmp_path: Path) -> None
     pytest.param("a.json", "[" * 100_000, "a.json", id="deep"),
     ("a.yml", "!!python/object/apply:os.system [id]", "not YAML"),
 ])
-def test_a_bad_file_keeps_its_last_good_targets_and_says_so(tmp_path: Path, name: str, text: str, words: str) -> None:
+def test_a_bad_file_is_reported_and_keeps_its_targets(tmp_path: Path, name: str, text: str, words: str) -> None:
     good = json.dumps([{"targets": ["oss1:9169"]}])
     put(tmp_path / name, good)
     targets = FileTargets([f"{tmp_path}/a.*"])
@@ -59,7 +58,7 @@ def test_a_bad_file_keeps_its_last_good_targets_and_says_so(tmp_path: Path, name
     assert targets.problem == ""
 
 
-def test_a_file_that_is_removed_takes_its_targets_along(tmp_path: Path) -> None:
+def test_targets_of_a_removed_file_are_dropped(tmp_path: Path) -> None:
     put(tmp_path / "a.json", '[{"targets": ["oss1:9169"]}]')
     targets = FileTargets([f"{tmp_path}/*.json"])
     assert targets()
@@ -155,7 +154,7 @@ def test_a_real_question_to_a_name_server(name_server: tuple[str, int]) -> None:
     assert targets.problem.startswith("none.a.org (A): The DNS query name does not exist")
 
 
-def test_nobody_at_the_name_servers_place() -> None:
+def test_a_name_server_that_does_not_answer_is_an_error() -> None:
     pytest.importorskip("dns")
     with pytest.raises(OSError, match=r"tierd\.invalid"):
         discovery.dns_resolver(("127.0.0.1", 1), 0.2)("tierd.invalid", "A")
@@ -171,7 +170,7 @@ class Place:
         return self.urls
 
 
-def test_all_places_together_each_exporter_once_and_changes_are_said() -> None:
+def test_exporters_of_all_sources_are_listed_once_and_changes_are_logged() -> None:
     said = logged()
     place = Place(("b", "a"))
     found = Discovery(["a"], [place])

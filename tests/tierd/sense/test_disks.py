@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from lustre.parameters import Roots, Tree
 from tests.conftest import Unpack
 from tests.tierd.sense.clocks import SettableClock
-from tierd.sense.disks import DiskCounters, DiskPoller, difference, parse_disks, read_disks, single
+from tierd.sense.clients import single
+from tierd.sense.disks import DiskCounters, DiskPoller, difference, parse_disks, read_disks
 from tierd.sense.http_client import SourceError
 
 URL = "http://oss1:9169/metrics"
@@ -34,14 +35,11 @@ def test_an_exposition_gives_the_writes_of_object_targets() -> None:
     assert counters == DiskCounters({4096: 3, 16384: 7}, {1: 4, 2: 2}, {4096: {512: 3}}, 16 << 20)
 
 
-def test_an_impossible_bound_is_an_error() -> None:
-    with pytest.raises(SourceError, match="invalid data"):
-        parse_disks(b'lustre_osd_io_seconds_bucket{fs="l",target="OST0001",direction="write",le="soon"} 4\n', URL)
-
-
 @pytest.mark.parametrize("value", ["+Inf", "NaN"])
 @pytest.mark.parametrize("name", ["lustre_ost_max_rpc_bytes", "lustre_lnet_omni_path_parameter"])
-def test_a_number_without_end_is_an_error(name: str, value: str) -> None:
+def test_an_impossible_number_or_bound_is_an_error(name: str, value: str) -> None:
+    with pytest.raises(SourceError, match="invalid data"):
+        parse_disks(b'lustre_osd_io_seconds_bucket{fs="l",target="OST0001",direction="write",le="soon"} 4\n', URL)
     with pytest.raises(SourceError, match="invalid data"):
         parse_disks(f'{name}{{fs="l",target="OST0001",setting="krcvqs"}} {value}\n'.encode(), URL)
 
@@ -108,7 +106,7 @@ def test_single_counts_add_up_to_all(counts: list[int]) -> None:
     for number, count in enumerate(counts):
         total += count
         cumulative[float("inf") if number == len(counts) - 1 and number else 4096.0 * 2**number] = float(total)
-    assert sum(single(cumulative, 1.0).values()) == total
+    assert sum(single(cumulative, 1.0, lambda last: 2 * last).values()) == total
 
 
 @given(st.dictionaries(st.sampled_from([4096, 8192, 65536]), st.integers(1, 10**6)),

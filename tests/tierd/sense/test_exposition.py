@@ -39,7 +39,7 @@ def test_any_job_id_is_read_as_prometheus_client_reads_it(job: str, label: str, 
 
 
 @given(st.binary(max_size=300))
-def test_no_bytes_do_worse_than_an_error(data: bytes) -> None:
+def test_any_bytes_are_read_or_are_an_error(data: bytes) -> None:
     with suppress(SourceError):
         expositions.reading([b"lustre_job" + data], 0.0)
 
@@ -62,7 +62,7 @@ def test_no_bytes_do_worse_than_an_error(data: bytes) -> None:
     ('lustre_exporter_collector_success{collector="jobs"} 0\n', "its collector jobs failed"),
     ('lustre_job_io_size_bytes_bucket{fs="l",target="O",jobid="j",direction="read",le="x"} 1\n', "x"),
 ])
-def test_one_thing_that_cannot_be_spoils_all_of_it(text: str, words: str) -> None:
+def test_one_impossible_line_makes_the_whole_exposition_invalid(text: str, words: str) -> None:
     with pytest.raises(SourceError, match=words) as raised:
         expositions.reading([WELL.replace("0000", "0009") + text if text.startswith("lustre_job") else text], 0.0,
                           ["http://oss1:9169/metrics"])
@@ -106,22 +106,6 @@ def test_job_counters_over_http_equal_those_of_the_files(capture: Unpack, name: 
         assert {k: v for k, v in there.sizes.items() if v} == {k: v for k, v in counters.sizes.items() if v}
 
 
-ANSWER = 'lustre_ost_recovering{fs="l",target="OST0000"} 0'
-
-
-@pytest.mark.parametrize(("lines", "conditions"), [
-    (ANSWER, {}),
-    ('lustre_ost_degraded{fs="l",target="OST0000"} 1', {"l-OST0000": "degraded"}),
-    ('lustre_ost_degraded{fs="l",target="OST0000"} 0', {"l-OST0000": "recovery status unknown"}),
-    ('lustre_ost_degraded{fs="l",target="OST0000"} 0\n' + ANSWER, {}),
-    ('lustre_ost_size_bytes{fs="l",target="OST0000"} 100\nlustre_ost_avail_bytes{fs="l",target="OST0000"} 4\n' + ANSWER,
-     {"l-OST0000": "full"}),
-    ('lustre_ost_recovering{fs="l",target="OST0000"} 1', {"l-OST0000": "in recovery"}),
-])
-def test_conditions(lines: str, conditions: dict[str, str]) -> None:
-    assert expositions.reading([lines + "\n"], 0.0).conditions == conditions
-
-
 def test_every_counter_of_a_job_is_read() -> None:
     job = 'fs="l",target="OST0000",jobid="a\\"b.1"'
     seen = expositions.reading([f"""\
@@ -133,13 +117,6 @@ lustre_job_io_size_bytes_count{{{job},direction="read"}} 1
 """], 0.0)
     assert seen.jobs == {("l-OST0000", 'a"b.1'): JobEntry(
         {"read": 1, "read_bytes": 1}, {"read": 500_000, "read_bytes": 4096}, {4096: 1})}
-
-
-def test_several_exporters_are_one_reading() -> None:
-    one, two = (f'lustre_job_write_bytes_total{{fs="l",target="OST000{n}",jobid="j"}} {n}\n' for n in (1, 2))
-    seen = expositions.reading([one, two], 0.0)
-    assert seen.jobs["l-OST0001", "j"].sums == {"write_bytes": 1}
-    assert seen.jobs["l-OST0002", "j"].sums == {"write_bytes": 2}
 
 
 def test_a_changelog_whose_end_is_not_shown_is_not_known() -> None:
@@ -155,4 +132,4 @@ def test_the_limit_of_data_on_an_mdt_is_the_present_one() -> None:
     text = ('lustre_lod_dom_stripe_size_bytes{fs="l",target="MDT0000"} 1048576\n'
             'lustre_lod_dom_stripe_size_bytes{fs="l",target="MDT0001"} 1048576\n'
             'lustre_lod_dom_stripe_size_current_bytes{fs="l",target="MDT0001"} 65536\n')
-    assert exposition.data_limits(text.encode()) == {"l-MDT0000": 1 << 20, "l-MDT0001": 1 << 16}
+    assert expositions.reading([text], 0.0).data_limits == {"l-MDT0000": 1 << 20, "l-MDT0001": 1 << 16}

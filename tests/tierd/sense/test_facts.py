@@ -18,10 +18,10 @@ from lustre.filesystem import FileStatus, MetadataSpace, Space
 from lustre.layout.directory import DefaultStriping, DirectoryStripes
 from lustre.layout.model import Component, Layout
 from lustre.parameters import Roots, Tree
-from tierd.model import ClientLoad, DirectoryActivity, MetadataTargets, TargetFill
+from tierd.model import ClientLoad, DirectoryActivity, MetadataTargets
 from tierd.sense.changelogs.table import ActivityTable
-from tierd.sense.facts import FactsCollector, FillRates, RecentDirectories
-from tierd.sense.inventory import Inventory
+from tierd.sense.facts import FactsCollector, RecentDirectories
+from tierd.sense.file_walks import Inventory
 from tierd.sense.parameters import data_limits, metadata_spaces
 
 GB = 10**9
@@ -94,7 +94,7 @@ def gatherer(files: Files, table: ActivityTable | None = None, **more: Any) -> F
     return FactsCollector(files, table or ActivityTable(files.path_of), inventory(files), {"flash", "nvme"}, **more)
 
 
-def test_room_and_its_growth() -> None:
+def test_the_fill_rate_of_a_target_is_the_change_of_its_free_space() -> None:
     files = Files(used=0.3)
     gather = gatherer(files)
     assert gather.facts(1000.0).fill["l-OST0000"].growth_bytes_per_second == 0
@@ -102,13 +102,6 @@ def test_room_and_its_growth() -> None:
     fill = gather.facts(1100.0).fill["l-OST0000"]
     assert fill.used == pytest.approx(0.4)
     assert fill.growth_bytes_per_second == pytest.approx(0.1e9)
-
-
-def test_growth_forgets() -> None:
-    growth = FillRates(span_seconds=100)
-    for second in range(0, 1000, 50):
-        measured = growth.measured({"t": TargetFill(1000, 1000 - second // 10)}, float(second))
-    assert measured["t"].growth_bytes_per_second == pytest.approx(0.1)
 
 
 def test_unreadable_facts_are_empty_and_reported() -> None:
@@ -181,7 +174,7 @@ def test_cold_candidates_of_robinhood_come_first_with_present_access_times() -> 
     assert files.requested == 7, "each file once, and the deleted file"
 
 
-def test_what_has_several_names_or_no_bytes_is_left_alone() -> None:
+def test_files_with_several_names_or_without_bytes_are_not_listed() -> None:
     files = Files(files={"/d/linked": (status(1, 1.0, links=2), ON_FLASH), "/d/disk": (status(3, 1.0), ON_DISK),
                          "/d/empty": (status(2, 1.0, size=0), ON_FLASH)})
     walk = inventory(files)
@@ -198,13 +191,13 @@ def test_files_that_several_have_open_come_with_their_layout() -> None:
     table = ActivityTable(files.path_of)
     target = Fid(0x200000401, 7, 0)
     other = Fid(0x200000401, 8, 0)
-    table.add([record(RecordType.CREATE, 1, target), *(record(RecordType.OPEN, n, target) for n in range(2, 18))])
+    table.add([[record(RecordType.CREATE, 1, target), *(record(RecordType.OPEN, n, target) for n in range(2, 18))]])
     gather = gatherer(files, table)
     assert gather.facts(990.0).shared_files == (), "no close was ever recorded"
-    table.add([record(RecordType.CREATE, 90, other), record(RecordType.CLOSE, 91, other)])
+    table.add([[record(RecordType.CREATE, 90, other), record(RecordType.CLOSE, 91, other)]])
     (shared,) = gather.facts(1000.0).shared_files
     assert (shared.job, shared.path, shared.openers, shared.layout) == ("mpi.5", "/d/check", 16, ON_DISK)
-    table.add([record(RecordType.CLOSE, n, target) for n in range(18, 34)])
+    table.add([[record(RecordType.CLOSE, n, target) for n in range(18, 34)]])
     assert gather.facts(1030.0).shared_files == ()
 
 
@@ -219,8 +212,8 @@ def test_runs_on_shared_files_are_learnt_by_directory_and_user() -> None:
         def of(kind: RecordType, time: float) -> Record:
             return Record(number, kind, time, target=Fid(0x200000401, number, 0), parent=DIRECTORY, name=name,
                           job_id=b"mpi.%d" % number)
-        table.add([of(RecordType.CREATE, begin), *(of(RecordType.OPEN, begin) for _ in range(openers)),
-                   *(of(RecordType.CLOSE, begin + 40) for _ in range(openers))])
+        table.add([[of(RecordType.CREATE, begin), *(of(RecordType.OPEN, begin) for _ in range(openers)),
+                   *(of(RecordType.CLOSE, begin + 40) for _ in range(openers))]])
 
     ran(10, b"one", 16, 1000.0)
     ran(11, b"other", 8, 1010.0)
@@ -239,7 +232,7 @@ def test_default_layouts_of_busy_directories() -> None:
     table = ActivityTable(files.path_of)
     gather = gatherer(files, table)
     gather.facts(1000.0)
-    table.add([record(RecordType.CREATE, n, Fid(0x200000401, n, 0)) for n in range(10, 20)])
+    table.add([[record(RecordType.CREATE, n, Fid(0x200000401, n, 0)) for n in range(10, 20)]])
     facts = gather.facts(1030.0)
     assert [(d.directory, d.creates) for d in facts.directories] == [("/d", 10)]
     assert facts.default_layouts == {"/d": ON_FLASH}
@@ -253,8 +246,8 @@ def test_files_outgrow_the_default_layout_of_their_own_time_only() -> None:
 
     def grown(numbers: range, kind: RecordType, time: float) -> None:
         job = b"" if kind is RecordType.LAYOUT else b"mpi.5"
-        table.add([Record(n, kind, time, target=Fid(0x200000401, n, 0), parent=DIRECTORY, name=b"check", job_id=job)
-                   for n in numbers])
+        table.add([[Record(n, kind, time, target=Fid(0x200000401, n, 0), parent=DIRECTORY, name=b"check", job_id=job)
+                   for n in numbers]])
 
     gather.facts(1000.0)
     grown(range(100, 150), RecordType.CREATE, 1005.0)
@@ -283,8 +276,8 @@ def test_a_scheduler_is_asked_for_nodes_only_where_the_changelog_names_no_client
 
     gather = gatherer(files, table, job_nodes=job_nodes, busy_per_second=1.0)
     gather.facts(1000.0)
-    table.add([Record(n, RecordType.CREATE, 1001.0, target=Fid(0x200000403, n), parent=DIRECTORY, name=b"f",
-                      job_id=b"j.1", nid=nid) for n in range(500)])
+    table.add([[Record(n, RecordType.CREATE, 1001.0, target=Fid(0x200000403, n), parent=DIRECTORY, name=b"f",
+                      job_id=b"j.1", nid=nid) for n in range(500)]])
     facts = gather.facts(1100.0)
     assert requests == asked
     assert facts.job_nodes == ({} if nid else {"j.1": 16})
@@ -305,17 +298,13 @@ def made(creates: int, job: str = "j.1") -> DirectoryActivity:
     return DirectoryActivity(job, "/proj/in", creates=creates)
 
 
-def test_the_first_reading_finds_nothing() -> None:
-    assert RecentDirectories().since_oldest_snapshot([made(500)], 1000.0) == ((), 0.0)
-
-
-def test_only_what_came_since_counts() -> None:
+def test_activity_is_the_difference_from_the_oldest_snapshot() -> None:
     recent = RecentDirectories()
     recent.since_oldest_snapshot([made(500)], 1000.0)
     assert recent.since_oldest_snapshot([made(530), made(7, "new.2")], 1005.0) == ((made(30), made(7, "new.2")), 5.0)
 
 
-def test_what_is_older_than_the_span_is_forgotten() -> None:
+def test_activity_older_than_the_span_is_forgotten() -> None:
     recent = RecentDirectories(span_seconds=600, step_seconds=60)
     for minute in range(20):
         found, seconds = recent.since_oldest_snapshot([made(10 * minute)], 60.0 * minute)
@@ -345,4 +334,4 @@ def test_indexes_of_dropped_counts_are_reused() -> None:
         crowd = [made(minute + 1, f"j.{number}") for number in range(100 * minute, 100 * minute + 100)]
         found, _ = recent.since_oldest_snapshot([made(10 * minute, "stays.1"), *crowd], 60.0 * minute)
     assert (found[0], len(found)) == (made(100, "stays.1"), 101)
-    assert len(recent._places) < 1500
+    assert len(recent.places) < 1500

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -52,67 +52,56 @@ def world() -> World:
     return World()
 
 
-def test_by_the_job_tag(world: World) -> None:
-    assert world.is_own(OTHER, job="lfs.0", uid=7, nid="other@tcp")
+HERE, ELSEWHERE = "10.0.0.5@tcp", "10.0.0.6@tcp"
+LAYOUT = RecordType.LAYOUT
 
 
-def test_a_layout_is_ours_only_where_we_moved_the_file(world: World) -> None:
-    layout = RecordType.LAYOUT
-    assert world.is_own(job="lfs.0", kind=layout)
-    assert not world.is_own(OTHER, job="lfs.0", kind=layout)
-    assert not world.is_own(job="lfs.0", kind=layout, nid="10.0.0.6@tcp")
+@pytest.mark.parametrize(("record", "is_own"), [
+    ({"target": OTHER, "job": "lfs.0", "uid": 7, "nid": ELSEWHERE}, True),
+    ({"job": "lfs.0", "kind": LAYOUT}, True),
+    ({"target": OTHER, "job": "lfs.0", "kind": LAYOUT}, False),
+    ({"job": "lfs.0", "kind": LAYOUT, "nid": ELSEWHERE}, False),
+    ({}, True), ({"kind": LAYOUT}, True), ({"nid": ""}, True), ({"uid": None}, True),
+    ({"target": OTHER}, False), ({"uid": 1001}, False), ({"nid": ELSEWHERE}, False),
+    *(({"kind": kind}, False) for kind in (RecordType.UNLINK, RecordType.RENAME, RecordType.CREATE,
+                                           RecordType.TRUNCATE)),
+])
+def test_a_record_is_an_own_move_by_job_or_by_file_user_and_node(world: World, record: dict[str, Any],
+                                                                 is_own: bool) -> None:
+    assert world.is_own(**record) is is_own
+
+
+def test_the_journal_knows_moves_of_before_a_restart(world: World) -> None:
     world.begun = frozenset({OTHER})
-    assert world.is_own(OTHER, job="lfs.0", kind=layout)
+    assert world.is_own(OTHER, job="lfs.0", kind=LAYOUT)
 
 
-def test_by_file_user_and_node_where_the_tag_says_nothing(world: World) -> None:
-    assert world.is_own()
-    assert world.is_own(kind=RecordType.LAYOUT)
-    assert not world.is_own(OTHER)
-    assert not world.is_own(uid=1001)
-    assert not world.is_own(nid="10.0.0.6@tcp")
-
-
-@pytest.mark.parametrize("kind", [RecordType.OPEN, RecordType.CLOSE, RecordType.LAYOUT], ids=lambda kind: kind.name)
-def test_moves_on_the_nodes_of_movers_are_ours(world: World, kind: RecordType) -> None:
-    here, mover = "10.0.0.5@tcp", "10.0.0.6@tcp"
-    world.nids = frozenset(nids_of_moves({here}, [mover]))
-    assert world.is_own(nid=mover, kind=kind)
-    assert world.is_own(nid=here, kind=kind)
-    assert not world.is_own(nid="10.0.0.7@tcp", kind=kind)
-    world.nids = frozenset(nids_of_moves({here}, None))  # the NIDs of a mover are unknown: file and user have to do
-    assert world.is_own(nid="10.0.0.7@tcp", kind=kind)
-    assert not world.is_own(OTHER, nid=mover, kind=kind)
-
-
-def test_what_no_move_does_is_never_an_echo(world: World) -> None:
-    for kind in (RecordType.UNLINK, RecordType.RENAME, RecordType.CREATE, RecordType.TRUNCATE):
-        assert not world.is_own(kind=kind)
-
-
-def test_where_addresses_are_not_to_be_seen_file_and_user_have_to_do(world: World) -> None:
+def test_without_known_nids_file_and_user_are_compared(world: World) -> None:
     world.nids = frozenset()
-    assert world.is_own(nid="10.0.0.6@tcp")
-    world.nids = frozenset({"10.0.0.5@tcp"})
-    assert world.is_own(nid="")  # a record without one
-    assert world.is_own(uid=None)
+    assert world.is_own(nid=ELSEWHERE)
 
 
-def test_ten_minutes_later_it_is_somebody_else(world: World) -> None:
+def test_moves_on_the_nodes_of_movers_are_own_moves(world: World) -> None:
+    world.nids = frozenset(nids_of_moves({HERE}, [ELSEWHERE]))
+    assert [world.is_own(nid=nid) for nid in (HERE, ELSEWHERE, "10.0.0.7@tcp")] == [True, True, False]
+    assert not world.is_own(OTHER, nid=ELSEWHERE)
+
+
+def test_ten_minutes_after_a_move_records_are_of_another_program(world: World) -> None:
     world.time += REMEMBER_SECONDS + 1
     assert not world.is_own()
 
 
-def test_it_is_bounded(world: World) -> None:
+def test_the_files_that_tierd_remembers_are_limited(world: World) -> None:
     for number in range(MAX_FILES + 10):
         world.echo.moved(Fid(3, number))
     assert len(world.echo.files) == MAX_FILES
 
 
-def test_the_table_leaves_them_out(world: World) -> None:
+def test_the_activity_table_leaves_out_own_moves(world: World) -> None:
     table = ActivityTable(lambda fid: "/d/a", is_echo=world.echo)
-    table.add([Record(1, RecordType.OPEN, 1.0, target=MOVED, uid=0, nid="10.0.0.5@tcp", job_id=b"node17"),
-               Record(2, RecordType.OPEN, 1.0, target=MOVED, uid=1001, nid="10.0.0.5@tcp", job_id=b"app.1001")])
+    table.add([[Record(1, RecordType.OPEN, 1.0, target=MOVED, uid=0, nid="10.0.0.5@tcp", job_id=b"node17"),
+               Record(2, RecordType.OPEN, 1.0, target=MOVED, uid=1001, nid="10.0.0.5@tcp", job_id=b"app.1001")]])
     assert table.of_job("node17", 0.0) == []
     assert len(table.of_job("app.1001", 0.0)) == 1
 
@@ -120,10 +109,6 @@ def test_the_table_leaves_them_out(world: World) -> None:
 def test_addresses_of_a_recorded_node(capture: Unpack) -> None:
     root = capture("2.17.57/tree-idle")
     assert own_nids(Tree(Roots.of(root / "proc", root / "sys"))) >= {"0@lo"}
-
-
-def test_none_on_a_node_without_lustre(tmp_path: Path) -> None:
-    assert own_nids(Tree(Roots.of(tmp_path, tmp_path))) == frozenset()
 
 
 JOBS = ("lfs.0", "tierd.0")
@@ -146,34 +131,34 @@ class Journal:
         return self.moved
 
 
-def test_what_the_journal_does_not_know_of_is_somebody_elses() -> None:
+def test_io_that_the_journal_does_not_explain_is_of_another_mover() -> None:
     reported = OwnJobs(JOBS, Journal())(window(lfs0=100e6, ior0=500e6))
     assert reported.own_jobs == frozenset()
     assert reported.problem.startswith("another mover: lfs.0 read and wrote 100 MB in 5 s")
 
 
-def test_what_we_moved_lately_is_ours() -> None:
+def test_io_of_moves_in_the_journal_is_tierds_own() -> None:
     journal = Journal(10, 25_000_000)
     reported = OwnJobs(JOBS, journal)(window(lfs0=100e6))
     assert (reported.own_jobs, reported.problem) == (frozenset(JOBS), "")
     assert journal.requested == [1000.0 - BEFORE_SECONDS]
 
 
-def test_beside_our_own_work_another_shows_by_more_than_ours_can_be() -> None:
+def test_another_mover_shows_by_more_io_than_own_moves_can_cause() -> None:
     most = MIN_BYTES + PASSES * 1_000_000 + FILE_BYTES * 2
     work = OwnJobs(JOBS, Journal(2, 1_000_000))
     assert work(window(lfs0=most - 1, tierd0=1.0)).own_jobs == frozenset(JOBS)
     assert work(window(lfs0=most, tierd0=1.0)).own_jobs == frozenset()
 
 
-def test_a_command_on_a_file_or_two_is_nobodys_move() -> None:
+def test_a_command_on_a_file_or_two_is_no_other_mover() -> None:
     journal = Journal()
     reported = OwnJobs(JOBS, journal)(window(lfs0=MIN_BYTES))
     assert (reported.own_jobs, reported.problem) == (frozenset(JOBS), "")
     assert journal.requested == []
 
 
-def test_it_counts_as_gone_after_a_while_and_is_reported_in_the_same_words_until_then() -> None:
+def test_another_mover_is_reported_in_the_same_words_until_it_is_quiet_for_five_minutes() -> None:
     work = OwnJobs(JOBS, Journal())
     first = work(window(lfs0=100e6))
     assert work(window(1005.0, lfs0=900e6)).problem == first.problem
@@ -181,9 +166,5 @@ def test_it_counts_as_gone_after_a_while_and_is_reported_in_the_same_words_until
     assert (quiet.own_jobs, quiet.problem) == (frozenset(JOBS), first.problem)
     assert work(window(1004.0 + QUIET_SECONDS)).problem == first.problem
     assert work(window(1005.0 + QUIET_SECONDS)).problem == ""
-
-
-def test_a_clock_that_went_back_does_not_keep_it() -> None:
-    work = OwnJobs(JOBS, Journal())
-    work(window(lfs0=100e6))
-    assert work(window(500.0)).problem == ""
+    work(window(2000.0, lfs0=100e6))
+    assert work(window(500.0)).problem == "", "the clock went back"

@@ -60,14 +60,3 @@ def test_conditions(tmp_path: Path, name: str, content: bytes, condition: str | 
     seen = parameters.reading(tree(tmp_path, **{"lustre_OST0000__job_stats": JOB_STATS,
                                            f"lustre_OST0000__{name}": content}), 0.0)
     assert seen.conditions.get("lustre-OST0000") == condition
-
-
-def test_a_full_target(tmp_path: Path) -> None:
-    seen = parameters.reading(tree(tmp_path, lustre_OST0000__job_stats=JOB_STATS, lustre_OST0000__kbytestotal=b"1000\n",
-                              lustre_OST0000__kbytesavail=b"49\n",
-                              lustre_OST0000__recovery_status=b"status: INACTIVE\n"), 0.0)
-    assert seen.conditions == {"lustre-OST0000": "full"}
-
-
-def test_no_lustre_at_all(tmp_path: Path) -> None:
-    assert parameters.reading(Tree(Roots.of(tmp_path, tmp_path)), 0.0).targets == frozenset()

@@ -16,16 +16,23 @@ from simulator.cluster import Cluster
 from simulator.fluid.cluster import FluidCluster
 from simulator.settings import recorded_test_bed
 from stack.demo import running_exporter
-from tests.servers import free_port, program, running
+from tests.servers import body_of, free_port, program, running
 from tests.tierd.sense import expositions
 from tests.tierd.sense.clocks import NOW, SettableClock
-from tests.tierd.sense.loopback_server import Behave, answers, answers_json, endless, liar, silent
+from tests.tierd.sense.loopback_server import Behave, answers, answers_json, endless, liar
 from tests.tierd.simulated import NOISE, STREAM
 from tierd.clock import SystemClock
 from tierd.config.sense import PrometheusSettings, ServerAccess
-from tierd.sense import exporters
 from tierd.sense.http_client import HttpClient, SourceError
-from tierd.sense.prometheus import PrometheusCounters, Series, merged_reading, oldest_last_scrape, series_of, value_at
+from tierd.sense.prometheus import (
+    PrometheusCounters,
+    QueryApi,
+    Series,
+    merged_reading,
+    oldest_last_scrape,
+    series_of,
+    value_at,
+)
 from tierd.sense.readings import ChangelogState, Reading, window
 
 
@@ -68,25 +75,25 @@ def test_after_a_failover_the_new_server_counts() -> None:
     assert reading.jobs["l-OST0000", "j"].sums == {"write_bytes": 2.0}
 
 
-def test_what_is_scraped_under_two_names_counts_once() -> None:
+def test_a_target_scraped_by_two_configurations_counts_once() -> None:
     twice = [*about("OST0000", 0, 10), *about("OST0000", 5, 15, job="again")]
     reading = merged_reading(twice, [written("j", (0, 1.0), (10, 2.0)), written("j", (5, 1.5), (15, 2.5), job="again")])
     assert reading.jobs["l-OST0000", "j"].sums == {"write_bytes": 2.5}
 
 
-def test_a_job_that_went_and_one_that_came() -> None:
+def test_jobs_that_ended_or_began_between_scrapes_have_no_rate() -> None:
     reading = merged_reading(about("OST0000", 0, 10, 20), [written("gone", (0, 1.0)), written("new", (20, 1.0))])
     assert reading.jobs.keys() == {("l-OST0000", "new")}
 
 
-def test_conditions_are_those_last_said() -> None:
+def test_the_newest_condition_counts() -> None:
     series = [*about("OST0000", 0, 10), Series("lustre_ost_degraded", labels(), [(0, 0.0), (10, 1.0)]),
               Series("lustre_jobs", labels("MDT0000"), [(10, 1.0)])]
     reading = merged_reading(series, [])
     assert reading.conditions == {"l-OST0000": "degraded", "l-MDT0000": "recovery status unknown"}
 
 
-def test_a_changelog_user_of_an_earlier_scrape_is_one_no_more() -> None:
+def test_a_changelog_user_missing_from_the_last_scrape_is_not_registered() -> None:
     def log(name: str, *times: float, **more: str) -> Series:
         return Series(f"lustre_changelog_{name}", labels("MDT0000", **more), [(at, at) for at in times])
 
@@ -111,9 +118,8 @@ def answer(*series: Mapping[str, Any], **more: Any) -> Behave:
 
 def fetch(url: str, seconds: float = 5.0) -> PrometheusCounters:
     settings = PrometheusSettings(url, access=ServerAccess(max_bytes=1 << 20))
-    return PrometheusCounters(
-        settings, "l", SettableClock(NOW), HttpClient(settings.access, seconds, {}), seconds, 90.0, 30.0
-    )
+    api = QueryApi(settings, "l", SettableClock(NOW), HttpClient(settings.access, seconds, {}), seconds, 30.0)
+    return PrometheusCounters(api, 90.0)
 
 
 RECENT: dict[str, Any] = {"metric": {"__name__": "lustre_jobs", **labels()},
@@ -149,12 +155,7 @@ def test_a_bad_answer_is_no_reading(behave: Behave, words: str) -> None:
     assert len(str(raised.value)) < 1000
 
 
-def test_a_server_that_says_nothing_is_given_up() -> None:
-    with liar(silent) as server, pytest.raises(SourceError, match=r"within|timed out"):
-        fetch(server.url, 0.3)()
-
-
-def test_the_same_series_twice_is_not_believed() -> None:
+def test_a_duplicate_series_is_an_error() -> None:
     twice = {**LYING, "values": [[NOW - 5, "1"]]}
     with liar([answer(RECENT), answer(twice, twice)]) as server, pytest.raises(SourceError, match="duplicate"):
         fetch(server.url)()
@@ -183,7 +184,7 @@ def test_jobs_are_not_requested_again_before_the_next_scrape() -> None:
 @given(st.recursive(
     st.none() | st.booleans() | st.floats() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["metric", "values", "x"]), inner)))
-def test_no_document_does_worse_than_an_error(document: Any) -> None:
+def test_any_document_is_a_series_or_an_error(document: Any) -> None:
     with suppress(ValueError):
         series_of(document)
 
@@ -221,7 +222,8 @@ def test_a_real_prometheus_says_what_its_exporter_says(scraped: tuple[Cluster, P
 
     def read(after: float) -> Reading:
         settings = PrometheusSettings(prometheus, 'cluster="a"', lookback_seconds=30.0, batch_targets=3)
-        ask = PrometheusCounters(settings, "lustre", clock, HttpClient(settings.access, 10.0, {}), 10.0, 60.0, 30.0)
+        client = HttpClient(settings.access, 10.0, {})
+        ask = PrometheusCounters(QueryApi(settings, "lustre", clock, client, 10.0, 30.0), 60.0)
         until = clock.now() + 40
         while True:
             reading = ask()
@@ -231,7 +233,7 @@ def test_a_real_prometheus_says_what_its_exporter_says(scraped: tuple[Cluster, P
             clock.wait(0.05)
 
     before = read(0)
-    far = expositions.reading([exporters.fetch_exposition(url, 10.0)], before.time)
+    far = expositions.reading([body_of(url)], before.time)
     assert before.targets == far.targets
     assert before.jobs == far.jobs
     assert before.conditions == far.conditions
@@ -239,5 +241,5 @@ def test_a_real_prometheus_says_what_its_exporter_says(scraped: tuple[Cluster, P
     cluster.write_parameters(root)
     since = clock.now() + 1
     after = read(since)
-    assert after.jobs == expositions.reading([exporters.fetch_exposition(url, 10.0)], since).jobs
+    assert after.jobs == expositions.reading([body_of(url)], since).jobs
     assert {job for _, job in window(before, after).loads} == {STREAM.job_id, NOISE.job_id}

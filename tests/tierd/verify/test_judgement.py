@@ -69,23 +69,15 @@ def episode(rate: float, noise: bool = True, other: tuple[float, float] | None =
     return found
 
 
-@pytest.mark.parametrize(("rate", "verdict"), [
-    (66, "helped"), (55, "helped"), (45, "did-not-help"), (20, "cannot-tell")])
-def test_a_fair_part_of_the_loss_must_be_won_back(rate: float, verdict: str) -> None:
-    assert judged(episode(rate)).verdict == verdict
-
-
-def test_not_before_its_time() -> None:
-    assert judged(episode(66), now=89.0).verdict == "too-early"
-
-
-def test_when_the_noise_has_gone_nothing_is_proven() -> None:
-    assert judged(episode(66, noise=False)).verdict == "cannot-tell"
-
-
-def test_when_the_victim_has_gone_nothing_is_proven() -> None:
-    gone = [window(n, small_files("m.2", 20)) for n in range(20)]
-    assert judged(gone).verdict == "cannot-tell"
+@pytest.mark.parametrize(("windows", "now", "verdict"), [
+    *[(episode(rate), 100.0, verdict) for rate, verdict in (
+        (66, "helped"), (55, "helped"), (45, "did-not-help"), (20, "cannot-tell"))],
+    pytest.param(episode(66), 89.0, "too-early", id="before its time"),
+    pytest.param(episode(66, noise=False), 100.0, "cannot-tell", id="the noise has gone"),
+    pytest.param([window(n, small_files("m.2", 20)) for n in range(20)], 100.0, "cannot-tell", id="no victim"),
+])
+def test_a_fair_part_of_the_loss_must_be_won_back(windows: list[Window], now: float, verdict: str) -> None:
+    assert judged(windows, now).verdict == verdict
 
 
 def came(rate: float, stays: bool = False, jitter: float = 0.0) -> list[Window]:
@@ -220,7 +212,7 @@ def test_a_job_that_varies_by_itself_is_not_harmed() -> None:
     assert judged(both).verdict == "helped"
 
 
-def test_a_stream_beside_that_gets_slow_by_itself_is_not_harmed() -> None:
+def test_another_stream_that_gets_slow_by_itself_is_not_harmed() -> None:
     """The neighbour leaves the disks more than the victim takes: what the other stream lost is its own matter."""
     def beside(victim: float, other: float) -> list[Window]:
         return [window(n, stream("s.1", victim if n >= 10 else 33), stream("t.9", other if n >= 10 else 20),
@@ -279,14 +271,11 @@ def test_a_job_is_judged_by_its_own_rate(before: float, after: float, verdict: s
     assert found.won_back == pytest.approx(after / before - 1)
 
 
-def test_a_job_that_comes_back_is_waited_for() -> None:
+def test_a_job_that_pauses_is_waited_for_and_compared_with_its_last_run() -> None:
     away = own_episode(20, 40, active=range(10))
     assert own_judged(away).verdict == "too-early"
     assert own_judged(away, now=BEGUN + SETTINGS.moving_seconds).verdict == "cannot-tell"
     assert own_judged(own_episode(20, 40, active=range(10, 20))).verdict == "cannot-tell", "nothing to compare with"
-
-
-def test_a_job_that_paused_before_the_act_is_compared_with_its_last_run() -> None:
     paused = [w for w in own_episode(20, 40) if not 30 <= w.start < 50]
     assert own_judged(paused).verdict == "helped"
 
@@ -294,7 +283,4 @@ def test_a_job_that_paused_before_the_act_is_compared_with_its_last_run() -> Non
 def test_others_must_not_pay_for_a_job_that_gains() -> None:
     found = own_judged(own_episode(20, 40, other=(20, 15)), now=85.0)
     assert (found.verdict, set(found.harmed)) == ("harmed-others", {"t.9"})
-
-
-def test_an_act_for_a_job_is_not_judged_before_its_time() -> None:
-    assert own_judged(own_episode(20, 1), now=75.0).verdict == "too-early"
+    assert own_judged(own_episode(20, 1), now=75.0).verdict == "too-early", "before its time"

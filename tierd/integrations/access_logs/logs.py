@@ -19,6 +19,7 @@ from lustre.fid import Fid
 from lustre.filesystem import Filesystem
 from lustre.layout.model import pools_within
 from tierd.clock import Clock
+from tierd.integrations.protocol import Source
 from tierd.model import Candidate, DirectoryActivity
 from tierd.sense.freshness import SourceAge
 from tierd.sense.paths import directory_of
@@ -55,7 +56,6 @@ class RecentAccesses:
     at: float = 0.0
 
     def take(self, access: Access) -> None:
-        """Add one RPC."""
         self.decay(access.time)
         if access.writes:
             self.writes += 1
@@ -65,7 +65,6 @@ class RecentAccesses:
             self.read_bytes += access.size_bytes
 
     def decay(self, now: float) -> None:
-        """Reduce the counts by the time since the last update."""
         if now > self.at:
             part = 0.5 ** ((now - self.at) / HALF_LIFE_SECONDS) if self.at else 0.0
             self.reads, self.writes = self.reads * part, self.writes * part
@@ -89,7 +88,6 @@ class AccessLogs:
 
     @property
     def age(self) -> SourceAge:
-        """The source with the time of its last data and its present problem."""
         return SourceAge("access-log", self._read_at, self._stale_seconds, self._problem)
 
     def read(self) -> None:
@@ -113,7 +111,6 @@ class AccessLogs:
             self._read_at = self._clock.now()
 
     def hot(self, most: int = 1000) -> list[RecentAccesses]:
-        """Recently read files, the most read first."""
         now = self._clock.now()
         for heat in self._table.values():
             heat.decay(now)
@@ -128,7 +125,6 @@ class AccessLogs:
         return dict(found)
 
     def close(self) -> None:
-        """Close all logs."""
         for path in list(self._logs):
             self._drop(path)
 
@@ -166,7 +162,7 @@ MAX_NAMED_FILES = 200
 NAME_LOOKUP_SECONDS = 60.0
 
 
-class HotFiles:
+class HotFiles(Source):
     """Adds recent reads from the access logs to activities. Logs that are too old are not used."""
 
     def __init__(self, logs: AccessLogs, flash_pools: Collection[str], clock: Clock) -> None:
@@ -177,7 +173,17 @@ class HotFiles:
         self._named: dict[str, list[Candidate]] = {}
         self._looked_at: float | None = None
 
-    def with_recent_reads(self, activities: list[DirectoryActivity], filesystem: Filesystem) -> list[DirectoryActivity]:
+    @property
+    def age(self) -> SourceAge:
+        return self._logs.age
+
+    def refresh(self) -> None:
+        self._logs.read()
+
+    def close(self) -> None:
+        self._logs.close()
+
+    def enriched(self, activities: list[DirectoryActivity], filesystem: Filesystem) -> list[DirectoryActivity]:
         """The activities with the recent reads of each file, and with hot files that no changelog record named."""
         now = self._clock.now()
         age = self._logs.age
@@ -197,7 +203,6 @@ class HotFiles:
             for c in (*activity.candidates, *more)))
 
     def _find_paths(self, filesystem: Filesystem) -> dict[str, list[Candidate]]:
-        """The most read files that are now on disks, by directory."""
         found: defaultdict[str, list[Candidate]] = defaultdict(list)
         hottest = dict.fromkeys(heat.fid for heat in self._logs.hot(MAX_NAMED_FILES))
         for fid in hottest:

@@ -26,7 +26,6 @@ NORMAL_CLUSTERS = frozenset({"ClusteredNormal", "ClusteredTightlyCoupled"})
 
 
 def powerflex_lines(system: PowerFlexSystem) -> Iterator[Line]:
-    """All lines for a system: settings, then states that explain slow OSTs."""
     subject = f"PowerFlex {system.name}".strip()
     for kind, instances in (("Sds", system.data_servers), ("Sdc", system.data_clients)):
         yield from _profiles(subject, kind, instances)

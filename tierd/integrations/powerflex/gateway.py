@@ -274,7 +274,6 @@ def count_of_json(value: object) -> int | None:
 
 
 def bytes_of(values: Json, name: str) -> int | None:
-    """A capacity in bytes."""
     kib = count_of_json(values.get(name))
     return None if kib is None else KIB * kib
 
@@ -299,7 +298,6 @@ def name_of(record: Json) -> str:
 
 
 def pool_of(record: Json, numbers: Json) -> StoragePool:
-    """A storage pool from its instance and statistics."""
     work = {
         kind: PoolWork(rate_of(numbers.get(f"{prefix}WriteBwc")), bytes_of(numbers, _capacity("active", prefix)),
                        bytes_of(numbers, _capacity("pending", prefix)))
@@ -313,7 +311,6 @@ def pool_of(record: Json, numbers: Json) -> StoragePool:
 
 
 def instance_of(record: Json, kind: str) -> Instance:
-    """A data server or client."""
     state, maintenance = text_of(record.get("mdmConnectionState")), text_of(record.get("maintenanceState"))
     shown = {key.replace("_", "").lower(): value for key, value in record.items() if isinstance(key, str)}
     tunables = {name: value for name in TUNABLES[kind]

@@ -52,7 +52,6 @@ def labelled(name: str, text: str, labels: tuple[str, ...], rows: Rows) -> Metri
 
 
 def instance_metrics(kind: str, what: str, instances: Sequence[Instance]) -> Iterator[Metric]:
-    """Data servers or data clients."""
     yield labelled(f"tierd_powerflex_{kind}_connected",
                    f"Whether the PowerFlex {what} is connected to the MDM (1) or not (0).", (kind,),
                    [((one.name,), None if one.connected is None else float(one.connected)) for one in instances])
@@ -70,30 +69,29 @@ def instance_metrics(kind: str, what: str, instances: Sequence[Instance]) -> Ite
 
 
 def pool_metrics(pools: Sequence[StoragePool]) -> Iterator[Metric]:
-    """Storage pools."""
-    for name, text, values in (
-        ("size", "Size of the PowerFlex storage pool.", [one.size_bytes for one in pools]),
-        ("used", "Used space of the PowerFlex storage pool, with all copies.", [one.used_bytes for one in pools]),
-        ("degraded", "Data of the PowerFlex storage pool with one copy left.", [one.degraded_bytes for one in pools]),
-        ("failed", "Data of the PowerFlex storage pool without a copy.", [one.failed_bytes for one in pools]),
+    for name, text in (
+        ("size", "Size of the PowerFlex storage pool."),
+        ("used", "Used space of the PowerFlex storage pool, with all copies."),
+        ("degraded", "Data of the PowerFlex storage pool with one copy left."),
+        ("failed", "Data of the PowerFlex storage pool without a copy."),
     ):
         yield labelled(f"tierd_powerflex_pool_{name}_bytes", text, ("pool",),
-                       [((pool.name,), value) for pool, value in zip(pools, values, strict=True)])
-    each = [((pool.name, kind.value), work) for pool in pools for kind, work in pool.work.items()]
-    yield labelled("tierd_powerflex_pool_work_bytes_per_second",
-                   "Bytes that the PowerFlex storage pool writes for a rebuild or rebalance.", ("pool", "work"),
-                   [(labels, work.bytes_per_second) for labels, work in each])
-    yield labelled("tierd_powerflex_pool_work_active_bytes", "Data in a rebuild or rebalance now.", ("pool", "work"),
-                   [(labels, work.active_bytes) for labels, work in each])
-    yield labelled("tierd_powerflex_pool_work_pending_bytes", "Data that waits for a rebuild or rebalance.",
-                   ("pool", "work"), [(labels, work.pending_bytes) for labels, work in each])
+                       [((pool.name,), getattr(pool, f"{name}_bytes")) for pool in pools])
+    for name, text in (
+        ("bytes_per_second", "Bytes that the PowerFlex storage pool writes for a rebuild or rebalance."),
+        ("active_bytes", "Data in a rebuild or rebalance now."),
+        ("pending_bytes", "Data that waits for a rebuild or rebalance."),
+    ):
+        yield labelled(f"tierd_powerflex_pool_work_{name}", text, ("pool", "work"),
+                       [((pool.name, kind.value), getattr(work, name))
+                        for pool in pools for kind, work in pool.work.items()])
 
 
 def volume_metrics(volumes: Sequence[Volume]) -> Iterator[Metric]:
-    """Volumes."""
-    yield labelled("tierd_powerflex_volume_size_bytes", "Size of the PowerFlex volume.", ("volume", "pool"),
-                   [((one.name, one.pool), one.size_bytes) for one in volumes])
-    yield labelled("tierd_powerflex_volume_read_bytes_per_second", "Bytes read from the PowerFlex volume.",
-                   ("volume", "pool"), [((one.name, one.pool), one.read_bytes_per_second) for one in volumes])
-    yield labelled("tierd_powerflex_volume_write_bytes_per_second", "Bytes written to the PowerFlex volume.",
-                   ("volume", "pool"), [((one.name, one.pool), one.write_bytes_per_second) for one in volumes])
+    for name, text in (
+        ("size_bytes", "Size of the PowerFlex volume."),
+        ("read_bytes_per_second", "Bytes read from the PowerFlex volume."),
+        ("write_bytes_per_second", "Bytes written to the PowerFlex volume."),
+    ):
+        yield labelled(f"tierd_powerflex_volume_{name}", text, ("volume", "pool"),
+                       [((one.name, one.pool), getattr(one, name)) for one in volumes])

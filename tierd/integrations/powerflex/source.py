@@ -74,7 +74,6 @@ class PowerFlex(Source):
 
     @property
     def age(self) -> SourceAge:
-        """The source with the time of its last answer and its present problem."""
         absent = sorted(self._targets.keys() - {volume.name for volume in self.system.volumes}) if self.system else []
         note = f"no volume is called {', '.join(absent)}" if absent else ""
         return SourceAge("powerflex", self._answered_at, self.settings.stale_seconds, self._problem, note)
@@ -82,18 +81,17 @@ class PowerFlex(Source):
     def refresh(self) -> None:
         """Take the answer of the last request if there is one, and send the next if it is due. Never waits."""
         now = self._clock.now()
-        if self._under_way is not None and self._under_way.done():
-            self._take(self._under_way)
-            self._under_way = None
+        self._take()
         due = self._asked_at is None or not 0 <= now - self._asked_at < self.settings.interval_seconds
         if self._under_way is None and due:
             self._asked_at = now
             self._under_way = self._executor.submit(self.gateway.read)
-            if self._under_way.done():
-                self._take(self._under_way)
-                self._under_way = None
+            self._take()
 
-    def _take(self, answer: Future[PowerFlexSystem]) -> None:
+    def _take(self) -> None:
+        if self._under_way is None or not self._under_way.done():
+            return
+        answer, self._under_way = self._under_way, None
         try:
             self.system = answer.result()
         except SourceError as error:
@@ -121,7 +119,6 @@ class PowerFlex(Source):
         return StorageWork(UNKNOWN, volume, "", 0.0, 0)
 
     def metrics(self) -> Iterator[Metric]:
-        """Errors, slowed targets, and the last answer."""
         work = self.storage_work()
         slowed = {(short_name(target), volume): target in work
                   for volume, targets in self._targets.items() for target in targets}
@@ -144,7 +141,6 @@ def full_name(fsname: str, target: str) -> str:
 
 
 def start(settings: PowerFlexSettings, site: Site) -> PowerFlex:
-    """The gateway as a source, read in a thread of its own."""
     return PowerFlex(settings, site.fsname, Gateway(settings, site.clock.now), site.clock,
                      DaemonExecutor("powerflex", 1))
 

@@ -20,7 +20,9 @@ from typing import Annotated, ClassVar, Protocol, TypeVar
 from annotated_types import Ge, Gt, Lt
 
 from lustre.fid import Fid
+from lustre.filesystem import Filesystem
 from tierd.clock import Clock
+from tierd.integrations.protocol import Source
 from tierd.model import Candidate, DirectoryActivity
 from tierd.sense.freshness import SourceAge
 from tierd.sense.http_client import SourceError, read_secret
@@ -79,8 +81,8 @@ class Connection(Protocol):
         """Close the connection."""
 
 
-@dataclass(slots=True)
-class Robinhood:
+@dataclass
+class Robinhood(Source):
     """The database. tierd queries the directories of findings, and the age of the database."""
 
     settings: RobinhoodSettings
@@ -95,21 +97,25 @@ class Robinhood:
 
     @property
     def age(self) -> SourceAge:
-        """The source with the time of its last data and its present problem."""
         return SourceAge("robinhood", self._valid_at, self.settings.stale_seconds, self._problem)
 
-    def due(self) -> bool:
-        """Whether the age is to be checked again. True at most once every ``CHECK_SECONDS``."""
+    def refresh(self) -> None:
+        """Check the age of the database and its columns now and then."""
         now = self.clock.now()
-        if self._checked_at is not None and 0 <= now - self._checked_at < CHECK_SECONDS:
-            return False
-        self._checked_at = now
-        return True
+        if self._checked_at is None or not 0 <= now - self._checked_at < CHECK_SECONDS:
+            self._checked_at = now
+            with suppress(OSError):
+                self._asking(self._check)
 
-    def check(self) -> None:
-        """Check the age of the database and its columns. A problem is shown in status, not raised."""
-        with suppress(OSError):
-            self._asking(self._check)
+    def enriched(self, activities: list[DirectoryActivity], filesystem: Filesystem) -> list[DirectoryActivity]:
+        """Activities with files that no changelog record named."""
+        return [self._completed(each, filesystem) if each.directory.startswith("/") else each for each in activities]
+
+    def _completed(self, activity: DirectoryActivity, filesystem: Filesystem) -> DirectoryActivity:
+        try:
+            return self.completed(activity, filesystem.status(activity.directory).fid)
+        except OSError:
+            return activity
 
     def completed(self, activity: DirectoryActivity, directory: Fid) -> DirectoryActivity:
         """The activity with the files that the database has for its directory. Raises OSError."""
@@ -118,17 +124,20 @@ class Robinhood:
         found = candidates(self._asking(lambda connection: self._rows(connection, directory)), activity.directory)
         return replace(activity, candidates=(*activity.candidates, *(c for c in found if c.fid not in known)))
 
-    def coldest_first(self, directory: Fid) -> list[str]:
-        """Names of the files that the database has for a directory, the longest unused first. Raises OSError.
+    def coldest_first(self, directory: str, filesystem: Filesystem) -> Sequence[str]:
+        """It is a hint: tierd reads the times of each file again before a move."""
+        try:
+            return self.by_last_use(filesystem.status(directory).fid)
+        except OSError:
+            return ()
 
-        It is a hint: tierd reads the times of each file again before a move.
-        """
+    def by_last_use(self, directory: Fid) -> list[str]:
+        """Names of the files that the database has for a directory, the longest unused first. Raises OSError."""
         rows = self._asking(lambda connection: self._rows(connection, directory))
         used = [(max(seconds_of(row[7]), seconds_of(row[4])), label) for row in rows if (label := name_of(row[1]))]
         return [label for _, label in sorted(used)]
 
     def close(self) -> None:
-        """Close the connection."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -208,7 +217,6 @@ class MySqlConnection:
             self.query(f"SET SESSION max_execution_time = {int(seconds * 1000)}")
 
     def query(self, statement: str, values: Sequence[object] = ()) -> Sequence[Row]:
-        """All rows. Raises SourceError."""
         try:
             with self._connection.cursor() as cursor:
                 cursor.execute(statement, tuple(values) or None)
@@ -218,7 +226,6 @@ class MySqlConnection:
             raise SourceError(error_text(error)) from error
 
     def close(self) -> None:
-        """Close the connection."""
         with suppress(Exception):
             self._connection.close()
 

@@ -33,7 +33,6 @@ MAX_LINE = 400
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``tierctl slurm``."""
     slurm = commands.add_parser(
         "slurm", help="answer one request of Slurm's plugin or scripts",
         description="Read one request of Slurm as a JSON object from standard input, carry it out, and print one line: "
@@ -44,7 +43,6 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Carry out the request on standard input."""
     try:
         request = json.loads(sys.stdin.buffer.read().decode("utf-8", "surrogateescape"))
         if not isinstance(request, dict) or str(request.get("do")) not in HANDLERS:
@@ -114,7 +112,6 @@ class Connection:
             self.wait(1.0)
 
     def wait(self, seconds: float) -> None:
-        """Wait."""
         self._nap.wait(seconds)
 
 
@@ -176,13 +173,11 @@ def prolog(connection: Connection, request: Json) -> str:
 
 
 def teardown(connection: Connection, request: Json) -> str:
-    """Cancel what a job's stagings have not begun."""
     connection.ask({"request": "stage-cancel", "job": str(request.get("job"))})
     return line("ok", "")
 
 
 def state(connection: Connection, _: Json) -> str:
-    """Whether tierd accepts stagings."""
     answer = StagingsAnswer.from_json(connection.ask({"request": "stage-state", "most": 1}))
     if answer.held:
         return line("failed", f"tierd stages nothing now: {answer.held}")

@@ -3,21 +3,11 @@ r"""Names, users, accounts and partitions of Slurm's jobs, from ``squeue --json`
 Slurm 21.08 to 22.05 write plain numbers (plugins ``openapi/v0.0.37`` and ``v0.0.38``). Since 23.02 (plugins
 ``data_parser``), a number may be an object that says whether it is set. Unknown fields are skipped.
 
->>> old = b'''{"meta": {"plugin": {"type": "openapi\\/v0.0.38"}, "Slurm": {"release": "22.05.8"}}, "errors": [],
-...  "jobs": [{"account": "chem", "array_job_id": 2, "array_task_id": 3, "cluster": "test", "comment": "", "job_id": 3,
-...  "group_id": 65534, "job_state": "RUNNING", "name": "train", "partition": "batch", "qos": "", "user_id": 65534,
-...  "user_name": "nobody", "current_working_directory": "\\/"}]}'''
->>> [(job.id, job.task, job.uid, job.directory, job.words) for job in parse(old)]
-[(3, '2_3', 65534, '/', 'nobody: train, account chem, partition batch')]
 >>> new = b'''{"jobs": [{"job_id": 4711, "array_job_id": {"set": true, "infinite": false, "number": 0}, "job_state":
 ...  ["RUNNING"], "array_task_id": {"set": false, "infinite": false, "number": 0}, "name": "train", "account": "chem",
 ...  "user_name": "alice", "user_id": 1001, "partition": "gpu", "current_working_directory": "/scratch/alice"}]}'''
 >>> [(job.id, job.task, job.uid, job.directory, job.words) for job in parse(new)]
 [(4711, '', 1001, '/scratch/alice', 'alice: train, account chem, partition gpu')]
->>> accounting = b'''{"jobs": [{"account": "chem", "array": {"job_id": 0, "task_id": {"set": false, "number": 0}},
-...  "user": "alice", "job_id": 4711, "name": "train", "partition": "gpu", "working_directory": "/scratch/alice"}]}'''
->>> parse(accounting)[0].directory, parse(accounting)[0].uid
-('/scratch/alice', None)
 """
 
 from __future__ import annotations
@@ -157,7 +147,6 @@ Read = Callable[[Collection[int]], bytes]
 
 
 def reader(settings: SlurmSettings, environment: Mapping[str, str]) -> Read:
-    """How to ask the configured source."""
     if settings.source == "slurmrestd":
         return lambda _: _from_slurmrestd(settings, environment)
     if settings.source == "squeue":
@@ -249,7 +238,6 @@ class SlurmJobs(Source):
         return found
 
     def metrics(self) -> Iterator[Metric]:
-        """Jobs that tierd showed last, as Slurm describes them."""
         info = InfoMetricFamily("tierd_job", "Always 1. The labels have name, user, account and partition of a job, by"
                                              " Slurm, for the jobs that tierd showed last.")
         for jobid, job in sorted(self.last(MAX_JOB_INFOS).items()):
@@ -260,7 +248,6 @@ class SlurmJobs(Source):
                                 float(not self.problem))
 
     def last(self, most: int) -> dict[str, SchedulerJob]:
-        """The jobs that were asked for last, as far as they are known."""
         with self._lock:
             found = [(name, job) for name, job in reversed(self._known.items()) if job is not None]
         return dict(found[:most])
@@ -308,7 +295,6 @@ class SlurmJobs(Source):
 
 
 def start(settings: SlurmSettings, site: Site) -> SlurmJobs:
-    """Slurm's jobs, looked up in the background."""
     return SlurmJobs(settings, reader(settings, site.environment), site.clock)
 
 

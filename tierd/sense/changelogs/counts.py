@@ -3,11 +3,11 @@
 A full table drops a few entries at a time: the files that were added first, or the counts that were idle longest.
 
 >>> known = CountTables(max_files=2, max_counts=9, max_listed_files=9)
->>> mine = known.counts("cp.0", "/in", 5.0)
+>>> counts = known.counts("cp.0", "/in", 5.0)
 >>> for number in range(3):
-...     known.remember(Fid(1, number), File(mine, "/in", b"f%d" % number))
-...     known.keep(mine, Fid(1, number))
->>> [known.files[fid].path for fid in known.of(mine)]
+...     known.remember(Fid(1, number), File(counts, "/in", b"f%d" % number))
+...     known.keep(counts, Fid(1, number))
+>>> [known.files[fid].path for fid in known.of(counts)]
 ['/in/f1', '/in/f2']
 """
 
@@ -17,12 +17,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from heapq import nsmallest
 from itertools import islice
+from operator import attrgetter
 
 from lustre.fid import Fid
 from lustre.nid import NONE as NID_OF_NOBODY
 from tierd.model import MAX_CLIENTS
 from tierd.sense.paths import join
 
+COUNTED = ("creates", "opens", "closes", "unlinks", "outgrown", "write_opens")
+"""Counts of a job in a directory, which only grow."""
+counted = attrgetter(*COUNTED)
 MIN_SWEPT = 4
 """The list of files of a job in a directory is cleaned up when more than a third of it, and this, may be stale."""
 
@@ -47,7 +51,7 @@ class DirectoryCounts:
     then: a set would take more memory than everything else that is stored about a file."""
     stale: int = 0
     """Entries of ``files`` that are duplicates or dropped files, at most."""
-    there: bool = True
+    in_table: bool = True
     """Whether these counts are still in the table."""
     earlier: int = 0
     """Creates and opens at the mark before the last."""
@@ -128,6 +132,14 @@ class CountTables:
         self.additions: list[tuple[DirectoryCounts, Fid]] | None = None
         """Files added to the lists of jobs and directories since the last tally; None without tallies."""
 
+    def of_job(self, job: str) -> list[DirectoryCounts]:
+        """The counts of a job, by directory."""
+        return [self.by_job_and_directory[job, directory] for directory in self.directories.get(job, ())]
+
+    def of_directory(self, directory: str) -> list[DirectoryCounts]:
+        """The counts of all jobs in a directory."""
+        return [counts for (_, place), counts in self.by_job_and_directory.items() if place == directory]
+
     def counts(self, job: str, directory: str, time: float) -> DirectoryCounts:
         """The counts of a job in a directory, made if needed. A record at ``time`` belongs to them."""
         key = job, directory
@@ -144,7 +156,7 @@ class CountTables:
     def counts_of(self, file: File, time: float) -> DirectoryCounts:
         """The counts of a file's job in the present directory of the file."""
         counts = file.counts
-        if not counts.there or counts.directory is not file.directory:
+        if not counts.in_table or counts.directory is not file.directory:
             return self.counts(counts.job, file.directory, time)
         if time > counts.last_time:  # noqa: PLR1730 -- of every record: max() takes twice as long
             counts.last_time = time
@@ -201,31 +213,28 @@ class CountTables:
             self._sweep(counts)
 
     def keep_all(self, counts: DirectoryCounts, fids: Sequence[Fid]) -> None:
-        """Add several files to the list of a job in a directory."""
+        """Add the files of a tally to the list of a job in a directory."""
         counts.files.extend(fids)
-        if self.additions is not None:
-            self.additions.extend((counts, fid) for fid in fids)
         counts.stale += len(fids)  # a reader may send a file again
         if counts.stale > MIN_SWEPT and 3 * counts.stale > len(counts.files):
             self._sweep(counts)
 
     def _sweep(self, counts: DirectoryCounts) -> None:
-        """Remove duplicates and dropped files from the list of a job in a directory."""
         counts.files, counts.stale = self.of(counts), 0
 
     def of(self, counts: DirectoryCounts) -> list[Fid]:
         """Files of a job in a directory that are in the table, in order; the last ones if the limit is exceeded."""
-        there = self.files
-        files = list(dict.fromkeys(filter(there.__contains__, counts.files)))
+        in_table = self.files
+        files = list(dict.fromkeys(filter(in_table.__contains__, counts.files)))
         return files[-self._max_listed_files:] if len(files) > self._max_listed_files else files
 
     def forgotten(self, key: tuple[str, str]) -> DirectoryCounts:
         """Remove counts from the table and return them."""
         counts = self.by_job_and_directory.pop(key)
-        counts.there = False
-        mine = self.directories[counts.job]
-        mine.discard(counts.directory)
-        if not mine:
+        counts.in_table = False
+        directories = self.directories[counts.job]
+        directories.discard(counts.directory)
+        if not directories:
             del self.directories[counts.job]
         return counts
 

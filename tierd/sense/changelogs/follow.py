@@ -20,7 +20,7 @@ import errno
 from collections import defaultdict
 from collections.abc import Callable, Collection, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
-from itertools import chain, count
+from itertools import count
 from typing import Any, NamedTuple, TypeVar, cast
 
 from lustre.background import DaemonExecutor
@@ -108,10 +108,6 @@ class Follower:
         """Read an MDT from its first record, because its changelog restarted and ends before the last position."""
         self._positions[mdt] = 0
         self._missed[mdt] = "it has restarted"
-
-    def records(self) -> Iterator[Record]:
-        """Records since the last call, one by one. Raises the errors of ``batches``."""
-        return chain.from_iterable(self.batches())
 
     def batches(self) -> Iterator[Sequence[Record]]:
         """Records since the last call in batches, one MDT after the other.

@@ -14,12 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 
-from lustre.changelog.record import Record
 from lustre.fid import Fid
 from lustre.filesystem import FileStatus, Filesystem
 from tierd.sense.changelogs.follow import MissingRecordsError
-from tierd.sense.changelogs.table import ActivityTable
-from tierd.sense.changelogs.tally_source import Tallies
+from tierd.sense.changelogs.table import ActivityTable, Batch
 from tierd.sense.paths import join
 from tierd.text import count_of
 
@@ -117,7 +115,7 @@ class ChangelogIngest:
     """Adds records to the table and keeps track of missed records."""
 
     def __init__(self, table: ActivityTable, filesystem: Filesystem, now: Callable[[], float]) -> None:
-        self._table = table
+        self.table = table
         self._filesystem = filesystem
         self._now = now
         self._missed = ""
@@ -125,32 +123,19 @@ class ChangelogIngest:
         self.gap_begun = self.gap_closed = ""
         """The gap that the last call found, and the one that it closed, for the log; "" for none."""
 
-    @property
-    def records_read(self) -> int:
-        """Number of records in the last call."""
-        return self._table.records_read
-
-    @property
-    def oldest_time(self) -> float:
-        """Time of the oldest record in the last call; infinite without records."""
-        return self._table.oldest_time
-
-    def take_in(self, records: Iterable[Record] | Tallies, until: float) -> str:
+    def take_in(self, batches: Iterable[Batch], until: float) -> str:
         """Add records or tallies. If records were missed, check directories until that time.
 
         Returns the reason why tierd may begin no act; "" if it may, except in the unchecked directories of the table.
         """
         problem = self.gap_begun = self.gap_closed = ""
-        self._table.mark(self._now())
+        self.table.mark(self._now())
         try:
-            if isinstance(records, Tallies):
-                self._table.add_tallies(records)
-            else:
-                self._table.add(records)
+            self.table.add(batches)
         except MissingRecordsError as error:
             self._missed = str(error)
             before = self._rescan.mdts if self._rescan is not None else frozenset()
-            self._rescan = DirectoryRescan(self._table, self._filesystem, self._now, error.mdts | before)
+            self._rescan = DirectoryRescan(self.table, self._filesystem, self._now, error.mdts | before)
             count = count_of(self._rescan.concerned, "directory", "directories")
             self.gap_begun = (f"{self._missed}. tierd lists {count} with files of "
                               f"{', '.join(sorted(self._rescan.mdts))} again, and begins nothing there until then")

@@ -17,7 +17,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
-from typing import cast, overload
+from typing import Any, cast
 
 import numpy as np
 
@@ -104,13 +104,7 @@ class PackedRecords(Sequence[Record]):
             self._decoded, _ = some(self.data, self.starts[0], len(self))
         return self._decoded
 
-    @overload
-    def __getitem__(self, index: int) -> Record: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Record]: ...
-
-    def __getitem__(self, index: int | slice) -> Record | Sequence[Record]:
+    def __getitem__(self, index: Any) -> Any:
         return self.records[index]
 
     def __len__(self) -> int:

@@ -123,9 +123,9 @@ class RecordingCheck:
         mark = self._mdts[mdt].mark if mdt in self._mdts else None
         if mark is None:
             return records
-        ours = {record.index: record.type for record in records if mark.fid in (record.target, record.source)}
-        mark.seen.update(ours.values())
-        return [record for record in records if record.index not in ours] if ours else records
+        of_mark = {record.index: record.type for record in records if mark.fid in (record.target, record.source)}
+        mark.seen.update(of_mark.values())
+        return [record for record in records if record.index not in of_mark] if of_mark else records
 
     def check(self, mdt: str, before: int, after: int, *, complete: bool = True) -> RecordingVerdict:
         """Check one MDT after a successful read of its changelog from one position to another.

@@ -16,7 +16,7 @@ Most records are added from the fields that numpy reads (:mod:`tierd.sense.chang
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import cast
@@ -104,16 +104,14 @@ _nid = lru_cache(maxsize=4096)(nid_text)
 class RollUp:
     """Adds records to the tables."""
 
-    def __init__(self, known: CountTables, path: PathCache, movers: OtherMovers, own_jobs: Iterable[str],
-                 is_echo: OwnMoves) -> None:
+    def __init__(self, known: CountTables, path: PathCache, movers: OtherMovers, is_echo: OwnMoves) -> None:
         self._known = known
         self._files = cast("dict[bytes, File]", known.files)
         self._shared = cast("dict[bytes, SharedRun]", known.shared)
         self._path = path
         self._movers = movers
-        self._own_jobs = frozenset(own_jobs)
         self._is_echo = is_echo
-        self._jobs = JobTable(known, path, self._own_jobs | is_echo.tags)
+        self._jobs = JobTable(known, path, is_echo.tags)
         self.closes = 0
         """CLOSE records so far."""
 
@@ -131,8 +129,7 @@ class RollUp:
         if kind not in _COUNTED:
             return
         job = self._job(record.job_id)
-        if (job.tagged or record.target in self._is_echo.files) and (
-                job.name in self._own_jobs or self._is_echo(record, job.name)):
+        if (job.tagged or record.target in self._is_echo.files) and self._is_echo(record, job.name):
             return
         if kind is RecordType.CREATE:
             self._create(job, time, record.target, record.parent, record.name, nid=record.nid)
@@ -191,7 +188,7 @@ class RollUp:
 
     def _in_parent(self, job: JobCounts, time: float, parent: bytes) -> DirectoryCounts:
         counts = job.places.get(parent)
-        if counts is None or not counts.there:
+        if counts is None or not counts.in_table:
             return self._jobs.counts_in(job, as_fid(parent), time)
         if time > counts.last_time:  # noqa: PLR1730 -- of every record: max() takes twice as long
             counts.last_time = time
@@ -251,7 +248,7 @@ class RollUp:
                 self._known.closed_by_all(as_fid(target), time)
         file.closed_at = time
         counts = file.counts
-        if not counts.there or counts.directory is not file.directory:
+        if not counts.in_table or counts.directory is not file.directory:
             owner = counts.job if (counts.job, file.directory) in self._known.by_job_and_directory else job.name
             counts = self._known.counts(owner, file.directory, time if owner == job.name else 0.0)
         elif time > counts.last_time and counts.job == job.name:

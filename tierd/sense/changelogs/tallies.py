@@ -22,7 +22,7 @@ records count once, in order, whoever read them and however often a tally arrive
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from random import Random
@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
-from tierd.sense.changelogs.counts import CountTables, DirectoryCounts, File
+from tierd.sense.changelogs.counts import COUNTED, CountTables, DirectoryCounts, File, counted
 from tierd.sense.changelogs.packed import renames, targets
 from tierd.sense.own_moves import OtherMovers, OwnMoves
 
@@ -164,19 +164,6 @@ class MoveCollector(OtherMovers):
         return found
 
 
-class JobsOnly:
-    """Own moves by job id alone, for a reader: which files tierd moves is known to the leader."""
-
-    files: Mapping[Fid, float] = {}
-
-    def __init__(self, jobs: Iterable[str]) -> None:
-        self.tags = frozenset(jobs)
-
-    def __call__(self, record: Record, job: str) -> bool:
-        """Whether a record is an echo. A LYOUT record is left to the leader."""
-        return job in self.tags and record.type is not RecordType.LAYOUT
-
-
 @dataclass(slots=True)
 class _Sample:
     """A random sample of the files of a job in a directory."""
@@ -200,8 +187,7 @@ class _Sample:
         return replaced
 
 
-_Numbers = tuple[int, int, int, int, int, int, float]
-_NOTHING: _Numbers = (0, 0, 0, 0, 0, 0, 0.0)
+_NOTHING = (0,) * len(COUNTED)
 _EVICTED_SHARE = 0.25
 """Share of the files that is dropped when the limit of an MDT is reached."""
 
@@ -213,8 +199,8 @@ class TallyMaker:
         self._known = known
         self._limits = limits
         self._random = Random(seed)  # noqa: S311 -- a sample, not a secret
-        self._told: dict[DirectoryCounts, _Numbers] = {}
-        """Counts as of the last tally that had them."""
+        self._sent: dict[DirectoryCounts, tuple[tuple[int, ...], float]] = {}
+        """Counts as of the last tally that had them, and the time of the last record."""
         self._samples: dict[DirectoryCounts, _Sample] = {}
         self._uses: dict[Fid, int] = {}
         """Files that the leader knows, and the number of samples that have them."""
@@ -267,39 +253,38 @@ class TallyMaker:
         """The counts of this tally, the most active first, and how many wait."""
         changed = []
         for counts in self._known.by_job_and_directory.values():
-            before = self._told.get(counts, _NOTHING)
-            if (now := _numbers(counts)) != before:
-                changed.append((sum(now[:5]) - sum(before[:5]), counts))
+            before, last_time = self._sent.get(counts, (_NOTHING, 0.0))
+            if (now := counted(counts)) != before or counts.last_time != last_time:
+                changed.append((sum(now[:-1]) - sum(before[:-1]), counts))  # opens for writing are opens
         changed.sort(key=itemgetter(0), reverse=True)
         most = self._limits.max_directories
         return [counts for _, counts in changed[:most]], max(0, len(changed) - most)
 
     def _row(self, counts: DirectoryCounts) -> DirectoryTally:
-        before = self._told.get(counts, _NOTHING)
-        now = self._told[counts] = _numbers(counts)
-        return DirectoryTally(counts.job, counts.directory, now[0] - before[0], now[1] - before[1], now[2] - before[2],
-                              unlinks=now[3] - before[3], outgrown=now[4] - before[4], last_time=counts.last_time,
-                              write_opens=now[5] - before[5], clients=counts.clients)
+        before, _ = self._sent.get(counts, (_NOTHING, 0.0))
+        now = counted(counts)
+        self._sent[counts] = now, counts.last_time
+        return DirectoryTally(counts.job, counts.directory, last_time=counts.last_time, clients=counts.clients,
+                              **{name: n - b for name, n, b in zip(COUNTED, now, before, strict=True)})
 
     def _gone(self) -> set[Fid]:
         """Files that the leader knows and that are no longer in the table; forget them and evicted counts."""
-        there = self._known.files
-        gone = {fid for fid in self._uses if fid not in there}
+        files = self._known.files
+        gone = {fid for fid in self._uses if fid not in files}
         for fid in gone:
             del self._uses[fid]
         if gone:
             for sample in self._samples.values():
                 if not gone.isdisjoint(sample.fids):
                     sample.fids = [fid for fid in sample.fids if fid not in gone]
-        self._told = {counts: numbers for counts, numbers in self._told.items() if counts.there}
-        for counts in [counts for counts in self._samples if not counts.there]:
+        self._sent = {counts: numbers for counts, numbers in self._sent.items() if counts.in_table}
+        for counts in [counts for counts in self._samples if not counts.in_table]:
             gone |= self._dropped(counts)
         if len(self._uses) >= self._limits.max_files:
             gone |= self._evicted()
         return gone
 
     def _evicted(self) -> set[Fid]:
-        """Drop the samples of the jobs and directories that were idle longest."""
         gone: set[Fid] = set()
         most = int(self._limits.max_files * (1 - _EVICTED_SHARE))
         for counts in sorted(self._samples, key=lambda counts: counts.last_time):
@@ -326,9 +311,9 @@ class TallyMaker:
         offered = [*self._left, *(self._known.additions or ())]
         self._known.additions = []
         self._left = []
-        there, limits = self._known.files, self._limits
+        files, limits = self._known.files, self._limits
         for counts, fid in offered:
-            if fid not in there or not counts.there:
+            if fid not in files or not counts.in_table:
                 continue
             if counts not in now:
                 self._left.append((counts, fid))
@@ -340,13 +325,13 @@ class TallyMaker:
                 sample.seen += 1
                 continue
             out = sample.offer(fid, limits.max_files_each, self._random)
-            mine = added.setdefault(counts, {})
+            newly = added.setdefault(counts, {})
             if out is not fid:
                 self._uses[fid] = self._uses.get(fid, 0) + 1
-                mine[fid] = None
+                newly[fid] = None
                 removed.discard(fid)
             if out is not None and out is not fid:
-                mine.pop(out, None)
+                newly.pop(out, None)
                 if self._released(out):
                     removed.add(out)
         self._left = self._left[-limits.max_files:]
@@ -358,25 +343,16 @@ class TallyMaker:
         return sorted(wanted, key=lambda fid: (self._known.files[fid].created_at, fid))
 
 
-def _numbers(counts: DirectoryCounts) -> _Numbers:
-    return (counts.creates, counts.opens, counts.closes, counts.unlinks, counts.outgrown, counts.write_opens,
-            counts.last_time)
-
-
 def add_tally(known: CountTables, content: TallyContent, movers: OtherMovers, is_echo: OwnMoves) -> None:
     """Add a tally to a table."""
     counts = []
     for row in content.directories:
-        mine = known.counts(row.job, row.directory, row.last_time)
-        mine.creates += row.creates
-        mine.opens += row.opens
-        mine.closes += row.closes
-        mine.unlinks += row.unlinks
-        mine.outgrown += row.outgrown
-        mine.write_opens += row.write_opens
+        total = known.counts(row.job, row.directory, row.last_time)
+        for which in COUNTED:
+            setattr(total, which, getattr(total, which) + getattr(row, which))
         for nid in row.clients:
-            mine.add_client(nid)
-        counts.append(mine)
+            total.add_client(nid)
+        counts.append(total)
     for fid in content.removed:
         known.forget(fid)
     files = known.files
@@ -385,8 +361,8 @@ def add_tally(known: CountTables, content: TallyContent, movers: OtherMovers, is
                           created_at=created_at, closed_at=closed_at)
     while len(files) > known.max_files:
         known.forget_first_files()
-    for mine, row in zip(counts, content.directories, strict=True):
-        known.keep_all(mine, [content.files[place].fid for place in row.files])
+    for total, row in zip(counts, content.directories, strict=True):
+        known.keep_all(total, [content.files[place].fid for place in row.files])
     for move in content.moves:
         record = Record(0, RecordType.LAYOUT, move.time, target=move.fid, job_id=move.job.encode(), uid=move.uid,
                         nid=move.nid)

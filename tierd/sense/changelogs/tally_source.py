@@ -128,23 +128,13 @@ class _Mdt:
     """Whether a tally was added since the start."""
     problem: str = ""
     not_recording: str = ""
-    waiting: list[ReceivedTally] = field(default_factory=list)
+    waiting: list[tuple[Tally, ReceivedTally]] = field(default_factory=list)
     """Tallies that begin after the position."""
     waiting_since: float = 0.0
 
 
 MAX_WAITING = 64
 """Tallies of an MDT that wait for an earlier one."""
-
-
-class Tallies:
-    """Tallies since the last call, in the order of each MDT's changelog. Iterating raises the errors of records."""
-
-    def __init__(self, found: Iterator[Tally]) -> None:
-        self._found = found
-
-    def __iter__(self) -> Iterator[Tally]:
-        return self._found
 
 
 class TallySource:
@@ -196,11 +186,8 @@ class TallySource:
         """The source with the time at which all MDTs were read last, and its present problem."""
         return SourceAge("readers", self._all_read_at, self._stale_seconds, self._problem)
 
-    def tallies(self) -> Tallies:
-        """Tallies since the last call. Iterating raises the errors of ``Follower.batches`` after the last tally."""
-        return Tallies(self._tallies())
-
-    def _tallies(self) -> Iterator[Tally]:
+    def batches(self) -> Iterator[Tally]:
+        """Tallies since the last call. Raises the errors of ``Follower.batches`` after the last tally."""
         problems: list[str] = []
         gaps: dict[str, list[str]] = {mdt: [] for mdt in self._mdts}
         try:
@@ -242,7 +229,7 @@ class TallySource:
             self._drop(each, TallyOutcome.STALE)
         else:
             state.token = tally.token
-            state.waiting.append(each)
+            state.waiting.append((tally, each))
 
     def _drop(self, each: ReceivedTally, outcome: TallyOutcome) -> None:
         self.outcomes[outcome] += 1
@@ -250,14 +237,12 @@ class TallySource:
 
     def _in_order(self, mdt: str, state: _Mdt) -> Iterator[Tally]:
         """Yield the tallies that begin at the position, one after the other."""
-        while (found := self._next(mdt, state)) is not None:
-            tally = found.tally
-            assert tally is not None
-            state.waiting.remove(found)
+        while (tally := self._next(mdt, state)) is not None:
             state.position, state.reader, state.problem = tally.last, tally.reader, tally.problem
             state.since, state.heard = self._clock.now(), True
-            self._note_renames(tally)
-            self._drop(found, TallyOutcome.ADDED)
+            if len(self._mdts) > 1 and self._renamed is not None:
+                renamed = tally.content.renamed
+                self._renamed = None if renamed is None else [*self._renamed, *renamed]
             yield tally
         if not state.waiting:
             state.waiting_since = 0.0
@@ -266,16 +251,15 @@ class TallySource:
         elif len(state.waiting) > MAX_WAITING or not 0 <= self._clock.now() - state.waiting_since < self._gap_seconds:
             self._read_again(mdt, state, TallyOutcome.OUT_OF_ORDER)
 
-    def _next(self, mdt: str, state: _Mdt) -> ReceivedTally | None:
-        """The tally at the position. Drops those before it."""
-        for each in sorted(state.waiting, key=_begin):
-            tally = each.tally
-            assert tally is not None
-            if tally.after == state.position:
-                return each
-            if tally.last <= state.position:
-                state.waiting.remove(each)
-                self._drop(each, TallyOutcome.DUPLICATE)
+    def _next(self, mdt: str, state: _Mdt) -> Tally | None:
+        """The tally at the position, which waits no longer. Drops those before it."""
+        for tally, received in sorted(state.waiting, key=lambda pair: (pair[0].after, pair[0].last)):
+            if tally.after == state.position or tally.last <= state.position:
+                state.waiting.remove((tally, received))
+                is_next = tally.after == state.position
+                self._drop(received, TallyOutcome.ADDED if is_next else TallyOutcome.DUPLICATE)
+                if is_next:
+                    return tally
             elif tally.after < state.position:
                 self._read_again(mdt, state, TallyOutcome.OVERLAPPING)
                 return None
@@ -283,8 +267,8 @@ class TallySource:
 
     def _read_again(self, mdt: str, state: _Mdt, why: TallyOutcome) -> None:
         """Ask for the records after the position, and drop what waits."""
-        for each in state.waiting:
-            self._drop(each, why)
+        for _, received in state.waiting:
+            self._drop(received, why)
         state.waiting.clear()
         state.waiting_since = 0.0
         state.rereads += 1
@@ -299,11 +283,6 @@ class TallySource:
             state.position = 0
             self._read_again(mdt, state, TallyOutcome.OUT_OF_ORDER)
             gaps.append("it has restarted")
-
-    def _note_renames(self, tally: Tally) -> None:
-        renamed = tally.content.renamed
-        if len(self._mdts) > 1 and self._renamed is not None:
-            self._renamed = None if renamed is None else [*self._renamed, *renamed]
 
     def _problems(self) -> Iterable[str]:
         now = self._clock.now()
@@ -334,8 +313,3 @@ class TallySource:
         if self._done:
             self._inbox.confirm(self._done)
             self._done = []
-
-
-def _begin(each: ReceivedTally) -> tuple[int, int]:
-    assert each.tally is not None
-    return each.tally.after, each.tally.last

@@ -7,6 +7,7 @@ import pytest
 
 from tests.tierd.logged import logged
 from tests.tierd.sense.changelogs.test_follow import Log, drained
+from tests.tierd.sense.clocks import SettableClock
 from tierd.sense.changelogs.clearing import CLEAR_AGAIN_SECONDS, ChangelogClearing
 from tierd.sense.changelogs.follow import Follower
 
@@ -16,26 +17,17 @@ class World:
 
     def __init__(self) -> None:
         self.log = Log(3)
-        self.follower = Follower(self.log.read, ["MDT0000"], self)
-        self.time = 1000.0
+        self.clock = SettableClock()
+        self.follower = Follower(self.log.read, ["MDT0000"], self.clock)
         self.fault = 0
         self.cleared: list[tuple[str, str, int]] = []
         self.said = logged()
-        self.clearing = ChangelogClearing(self.clear, {"MDT0000": "cl1"}, self.follower, self)
+        self.clearing = ChangelogClearing(self.clear, {"MDT0000": "cl1"}, self.follower, self.clock, "l")
 
     def clear(self, mdt: str, reader: str, index: int) -> None:
         if self.fault:
             raise OSError(self.fault, os.strerror(self.fault))
         self.cleared.append((mdt, reader, index))
-
-    def now(self) -> float:
-        return self.time
-
-    def wait(self, seconds: float) -> bool:
-        return False
-
-    def monotonic(self) -> float:
-        return self.time
 
 
 @pytest.fixture
@@ -43,26 +35,23 @@ def world() -> World:
     return World()
 
 
-def test_nothing_read_is_nothing_cleared_never_record_zero(world: World) -> None:
+def test_records_are_cleared_after_they_were_read_and_the_last_one_again_as_a_sign_of_life(world: World) -> None:
     world.clearing()
-    assert world.cleared == []
-
-
-def test_cleared_when_there_is_something_and_now_and_then_as_a_sign_of_life(world: World) -> None:
-    list(world.follower.records())
+    assert world.cleared == [], "never record 0, which means all"
+    list(world.follower.batches())
     world.clearing()
     world.clearing()
     assert world.cleared == [("MDT0000", "cl1", 3)]
     world.log.last = 5
-    list(world.follower.records())
+    list(world.follower.batches())
     world.clearing()
-    world.time += CLEAR_AGAIN_SECONDS
+    world.clock.at += CLEAR_AGAIN_SECONDS
     world.clearing()
     assert [index for _, _, index in world.cleared] == [3, 5, 5]
 
 
-def test_a_reader_lustre_has_thrown_out_is_a_fault_until_there_is_one_again(world: World) -> None:
-    list(world.follower.records())
+def test_a_deregistered_reader_is_reported_until_it_is_registered_again(world: World) -> None:
+    list(world.follower.batches())
     world.fault = errno.ENOENT
     for _ in range(3):
         world.clearing()
@@ -75,15 +64,15 @@ def test_a_reader_lustre_has_thrown_out_is_a_fault_until_there_is_one_again(worl
     assert drained(world.follower)[1] == ""
 
 
-def test_a_changelog_that_ends_before_what_was_read_was_begun_anew(world: World) -> None:
-    list(world.follower.records())
+def test_a_changelog_that_ends_before_the_position_has_restarted(world: World) -> None:
+    list(world.follower.batches())
     world.log.last, world.fault = 2, errno.EINVAL
     world.clearing()
     assert drained(world.follower) == ([1, 2], "changelog of MDT0000: it has restarted")
 
 
 def test_temporary_failures_of_lustre_are_reported_and_retried(world: World) -> None:
-    list(world.follower.records())
+    list(world.follower.batches())
     world.fault = errno.EIO
     world.clearing()
     assert drained(world.follower)[1] == ""

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
 from simulator.servers.changelog_bytes import encode
+from tests.tierd.sense.clocks import SettableClock
+from tests.tierd.sense.records import records_of
 from tierd.sense.changelogs.follow import (
     LATE_SECONDS,
     MAX_READS,
@@ -20,18 +22,6 @@ from tierd.sense.changelogs.follow import (
     MissingRecordsError,
     TimedCalls,
 )
-
-
-class Watch:
-    """A clock that is set by hand."""
-
-    time = 1000.0
-
-    def now(self) -> float:
-        return self.time
-
-    def wait(self, seconds: float) -> bool:
-        raise NotImplementedError
 
 
 class Log:
@@ -55,7 +45,7 @@ def drained(follower: Follower) -> tuple[list[int], str]:
     """All records, and the error after them."""
     seen: list[int] = []
     try:
-        for record in follower.records():
+        for record in records_of(follower):
             seen += [record.index]
     except ChangelogError as error:
         return seen, str(error)
@@ -65,56 +55,51 @@ def drained(follower: Follower) -> tuple[list[int], str]:
 @given(st.integers(0, 20), st.integers(1, 7), st.lists(st.integers(0, 9), max_size=5))
 def test_every_record_once_and_in_order(last: int, batch: int, more: list[int]) -> None:
     log = Log(last, batch)
-    follower = Follower(log.read, ["MDT0000"], Watch(), max_reads=1000)
-    seen = [r.index for r in follower.records()]
+    follower = Follower(log.read, ["MDT0000"], SettableClock(), max_reads=1000)
+    seen = [r.index for r in records_of(follower)]
     for count in more:
         log.last += count
-        seen += [r.index for r in follower.records()]
+        seen += [r.index for r in records_of(follower)]
     assert seen == list(range(1, log.last + 1))
     assert follower.positions == {"MDT0000": log.last}
 
 
-def test_reading_continues_at_the_last_position() -> None:
-    follower = Follower(Log(10).read, ["MDT0000"], Watch(), {"MDT0000": 7})
-    assert [r.index for r in follower.records()] == [8, 9, 10]
-
-
-def test_lost_records_are_said_once_with_their_mdt_and_what_follows_is_returned() -> None:
-    log, watch = Log(5), Watch()
-    follower = Follower(log.read, ["MDT0000", "MDT0001"], watch, {"MDT0001": 5})
-    list(follower.records())
+def test_lost_records_are_reported_once_and_later_records_are_returned() -> None:
+    log, clock = Log(5), SettableClock()
+    follower = Follower(log.read, ["MDT0000", "MDT0001"], clock, {"MDT0001": 5})
+    list(records_of(follower))
     log.first, log.last = 9, 12
     assert drained(follower) == ([], "")
     assert set(follower.waiting) == {"MDT0000", "MDT0001"}
-    watch.time += LATE_SECONDS
+    clock.at += LATE_SECONDS
     with pytest.raises(MissingRecordsError, match="changelog of MDT0000: records 6 to 8 are missing") as caught:
-        list(follower.records())
+        list(records_of(follower))
     assert caught.value.mdts == {"MDT0000", "MDT0001"}
     assert follower.positions == {"MDT0000": 12, "MDT0001": 12}
-    assert list(follower.records()) == []
+    assert list(records_of(follower)) == []
     assert not follower.waiting
     log.fault = PermissionError(13, "Permission denied")
     with pytest.raises(ChangelogError) as other:
-        list(follower.records())
+        list(records_of(follower))
     assert not isinstance(other.value, MissingRecordsError)
 
 
 def test_a_late_record_is_not_lost() -> None:
     """An MDT that writes records at the same time, to a reader that comes in between."""
-    log, watch = Log(7, batch=100), Watch()
-    follower = Follower(log.read, ["MDT0000"], watch, {"MDT0000": 2})
+    log, clock = Log(7, batch=100), SettableClock()
+    follower = Follower(log.read, ["MDT0000"], clock, {"MDT0000": 2})
     log.late = {5}
     assert drained(follower) == ([3, 4], "")
-    watch.time += LATE_SECONDS - 0.1
+    clock.at += LATE_SECONDS - 0.1
     log.last, log.late = 12, {5, 9}
     assert drained(follower) == ([], "")
-    watch.time += 1000.0
+    clock.at += 1000.0
     log.last, log.late = 13, {9, 11}
     assert drained(follower) == ([5, 6, 7, 8], ""), "9 was not seen to be late before"
-    watch.time += 0.5
+    clock.at += 0.5
     log.last, log.late = 14, {11, 13}
     assert drained(follower) == ([9, 10], "")
-    watch.time -= 3600.0
+    clock.at -= 3600.0
     assert drained(follower) == ([], "")
     log.late.clear()
     assert drained(follower) == ([11, 12, 13, 14], "")
@@ -122,19 +107,19 @@ def test_a_late_record_is_not_lost() -> None:
 
 def test_a_late_record_of_the_first_read_is_not_skipped() -> None:
     log = Log(7, batch=100, first=4)
-    follower = Follower(log.read, ["MDT0000"], Watch())
+    follower = Follower(log.read, ["MDT0000"], SettableClock())
     log.late = {5}
     assert drained(follower) == ([4], "")
     log.late.clear()
     assert drained(follower) == ([5, 6, 7], "")
 
 
-def test_all_records_that_are_lost_are_said_in_the_second_read() -> None:
-    log, watch = Log(2000, batch=2000), Watch()
-    follower = Follower(log.read, ["MDT0000"], watch)
+def test_all_lost_records_are_reported_in_the_second_read() -> None:
+    log, clock = Log(2000, batch=2000), SettableClock()
+    follower = Follower(log.read, ["MDT0000"], clock)
     log.late = {3, 4, 700, 900, 1999}
     assert drained(follower) == ([1, 2], "")
-    watch.time += LATE_SECONDS
+    clock.at += LATE_SECONDS
     seen, problem = drained(follower)
     assert seen == [n for n in range(5, 2001) if n not in log.late]
     assert problem == ("changelog of MDT0000: records 3 to 4 are missing; records 700 to 700 are missing; records 900 "
@@ -145,81 +130,63 @@ def test_all_records_that_are_lost_are_said_in_the_second_read() -> None:
        st.integers(1, 7))
 def test_whatever_is_late_every_record_comes_once_and_in_order(
         steps: list[tuple[int, set[int], float]], batch: int) -> None:
-    log, watch = Log(0, batch), Watch()
-    follower = Follower(log.read, ["MDT0000"], watch, {"MDT0000": 0}, max_reads=1000)
+    log, clock = Log(0, batch), SettableClock()
+    follower = Follower(log.read, ["MDT0000"], clock, {"MDT0000": 0}, max_reads=1000)
     log.last = 1
-    seen = [record.index for record in follower.records()]
+    seen = [record.index for record in records_of(follower)]
     for more, late, seconds in steps:
         log.late = {index for index in late if index > log.last}  # a record is late once: in the read after its number
         log.last += more
-        watch.time += seconds
-        seen += [record.index for record in follower.records()]
+        clock.at += seconds
+        seen += [record.index for record in records_of(follower)]
     log.late = set()
-    seen += [record.index for record in follower.records()]
+    seen += [record.index for record in records_of(follower)]
     assert seen == list(range(1, log.last + 1))
 
 
 def test_a_changelog_that_grows_faster_than_it_is_read_does_not_hold_up_the_others() -> None:
     endless, other = Log(10**9, batch=1), Log(2)
     follower = Follower(lambda mdt, after: (endless if mdt == "MDT0000" else other).read(mdt, after),
-                        ["MDT0000", "MDT0001"], Watch())
-    assert len(list(follower.records())) == MAX_READS + 2
+                        ["MDT0000", "MDT0001"], SettableClock())
+    assert len(list(records_of(follower))) == MAX_READS + 2
     assert follower.positions == {"MDT0000": MAX_READS, "MDT0001": 2}
 
 
 def test_the_rest_of_a_slow_changelog_is_left_for_the_next_call() -> None:
-    log, watch = Log(9, batch=1), Watch()
+    log, clock = Log(9, batch=1), SettableClock()
 
     def slow(mdt: str, after: int) -> bytes:
-        watch.time += 0.4 * READ_SECONDS
+        clock.at += 0.4 * READ_SECONDS
         return log.read(mdt, after)
 
-    follower = Follower(slow, ["MDT0000"], watch)
+    follower = Follower(slow, ["MDT0000"], clock)
     assert drained(follower) == ([1, 2, 3], "")
     assert drained(follower) == ([4, 5, 6], "")
 
 
 def test_a_device_that_repeats_records_is_not_read_for_ever() -> None:
-    follower = Follower(lambda *_: Log(3).read("", 0), ["MDT0000"], Watch())
+    follower = Follower(lambda *_: Log(3).read("", 0), ["MDT0000"], SettableClock())
     seen, problem = drained(follower)
     assert seen == [1, 2, 3]
     assert "asked for records after 3, got 3" in problem
 
 
 def test_a_lost_changelog_user_is_reported_until_it_returns_and_then_as_a_gap() -> None:
-    follower = Follower(Log(3).read, ["MDT0000"], Watch())
+    follower = Follower(Log(3).read, ["MDT0000"], SettableClock())
     follower.mark_lost("MDT0000", "no such reader")
     assert drained(follower) == ([1, 2, 3], "changelog of MDT0000: no such reader")
     assert drained(follower) == ([], "changelog of MDT0000: no such reader")
     follower.restored("MDT0000")
     with pytest.raises(MissingRecordsError, match="records are missing, for no such reader"):
-        list(follower.records())
+        list(records_of(follower))
     assert drained(follower) == ([], "")
     follower.restored("MDT0000")
     assert drained(follower) == ([], "")
 
 
-def test_a_changelog_that_was_begun_anew_is_read_from_its_beginning() -> None:
-    log = Log(3)
-    follower = Follower(log.read, ["MDT0000"], Watch(), {"MDT0000": 100})
-    assert drained(follower) == ([], "")
-    follower.restart_from_zero("MDT0000")
-    assert drained(follower) == ([1, 2, 3], "changelog of MDT0000: it has restarted")
-
-
-def test_one_mdt_that_cannot_be_read_does_not_hold_up_others() -> None:
-    good, bad = Log(2), Log(2)
-    bad.fault = PermissionError(13, "Permission denied")
-    follower = Follower(lambda mdt, after: (bad if mdt == "MDT0000" else good).read(mdt, after), ["MDT0000", "MDT0001"],
-                        Watch())
-    seen, problem = drained(follower)
-    assert problem == "changelog of MDT0000: [Errno 13] Permission denied"
-    assert seen == [1, 2]
-
-
-def test_what_is_no_changelog_is_said() -> None:
+def test_bytes_that_are_no_changelog_are_an_error() -> None:
     with pytest.raises(ChangelogError, match="changelog of MDT0000"):
-        list(Follower(lambda *_: b"\xff" * 200, ["MDT0000"], Watch()).records())
+        list(Follower(lambda *_: b"\xff" * 200, ["MDT0000"], SettableClock()).batches())
 
 
 class Away:
@@ -249,43 +216,33 @@ def away() -> Iterator[Away]:
     away.back.set()
 
 
-def read_count(follower: Follower) -> tuple[int, str]:
-    count = 0
-    try:
-        for _ in follower.records():
-            count += 1
-    except ChangelogError as error:
-        return count, str(error)
-    return count, ""
-
-
 def test_other_mdts_are_read_and_it_gets_one_call(away: Away) -> None:
-    watch = Watch()
-    timed_calls = TimedCalls(watch, 0.02)
-    follower = Follower(timed_calls.reading(away.read), ["MDT0001", "MDT0000"], watch)
-    count, problem = read_count(follower)
-    assert count == 5
+    clock = SettableClock()
+    timed_calls = TimedCalls(clock, 0.02)
+    follower = Follower(timed_calls.reading(away.read), ["MDT0001", "MDT0000"], clock)
+    seen, problem = drained(follower)
+    assert len(seen) == 5
     assert problem.startswith("changelog of MDT0001: ")
     assert "reading the records after 0 has taken 0 s so far: the MDS is down, in recovery or slow" in problem
-    watch.time += 600
-    count, problem = read_count(follower)
-    assert count == 0
+    clock.at += 600
+    seen, problem = drained(follower)
+    assert seen == []
     assert "has taken 600 s so far" in problem
     assert timed_calls.under_way() == "MDT0001: reading the records after 0 has taken 600 s"
     assert away.requested.count(("MDT0001", 0)) == 1
 
 
 def test_a_late_answer_is_used_and_not_requested_again(away: Away) -> None:
-    follower = Follower(TimedCalls(Watch(), 0.02).reading(away.read), ["MDT0001"], Watch())
-    assert read_count(follower)[0] == 0
+    follower = Follower(TimedCalls(SettableClock(), 0.02).reading(away.read), ["MDT0001"], SettableClock())
+    assert drained(follower)[0] == []
     away.back.set()
     assert away.answered.wait(10)
-    total, problem = 0, "has taken"
+    seen, problem = list[int](), "has taken"
     while problem:
-        count, problem = read_count(follower)
+        more, problem = drained(follower)
         assert not problem or "has taken" in problem
-        total += count
-    assert total == 5
+        seen += more
+    assert seen == [1, 2, 3, 4, 5]
     assert away.requested == [("MDT0001", 0), ("MDT0001", 3), ("MDT0001", 5)]
 
 
@@ -293,7 +250,7 @@ def test_a_late_answer_to_another_query_is_dropped() -> None:
     """However close to the next question it comes."""
     for _ in range(200):
         back = threading.Event()
-        timed_calls = TimedCalls(Watch(), 0.001)
+        timed_calls = TimedCalls(SettableClock(), 0.001)
         with pytest.raises(TimeoutError):
             timed_calls("MDT0001", "old", back.wait)
         with pytest.raises(TimeoutError):
@@ -314,5 +271,5 @@ def test_an_error_is_raised_as_it_was(away: Away) -> None:
         raise FileNotFoundError(2, "no such reader")
 
     with pytest.raises(FileNotFoundError, match="no such reader"):
-        TimedCalls(Watch(), 10).clearing(clear)("MDT0000", "cl1", 7)
+        TimedCalls(SettableClock(), 10).clearing(clear)("MDT0000", "cl1", 7)
     assert cleared == [("MDT0000", "cl1", 7)]

@@ -55,19 +55,19 @@ class World:
         self.ingest = ChangelogIngest(self.table, self.tree, lambda: self.time)  # type: ignore[arg-type]
         self.number = 0
 
-    def made(self, parent: Fid, name: str, fid: Fid, job: bytes = b"j.1") -> Iterator[Record]:
+    def made(self, parent: Fid, name: str, fid: Fid, job: bytes = b"j.1") -> Iterator[list[Record]]:
         """A file that was created and closed."""
         self.tree.directories[self.tree.path_of(parent)][name] = fid
         for kind in (RecordType.CREATE, RecordType.OPEN, RecordType.CLOSE):
             self.number += 1
-            yield Record(self.number, kind, float(self.number), target=fid, parent=parent, name=name.encode(),
-                         job_id=job)
+            yield [Record(self.number, kind, float(self.number), target=fid, parent=parent, name=name.encode(),
+                          job_id=job)]
 
     def files(self, job: str = "j.1") -> dict[str, list[str]]:
         return {a.directory: sorted(c.path for c in a.candidates) for a in self.table.of_job(job, 0.0)}
 
 
-def gap() -> Iterator[Record]:
+def gap() -> Iterator[list[Record]]:
     yield from ()
     raise MissingRecordsError("changelog of MDT0000: records 10 to 20 are missing", ["MDT0000"])
 
@@ -81,7 +81,7 @@ def world() -> World:
     return made
 
 
-def test_what_was_renamed_removed_or_made_meanwhile(world: World) -> None:
+def test_files_renamed_removed_or_made_during_the_gap_are_found(world: World) -> None:
     world.tree.directories["/one"] = {"renamed": Fid(2, 1), "new": Fid(2, 9)}
     assert world.ingest.take_in(gap(), 1.0) == ""
     assert world.files() == {"/one": ["/one/new", "/one/renamed"], "/two": ["/two/c"]}
@@ -99,7 +99,7 @@ def test_another_directory_of_that_name_is_not_taken_for_it(world: World) -> Non
     assert world.files() == {"/two": ["/two/c"]}
 
 
-def test_it_takes_as_many_cycles_as_it_takes_and_no_act_begins_in_what_is_unchecked(world: World) -> None:
+def test_a_rescan_takes_several_cycles_and_no_act_begins_in_unchecked_directories(world: World) -> None:
     world.time = 10.0
     assert world.ingest.take_in(gap(), until=1.0) == ""
     assert world.ingest.gap_begun == ("changelog of MDT0000: records 10 to 20 are missing. tierd lists 2 directories "
@@ -150,7 +150,7 @@ def test_a_second_gap_of_another_mdt_forgets_nothing_of_the_first(world: World) 
     assert sorted(world.tree.requested) == ["/one", "/three", "/two"]
 
 
-def test_it_waits_while_the_changelog_cannot_be_read(world: World) -> None:
+def test_a_rescan_waits_while_the_changelog_cannot_be_read(world: World) -> None:
     def blind() -> Iterator[Record]:
         yield from ()
         raise ChangelogError("changelog of MDT0000: Permission denied")
@@ -161,14 +161,14 @@ def test_it_waits_while_the_changelog_cannot_be_read(world: World) -> None:
     assert world.ingest.take_in(iter(()), until=1.0) == ""
 
 
-def test_of_very_many_directories_the_latest_are_read(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_latest_directories_are_scanned_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tierd.sense.changelogs.ingest.MAX_DIRECTORIES", 1)
     DirectoryRescan(world.table, world.tree, lambda: 0.0, ["MDT0000"]).scan(1.0)  # type: ignore[arg-type]
     assert world.files() == {"/two": ["/two/c"]}
 
 
 def test_records_after_the_gap_are_known_too(world: World) -> None:
-    def records() -> Iterator[Record]:
+    def records() -> Iterator[list[Record]]:
         yield from world.made(TWO, "d", Fid(2, 4))
         raise MissingRecordsError("a gap before them", ["MDT0000"])
 

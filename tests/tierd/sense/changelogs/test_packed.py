@@ -19,9 +19,8 @@ from simulator.servers.changelog_bytes import encode
 from tests.damaged import damage, damaged
 from tests.lustre.changelog.test_properties import records as any_record
 from tierd.model import MAX_CLIENTS
-from tierd.sense.changelogs.counts import DirectoryCounts, File
 from tierd.sense.changelogs.packed import last_index, newest_time, oldest_time, packed_pieces
-from tierd.sense.changelogs.table import ActivityTable, Batches
+from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.changelogs.tallies import TallyLimits
 
 RECORDED = sorted((Path(__file__).parents[3] / "captures" / "2.17.57" / "changelog").glob("*.chardev.bin"))
@@ -47,22 +46,17 @@ def resolve(fid: Fid) -> str:
 
 
 def table(max_files: int, max_counts: int) -> ActivityTable:
-    return ActivityTable(resolve, ("own.1",), max_files, max_counts, max_listed_files=5, is_echo=Echoes())
+    return ActivityTable(resolve, max_files, max_counts, max_listed_files=5, is_echo=Echoes())
+
+
+JOBS = ("cp.1", "cp.2", "cp.\ufffd", "", "own.1", TAG.decode(), "x" * 32)
 
 
 def state(of: ActivityTable) -> list[object]:
-    """All that a table knows, with the types of numbers."""
-    known = of._known
-    places = {id(counts): key for key, counts in known.by_job_and_directory.items()}
-    return [
-        [(fid, type(fid), places.get(id(file.counts)), file.counts.job, file.counts.directory, *(
-            repr(getattr(file, name)) for name in File.__slots__ if name != "counts"))
-         for fid, file in known.files.items()],
-        [(key, *(repr(getattr(counts, name)) for name in DirectoryCounts.__slots__))
-         for key, counts in known.by_job_and_directory.items()],
-        known.directories, of._records.closes, of.records_read, of.oldest_time, of._movers._moves,
-        dict(of._path._paths), list(of._records._jobs.by_id),
-    ]
+    """All that a table tells."""
+    return [of.summaries(0.0), [of.of_job(job, 0.0) for job in JOBS], of.operations_of(JOBS), of.places(),
+            of.files_by_sequence(), of.shared_files(1), of.shared_runs(), of.records_read, of.oldest_time,
+            [of.other_mover_in(place, 0.0) for place in of.places()]]
 
 
 def pieces(data: bytes, most: int) -> Iterator[list[Record]]:
@@ -88,7 +82,7 @@ def as_pieces(several: Iterator[Sequence[Record]]) -> tuple[list[tuple[object, .
 
 def fill(one: ActivityTable, batches: Iterable[Sequence[Record]]) -> str:
     try:
-        one.add(Batches(batches))
+        one.add(batches)
     except ValueError as error:
         return str(error)
     return ""
@@ -152,15 +146,6 @@ def test_recorded_records_and_damage(path: Path, first: int, several: list[tuple
     same([data, data[first % (len(data) + 1):]], 20, 5)
 
 
-@settings(max_examples=200)
-@given(st.lists(work(), min_size=1, max_size=12), st.lists(damage, min_size=1, max_size=4))
-def test_damaged_records_that_meet(several: list[Record], damages: list[tuple[int, bytes, int]]) -> None:
-    data = whole = packed(several)
-    for one in damages:
-        data = damaged(data, *one)
-    same([whole, data, whole])
-
-
 @given(st.lists(st.lists(work(), max_size=40), min_size=1, max_size=3), st.integers(1, 50))
 def test_the_tallies_of_a_reader(several: list[list[Record]], most: int) -> None:
     quick, plain = (ActivityTable(resolve, tallies=TallyLimits(max_files_each=3, max_renames=2)) for _ in range(2))
@@ -184,10 +169,10 @@ def lived(number: int, job: bytes = b"m.2", time: float = 10.0) -> list[Record]:
 def test_a_close_by_a_client_thread_does_not_show_the_job_at_work(packs: bool) -> None:
     """It may come when tierd moves the file, long after the job has ended."""
     known = ActivityTable(resolve)
-    known.add([*lived(7), *lived(8, b"ldlm_bl.0", 5.0)])
+    known.add([[*lived(7), *lived(8, b"ldlm_bl.0", 5.0)]])
     left_open = lived(9, time=20.0)[:2]
     late = [*left_open, left_open[1]._replace(type=RecordType.CLOSE, job_id=b"ldlm_bl.0", time=90.0)]
-    known.add(Batches(packed_pieces(packed(late))) if packs else late)
+    known.add(packed_pieces(packed(late)) if packs else [late])
     assert known.last_record(["m.2"]) == 20.0
     assert known.works_in(["m.2"], "/proj/1", 15.0, counting_open=False)
     assert not known.works_in(["m.2"], "/proj/1", 25.0, counting_open=False)
@@ -197,26 +182,17 @@ def test_a_close_by_a_client_thread_does_not_show_the_job_at_work(packs: bool) -
 def test_a_directory_that_may_have_another_path_is_looked_up_again() -> None:
     paths = {Fid(0x200000402, 1): "/proj/1"}
     known = ActivityTable(paths.__getitem__)
-    known.add(lived(7))
+    known.add([lived(7)])
     paths[Fid(0x200000402, 1)] = "/proj/renamed"
     known.forget_paths()
-    known.add(Batches(packed_pieces(packed(lived(8)[:1]))))
+    known.add(packed_pieces(packed(lived(8)[:1])))
     assert {seen.directory: seen.creates for seen in known.of_job("m.2", 0.0)} == {"/proj/1": 1, "/proj/renamed": 1}
 
 
-def test_what_a_kernel_leaves_behind_the_end_of_a_job_id_is_not_part_of_it() -> None:
+def test_bytes_behind_the_end_of_a_job_id_are_not_part_of_it() -> None:
     data = bytearray(packed(each._replace(uid=1) for each in lived(7)))
     at = 0
     while (shape := measure(data, at)) is not None:
         data[at + 64 + 5:at + 64 + 32] = b"x" * 27
         at = shape[1]
     same([bytes(data)])
-
-
-def test_the_records_of_a_job_on_small_files_are_not_decoded() -> None:
-    (piece,) = packed_pieces(packed(each._replace(uid=1) for number in range(20) for each in lived(number)))
-    known = ActivityTable(resolve)
-    known.add(Batches([piece]))
-    assert piece._decoded is None
-    (seen,) = known.of_job("m.2", 0.0)
-    assert (seen.creates, seen.opens, seen.write_opens, seen.closes, seen.unlinks) == (20, 20, 20, 40, 20)

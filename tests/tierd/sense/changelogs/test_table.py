@@ -11,7 +11,9 @@ from lustre.fid import Fid
 from lustre.nid import NONE as NID_OF_NOBODY
 from tierd.model import MAX_CLIENTS
 from tierd.sense.changelogs.counts import MIN_SWEPT, CountTables, File
+from tierd.sense.changelogs.roll_up import JobTable
 from tierd.sense.changelogs.table import ActivityTable
+from tierd.sense.paths import PathCache
 
 DIRECTORY, OTHER = Fid(0x200000402, 4), Fid(0x200000402, 2)
 PATHS = {DIRECTORY: "/proj/in", OTHER: "/proj/flow", Fid(0x200000402, 6): "/proj/flow/stream.dat"}
@@ -38,7 +40,7 @@ def lived(number: int, time: float = 10.0) -> list[Record]:
 
 def test_small_files_are_tallied_by_job_and_directory() -> None:
     table = ActivityTable(resolve)
-    table.add([r for n in range(5) for r in lived(n)])
+    table.add([[r for n in range(5) for r in lived(n)]])
     (seen,) = table.of_job("m.2", 0)
     assert (seen.directory, seen.creates, seen.opens, seen.closes, seen.unlinks) == ("/proj/in", 5, 0, 5, 0)
     assert [c.path for c in seen.candidates] == [f"/proj/in/f{n}" for n in range(5)]
@@ -48,29 +50,22 @@ def test_the_parent_in_the_open_of_an_existing_file_is_not_believed() -> None:
     """Recorded: the stream's file lies in /proj/flow, its OPEN names /proj/ingest."""
     table = ActivityTable(resolve)
     opened = record(RecordType.OPEN, 0, 10, b"s.1")._replace(target=Fid(0x200000402, 6))
-    table.add([opened])
+    table.add([[opened]])
     (seen,) = table.of_job("s.1", 0)
     assert (seen.directory, seen.existing_files[0].path) == ("/proj/flow", "/proj/flow/stream.dat")
 
 
-def test_a_close_by_a_kernel_thread_belongs_to_the_opener() -> None:
-    table = ActivityTable(resolve)
-    table.add([*lived(1)[:2], record(RecordType.CLOSE, 1, 11, b"ldlm_bl.0", parent=Fid(0, 0))])
-    assert table.of_job("ldlm_bl.0", 0) == []
-    assert table.of_job("m.2", 0)[0].closes == 1
-
-
 def test_a_layout_record_without_a_job_is_a_file_that_grew() -> None:
     table = ActivityTable(resolve)
-    table.add([*lived(1)[:2], record(RecordType.LAYOUT, 1, 10.05, b"", parent=Fid(0, 0))])
+    table.add([[*lived(1)[:2], record(RecordType.LAYOUT, 1, 10.05, b"", parent=Fid(0, 0))]])
     assert table.of_job("m.2", 0)[0].outgrown == 1
-    table.add([record(RecordType.LAYOUT, 1, 12, b"lfs.0", parent=Fid(0, 0))])
+    table.add([[record(RecordType.LAYOUT, 1, 12, b"lfs.0", parent=Fid(0, 0))]])
     assert table.of_job("m.2", 0)[0].outgrown == 1
 
 
 def test_unlinked_and_open_files_are_no_candidates() -> None:
     table = ActivityTable(resolve)
-    table.add([*lived(1), record(RecordType.UNLINK, 1, 20, name=b"f1"), *lived(2)[:2]])
+    table.add([[*lived(1), record(RecordType.UNLINK, 1, 20, name=b"f1"), *lived(2)[:2]]])
     (seen,) = table.of_job("m.2", 0)
     assert seen.candidates == ()
     assert seen.unlinks == 1
@@ -79,19 +74,13 @@ def test_unlinked_and_open_files_are_no_candidates() -> None:
 def test_a_file_renamed_into_place_is_known_by_its_last_name() -> None:
     table = ActivityTable(resolve)
     moved = record(RecordType.RENAME, 99, 11, name=b"final", parent=OTHER, source=Fid(0x200000403, 1))
-    table.add([*lived(1), moved])
+    table.add([[*lived(1), moved]])
     assert [c.path for c in table.of_job("m.2", 0)[0].candidates] == ["/proj/flow/final"]
 
 
-def test_our_own_moves_are_not_activity() -> None:
-    table = ActivityTable(resolve, own_jobs=("lfs.0",))
-    table.add([record(RecordType.OPEN, 1, 10, b"lfs.0")])
-    assert table.of_job("lfs.0", 0) == []
-
-
-def test_a_directory_nobody_can_name_keeps_its_fid() -> None:
+def test_a_directory_without_a_path_is_known_by_its_fid() -> None:
     table = ActivityTable(resolve)
-    table.add([record(RecordType.CREATE, 1, 10, parent=Fid(9, 9), name=b"x")])
+    table.add([[record(RecordType.CREATE, 1, 10, parent=Fid(9, 9), name=b"x")]])
     (seen,) = table.of_job("m.2", 0)
     assert (seen.directory, seen.candidates) == ("[0x9:0x9:0x0]", ())
 
@@ -99,22 +88,14 @@ def test_a_directory_nobody_can_name_keeps_its_fid() -> None:
 def test_a_directory_made_meanwhile_is_known_by_its_record() -> None:
     table = ActivityTable(resolve)
     made = record(RecordType.MKDIR, 50, 9, name=b"run7")._replace(target=Fid(7, 7))
-    table.add([made, record(RecordType.CREATE, 1, 10, parent=Fid(7, 7), name=b"x")])
+    table.add([[made, record(RecordType.CREATE, 1, 10, parent=Fid(7, 7), name=b"x")]])
     assert table.of_job("m.2", 0)[0].directory == "/proj/in/run7"
-
-
-def test_old_activity_is_left_out_unless_files_are_still_open() -> None:
-    table = ActivityTable(resolve)
-    table.add(lived(1))
-    assert table.of_job("m.2", since=1000) == []
-    table.add(lived(2)[:2])
-    assert len(table.of_job("m.2", since=1000)) == 1
 
 
 @pytest.mark.parametrize("name", [b"a\nb", b"\xff\xfe", b"'; rm -rf /", "ü".encode(), b"\x1b[2J"])
 def test_any_name_comes_back_as_the_same_bytes(name: bytes) -> None:
     table = ActivityTable(resolve)
-    table.add([record(RecordType.CREATE, 1, 10, name=name)])
+    table.add([[record(RecordType.CREATE, 1, 10, name=name)]])
     (candidate,) = table.of_job("m.2", 0)[0].candidates
     assert candidate.path.encode("utf-8", "surrogateescape") == b"/proj/in/" + name
 
@@ -126,47 +107,46 @@ def test_any_name_comes_back_as_the_same_bytes(name: bytes) -> None:
     st.one_of(st.none(), st.just(Fid(0x200000403, 3)))), max_size=60))
 def test_any_order_of_records_keeps_the_bounds(records: list[Record]) -> None:
     table = ActivityTable(resolve, max_files=5, max_counts=3, max_listed_files=4)
-    table.add(records)
+    table.add([records])
     for job in ("a.1", "b.2", "", "ldlm_bl.0"):
         for seen in table.of_job(job, 0):
             assert len(seen.candidates) + len(seen.existing_files) <= 8
             assert min(seen.creates, seen.opens, seen.closes, seen.unlinks, seen.outgrown) >= 0
 
 
-def test_somebody_who_gives_several_files_another_layout_is_a_mover() -> None:
+def test_a_job_that_gives_several_files_another_layout_is_a_mover() -> None:
     table = ActivityTable(resolve)
-    table.add([r for n in range(3) for r in lived(n)])
+    table.add([[r for n in range(3) for r in lived(n)]])
     for number in range(3):
         assert table.other_mover_in("/proj/in", 0) == ""
-        table.add([record(RecordType.LAYOUT, number, 20.0 + number, b"lfs.1500", parent=Fid(0, 0))])
+        table.add([[record(RecordType.LAYOUT, number, 20.0 + number, b"lfs.1500", parent=Fid(0, 0))]])
     assert table.other_mover_in("/proj/in", 0) == "lfs.1500"
     assert table.other_mover_in("/proj/in", 21) == ""
     assert table.other_mover_in("/proj/flow", 0) == ""
 
 
-def test_what_fell_out_of_the_table_is_kept_by_no_directory_either() -> None:
+def test_files_that_the_table_dropped_are_in_no_directory() -> None:
     """A job that makes files for months and removes none: what is known of it must not grow."""
     table = ActivityTable(resolve, max_files=50)
-    table.add(r for n in range(5000) for r in lived(n))
+    table.add([[r for n in range(5000) for r in lived(n)]])
     (seen,) = table.of_job("m.2", 0)
     assert (seen.creates, len(seen.candidates)) == (5000, 50)
     assert seen.candidates[-1].path == "/proj/in/f4999"
-    assert sum(len(counts.files) for counts in table._known.by_job_and_directory.values()) < 200
 
 
 def test_the_counts_idle_for_longest_are_dropped_first() -> None:
     table = ActivityTable(resolve, max_counts=2)
     for number, (job, time) in enumerate([(b"a.1", 10.0), (b"b.1", 11.0), (b"a.1", 12.0), (b"c.1", 13.0)]):
-        table.add([record(RecordType.CREATE, number, time, job, name=b"x")])
+        table.add([[record(RecordType.CREATE, number, time, job, name=b"x")]])
     assert [len(table.of_job(job, 0)) for job in ("a.1", "b.1", "c.1")] == [1, 0, 1]
 
 
-def test_what_was_done_minutes_ago_is_not_of_late() -> None:
+def test_activity_counts_as_recent_for_two_to_four_minutes() -> None:
     table = ActivityTable(resolve)
     seen = []
     for now, files in ((0, 5), (60, 1), (121, 2), (242, 0), (363, 0), (0, 3)):  # at last the clock goes back
         table.mark(now)
-        table.add([r for n in range(files) for r in lived(1000 * now + n)])
+        table.add([[r for n in range(files) for r in lived(1000 * now + n)]])
         seen += [activity.lately for activity in table.of_job("m.2", 0)]
     assert seen == [5, 6, 8, 2, 0, 3]
 
@@ -174,16 +154,16 @@ def test_what_was_done_minutes_ago_is_not_of_late() -> None:
 def test_a_directory_that_is_renamed_is_known_by_its_new_path() -> None:
     paths = dict(PATHS)
     table = ActivityTable(lambda fid: paths[fid] if fid in paths else resolve(fid))
-    table.add(lived(1))
+    table.add([lived(1)])
     paths[DIRECTORY] = "/proj/elsewhere"
-    table.add([record(RecordType.RENAME, 0, 20, name=b"elsewhere", source=DIRECTORY), *lived(2, 21.0)])
+    table.add([[record(RecordType.RENAME, 0, 20, name=b"elsewhere", source=DIRECTORY), *lived(2, 21.0)]])
     assert {seen.directory for seen in table.of_job("m.2", 0)} == {"/proj/in", "/proj/elsewhere"}
 
 
 def test_counts_of_a_job_are_its_activities_without_the_files() -> None:
     table = ActivityTable(resolve)
-    table.add([*lived(1), *lived(2, 20.0)[:2], record(RecordType.CREATE, 3, 5.0, parent=OTHER, name=b"x"),
-               record(RecordType.CREATE, 4, 5.0, parent=Fid(9, 9), name=b"y"), record(RecordType.OPEN, 4, 5.0)])
+    table.add([[*lived(1), *lived(2, 20.0)[:2], record(RecordType.CREATE, 3, 5.0, parent=OTHER, name=b"x"),
+               record(RecordType.CREATE, 4, 5.0, parent=Fid(9, 9), name=b"y"), record(RecordType.OPEN, 4, 5.0)]])
     for since in (0.0, 6.0, 100.0):
         whole = table.of_job("m.2", since)
         assert len(whole) == {0.0: 3, 6.0: 2, 100.0: 2}[since]
@@ -193,37 +173,37 @@ def test_counts_of_a_job_are_its_activities_without_the_files() -> None:
 def test_jobs_that_come_and_go_for_months_are_not_all_remembered() -> None:
     table = ActivityTable(resolve, max_counts=20)
     for number in range(500):
-        table.add([record(RecordType.CREATE, number, 10.0 + number, b"m.%d" % number, name=b"x")])
-    assert len(table._records._jobs.by_id) <= 20
-    table.add([record(RecordType.CREATE, 999, 999.0, b"m.499", name=b"y")])
+        table.add([[record(RecordType.CREATE, number, 10.0 + number, b"m.%d" % number, name=b"x")]])
+    table.add([[record(RecordType.CREATE, 999, 999.0, b"m.499", name=b"y")]])
     assert [seen.creates for seen in table.of_job("m.499", 0)] == [2]
+    assert len(table.summaries(0.0)) <= 20
 
 
-def test_what_is_known_of_places_holds_in_the_next_cycle_and_is_bounded() -> None:
+def test_the_cache_of_jobs_and_of_their_directories_is_bounded() -> None:
+    jobs = JobTable(CountTables(9, max_counts=10, max_listed_files=9), PathCache(resolve), ())
+    for number in range(500):
+        jobs.counts_in(jobs.anew(b"m.%d" % (number % 15)), Fid(7, number), 10.0)
+        assert len(jobs.by_id) <= 10
+        assert sum(len(job.places) for job in jobs.by_id.values()) <= 20
+
+
+def test_a_directory_is_looked_up_once() -> None:
     requested: list[Fid] = []
-    table = ActivityTable(lambda fid: requested.append(fid) or f"/d{fid.object_id}", max_counts=10)
+    table = ActivityTable(lambda fid: requested.append(fid) or f"/d{fid.object_id}")
     for time in (10.0, 20.0):
-        table.add([record(RecordType.CREATE, n, time, parent=Fid(7, n % 9), name=b"x") for n in range(90)])
+        table.add([[record(RecordType.CREATE, n, time, parent=Fid(7, n % 9), name=b"x") for n in range(90)]])
     assert len(requested) == 9
-    table.add([record(RecordType.CREATE, n, 30.0, parent=Fid(7, n), name=b"x") for n in range(500)])
-    assert sum(len(job.places) for job in table._records._jobs.by_id.values()) <= 20
-
-
-def test_job_ids_that_differ_in_bytes_nobody_can_read_are_one_job() -> None:
-    table = ActivityTable(resolve)
-    table.add([record(RecordType.CREATE, n, 10.0, job, name=b"x") for n, job in enumerate([b"\xff", b"\xfe"])])
-    assert table.of_job("\ufffd", 0)[0].creates == 2
 
 
 def test_the_clients_of_a_job_in_a_directory_are_remembered() -> None:
     table = ActivityTable(resolve)
     made = [r._replace(nid=f"10.0.0.{number}@tcp") for number in (7, 8) for r in lived(number)]
     nobody = [record(RecordType.UNLINK, 9, 12)._replace(nid=NID_OF_NOBODY), record(RecordType.UNLINK, 10, 12)]
-    table.add([*made, *nobody, record(RecordType.UNLINK, 7, 13)._replace(nid="10.0.0.9@tcp")])
+    table.add([[*made, *nobody, record(RecordType.UNLINK, 7, 13)._replace(nid="10.0.0.9@tcp")]])
     (seen,) = table.summaries(0)
     assert seen.clients == ("10.0.0.7@tcp", "10.0.0.8@tcp", "10.0.0.9@tcp")
     assert table.of_job("m.2", 0)[0].clients == seen.clients
-    table.add([record(RecordType.UNLINK, 50 + n, 14)._replace(nid=f"10.0.1.{n}@tcp") for n in range(20)])
+    table.add([[record(RecordType.UNLINK, 50 + n, 14)._replace(nid=f"10.0.1.{n}@tcp") for n in range(20)]])
     assert len(table.summaries(0)[0].clients) == MAX_CLIENTS
 
 
@@ -239,3 +219,16 @@ def test_a_list_of_files_has_at_most_half_as_many_removed_files_as_present_ones(
             known.forget(fid)
     assert known.of(mine) == [Fid(1, number) for number in range(present)]
     assert len(mine.files) <= 3 * (present + 1) // 2 + MIN_SWEPT + 1
+
+
+A, B, C = (Fid(0x200000400, number) for number in (1, 2, 3))
+
+
+def test_a_path_that_a_record_names_again_is_not_the_next_to_be_dropped() -> None:
+    asked: list[Fid] = []
+    paths = PathCache(lambda fid: asked.append(fid) or "/asked", size=2)  # type: ignore[func-returns-value]
+    paths.learn(A, "/a")
+    paths.learn(B, "/b")
+    paths.learn(A, "/a")
+    assert (paths(C), paths(A), asked) == ("/asked", "/a", [C])
+    assert B not in paths.known

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from lustre.changelog.record import NO_FID, Record, RecordType
 from lustre.fid import Fid
 from tierd.sense.changelogs.table import ActivityTable
-from tierd.sense.changelogs.tallies import JobsOnly, Tally, TallyContent, TallyLimits
+from tierd.sense.changelogs.tallies import Tally, TallyContent, TallyLimits
+from tierd.sense.own_moves import OwnMoves
 
 DIRECTORIES = {Fid(0x200000402, number): f"/proj/d{number}" for number in range(4)}
 FILES = [Fid(0x200000403, number) for number in range(20)]
@@ -71,16 +72,16 @@ def tally_of(content: TallyContent, count: int, begun: bool = False, mdt: str = 
 @given(records(), st.sets(st.integers(0, 60), max_size=8))
 def test_tallies_give_the_same_activity_as_the_records(changes, ends) -> None:
     own = ("lfs.0",)
-    direct = ActivityTable(resolve, is_echo=JobsOnly(own))
-    reader = ActivityTable(resolve, is_echo=JobsOnly(own), tallies=TallyLimits())
-    leader = ActivityTable(resolve, is_echo=JobsOnly(own))
+    direct = ActivityTable(resolve, is_echo=OwnMoves(own))
+    reader = ActivityTable(resolve, is_echo=OwnMoves(own), tallies=TallyLimits())
+    leader = ActivityTable(resolve, is_echo=OwnMoves(own))
     window: list[Record] = []
     for number, record in enumerate(changes):
         window.append(record)
         if number in ends or number == len(changes) - 1:
-            direct.add(window)
-            reader.add(window)
-            leader.add_tallies([tally_of(reader.tally(), len(window))])
+            direct.add([window])
+            reader.add([window])
+            leader.add([tally_of(reader.tally(), len(window))])
             for mine, expected in zip(seen(leader), seen(direct), strict=True):
                 assert mine == expected
             window = []
@@ -101,15 +102,15 @@ def test_a_tally_is_bounded_and_no_count_is_lost(directories, window, most_direc
     lives = [file_life(number, b"a.1", directory) for number, directory in enumerate(directories)]
     for begin in range(0, len(lives), window):
         batch = [record for life in lives[begin:begin + window] for record in life]
-        reader.add(batch)
-        direct.add(batch)
+        reader.add([batch])
+        direct.add([batch])
         content = reader.tally()
         assert len(content.files) <= most_files
         assert len(content.directories) <= most_directories + most_files
-        leader.add_tallies([tally_of(content, len(batch))])
+        leader.add([tally_of(content, len(batch))])
     for _ in range(4):  # what waits is part of the next tallies
         content = reader.tally()
-        leader.add_tallies([tally_of(content, 0)])
+        leader.add([tally_of(content, 0)])
     assert content.waiting == 0
     assert leader.counts_of_job("a.1", 0.0) == direct.counts_of_job("a.1", 0.0)
     for mine in leader.of_job("a.1", 0.0):
@@ -122,8 +123,8 @@ def test_the_sample_of_a_directory_is_random() -> None:
     reader = ActivityTable(resolve, tallies=TallyLimits(max_files_each=50))
     leader = ActivityTable(resolve)
     for begin in range(0, 2000, 100):
-        reader.add([record for number in range(begin, begin + 100) for record in file_life(number)])
-        leader.add_tallies([tally_of(reader.tally(), 300)])
+        reader.add([[record for number in range(begin, begin + 100) for record in file_life(number)]])
+        leader.add([tally_of(reader.tally(), 300)])
     (activity,) = leader.of_job("a.1", 0.0)
     numbers = [file.fid.object_id for file in activity.candidates]
     assert len(numbers) == 50
@@ -132,12 +133,12 @@ def test_the_sample_of_a_directory_is_random() -> None:
 
 def test_a_removed_file_leaves_the_sample() -> None:
     reader, leader = ActivityTable(resolve, tallies=TallyLimits()), ActivityTable(resolve)
-    reader.add(file_life(1) + file_life(2))
-    leader.add_tallies([tally_of(reader.tally(), 6)])
-    reader.add([Record(7, RecordType.UNLINK, 1010.0, target=Fid(0x200000405, 1), parent=Fid(0x200000402, 0))])
+    reader.add([file_life(1) + file_life(2)])
+    leader.add([tally_of(reader.tally(), 6)])
+    reader.add([[Record(7, RecordType.UNLINK, 1010.0, target=Fid(0x200000405, 1), parent=Fid(0x200000402, 0))]])
     content = reader.tally()
     assert content.removed == (Fid(0x200000405, 1),)
-    leader.add_tallies([tally_of(content, 1)])
+    leader.add([tally_of(content, 1)])
     (activity,) = leader.of_job("a.1", 0.0)
     assert [file.path for file in activity.candidates] == ["/proj/d0/x2"]
 
@@ -145,10 +146,10 @@ def test_a_removed_file_leaves_the_sample() -> None:
 def test_a_new_reader_makes_the_state_of_its_files_unknown_and_keeps_the_counts() -> None:
     first, second = (ActivityTable(resolve, tallies=TallyLimits()) for _ in range(2))
     leader = ActivityTable(resolve)
-    first.add(file_life(1)[:2])
-    leader.add_tallies([tally_of(first.tally(), 2)])
-    second.add([*file_life(1)[2:], *file_life(2)])
-    leader.add_tallies([tally_of(second.tally(), 4, begun=True)])
+    first.add([file_life(1)[:2]])
+    leader.add([tally_of(first.tally(), 2)])
+    second.add([[*file_life(1)[2:], *file_life(2)]])
+    leader.add([tally_of(second.tally(), 4, begun=True)])
     (activity,) = leader.of_job("a.1", 0.0)
     assert (activity.creates, activity.closes) == (2, 1)
     assert [file.path for file in activity.candidates] == ["/proj/d0/x2"]
@@ -158,33 +159,33 @@ def test_renames_of_directories_reach_the_other_readers() -> None:
     reader = ActivityTable(resolve, tallies=TallyLimits(max_renames=2))
     rename = [Record(1, RecordType.RENAME, 1000.0, parent=Fid(0x200000402, 1), source=Fid(0x200000402, number))
               for number in range(3)]
-    reader.add(rename[:2])
+    reader.add([rename[:2]])
     assert reader.tally().renamed == (Fid(0x200000402, 0), Fid(0x200000402, 1))
-    reader.add(rename)
+    reader.add([rename])
     assert reader.tally().renamed is None
     paths = dict(DIRECTORIES)
     other = ActivityTable(lambda fid: paths[fid], tallies=TallyLimits())
-    other.add(file_life(1))
+    other.add([file_life(1)])
     paths[Fid(0x200000402, 0)] = "/proj/moved"
-    other.add(file_life(2))
+    other.add([file_life(2)])
     other.renamed([Fid(0x200000402, 0)])
-    other.add(file_life(3))
+    other.add([file_life(3)])
     assert {row.directory: row.creates for row in other.tally().directories} == {"/proj/d0": 2, "/proj/moved": 1}
 
 
 def test_layout_changes_reach_the_leader_which_knows_its_own() -> None:
     reader = ActivityTable(resolve, tallies=TallyLimits())
-    reader.add([Record(number, RecordType.LAYOUT, 1000.0 + number, target=fid, job_id=b"mv.0", uid=0)
-                for number, fid in enumerate(EXISTING)] * 2)
+    reader.add([[Record(number, RecordType.LAYOUT, 1000.0 + number, target=fid, job_id=b"mv.0", uid=0)
+                for number, fid in enumerate(EXISTING)] * 2])
     moves = reader.tally().moves
     assert [(move.job, move.directory) for move in moves[:1]] == [("mv.0", "/proj/d0")]
 
-    class Ours(JobsOnly):
+    class Ours(OwnMoves):
         def __call__(self, record: Record, job: str) -> bool:
             return record.target in EXISTING and job == "mv.0"
 
-    for echo, found in ((JobsOnly(()), "mv.0"), (Ours(("mv.0",)), "")):
+    for echo, found in ((OwnMoves(()), "mv.0"), (Ours(("mv.0",)), "")):
         leader = ActivityTable(resolve, is_echo=echo)
         for _ in range(2):
-            leader.add_tallies([tally_of(TallyContent(moves=moves), 6)])
+            leader.add([tally_of(TallyContent(moves=moves), 6)])
         assert leader.other_mover_in("/proj/d0", 0.0) == found

@@ -18,7 +18,7 @@ from simulator.cluster import Cluster
 from simulator.filesystem import SimulatedFilesystem
 from simulator.settings import recorded_test_bed
 from tierd.refusal import Refusal
-from tierd.sense.object_scan import UnevenPools, stored_file, walk
+from tierd.sense.file_walks import UnevenPools, stored_file, walk
 
 names = st.sampled_from(["a", "b", "a-b", "c", ".d", "ä"])
 trees = st.lists(st.lists(names, max_size=4).map(tuple), min_size=1, max_size=12).map(
