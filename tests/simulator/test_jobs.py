@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from random import Random
 
 import pytest
 
@@ -15,7 +14,6 @@ from simulator.devices.flash import Accelerator, AcceleratorSettings, FlashSetti
 from simulator.devices.hdd import HddSettings
 from simulator.devices.raid import RaidSettings
 from simulator.jobs import Job
-from simulator.jobs.job import Distribution
 from simulator.jobs.large_files import RandomWriter, SharedFile
 from simulator.jobs.metadata import LsScan, Mdtest
 from simulator.jobs.small_files import SmallFileWriter
@@ -226,19 +224,6 @@ def test_small_writes_are_answered_from_memory_where_that_is_on() -> None:
     mean = [c.clients[0].oscs[0].stats["ost_write"].total / c.clients[0].oscs[0].stats["ost_write"].samples
             for c in (usual, soon)]  # fmt: skip
     assert mean[1] < 0.7 * mean[0]
-
-
-def test_sizes_around_two_medians() -> None:
-    rng = Random(1)
-    drawn = [Distribution(65536, 0.5, 16 * MIB, 0.2).draw(rng) for _ in range(500)]
-    large = sum(size > 2 * MIB for size in drawn)
-    assert 60 < large < 140
-
-
-def test_files_come_in_bursts() -> None:
-    job = SmallFileWriter(burst_seconds=5.0, files_per_second=10, sizes=(4096,))
-    rates = ran(recorded_test_bed(), job, 40).throughput(job.job_id, 0, 40)
-    assert sum(second == 0 for second in rates) > 12
 
 
 def test_a_job_starts_with_a_burst() -> None:
