@@ -21,14 +21,12 @@ Costs = dict[str, float]
 
 
 def client() -> Costs:
-    """A scrape of a client of 400 OSTs."""
     from bench import exporter  # noqa: PLC0415 -- after the modules in C are hidden
 
     return _scrapes(exporter.client(400, {}).costs)
 
 
 def server() -> Costs:
-    """A scrape of an object server with 10,000 jobs."""
     from bench import exporter  # noqa: PLC0415
 
     return _scrapes(exporter.server(1, 10000, {}).costs)
@@ -78,7 +76,6 @@ def measured(task: str, *, without: bool) -> Costs:
 
 
 def child(task: str) -> None:
-    """Print the cost of one task as JSON."""
     from exporter.jobs import lines  # noqa: PLC0415
     from lustre import parameters  # noqa: PLC0415
     from lustre.formats import compiled  # noqa: PLC0415

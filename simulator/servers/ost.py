@@ -212,7 +212,6 @@ class BulkService:
             self.read_bytes += rpc.size_bytes
 
     def _transfer(self, rpc: Rpc) -> Completion:
-        """Submit all I/O of an RPC to the device."""
         done = Completion()
         began = self._engine.now
         runs = [run for offset, size in rpc.fragments for run in rpc.stored.blocks.runs(offset, size)]
