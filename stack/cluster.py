@@ -31,7 +31,7 @@ from stack.forked import Forked
 from stack.shared import SharedCluster
 from stack.until_stopped import Options, run_until_stopped
 from tierd.clock import SystemClock
-from tierd.daemon.answers import MoversAnswer, StatusAnswer, ReadersAnswer, StandbyAnswer, StatusAnswer
+from tierd.daemon.answers import MoversAnswer, ReadersAnswer, StandbyAnswer, StatusAnswer
 from tierd.daemon.client import ControlError, ask
 from tierd.text import count_of, printable
 
@@ -278,7 +278,7 @@ def ask_all(folder: Path, roles: Sequence[Role]) -> Answers:
             if found.get("standing_by"):
                 status[role.name] = StandbyAnswer.from_json(found)
                 continue
-            status[role.name], queue = StatusAnswer.from_json(found), StatusAnswer.from_json(found)
+            status[role.name] = queue = StatusAnswer.from_json(found)
             movers = MoversAnswer.from_json(ask(f"{folder}/{role.name}.sock", {"request": "movers"}, 3.0))
             readers = ReadersAnswer.from_json(ask(f"{folder}/{role.name}.sock", {"request": "readers"}, 3.0))
     return Answers(status, movers, readers, queue)
