@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -43,18 +42,8 @@ def _scrapes(costs: Costs) -> Costs:
     return {f"{changed} changed": costs[changed] for changed in ("all", "few", "none")}
 
 
-def cycle() -> Costs:
-    """A cycle of tierd: 400 targets, 5,000 jobs, 20,000 changelog records per second."""
-    code = f"{_hidden() if missing() else ''}import sys; from bench import tierd; sys.exit(tierd.main())"
-    done = subprocess.run([sys.executable, "-c", code, "--cycles=20"], capture_output=True, text=True, check=False)
-    found = re.search(r"median ([\d.]+) s", done.stdout)
-    assert found is not None, done.stderr
-    return {"median": float(found[1])}
-
-
 TASKS: dict[str, Callable[[], Costs]] = {
     "client, 400 OSTs": client, "server, 10,000 jobs": server, "server, 10,000 jobs, limit 50": limited,
-    "cycle of tierd": cycle,
 }
 
 
