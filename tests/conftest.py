@@ -22,6 +22,7 @@ from hypothesis import HealthCheck, settings
 from httpserver.server import Address, Server
 from lustre.unpack import unpack
 
+pytest_plugins = ["tests.pki"]
 HERE = Path(__file__).parent
 CAPTURES = HERE / "captures"
 TAPES = HERE / "tapes"

@@ -6,51 +6,30 @@ import json
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import pytest
-from prometheus_client import CollectorRegistry
 
 from httpserver.config import WebConfigFile
-from httpserver.serving import BackgroundServer
 from tests.operation.browser import CHROMIUM, Browser
-from tests.operation.page_answers import ANSWERS, EVIL, overview
-from tests.pki import Pki, authority, pki, tls_text, users_text, web_file
-from tierd.config.settings import WebSettings
-from tierd.daemon.status import Changes
-from tierd.daemon.web import App, listen
+from tests.operation.page_answers import EVIL, overview
+from tests.tierd.port import Port
 
-__all__ = ["Pki", "authority", "pki", "tls_text", "users_text", "web_file"]
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
 PAGES = ("/", "/targets", "/jobs", "/history", "/case/F1")
 
 
-class Daemon:
-    """What the page asks, and what it is answered."""
-
-    def __init__(self) -> None:
-        self.answers: dict[str, Any] = dict(ANSWERS)
-        self.asked: list[dict[str, Any]] = []
-        self.changes = Changes()
-        self.server: BackgroundServer | None = None
-
-    def ask(self, request: Any) -> Any:
-        self.asked.append(dict(request))
-        return self.answers[request["request"]]
-
-    def start(self, web_config: WebConfigFile | None = None, users: tuple[str, ...] = ()) -> str:
-        app = App(CollectorRegistry(), self.ask, lambda: True, lambda: None, self.changes, users)
-        self.server = listen(WebSettings(port=0), app, web_config)
-        return f"http://127.0.0.1:{self.server.port}"
+Serving = Callable[..., Port]
 
 
 @pytest.fixture
-def daemon() -> Iterator[Daemon]:
-    made = Daemon()
-    yield made
-    made.changes.close()
-    if made.server is not None:
-        made.server.close()
+def port(serving: Serving) -> Port:
+    return serving()
+
+
+@pytest.fixture
+def locked(serving: Serving, users_text: str, web_file: Callable[[str], Path]) -> Port:
+    """A port with passwords, whose user prometheus may change something."""
+    return serving(WebConfigFile(web_file(users_text)), ("prometheus",))
 
 
 @pytest.fixture(scope="module")
@@ -69,9 +48,9 @@ def browser(chromium: Browser) -> Iterator[Browser]:
 
 
 @pytest.mark.parametrize("scripts", [True, False])
-def test_the_page_shows_the_remediation(daemon: Daemon, browser: Browser, scripts: bool) -> None:
+def test_the_page_shows_the_remediation(port: Port, browser: Browser, scripts: bool) -> None:
     browser.screen(1280, 800, scripts=scripts)
-    browser.open(daemon.start())
+    browser.open(port.url)
     root = browser.call("DOM.getDocument", depth=-1)["root"]["nodeId"]
     shown = browser.call("DOM.getOuterHTML", nodeId=root)["outerHTML"]
     for words in ("DRY RUN", "&lt;b&gt;s.1&lt;/b&gt;: it would win too little",
@@ -88,10 +67,10 @@ def test_the_page_shows_the_remediation(daemon: Daemon, browser: Browser, script
 
 @pytest.mark.parametrize("path", PAGES)
 @pytest.mark.parametrize(("width", "dark"), [(420, False), (420, True), (1280, False), (1280, True), (2560, True)])
-def test_it_fits_the_screen_and_breaks_no_rule_of_accessibility(daemon: Daemon, browser: Browser, path: str, width: int,
+def test_it_fits_the_screen_and_breaks_no_rule_of_accessibility(port: Port, browser: Browser, path: str, width: int,
                                                                 dark: bool) -> None:
     browser.screen(width, 900, dark=dark)
-    browser.open(daemon.start() + path)
+    browser.open(port.url + path)
     assert browser.run("document.documentElement.scrollWidth") <= width
     assert broken_rules(browser) == []
     assert browser.errors == []
@@ -110,25 +89,24 @@ def broken_rules(browser: Browser) -> list[str]:
 
 
 @pytest.mark.parametrize("dark", [False, True])
-def test_buttons_and_states_break_no_rule_of_accessibility(daemon: Daemon, browser: Browser, users_text: str,
-                                                           web_file: Callable[[str], Path], dark: bool) -> None:
+def test_buttons_and_states_break_no_rule_of_accessibility(locked: Port, browser: Browser, dark: bool) -> None:
     browser.screen(420, 900, dark=dark)
     browser.login("prometheus", "secret")
-    url = daemon.start(WebConfigFile(web_file(users_text)), users=("prometheus",))
+    url = locked.url
     for changed in ({"status_paused": "oss03", "cases": (), "all_cases": 0}, {"status_dry_run": False},
                     {"status_held": "outside its window", "status_faults": {}, "status_learning": True}):
-        daemon.answers["overview"] = overview(**changed)
+        locked.answers["overview"] = overview(**changed)
         browser.open(url)
         browser.run("document.querySelectorAll('details').forEach(each => { each.open = true; })")
         assert broken_rules(browser) == []
 
 
-def test_a_new_status_appears_without_a_reload_and_leaves_what_is_open(daemon: Daemon, browser: Browser) -> None:
-    browser.open(daemon.start())
+def test_a_new_status_appears_without_a_reload_and_leaves_what_is_open(port: Port, browser: Browser) -> None:
+    browser.open(port.url)
     browser.until("document.getElementById('live').textContent.includes('live')")
     browser.run("document.getElementById('advice-3').open = true; window.loaded = 'once'")
-    daemon.answers["overview"] = overview(status_paused="maintenance of oss03")
-    daemon.changes.announce()
+    port.answers["overview"] = overview(status_paused="maintenance of oss03")
+    port.changes.announce()
     browser.until("document.getElementById('banner').textContent.includes('maintenance of oss03')")
     assert browser.run("window.loaded") == "once"
     assert browser.run("document.getElementById('advice-3').open") is True
@@ -136,23 +114,21 @@ def test_a_new_status_appears_without_a_reload_and_leaves_what_is_open(daemon: D
     assert browser.errors == []
 
 
-def test_typed_text_survives_an_update_of_the_page(daemon: Daemon, browser: Browser, users_text: str,
-                                                   web_file: Callable[[str], Path]) -> None:
-    url = daemon.start(WebConfigFile(web_file(users_text)), users=("prometheus",))
+def test_typed_text_survives_an_update_of_the_page(locked: Port, browser: Browser) -> None:
+    url = locked.url
     browser.login("prometheus", "secret")
     browser.open(url)
     browser.run("document.getElementById('reason').focus(); document.getElementById('reason').value = 'oss'")
-    daemon.answers["overview"] = overview(status_mode="new-files-only")
-    daemon.changes.announce()
+    locked.answers["overview"] = overview(status_mode="new-files-only")
+    locked.changes.announce()
     browser.until("document.getElementById('mode').textContent.includes('new-files-only')")
     assert browser.run("document.getElementById('reason').value") == "oss"
 
 
-def test_a_button_pauses_with_the_keyboard_alone(daemon: Daemon, browser: Browser, users_text: str,
-                                                 web_file: Callable[[str], Path]) -> None:
-    daemon.answers["pause"] = {"paused": "oss03 & co", "held": "", "draining": "", "waiting_moves": 0,
+def test_a_button_pauses_with_the_keyboard_alone(locked: Port, browser: Browser) -> None:
+    locked.answers["pause"] = {"paused": "oss03 & co", "held": "", "draining": "", "waiting_moves": 0,
                                "waiting_bytes": 0}
-    url = daemon.start(WebConfigFile(web_file(users_text)), users=("prometheus",))
+    url = locked.url
     browser.login("prometheus", "secret")
     browser.open(url)
     browser.run("document.getElementById('reason').focus()")
@@ -160,21 +136,21 @@ def test_a_button_pauses_with_the_keyboard_alone(daemon: Daemon, browser: Browse
     browser.key("Enter")
     browser.wait_for("Page.loadEventFired")
     assert "paused: oss03 & co" in browser.run("document.body.textContent")
-    assert {"request": "pause", "reason": "oss03 & co", "by": "prometheus (web)"} in daemon.asked
+    assert {"request": "pause", "reason": "oss03 & co", "by": "prometheus (web)"} in locked.asked
 
 
-def test_tab_reaches_the_content_first(daemon: Daemon, browser: Browser) -> None:
-    browser.open(daemon.start())
+def test_tab_reaches_the_content_first(port: Port, browser: Browser) -> None:
+    browser.open(port.url)
     browser.key("Tab")
     assert browser.run("document.activeElement.textContent") == "Skip to content"
 
 
-def test_a_search_keeps_its_query(daemon: Daemon, browser: Browser) -> None:
-    url = daemon.start()
+def test_a_search_keeps_its_query(port: Port, browser: Browser) -> None:
+    url = port.url
     browser.open(f"{url}/history")
     browser.run(f"document.getElementById('job').value = {json.dumps(EVIL)}; "
                 "setTimeout(() => document.querySelector('form[role=search]').requestSubmit(), 0)")
     browser.wait_for("Page.loadEventFired")
     assert browser.run("document.getElementById('job').value") == EVIL
-    assert {"request": "history", "last": 100, "job": EVIL} in daemon.asked
+    assert {"request": "history", "last": 100, "job": EVIL} in port.asked
     assert browser.errors == []

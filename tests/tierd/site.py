@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -98,6 +101,11 @@ class Site:
         folder = self.folder / "killed"
         shutil.copytree(Path(self.settings.act.journal).parent, folder)
         self.restart(act={"journal": str(folder / "journal.sqlite")})
+
+    def sql(self, *statements: str) -> list[Any]:
+        """What statements return that another program runs on the journal."""
+        with closing(sqlite3.connect(self.settings.act.journal)) as journal, journal:
+            return [row for statement in statements for row in journal.execute(statement)]
 
     def configure(self, **integrations: object) -> None:
         """Settings of integrations, from the next start on."""

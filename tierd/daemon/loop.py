@@ -30,7 +30,7 @@ from tierd.policies.registry import has_victim, policies, policy_for, policy_of
 from tierd.refusal import Reason, sentence_of
 from tierd.sense.changelogs.ingest import ChangelogIngest
 from tierd.sense.changelogs.table import ActivityTable
-from tierd.sense.facts import FactsCollector, LatestFacts
+from tierd.sense.facts import FactsCollector
 from tierd.sense.file_walks import Inventory, UnevenPools
 from tierd.sense.metadata import MetadataMeter
 from tierd.sense.own_moves import OwnMoveFilter, nids_of_moves
@@ -148,17 +148,16 @@ class Daemon:
         inventory = Inventory(node.filesystem, flash_pools,
                               lambda: parts.journal.act_directories.all() | directories_of_policies(settings),
                               parts.coldest_first)
-        gatherer = FactsCollector(
+        self.facts = FactsCollector(
             node.filesystem, self.table, inventory, flash_pools, metadata_targets=len(node.mdts),
             clients=node.clients, media=parts.media, uneven=walk_of(settings, node.filesystem), metadata=metadata,
             disks=node.disks, busy_per_second=busy_directory(settings) / 2, job_nodes=parts.job_nodes,
             closed=lambda: self.closed_targets, stored_runs=parts.journal.state().get(RUNS_STATE, ""),
             store_runs=lambda runs: parts.journal.set_state({RUNS_STATE: runs}))
-        self.facts = LatestFacts(gatherer.facts)
         """The facts that were collected last: pools, and the space on their targets."""
         ingest = ChangelogIngest(self.table, node.filesystem, node.clock.now)
         self._observer = Observer(parts, ingest, self.log, metadata)
-        self.detection = Detection(parts, self.engine, self.table, gatherer, facts=self.facts, finding_log=self.log,
+        self.detection = Detection(parts, self.engine, self.table, self.facts, finding_log=self.log,
                                     store=self.store)
 
     def cycle(self, move_seconds: float) -> None:

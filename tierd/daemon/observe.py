@@ -7,7 +7,7 @@ jobs at work, so that their usual throughput is known without waiting.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -17,7 +17,7 @@ from tierd.daemon.node import AskHistory, DaemonParts
 from tierd.daemon.remediation import RemediationStore
 from tierd.detect.gain import StreamTrack
 from tierd.engine import CycleFindings, Engine
-from tierd.model import Facts, Finding, Window
+from tierd.model import Finding, Window
 from tierd.sense.changelogs.ingest import ChangelogIngest
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.facts import FactsCollector
@@ -128,8 +128,8 @@ class Observer:
         """Read the changelog records since the last call. Catch up with missed ones until that time."""
         now = self._clock.now()
         missed = self._ingest.take_in(self._source.records(), until)
-        self._counters.records += self._ingest.records_read
-        self._counters.changelog_lag_seconds = max(0.0, now - self._ingest.oldest_time)
+        self._counters.records += self._ingest.table.records_read
+        self._counters.changelog_lag_seconds = max(0.0, now - self._ingest.table.oldest_time)
         self._log.fault("changelog", missed and f"{missed}; tierd reports findings and begins nothing new")
         if self._ingest.gap_begun:
             log.warning("%s", self._ingest.gap_begun)
@@ -174,10 +174,9 @@ def few_jobs_left(before: Reading, now: Reading) -> bool:
 class Detection:
     """Runs the engine, and holds its last findings."""
 
-    def __init__(self, parts: DaemonParts, engine: Engine, table: ActivityTable, gatherer: FactsCollector, *,
-                 facts: Callable[[float], Facts], finding_log: FindingLog, store: RemediationStore) -> None:
-        """``facts`` returns the latest facts."""
-        self._engine, self._table, self._gatherer, self._facts = engine, table, gatherer, facts
+    def __init__(self, parts: DaemonParts, engine: Engine, table: ActivityTable, facts: FactsCollector, *,
+                 finding_log: FindingLog, store: RemediationStore) -> None:
+        self._engine, self._table, self._facts = engine, table, facts
         self._log, self._store = finding_log, store
         self._learn = HistoryLoader(parts.history, engine, parts.node.clock)
         self._own_work = OwnJobs(parts.settings.own_jobs, parts.journal.moved_since)
@@ -203,7 +202,7 @@ class Detection:
         result = self._engine.run_cycle(seen, self._table.of_job, lambda: self._facts(now), whose.own_jobs,
                                      self._table.counts_of_job)
         for what in ("room", "clients"):
-            self._log.fault(what, self._gatherer.faults.get(what, ""))
+            self._log.fault(what, self._facts.faults.get(what, ""))
         for name in self._policies:
             failed = self._engine.policy_faults.get(name, "")
             self._log.fault(f"detector {name}",

@@ -181,9 +181,8 @@ FABRIC_METRIC = "lustre_lnet_omni_path_parameter"
 _BEGINNINGS = (b"lustre_llite_read_ahead_", b"lustre_llite_statahead_", f"{FABRIC_METRIC}{{".encode(),
                *(f"lustre_{kind}_{name}{{".encode() for kind in ("osc", "mdc")
                  for name in (*_TABLES, *_SUMMED, "max_pages_per_rpc")))
-_STATAHEAD = {"lustre_llite_statahead_started_total": "started", "lustre_llite_statahead_wrong_total": "wrong",
-              "lustre_llite_statahead_hits_total": "hits", "lustre_llite_statahead_misses_total": "misses"}
-_READ_AHEAD = {"lustre_llite_read_ahead_hits_total": "hits", "lustre_llite_read_ahead_misses_total": "misses"}
+_STATAHEAD = {f"lustre_llite_statahead_{event}_total": event for event in ("started", "wrong", "hits", "misses")}
+_READ_AHEAD = {f"lustre_llite_read_ahead_{event}_total": event for event in ("hits", "misses")}
 _LIMITS = {"lustre_llite_read_ahead_max_bytes": "read_ahead_bytes",
            "lustre_llite_read_ahead_max_file_bytes": "read_ahead_file_bytes",
            "lustre_llite_statahead_max_entries": "statahead_max",

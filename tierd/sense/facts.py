@@ -264,8 +264,25 @@ class FactsCollector:
         """Default layouts of busy directories as read last."""
         self._layouts_since: dict[str, float] = {}
         """When the default layout of a busy directory was found changed."""
+        self._in_background = False
+        self.known = Facts()
+        """The facts of the last collection; empty before it. Reading them never waits."""
         self.faults: dict[str, str] = {}
         """Error of each part that the last collection could not read."""
+
+    def __call__(self, now: float) -> Facts:
+        """The facts of the last collection. Without collection in the background, each call collects them."""
+        if not self._in_background:
+            self.gather(now)
+        return self.known
+
+    def gather_in_background(self) -> None:
+        """Return facts that are some seconds old from now on, for a collection takes dozens of requests."""
+        self._in_background = True
+
+    def gather(self, now: float) -> None:
+        """Collect all facts and store them."""
+        self.known = self.facts(now)
 
     def facts(self, now: float) -> Facts:
         """Collect all facts now."""
@@ -391,32 +408,3 @@ class FactsCollector:
                 yield _with_layout(self.filesystem, file)
             except OSError:
                 yield file  # without its layout and size
-
-
-class LatestFacts:
-    """The facts of the last collection. Without collection in the background, each call collects them.
-
-    A collection takes dozens of requests to the file system. With collection in the background, a call returns facts
-    that are some seconds old, and does not wait.
-    """
-
-    def __init__(self, gather: Callable[[float], Facts]) -> None:
-        self._gather = gather
-        self._latest: Facts | None = None
-        self.known = Facts()
-        """The facts of the last collection; empty before it. Reading them never waits."""
-
-    def gather_in_background(self) -> None:
-        """Return collected facts from now on. They are empty until the first call of ``gather``."""
-        self._latest = self._latest or Facts()
-
-    def gather(self, now: float) -> None:
-        """Collect all facts and store them."""
-        self._latest = self.known = self._gather(now)
-
-    def __call__(self, now: float) -> Facts:
-        """The facts of the last collection."""
-        if self._latest is not None:
-            return self._latest
-        self.known = self._gather(now)
-        return self.known

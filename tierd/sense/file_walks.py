@@ -118,7 +118,6 @@ class SlowWalk:
         return paths
 
     def _keep(self, worth: Callable[[StoredFile], float]) -> None:
-        """Drop the files of least worth, if there are too many."""
         if len(self._found) > MAX_FILES:
             kept = sorted(self._found.items(), key=lambda item: -worth(item[1]))[:MAX_FILES]
             self._found = dict(kept)

@@ -16,10 +16,10 @@ from tierd.sense.readings import Reading, ServiceCounters, is_ost
 SPAN_SECONDS = 120.0
 STEP_SECONDS = 25.0
 MAX_JOBS = 5
-CREATES = frozenset({"mknod", "mkdir", "link", "symlink"})
-UNLINKS = frozenset({"unlink", "rmdir"})
-STATS = frozenset({"getattr", "getxattr", "statfs"})
-OPENS = frozenset({"open"})
+GROUPS = {
+    **dict.fromkeys(("mknod", "mkdir", "link", "symlink"), "creates"), **dict.fromkeys(("unlink", "rmdir"), "unlinks"),
+    **dict.fromkeys(("getattr", "getxattr", "statfs"), "stats"), "open": "opens"}
+"""Groups of operations. Those without one are others."""
 UNCOUNTED = frozenset({"close", "read", "write", "read_bytes", "write_bytes", "punch", "migrate"})
 """``close`` follows an open. Data on the MDT is no metadata operation."""
 
@@ -76,7 +76,7 @@ def load_of(mdt: str, counters: CounterTable, more: Increases, seconds: float) -
     for name in samples.names:
         counts = samples[name]
         if name not in UNCOUNTED and counts.any():
-            done[_group(name)] += float(counts.sum())
+            done[GROUPS.get(name, "others")] += float(counts.sum())
             usec += float(more.sums[name][here][counts > 0].sum())
             for row in np.flatnonzero(counts > 0).tolist():
                 jobs[names[row]] += float(counts[row])
@@ -87,13 +87,6 @@ def load_of(mdt: str, counters: CounterTable, more: Increases, seconds: float) -
                         jobs=tuple((job, value / seconds) for job, value in
                               sorted(jobs.items(), key=lambda item: (-item[1], item[0]))[:MAX_JOBS]),
                         usec_per_operation=usec / count if count else 0.0)
-
-
-def _group(operation: str) -> str:
-    for name, group in (("creates", CREATES), ("unlinks", UNLINKS), ("stats", STATS), ("opens", OPENS)):
-        if operation in group:
-            return name
-    return "others"
 
 
 def service_of(node: str, first: _Snapshot, last: _Snapshot) -> MetadataService | None:

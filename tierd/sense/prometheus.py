@@ -329,7 +329,6 @@ class PrometheusCounters:
         return self._last
 
     def _jobs(self, about: Sequence[Series], now: float) -> list[Series]:
-        """Series of jobs, a batch of targets at a time."""
         targets = sorted({series.labels["target"] for series in about if "target" in series.labels})
         most = self._api.settings.batch_targets
         return [series for first in range(0, len(targets), most)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from fnmatch import fnmatchcase
 
 from lustre.changelog.record import Record, RecordType
@@ -92,15 +93,15 @@ class WatchedDirectories:
         return True
 
     def _below(self, directory: str, pattern: str) -> None:
-        """Watch all directories below a directory."""
-        try:
-            with os.scandir(self._mount + directory) as entries:
-                inside = sorted(e.name for e in entries if e.is_dir(follow_symlinks=False))
-        except OSError:
-            return
-        for name in inside:
-            if self._watch(join(directory, name), pattern):
+        for name, is_directory in self._inside(directory):
+            if is_directory and self._watch(join(directory, name), pattern):
                 self._below(join(directory, name), pattern)
+
+    def _inside(self, directory: str) -> list[tuple[str, bool]]:
+        """Names in a directory, and whether each is a directory; none if it was removed."""
+        with suppress(OSError), os.scandir(self._mount + directory) as entries:
+            return sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
+        return []
 
     def _records_of(self, event: Event) -> Iterator[Record]:
         directory = self._path(event.folder)
@@ -136,12 +137,7 @@ class WatchedDirectories:
 
     def _already_there(self, directory: str, time: float) -> Iterator[Record]:
         """Records of files that were created in a new directory before the watch on it began."""
-        try:
-            with os.scandir(self._mount + directory) as entries:
-                found = [(e.name, e.is_dir(follow_symlinks=False)) for e in entries]
-        except OSError:
-            return
-        for name, is_directory in found:
+        for name, is_directory in self._inside(directory):
             mask = CREATE | (IS_DIRECTORY if is_directory else 0)
             yield from self._records_of(Event(self._mount + directory, name, mask, time))
 

@@ -273,7 +273,8 @@ def judge(act: Act, windows: Sequence[Window], tracks: Mapping[str, StreamTrack]
     least = log1p(settings.min_gain * expm1(lost))
     # what was lost is known with an error too: a gain far below a loss that was only predicted proves nothing
     high = -log1p(-min(evidence.loss_high, 1 - exp(-MOST_LOST)))
-    error = settings.min_gain * found.share * max(high - log(usual / contended), 0.0) / ERRORS_OF_90_PERCENT
+    spread = max(high - log(usual / evidence.victim_bytes_per_second), 0.0) / ERRORS_OF_90_PERCENT
+    error = settings.min_gain * found.share * spread
     probability = found.probability(least, error)
     if 1 - CERTAIN < probability < CERTAIN or found.something_else(least, 1 - CERTAIN):
         return Judgement(Verdict.CANNOT_TELL, usual, contended, after)

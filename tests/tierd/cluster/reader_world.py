@@ -114,7 +114,7 @@ class Leader:
     def step(self, *, journal: bool = True) -> None:
         """One cycle. Without ``journal``, as if the process ended before it was written."""
         self.problem = self.ingest.take_in(self.source.batches(), float("inf"))
-        self.records += self.ingest.records_read
+        self.records += self.ingest.table.records_read
         if self.ingest.gap_closed:
             self.gaps.append(self.ingest.gap_closed)
         if journal:

@@ -13,7 +13,6 @@ import nkeys
 import pytest
 
 from tests.pki import Pki
-from tests.pki import authority as authority
 from tests.tierd.cluster.broker import Broker, server_program, until
 from tests.tierd.cluster.reader_world import FileChangelog, Leader, life, reader_over
 from tierd.cluster import streams

@@ -37,6 +37,9 @@ def test_a_plan_waits_and_says_what_it_would_do_and_bring(asking: Site, capsys: 
     status = shown(capsys, "status", site=asking)
     assert "mode ask" in status
     assert "waits for approval to set the default" in status
+    _, page = fetched(asking, "/")
+    assert "tierctl apply F1" in page
+    assert "tierctl decline F1" in page
     _, metrics = fetched(asking, "/metrics")
     assert 'tierd_waiting_plan_since_timestamp_seconds{aggressor="mdt_small.1001",finding="F1",fs="lustre"' in metrics
 

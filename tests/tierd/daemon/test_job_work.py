@@ -53,22 +53,19 @@ def with_moves_waiting(tmp_path: Path) -> World:
     return at
 
 
-def test_moves_of_a_neighbour_that_has_gone_are_dropped_before_the_verdict(tmp_path: Path) -> None:
+@pytest.mark.parametrize("judged", [False, True])
+def test_moves_of_a_neighbour_that_has_gone_are_dropped_and_a_kept_default_layout_stays(
+        tmp_path: Path, judged: bool) -> None:
     at = with_moves_waiting(tmp_path)
-    at.run(until=at.cluster.now + 20)
-    assert at.gate.waiting > 20
-    assert_nothing_moves_after(at, gone_at(at))
-
-
-def test_moves_of_a_neighbour_that_has_gone_are_dropped_after_the_verdict(tmp_path: Path) -> None:
-    """What was kept is the default layout."""
-    at = with_moves_waiting(tmp_path)
-    at.run_until_said("KEPT: it helped", before=220)
+    if judged:
+        at.run_until_said("KEPT: it helped", before=220)
+    else:
+        at.run(until=at.cluster.now + 20)
     assert at.gate.waiting > 20
     assert_nothing_moves_after(at, gone_at(at))
     layout = at.filesystem.layout(KEPT_FILES.directory)
     assert layout is not None
-    assert layout.components[0].pool == "flash"
+    assert not judged or layout.components[0].pool == "flash"
 
 
 def test_nothing_moves_for_a_neighbour_that_has_gone_though_readings_take_long(tmp_path: Path) -> None:

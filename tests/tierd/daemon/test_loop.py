@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lustre.fid import Fid
-from lustre.layout.model import Layout, same_shape
+from lustre.layout.model import Layout
 from simulator.cluster import Cluster
 from tests.tierd import simulated
 from tests.tierd.simulated import COVERING, NOISE, STREAM, Faulty, World
@@ -130,65 +130,47 @@ def test_flash_running_full_takes_the_default_back_in_time(tmp_path: Path) -> No
     assert all(space[t].avail_bytes > 0 for t in at.filesystem.pools()["flash"])
 
 
-class TestGate:
-    """What the gate refuses at the last moment."""
+FINDING = ("noisy-neighbour", "m", "s")
 
-    FINDING = ("noisy-neighbour", "m", "s")
 
-    def act(self, at: World, action: Action) -> tuple[str, str]:
-        at.gate.submit([action], 1)
-        outcomes = at.gate.set_defaults() or at.gate.pump(at.cluster.epoch + 60)
-        (outcome,) = outcomes
-        return outcome.result, outcome.detail
+@pytest.fixture
+def ingesting(tmp_path: Path) -> World:
+    at = world(tmp_path, jobs=(STREAM,))
+    at.cluster.make_directory("/proj/ingest")
+    at.cluster.make_file("/proj/ingest/a", 1 << 20)
+    at.cluster.make_file("/proj/ingest/big", 5 << 20)
+    at.cluster.advance(1)
+    return at
 
-    @pytest.fixture
-    def at(self, tmp_path: Path) -> World:
-        at = world(tmp_path, jobs=(STREAM,))
-        at.cluster.make_directory("/proj/ingest")
-        at.cluster.make_file("/proj/ingest/a", 1 << 20)
-        at.cluster.make_file("/proj/ingest/big", 5 << 20)
-        at.cluster.advance(1)
-        return at
 
-    def test_a_file_that_has_grown_too_large(self, at: World) -> None:
-        assert self.act(at, Action("migrate", COVERING, "", self.FINDING, path="/proj/ingest/big")) == (
-            "refused", "the file has grown to 5242880 bytes and no longer fits the flash component")
+def moved(at: World, action: Action) -> tuple[str, str]:
+    at.gate.submit([action], 1)
+    (outcome,) = at.gate.pump(at.cluster.epoch + 60)
+    return outcome.result, outcome.detail
 
-    def test_a_file_that_is_gone(self, at: World) -> None:
-        action = Action("migrate", COVERING, "", self.FINDING, path="/proj/ingest/x", size_bytes=1 << 40)
-        assert self.act(at, action) == ("gone", "")
-        assert list(at.journal.entries()) == []
 
-    def test_a_file_is_moved_once(self, at: World) -> None:
-        action = Action("migrate", COVERING, "", self.FINDING, path="/proj/ingest/a", size_bytes=1 << 20)
-        assert self.act(at, action) == ("done", "")
-        moved = at.filesystem.layout("/proj/ingest/a")
-        assert moved is not None
-        assert same_shape(moved, COVERING)
-        assert self.act(at, action) == ("already", "")
+@pytest.mark.parametrize(("name", "fid", "why"), [
+    ("big", None, "the file has grown to 5242880 bytes and no longer fits the flash component"),
+    ("a", Fid(1, 1), "another file has this name now")])
+def test_a_file_that_changed_since_the_plan_is_refused(ingesting: World, name: str, fid: Fid | None, why: str) -> None:
+    action = Action("migrate", COVERING, "", FINDING, path=f"/proj/ingest/{name}", fid=fid)
+    assert moved(ingesting, action) == ("refused", why)
 
-    def test_a_move_is_undone_by_moving_back(self, at: World) -> None:
-        was = at.filesystem.layout("/proj/ingest/a")
-        self.act(at, Action("migrate", COVERING, "", self.FINDING, path="/proj/ingest/a", size_bytes=1 << 20))
-        (entry,) = at.journal.entries("done")
-        assert at.undo(entry, "by hand") == ("undone", "by hand")
-        present = at.filesystem.layout("/proj/ingest/a")
-        assert present is not None
-        assert was is not None
-        in_pool = replace(was, components=tuple(replace(c, pool="hdd") for c in was.components))
-        assert same_shape(present, in_pool)  # it had no pool: it gets the one its objects were in
-        (entry,) = at.journal.entries("undone")
-        assert at.undo(entry, "again")[0] == "refused"
 
-    def test_a_default_somebody_changed_since_is_not_undone(self, at: World) -> None:
-        at.gate.submit([Action("set-default-layout", COVERING, "", self.FINDING, "/proj/ingest")], 1)
-        at.gate.set_defaults()
-        (entry,) = at.journal.entries()
-        theirs = Layout((COVERING.components[0],))
-        at.filesystem.set_default_layout("/proj/ingest", theirs)
-        assert at.undo(entry, "…") == ("refused", "somebody changed the layout since")
-        assert at.filesystem.layout("/proj/ingest") == theirs
+def test_a_move_is_undone_once_by_moving_back(ingesting: World) -> None:
+    action = Action("migrate", COVERING, "", FINDING, path="/proj/ingest/a", size_bytes=1 << 20)
+    assert moved(ingesting, action) == ("done", "")
+    (entry,) = ingesting.journal.entries("done")
+    assert ingesting.undo(entry, "by hand") == ("undone", "by hand")
+    (entry,) = ingesting.journal.entries("undone")
+    assert ingesting.undo(entry, "again")[0] == "refused"
 
-    def test_another_file_of_that_name_is_not_moved(self, at: World) -> None:
-        chosen = Action("migrate", COVERING, "", self.FINDING, path="/proj/ingest/a", fid=Fid(1, 1))
-        assert self.act(at, chosen) == ("refused", "another file has this name now")
+
+def test_a_default_somebody_changed_since_is_not_undone(ingesting: World) -> None:
+    ingesting.gate.submit([Action("set-default-layout", COVERING, "", FINDING, "/proj/ingest")], 1)
+    ingesting.gate.set_defaults()
+    (entry,) = ingesting.journal.entries()
+    theirs = Layout((COVERING.components[0],))
+    ingesting.filesystem.set_default_layout("/proj/ingest", theirs)
+    assert ingesting.undo(entry, "…") == ("refused", "somebody changed the layout since")
+    assert ingesting.filesystem.layout("/proj/ingest") == theirs

@@ -145,8 +145,11 @@ def test_a_case_has_the_reason_why_nothing_is_done(tmp_path: Path) -> None:
     run_until_found(at)
     at.run(until=at.cluster.now + 10)
     assert case(exposed(at))["reason"] == "dry-run"
+    (tmp_path / "paused").mkdir()
+    at = world(tmp_path / "paused")
     at.gate.operating_state.pause("checking disks")
-    at.gate._dry_run = False
+    run_until_found(at)
+    at.run(until=at.cluster.now + 10)
     assert case(exposed(at))["reason"] == "paused"
     observing = replace(Settings(), act=replace(Settings().act, mode="observe"))
     (tmp_path / "observe").mkdir()

@@ -74,6 +74,6 @@ def test_moves_before_a_restart_and_undone_ones_are_tierd_s_own(site: Site,
     for path in paths:
         site.filesystem.migrate(path, HDD)
         site.filesystem.migrate(path, COVERING)
-    site.service.journal._db.execute("DELETE FROM actions")
+    site.sql("DELETE FROM actions")
     site.run(until=site.cluster.now + 5)
     assert table.other_mover_in("/proj/keep", 0.0) == "lfs.0"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import http.client
 import re
 from collections.abc import Callable, Iterator
@@ -13,75 +12,20 @@ from urllib.parse import urlencode
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from prometheus_client import CollectorRegistry
 
 from httpserver.config import WebConfigFile
-from httpserver.serving import BackgroundServer
 from tests.operation.page_answers import ANSWERS, CASE, DIRECTORY, EVIL, NOW, OVERVIEW, overview
-from tests.pki import Pki, authority, pki, tls_text, users_text, web_file
+from tests.tierd.port import Port, login
 from tests.tierd.simulated import NOISE
 from tests.tierd.site import Site, fetched
-from tierd.config.settings import WebSettings
 from tierd.daemon import page
-from tierd.daemon.answers import SourceAnswer, to_json
+from tierd.daemon.answers import RefusalAnswer, SourceAnswer, to_json
 from tierd.daemon.states import STATE_TEXTS, State, state_text
 from tierd.daemon.status import Changes
-from tierd.daemon.web import MAX_EVENT_STREAMS, App, EventStream, FormTokens, listen
+from tierd.daemon.web import MAX_EVENT_STREAMS, EventStream, FormTokens
 
-__all__ = ["Pki", "authority", "pki", "tls_text", "users_text", "web_file"]
-LOGIN = {"Authorization": "Basic " + base64.b64encode(b"prometheus:secret").decode()}
+LOGIN = login("prometheus", "secret")
 SAME = {"Sec-Fetch-Site": "same-origin"}
-
-
-class Port:
-    """tierd's port over prepared answers, and what it was asked to do."""
-
-    def __init__(self, web_config: WebConfigFile | None = None, users: tuple[str, ...] = ()) -> None:
-        self.answers: dict[str, Any] = dict(ANSWERS)
-        self.asked: list[dict[str, Any]] = []
-        self.changes = Changes()
-        app = App(CollectorRegistry(), self.ask, lambda: True, lambda: None, self.changes, users)
-        self.server: BackgroundServer = listen(WebSettings(port=0), app, web_config)
-
-    def ask(self, request: Any) -> Any:
-        self.asked.append(dict(request))
-        found = self.answers[request["request"]]
-        if isinstance(found, Exception):
-            raise found
-        return found
-
-    def request(self, path: str, method: str = "GET", body: str | None = None,
-                **headers: str) -> tuple[int, str, http.client.HTTPMessage]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=20)
-        try:
-            connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
-            answer = connection.getresponse()
-            return answer.status, answer.read().decode(), answer.headers
-        finally:
-            connection.close()
-
-    def post(self, form: dict[str, str], **headers: str) -> tuple[int, str]:
-        status, body, _ = self.request("/do", "POST", urlencode(form), **{
-            "Content-Type": "application/x-www-form-urlencoded", **headers})
-        return status, body
-
-    def token(self, **headers: str) -> str:
-        found = re.search(r'name="token" value="(\w+)"', self.request("/", **headers)[1])
-        return found[1] if found else ""
-
-
-@pytest.fixture
-def serving() -> Iterator[Callable[..., Port]]:
-    ports: list[Port] = []
-
-    def start(web_config: WebConfigFile | None = None, users: tuple[str, ...] = ()) -> Port:
-        ports.append(Port(web_config, users))
-        return ports[-1]
-
-    yield start
-    for port in ports:
-        port.changes.close()
-        port.server.close()
 
 
 @pytest.fixture
@@ -308,6 +252,19 @@ def test_a_button_needs_password_origin_and_token(locked: Port) -> None:
     assert locked.post(form, **LOGIN, Origin=f"http://127.0.0.1:{locked.server.port}")[0] == 200
     (first, _) = [asked for asked in locked.asked if asked["request"] == "pause"]
     assert first == {"request": "pause", "reason": "oss03", "by": "prometheus (web)"}
+
+
+@pytest.mark.parametrize("word", ["apply", "decline"])
+def test_a_plan_that_waits_has_buttons(locked: Port, word: str) -> None:
+    waiting = CASE.replaced(why_not=(RefusalAnswer("not-approved", "waits for approval", ""),))
+    locked.answers["overview"] = overview(cases=(waiting,))
+    locked.answers[word] = {"finding": 1, "becomes": "<carried out>", "dry_run": False}
+    _, body, _ = locked.request("/", **LOGIN)
+    assert f'name="do" value="{word}"><input type="hidden" name="id" value="F1">' in body
+    status, body = locked.post({"do": word, "id": "F1", "token": locked.token(**LOGIN)}, **LOGIN, **SAME)
+    assert status == 200
+    assert "F1: its plan is &lt;carried out&gt;" in body
+    assert {"request": word, "id": "F1", "by": "prometheus (web)"} in locked.asked
 
 
 def test_a_token_is_of_one_user() -> None:

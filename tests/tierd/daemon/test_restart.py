@@ -95,9 +95,7 @@ def full(site: Site) -> None:
 
 
 def of_another_file_system(site: Site) -> None:
-    with closing(sqlite3.connect(site.settings.act.journal)) as db:
-        db.execute("UPDATE waiting_moves SET fs = 'other'")
-        db.commit()
+    site.sql("UPDATE waiting_moves SET fs = 'other'")
 
 
 def dry(site: Site) -> None:
@@ -247,10 +245,7 @@ def test_a_journal_that_takes_nothing_asks_to_come_again(tmp_path: Path) -> None
 
 def test_a_finding_whose_numbers_the_journal_lacks_is_named_and_not_judged(reading: Site) -> None:
     assert len(reading.service.daemon.cases) == 1
-    reading.service.close()
-    with closing(sqlite3.connect(reading.settings.act.journal)) as journal, journal:
-        journal.execute("UPDATE findings SET evidence = json_remove(evidence, '$.victim_usual_bytes_per_second')")
-    reading.said.clear()
-    reading.start()
+    reading.sql("UPDATE findings SET evidence = json_remove(evidence, '$.victim_usual_bytes_per_second')")
+    reading.restart()
     assert reading.service.daemon.cases == ()
     assert "F1: the journal lacks numbers of this finding, so its acts are not judged" in log_text(reading)

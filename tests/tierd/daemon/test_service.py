@@ -76,7 +76,7 @@ def test_a_restart_continues_and_closes_unfinished_acts(site: Site) -> None:
     site.run(until=55)
     journal = Journal(Path(site.settings.act.journal))
     (entry,) = journal.entries()
-    journal._db.execute("UPDATE actions SET outcome = 'under way'")
+    site.sql("UPDATE actions SET outcome = 'under way'")
     positions = journal.positions()
     site.restart()
     assert any("found unfinished: set-default-layout of /proj/ingest: done" in s for s in site.said)

@@ -18,5 +18,5 @@ def test_runs_on_shared_files_before_a_restart_count(tmp_path: Path) -> None:
     journal.close()
     at = world(tmp_path, ())
     at.daemon.gather_facts()
-    assert [runs.file.path for runs in at.daemon.facts.shared_runs] == ["/proj/out"]
+    assert [runs.file.path for runs in at.daemon.facts.known.shared_runs] == ["/proj/out"]
     at.journal.close()

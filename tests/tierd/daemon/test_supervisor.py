@@ -192,12 +192,11 @@ def test_while_the_journal_is_no_journal_it_is_tried_again_and_nothing_is_done(
         words: str) -> None:
     caplog.set_level("INFO")
     cycles(site, kept, 25)
-    site.service.close()
+    kept.close()
     path = Path(site.settings.act.journal)
     whole = path.read_bytes()
     damaged = damage_file(whole)
     path.write_bytes(damaged)
-    kept._service = None
     assert {*cycles(site, kept, 50)} == {f"tierd does nothing: {path}: the journal: {words}"}
     assert caplog.text.count(words) == 1
     assert kept.beat()

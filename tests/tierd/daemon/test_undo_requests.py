@@ -10,16 +10,10 @@ from lustre.layout.model import Layout
 from tests.tierd.act.gate_world import FINDING
 from tests.tierd.daemon.test_directory_striping import NODES, ON, planned, storm_cluster
 from tests.tierd.site import Site, altered, failed, shown
-from tierd.act.journal.writer import Journal
 from tierd.cli.tierctl import main
 from tierd.config.load import parse
 from tierd.daemon.client import ControlError, ask
 from tierd.daemon.states import State
-
-
-def judged(journal: Journal) -> int:
-    (number,) = journal._db.execute("SELECT count(*) FROM judgements").fetchone()
-    return int(number)
 
 
 def test_a_layout_undone_by_hand_ends_its_case(reading: Site, capsys: pytest.CaptureFixture[str]) -> None:
@@ -33,7 +27,7 @@ def test_a_layout_undone_by_hand_ends_its_case(reading: Site, capsys: pytest.Cap
     assert "undone: by hand\n" in status
     assert "no moves queued" in status
     assert "became eligible since then" not in shown(capsys, "plan", site=reading)
-    assert judged(reading.service.journal) == 0
+    assert reading.sql("SELECT * FROM judgements") == []
     assert not any(sentence.startswith("KEPT") for sentence in reading.said)
 
 
@@ -100,15 +94,13 @@ def test_undo_of_a_removed_record_says_that_it_was_removed(reading: Site) -> Non
     journal = reading.service.journal
     assert len(list(journal.entries())) > 1
     journal.add_finding(reading.service.daemon.cases[0].finding)
-    journal._db.execute("DELETE FROM actions WHERE id = 1")
+    reading.sql("DELETE FROM actions WHERE id = 1")
     with pytest.raises(ControlError, match=r"the record of act 1 was removed from the journal after 365 days "
                                            r"\(\[journal\] keep_days\), so it cannot be undone any more"):
         ask(reading.socket, {"request": "undo", "id": 1})
-    journal._db.execute("DELETE FROM actions WHERE finding = 1 AND id != (SELECT max(id) FROM actions)")
-    journal._db.execute("UPDATE actions SET finding = 2")
-    journal._db.execute("DELETE FROM told")
-    journal._db.execute("DELETE FROM waiting_moves")
-    journal._db.execute("DELETE FROM findings WHERE id = 1")
+    reading.sql("DELETE FROM actions WHERE finding = 1 AND id != (SELECT max(id) FROM actions)",
+                "UPDATE actions SET finding = 2", "DELETE FROM told", "DELETE FROM waiting_moves",
+                "DELETE FROM findings WHERE id = 1")
     with pytest.raises(ControlError, match="the record of finding F1 was removed from the journal after 365 days"):
         ask(reading.socket, {"request": "undo", "id": "F1"})
     with pytest.raises(ControlError, match="the journal has no act 4711"):
@@ -169,7 +161,7 @@ def test_no_such_outcome_is_not_no_history(site: Site, capsys: pytest.CaptureFix
     for form in ([], ["--long"]):
         assert shown(capsys, "history", "--outcome", "failed", *form, site=site) == (
             "no matching acts; all outcomes: 1 done\n")
-    site.service.journal._db.execute("UPDATE actions SET outcome = 'under way'")
+    site.sql("UPDATE actions SET outcome = 'under way'")
     assert "/proj/ingest" in shown(capsys, "history", "--outcome", "under way", site=site)
     with pytest.raises(SystemExit):
         main(["history", "--last", "0"])

@@ -1,4 +1,4 @@
-"""tierd over HTTP: its metrics, its health, its page, and Alertmanager's word."""
+"""tierd over HTTP: its metrics, its health and its page."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import re
 import shutil
 import socket
 import subprocess
-import urllib.error
-import urllib.request
 from pathlib import Path
 
 import pytest
@@ -97,14 +95,6 @@ def test_promtool_likes_the_metrics(site: Site) -> None:
     _, metrics = fetched(site, "/metrics")
     lint = subprocess.run(["promtool", "check", "metrics"], input=metrics, text=True, capture_output=True, check=False)
     assert (lint.returncode, lint.stderr) == (0, "")
-
-
-def test_alertmanager_sends_a_body_and_has_it_read(site: Site) -> None:
-    assert site.service.web is not None
-    body = json.dumps({"status": "firing", "alerts": [{"labels": {"alertname": "x" * 200_000}}]}).encode()
-    request = urllib.request.Request(f"http://127.0.0.1:{site.service.web.port}/-/evaluate", data=body, method="POST")
-    with urllib.request.urlopen(request, timeout=10) as answer:
-        assert answer.status == 202
 
 
 def test_a_cycle_that_hangs_is_no_sign_of_life(site: Site) -> None:

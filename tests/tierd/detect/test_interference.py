@@ -366,9 +366,9 @@ def test_losses_are_shares_and_their_chances_probabilities(windows: list[Window]
             assert loss.error > 0
             assert loss.suspects
             assert loss.victim not in loss.suspects
-        if bed.model.newest is not None:
-            assert np.all(np.isfinite(bed.model.newest.mean[bed.model.newest.rate > 0]))
-            assert np.all(np.isfinite(bed.model.newest.covariance))
+        if (newest := bed.model.newest) is not None:
+            assert np.all(np.isfinite(newest.mean[newest.rate > 0]))
+            assert np.all(np.isfinite(newest.covariance[newest.rate > 0]))
 
 
 def test_random_writes_are_suspects_like_files() -> None:

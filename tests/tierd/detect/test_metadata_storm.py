@@ -8,7 +8,7 @@ from lustre.layout.directory import DefaultStriping, DirectoryStripes
 from tests.tierd.detect.views import halves, look, reads_whole
 from tests.tierd.worlds import MIB
 from tierd.model import MAX_CLIENTS, DirectoryActivity, DirectoryPlacement, Facts, Finding, Window
-from tierd.policies.metadata_storm import POLICY
+from tierd.policies.metadata_storm import POLICY, rate_below
 
 
 def found(*activities: DirectoryActivity, targets: int = 2, active: bool = False,
@@ -57,6 +57,13 @@ def test_the_steps_of_a_job_are_one_finding() -> None:
         assert "lfs setdirstripe -D -c 1 -i -1 PARENT" in commands(finding)
         keys.add(finding.key)
     assert keys == {("metadata-storm", "", "/proj/steps/*")}
+
+
+def test_the_rate_before_an_act_counts_the_parent_itself_as_the_rate_after_it_does() -> None:
+    activities = storm(800, place="/proj/run/s1"), storm(60, place="/proj/run")
+    (finding,) = found(*activities)
+    before = finding.evidence.numbers()["parent_operations_per_second"]
+    assert before == rate_below("/proj/run", activities, 600.0) == 86_000 / 600
 
 
 def test_steps_that_end_within_a_half_minute_count_together_if_several_nodes_make_them() -> None:

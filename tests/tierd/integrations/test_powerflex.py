@@ -19,7 +19,6 @@ from prometheus_client import generate_latest
 
 from lustre.background import DaemonExecutor
 from tests.pki import Pki
-from tests.pki import authority as authority
 from tests.tierd.integrations.powerflex_gateway import (
     PASSWORD,
     USER,

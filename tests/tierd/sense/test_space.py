@@ -1,19 +1,154 @@
-"""What new files in a directory get, where the directory has no default layout of its own."""
+"""Pools of other devices than the configuration says are reported; directories without a default have the root's."""
 
 from __future__ import annotations
 
 import errno
 import gc
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from lustre.changelog.record import Record
 from lustre.layout.model import Component, Layout
+from lustre.parameters import Roots, Tree
 from simulator.cluster import Cluster
 from simulator.filesystem import SimulatedFilesystem
 from simulator.settings import recorded_test_bed
-from tierd.sense import space
+from tests.tierd.sense import expositions
+from tests.tierd.simulated import COVERING, HDD, world
+from tierd.acts import ActKind
+from tierd.config.settings import Settings
+from tierd.daemon.metrics import MetricsContext, registry
+from tierd.daemon.node import Source
+from tierd.model import Action, PoolPair
+from tierd.refusal import Reason
+from tierd.sense import parameters, space
+from tierd.sense.http_client import SourceError
+from tierd.sense.prometheus import Series, merged_reading
+from tierd.sense.readings import Reading
+from tierd.sense.space import PoolMedia
 
-HDD = Layout((Component(pool="hdd"),), composite=False)
+POOLS = {"flash": ["l-OST0000", "l-OST0001"], "hdd": ["l-OST0002"], "nvme": ["l-OST0003", "l-OST0004"], "empty": []}
+
+
+def media(is_flash: Mapping[str, bool], flash: str = "flash") -> PoolMedia:
+    found = PoolMedia([PoolPair(flash, "hdd")])
+    found.learn_pools(POOLS)
+    found.learn_devices(is_flash)
+    return found
+
+
+@pytest.mark.parametrize("is_flash", [{}, {"l-OST0000": True}, {"l-OST0002": False}, {"l-OST0003": True}])
+def test_a_pool_whose_devices_are_unknown_is_not_wrong(is_flash: Mapping[str, bool]) -> None:
+    assert media(is_flash).problem == ""
+    assert media(is_flash).rotating("flash") == []
+
+
+def test_one_rotating_target_makes_a_flash_pool_wrong_and_a_pool_on_flash_is_proposed() -> None:
+    known = {"l-OST0000": True, "l-OST0001": False, "l-OST0003": True, "l-OST0004": True}
+    assert media(known).rotating("flash") == ["l-OST0001"]
+    assert media(known).problem == ("pool 'flash' is configured as flash, but the servers report rotating disks: "
+                                    "l-OST0001; all targets of 'nvme' are flash")
+
+
+def test_a_disk_pool_on_flash_is_reported_if_all_its_targets_are_known() -> None:
+    assert media({"l-OST0002": True}).wrong_pools() == {
+        "hdd": "pool 'hdd' is configured as disks, but all its targets are flash"}
+
+
+@pytest.mark.parametrize("missing", ["ssd", "empty"])
+def test_a_missing_flash_pool_is_answered_with_the_one_on_flash(missing: str) -> None:
+    known = {"l-OST0003": True, "l-OST0004": True}
+    assert media(known, missing).problem == f"pool '{missing}' has no targets; all targets of 'nvme' are flash"
+    assert media({"l-OST0003": True}, missing).problem == ""
+
+
+LINES = b"""\
+lustre_jobs{fs="l",target="OST0000"} 0
+# TYPE lustre_osd_nonrotational gauge
+lustre_osd_nonrotational{fs="l",target="MDT0000"} 1
+lustre_osd_nonrotational{fs="l",target="OST0000"} 0
+lustre_osd_nonrotational{fs="",target="MGS"} 1
+lustre_ost_degraded{fs="l",target="OST0000"} 0
+"""
+
+
+def test_an_exposition_reports_devices_and_no_further_targets() -> None:
+    reading = expositions.reading([LINES], 1.0)
+    assert reading.is_flash == {"l-MDT0000": True, "l-OST0000": False, "-MGS": True}
+    assert reading.targets == {"l-OST0000"}
+    with pytest.raises(SourceError, match="impossible value"):
+        expositions.reading([LINES.replace(b'"OST0000"} 0\nlustre_osd_nonrotational{fs=""', b'"OST0000"} x\n'
+                                          b'lustre_osd_nonrotational{fs=""')], 1.0)
+
+
+def test_prometheus_reports_devices() -> None:
+    about = [Series("lustre_jobs", {"fs": "l", "target": "OST0000"}, ((10.0, 0.0),)),
+             Series("lustre_osd_nonrotational", {"fs": "l", "target": "OST0000"}, ((9.0, 1.0), (10.0, 0.0)))]
+    assert merged_reading(about, []).is_flash == {"l-OST0000": False}
+
+
+def test_parameter_files_report_devices(tmp_path: Path) -> None:
+    for kind, target, text in (("osd-ldiskfs", "l-OST0000", "0\n"), ("osd-zfs", "l-MDT0000", "1\n"),
+                               ("osd-zfs", "l-MDT0001", "maybe\n")):
+        place = tmp_path / f"sys/fs/lustre/{kind}/{target}/nonrotational"
+        place.parent.mkdir(parents=True)
+        place.write_text(text)
+    tree = Tree(Roots.of(tmp_path / "proc", tmp_path / "sys"))
+    assert parameters.reading(tree, 1.0).is_flash == {"l-OST0000": False, "l-MDT0000": True}
+
+
+class WithDevices:
+    """A source that also reports devices."""
+
+    def __init__(self, near: Source, is_flash: Mapping[str, bool]) -> None:
+        self._near = near
+        self.is_flash = is_flash
+
+    def reading(self) -> Reading:
+        return replace(self._near.reading(), is_flash=self.is_flash)
+
+    def records(self) -> Iterator[Record]:
+        yield from self._near.records()
+
+
+def test_tierd_reports_a_flash_pool_that_rotates_and_acts_into_it_no_more(tmp_path: Path) -> None:
+    sources: list[WithDevices] = []
+
+    def hook(near: Source, _: object) -> Source:
+        sources.append(WithDevices(near, {}))
+        return sources[0]
+
+    at = world(tmp_path, settings=Settings(), hook=hook)
+    target = at.filesystem.pools()["flash"][0]
+    to_flash = Action(ActKind.SET_DEFAULT_LAYOUT, COVERING, "r", ("noisy-neighbour", "m", "s"), "/proj")
+    to_disk = replace(to_flash, layout=HDD)
+
+    def step(is_flash: Mapping[str, bool]) -> float:
+        sources[0].is_flash = is_flash
+        for _ in range(2):
+            at.run(until=at.cluster.now + 5.0)
+        metrics = registry(at.daemon, MetricsContext(fs="lustre"))
+        (family,) = [metric for metric in metrics.collect() if metric.name == "tierd_pool_wrong_disks"]
+        return {sample.labels["pool"]: sample.value for sample in family.samples}["flash"]
+
+    assert step({}) == 0.0
+    assert at.gate.refusal(to_flash) is None
+    assert "media" not in at.daemon.faults
+    assert step({target: False}) == 1.0
+    refusal = at.gate.refusal(to_flash)
+    assert refusal is not None
+    assert refusal.reason is Reason.POOL_ROTATES
+    assert at.gate.refusal(to_disk) is None
+    assert f"rotating disks: {target}" in at.daemon.faults["media"]
+    assert len([line for line in at.said if "rotating disks" in line]) == 1
+    assert step({target: True}) == 0.0
+    assert at.gate.refusal(to_flash) is None
+
+
+DISKS = Layout((Component(pool="hdd"),), composite=False)
 FLASH = Layout((Component(pool="flash"),), composite=False)
 
 
@@ -30,7 +165,7 @@ class RootOut(SimulatedFilesystem):
 def cluster() -> Cluster:
     made = Cluster(recorded_test_bed())
     made.make_directory("/own", FLASH)
-    made.make_directory("/plain", HDD)
+    made.make_directory("/plain", DISKS)
     made.set_default_layout("/plain", None)
     return made
 
@@ -38,8 +173,8 @@ def cluster() -> Cluster:
 def test_the_roots_default_holds_where_there_is_no_other(cluster: Cluster) -> None:
     filesystem = SimulatedFilesystem(cluster)
     assert space.default_layouts(filesystem, ["/own", "/plain", "/gone"]) == {"/own": FLASH, "/plain": None}
-    cluster.set_default_layout("/", HDD)
-    assert space.default_layouts(filesystem, ["/own", "/plain", "/gone"]) == {"/own": FLASH, "/plain": HDD}
+    cluster.set_default_layout("/", DISKS)
+    assert space.default_layouts(filesystem, ["/own", "/plain", "/gone"]) == {"/own": FLASH, "/plain": DISKS}
 
 
 def test_defaults_are_unknown_if_that_of_the_root_is_unknown(cluster: Cluster) -> None:

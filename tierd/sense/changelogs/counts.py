@@ -220,7 +220,6 @@ class CountTables:
             self._sweep(counts)
 
     def _sweep(self, counts: DirectoryCounts) -> None:
-        """Remove duplicates and dropped files from the list of a job in a directory."""
         counts.files, counts.stale = self.of(counts), 0
 
     def of(self, counts: DirectoryCounts) -> list[Fid]:

@@ -115,7 +115,7 @@ class ChangelogIngest:
     """Adds records to the table and keeps track of missed records."""
 
     def __init__(self, table: ActivityTable, filesystem: Filesystem, now: Callable[[], float]) -> None:
-        self._table = table
+        self.table = table
         self._filesystem = filesystem
         self._now = now
         self._missed = ""
@@ -123,29 +123,19 @@ class ChangelogIngest:
         self.gap_begun = self.gap_closed = ""
         """The gap that the last call found, and the one that it closed, for the log; "" for none."""
 
-    @property
-    def records_read(self) -> int:
-        """Number of records in the last call."""
-        return self._table.records_read
-
-    @property
-    def oldest_time(self) -> float:
-        """Time of the oldest record in the last call; infinite without records."""
-        return self._table.oldest_time
-
     def take_in(self, batches: Iterable[Batch], until: float) -> str:
         """Add records or tallies. If records were missed, check directories until that time.
 
         Returns the reason why tierd may begin no act; "" if it may, except in the unchecked directories of the table.
         """
         problem = self.gap_begun = self.gap_closed = ""
-        self._table.mark(self._now())
+        self.table.mark(self._now())
         try:
-            self._table.add(batches)
+            self.table.add(batches)
         except MissingRecordsError as error:
             self._missed = str(error)
             before = self._rescan.mdts if self._rescan is not None else frozenset()
-            self._rescan = DirectoryRescan(self._table, self._filesystem, self._now, error.mdts | before)
+            self._rescan = DirectoryRescan(self.table, self._filesystem, self._now, error.mdts | before)
             count = count_of(self._rescan.concerned, "directory", "directories")
             self.gap_begun = (f"{self._missed}. tierd lists {count} with files of "
                               f"{', '.join(sorted(self._rescan.mdts))} again, and begins nothing there until then")

@@ -285,7 +285,6 @@ class TallyMaker:
         return gone
 
     def _evicted(self) -> set[Fid]:
-        """Drop the samples of the jobs and directories that were idle longest."""
         gone: set[Fid] = set()
         most = int(self._limits.max_files * (1 - _EVICTED_SHARE))
         for counts in sorted(self._samples, key=lambda counts: counts.last_time):

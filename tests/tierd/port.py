@@ -1,0 +1,88 @@
+"""tierd's port over prepared answers, and what it was asked to do."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import re
+import ssl
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from httpserver.config import WebConfigFile
+from tests.operation.page_answers import ANSWERS
+from tierd.config.settings import WebSettings
+from tierd.daemon.status import Changes
+from tierd.daemon.web import App, listen
+
+Answer = tuple[int, str, http.client.HTTPMessage]
+
+
+def login(user: str, password: str) -> dict[str, str]:
+    """The header of a user."""
+    return {"Authorization": "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()}
+
+
+def request(port: int, path: str, method: str = "GET", body: str | None = None, tls: ssl.SSLContext | None = None,
+            **headers: str) -> Answer:
+    """Status, body and headers of an answer."""
+    connection = (http.client.HTTPConnection("127.0.0.1", port, timeout=20) if tls is None
+                  else http.client.HTTPSConnection("127.0.0.1", port, timeout=20, context=tls))
+    try:
+        connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode(), answer.headers
+    finally:
+        connection.close()
+
+
+class Port:
+    def __init__(self, web_config: WebConfigFile | None = None, users: tuple[str, ...] = ()) -> None:
+        self.answers: dict[str, Any] = dict(ANSWERS)
+        self.asked: list[dict[str, Any]] = []
+        self.evaluated = 0
+        self.changes = Changes()
+        app = App(CollectorRegistry(), self.ask, lambda: True, self.evaluate, self.changes, users)
+        self.server = listen(WebSettings(port=0), app, web_config)
+        self.url = f"http://127.0.0.1:{self.server.port}"
+
+    def ask(self, asked: Any) -> Any:
+        self.asked.append(dict(asked))
+        found = self.answers[asked["request"]]
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def evaluate(self) -> None:
+        self.evaluated += 1
+
+    def request(self, path: str, method: str = "GET", body: str | None = None, tls: ssl.SSLContext | None = None,
+                **headers: str) -> Answer:
+        return request(self.server.port, path, method, body, tls, **headers)
+
+    def post(self, form: dict[str, str], **headers: str) -> tuple[int, str]:
+        status, body, _ = self.request("/do", "POST", urlencode(form), **{
+            "Content-Type": "application/x-www-form-urlencoded", **headers})
+        return status, body
+
+    def token(self, **headers: str) -> str:
+        found = re.search(r'name="token" value="(\w+)"', self.request("/", **headers)[1])
+        return found[1] if found else ""
+
+
+@pytest.fixture
+def serving() -> Iterator[Callable[..., Port]]:
+    ports: list[Port] = []
+
+    def start(web_config: WebConfigFile | None = None, users: tuple[str, ...] = ()) -> Port:
+        ports.append(Port(web_config, users))
+        return ports[-1]
+
+    yield start
+    for port in ports:
+        port.changes.close()
+        port.server.close()
