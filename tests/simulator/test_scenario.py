@@ -128,7 +128,7 @@ def test_no_text_is_more_than_a_mistake(text: str) -> None:
 
 
 @given(st.dictionaries(
-    st.sampled_from(["nodes", "threads", "sizes", "layout", "start_seconds", "job_id", "directory", "distribution"]),
+    st.sampled_from(["nodes", "threads", "sizes", "layout", "start_seconds", "job_id", "directory"]),
     st.none() | st.booleans() | st.integers(-3, 3) | st.text(max_size=5) | st.lists(st.integers(-1, 1), max_size=2)
     | st.dictionaries(st.text(max_size=3), st.integers(), max_size=2), max_size=4,
 ))  # fmt: skip
