@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 
-PACKAGES = frozenset({"annotated_types", "jinja2", "msgspec", "numpy", "pydantic", "rich", "shtab", "urllib3"})
+PACKAGES = frozenset({
+    "annotated_types", "jinja2", "markdown_it", "msgspec", "numpy", "pydantic", "rich", "shtab", "urllib3"})
 """By the names under which they are imported."""
 CLUSTER_PACKAGES = frozenset({"nats", "nkeys"})
 """Packages of the extra ``cluster``, which only several nodes need."""

@@ -129,7 +129,8 @@ def test_tierd_alone_starts_without_nats(tmp_path: Path) -> None:
 
 
 def test_the_packages_that_are_missed_are_those_of_the_extra() -> None:
-    named = {name.replace("-", "_").lower() for name in required("options.extras_require", "tierd")}
+    named = {name.removesuffix("-py").replace("-", "_").lower()
+             for name in required("options.extras_require", "tierd")}
     assert named == dependencies.PACKAGES
 
 
