@@ -67,8 +67,6 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What the model said about a scenario."""
-
     truth: str
     found: bool
     acted: bool
@@ -159,7 +157,6 @@ def cells(scenarios: Sequence[Recorded], name: str, factor: float) -> str:
 
 
 def main() -> None:
-    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", default="950000-950011", help="scenarios of each test bed")
     first, last = parser.parse_args().seeds.split("-")

@@ -142,7 +142,6 @@ class Measured:
 
 
 def measured(broker: Broker, movers: int, files: int, move_seconds: float) -> Measured:
-    """Move files with so many movers."""
     with tempfile.TemporaryDirectory() as folder:
         fs, clock, lustre = new_fsname(), SystemClock(), FakeLustre()
         settings = settings_of(folder, broker.url)

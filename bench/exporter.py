@@ -23,8 +23,6 @@ ROUNDS = 5
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Measurements of one tree with one setting."""
-
     tree: str
     files: int
     reading_seconds: float
@@ -39,7 +37,6 @@ Move = Callable[[int, int], None]
 
 
 def of_tree(tree: str, root: Path, move: Move | None, settings: dict[str, object]) -> Row:
-    """Measure repeated scrapes of a tree."""
     exporter = measure.Exporter(root, **settings)
     first = exporter.scrape()
     steps = iter(range(1, 1000))
@@ -61,7 +58,6 @@ def of_tree(tree: str, root: Path, move: Move | None, settings: dict[str, object
 
 
 def client(targets: int, settings: dict[str, object]) -> Row:
-    """Measure a client with this number of object targets."""
     with tempfile.TemporaryDirectory(dir=memory_folder()) as folder:
         tree = ClientTree(Path(folder), targets)
         name = f"client, {targets} OSTs" + (", per target" if settings.get("osc_per_target") else "")
@@ -69,7 +65,6 @@ def client(targets: int, settings: dict[str, object]) -> Row:
 
 
 def server(targets: int, jobs: int, settings: dict[str, object]) -> Row:
-    """Measure an object server with this number of jobs on each target."""
     with tempfile.TemporaryDirectory(dir=memory_folder()) as folder:
         tree = ServerTree(Path(folder), targets, jobs)
         name = f"server, {targets} x {jobs} jobs" + (f", limit {settings['jobs_limit']}" if settings else "")
@@ -77,7 +72,6 @@ def server(targets: int, jobs: int, settings: dict[str, object]) -> Row:
 
 
 def existing_tree(root: str, settings: dict[str, object]) -> Row:
-    """Measure an existing tree."""
     return of_tree(root, Path(root), None, settings)
 
 
@@ -87,7 +81,6 @@ def memory_folder() -> str | None:
 
 
 def show(row: Row) -> None:
-    """Print one line per kind of scrape."""
     print(f"\n{row.tree}: {row.samples} samples from {row.files} files (reading: {row.reading_seconds * 1e3:.1f} ms);"
           f" peak memory {row.peak_mebibytes:.0f} MiB")  # fmt: skip
     for what, spent in row.costs.items():

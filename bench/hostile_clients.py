@@ -45,8 +45,6 @@ class Scrapes:
 
 @dataclass(frozen=True, slots=True)
 class Exporter:
-    """A running exporter."""
-
     pid: int
     port: int
     tree: ServerTree
@@ -111,7 +109,6 @@ def slow_readers(exporter: Exporter, stack: contextlib.ExitStack, over: threadin
 
 
 def idle_connections(exporter: Exporter, stack: contextlib.ExitStack, over: threading.Event) -> None:
-    """900 connections that send nothing."""
     for _ in range(900):
         with contextlib.suppress(OSError):
             stack.enter_context(exporter.connect())
@@ -135,8 +132,6 @@ def dribbled_headers(exporter: Exporter, stack: contextlib.ExitStack, over: thre
 
 
 def many_scrapes(exporter: Exporter, stack: contextlib.ExitStack, over: threading.Event) -> None:
-    """64 scrapes at a time, again and again."""
-
     def attack() -> None:
         while not over.is_set():
             with contextlib.suppress(OSError):
@@ -182,7 +177,6 @@ def during(attack: Attack, exporter: Exporter, seconds: float) -> Scrapes:
 
 
 def memory_max_mebibytes() -> float:
-    """Return ``MemoryMax`` of the unit file."""
     match = re.search(r"^MemoryMax=(\d+)([MG])$", UNIT.read_text(encoding="utf-8"), re.MULTILINE)
     assert match is not None
     return int(match[1]) * {"M": 1, "G": 1024}[match[2]]

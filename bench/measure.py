@@ -45,7 +45,6 @@ class Exporter:
         return spent
 
     def samples(self) -> int:
-        """Return the number of samples of a scrape."""
         pieces = exposition.render(self.scraper.run(), self._registry, openmetrics=False)
         return sum(piece.count(b"\n") - piece.count(b"\n#") - piece.startswith(b"#") for piece in pieces)
 
@@ -57,8 +56,6 @@ def best_of(measure: Callable[[], float], times: int = 5) -> float:
 
 
 def reading_seconds(paths: list[str]) -> float:
-    """Return the processor seconds to read these files."""
-
     def once() -> float:
         began = time.process_time()
         for path in paths:
@@ -78,7 +75,6 @@ class OpenedFiles:
         sys.addaudithook(self._note)
 
     def during(self, action: Callable[[], object]) -> list[str]:
-        """Return the files opened while ``action`` runs."""
         self._paths.clear()
         self._on = True
         action()
@@ -98,7 +94,6 @@ def resident_mebibytes(pid: int | str = "self") -> float:
 
 
 def peak_mebibytes() -> float:
-    """Return the peak memory of this process."""
     status = Path("/proc/self/status").read_text(encoding="ascii")
     return int(status.split("VmHWM:")[1].split()[0]) / 1024
 

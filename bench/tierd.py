@@ -84,7 +84,6 @@ def resident_mib() -> float:
 
 
 def main() -> int:
-    """Run the cycles, print the results and check the limits."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--targets", type=int, default=400)
     parser.add_argument("--jobs", type=int, default=5000)
@@ -125,7 +124,6 @@ def main() -> int:
 
 
 def environment(unit: Path = UNIT) -> dict[str, str]:
-    """Return the memory settings of the unit file."""
     (line,) = [line for line in unit.read_text().splitlines() if line.startswith("Environment=MALLOC")]
     return dict(setting.split("=") for setting in line.removeprefix("Environment=").split())
 

@@ -50,8 +50,6 @@ MDTS = tuple(f"MDT{n:04x}" for n in range(8))
 
 
 class Clock:
-    """Virtual time."""
-
     def __init__(self) -> None:
         self.time = FIRST
 
@@ -172,8 +170,6 @@ _NONE = bytes(16)
 
 
 class _MdtLog:
-    """One metadata target."""
-
     def __init__(self, number: int, living: int) -> None:
         self.sequence = 0x200000400 + (number << 20)
         self.living = living

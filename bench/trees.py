@@ -25,8 +25,6 @@ def stats_header(step: int, colon: str = "", indent: str = "") -> str:
 
 @dataclass(slots=True)
 class Tree:
-    """A node's parameters below a folder."""
-
     root: Path
     made: set[Path] = field(default_factory=set)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -21,14 +20,12 @@ Costs = dict[str, float]
 
 
 def client() -> Costs:
-    """A scrape of a client of 400 OSTs."""
     from bench import exporter  # noqa: PLC0415 -- after the modules in C are hidden
 
     return _scrapes(exporter.client(400, {}).costs)
 
 
 def server() -> Costs:
-    """A scrape of an object server with 10,000 jobs."""
     from bench import exporter  # noqa: PLC0415
 
     return _scrapes(exporter.server(1, 10000, {}).costs)
@@ -45,18 +42,8 @@ def _scrapes(costs: Costs) -> Costs:
     return {f"{changed} changed": costs[changed] for changed in ("all", "few", "none")}
 
 
-def cycle() -> Costs:
-    """A cycle of tierd: 400 targets, 5,000 jobs, 20,000 changelog records per second."""
-    code = f"{_hidden() if missing() else ''}import sys; from bench import tierd; sys.exit(tierd.main())"
-    done = subprocess.run([sys.executable, "-c", code, "--cycles=20"], capture_output=True, text=True, check=False)
-    found = re.search(r"median ([\d.]+) s", done.stdout)
-    assert found is not None, done.stderr
-    return {"median": float(found[1])}
-
-
 TASKS: dict[str, Callable[[], Costs]] = {
     "client, 400 OSTs": client, "server, 10,000 jobs": server, "server, 10,000 jobs, limit 50": limited,
-    "cycle of tierd": cycle,
 }
 
 
@@ -78,7 +65,6 @@ def measured(task: str, *, without: bool) -> Costs:
 
 
 def child(task: str) -> None:
-    """Print the cost of one task as JSON."""
     from exporter.jobs import lines  # noqa: PLC0415
     from lustre import parameters  # noqa: PLC0415
     from lustre.formats import compiled  # noqa: PLC0415

@@ -102,7 +102,6 @@ def link(board: str, title: str, chosen: str) -> dict[str, Any]:
 
 
 def column_links(column: str, *links: dict[str, Any]) -> dict[str, Any]:
-    """Data links on one column of a table."""
     return {"matcher": {"id": "byName", "options": column}, "properties": [{"id": "links", "value": list(links)}]}
 
 
@@ -195,7 +194,6 @@ NO_TIERD, NO_CLIENTS, NO_SERVERS = "no tierd", "no exporter on a client", "no ex
 
 
 def alerts_firing() -> Query:
-    """Query the number of firing alerts of this set."""
     return Query(f"count({ALERTS}) or vector(0)")
 
 
@@ -244,7 +242,6 @@ def slowed_streams(width: int = 7, height: int = 4) -> Panel:
 
 
 def usual_throughput(matchers: str) -> Query:
-    """What slowed streams had before."""
     return Query(f"max by (victim) (max_over_time(tierd_victim_usual_bytes_per_second{matchers}{RATE}))",
                  "{{victim}} usual")
 

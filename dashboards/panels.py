@@ -206,7 +206,6 @@ def stat(title: str, description: str, *queries: Query, unit: str, steps: Steps,
 
 
 def total(title: str, description: str, expr: str, unit: str, *, empty: str, width: int = 6) -> Panel:
-    """The sum of some series as one number."""
     return stat(title, description, Query(f"sum({expr})"), unit=unit, steps=((None, "text"),), width=width, height=3,
                 empty=empty)
 
@@ -282,6 +281,5 @@ def coloured(column: str, words: Mapping[str, tuple[str, str]]) -> Json:
 
 
 def sized(pixels: Mapping[str, int]) -> tuple[Json, ...]:
-    """Fixed widths of some columns."""
     return tuple({"matcher": {"id": "byName", "options": column},
                   "properties": [{"id": "custom.width", "value": width}]} for column, width in pixels.items())

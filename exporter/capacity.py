@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from exporter.exposition import Gauge, MetricsPage
 from lustre.formats.df import Df
@@ -12,41 +11,20 @@ OSD_KINDS = ("osd-ldiskfs", "osd-zfs", "osd-wbcfs")
 """Kinds of devices between a target and its disks. Their parameters have one format."""
 
 
-@dataclass(frozen=True, slots=True)
-class Capacity:
-    """The five families: size, free, available, files and free files."""
-
-    size: Gauge
-    free: Gauge
-    avail: Gauge
-    files: Gauge
-    files_free: Gauge
-
-    @property
-    def families(self) -> tuple[Gauge, ...]:
-        return self.size, self.free, self.avail, self.files, self.files_free
-
-    def put(self, page: MetricsPage, labels: bytes, df: Df) -> None:
-        page.sample(self.size, labels, df.size_bytes)
-        page.sample(self.free, labels, df.free_bytes)
-        page.sample(self.avail, labels, df.avail_bytes)
-        page.sample(self.files, labels, df.files)
-        page.sample(self.files_free, labels, df.files_free)
+def capacity_families(prefix: str, of: str, labels: tuple[str, ...], source: str) -> tuple[Gauge, ...]:
+    """Make the five families, in the order of ``Df``; ``of`` names the object in HELP (``the file system``)."""
+    return tuple([Gauge(f"{prefix}_{name}", text, labels, f"{source}.{parameter}") for name, text, parameter in (
+        ("size_bytes", f"Size of {of}.", "kbytestotal"),
+        ("free_bytes", f"Free space in {of}.", "kbytesfree"),
+        ("avail_bytes", f"Space available to users (free, not reserved) in {of}.", "kbytesavail"),
+        ("files", f"Total number of inodes (MDT) or objects (OST) in {of}.", "filestotal"),
+        ("files_free", f"Free inodes (MDT) or objects (OST) in {of}.", "filesfree"),
+    )])
 
 
-def capacity_families(prefix: str, of: str, labels: tuple[str, ...], source: str) -> Capacity:
-    """Make the five families; ``of`` names the object in HELP (``the file system``)."""
-
-    def gauge(name: str, text: str, parameter: str) -> Gauge:
-        return Gauge(f"{prefix}_{name}", text, labels, f"{source}.{parameter}")
-
-    return Capacity(
-        gauge("size_bytes", f"Size of {of}.", "kbytestotal"),
-        gauge("free_bytes", f"Free space in {of}.", "kbytesfree"),
-        gauge("avail_bytes", f"Space available to users (free, not reserved) in {of}.", "kbytesavail"),
-        gauge("files", f"Total number of inodes (MDT) or objects (OST) in {of}.", "filestotal"),
-        gauge("files_free", f"Free inodes (MDT) or objects (OST) in {of}.", "filesfree"),
-    )
+def put_capacity(page: MetricsPage, families: tuple[Gauge, ...], labels: bytes, df: Df) -> None:
+    for family, number in zip(families, df, strict=True):
+        page.sample(family, labels, number)
 
 
 def total(parts: Iterable[Df]) -> Df:

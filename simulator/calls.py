@@ -140,7 +140,6 @@ class Calls:
         yield from self._cluster.processors.work(self._costs, processor_seconds)
 
     def _answering(self, target: Mdt | Ost) -> Steps[None]:
-        """Wait for an absent target. Raises OSError ETIMEDOUT if it does not return."""
         until = self._cluster.now + self._costs.timeout_seconds
         while target.health.away:
             if self._cluster.now >= until:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from random import Random
 from threading import RLock
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from lustre.changelog.record import RecordType
 from lustre.layout.model import Layout
@@ -24,7 +24,7 @@ from simulator.costs import CallCosts
 from simulator.engine import Completion, Engine, Steps
 from simulator.jobs import Job
 from simulator.jobs.job import Run, Throughput, user_of
-from simulator.migration import Migration, Resync
+from simulator.migration import Copy, Migration, Resync
 from simulator.parameters import ParameterWriter
 from simulator.servers.changelog import Actor
 from simulator.servers.mdt import Mdt
@@ -37,6 +37,7 @@ from simulator.workload import EventWorkload, Workload
 STATFS_SECONDS = 5.0
 """Interval at which each MDT asks each OST for its free space."""
 LFS_JOB_ID = "lfs.0"
+AnyCopy = TypeVar("AnyCopy", bound=Copy)
 
 
 class Timekeeper(Protocol):
@@ -237,17 +238,11 @@ class Cluster:
 
     def start_migration(self, path: str, layout: Layout) -> Migration:
         """Start ``lfs migrate`` of a file to a layout. Its ``finished`` completes in virtual time."""
-        with self.lock:
-            migration = Migration(path, layout)
-            self._run_lfs(migration)
-            return migration
+        return self._run_lfs(Migration(path, layout))
 
     def start_resync(self, path: str) -> Resync:
         """Start ``lfs mirror resync`` of a mirrored file. Its ``finished`` completes in virtual time."""
-        with self.lock:
-            resync = Resync(path)
-            self._run_lfs(resync)
-            return resync
+        return self._run_lfs(Resync(path))
 
     def set_default_layout(self, directory: str, layout: Layout | None) -> None:
         """Set the default layout of a directory, as ``lfs setstripe`` does. Files that exist keep their layouts.
@@ -265,7 +260,7 @@ class Cluster:
             mdt.changelog.add(RecordType.SETXATTR, self.epoch, inode.fid, actor, xattr_name="lustre.lov")
             mdt.tally(LFS_JOB_ID, "setattr", 900)
 
-    def _run_lfs(self, work: Migration | Resync) -> None:
+    def _run_lfs(self, work: AnyCopy) -> AnyCopy:
         """Run the program on the mover's client. It computes first, then copies; real ``lfs`` does both at once."""
         client = self.clients[self.settings.mover_client]
         actor = Actor(LFS_JOB_ID, 0, 0, client.settings.nid)
@@ -281,7 +276,9 @@ class Cluster:
             else:
                 work.finished.fail(done.error)
 
-        self.engine.spawn(steps()).then(finish)
+        with self.lock:
+            self.engine.spawn(steps()).then(finish)
+        return work
 
     def slow_down(self, ost_index: int, factor: float) -> None:
         with self.lock:

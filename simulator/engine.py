@@ -83,8 +83,6 @@ def gather(parts: Iterable[Completion]) -> Completion:
 
 
 class _Process(Completion):
-    """A running process, and the completion of its end."""
-
     __slots__ = ("_engine", "_steps")
 
     def __init__(self, engine: Engine, steps: Steps[Any]) -> None:

@@ -31,14 +31,28 @@ CALL_BYTES = 4 << 20
 LEASE_FLAGS = 0x3
 
 
-class Migration:
-    """A migration that is running or has ended. ``finished`` holds the error, if any."""
+class Copy:
+    """A copy that is running or has ended. ``finished`` holds the error, if any."""
 
-    def __init__(self, path: str, layout: Layout) -> None:
+    def __init__(self, path: str) -> None:
         self.path = path
-        self.layout = layout
         self.copied_bytes = 0
         self.finished = Completion()
+
+    def steps(self, client: Client, actor: Actor, start_seconds: float) -> Steps[None]:
+        """Do it. Raises OSError as Lustre does."""
+        raise NotImplementedError
+
+    def count(self, size_bytes: int) -> None:
+        self.copied_bytes += size_bytes
+
+
+class Migration(Copy):
+    """A migration."""
+
+    def __init__(self, path: str, layout: Layout) -> None:
+        super().__init__(path)
+        self.layout = layout
 
     def steps(self, client: Client, actor: Actor, start_seconds: float) -> Steps[None]:
         yield client.jitter(start_seconds)
@@ -67,7 +81,7 @@ class Migration:
         try:
             if inode.size_bytes:
                 volatile.layout = placement.reach(volatile.layout, inode.size_bytes)
-            yield from copy_data(client, FileHandle(inode, actor, 1, 0.0, writable=False), volatile, self._count)
+            yield from copy_data(client, FileHandle(inode, actor, 1, 0.0, writable=False), volatile, self.count)
             yield from client.mdcs[inode.mdt_index].ask("layout", actor.job_id)
             check_movable(inode)
         except OSError:
@@ -94,9 +108,6 @@ class Migration:
             yield from client.mdcs[inode.mdt_index].transfer(True, size, actor.job_id)
         check_movable(inode)
         client.record(RecordType.RESYNC, inode, actor)
-
-    def _count(self, size_bytes: int) -> None:
-        self.copied_bytes += size_bytes
 
 
 def copy_data(client: Client, source: FileHandle, volatile: Inode, count: Callable[[int], None]) -> Steps[None]:
@@ -157,16 +168,10 @@ def check_movable(inode: Inode) -> None:
         raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), inode.path)
 
 
-class Resync:
-    """A resync that is running or has ended. ``finished`` holds the error, if any."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self.copied_bytes = 0
-        self.finished = Completion()
+class Resync(Copy):
+    """A resync: it writes all stale mirrors, one after the other."""
 
     def steps(self, client: Client, actor: Actor, start_seconds: float) -> Steps[None]:
-        """Write all stale mirrors, one after the other. Raises OSError as Lustre does."""
         yield client.jitter(start_seconds)
         inode = client.servers.namespace.lookup(self.path)
         check_movable(inode)
@@ -192,10 +197,7 @@ class Resync:
         new = {part.component_id: part for part in shadow.layout.components}
         whole = tuple(new.get(part.component_id, part) for part in inode.layout.components)
         inode.layout = replace(inode.layout, components=whole)
-        yield from copy_data(client, FileHandle(inode, actor, 1, 0.0, writable=False), shadow, self._count)
-
-    def _count(self, size_bytes: int) -> None:
-        self.copied_bytes += size_bytes
+        yield from copy_data(client, FileHandle(inode, actor, 1, 0.0, writable=False), shadow, self.count)
 
 
 def _stale_mirrors(layout: Layout | None) -> list[list[Component]]:

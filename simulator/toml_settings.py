@@ -99,7 +99,6 @@ def _value(hint: Any, value: Any, wrong: list[str], where: str) -> Any:
 
 
 def _plain_value(hint: Any, value: Any, wrong: list[str], where: str) -> Any:
-    """Convert a number, a text or a list. A size may be a text."""
     if get_origin(hint) is tuple:
         if not isinstance(value, list):
             wrong.append(f"{where}: {value!r} is not a list")

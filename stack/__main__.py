@@ -33,7 +33,6 @@ QUIET_SECONDS = 45.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run until Ctrl-C, SIGTERM, or the end of ``--seconds``."""
     return run_until_stopped("python -m stack", DESCRIPTION, arguments, run)
 
 
@@ -118,7 +117,6 @@ def start_programs(running: ExitStack, folder: Path, ports: Ports, clock: System
 
 
 def with_late_neighbour(scenario: Scenario) -> Scenario:
-    """The scenario, in which the neighbour starts after :data:`QUIET_SECONDS`."""
     stream, noise = scenario.jobs
     return replace(scenario, jobs=(stream, replace(noise, start_seconds=QUIET_SECONDS)))
 

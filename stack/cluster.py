@@ -115,7 +115,6 @@ class Role:
             return False
 
     def new_lines(self) -> list[str]:
-        """Whole lines of the log since the last call."""
         try:
             with self.log.open("rb") as file:
                 file.seek(self.read)
@@ -178,7 +177,6 @@ cluster {{ name: tierd, listen: "127.0.0.1:{addresses.routes[name]}", routes: [{
 
 def tierd_role(kind: str, name: str, folder: Path, addresses: Addresses, exporter: str,
                claim_expiry_seconds: float | None, files_per_second: float) -> Role:
-    """A leader or standby, a mover or a reader."""
     file = folder / f"{name}.toml"
     expiry = f"[claim]\nexpiry_seconds = {claim_expiry_seconds}\n" if claim_expiry_seconds is not None else ""
     file.write_text(configuration(name, folder, addresses, files_per_second) + expiry, encoding="utf-8")
@@ -378,7 +376,6 @@ class Nodes:
         return next(role for role in self.roles if role.name == name)
 
     def ready(self) -> bool:
-        """Whether one leads, one stands by, and all movers and readers are seen."""
         found = self.answers
         standbys = sum(isinstance(each, StandbyAnswer) for each in found.status.values())
         return bool(self.leader and standbys == 1 and len(found.movers.movers) == len(MOVERS)
@@ -428,7 +425,6 @@ def running(folder: Path, scenario: Scenario, clock: SystemClock, log: Callable[
 
 
 def introduction(scenario: Scenario, stack: Running) -> list[str]:
-    """What runs, and what to try."""
     stream, noise = scenario.jobs
     leader = stack.nodes.leader or LEADERS[0]
     standby = next(name for name in LEADERS if name != leader)
@@ -498,7 +494,6 @@ def with_late_neighbour(scenario: Scenario) -> Scenario:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run until Ctrl-C, SIGTERM, or the end of ``--seconds``."""
     return run_until_stopped("python -m stack.cluster", DESCRIPTION, arguments, run)
 
 

@@ -118,7 +118,6 @@ def running_site(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run until Ctrl-C, SIGTERM or the end of ``--seconds``."""
     parser = argparse.ArgumentParser(prog="python -m stack.demo", description=DESCRIPTION)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="end after this time")
     parser.add_argument("--port", type=int, default=9169, help="port of the exporter, or a free one if it is in use")
@@ -325,7 +324,6 @@ AFTERWARDS_SECONDS = 30.0
 
 
 def svg(recorder: Console, title: str) -> str:
-    """What a console recorded, as an SVG that loads no font from the network."""
     return re.sub(r"\s*@font-face \{[^}]*\}", "", recorder.export_svg(title=title))
 
 
@@ -430,7 +428,6 @@ def summary_of(case: ExplainAnswer, story: Story) -> list[tuple[str, str]]:
 
 
 def summary_table(lines: Sequence[tuple[str, str]]) -> RenderableType:
-    """The first four lines of the summary."""
     rows = Table.grid(padding=(0, 2, 0, 0))
     rows.add_column(style="bold")
     rows.add_column(overflow="fold")

@@ -43,7 +43,6 @@ class Forked:
         self._process.kill()
 
     def wait(self, timeout: float | None = None) -> None:
-        """Wait for its end. Raises subprocess.TimeoutExpired."""
         self._process.join(timeout)
         if self.poll() is None:
             raise subprocess.TimeoutExpired(self._process.name, timeout or 0.0)

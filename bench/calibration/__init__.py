@@ -42,17 +42,14 @@ def share(*values: float) -> str:
 
 
 def number(*values: float) -> str:
-    """A number with its digits, or the range of several."""
     return between([f"{value:.3g}" for value in (min(values), max(values))])
 
 
 def between(ends: list[str]) -> str:
-    """One text for both ends of a range, or both."""
     return ends[0] if ends[0] == ends[1] else " to ".join(ends)
 
 
 def markdown(rows: Iterable[Row]) -> str:
-    """A table of rows."""
     text = "| effect | source | stated | here | row |\n|---|---|---:|---:|---|\n"
     for row in rows:
         text += (f"| {row.what} | {row.source} | {row.stated} | {row.model} | "

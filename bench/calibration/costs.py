@@ -29,7 +29,6 @@ MAX_CHANGELOG_READS = 8
 
 
 def rows() -> list[Row]:
-    """Compare each measured figure with the model."""
     one, many = library("crowded-directory"), library("crowded-directories")
     alone = stream_rate_with_neighbour(one.variants()["alone"].build())
     return [

@@ -44,7 +44,6 @@ DOM = Layout((Component(0, 65536, pattern="mdt"), Component(65536, None, "hdd"))
 
 
 def rows() -> list[Row]:
-    """All comparisons."""
     return [*noisy_neighbour(), *metadata(), *powerflex(), *accelerator(), *shared_file(), *strides(), *statahead(),
             *rpcs()]
 
@@ -59,14 +58,12 @@ def machine(osts: int, clients: int, ost: OstSettings = DISKS, client: ClientSet
 
 
 def ran(settings: ClusterSettings, job: Job, seconds: float) -> Cluster:
-    """Run a job alone on a machine."""
     cluster = Cluster(settings, (job,))
     cluster.advance(seconds)
     return cluster
 
 
 def per_second(cluster: Cluster, what: str) -> float:
-    """Operations per second of one kind."""
     return next(iter(cluster.runs.values())).team.per_second(what)
 
 
@@ -82,7 +79,6 @@ def metadata_machine(mdts: int, cores: int, files: int) -> ClusterSettings:
 
 
 def phase_rates(settings: ClusterSettings, job: Mdtest) -> dict[str, float]:
-    """Operations per second of each phase of mdtest."""
     cluster = ran(settings, job, 30.0)
     return {phase: per_second(cluster, phase) for phase in PHASES}
 
@@ -246,7 +242,6 @@ def _iops(size: int, first: int, call: int, threads: int, *, nxd: bool) -> float
 
 
 def striped(count: int, pattern: str = "raid0") -> Layout:
-    """A layout with one component on the disks."""
     return Layout((Component(pool="hdd", stripe_count=count, stripe_size=MIB, pattern=pattern),), composite=False)
 
 

@@ -26,7 +26,6 @@ BEGINS, ENDS = 15.0, 75.0
 
 
 def flash(size_bytes: int) -> Layout:
-    """A first component on flash."""
     return Layout((Component(0, size_bytes, "flash"), Component(size_bytes, None, "hdd")))
 
 
@@ -57,8 +56,6 @@ def rows() -> list[Row]:
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """One episode."""
-
     kept_share: float
     target_shares: Mapping[str, float]
     """Of all bytes written in the contended phase."""
@@ -84,7 +81,6 @@ def recorded(name: str) -> Episode:
 
 
 def simulated(name: str, seed: int = 1) -> Episode:
-    """The same jobs in the model."""
     stream = replace(StreamingWriter(), job_id=STREAM)
     cluster = Cluster(recorded_test_bed(seed), (stream, *JOBS[name]))
     with tempfile.TemporaryDirectory() as folder:

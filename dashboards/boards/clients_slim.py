@@ -16,7 +16,6 @@ WITHOUT_DATA = frozenset({
 
 
 def slim(rows: Iterable[Row]) -> tuple[Row, ...]:
-    """Return the rows without the panels that would be empty."""
     return tuple([
         replace(row, panels=tuple([panel for panel in row.panels if panel.title not in WITHOUT_DATA])) for row in rows
     ])  # fmt: skip

@@ -147,7 +147,6 @@ BUCKETS = {
 
 
 def disk(title: str, text: str, name: str, direction: str, unit: str) -> Panel:
-    """A heatmap from brw_stats."""
     chosen = f'{ANY}, direction="{direction}", le=~"{BUCKETS[name]}"'
     return heatmap(title, text, Query(f"sum by (le) (rate(lustre_osd_{name}_bucket{{{chosen}}}{RATE}))", buckets=True),
                    unit=unit, empty="no disk I/O, or not reported")

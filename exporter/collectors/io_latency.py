@@ -6,7 +6,7 @@ target.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from exporter.capacity import OSD_KINDS
 from exporter.collector import Collect, Collector, Context
@@ -30,39 +30,20 @@ def latency_tables(latency: IoLatency) -> Iterator[tuple[bytes, tuple[float, ...
         yield b',direction="%b",size="%d"' % (table.direction, table.size_bytes), tuple(bounds), table.counts
 
 
-class LatencyRenderer:
-    """Makes renderers of one family, for files with their own series."""
+def renderer(family: Histogram) -> Callable[[bytes], Render]:
+    """Make the renderers of one family, for files with their own series."""
 
-    def __init__(self, family: Histogram) -> None:
-        self._family = family
-
-    def __call__(self, labels: bytes) -> Render:
+    def of_device(labels: bytes) -> Render:
         def render(data: bytes) -> Rendered:
             latency = io_latency_stats.parse(data)
             found = [
-                self._family.buckets(labels + extra, bounds, counts)
-                for extra, bounds, counts in latency_tables(latency)
+                family.buckets(labels + extra, bounds, counts) for extra, bounds, counts in latency_tables(latency)
             ]
-            return Rendered(tuple([(self._family, chunk) for chunk in found]), latency.skipped)
+            return Rendered(tuple([(family, chunk) for chunk in found]), latency.skipped)
 
         return render
 
-
-class LatencyContributions:
-    """Reads the contributions of files that are summed."""
-
-    def __init__(self, family: Histogram) -> None:
-        self._family = family
-
-    def __call__(self, data: bytes, _: Contribution | None = None) -> Contribution:
-        latency = io_latency_stats.parse(data)
-        rows = [
-            ((self._family, extra, upper), count)
-            for extra, bounds, counts in latency_tables(latency)
-            for upper, count in zip(bounds, counts, strict=True)
-        ]
-        keys, values = [key for key, _ in rows], [count for _, count in rows]
-        return Contribution(latency.start_time, keys, values, (), latency.skipped)
+    return of_device
 
 
 OSC_LATENCY = Histogram(
@@ -72,6 +53,17 @@ OSC_LATENCY = Histogram(
     doubling(1, 1 << 24, LATENCY_UNIT_SECONDS))
 
 
+def contribution(data: bytes, _: Contribution | None = None) -> Contribution:
+    """Read the contribution of a file that is summed."""
+    latency = io_latency_stats.parse(data)
+    rows = [
+        ((OSC_LATENCY, extra, upper), count)
+        for extra, bounds, counts in latency_tables(latency)
+        for upper, count in zip(bounds, counts, strict=True)
+    ]
+    return Contribution(latency.start_time, [key for key, _ in rows], [count for _, count in rows], (), latency.skipped)
+
+
 def start_osc(context: Context) -> Collect:
     return _per_target() if context.settings.osc_per_target else _summed()
 
@@ -79,9 +71,7 @@ def start_osc(context: Context) -> Collect:
 def _summed() -> Collect:
     groups = OscClients(group_of)
     unchanging = io_latency_stats.after_header
-    latency: SummedParameter[MountPool] = SummedParameter(
-        "osc", "io_latency_stats", LatencyContributions(OSC_LATENCY), unchanging
-    )
+    latency: SummedParameter[MountPool] = SummedParameter("osc", "io_latency_stats", contribution, unchanging)
 
     def collect(node: Node, page: MetricsPage) -> None:
         latency.refresh(node, groups.of(node))
@@ -92,7 +82,7 @@ def _summed() -> Collect:
 
 def _per_target() -> Collect:
     labelled = OscClients(labels_of)
-    source = Source("osc", "io_latency_stats", LatencyRenderer(OSC_LATENCY), io_latency_stats.after_header)
+    source = Source("osc", "io_latency_stats", renderer(OSC_LATENCY), io_latency_stats.after_header)
 
     def collect(node: Node, page: MetricsPage) -> None:
         source.collect(node, page, labelled.of(node).items())
@@ -111,7 +101,7 @@ OSD_LATENCY = Histogram(
 
 def start_osd(_: Context) -> Collect:
     sources = [
-        (kind, Source(kind, "io_latency_stats", LatencyRenderer(OSD_LATENCY), io_latency_stats.after_header))
+        (kind, Source(kind, "io_latency_stats", renderer(OSD_LATENCY), io_latency_stats.after_header))
         for kind in OSD_KINDS
     ]
 

@@ -7,9 +7,6 @@ of completed runs is on disk and only grows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
-
 from exporter.capacity import OSD_KINDS
 from exporter.collector import Collect, Collector, Context
 from exporter.exposition import Counter, Gauge, MetricsPage
@@ -18,19 +15,7 @@ from exporter.sources import Source, paged
 from lustre.formats import lfsck
 
 
-class CheckRun(Protocol):
-    """The current or last run."""
-
-    @property
-    def status(self) -> bytes:
-        """The status; empty if the file does not show it."""
-
-    @property
-    def flags(self) -> Sequence[bytes]:
-        """The flags that are set."""
-
-
-def show_run(page: MetricsPage, labels: bytes, run: CheckRun, state: Gauge, flag: Gauge) -> None:
+def show_run(page: MetricsPage, labels: bytes, run: lfsck.Lfsck | lfsck.OiScrub, state: Gauge, flag: Gauge) -> None:
     """Show the state of a run and each of its flags once."""
     if run.status:
         page.sample(state, labels + b',state="%b"' % run.status, 1)

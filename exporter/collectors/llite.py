@@ -11,7 +11,7 @@ are not yet on disk.
 
 from __future__ import annotations
 
-from exporter.capacity import capacity_families
+from exporter.capacity import capacity_families, put_capacity
 from exporter.collector import Collect, Collector, Context, reads, stateless
 from exporter.counters import StatsRule
 from exporter.exposition import Counter, Gauge, Histogram, MetricsPage, doubling, label_text
@@ -162,11 +162,11 @@ def collect_filesystem(node: Node, page: MetricsPage) -> None:
     for device, labels in mounts:
         mount = parse_device(device)
         if (mount.fsname, mount.instance) not in idle_mounts:  # a request for all targets would connect them
-            CAPACITY.put(page, labels, node.room("llite", device))
+            put_capacity(page, CAPACITY, labels, node.room("llite", device))
 
 
 FILESYSTEM_COLLECTOR = Collector(
-    "filesystem", "size and free space of mounted file systems", CAPACITY.families, stateless(collect_filesystem))
+    "filesystem", "size and free space of mounted file systems", CAPACITY, stateless(collect_filesystem))
 
 PCC_BACKEND = Gauge(
     "lustre_llite_pcc_backend_info",

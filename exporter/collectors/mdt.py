@@ -5,7 +5,7 @@ Large directories make renames slow: ``mdt.*.rename_stats``.
 
 from __future__ import annotations
 
-from exporter.capacity import OSD_KINDS, capacity_families
+from exporter.capacity import OSD_KINDS, capacity_families, put_capacity
 from exporter.collector import Collect, Collector, Context, reads
 from exporter.counters import StatsRule
 from exporter.exposition import Counter, Gauge, Histogram, MetricsPage, doubling
@@ -63,12 +63,12 @@ def start_mdt(_: Context) -> Collect:
         for kind in OSD_KINDS:
             for device, labels in node.labelled_targets(kind):
                 if "-MDT" in device:  # object targets show their own space
-                    CAPACITY.put(page, labels, node.room(kind, device))
+                    put_capacity(page, CAPACITY, labels, node.room(kind, device))
 
     return collect
 
 
-FAMILIES = (*RULE.families(), *NUMBERS.values(), *CAPACITY.families)
+FAMILIES = (*RULE.families(), *NUMBERS.values(), *CAPACITY)
 MDT_COLLECTOR = Collector("mdt", "metadata targets of this node", FAMILIES, start_mdt)
 RENAME_DIRECTORY_SIZES = Histogram(
     "lustre_mdt_rename_directory_size_bytes",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from exporter.capacity import capacity_families
+from exporter.capacity import capacity_families, put_capacity
 from exporter.collector import Collect, Collector, Context
 from exporter.counters import StatsRule
 from exporter.exposition import Counter, Gauge, MetricsPage
@@ -56,7 +56,7 @@ def start(_: Context) -> Collect:
         targets = node.labelled_targets("obdfilter")
         stats.collect(node, page, targets)
         for device, labels in targets:
-            CAPACITY.put(page, labels, node.room("obdfilter", device))
+            put_capacity(page, CAPACITY, labels, node.room("obdfilter", device))
             for name, family in NUMBERS.items():
                 page.sample(family, labels, node.number("obdfilter", device, name))
             largest = node.number("obdfilter", device, "brw_size")
@@ -65,5 +65,5 @@ def start(_: Context) -> Collect:
     return collect
 
 
-FAMILIES = (*RULE.families(), *CAPACITY.families, *NUMBERS.values(), MAX_RPC)
+FAMILIES = (*RULE.families(), *CAPACITY, *NUMBERS.values(), MAX_RPC)
 COLLECTOR = Collector("ost", "object targets of this node: traffic, operations, space", FAMILIES, start)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from operator import is_
 
-from exporter.capacity import capacity_families, total
+from exporter.capacity import capacity_families, put_capacity, total
 from exporter.collector import Collect, Collector, Context
 from exporter.connections import OSC
 from exporter.counters import CounterKey
@@ -114,7 +114,7 @@ def start(context: Context) -> Collect:
         for labels, targets, reporting, whole in pools:
             page.sample(TARGETS, labels, targets)
             page.sample(REPORTING, labels, reporting)
-            CAPACITY.put(page, labels, whole)
+            put_capacity(page, CAPACITY, labels, whole)
         _membership(node, page)
         _traffic(context.osc_totals.refresh(node), page)
         spill.collect(node, page)
@@ -242,5 +242,5 @@ def _renamed(totals: Mapping[SeriesKey, int]) -> Iterator[tuple[CounterKey, int]
             yield (family, key[1]), value
 
 
-FAMILIES = (*CAPACITY.families, TARGETS, REPORTING, MEMBER, READ, WRITTEN, OPERATIONS, SECONDS, *SPILL_FAMILIES)
+FAMILIES = (*CAPACITY, TARGETS, REPORTING, MEMBER, READ, WRITTEN, OPERATIONS, SECONDS, *SPILL_FAMILIES)
 COLLECTOR = Collector("pools", "space in OST pools and traffic to them", FAMILIES, start)

@@ -105,7 +105,6 @@ class Transfer:
 
 
 def _locked_range(piece: Extent) -> tuple[int, int]:
-    """Range of whole pages that a lock for a piece covers."""
     first, last = piece.offset // PAGE_BYTES, -(-(piece.offset + piece.size_bytes) // PAGE_BYTES)
     return first * PAGE_BYTES, last * PAGE_BYTES
 
@@ -165,7 +164,6 @@ class WriteBack:
             self._mount.engine.spawn(self.flush(handle))
 
     def _flush_object(self, fid: Fid) -> Completion:
-        """Write the dirty pages of an object whose lock another client wants."""
         handle = self._holders.get(fid)
         if handle is None:
             return gather([])
@@ -219,7 +217,6 @@ class LayoutChanges:
         self._mount.record(kind, inode, SERVER, parent=known)
 
     def _component_end(self, layout: Layout, offset: int, end: int) -> int:
-        """End of the component at an offset, or of the write if that is earlier."""
         for part in layouts.mirror_to_write(layout, self._osts).components:
             inside = part.extent_start <= offset and (part.extent_end is None or offset < part.extent_end)
             if inside and "extension" not in part.flags:

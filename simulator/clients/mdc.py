@@ -60,7 +60,6 @@ class Mdc:
         self._answered()
 
     def _slot(self) -> Completion:
-        """Completes when a waiting request may be sent."""
         turn = Completion()
         self._waiting.append(turn)
         return turn

@@ -98,7 +98,6 @@ class Raid:
         return index if index < len(self._sorted) else 0
 
     def _run_of(self, index: int) -> list[Io]:
-        """Remove and return a waiting I/O with its contiguous successors."""
         first = self._sorted[index][2]
         end, last = first.position_bytes, index
         while last < len(self._sorted):

@@ -193,7 +193,6 @@ class FluidCluster(Cluster):
         return self._rates
 
     def _mover(self) -> list[Flow]:
-        """Flows of the bytes that movers moved since the last call."""
         seconds = max(self.engine.now - self._moved_at, 1.0)
         self._moved_at = self.engine.now
         rates = {}

@@ -71,8 +71,7 @@ class FlowFiles:
 
     def _file(self, time: float) -> None:
         directory = self._namespace.lookup(self.job.directory)
-        drawn = self.job.distribution
-        size = drawn.draw(self._random) if drawn is not None else self._random.choice(self.job.sizes)
+        size = self._random.choice(self.job.sizes)
         try:
             layout = self._placement.create(directory.layout or self._namespace.root.layout)
         except OSError as error:

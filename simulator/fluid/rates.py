@@ -135,7 +135,6 @@ def _flow_rate(flow: Flow, stages: Iterable[Iterable[Wait]], metadata_wait: floa
 
 
 def _slowest_of(targets: int) -> float:
-    """Ratio of the longest of several random waits to their mean."""
     return sum(1 / number for number in range(1, min(targets, 64) + 1))
 
 
@@ -279,7 +278,6 @@ class RateSolver:
         return len(self._settings.pools[pool]) if pool else len(self._osts)
 
     def _groups(self, used: Mapping[DemandKey, tuple[int, ...]]) -> tuple[list[TargetGroup], list[list[int]]]:
-        """Targets with the same settings and the same load."""
         demands: dict[int, list[DemandKey]] = {}
         for key, targets in used.items():
             for target in targets:
@@ -299,7 +297,6 @@ class RateSolver:
 
 
 def _group_shares(targets: Sequence[int], number_of: Mapping[int, int]) -> dict[int, float]:
-    """By group, the share of a demand's targets that lie in it."""
     counts: dict[int, int] = {}
     for target in targets:
         counts[number_of[target]] = counts.get(number_of[target], 0) + 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
-from math import log
 from random import Random
 
 from lustre.layout.model import Component, Layout
@@ -40,29 +39,6 @@ class Throughput:
     def mean(self, job_id: str, since: float, until: float) -> float:
         samples = self.per_second(job_id, since, until)
         return sum(samples) / len(samples) if samples else 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Distribution:
-    """A lognormal distribution of file sizes. A share of the files has ``second_median_bytes`` as its median.
-
-    >>> sizes = [Distribution(65536, 1.0, 67108864, 0.1).draw(Random(n)) for n in range(200)]
-    >>> sum(size > 8 << 20 for size in sizes) in range(10, 40), min(sizes) > 0
-    (True, True)
-    """
-
-    median_bytes: int = 64 << 10
-    sigma: float = 1.0
-    """Standard deviation of the logarithm; 1: two thirds of the files lie within a factor of 2.7."""
-    second_median_bytes: int = 0
-    second_share: float = 0.0
-    min_bytes: int = 1
-    max_bytes: int = 1 << 30
-
-    def draw(self, rng: Random) -> int:
-        second = self.second_share and rng.random() < self.second_share
-        median = self.second_median_bytes if second else self.median_bytes
-        return min(max(int(rng.lognormvariate(log(median), self.sigma)), self.min_bytes), self.max_bytes)
 
 
 HDD = Layout((Component(pool="hdd"),), composite=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from simulator.clients.handle import FileHandle
@@ -32,6 +32,38 @@ class Streaming(FileJob):
     def files(self) -> tuple[tuple[str, int], ...]:
         return tuple((path, self.file_bytes) for path in stream_paths(self))
 
+    def opened(self, run: Run, path: str) -> Steps[FileHandle]:
+        raise NotImplementedError
+
+    def call(self, run: Run, handle: FileHandle, offset: int) -> Steps[None]:
+        """Read or write one piece."""
+        raise NotImplementedError
+
+    def processes(self, run: Run) -> Iterator[Steps[None]]:
+        yield self._process(run)
+
+    def _process(self, run: Run) -> Steps[None]:
+        while True:
+            until, turn = run.now + self.run_seconds, [0]
+            handle = yield from self.opened(run, stream_paths(self)[run.rank])
+            yield gather([run.client.engine.spawn(self._thread(run, handle, turn, until)) for _ in range(self.threads)])
+            yield from run.client.names.close(handle)
+            if not run.active:
+                return
+            yield self.pause_seconds
+
+    def _thread(self, run: Run, handle: FileHandle, turn: list[int], until: float) -> Steps[None]:
+        calls = max(self.file_bytes // self.call_bytes, 1)
+        while run.active and run.now < until:
+            yield run.think(self.think_seconds)
+            offset = turn[0] % calls * self.call_bytes
+            turn[0] += 1
+            try:
+                yield from self.call(run, handle, offset)
+            except OSError as error:
+                run.count_error(error)
+                yield 0.1
+
 
 @dataclass(frozen=True, slots=True)
 class StreamingWriter(Streaming):
@@ -45,10 +77,14 @@ class StreamingWriter(Streaming):
     def files(self) -> tuple[tuple[str, int], ...]:
         return () if self.fresh else tuple((path, self.file_bytes) for path in stream_paths(self))
 
-    def processes(self, run: Run) -> Iterator[Steps[None]]:
-        yield _stream(run, self, self._call, write=True)
+    def opened(self, run: Run, path: str) -> Steps[FileHandle]:
+        names = run.client.names
+        if not self.fresh:
+            return (yield from names.open(run.lookup(path), run.actor, write=True))
+        directory, _, name = path.rpartition("/")
+        return (yield from names.create(run.lookup(directory), name, run.actor))
 
-    def _call(self, run: Run, handle: FileHandle, offset: int) -> Steps[None]:
+    def call(self, run: Run, handle: FileHandle, offset: int) -> Steps[None]:
         yield from run.client.data.write(handle, offset, self.call_bytes, direct=self.direct)
         run.count_bytes(self.call_bytes)
 
@@ -59,53 +95,16 @@ class StreamingReader(Streaming):
 
     job_id: str = "ior_read.1002"
 
-    def processes(self, run: Run) -> Iterator[Steps[None]]:
-        yield _stream(run, self, self._call, write=False)
+    def opened(self, run: Run, path: str) -> Steps[FileHandle]:
+        return (yield from run.client.names.open(run.lookup(path), run.actor))
 
-    def _call(self, run: Run, handle: FileHandle, offset: int) -> Steps[None]:
+    def call(self, run: Run, handle: FileHandle, offset: int) -> Steps[None]:
         run.count_bytes((yield from run.client.data.read(handle, offset, self.call_bytes, direct=self.direct)))
-
-
-Call = Callable[[Run, FileHandle, int], Steps[None]]
 
 
 def stream_paths(job: Streaming) -> list[str]:
     """Path of each node's file. A job on one node uses the path unchanged."""
     return [job.path] + [f"{job.path}.{rank}" for rank in range(1, job.nodes)]
-
-
-def _stream(run: Run, job: Streaming, call: Call, *, write: bool) -> Steps[None]:
-    while True:
-        yield from _one_stream(run, job, call, run.now + job.run_seconds, write=write)
-        if not run.active:
-            return
-        yield job.pause_seconds
-
-
-def _one_stream(run: Run, job: Streaming, call: Call, until: float, *, write: bool) -> Steps[None]:
-    engine, names = run.client.engine, run.client.names
-    path = stream_paths(job)[run.rank]
-    if isinstance(job, StreamingWriter) and job.fresh:
-        directory, _, name = path.rpartition("/")
-        handle = yield from names.create(run.lookup(directory), name, run.actor)
-    else:
-        handle = yield from names.open(run.lookup(path), run.actor, write=write)
-    turn = [0]
-    yield gather([engine.spawn(_thread(run, handle, turn, job, call, until=until)) for _ in range(job.threads)])
-    yield from names.close(handle)
-
-
-def _thread(run: Run, handle: FileHandle, turn: list[int], job: Streaming, call: Call, until: float) -> Steps[None]:
-    calls = max(job.file_bytes // job.call_bytes, 1)
-    while run.active and run.now < until:
-        yield run.think(job.think_seconds)
-        offset = turn[0] % calls * job.call_bytes
-        turn[0] += 1
-        try:
-            yield from call(run, handle, offset)
-        except OSError as error:
-            run.count_error(error)
-            yield 0.1
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from lustre.layout.model import Layout
 from simulator.clients.handle import FileHandle
 from simulator.engine import Steps
-from simulator.jobs.job import HDD, DirectoryJob, Distribution, Run
+from simulator.jobs.job import HDD, DirectoryJob, Run
 from simulator.servers.namespace import Inode
 
 
@@ -32,8 +32,6 @@ class SmallFileWriter(DirectoryJob):
     rereads_per_second: float = 0.0
     """Kept files that are read again per second, with direct I/O."""
     layout: Layout | None = HDD
-    distribution: Distribution | None = None
-    """Distribution of sizes that replaces ``sizes``."""
     call_bytes: int = 0
     """Size of direct write calls in random order. 0: one call per file."""
     burst_seconds: float = 0.0
@@ -117,8 +115,7 @@ class _SmallFileRun:
 
     def _one_file(self, place: str, name: str) -> Steps[None]:
         run, names, data = self._run, self._run.client.names, self._run.client.data
-        drawn = self._job.distribution
-        size = drawn.draw(run.rng) if drawn is not None else run.rng.choice(self._job.sizes)
+        size = run.rng.choice(self._job.sizes)
         handle = yield from names.create(run.lookup(place), name, run.actor)
         self._files.append(handle.inode)
         try:

@@ -173,20 +173,15 @@ def _osc_rpc_stats(clock: KernelClock, osc: Osc) -> str:
     text += _table("pages per rpc         rpcs", (reads.pages, writes.pages), shift=0)
     text += _table("rpcs in flight        rpcs", (reads.in_flight, writes.in_flight), shift=None)
     text += _table("offset                rpcs", (reads.offset, writes.offset), shift=1)
-    return text + _latencies((reads.latency, writes.latency))
+    return text + _table("RPC latency (us)       count", (reads.latency, writes.latency), shift=1)
 
 
 def _table(title: str, sides: tuple[Histogram, Histogram], *, shift: int | None) -> str:
     """Render one table. Labels are bucket numbers, or powers of two shifted by ``shift``."""
-    text = f"\n\t\t\tread\t\t\twrite\n{title}   % cum % |       rpcs   % cum %\n"
+    text = f"\n\t\t\tread\t\t\twrite\n{title}   % cum % |       {title.rsplit(maxsplit=1)[-1]}   % cum %\n"
     for number, cells in rows(sides, first=1 if shift is None else 0):
         text += two_columns(number if shift is None else (1 << number) >> shift, cells)
     return text
-
-
-def _latencies(sides: tuple[Histogram, Histogram]) -> str:
-    text = "\n\t\t\tread\t\t\twrite\nRPC latency (us)       count   % cum % |       count   % cum %\n"
-    return text + "".join(two_columns((1 << number) >> 1, cells) for number, cells in rows(sides))
 
 
 _MDC_NO_DATA = """

@@ -105,7 +105,6 @@ def server_files(cluster: ClusterView) -> Iterator[tuple[str, str]]:
 
 
 def _summed(services: Iterable[Stats]) -> Stats:
-    """The counters of the service threads of the node."""
     whole = Stats(counters.OST_IO_STATS, 0.0)
     for service in services:
         for name, counter in service.items():

@@ -350,7 +350,6 @@ def with_line(text: str, reason: str) -> str:
 
 
 def _header_line(lines: list[str], name: str, which: int) -> int | None:
-    """Line of the nth table of a name, or of the first table below it."""
     for exact in (True, False):
         seen = 0
         for number, line in enumerate(lines, start=1):
@@ -363,7 +362,6 @@ def _header_line(lines: list[str], name: str, which: int) -> int | None:
 
 
 def _key_line(lines: list[str], begin: int, key: str) -> int | None:
-    """Line of a key in the table that begins at a line."""
     for number in range(begin, len(lines)):
         if begin and _HEADER.match(lines[number]):
             return None

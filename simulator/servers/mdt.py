@@ -176,7 +176,6 @@ class Mdt:
         return max(free_at - now, 0.0)
 
     def _core(self, seconds: float, rng: Random) -> float:
-        """Wait and time until a core has done the work."""
         now = self._engine.now
         free_at = min(self._core_free_at)
         self._waited.tally(microseconds(max(free_at - now, 0.0)))

@@ -1,4 +1,4 @@
-"""An object storage target: bulk reads and writes, precreated objects, caches, and the small requests.
+"""An object storage target: bulk reads and writes, precreated objects, and the small requests.
 
 A write is submitted to the disk at once. If the client requires it to be safe (direct I/O), the reply also waits for
 the journal. A job therefore waits only for the queue of the device, with the I/Os of all jobs.
@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
@@ -22,7 +21,7 @@ from simulator.devices import DeviceSettings, build
 from simulator.devices.device import DelayedDevice, DeviceTimeAccount, Io
 from simulator.devices.flash import Accelerator, AcceleratorSettings, FlashSettings
 from simulator.engine import Completion, Engine, Steps, gather
-from simulator.network import Fragment, Rpc
+from simulator.network import Rpc
 from simulator.servers.health import Health
 from simulator.servers.journal import Journal, JournalSettings
 from simulator.servers.objects import Capacity, ObjectStore, StoredObject
@@ -45,12 +44,6 @@ class OstSettings:
     journal_device: DeviceSettings | None = None
     """External journal device, such as the SSDs of ClusterStor; None: on the target's disks."""
     accelerator: AcceleratorSettings | None = None
-    read_cache_bytes: int = 0
-    """Size of the server's read cache (``read_cache_enable``). ldiskfs on disks enables it; the test bed had little
-    memory.
-    """
-    write_back_bytes_max: int = 0
-    """Largest write that is answered from memory (``writeback_max_io_kb``); 0 answers no write from memory."""
 
 
 AHEAD_MAX = 20_000
@@ -77,60 +70,6 @@ class Precreated:
         return max(round(self._spent_until - self._engine.now, 9) - self._seconds_each, 0.0)
 
 
-CHUNK_BYTES = 64 << 10
-
-
-class ServerCache:
-    """Cache of chunks of objects; the least recently used leaves first. A size of 0 caches nothing.
-
-    >>> cache = ServerCache(1 << 20, 0)
-    >>> cache.passed(Fid(1, 1), [(0, 65536)])
-    >>> cache.holds(Fid(1, 1), [(4096, 4096)]), cache.holds(Fid(1, 1), [(0, 131072)]), cache.hits, cache.misses
-    (True, False, 1, 1)
-    """
-
-    def __init__(self, max_bytes: int, write_back_bytes_max: int) -> None:
-        self.hits = self.misses = 0
-        self._chunks_max = max_bytes // CHUNK_BYTES
-        self._write_back_bytes_max = write_back_bytes_max
-        self._chunks: OrderedDict[tuple[Fid, int], None] = OrderedDict()
-        self._dropped: set[Fid] = set()
-
-    def answers_from_memory(self, size_bytes: int) -> bool:
-        """Whether a write of this size is answered from memory."""
-        return size_bytes <= self._write_back_bytes_max
-
-    def passed(self, fid: Fid, fragments: Iterable[Fragment]) -> None:
-        if not self._chunks_max:
-            return
-        self._dropped.discard(fid)
-        for key in _chunks_of(fid, fragments):
-            self._chunks[key] = None
-            self._chunks.move_to_end(key)
-        while len(self._chunks) > self._chunks_max:
-            self._chunks.popitem(last=False)
-
-    def holds(self, fid: Fid, fragments: list[Fragment]) -> bool:
-        """Whether the cache serves a read; counts a hit or a miss."""
-        if not self._chunks_max:
-            return False
-        hit = fid not in self._dropped and all(key in self._chunks for key in _chunks_of(fid, fragments))
-        self.hits += hit
-        self.misses += not hit
-        return hit
-
-    def drop(self, fid: Fid) -> None:
-        """Invalidate a destroyed object. Its chunks leave the cache later."""
-        if self._chunks_max:
-            self._dropped.add(fid)
-
-
-def _chunks_of(fid: Fid, fragments: Iterable[Fragment]) -> Iterable[tuple[Fid, int]]:
-    for offset, size in fragments:
-        for number in range(offset // CHUNK_BYTES, (offset + size - 1) // CHUNK_BYTES + 1):
-            yield fid, number
-
-
 Reply: TypeAlias = Callable[[Completion], None]
 BITMAP_BYTES = 128 << 20
 INODES_PER_BLOCK = 16
@@ -145,7 +84,6 @@ class BulkService:
         self._waited, self._active = self._service["req_waittime"], self._service["req_active"]
         self._served_uncounted = 0
         """RPCs whose constant values are not in the statistics yet."""
-        self.cache = ServerCache(ost.settings.read_cache_bytes, ost.settings.write_back_bytes_max)
         self.active = 0
         self.read_bytes = 0
         self.written_bytes = 0
@@ -175,14 +113,9 @@ class BulkService:
             if rpc.write:
                 self._allocate(rpc)
             self._count(rpc, prepared)
-            if not rpc.write and self.cache.holds(rpc.stored.fid, rpc.fragments):
-                return
             stored = self._transfer(rpc)
-            self.cache.passed(rpc.stored.fid, rpc.fragments)
             if rpc.write and rpc.sync:
                 yield ost.journal.commit()  # data and journal are written at the same time
-            elif rpc.write and self.cache.answers_from_memory(rpc.size_bytes):
-                return
             yield stored
             while ost.health.gone:  # a server that is down sends no reply; the client repeats the request
                 yield ost.health.back
@@ -212,7 +145,6 @@ class BulkService:
             self.read_bytes += rpc.size_bytes
 
     def _transfer(self, rpc: Rpc) -> Completion:
-        """Submit all I/O of an RPC to the device."""
         done = Completion()
         began = self._engine.now
         runs = [run for offset, size in rpc.fragments for run in rpc.stored.blocks.runs(offset, size)]
@@ -325,7 +257,6 @@ class Ost:
     def destroy_object(self, fid: Fid, job_id: str = "") -> None:
         """Destroy the object of a file that a job deleted, and free its space."""
         stored = self.store.objects[fid]
-        self.bulk.cache.drop(fid)
         blocks = [("inode", fid.object_id // INODES_PER_BLOCK), ("bitmap", stored.blocks.first // BITMAP_BYTES)]
         self.journal.change(*blocks, ("extents", fid.object_id), job=job_id)
         self.store.destroy(fid)

@@ -12,6 +12,8 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -93,24 +95,48 @@ def test_a_reader_that_has_seen_enough_is_no_error(capture) -> None:
     assert running.wait(30) == 0
 
 
+@dataclass(frozen=True)
+class Running:
+    """The program in a process of its own."""
+
+    process: subprocess.Popen[bytes]
+    ports: list[int]
+
+    def line(self) -> bytes:
+        assert self.process.stderr is not None
+        return self.process.stderr.readline()
+
+    def get(self, path: str, port: int | None = None) -> bytes:
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port or self.ports[0], timeout=20)) as client:
+            client.request("GET", path)
+            return client.getresponse().read()
+
+    def ends(self, number: int = signal.SIGTERM) -> bytes:
+        """What it still prints when it is stopped."""
+        self.process.send_signal(number)
+        assert self.process.wait(20) == 0
+        assert self.process.stderr is not None
+        return self.process.stderr.read()
+
+
+@contextlib.contextmanager
+def running(*arguments: str, command: list[str] = COMMAND, addresses: int = 1) -> Iterator[Running]:
+    with contextlib.ExitStack() as free:
+        ports = [free.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1] for _ in range(addresses)]
+    listen = [f"--web.listen-address=127.0.0.1:{port}" for port in ports]
+    with subprocess.Popen([*command, *listen, *arguments], stderr=subprocess.PIPE) as process:
+        try:
+            yield Running(process, ports)
+        finally:
+            process.kill()
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_serves_until_it_is_stopped(capture, number) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    listen = f"--web.listen-address=127.0.0.1:{port}"
-    with subprocess.Popen([*COMMAND, listen, *roots(capture("2.17.57/tree-idle"))], stderr=subprocess.PIPE) as running:
-        try:
-            assert running.stderr is not None
-            assert running.stderr.readline() == f"lustre-exporter: listening on 127.0.0.1:{port}\n".encode()
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-            connection.request("GET", "/metrics")
-            assert b"lustre_llite_operations_total" in connection.getresponse().read()
-            connection.close()
-            running.send_signal(number)
-            assert running.wait(20) == 0
-            assert running.stderr.read() == b""
-        finally:
-            running.kill()
+    with running(*roots(capture("2.17.57/tree-idle"))) as exporter:
+        assert exporter.line() == f"lustre-exporter: listening on 127.0.0.1:{exporter.ports[0]}\n".encode()
+        assert b"lustre_llite_operations_total" in exporter.get("/metrics")
+        assert exporter.ends(number) == b""
 
 
 def test_a_scrape_in_flight_is_answered_before_the_end(tmp_path) -> None:
@@ -118,68 +144,42 @@ def test_a_scrape_in_flight_is_answered_before_the_end(tmp_path) -> None:
     parameter = tmp_path / "sys/fs/lustre/version"
     parameter.parent.mkdir(parents=True)
     os.mkfifo(parameter)
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
-    listen = f"--web.listen-address=127.0.0.1:{port}"
-    with subprocess.Popen([*COMMAND, listen, *roots(tmp_path)], stderr=subprocess.PIPE) as running:
-        try:
-            assert running.stderr is not None
-            running.stderr.readline()
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-            connection.request("GET", "/metrics")
-            with parameter.open("w") as kernel:  # opens when the scrape does
-                running.send_signal(signal.SIGTERM)
-                running.send_signal(signal.SIGTERM)  # who is impatient changes nothing
-                kernel.write("2.17.0\n")
-            assert b'lustre_version_info{version="2.17.0"} 1' in connection.getresponse().read()
-            connection.close()
-            assert running.wait(20) == 0
-        finally:
-            running.kill()
+    with running(*roots(tmp_path)) as exporter:
+        exporter.line()
+        connection = http.client.HTTPConnection("127.0.0.1", exporter.ports[0], timeout=20)
+        connection.request("GET", "/metrics")
+        with parameter.open("w") as kernel:  # opens when the scrape does
+            exporter.process.send_signal(signal.SIGTERM)
+            exporter.process.send_signal(signal.SIGTERM)  # who is impatient changes nothing
+            kernel.write("2.17.0\n")
+        assert b'lustre_version_info{version="2.17.0"} 1' in connection.getresponse().read()
+        connection.close()
+        assert exporter.process.wait(20) == 0
 
 
 def test_sighup_reads_the_web_configuration_again_and_ends_nothing(capture, tmp_path) -> None:
     web = tmp_path / "web.yml"
     web.write_text("http_server_config: {}\n")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    command = [*COMMAND, f"--web.listen-address=127.0.0.1:{port}", *roots(capture("2.17.57/tree-idle"))]
-    with subprocess.Popen([*command, f"--web.config.file={web}"], stderr=subprocess.PIPE) as running:
-        try:
-            assert running.stderr is not None
-            assert b"listening" in running.stderr.readline()
-            running.send_signal(signal.SIGHUP)
-            assert running.stderr.readline() == b"lustre-exporter: SIGHUP: web configuration reloaded\n"
-            web.write_text("nonsense: 1\n")
-            running.send_signal(signal.SIGHUP)
-            assert b"cannot load the web configuration" in running.stderr.readline()
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-            connection.request("GET", "/-/healthy")
-            assert connection.getresponse().read() == b"Healthy.\n"
-            connection.close()
-            running.send_signal(signal.SIGTERM)
-            assert running.wait(20) == 0
-        finally:
-            running.kill()
+    with running(*roots(capture("2.17.57/tree-idle")), f"--web.config.file={web}") as exporter:
+        assert b"listening" in exporter.line()
+        exporter.process.send_signal(signal.SIGHUP)
+        assert exporter.line() == b"lustre-exporter: SIGHUP: web configuration reloaded\n"
+        web.write_text("nonsense: 1\n")
+        exporter.process.send_signal(signal.SIGHUP)
+        assert b"cannot load the web configuration" in exporter.line()
+        assert exporter.get("/-/healthy") == b"Healthy.\n"
+        exporter.ends()
 
 
 def test_sighup_without_a_web_configuration_ends_nothing(tmp_path) -> None:
     for name in ("proc", "sys"):
         (tmp_path / name).mkdir()
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    command = [*COMMAND, f"--web.listen-address=127.0.0.1:{port}", "--log.format=logfmt", *roots(tmp_path)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE) as running:
-        try:
-            assert running.stderr is not None
-            assert b'level=warn msg="Lustre is not loaded on this node' in running.stderr.readline()
-            assert b"listening" in running.stderr.readline()
-            running.send_signal(signal.SIGHUP)
-            assert b'level=info msg="SIGHUP: ' in running.stderr.readline()
-            running.send_signal(signal.SIGTERM)
-            assert running.wait(20) == 0
-        finally:
-            running.kill()
+    with running("--log.format=logfmt", *roots(tmp_path)) as exporter:
+        assert b'level=warn msg="Lustre is not loaded on this node' in exporter.line()
+        assert b"listening" in exporter.line()
+        exporter.process.send_signal(signal.SIGHUP)
+        assert b'level=info msg="SIGHUP: ' in exporter.line()
+        exporter.ends()
 
 
 def test_help_says_which_collectors_are_off_by_default(capsys) -> None:
@@ -260,45 +260,21 @@ def test_mistakes_of_the_web_configuration_come_with_the_others(tmp_path, capsys
 
 
 def test_it_serves_on_several_addresses(capture) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as two:
-        ports = [one.getsockname()[1], two.getsockname()[1]]
-    listen = [f"--web.listen-address=127.0.0.1:{port}" for port in ports]
-    with subprocess.Popen([*COMMAND, *listen, *roots(capture("2.17.57/tree-idle"))], stderr=subprocess.PIPE) as running:
-        try:
-            assert running.stderr is not None
-            assert b"listening" in running.stderr.readline() + running.stderr.readline()
-            for port in ports:
-                connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-                connection.request("GET", "/-/healthy")
-                assert connection.getresponse().read() == b"Healthy.\n"
-                connection.close()
-            running.send_signal(signal.SIGTERM)
-            assert running.wait(20) == 0
-        finally:
-            running.kill()
+    with running(*roots(capture("2.17.57/tree-idle")), addresses=2) as exporter:
+        assert b"listening" in exporter.line() + exporter.line()
+        assert [exporter.get("/-/healthy", port) for port in exporter.ports] == [b"Healthy.\n"] * 2
+        exporter.ends()
 
 
 def test_few_descriptors_and_a_crowd_that_says_nothing_keep_no_scrape_out(capture) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
     few = "import resource, runpy; resource.setrlimit(resource.RLIMIT_NOFILE, (24, 24)); "
     command = [sys.executable, "-c", f"{few}runpy.run_module('exporter', run_name='__main__', alter_sys=True)"]
-    listen = f"--web.listen-address=127.0.0.1:{port}"
     with (
         contextlib.ExitStack() as crowd,
-        subprocess.Popen([*command, listen, *roots(capture("2.17.57/tree-idle"))], stderr=subprocess.PIPE) as running,
+        running(*roots(capture("2.17.57/tree-idle")), command=command) as exporter,
     ):
-        try:
-            assert running.stderr is not None
-            assert b"listening" in running.stderr.readline()
-            for _ in range(60):
-                crowd.enter_context(socket.create_connection(("127.0.0.1", port), timeout=20))
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-            connection.request("GET", "/metrics")
-            assert b'lustre_exporter_collector_success{collector="osc"} 1.0' in connection.getresponse().read()
-            connection.close()
-            running.send_signal(signal.SIGTERM)
-            assert running.wait(20) == 0
-            assert running.stderr.read() == b""
-        finally:
-            running.kill()
+        assert b"listening" in exporter.line()
+        for _ in range(60):
+            crowd.enter_context(socket.create_connection(("127.0.0.1", exporter.ports[0]), timeout=20))
+        assert b'lustre_exporter_collector_success{collector="osc"} 1.0' in exporter.get("/metrics")
+        assert exporter.ends() == b""

@@ -23,8 +23,6 @@ if not compiled.AVAILABLE:
     pytest.skip("the modules in C were not built: no compiler, or no Python.h", allow_module_level=True)
 
 TREE = "2.17.57/tree-load-1"
-counts = st.lists(st.integers(0, 1 << 50), min_size=1, max_size=20)
-keys = st.lists(st.sampled_from([b"\na: ", b"\nb: ", b"a", b"\n"]), max_size=4).map(tuple)
 
 
 def rpcs_agree(forms: Forms[RpcForm], text: bytes, like: RpcForm | None = None) -> RpcForm | None:

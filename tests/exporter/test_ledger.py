@@ -23,20 +23,21 @@ def test_the_first_pass_is_the_plain_sum() -> None:
     assert sums(ledger) == {"g/a": 15, "g/b": 3}
 
 
-def test_a_cleared_file_counts_from_zero() -> None:
+@pytest.mark.parametrize(("readings", "expected"), [
+    ([("g", b"", 10), ("g", b"", 4), ("g", b"", 6)], {"g/a": 16}),
+    ([("g", b"1", 10), ("g", b"2", 12)], {"g/a": 22}),
+    ([("g", b"1", 10), ("g", b"", 11), ("g", b"1", 12)], {"g/a": 12}),
+    ([("g", b"1", 10), ("h", b"1", 13), ("h", b"1", 14)], {"g/a": 10, "h/a": 4}),
+    ([("g", b"1", 10), (None, b"1", 50), ("g", b"1", 53)], {"g/a": 13}),
+], ids=["a cleared file counts from zero", "a new start time is a reset", "a file cut in its header is no reset",
+        "a target that changes its pool leaves its past behind", "a member of no group is remembered only"])
+def test_a_sum_never_goes_back(readings: list[tuple[str | None, bytes, int]], expected: dict[str, int]) -> None:
     ledger: Ledger[str, str] = Ledger()
-    for value in (10, 4, 6):
-        ledger.begin({"x": "g"})
-        ledger.credit("x", b"", ("a",), [value])
-    assert sums(ledger) == {"g/a": 16}
-
-
-def test_a_new_start_time_is_a_reset_even_if_more_was_counted_since() -> None:
-    ledger: Ledger[str, str] = Ledger()
-    for start, value in ((b"1", 10), (b"2", 12)):
-        ledger.begin({"x": "g"})
+    for group, start, value in readings:
+        ledger.begin({"x": group})
         ledger.credit("x", start, ("a",), [value])
-    assert sums(ledger) == {"g/a": 22}
+    assert sums(ledger) == expected
+    assert ledger.groups == {readings[-1][0]}
 
 
 def test_a_vanished_target_keeps_its_part_and_returns_without_a_jump() -> None:
@@ -73,31 +74,6 @@ def test_counters_missing_in_a_truncated_first_reading_do_not_grow() -> None:
         ledger.begin({"x": "g"})
         ledger.credit("x", b"1", keys, values, whole=whole)
     assert sums(ledger) == {"g/a": 1, "g/b": 1}
-
-
-def test_a_file_cut_in_its_header_is_no_reset() -> None:
-    ledger: Ledger[str, str] = Ledger()
-    for start, value in ((b"1", 10), (b"", 11), (b"1", 12)):
-        ledger.begin({"x": "g"})
-        ledger.credit("x", start, ("a",), [value])
-    assert sums(ledger) == {"g/a": 12}
-
-
-def test_a_target_that_changes_its_pool_leaves_its_past_behind() -> None:
-    ledger: Ledger[str, str] = Ledger()
-    for group, value in (("g", 10), ("h", 13), ("h", 14)):
-        ledger.begin({"x": group})
-        ledger.credit("x", b"1", ("a",), [value])
-    assert sums(ledger) == {"g/a": 10, "h/a": 4}
-    assert ledger.groups == {"h"}
-
-
-def test_a_member_of_no_group_is_remembered_only() -> None:
-    ledger: Ledger[str, str] = Ledger()
-    for group, value in (("g", 10), (None, 50), ("g", 53)):
-        ledger.begin({"x": group})
-        ledger.credit("x", b"1", ("a",), [value])
-    assert sums(ledger) == {"g/a": 13}
 
 
 def test_memory_of_the_vanished_is_bounded() -> None:

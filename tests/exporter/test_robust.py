@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import threading
 from decimal import Decimal
 from itertools import product
 from pathlib import Path
@@ -204,23 +202,6 @@ def test_a_counter_printed_twice_is_one_series(grow, exporter, samples) -> None:
     running = exporter(grow({"proc/fs/lustre/llite/lustre-ffff9f0a8c3d1800/stats": line + line}))
     assert len(samples(running.scrape())) == 1
     assert running.skipped() == {"llite.*.stats": 1}
-
-
-def test_a_hanging_file_costs_its_target_and_one_thread(tree, exporter) -> None:
-    (tree / FIRST / "import").unlink()
-    os.mkfifo(tree / FIRST / "import")
-    running = exporter(tree, deadline_seconds=4)
-    for _ in range(2):
-        assert b"lustre_osc_requests_total" in running.scrape()
-        assert running.reasons() == {}
-    assert [(kind, name) for kind, _, name in running.scraper.memory.parameters.hanging.all()] == [("osc", "import")]
-    (left,) = [thread for thread in threading.enumerate() if thread.name.startswith("collector-")]
-    writer = os.open(tree / FIRST / "import", os.O_WRONLY)
-    os.close(writer)
-    (tree / FIRST / "import").unlink()
-    left.join(10)
-    assert b"lustre_osc_requests_total" in running.scrape()
-    assert running.scraper.memory.parameters.hanging.all() == []
 
 
 HOSTILE = 'a"b\\c%d{}\u2028é'

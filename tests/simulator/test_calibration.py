@@ -161,11 +161,6 @@ def test_small_files_of_a_quarter_stripe_hurt_more_than_their_bytes(published: d
     assert published["contended_1m"] < published["contended"]
 
 
-def test_the_recorded_test_bed_has_the_same_variants() -> None:
-    names = set(scenario.library("noisy-neighbour").variants())
-    assert {"alone", "contended", "flash_covers", "flash_too_small"} <= names
-
-
 @pytest.mark.parametrize("name", ["noisy-create-1m", "noisy-flash-too-small", "noisy-random-4k"])
 def test_a_recorded_episode(name: str) -> None:
     tape, model = tapes.recorded(name), tapes.simulated(name)

@@ -144,14 +144,6 @@ def test_calls_at_once_share_the_processors() -> None:
         assert cluster.now - begun == pytest.approx(40 * 0.1 / 2, rel=0.15)
 
 
-def test_the_same_seed_costs_the_same() -> None:
-    def times() -> list[float]:
-        cluster, filesystem = made(MEASURED, CROWD)
-        return [took(cluster, lambda: CALLS["layout"](filesystem), 1) for _ in range(10)]
-
-    assert times() == times()
-
-
 class TestScenario:
     JOB = '[[job]]\nkind = "small_files"\n'
 

@@ -52,13 +52,6 @@ def test_a_new_file_system_has_a_default_that_no_directory_has_of_its_own() -> N
     assert filesystem.directory_stripes("/top").stripe_count == 0
 
 
-def test_the_space_of_mdts() -> None:
-    filesystem = SimulatedFilesystem(Cluster(recorded_test_bed()))
-    space = filesystem.metadata_space()
-    assert sorted(space) == ["lustre-MDT0000", "lustre-MDT0001"]
-    assert all(0 <= room.used < 0.1 for room in space.values())
-
-
 def creates_per_second(nodes: int, striped: bool) -> float:
     """Of 32 processes on some nodes, in one directory at a time, on one of two equal MDTs or on both."""
     bed, mdt = recorded_test_bed(), MdtSettings(work_factor=33.0)

@@ -16,7 +16,6 @@ from simulator.filesystem import SimulatedFilesystem
 from simulator.jobs.large_files import StreamingWriter
 from simulator.jobs.small_files import SmallFileWriter
 from simulator.parameters import render
-from simulator.scenarios import scenario
 from simulator.scenarios.events import Event, schedule
 from simulator.servers.ost import Ost
 from simulator.settings import recorded_test_bed
@@ -75,12 +74,6 @@ def test_a_target_in_recovery_stops_who_needs_it_until_it_is_over() -> None:
     assert made.log.mean(STREAM, 15, 20) > 60
     over = recovery_status.parse(render(made)[path])
     assert over.status == b"COMPLETE"
-
-
-def test_a_target_that_is_gone_stays_away() -> None:
-    made = cluster(Event(3, "gone", {"target": "OST0005"}))
-    made.advance(20)
-    assert made.log.mean(STREAM, 6, 20) == 0
 
 
 def test_without_its_mdt_nobody_creates_files() -> None:
@@ -210,26 +203,6 @@ def test_a_job_changes_its_habits() -> None:
     made.advance(15)
     assert made.log.mean("mdt_small.1001", 7, 15) < 0.2 * made.log.mean("mdt_small.1001", 1, 5)
     assert set(made.runs) == {STREAM, "mdt_small.1001"}
-
-
-def test_events_are_written_in_scenarios() -> None:
-    parsed = scenario.parse("""
-        [[job]]
-        kind = "streaming_write"
-        [[event]]
-        at = 3
-        kind = "slow"
-        target = "OST0002"
-        factor = 4.0
-    """)
-    made = parsed.build()
-    made.advance(4)
-    assert made.osts[2].device.slowdown == 4.0
-
-
-def test_wrong_events_are_named() -> None:
-    with pytest.raises(ValueError, match=r"event 1: kind 'fire'.*event 2: slow has no colour"):
-        scenario.parse('[[job]]\nkind="streaming_write"\n[[event]]\nat=1\nkind="fire"\n[[event]]\nat=1\nkind="slow"\ncolour=1')
 
 
 @pytest.mark.parametrize(("target", "path"), [

@@ -51,14 +51,6 @@ def test_flows_get_what_events_get(others: tuple[Job, ...]) -> None:
     assert abs(difference) < 0.1 * alone
 
 
-def test_a_slow_target_holds_a_striped_stream_back() -> None:
-    flows = FluidCluster(recorded_test_bed(), (StreamingWriter(),))
-    flows.advance(10)
-    flows.slow_down(3, 2.0)
-    flows.advance(10)
-    assert flows.log.mean(STREAM, 11, 20) == pytest.approx(0.5 * flows.log.mean(STREAM, 0, 10), rel=0.1)
-
-
 def test_jobs_come_and_go_and_change() -> None:
     noise = SmallFileWriter(start_seconds=10.0, stop_seconds=20.0)
     flows = FluidCluster(recorded_test_bed(), (StreamingWriter(), noise))

@@ -31,10 +31,6 @@ def test_published_bandwidths_give_the_published_score(column: str) -> None:
     assert found.total == pytest.approx(total, abs=0.05)
 
 
-def test_a_run_without_all_phases_has_no_score() -> None:
-    assert io500.score(dict.fromkeys(PHASES[:-1], 1.0)) is None
-
-
 @given(st.lists(st.floats(1e-3, 1e6), min_size=len(PHASES), max_size=len(PHASES)), st.floats(0.01, 100))
 def test_the_score_scales_with_all_rates(values: list[float], factor: float) -> None:
     rates = dict(zip(PHASES, values, strict=True))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from random import Random
 
 import pytest
 
@@ -15,7 +14,6 @@ from simulator.devices.flash import Accelerator, AcceleratorSettings, FlashSetti
 from simulator.devices.hdd import HddSettings
 from simulator.devices.raid import RaidSettings
 from simulator.jobs import Job
-from simulator.jobs.job import Distribution
 from simulator.jobs.large_files import RandomWriter, SharedFile
 from simulator.jobs.metadata import LsScan, Mdtest
 from simulator.jobs.small_files import SmallFileWriter
@@ -209,36 +207,6 @@ def test_an_accelerator_takes_small_random_writes_in_and_lets_large_ones_pass() 
     }
     assert rates[True, 4096] > 2 * rates[False, 4096]
     assert rates[True, 40960] < 1.2 * rates[False, 40960]
-
-
-def test_a_read_cache_answers_what_was_read_before() -> None:
-    warm = replace(DISKS, read_cache_bytes=256 * MIB)
-    job = RandomWriter(file_bytes=4 * MIB, read_share=1.0, layout=striped(4), client=0, processes_count=2)
-    cold, cached = ran(disks(4, 1), job, 4), ran(disks(4, 1, warm), job, 4)
-    assert cached.log.mean(job.job_id, 2, 4) > 3 * cold.log.mean(job.job_id, 2, 4)
-    assert sum(ost.bulk.cache.hits for ost in cached.osts) > 100
-
-
-def test_small_writes_are_answered_from_memory_where_that_is_on() -> None:
-    early = replace(DISKS, write_back_bytes_max=65536)
-    job = SmallFileWriter(sizes=(4096,), fsync=False, layout=striped(1), client=0, files_per_second=20)
-    usual, soon = ran(disks(2, 1), job, 20), ran(disks(2, 1, early), job, 20)
-    mean = [c.clients[0].oscs[0].stats["ost_write"].total / c.clients[0].oscs[0].stats["ost_write"].samples
-            for c in (usual, soon)]  # fmt: skip
-    assert mean[1] < 0.7 * mean[0]
-
-
-def test_sizes_around_two_medians() -> None:
-    rng = Random(1)
-    drawn = [Distribution(65536, 0.5, 16 * MIB, 0.2).draw(rng) for _ in range(500)]
-    large = sum(size > 2 * MIB for size in drawn)
-    assert 60 < large < 140
-
-
-def test_files_come_in_bursts() -> None:
-    job = SmallFileWriter(burst_seconds=5.0, files_per_second=10, sizes=(4096,))
-    rates = ran(recorded_test_bed(), job, 40).throughput(job.job_id, 0, 40)
-    assert sum(second == 0 for second in rates) > 12
 
 
 def test_a_job_starts_with_a_burst() -> None:

@@ -73,28 +73,6 @@ def test_reading_on_after_clearing() -> None:
     assert log.read(log.last_index) == b""
 
 
-def test_directories_pass_their_layout_on() -> None:
-    cluster = Cluster(recorded_test_bed(1))
-    client, names = cluster.clients[0], cluster.clients[0].names
-    top = cluster.make_directory("/top", PFL)
-    made = cluster.engine.spawn(names.mkdir(top, "below", ACTOR))
-    cluster.advance(1)
-    assert made.value.layout == PFL
-    opened = cluster.engine.spawn(names.create(made.value, "file", ACTOR))
-    cluster.advance(1)
-    assert [part.pool for part in opened.value.inode.layout.components] == ["flash", "hdd"]
-    assert client.stats["mknod"].samples == 1
-
-
-def test_the_default_of_the_root_holds_where_no_directory_says_otherwise() -> None:
-    cluster = Cluster(recorded_test_bed(1))
-    cluster.set_default_layout("/", Layout((Component(pool="flash"),), composite=False))
-    file = cluster.make_file("/plain/file", MIB)
-    assert file.layout is not None
-    assert file.layout.components[0].pool == "flash"
-    assert file.layout.components[0].objects[0].ost_index in (0, 1)
-
-
 def test_objects_go_round_the_pool() -> None:
     cluster = Cluster(recorded_test_bed(1))
     cluster.make_directory("/d", Layout((Component(pool="hdd"),), composite=False))

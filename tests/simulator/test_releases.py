@@ -55,14 +55,6 @@ def test_every_release_has_the_same_numbers(trees: dict[str, dict[str, bytes]], 
     assert b"misses" in ahead[1].names
 
 
-def test_places_moved(trees: dict[str, dict[str, bytes]]) -> None:
-    ending = "obdfilter/lustre-OST0002/stats"
-    assert one(trees["2.12"], ending)[0] == f"proc/fs/lustre/{ending}"
-    assert one(trees["2.15"], ending)[0] == f"proc/fs/lustre/{ending}"
-    assert one(trees["2.17"], ending)[0] == f"sys/kernel/debug/lustre/{ending}"
-    assert one(trees["2.12"], "sys/fs/lustre/version")[1] == b"2.12.9\n"
-
-
 def test_old_job_stats_count_requests_and_have_no_histograms(trees: dict[str, dict[str, bytes]]) -> None:
     ending = "obdfilter/lustre-OST0002/job_stats"
     old, middle, new = (one(trees[name], ending)[1] for name in ("2.12", "2.15", "2.17"))

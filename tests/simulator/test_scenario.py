@@ -7,47 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator import toml_settings
-from simulator.jobs.large_files import StreamingWriter
 from simulator.jobs.small_files import SmallFileWriter
 from simulator.scenarios import scenario
-
-
-def test_the_default_of_the_demo() -> None:
-    noisy = scenario.library("noisy-neighbour")
-    stream, small = noisy.jobs
-    assert isinstance(stream, StreamingWriter)
-    assert isinstance(small, SmallFileWriter)
-    assert small.start_seconds == 30
-    assert noisy.teaches
-    cluster = noisy.build()
-    cluster.advance(60)
-    alone = cluster.log.mean(stream.job_id, 10, 30)
-    assert cluster.log.mean(stream.job_id, 35, 60) < 0.75 * alone
-
-
-def test_layouts_are_components() -> None:
-    parsed = scenario.parse("""
-        [[job]]
-        kind = "small_files"
-        sizes = [4096, 65536]
-        layout = [{extent_end = 1048576, pool = "flash"}, {extent_start = 1048576, pool = "hdd", stripe_count = 2}]
-    """)
-    (job,) = parsed.jobs
-    assert isinstance(job, SmallFileWriter)
-    assert job.sizes == (4096, 65536)
-    assert job.layout is not None
-    assert job.layout.composite
-    assert [part.pool for part in job.layout.components] == ["flash", "hdd"]
 
 
 def test_all_that_is_wrong_is_said_at_once() -> None:
     with pytest.raises(ValueError, match=r"kind 'fly'.*streaming_write has no colour.*cluster: 'moon'"):
         scenario.parse('cluster = "moon"\n[[job]]\nkind = "fly"\n[[job]]\nkind = "streaming_write"\ncolour = 1\n')
-
-
-def test_a_scenario_without_jobs_is_none() -> None:
-    with pytest.raises(ValueError, match="at least one"):
-        scenario.parse("title = 'empty'")
 
 
 @pytest.mark.parametrize("name", scenario.names())
@@ -138,6 +104,9 @@ def test_mistakes_in_a_machine_are_reported() -> None:
     ("model = 'flows'\n[[job]]\nkind = 'small_files'\nburst_seconds = 9", "line 1: .* so burst_seconds needs events"),
     ("model = 'flows'\n[[job]]\nkind = 'small_files'\nbuild_up_seconds = 9", "so build_up_seconds needs events"),
     ("[[job]]\nkind='ls'\n[variant.a]\nwithout = ['b']", "line 3: variant a: no job b"),
+    ("title = 'empty'", "at least one"),
+    ("[[job]]\nkind='ls'\n[[event]]\nat=1\nkind='fire'", "event 1: kind 'fire'"),
+    ("[[job]]\nkind='ls'\n[[event]]\nat=1\nkind='slow'\ncolour=1", "event 1: slow has no colour"),
     ("job = 3", "job: is not a list of tables"),
     ("[job]\nkind='ls'", r"job: is not a list of tables; each begins with \[\[job\]\]"),
     ("event = [1]\n[[job]]\nkind='ls'", "event: is not a list of tables"),
@@ -159,7 +128,7 @@ def test_no_text_is_more_than_a_mistake(text: str) -> None:
 
 
 @given(st.dictionaries(
-    st.sampled_from(["nodes", "threads", "sizes", "layout", "start_seconds", "job_id", "directory", "distribution"]),
+    st.sampled_from(["nodes", "threads", "sizes", "layout", "start_seconds", "job_id", "directory"]),
     st.none() | st.booleans() | st.integers(-3, 3) | st.text(max_size=5) | st.lists(st.integers(-1, 1), max_size=2)
     | st.dictionaries(st.text(max_size=3), st.integers(), max_size=2), max_size=4,
 ))  # fmt: skip

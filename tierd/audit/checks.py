@@ -375,8 +375,6 @@ CHECKS: tuple[Check, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class _Lines:
-    """Makes the lines of one setting."""
-
     check: str
     subject: str
     setting: str

@@ -307,5 +307,4 @@ def _variant_name(name: str) -> str:
 
 
 def _safe(text: str) -> str:
-    """Escape characters that could disturb a terminal."""
     return text if text.isprintable() else ascii(text)

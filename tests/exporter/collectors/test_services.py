@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.exporter.collectors.families import shown
 from tests.lustre.formats.test_any_bytes import WRITTEN
 
 SERVICE = "sys/kernel/debug/lustre/ost/OSS/ost_io"
@@ -26,11 +27,6 @@ high_priority_requests:
     queued: 0
     active: 0
 """
-
-
-def shown(samples, text: bytes, name: str, *labels: str) -> dict[tuple[str, ...], str]:
-    found = samples(text).items()
-    return {tuple(dict(of)[label] for label in labels): value for (family, of), value in found if family == name}
 
 
 def test_rules_of_the_token_bucket_filter_and_the_classes_that_use_them(grow, exporter, samples) -> None:
@@ -71,4 +67,4 @@ def test_quotas_of_ranges_of_ids_are_families_of_their_own(grow, exporter, sampl
     text = exporter(grow(files)).scrape("quota")
     assert shown(samples, text, "lustre_quota_lqa_granted_bytes", "lqa", "id") == {("teams", "1000"): "30720"}
     assert shown(samples, text, "lustre_quota_lqa_hard_limit_files", "lqa", "id") == {("teams", "1000"): "40"}
-    assert shown(samples, text, "lustre_quota_granted_bytes", "pool") == {("",): "30720", ("flash",): "30720"}
+    assert shown(samples, text, "lustre_quota_granted_bytes", "pool") == {"": "30720", "flash": "30720"}
