@@ -178,7 +178,6 @@ class Gate:
         self._journal = journal
         self._clock = clock
         self.dry_run = dry_run
-        """Whether acts are only planned and examined."""
         self.operating_state = OperatingState(journal, maintenance or MaintenanceGuard(), clock)
         self.approvals = Approvals(journal, clock)
         self.completed_acts = CompletedActs(journal, clock)
@@ -187,17 +186,15 @@ class Gate:
         bucket = TokenBucket(Rate(default_layouts_per_second), DEFAULT_LAYOUT_BURST_SECONDS, clock.now())
         self.default_layouts = DefaultLayoutQueue(
             filesystem, journal, self.completed_acts, self._guard, self._halt, clock=clock, dry_run=dry_run,
-            bucket=bucket, executor=executor
-        )
+            bucket=bucket, executor=executor)
         self.on_begin: Callable[[Fid], None] = lambda _: None
         """Called with each file just before it is moved."""
         self.on_queued: Callable[[], None] = lambda: None
         """Called when acts were queued, from the thread that queued them."""
         self._batches = MoveBatches(
             mover, self.dispatch, breaker=breaker, journal=journal, queue=self.queue,
-            completed_acts=self.completed_acts, operating_state=self.operating_state, halt=self._halt,
-            clock=clock, on_begin=self._begins,
-        )
+            completed_acts=self.completed_acts, operating_state=self.operating_state, halt=self._halt, clock=clock,
+            on_begin=self._begins)
         self._requeue_list = RequeueList(journal.queue.all())
         self.waiting_since = clock.now()
         """Time when moves were last added to an empty queue, or of the start; epoch seconds."""
