@@ -177,7 +177,7 @@ class Gate:
         self._filesystem = filesystem
         self._journal = journal
         self._clock = clock
-        self._dry_run = dry_run
+        self.dry_run = dry_run
         self.operating_state = OperatingState(journal, maintenance or MaintenanceGuard(), clock)
         self.approvals = Approvals(journal, clock)
         self.completed_acts = CompletedActs(journal, clock)
@@ -186,27 +186,21 @@ class Gate:
         bucket = TokenBucket(Rate(default_layouts_per_second), DEFAULT_LAYOUT_BURST_SECONDS, clock.now())
         self.default_layouts = DefaultLayoutQueue(
             filesystem, journal, self.completed_acts, self._guard, self._halt, clock=clock, dry_run=dry_run,
-            bucket=bucket, executor=executor
-        )
+            bucket=bucket, executor=executor)
         self.on_begin: Callable[[Fid], None] = lambda _: None
         """Called with each file just before it is moved."""
         self.on_queued: Callable[[], None] = lambda: None
         """Called when acts were queued, from the thread that queued them."""
         self._batches = MoveBatches(
             mover, self.dispatch, breaker=breaker, journal=journal, queue=self.queue,
-            completed_acts=self.completed_acts, operating_state=self.operating_state, halt=self._halt,
-            clock=clock, on_begin=self._begins,
-        )
+            completed_acts=self.completed_acts, operating_state=self.operating_state, halt=self._halt, clock=clock,
+            on_begin=self._begins)
         self._requeue_list = RequeueList(journal.queue.all())
-        self._waiting_since = clock.now()
+        self.waiting_since = clock.now()
+        """Time when moves were last added to an empty queue, or of the start; epoch seconds."""
         self._stopping: Refusal | None = None
         self.not_requeued: Counter[str] = Counter()
         """Moves of an earlier run that were not queued again, by reason."""
-
-    @property
-    def dry_run(self) -> bool:
-        """Whether acts are only planned and examined."""
-        return self._dry_run
 
     @property
     def waiting(self) -> int:
@@ -245,11 +239,6 @@ class Gate:
         return max(0, self.waiting - len(self._journal.queue))
 
     @property
-    def waiting_since(self) -> float:
-        """Time when moves were last added to an empty queue, or of the start; epoch seconds."""
-        return self._waiting_since
-
-    @property
     def last_move_at(self) -> float:
         """Time when a move last ended, with any outcome; 0 before the first."""
         last = tuple(self.completed_acts.last.items())
@@ -275,7 +264,7 @@ class Gate:
         moves = {action.path: action for action in every
                  if action.kind == ActKind.MIGRATE and not self.queue.has(action.path)}
         if moves and was_empty:
-            self._waiting_since = self._clock.now()
+            self.waiting_since = self._clock.now()
         if moves:
             with self._journal.transaction():  # first: the start of a move removes it from the journal
                 self._keep(tuple(moves.values()), finding)
@@ -287,7 +276,7 @@ class Gate:
         return self.default_layouts.set_next()
 
     def _keep(self, moves: Sequence[Action], finding: int) -> None:
-        stamp = Stamp(self._filesystem.fsname, self._dry_run, self._clock.now())
+        stamp = Stamp(self._filesystem.fsname, self.dry_run, self._clock.now())
         self._journal.queue.add(moves, finding, stamp)
 
     def first_to_requeue(self, most: int) -> list[StoredMove]:
@@ -351,7 +340,7 @@ class Gate:
                 if not ended:
                     break
                 continue
-            outcomes += self._batches.examine(batch) if self._dry_run else self._batches.move(batch, self._keep)
+            outcomes += self._batches.examine(batch) if self.dry_run else self._batches.move(batch, self._keep)
         return outcomes
 
     def attend(self) -> list[CompletedAct]:
@@ -361,7 +350,7 @@ class Gate:
 
         Movers on other nodes may report a move late, after it was given up and nothing is under way.
         """
-        if self._dry_run or not (self.under_way or self.dispatch.remote):
+        if self.dry_run or not (self.under_way or self.dispatch.remote):
             return []
         outcomes = list(self._batches.collect(self._keep))
         if self.under_way and (why := self._halt() or self._batches.idle()):

@@ -31,10 +31,16 @@ def connection(shared_broker: Broker) -> Iterator[Connection]:
     made.close()
 
 
-def test_a_message_of_one_id_is_stored_once(connection: Connection) -> None:
-    fs = new_fsname()
-    connection.declare_stream(Stream(f"S_{fs}", (f"s.{fs}.>",), replicas=1))
-    connection.declare_stream(Stream(f"S_{fs}", (f"s.{fs}.>",), replicas=1))
+@pytest.fixture
+def fs(connection: Connection) -> str:
+    """The name of a file system with a stream, which is a queue."""
+    found = new_fsname()
+    for _ in range(2):  # a declaration may be repeated
+        connection.declare_stream(Stream(f"S_{found}", (f"s.{found}.>",), work_queue=True, replicas=1))
+    return found
+
+
+def test_a_message_of_one_id_is_stored_once(connection: Connection, fs: str) -> None:
     first = connection.publish(f"s.{fs}.a", b"1", "id1")
     again = connection.publish(f"s.{fs}.a", b"1", "id1")
     assert (first.duplicate, again.duplicate) == (False, True)
@@ -45,17 +51,13 @@ def test_a_message_of_one_id_is_stored_once(connection: Connection) -> None:
     assert connection.next_message(f"S_{fs}", f"s.{fs}.>", 2) is None
 
 
-def test_many_messages_at_once_have_each_a_result(connection: Connection) -> None:
-    fs = new_fsname()
-    connection.declare_stream(Stream(f"S_{fs}", (f"s.{fs}.>",), replicas=1))
+def test_many_messages_at_once_have_each_a_result(connection: Connection, fs: str) -> None:
     messages = [Outgoing(f"s.{fs}.a", b"x", str(number)) for number in range(50)]
     results = connection.publish_all([*messages, Outgoing(f"nobody.{fs}", b"x")])
     assert [type(each) for each in results] == [Published] * 50 + [BrokerRefused]
 
 
-def test_the_cap_of_a_consumer_holds_over_all_who_fetch(connection: Connection) -> None:
-    fs = new_fsname()
-    connection.declare_stream(Stream(f"S_{fs}", (f"s.{fs}.>",), work_queue=True, replicas=1))
+def test_the_cap_of_a_consumer_holds_over_all_who_fetch(connection: Connection, fs: str) -> None:
     connection.declare_consumer(Consumer(f"S_{fs}", "a", f"s.{fs}.a", 2, 30.0))
     for _ in range(5):
         connection.publish(f"s.{fs}.a", b"x")
@@ -71,9 +73,7 @@ def test_the_cap_of_a_consumer_holds_over_all_who_fetch(connection: Connection) 
     assert connection.fetch(f"S_{fs}", "a") is not None
 
 
-def test_a_message_that_is_given_back_is_delivered_again(connection: Connection) -> None:
-    fs = new_fsname()
-    connection.declare_stream(Stream(f"S_{fs}", (f"s.{fs}.>",), work_queue=True, replicas=1))
+def test_a_message_that_is_given_back_is_delivered_again(connection: Connection, fs: str) -> None:
     connection.declare_consumer(Consumer(f"S_{fs}", "a", f"s.{fs}.a", 2, 30.0))
     connection.publish(f"s.{fs}.a", b"x")
     taken = connection.fetch(f"S_{fs}", "a", 1.0)
