@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tierd.act.gate_world import World
 from tierd.act.operating_state import MaintenanceGuard
 from tierd.config.act import DAYS, parse_window, window_refusal
 from tierd.config.load import ConfigurationError
@@ -83,3 +84,12 @@ def test_acts_are_undone_outside_of_maintenance_windows_too() -> None:
     still = MaintenanceGuard("", ("20:00-21:00",))
     assert still.refusal(FRIDAY_NOON)
     assert still.pause_file_refusal() is None
+
+
+def test_the_circuit_breaker_pauses_without_an_end(world: World) -> None:
+    state = world.gate.operating_state
+    state.pause("maintenance", seconds=60.0)
+    state.trip("too many failures")
+    assert state.paused.startswith("too many failures; maintenance, until ")
+    world.clock.wait(61.0)
+    assert state.paused == "too many failures"

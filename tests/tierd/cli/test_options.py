@@ -13,8 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.tierd.act.gate_world import World
-from tests.tierd.act.gate_world import world as world
 from tests.tierd.site import Site, failed, shown
 from tierd.cli import client, completion
 from tierd.cli.tierctl import main, parser
@@ -111,15 +109,6 @@ def test_a_pause_for_a_time_survives_a_restart_and_ends_at_its_time(
     assert shown(capsys, "status", site=site).startswith("PAUSED: disks, until 20")
     site.run(until=80)
     assert shown(capsys, "status", site=site).startswith("running")
-
-
-def test_the_circuit_breaker_pauses_without_an_end(world: World) -> None:
-    state = world.gate.operating_state
-    state.pause("maintenance", seconds=60.0)
-    state.trip("too many failures")
-    assert state.paused.startswith("too many failures; maintenance, until ")
-    world.clock.wait(61.0)
-    assert state.paused == "too many failures"
 
 
 def test_a_pause_for_a_time_does_not_close_the_circuit_breaker(
