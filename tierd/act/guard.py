@@ -86,9 +86,10 @@ class SiteGuard:
 
     def refusal(self, action: Action) -> Refusal | None:
         mode = self._settings.resolved_scopes.of(action.path or action.directory).mode
-        if action.finding[0] not in BY_ADMINISTRATOR and not mode_allows(mode, action.kind):
+        ordered = action.finding[0] in BY_ADMINISTRATOR
+        if not ordered and not mode_allows(mode, action.kind):
             return Refusal(Reason.MODE, f"mode {mode} applies there")
-        if action.finding[0] not in BY_ADMINISTRATOR and mode is Mode.ASK and not self._approved(action.finding):
+        if not ordered and mode is Mode.ASK and not self._approved(action.finding):
             return Refusal(Reason.NOT_APPROVED, "mode ask applies there, and nobody approved it")
         for pool in self._settings.resolved_scopes.flash_pools & {part.pool for part in action.layout.components}:
             if rotating := self._rotating(pool):

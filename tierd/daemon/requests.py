@@ -72,16 +72,31 @@ def as_shown(row: FindingRow, now: Finding | None) -> FindingRow:
                         directories=now.directories)
 
 
+def named_finding(name: object) -> int | None:
+    """The number in the name of a finding; None for anything else.
+
+    >>> named_finding("F3"), named_finding("17"), named_finding(3)
+    (3, None, None)
+    """
+    if isinstance(name, str) and name[:1] in {"F", "f"} and is_number(name[1:]):
+        return int(name[1:])
+    return None
+
+
+def is_number(digits: str) -> bool:
+    """Whether these are the digits of a number that the journal may have."""
+    return digits.isascii() and digits.isdigit() and len(digits) < 18
+
+
 def finding_number(name: str, journal: JournalReader) -> int:
     """Number of the finding that a name refers to. Raises ValueError."""
-    letter, digits = name[:1].upper(), name[1:] if name[:1].upper() == "F" else name
-    if not (digits.isascii() and digits.isdigit() and len(digits) < 18):
+    if (number := named_finding(name)) is not None:
+        return number
+    if not is_number(name):
         raise ValueError(f"{name!r} is neither a finding (F3) nor an act (17)")
-    if letter == "F":
-        return int(digits)
-    found = journal.finding_of(int(digits))
+    found = journal.finding_of(int(name))
     if found is None:
-        raise ValueError(f"the journal has no act {digits}; tierctl history lists them")
+        raise ValueError(f"the journal has no act {name}; tierctl history lists them")
     return found
 
 
@@ -152,17 +167,6 @@ def count_in(request: Request, key: str, default: int) -> int:
     """An argument as a whole number. Raises TypeError, ValueError and OverflowError."""
     value = request.get(key, default)
     return int(value) if isinstance(value, (int, str)) else int(number_of(request, key, default))
-
-
-def named_finding(name: object) -> int | None:
-    """The number in the name of a finding; None for anything else.
-
-    >>> named_finding("F3"), named_finding("17"), named_finding(3)
-    (3, None, None)
-    """
-    if isinstance(name, str) and name[:1] in {"F", "f"} and name[1:].isascii() and name[1:].isdigit():
-        return int(name[1:])
-    return None
 
 
 MAX_PAUSE_SECONDS = 366 * 86400.0
