@@ -17,7 +17,8 @@ from rich.console import Console
 
 from stack import demo
 from tests.servers import output_until
-from tierd.daemon.answers import ActAnswer, ExplainAnswer, FindingRow, JudgementRow
+from tierd.daemon.answers import ActAnswer, ExplainAnswer
+from tierd.structs import FindingRow, JudgementRow
 
 ROOT = Path(__file__).parents[1]
 BEGUN_AT = 1_795_000_000.0
