@@ -85,6 +85,8 @@ class Site:
     tierd_url: str
     socket: str
     """Path of tierd's control socket."""
+    begun_at: float
+    """Epoch seconds of the time zero: the streams were PAST_SECONDS old."""
     cycle: Callable[[], None]
     """Runs one cycle of tierd. Raises the error that ended the simulator."""
 
@@ -120,7 +122,8 @@ def running_site(
                 raise driver.error
 
         try:
-            yield Site(cluster, url, f"http://127.0.0.1:{tierd_port}/", control, cycle)
+            yield Site(cluster, url, f"http://127.0.0.1:{tierd_port}/", control,
+                       clock.now() - cluster.now + PAST_SECONDS, cycle)
         finally:
             driver.stop()  # do not wait for a cycle that waits for a move
             service.close()
@@ -255,7 +258,7 @@ class Screen:
 
     def begin(self, site: Site) -> None:
         self._site = site
-        self._story = replace(self._story, begun_at=site.cluster.settings.epoch_seconds + PAST_SECONDS)
+        self._story = replace(self._story, begun_at=site.begun_at)
         self._print_introduction(self.console, site, tierctl_command())
 
     def _print_introduction(self, console: Console, site: Site, tierctl: str) -> None:
