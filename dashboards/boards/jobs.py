@@ -6,6 +6,7 @@ from dashboards.dashboard import (
     FS,
     JOB,
     NO_SERVERS,
+    NO_STREAM,
     POOL,
     TARGET,
     Dashboard,
@@ -32,13 +33,13 @@ NO_JOBS = "no job statistics: " + NO_SERVERS
 
 ALL = Row("All jobs", (
     total("Read", "Bytes per second that the selected jobs read.",
-          f"fs_pool_job:lustre_job_read_bytes:rate2m{{{BY_POOL}}}", "Bps", empty=NO_JOBS),
+          f"fs_pool_job:lustre_job_read_bytes:rate2m{{{BY_POOL}}}", "Bps", empty=NO_SERVERS),
     total("Written", "Bytes per second that the selected jobs write.",
-          f"fs_pool_job:lustre_job_write_bytes:rate2m{{{BY_POOL}}}", "Bps", empty=NO_JOBS),
+          f"fs_pool_job:lustre_job_write_bytes:rate2m{{{BY_POOL}}}", "Bps", empty=NO_SERVERS),
     total("Metadata operations", "Metadata operations per second of the selected jobs.",
-          f"fs_job:lustre_job_metadata_operations:rate2m{{{BY_FS}}}", "ops", empty=NO_JOBS),
+          f"fs_job:lustre_job_metadata_operations:rate2m{{{BY_FS}}}", "ops", empty=NO_SERVERS),
     total("Active jobs", "Selected jobs with read or write traffic in the last minutes.",
-          f"fs_job:lustre_job_bytes:rate2m{{{BY_FS}}} > bool 0", "short", empty=NO_JOBS),
+          f"fs_job:lustre_job_bytes:rate2m{{{BY_FS}}} > bool 0", "short", empty=NO_SERVERS),
     table("Jobs", "The fifty highest jobs of each column. Many operations with few bytes are small I/O. Many "
           "metadata operations per MB mean small files.",
           Query(f"topk(50, fs_job:lustre_job_bytes:rate2m{{{BY_FS}}})"),
@@ -81,7 +82,7 @@ FARING = Row("Slowdown and latency", (
                "it. 1 means undisturbed.",
                Query("max by (victim) (max_over_time(tierd_interference_slowdown{fs=~\"$fs\", victim=~\"$jobid\"}"
                      f"{RATE}))", "{{victim}}"), unit="none", by_name="victim",
-               steps=((None, GREEN), (1.2, YELLOW), (3, ORANGE)), empty="no stream is slowed"),
+               steps=((None, GREEN), (1.2, YELLOW), (3, ORANGE)), empty=NO_STREAM),
     timeseries("I/O latency", "Mean time of a read or write on the servers, for the selected jobs and "
                "targets (Lustre 2.14).",
                Query(f'topk(10, sum by (jobid) (rate(lustre_job_operation_seconds_total{{{RAW}, '
