@@ -88,7 +88,7 @@ FARING = Row("Slowdown and latency", (
                Query(f'topk(10, sum by (jobid) (rate(lustre_job_operation_seconds_total{{{RAW}, '
                      f'operation=~"read|write"}}{RATE})) / (sum by (jobid) (rate(lustre_job_operations_total'
                      f'{{{RAW}, operation=~"read|write"}}{RATE})) > 0))', "{{jobid}}"), unit="s", by_name="jobid",
-               empty="not reported by this Lustre release"),
+               empty="not reported by the servers"),
     timeseries("Slowdown compared with the best of the last hour", "2 means half the throughput of the job's best "
                "minutes. A job that needs less I/O also rises; look for several jobs that rise together. "
                "tierd's own moves are left out.",
@@ -121,7 +121,7 @@ PLACES = Row("Targets of the selected jobs", (
                "2.16). Jobs show only non-empty buckets, so their distributions cannot be summed.",
                Query(f"sum by (direction) (rate(lustre_job_io_size_bytes_sum{{{RAW}}}{RATE})) / "
                      f"(sum by (direction) (rate(lustre_job_io_size_bytes_count{{{RAW}}}{RATE})) > 0)",
-                     "{{direction}}"), unit="bytes", empty="not reported by this Lustre release"),
+                     "{{direction}}"), unit="bytes", empty="not reported by the servers"),
     timeseries("Jobs in job statistics", 'Jobs in the statistics of the targets, and jobs summed as "other" by '
                "--jobs.limit. For tens of thousands of jobs, lower job_cleanup_interval or use --jobs.limit.",
                Query('max by (fs) (lustre_jobs{fs=~"$fs", target=~"$target"})', "{{fs}} most on one target"),
