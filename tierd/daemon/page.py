@@ -19,17 +19,15 @@ from zlib import crc32
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from tierd.acts import ActKind, Outcome, Verdict
+from tierd.acts import ActKind, Outcome
 from tierd.daemon import answers
 from tierd.daemon.runbooks import runbook
 from tierd.daemon.states import (
     FOUND,
     OPEN,
     STATE_TEXTS,
+    UNDOING_VERDICTS,
     State,
-    gain_text,
-    state_text,
-    verdict_text,
 )
 from tierd.refusal import Reason
 from tierd.text import (
@@ -41,7 +39,6 @@ from tierd.text import (
     printable,
     quoted,
     rate_text,
-    regained_text,
     shell_word,
 )
 
@@ -158,10 +155,7 @@ class Pages:
             story = answers.ExplainAnswer.from_json(self._ask({"request": "explain", "id": f"F{number}"}))
         except ValueError:
             return None  # the journal has no such finding
-        overview = answers.OverviewAnswer.from_json(self._ask(
-            {"request": "overview", "most": 1, "cases": TOP_CASES, "case": number}))
-        case = next((case for case in overview.cases if case.finding == number), None)
-        return self._render("case.html", viewer, overview, story=story, case=case, number=number)
+        return self._render("case.html", viewer, self._status(), story=story, number=number)
 
     def done(self, form: Mapping[str, str], viewer: Viewer) -> tuple[str, bool]:
         """Carry out what a button asks for; the page about it, and whether it succeeded."""
@@ -317,20 +311,9 @@ def case_title(case: answers.Case) -> str:
     return f"{case.victim} was slowed by {case.aggressor}"
 
 
-def brought(case: answers.Case) -> str:
-    """What the acts brought, as measured for the verdict; empty before it."""
-    if not case.judged or not case.verdict or case.verdict == Verdict.UNDONE_BY_HAND:
-        return ""
-    if case.measured_text:
-        return f"{case.measured_text}."
-    gain = gain_text(case.contended, case.after, case.regained)
-    return f"{verdict_text(case.verdict)}: {gain}." if gain else f"{verdict_text(case.verdict)}."
-
-
 def steps(case: answers.Case) -> list[tuple[str, str]]:
     """The states of the case in their order, each ``done``, ``now`` or ``next``."""
-    ending = [State.UNDONE] if case.state == State.UNDOING or case.verdict in {
-        Verdict.DID_NOT_HELP, Verdict.HARMED_OTHERS, Verdict.UNDONE_BY_HAND} else [State.KEPT]
+    ending = [State.UNDONE] if case.undo_reason or case.verdict in UNDOING_VERDICTS else [State.KEPT]
     path = [*OPEN_STATES, *([State.UNDOING] if case.state == State.UNDOING else []), *ending, State.CLOSED]
     at = path.index(State(case.state)) if case.state in path else -1
     later = [(state.value, "now" if n == at else "done" if n < at else "next") for n, state in enumerate(path)]
@@ -343,9 +326,9 @@ OPEN_STATES = [state for state in State if state in OPEN]
 # Pictures
 
 
-def chart(case: answers.Case, now: float, *, dry_run: bool = False) -> Chart | None:
+def chart(case: answers.Case, now: float) -> Chart | None:
     """The curve of a case from some minutes before the onset; None if it has fewer than two points."""
-    act = "dry run of the acts" if dry_run else "layout set" if case.defaults else "acted"
+    act = "dry run of the acts" if case.dry_run else "layout set" if case.defaults else "acted"
     begin = (case.onset or case.acted_at or case.since) - 240.0
     points = [(time, rate) for time, rate in case.curve if time >= begin] or list(case.curve)
     if len(points) < 2:
@@ -360,7 +343,7 @@ def chart(case: answers.Case, now: float, *, dry_run: bool = False) -> Chart | N
         return round(100 * (1 - max(rate, 0.0) / top), 2)
 
     path = "".join(f"{'L' if n else 'M'}{x(time):g} {y(rate):g}" for n, (time, rate) in enumerate(thinned(points)))
-    events = (("aggressor came", "onset", case.onset), (act, "act", case.acted_at),
+    events = (("aggressor came", "onset", case.onset), ("found", "found", case.since), (act, "act", case.acted_at),
               ("verdict", "verdict", case.judged_at))
     marks = tuple(Mark(x(time), name, kind, time) for name, kind, time in events if time and first <= time <= now)
     slow = slow_time(case, points)
@@ -456,9 +439,8 @@ def environment() -> Environment:
                      "clock": clock_text, "day": day_text, "stamp": stamp_text, "shell": shell_word, "quoted": quoted,
                      "usec": usec_text}
     made.globals |= {
-        "chart": chart, "bar": bar, "steps": steps, "case_title": case_title, "brought": brought, "count": count_of,
-        "state_text": state_text, "state_texts": {state.value: text for state, text in STATE_TEXTS.items()},
-        "verdict_text": verdict_text, "regained_text": regained_text, "undone_verdict": Verdict.UNDONE_BY_HAND,
+        "chart": chart, "bar": bar, "steps": steps, "case_title": case_title, "count": count_of,
+        "state_texts": {state.value: text for state, text in STATE_TEXTS.items()},
         "not_approved": Reason.NOT_APPROVED,
         "roles_of": roles_of, "colours": colours, "source_text": source_text,
         "link": link, "evidence": evidence_parts,

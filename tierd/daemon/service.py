@@ -112,7 +112,7 @@ class Service:
         self._settings, self.node, self._web_config, self._cluster = settings, node, web_config, cluster
         self._clock = node.clock
         self._users = UserNames(node.user_name, clock=node.clock, scheduler=self._words_of_jobs)
-        self._publisher = StatusPublisher()
+        self._publisher = StatusPublisher(JournalReader(Path(settings.act.journal)))
         self._open = True
         self._closing = ExitStack()
         self.web: BackgroundServer | None = None
@@ -234,6 +234,7 @@ class Service:
             return
         beside = MetricsContext(
             fs=self.node.filesystem.fsname, positions=lambda: self.sources.follower.positions,
+            cases=lambda: self._publisher.view.cases,
             activities=lambda: self.activities.all, sources=self.sources.states, web_config=self._web_config,
             integrations=self.sources.integrations, tallies=self._tallies, stager=self._stager)
         metrics = registry(self.daemon, beside)
@@ -371,7 +372,7 @@ class Service:
         self.daemon.judge()
         self.gate.operating_state.store()
         self._publish_journal()
-        self._curve_sampler.draw(self.daemon, self._clock.now())
+        self._curve_sampler.draw(self.daemon, self._publisher.view.cases, self._clock.now())
 
     def _publish_journal(self) -> None:
         """Let followers have all changes up to now. Without NATS they get them later."""
