@@ -298,7 +298,7 @@ class Screen:
 
     def _print_summary(self, console: Console, site: Site, tierctl: str) -> None:
         assert self._story.case is not None
-        undo = f"{tierctl} undo F{self._story.case.finding.id} --socket {site.socket}"
+        undo = f"{tierctl} undo F{self._story.case.case.finding} --socket {site.socket}"
         console.print(Group("", summary_table(self.summary)))
         console.print(f"[bold]  undo[/]     {undo}", soft_wrap=True)
         console.print("\nThe cluster goes on until Ctrl-C.\n")

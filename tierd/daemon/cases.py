@@ -219,7 +219,8 @@ def recent_rate(curve: Curve, onset: float | None) -> float | None:
     >>> recent_rate(curve, None), recent_rate(curve, 9.0), recent_rate((), None)
     (2.0, 2.5, None)
     """
-    lately = [rate for time, rate in curve[-10:] if time > max(curve[-1][0] - RECENT_SECONDS, onset or 0.0)]
+    since = max(curve[-1][0] - RECENT_SECONDS, onset or 0.0) if curve else 0.0
+    lately = [rate for time, rate in curve[-10:] if time > since]
     return sum(lately) / len(lately) if lately else None
 
 
