@@ -5,17 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from tierd.daemon.answers import (
+    AboutAnswer,
     ActAnswer,
     AdviceAnswer,
     Case,
+    CaseRow,
     DefaultLayoutRow,
     ExplainAnswer,
     FindingAnswer,
     HistoryAnswer,
     JobRow,
     JobTimeRow,
+    ListAnswer,
     OverviewAnswer,
     PoolRow,
+    RateRow,
+    RatesAnswer,
     ReasonRow,
     RefusalAnswer,
     SourceAnswer,
@@ -80,8 +85,22 @@ EXPLAIN = ExplainAnswer(
     outcomes={"set-default-layout dry-run": 1}, messages=(MessageRow(NOW - 60, f"FOUND {EVIL}"),),
     judgements=(JudgementRow(1, NOW - 10, "helped", 65e6, 44e6, 62e6, (0.86, 0.71, 1.02)),),
     same=(SameFindingRow(0, NOW - 9000, 2),))
+ABOUT = AboutAnswer(
+    name=EVIL, job=OVERVIEW.jobs[1], beside=(RateRow("lustre-OST0002", 1e6, 9e6, 40.0, 0.0),
+                                             RateRow(DIRECTORY, 0.0, 0.0, 0.0, 0.0)), all_beside=70,
+    cases=(CaseRow(finding=1, time=NOW - 60, kind="noisy-neighbour", sentence=CASE.sentence, role="noise", active=True,
+                   state="judging: the throughput of the victim is measured"),
+           CaseRow(finding=2, time=NOW - 9000, kind="noisy-neighbour", sentence="s.1 streamed at 44.0 MB/s",
+                   role="slowed", active=False, state="")), users={EVIL: "bob (2)", STREAM: "alice (1)"})
+RATES = RatesAnswer(
+    since=NOW - 3600, until=NOW, step_seconds=60, source="journal", problem="Prometheus gives no history: <timeout>",
+    points=tuple((NOW - 3540 + 60 * n, 2e6 * (n % 7), 44e6 + 4e5 * n, 50.0 + n, 20.0) for n in range(60)
+                 if not 20 < n < 26))
+LIST = ListAnswer(targets=OVERVIEW.targets, jobs=OVERVIEW.jobs, found=2, users=OVERVIEW.users, device_time=(TIMES,),
+                  pools=("flash", "hdd"), conditions=("slowed", "none", "degraded"))
 ANSWERS: dict[str, dict[str, Any]] = {
-    "status": to_json(STATUS), "overview": to_json(OVERVIEW), "history": to_json(HISTORY), "explain": to_json(EXPLAIN)}
+    "status": to_json(STATUS), "overview": to_json(OVERVIEW), "history": to_json(HISTORY), "explain": to_json(EXPLAIN),
+    "about": to_json(ABOUT), "rates": to_json(RATES), "list": to_json(LIST)}
 """By request."""
 
 

@@ -494,6 +494,50 @@ class MomentAnswer(Struct, frozen=True, kw_only=True):
     jobs: tuple[RateRow, ...] = ()
 
 
+class ListAnswer(Struct, frozen=True, kw_only=True):
+    """Targets or jobs as they were searched, filtered and sorted."""
+
+    found: int
+    """Number of all that match; the answer has the first of them."""
+    targets: tuple[TargetRow, ...] = ()
+    jobs: tuple[JobRow, ...] = ()
+    users: Mapping[str, str] = {}
+    device_time: tuple[TargetTimeRow, ...] = ()
+    pools: tuple[str, ...] = ()
+    """What targets can be filtered by."""
+    conditions: tuple[str, ...] = ()
+
+
+class CaseRow(Struct, frozen=True, kw_only=True):
+    """A finding or order of the journal that concerns a target or job."""
+
+    finding: int
+    time: float
+    kind: str
+    sentence: str
+    role: str
+    """Of the job: ``noise``, ``slowed`` or empty."""
+    active: bool
+    state: str
+    """State or verdict in words; empty if nothing was done."""
+
+
+class AboutAnswer(Struct, frozen=True, kw_only=True):
+    """One target or one job now, and its cases."""
+
+    name: str
+    target: TargetRow | None = None
+    job: JobRow | None = None
+    """Both None: it is not active."""
+    device_time: TargetTimeRow | None = None
+    beside: tuple[RateRow, ...]
+    """The targets of the job, or the jobs on the target: those with the most operations first."""
+    all_beside: int
+    cases: tuple[CaseRow, ...]
+    """The last ones, the newest first."""
+    users: Mapping[str, str]
+
+
 class FindingsAnswer(Struct, frozen=True):
     """``tierctl findings`` and ``tierctl advise``."""
 

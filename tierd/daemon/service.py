@@ -35,6 +35,7 @@ from tierd.daemon.activities import FILESYSTEM_AWAY, Activities, Activity, Liven
 from tierd.daemon.answers import Json, to_json
 from tierd.daemon.control import ControlServer
 from tierd.daemon.curves import CurveSampler, victims_of
+from tierd.daemon.lists import ListRequests
 from tierd.daemon.loop import ACT_SECONDS, FACTS_SECONDS, OUTCOME_SECONDS, Daemon, Memory
 from tierd.daemon.metrics import MetricsContext, registry
 from tierd.daemon.node import Cluster, DaemonParts, Node
@@ -218,7 +219,7 @@ class Service:
         self.past_rates = RateRequests(reader.rates, self.sources.rates, self._clock)
         self._requests = {
             **ReadingRequests(view, parts, reader, drains, previews=previews, tallies=self._tallies).requests,
-            **self.past_rates.requests,
+            **self.past_rates.requests, **ListRequests(view, reader, dry_run=self._settings.act.dry_run).requests,
             **ChangingRequests(view, daemon, self._inbox, self._intake, drains, publish=self._publish,
                                resumed=self._wake_acts).requests,
             **SchedulerRequests(parts, self._stager, self._stagings, preparer=preparer, wake=self._wake_plan,

@@ -191,7 +191,7 @@ class StatusView:
     def top(self, max_rows: int) -> answers.TopAnswer:
         view = self.snapshot
         window = view.window or Window(0.0, 0.0, {}, {})
-        targets, jobs = self._tables(view)
+        targets, jobs = self.tables(view)
         state = self._status()
         users = {**state.users, **self.users(row.job for row in jobs[:max_rows])}
         return answers.TopAnswer.of(
@@ -199,7 +199,7 @@ class StatusView:
             seconds=window.seconds, targets=tuple(targets[:max_rows]), all_targets=len(targets),
             jobs=tuple(jobs[:max_rows]), all_jobs=len(jobs))
 
-    def _tables(self, view: StatusSnapshot) -> tuple[list[answers.TargetRow], list[answers.JobRow]]:
+    def tables(self, view: StatusSnapshot) -> tuple[list[answers.TargetRow], list[answers.JobRow]]:
         """All targets and jobs of a snapshot. Requests about the same snapshot share them."""
         made = self._made
         if made is None or made[0] is not view:
@@ -218,7 +218,7 @@ class StatusView:
         every_case = self._cases()
         cases = every_case[:max_cases] + [case for case in every_case[max_cases:] if number in {case.finding} - {None}]
         advice = self.findings(advice=True).findings
-        every_target, every_job = self._tables(view)
+        every_target, every_job = self.tables(view)
         times = view.device_time
         every_target = sorted(every_target, key=lambda row: (
             -(row.slowdown or 0), not row.condition, -times[row.target].utilisation if row.target in times else 0.0))
