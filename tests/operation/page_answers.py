@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tierd.daemon.answers import (
+    AboutAnswer,
     ActAnswer,
     AdviceAnswer,
     Case,
@@ -14,8 +15,11 @@ from tierd.daemon.answers import (
     HistoryAnswer,
     JobRow,
     JobTimeRow,
+    ListAnswer,
     OverviewAnswer,
     PoolRow,
+    RateRow,
+    RatesAnswer,
     ReasonRow,
     RefusalAnswer,
     SourceAnswer,
@@ -79,8 +83,19 @@ EXPLAIN = ExplainAnswer(
     ordered=False, advice=(), acts=(ACT,), all_acts=1, bytes_moved=0,
     outcomes={"set-default-layout dry-run": 1}, messages=(MessageRow(NOW - 60, f"FOUND {EVIL}"),),
     same=(SameFindingRow(0, NOW - 9000, 2),))
+ABOUT = AboutAnswer(
+    name=EVIL, job=OVERVIEW.jobs[1], beside=(RateRow("lustre-OST0002", 1e6, 9e6, 40.0, 0.0),
+                                             RateRow(DIRECTORY, 0.0, 0.0, 0.0, 0.0)), all_beside=70,
+    cases=(CASE, KEPT), users={EVIL: "bob (2)", STREAM: "alice (1)"})
+RATES = RatesAnswer(
+    since=NOW - 3600, until=NOW, step_seconds=60, source="journal", problem="Prometheus gives no history: <timeout>",
+    points=tuple((NOW - 3540 + 60 * n, 2e6 * (n % 7), 44e6 + 4e5 * n, 50.0 + n, 20.0) for n in range(60)
+                 if not 20 < n < 26))
+LIST = ListAnswer(targets=OVERVIEW.targets, jobs=OVERVIEW.jobs, found=2, users=OVERVIEW.users, device_time=(TIMES,),
+                  pools=("flash", "hdd"), conditions=("slowed", "none", "degraded"))
 ANSWERS: dict[str, dict[str, Any]] = {
-    "status": to_json(STATUS), "overview": to_json(OVERVIEW), "history": to_json(HISTORY), "explain": to_json(EXPLAIN)}
+    "status": to_json(STATUS), "overview": to_json(OVERVIEW), "history": to_json(HISTORY), "explain": to_json(EXPLAIN),
+    "about": to_json(ABOUT), "rates": to_json(RATES), "list": to_json(LIST)}
 """By request."""
 
 

@@ -15,7 +15,7 @@ from tests.operation.page_answers import EVIL, overview
 from tests.tierd.port import Port
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
-PAGES = ("/", "/targets", "/jobs", "/history", "/case/F1")
+PAGES = ("/", "/targets", "/jobs", "/history", "/case/F1", "/job/x?range=1d", "/target/y")
 
 
 Serving = Callable[..., Port]

@@ -495,6 +495,76 @@ class OverviewAnswer(Struct, frozen=True, kw_only=True):
     reasons: tuple[ReasonRow, ...]
 
 
+class RateRow(Struct, frozen=True):
+    """Rates of a target or of a job, per second."""
+
+    name: str
+    read_bytes: float
+    write_bytes: float
+    operations: float
+    """On OSTs."""
+    metadata_operations: float
+
+
+class RatesAnswer(Struct, frozen=True, kw_only=True):
+    """The rates of one target or job over time."""
+
+    since: float
+    until: float
+    step_seconds: float
+    """Time between two points, and the time over which each is the mean. A curve has a gap where points are missing."""
+    points: tuple[tuple[float, float, float, float, float], ...]
+    """Time, and the rates in the order of :class:`RateRow`; oldest first."""
+    source: str
+    """``Prometheus`` or ``journal``."""
+    problem: str = ""
+    """Why Prometheus was not used though it is configured."""
+
+
+class MomentAnswer(Struct, frozen=True, kw_only=True):
+    """All targets and the busiest jobs at one past time."""
+
+    time: float | None = None
+    """End of the time of the record; None if the journal has none."""
+    seconds: float = 0.0
+    """Length of this time."""
+    earlier: float | None = None
+    """Time of the record before; None if there is none."""
+    later: float | None = None
+    targets: tuple[RateRow, ...] = ()
+    jobs: tuple[RateRow, ...] = ()
+
+
+class ListAnswer(Struct, frozen=True, kw_only=True):
+    """Targets or jobs as they were searched, filtered and sorted."""
+
+    found: int
+    """Number of all that match; the answer has the first of them."""
+    targets: tuple[TargetRow, ...] = ()
+    jobs: tuple[JobRow, ...] = ()
+    users: Mapping[str, str] = {}
+    device_time: tuple[TargetTimeRow, ...] = ()
+    pools: tuple[str, ...] = ()
+    """What targets can be filtered by."""
+    conditions: tuple[str, ...] = ()
+
+
+class AboutAnswer(Struct, frozen=True, kw_only=True):
+    """One target or one job now, and its cases."""
+
+    name: str
+    target: TargetRow | None = None
+    job: JobRow | None = None
+    """Both None: it is not active."""
+    device_time: TargetTimeRow | None = None
+    beside: tuple[RateRow, ...]
+    """The targets of the job, or the jobs on the target: those with the most operations first."""
+    all_beside: int
+    cases: tuple[Case, ...]
+    """Its last findings and orders, the newest first, without curves."""
+    users: Mapping[str, str]
+
+
 class FindingsAnswer(Struct, frozen=True):
     """``tierctl findings`` and ``tierctl advise``."""
 

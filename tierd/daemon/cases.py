@@ -233,7 +233,8 @@ def case_of(finding: Finding, number: int | None, figures: CaseFigures, waiting:
     past = figures.past.get(done.number) if done and not active else None
     own = past or figures.live.get(finding.key, NONE)
     case = found_case(finding, number or (done.number if done else None), finding.evidence.numbers(), active=active)
-    case = case.replaced(now=None if past else recent_rate(own.curve, case.onset), curve=own.curve, time_now=own.time_now)
+    now = None if past else recent_rate(own.curve, case.onset)
+    case = case.replaced(now=now, curve=own.curve, time_now=own.time_now)
     if done is None:
         return case
     waiting_defaults, waiting_moves = waiting(finding.key)
@@ -277,16 +278,18 @@ def default_rows(defaults: Iterable[CompletedAct]) -> tuple[DefaultLayoutRow, ..
                  for each in islice(defaults, MAX_LISTED))
 
 
-def recorded_cases(rows: Sequence[FindingRow], journal: JournalReader) -> list[Case]:
-    """Cases that only the journal has: of before a restart, and long closed ones; without curves."""
-    numbers = [row.id for row in rows]
-    judged, defaults = journal.judgements(numbers), journal.defaults_of(numbers)
-    moves = journal.moves_of(numbers)
-    return [recorded_case(row, judged.get(row.id), defaults.get(row.id, ()), moves.get(row.id)) for row in rows]
+def cases_of(rows: Sequence[FindingRow], known: Mapping[int, Case], journal: JournalReader) -> tuple[Case, ...]:
+    """The cases of findings and orders of the journal, without curves: the known ones, and what it has of others."""
+    numbers = [row.id for row in rows if row.id not in known]
+    judged, defaults, moves = journal.judgements(numbers), journal.defaults_of(numbers), journal.moves_of(numbers)
+    return tuple(
+        known[row.id].replaced(curve=(), time_before=None, time_now=None) if row.id in known else
+        recorded_case(row, judged.get(row.id), defaults.get(row.id, ()), moves.get(row.id)) for row in rows)
 
 
 def recorded_case(row: FindingRow, judgement: JudgementRow | None, defaults: Sequence[Entry],
                   moves: MovesRow | None) -> Case:
+    """A case that only the journal has: of before a restart, or long closed."""
     found = found_case(row, row.id, row.evidence, active=False)
     begun = [entry.intended_at for entry in defaults] + ([moves.first_at] if moves else [])
     case = found.replaced(ended_at=row.ended_at, acted_at=min(begun, default=None),

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import pairwise
 
 from tierd.daemon.answers import ReportAnswer
+from tierd.daemon.charts import Axes, round_times
 from tierd.daemon.states import verdict_text
 from tierd.text import bytes_text, count_of, first_names, quoted
 
@@ -42,21 +42,19 @@ def plot(title: str, unit: str, curves: Mapping[str, Points], since: float, unti
     """One plot. ``marks`` are times with a description of the event."""
     shown = {name: points for name, points in curves.items() if points}
     gap, span = max(_GAP_SECONDS, _GAP_SHARE * (until - since)), until - since
-    top = round_up(max((value for points in shown.values() for _, value in points), default=1.0))
+    axes = Axes.around(since, until, max((value for points in shown.values() for _, value in points), default=0.0))
 
     def x(time: float) -> float:
         return round(Plot.left + (time - since) / span * (Plot.width - Plot.left - 10), 1)
 
     def y(value: float) -> float:
-        return round(Plot.top + (1 - max(value, 0.0) / top) * (Plot.height - Plot.top - Plot.bottom), 1)
+        return round(Plot.top + (1 - max(value, 0.0) / axes.top) * (Plot.height - Plot.top - Plot.bottom), 1)
 
-    clock = "%H:%M" if span < 2 * 86400 else "%m-%d %H:%M"
-    times = [since + span * step / 5 for step in range(6)]
     return Plot(
         title, unit, curves=[(name, curve_path([(time, x(time), y(value)) for time, value in points], gap),
                               COLOURS[number % len(COLOURS)]) for number, (name, points) in enumerate(shown.items())],
-        grid=[(y(top * step / 4), f"{top * step / 4:g}") for step in range(5)],
-        times=[(x(time), datetime.fromtimestamp(time, UTC).strftime(clock)) for time in times],
+        grid=[(y(value), f"{value:g}") for value in axes.steps],
+        times=[(x(time), name) for time, name in round_times(since, until)],
         marks=[(x(time), words) for time, words in marks[:200]])
 
 
@@ -68,22 +66,6 @@ def curve_path(points: Sequence[tuple[float, float, float]], gap_seconds: float)
     for (before, _, _), (time, x, y) in pairwise(points):
         parts.append(f"{'L' if time - before <= gap_seconds else 'M'}{x:.1f} {y:.1f}")
     return "".join(parts)
-
-
-def round_up(value: float) -> float:
-    """The next round number.
-
-    >>> round_up(37.0), round_up(0.8), round_up(0.0), round_up(5000)
-    (50.0, 1.0, 1.0, 5000.0)
-    """
-    if value <= 0:
-        return 1.0
-    power = 1.0
-    while power * 10 <= value:
-        power *= 10
-    while power > value:
-        power /= 10
-    return next(float(f"{power * step:g}") for step in (1, 2, 5, 10) if power * step >= value)
 
 
 def report_page(answer: ReportAnswer) -> str:

@@ -24,10 +24,10 @@ from tierd.acts import ORDER_KINDS, ActKind, OrderKind, Outcome
 from tierd.clock import Clock
 from tierd.config.scopes import below
 from tierd.daemon import answers, status
-from tierd.daemon.cases import AFTER_SECONDS, BEFORE_SECONDS, found_case, recorded_cases
+from tierd.daemon.cases import AFTER_SECONDS, BEFORE_SECONDS, cases_of
 from tierd.daemon.loop import Daemon
 from tierd.daemon.node import DaemonParts
-from tierd.daemon.status import StatusSnapshot, StatusView, act_answer, action_answer, finding_answer
+from tierd.daemon.status import StatusView, act_answer, action_answer, finding_answer
 from tierd.decide.plans import Plan
 from tierd.model import Finding
 from tierd.refusal import of_error, sentence_of
@@ -40,20 +40,15 @@ ORDER_LOOKUP_SECONDS = 20.0
 MAX_EXPLAINED_ACTS = 20
 
 
-def explanation(name: str, journal: JournalReader, view: StatusSnapshot,
-                users: Callable[[Iterable[str]], Mapping[str, str]] = lambda _: {}) -> answers.ExplainAnswer:
+def explanation(name: str, journal: JournalReader, view: StatusView) -> answers.ExplainAnswer:
     """Explain a finding (``F3``) or the finding of an act (``17``). Raises ValueError if the journal lacks it."""
     number = finding_number(name, journal)
     row = journal.finding(number)
     if row is None:
         raise ValueError(f"the journal has no finding F{number}; tierctl findings and tierctl history list them")
-    now = next((f for f in view.findings if view.numbers.get(f.key) == number), None)
-    ordered = row.kind in ORDER_KINDS
-    case = next((case for case in view.cases if case.finding == number), None)
-    if case is None:
-        case = (found_case(now, number, now.evidence.numbers(), active=True) if now is not None
-                else with_curve(recorded_cases([row], journal)[0], journal))
-    sums = journal.sums.of_finding(number)
+    now = next((f for f in view.snapshot.findings if view.snapshot.numbers.get(f.key) == number), None)
+    case = view.known_cases().get(number) or with_curve(cases_of([row], {}, journal)[0], journal)
+    ordered, sums = row.kind in ORDER_KINDS, journal.sums.of_finding(number)
     return answers.ExplainAnswer(
         case=case, evidence=now.evidence.numbers() if now is not None else row.evidence, ordered=ordered,
         advice=status.advice_answers(now) if now is not None else (),
@@ -61,7 +56,7 @@ def explanation(name: str, journal: JournalReader, view: StatusSnapshot,
         all_acts=sums["all_acts"], bytes_moved=sums["bytes_moved"], outcomes=sums["outcomes"],
         messages=(MessageRow(row.time, "ordered" if ordered else f"FOUND {row.kind}"), *journal.messages(number)),
         same=() if ordered else tuple(journal.same_as(number)),
-        users={} if ordered else users((row.aggressor, row.victim)))
+        users={} if ordered else view.users((row.aggressor, row.victim)))
 
 
 def with_curve(case: answers.Case, journal: JournalReader) -> answers.Case:
@@ -446,8 +441,7 @@ class ReadingRequests:
             "overview": lambda request: view.overview(
                 count_in(request, "most", 15), count_in(request, "cases", 50)),
             "advise": lambda _: view.findings(advice=True), "history": self._history,
-            "explain": lambda request: explanation(str(request.get("id", "")), reader, view.snapshot,
-                                                   view.users),
+            "explain": lambda request: explanation(str(request.get("id", "")), reader, view),
             "plan": self._plan, "report": self._report, "movers": lambda _: view.movers(),
             "readers": lambda _: readers_answer(tallies), "drains": drains.show,
         }
@@ -477,10 +471,7 @@ class ReadingRequests:
         since = number_of(request, "since", 0) or until - 86400
         reader = self._reader
         samples = reader.samples(since, until, MAX_CURVE_POINTS)
-        rows = reader.findings_between(since, until, MAX_REPORTED)
-        known = {case.finding: case for case in self._view.cases()}
-        known |= {case.finding: case for case in recorded_cases([row for row in rows if row.id not in known], reader)}
-        cases = tuple(known[row.id].replaced(curve=(), time_before=None, time_now=None) for row in rows)
+        cases = cases_of(reader.findings_between(since, until, MAX_REPORTED), self._view.known_cases(), reader)
         return answers.ReportAnswer(
             since=since, until=until, mount=self._settings.filesystem.mount, **reader.sums.of_period(since, until),
             complete_since=reader.complete_since(), removed_acts=reader.removed_acts(),

@@ -22,7 +22,7 @@ from tierd.act.journal.reader import JournalReader
 from tierd.act.outcomes import CompletedActs
 from tierd.daemon import answers
 from tierd.daemon.activities import Activity
-from tierd.daemon.cases import CaseFigures, all_cases, refusal_answer, updated_figures
+from tierd.daemon.cases import CaseFigures, all_cases, found_case, refusal_answer, updated_figures
 from tierd.daemon.loop import LEARNING_WINDOWS, Daemon, is_learning
 from tierd.daemon.states import OPEN
 from tierd.daemon.users import UserNames
@@ -195,7 +195,7 @@ class StatusView:
     def top(self, max_rows: int) -> answers.TopAnswer:
         view = self.snapshot
         window = view.window or Window(0.0, 0.0, {}, {})
-        targets, jobs = self._tables(view)
+        targets, jobs = self.tables(view)
         state = self._status()
         users = {**state.users, **self.users(row.job for row in jobs[:max_rows])}
         return answers.TopAnswer.of(
@@ -203,7 +203,7 @@ class StatusView:
             seconds=window.seconds, targets=tuple(targets[:max_rows]), all_targets=len(targets),
             jobs=tuple(jobs[:max_rows]), all_jobs=len(jobs))
 
-    def _tables(self, view: StatusSnapshot) -> tuple[list[answers.TargetRow], list[answers.JobRow]]:
+    def tables(self, view: StatusSnapshot) -> tuple[list[answers.TargetRow], list[answers.JobRow]]:
         """All targets and jobs of a snapshot. Requests about the same snapshot share them."""
         made = self._made
         if made is None or made[0] is not view:
@@ -219,7 +219,7 @@ class StatusView:
         every_case = self.cases()
         cases = every_case[:max_cases]
         advice = self.findings(advice=True).findings
-        every_target, every_job = self._tables(view)
+        every_target, every_job = self.tables(view)
         times = view.device_time
         every_target = sorted(every_target, key=lambda row: (
             -(row.slowdown or 0), not row.condition, -times[row.target].utilisation if row.target in times else 0.0))
@@ -242,6 +242,12 @@ class StatusView:
         """All cases, with the reasons why not more is done now about a finding that holds."""
         return [case.replaced(why_not=tuple(map(refusal_answer, self._why_not(case.key)))) if case.active else case
                 for case in self.snapshot.cases]
+
+    def known_cases(self) -> dict[int, answers.Case]:
+        """All cases, and the findings that are mere advice, by number."""
+        view = self.snapshot
+        advice = (found_case(f, view.numbers[f.key], f.evidence.numbers(), active=True) for f in view.findings)
+        return {case.finding: case for case in (*advice, *self.cases()) if case.finding is not None}
 
     def _why_not(self, key: tuple[str, str, str]) -> tuple[Refusal, ...]:
         """Why nothing, or no more, is done about a finding: refusals of the last plan, and what holds acts back now."""

@@ -14,6 +14,7 @@ from typing import TypedDict
 
 from tierd.act.journal.connection import Row, Value
 from tierd.act.journal.entry import ENTRY_COLUMNS, JUDGEMENT_COLUMNS, Entry, entry_of, judgement_of
+from tierd.act.journal.rates import JOBS, RateReader
 from tierd.acts import ActKind, Outcome
 from tierd.structs import FindingRow, JudgementRow, MessageRow, SameFindingRow
 
@@ -49,6 +50,7 @@ class JournalReader:
     def __init__(self, path: Path) -> None:
         self._path = path
         self.sums = Sums(self._all)
+        self.rates = RateReader(self._all)
 
     def last(self, count: int, outcome: Outcome | None = None, path: str = "", job: str = "",
              since: float = 0.0, kind: ActKind | None = None) -> list[Entry]:
@@ -78,6 +80,13 @@ class JournalReader:
 
     def has_job(self, job: str) -> bool:
         return bool(self._all("SELECT 1 FROM findings WHERE aggressor = ? OR victim = ? LIMIT 1", job, job))
+
+    def findings_about(self, kind: str, name: str, most: int) -> list[FindingRow]:
+        """The last findings and orders about a job, or on a target, the newest first."""
+        where = "aggressor = ?1 OR victim = ?1" if kind == JOBS else "instr(targets, ?1) > 0"
+        rows = self._all(f"SELECT {_FINDING} FROM findings WHERE {where} ORDER BY time DESC, id DESC LIMIT ?2",  # noqa: S608
+                         name if kind == JOBS else json.dumps(name), most)
+        return [_finding(row) for row in rows]
 
     def under_way(self) -> list[Entry]:
         """Acts without an outcome, oldest first."""
