@@ -48,8 +48,10 @@ from tierd.text import (
 )
 
 HERE = Path(__file__).parent
-TOP_ROWS, TOP_CASES, MANY_ROWS, ALL_ROWS = 12, 20, 500, 10_000
-"""Rows of a table and cards on the first page; rows on the pages of targets and jobs, and with ``?rows=all``."""
+TOP_ROWS, TOP_CASES, MANY_ROWS, ALL_ROWS = 5, 20, 500, 10_000
+"""Rows of a table and cases on the first page; rows on the pages of targets and jobs, and with ``?rows=all``."""
+CASE_ROWS, ADVICE_ROWS = 4, 2
+"""Cases and advice on the first page beside the first case: the page has at most two screens."""
 RANGES = {"1h": 3600, "6h": 6 * 3600, "1d": 86400, "7d": 7 * 86400, "30d": 30 * 86400}
 """Ranges of charts in seconds, by their words."""
 COLUMNS = {
@@ -62,7 +64,7 @@ NUMBERS = {"Read/s", "Write/s", "Operations/s", "Latency", "Jobs", "Creates/s", 
 """Columns that are aligned to the right."""
 FILTERS = {"targets": ("search", "pool", "condition", "sort"), "jobs": ("search", "role", "user", "sort")}
 LONGEST_TEXT = 1024
-HISTORY_ROWS, RECENT_ACTS, MAX_HISTORY_ROWS = 100, 8, 2000
+HISTORY_ROWS, MAX_HISTORY_ROWS = 100, 2000
 KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 Ask = Callable[[answers.Json], answers.Json]
 
@@ -121,7 +123,7 @@ class Pages:
         Raises PageError for wrong arguments and unknown names, ValueError if a question has no answer.
         """
         if path == "/":
-            return self._overview("overview.html", TOP_ROWS, viewer, acts=self._history({"last": RECENT_ACTS}))
+            return self._render("overview.html", viewer, self._status(TOP_ROWS))
         if path in {"/targets", "/jobs"}:
             return self._list(path[1:], query, viewer)
         for of in ("target", "job"):
@@ -133,9 +135,6 @@ class Pages:
             return self._case(int(path[7:]), viewer)
         found = runbook(path)
         return found and self._jinja.get_template("runbook.html").render(name=found[0], body=Markup(found[1]))  # noqa: S704
-
-    def _overview(self, template: str, rows: int, viewer: Viewer, **more: object) -> str:
-        return self._render(template, viewer, self._status(rows), **more)
 
     def _list(self, of: str, query: Mapping[str, str], viewer: Viewer) -> str:
         asked = {name: query[name] for name in FILTERS[of] if query.get(name)}
@@ -437,7 +436,8 @@ def environment() -> Environment:
                      "usec": usec_text}
     made.globals |= {
         "chart": case_chart, "bar": bar, "steps": steps, "case_title": case_title, "brought": brought,
-        "count": count_of, "columns": COLUMNS, "right": NUMBERS, "texts": {"target", "job", "user"},
+        "count": count_of, "case_rows": CASE_ROWS, "advice_rows": ADVICE_ROWS,
+        "columns": COLUMNS, "right": NUMBERS, "texts": {"target", "job", "user"},
         "state_text": state_text, "state_texts": {state.value: text for state, text in STATE_TEXTS.items()},
         "verdict_text": verdict_text, "regained_text": regained_text, "undone_verdict": Verdict.UNDONE_BY_HAND,
         "not_approved": Reason.NOT_APPROVED,
