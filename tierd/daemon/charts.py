@@ -214,16 +214,16 @@ RECOVERED_SHARE = 0.95
 _GAP_SECONDS = 60.0
 
 
-def case_chart(case: answers.Case, now: float, *, dry_run: bool = False) -> Chart | None:
+def case_chart(case: answers.Case, now: float) -> Chart | None:
     """The curve of a case from some minutes before the onset; None if it has fewer than two points."""
-    act = "dry run of the acts" if dry_run else "layout set" if case.defaults else "acted"
+    act = "dry run of the acts" if case.dry_run else "layout set" if case.defaults else "acted"
     begin = (case.onset or case.acted_at or case.since) - 240.0
     points = [(time, rate) for time, rate in case.curve if time >= begin] or list(case.curve)
     if len(points) < 2:
         return None
     axes = Axes.around(points[0][0], points[-1][0], max(case.usual or 0.0, *(rate for _, rate in points), 1.0))
     chart = drawn(points, (("throughput", "write"),), "B/s", axes, max(_GAP_SECONDS, (axes.end - axes.begin) / 60))
-    events = (("aggressor came", "onset", case.onset), (act, "act", case.acted_at),
+    events = (("aggressor came", "onset", case.onset), ("found", "found", case.since), (act, "act", case.acted_at),
               ("verdict", "verdict", case.judged_at))
     marks = tuple(Mark(axes.x(time), name, kind, time) for name, kind, time in events
                   if time and axes.begin <= time <= now)

@@ -7,16 +7,14 @@ from typing import TypeVar
 
 from tierd.act.journal.rates import JOBS, TARGETS
 from tierd.act.journal.reader import JournalReader
-from tierd.acts import ORDER_KINDS
 from tierd.daemon import answers
+from tierd.daemon.cases import cases_of
 from tierd.daemon.rates import named, rate_row
-from tierd.daemon.requests import Handler, as_shown, count_in, text_of
-from tierd.daemon.states import state_text, verdict_text
-from tierd.daemon.status import StatusSnapshot, StatusView, time_row
+from tierd.daemon.requests import Handler, count_in, text_of
+from tierd.daemon.status import StatusView, time_row
 from tierd.loads import Loads
 from tierd.model import UNSEEN, Window
 from tierd.rates import mean_rates
-from tierd.structs import FindingRow
 
 Row = TypeVar("Row", answers.TargetRow, answers.JobRow)
 ROLES = {"slowed": "slowed", "aggressor": "noise", "none": ""}
@@ -31,8 +29,8 @@ CONDITIONS = "degraded", "in recovery", "full", UNSEEN
 class ListRequests:
     """Answers ``list`` and ``about``. Safe in any thread; asks only the published status and the journal."""
 
-    def __init__(self, view: StatusView, reader: JournalReader, *, dry_run: bool) -> None:
-        self._view, self._reader, self._dry_run = view, reader, dry_run
+    def __init__(self, view: StatusView, reader: JournalReader) -> None:
+        self._view, self._reader = view, reader
         self.requests: Mapping[str, Handler] = {"list": self._list, "about": self._about}
 
     def _list(self, request: answers.Json) -> answers.ListAnswer:
@@ -105,20 +103,8 @@ class ListRequests:
         time = view.device_time.get(name) if kind == TARGETS else None
         return answers.AboutAnswer(
             name=name, target=target, job=job, device_time=time_row(time) if time is not None else None,
-            beside=shown, all_beside=len(beside), cases=tuple(self._case(row, name, view) for row in found),
+            beside=shown, all_beside=len(beside), cases=cases_of(found, self._view.known_cases(), self._reader),
             users=self._view.users([name, *(row.name for row in shown)]))
-
-    def _case(self, row: FindingRow, name: str, view: StatusSnapshot) -> answers.CaseRow:
-        now = next((finding for finding in view.findings if view.numbers.get(finding.key) == row.id), None)
-        case = next((case for case in view.cases if case.finding == row.id), None)
-        judged = self._reader.judgements(finding=row.id)
-        if case is not None and (case.state or case.active):
-            state = state_text(case.state, case.verdict, undo_reason=case.undo_reason, dry_run=self._dry_run)
-        else:
-            state = verdict_text(judged[-1].verdict) if judged else ""
-        role = "slowed" if row.victim == name else "noise" if row.aggressor == name else ""
-        return answers.CaseRow(finding=row.id, time=row.time, kind=row.kind, sentence=as_shown(row, now).sentence,
-                               role=role if row.kind not in ORDER_KINDS else "", active=now is not None, state=state)
 
 
 def chosen(words: Mapping[str, str], word: str, what: str) -> str:

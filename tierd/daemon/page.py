@@ -19,7 +19,7 @@ from zlib import crc32
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from tierd.acts import ActKind, Outcome, Verdict
+from tierd.acts import ActKind, Outcome
 from tierd.daemon import answers
 from tierd.daemon.charts import RECOVERED_SHARE, case_chart, rate_charts
 from tierd.daemon.lists import ROLES
@@ -28,10 +28,8 @@ from tierd.daemon.states import (
     FOUND,
     OPEN,
     STATE_TEXTS,
+    UNDOING_VERDICTS,
     State,
-    gain_text,
-    state_text,
-    verdict_text,
 )
 from tierd.refusal import Reason
 from tierd.text import (
@@ -188,10 +186,7 @@ class Pages:
             story = answers.ExplainAnswer.from_json(self._ask({"request": "explain", "id": f"F{number}"}))
         except ValueError:
             return None  # the journal has no such finding
-        overview = answers.OverviewAnswer.from_json(self._ask(
-            {"request": "overview", "most": 1, "cases": TOP_CASES, "case": number}))
-        case = next((case for case in overview.cases if case.finding == number), None)
-        return self._render("case.html", viewer, overview, story=story, case=case, number=number)
+        return self._render("case.html", viewer, self._status(), story=story, number=number)
 
     def done(self, form: Mapping[str, str], viewer: Viewer) -> tuple[str, bool]:
         """Carry out what a button asks for; the page about it, and whether it succeeded."""
@@ -343,20 +338,9 @@ def case_title(case: answers.Case) -> str:
     return f"{case.victim} was slowed by {case.aggressor}"
 
 
-def brought(case: answers.Case) -> str:
-    """What the acts brought, as measured for the verdict; empty before it."""
-    if not case.judged or not case.verdict or case.verdict == Verdict.UNDONE_BY_HAND:
-        return ""
-    if case.measured_text:
-        return f"{case.measured_text}."
-    gain = gain_text(case.contended, case.after, case.regained)
-    return f"{verdict_text(case.verdict)}: {gain}." if gain else f"{verdict_text(case.verdict)}."
-
-
 def steps(case: answers.Case) -> list[tuple[str, str]]:
     """The states of the case in their order, each ``done``, ``now`` or ``next``."""
-    ending = [State.UNDONE] if case.state == State.UNDOING or case.verdict in {
-        Verdict.DID_NOT_HELP, Verdict.HARMED_OTHERS, Verdict.UNDONE_BY_HAND} else [State.KEPT]
+    ending = [State.UNDONE] if case.undo_reason or case.verdict in UNDOING_VERDICTS else [State.KEPT]
     path = [*OPEN_STATES, *([State.UNDOING] if case.state == State.UNDOING else []), *ending, State.CLOSED]
     at = path.index(State(case.state)) if case.state in path else -1
     later = [(state.value, "now" if n == at else "done" if n < at else "next") for n, state in enumerate(path)]
@@ -435,11 +419,10 @@ def environment() -> Environment:
                      "clock": clock_text, "day": day_text, "stamp": stamp_text, "shell": shell_word, "quoted": quoted,
                      "usec": usec_text}
     made.globals |= {
-        "chart": case_chart, "bar": bar, "steps": steps, "case_title": case_title, "brought": brought,
+        "chart": case_chart, "bar": bar, "steps": steps, "case_title": case_title,
         "count": count_of, "case_rows": CASE_ROWS, "advice_rows": ADVICE_ROWS,
         "columns": COLUMNS, "right": NUMBERS, "texts": {"target", "job", "user"},
-        "state_text": state_text, "state_texts": {state.value: text for state, text in STATE_TEXTS.items()},
-        "verdict_text": verdict_text, "regained_text": regained_text, "undone_verdict": Verdict.UNDONE_BY_HAND,
+        "state_texts": {state.value: text for state, text in STATE_TEXTS.items()}, "regained_text": regained_text,
         "not_approved": Reason.NOT_APPROVED,
         "roles_of": roles_of, "colours": colours, "source_text": source_text,
         "link": link, "evidence": evidence_parts,

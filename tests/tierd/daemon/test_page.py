@@ -145,11 +145,11 @@ def test_steps_of_a_case_are_the_states_of_the_machine() -> None:
     assert set(STATE_TEXTS) == set(State)
 
 
-def test_a_chart_has_onset_act_and_verdict_in_this_order() -> None:
+def test_a_chart_has_its_events_in_this_order() -> None:
     kept = CASE.replaced(state="kept", verdict="helped", judged=True, judged_at=NOW - 10)
     chart = charts.case_chart(kept, NOW)
     assert chart is not None
-    assert [mark.kind for mark in chart.marks] == ["onset", "act", "verdict"]
+    assert [mark.kind for mark in chart.marks] == ["onset", "found", "act", "verdict"]
     places = [mark.x for mark in chart.marks]
     assert places == sorted(places)
     assert chart.slow == (places[0], 100.0)  # the curve does not recover
@@ -191,8 +191,8 @@ def test_a_case_page_says_how_many_acts_it_does_not_show(serving: Callable[..., 
     port.answers["explain"] = {**port.answers["explain"], "all_acts": 95}
     shown = len(port.answers["explain"]["acts"])
     body = port.request("/case/F1")[1]
-    assert f"These are the first {shown} of 95: " in body
-    assert port.asked[-1] == {"request": "overview", "most": 1, "cases": page.TOP_CASES, "case": 1}
+    assert f"the first {shown} of 95 acts" in body
+    assert "/history?case=F1" in body
 
 
 def test_a_search_that_makes_no_sense_says_so(serving: Callable[..., Port]) -> None:
@@ -357,7 +357,7 @@ def test_a_case_from_the_finding_to_the_verdict(site: Site, capsys: pytest.Captu
     assert 'class="mark onset"' in body
     site.run(until=130)
     body = fetched(site, "/")[1]
-    assert re.search(r"helped; kept: [\d.]+ MB/s before the acts, [\d.]+ MB/s after: \d+% of the loss regained", body)
+    assert re.search(r"<dt>Brought</dt><dd .*?>[\d.]+ MB/s before the acts, [\d.]+ MB/s after: \d+% of the loss", body)
     assert 'class="mark verdict"' in body
     assert "tierctl undo --socket" in body
     case = fetched(site, "/case/F1")[1]
