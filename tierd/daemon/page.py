@@ -30,6 +30,7 @@ from tierd.daemon.states import (
     STATE_TEXTS,
     UNDOING_VERDICTS,
     State,
+    files_text,
 )
 from tierd.refusal import Reason
 from tierd.text import (
@@ -423,6 +424,7 @@ def environment() -> Environment:
         "count": count_of, "case_rows": CASE_ROWS, "advice_rows": ADVICE_ROWS,
         "columns": COLUMNS, "right": NUMBERS, "texts": {"target", "job", "user"},
         "state_texts": {state.value: text for state, text in STATE_TEXTS.items()}, "regained_text": regained_text,
+        "files_text": files_text,
         "not_approved": Reason.NOT_APPROVED,
         "roles_of": roles_of, "colours": colours, "source_text": source_text,
         "link": link, "evidence": evidence_parts,
