@@ -141,7 +141,7 @@ def value_text(value: float, unit: str) -> str:
     >>> value_text(44e6, "B/s"), value_text(0.25, "/s"), value_text(12_345.0, "/s")
     ('44.0 MB/s', '0.2/s', '12345/s')
     """
-    return f"{bytes_text(value)}/s" if unit == "B/s" else f"{value:.{0 if value >= 10 else 1}f}{unit}"
+    return f"{bytes_text(value)}/s" if unit == "B/s" else f"{value:.{1 if 0 < value < 10 else 0}f}{unit}"
 
 
 def scale_text(value: float, unit: str) -> str:

@@ -30,6 +30,7 @@ from tierd.daemon.states import (
     STATE_TEXTS,
     UNDOING_VERDICTS,
     State,
+    files_text,
 )
 from tierd.refusal import Reason
 from tierd.text import (
@@ -41,12 +42,15 @@ from tierd.text import (
     printable,
     quoted,
     rate_text,
+    regained_text,
     shell_word,
 )
 
 HERE = Path(__file__).parent
-TOP_ROWS, TOP_CASES, MANY_ROWS, ALL_ROWS = 12, 20, 500, 10_000
-"""Rows of a table and cards on the first page; rows on the pages of targets and jobs, and with ``?rows=all``."""
+TOP_ROWS, TOP_CASES, MANY_ROWS, ALL_ROWS = 5, 20, 500, 10_000
+"""Rows of a table and cases on the first page; rows on the pages of targets and jobs, and with ``?rows=all``."""
+CASE_ROWS, ADVICE_ROWS = 4, 2
+"""Cases and advice on the first page beside the first case: the page has at most two screens."""
 RANGES = {"1h": 3600, "6h": 6 * 3600, "1d": 86400, "7d": 7 * 86400, "30d": 30 * 86400}
 """Ranges of charts in seconds, by their words."""
 COLUMNS = {
@@ -59,7 +63,7 @@ NUMBERS = {"Read/s", "Write/s", "Operations/s", "Latency", "Jobs", "Creates/s", 
 """Columns that are aligned to the right."""
 FILTERS = {"targets": ("search", "pool", "condition", "sort"), "jobs": ("search", "role", "user", "sort")}
 LONGEST_TEXT = 1024
-HISTORY_ROWS, RECENT_ACTS, CASE_ROWS, MAX_HISTORY_ROWS = 100, 8, 20, 2000
+HISTORY_ROWS, CASE_ROWS, MAX_HISTORY_ROWS = 100, 20, 2000
 HISTORY_FILTERS = ("path", "job", "case", "outcome", "act", "since", "last")
 KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 Ask = Callable[[answers.Json], answers.Json]
@@ -119,8 +123,7 @@ class Pages:
         Raises PageError for wrong arguments and unknown names, ValueError if a question has no answer.
         """
         if path == "/":
-            acts = self._history({"last": RECENT_ACTS, "by_case": True})
-            return self._overview("overview.html", TOP_ROWS, viewer, acts=acts, recent=RECENT_ACTS)
+            return self._render("overview.html", viewer, self._status(TOP_ROWS))
         if path in {"/targets", "/jobs"}:
             return self._list(path[1:], query, viewer)
         for of in ("target", "job"):
@@ -132,9 +135,6 @@ class Pages:
             return self._case(int(path[7:]), viewer)
         found = runbook(path)
         return found and self._jinja.get_template("runbook.html").render(name=found[0], body=Markup(found[1]))  # noqa: S704
-
-    def _overview(self, template: str, rows: int, viewer: Viewer, **more: object) -> str:
-        return self._render(template, viewer, self._status(rows), **more)
 
     def _list(self, of: str, query: Mapping[str, str], viewer: Viewer) -> str:
         asked = {name: query[name] for name in FILTERS[of] if query.get(name)}
@@ -421,8 +421,10 @@ def environment() -> Environment:
                      "usec": usec_text}
     made.globals |= {
         "chart": case_chart, "bar": bar, "steps": steps, "case_title": case_title,
-        "count": count_of, "columns": COLUMNS, "right": NUMBERS, "texts": {"target", "job", "user"},
-        "state_texts": {state.value: text for state, text in STATE_TEXTS.items()},
+        "count": count_of, "case_rows": CASE_ROWS, "advice_rows": ADVICE_ROWS,
+        "columns": COLUMNS, "right": NUMBERS, "texts": {"target", "job", "user"},
+        "state_texts": {state.value: text for state, text in STATE_TEXTS.items()}, "regained_text": regained_text,
+        "files_text": files_text,
         "not_approved": Reason.NOT_APPROVED,
         "roles_of": roles_of, "colours": colours, "source_text": source_text,
         "link": link, "evidence": evidence_parts,

@@ -58,7 +58,7 @@ def test_page_and_tierctl_show_the_moves_of_a_case(reading: Site, capsys: pytest
     assert sum(moves.outcomes.values()) > 5
     (every,) = reading.sql("SELECT count(*) FROM actions")[0]
     assert answer.acts == every
-    for path in ("/", "/history", "/case/F1"):
+    for path in ("/history", "/case/F1"):
         body = unescape(fetched(reading, path)[1])
         table = body.partition('aria-label="Table: Acts"')[2].partition("</table>")[0]
         rows = table.count("<tr>") - 1

@@ -116,8 +116,8 @@ def test_a_large_site_gets_a_small_page(serving: Callable[..., Port]) -> None:
     pages = page.Pages(ask)
     first = pages.page("/", {}, page.Viewer()) or ""
     assert len(first) < 300_000
-    assert 'and 388 more: <a href="/targets">all 400 targets</a>' in first
-    assert 'and 4988 more: <a href="/jobs">all 5000 jobs</a>' in first
+    assert '<a href="/targets">all 400</a>' in first
+    assert '<a href="/jobs">all 5000</a>' in first
     assert (pages.page("/targets", {}, page.Viewer()) or "").count("<tr>") == 401
     some = pages.page("/jobs", {}, page.Viewer()) or ""
     assert (some.count("<tr>"), '<a href="/jobs?rows=all">all 5000 jobs</a>' in some) == (501, True)
