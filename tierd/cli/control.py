@@ -239,7 +239,7 @@ def not_done_lines(whys: Sequence[answers.RefusalAnswer]) -> list[str]:
 
 def queue_line(answer: answers.StatusAnswer) -> str:
     """The length of the queue and the limit that delays it."""
-    limit = f" (limit: {answer.waits_for})" if answer.waits_for else ""
+    limit = f" ({answer.waits_for})" if answer.waits_for else ""
     waits = (f"{count_of(answer.waiting_moves, 'move')} queued, {bytes_text(answer.waiting_bytes)}{limit}"
              if answer.waiting_moves else "no moves queued")
     orders = f"; {count_of(answer.waiting_orders, 'order')} queued for the next cycle" if answer.waiting_orders else ""
