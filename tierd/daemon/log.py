@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from threading import RLock
 
@@ -261,6 +262,12 @@ class FindingLog:
     @property
     def faults(self) -> Mapping[str, str]:
         return {source: words for source, words in tuple(self._faults.items()) if words}
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Write what is logged meanwhile to the journal at once: it waits for the disk once, not for each sentence."""
+        with self._lock, self._journal.transaction():
+            yield
 
     def take_over(self, known: KnownFindings) -> None:
         """Continue with the findings of the log before, as far as they are in this journal."""

@@ -311,8 +311,9 @@ class Remediations:
             self._note_fruitless(finding, plan)
             with self._lock:
                 self._refusals[finding.key] = plan.refusals
-                self._log.refusals(finding, plan.refusals)
-                self._log.recommended(finding, plan.recommended)
+                with self._log.at_once():
+                    self._log.refusals(finding, plan.refusals)
+                    self._log.recommended(finding, plan.recommended)
                 if plan.recommended:
                     self._refusals[finding.key] += (_mode_refusal(plan.recommended, self._settings),)
                 if plan.actions:

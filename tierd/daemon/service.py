@@ -179,7 +179,7 @@ class Service:
             coldest_first=lambda directory: sources.coldest_first(directory, filesystem),
             job_nodes=self._nodes_of_jobs))
         self._rate_sampler = RateSampler(self.journal.rates)
-        self._curve_sampler = CurveSampler(self.journal, lambda: space.capacity(filesystem, ()))
+        self._curve_sampler = CurveSampler(self.journal, lambda: space.capacity(filesystem))
 
     def _take_orders(self) -> None:
         """Open the inbox for orders, and what stages files for jobs of a scheduler."""
