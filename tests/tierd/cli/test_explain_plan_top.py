@@ -19,7 +19,7 @@ from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import NOISE, STREAM
 from tests.tierd.site import Site, failed, fetched, shown
 from tierd.cli.tierctl import main, parser
-from tierd.cli.top import quiet_text, screen
+from tierd.cli.top_tables import quiet_text, screen
 from tierd.daemon.answers import ReportAnswer, TopAnswer
 from tierd.daemon.client import ask
 from tierd.daemon.report import report_page

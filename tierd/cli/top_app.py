@@ -1,0 +1,313 @@
+"""The screens of ``tierctl top`` and their keys.
+
+The daemon is asked in a thread, so keys work while it does not answer. All that it sends is shown as
+:class:`rich.text.Text` of printable characters: Textual would read markup in plain strings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from threading import Event, Thread
+from typing import ClassVar
+
+from rich.text import Text
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.events import Resize
+from textual.message import Message
+from textual.screen import ModalScreen, Screen
+from textual.widgets import DataTable, Footer, Input, Static
+
+from tierd.cli.top_tables import COLUMN_GAP, Rows, head, job_rows, target_rows
+from tierd.clock import SystemClock
+from tierd.daemon.answers import Json, TopAnswer
+from tierd.text import printable
+
+Ask = Callable[[Json], Json]
+"""Asks the daemon. Raises OSError and ValueError."""
+MAX_ROWS = 1000
+"""Targets and jobs that are asked for: more than a person reads, and an answer below half a megabyte."""
+LEAST_SECONDS = 0.2
+SLOW_SECONDS = 3.0
+"""A daemon that takes longer to answer is called slow."""
+BOTH_TABLES_HEIGHT = 20
+"""On a lower terminal, only the table with the cursor is shown."""
+
+
+class Answered(Message):
+    """The daemon has answered the request of a view; or ``error`` says why not."""
+
+    def __init__(self, view: View, answer: Json, error: str = "") -> None:
+        super().__init__()
+        self.view, self.answer, self.error = view, answer, error
+
+
+class Asker(Thread):
+    """Asks for what the present view shows, again and again."""
+
+    def __init__(self, ask: Ask, seconds: float, clock: SystemClock, tell: Callable[[Answered], object]) -> None:
+        super().__init__(daemon=True)  # a question without an answer must not delay the end
+        self._ask, self._seconds, self._clock, self._tell = ask, max(LEAST_SECONDS, seconds), clock, tell
+        self._view: View | None = None
+        self._asked_at: float | None = None
+        self._soon = Event()
+        self.frozen = self.ended = False
+
+    def about(self, view: View) -> None:
+        """Ask for this view at once, and from now on."""
+        self._view = view
+        self._soon.set()
+
+    @property
+    def waited_seconds(self) -> float:
+        """Age of a question without an answer."""
+        asked_at = self._asked_at
+        return 0.0 if asked_at is None else self._clock.monotonic() - asked_at
+
+    def run(self) -> None:
+        while not self.ended:
+            self._soon.wait(self._seconds)
+            self._soon.clear()
+            if self._view is None or self.frozen:
+                continue
+            answered = self._answered(self._view)
+            with suppress(RuntimeError):  # the application has ended
+                self._tell(answered)
+
+    def _answered(self, view: View) -> Answered:
+        self._asked_at = self._clock.monotonic()
+        try:
+            return Answered(view, self._ask(view.request()))
+        except (OSError, ValueError) as error:
+            return Answered(view, {}, str(error))
+        finally:
+            self._asked_at = None
+
+
+class Listing(DataTable[Text]):
+    """A table with a cursor, an order and a filter."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("s", "sort", "Sort"), Binding("r", "reverse", "Reverse", show=False)]
+
+    def __init__(self, what: str) -> None:
+        super().__init__(id=what, cursor_type="row", cell_padding=COLUMN_GAP // 2)
+        self._found: Rows | None = None
+        self._by, self._reverse, self.words = "", False, ""
+
+    @property
+    def chosen(self) -> str:
+        """Name of the row with the cursor; "" for none."""
+        if self._found is None or not self.row_count:
+            return ""
+        return self._found.names[int(str(self.coordinate_to_cell_key(self.cursor_coordinate).row_key.value))]
+
+    def put(self, found: Rows | None = None) -> None:
+        """Show these rows, or the same ones in another order. The cursor stays on its target or job, or at the top."""
+        before = self.chosen if self.cursor_row else ""
+        self._found = found or self._found
+        if self._found is None:
+            return
+        shown, wanted = self._found.fitting(self.size.width - COLUMN_GAP), self._found.chosen(
+            self.words, self._by, reverse=self._reverse)
+        self.clear(columns=True)
+        for column in shown:
+            title = Text(column.title, "bold" if column.title == self._by else "", justify=column.side)
+            self.add_column(title, width=min(column.width, self.size.width - COLUMN_GAP), key=column.title)
+        for number in wanted:
+            self.add_row(*(column.cells[number] for column in shown), key=str(number))
+        names = [self._found.names[number] for number in wanted]
+        self.move_cursor(row=names.index(before) if before in names else 0, animate=False)
+        order = f", by {self._by}" * bool(self._by) + ", reversed" * self._reverse
+        self.border_title = Text(f"{len(wanted)} of {self._found.all_rows} {self._found.what}{order}").markup
+
+    def on_resize(self) -> None:
+        self.put()
+
+    def on_data_table_header_selected(self, event: DataTable.HeaderSelected) -> None:
+        by = str(event.column_key.value)
+        self.order(by, reverse=self._by == by and not self._reverse)
+
+    def action_sort(self) -> None:
+        """Sort by the next column that is shown; after the last one, as the daemon does."""
+        titles = ["", *(str(key.value) for key in self.columns)]
+        self.order(titles[(titles.index(self._by) + 1) % len(titles)] if self._by in titles else "", reverse=False)
+
+    def action_reverse(self) -> None:
+        self.order(self._by, reverse=not self._reverse)
+
+    def order(self, by: str, *, reverse: bool) -> None:
+        """Sort by a column, and show the first rows."""
+        self._by, self._reverse = by, reverse
+        self.move_cursor(row=0, animate=False)
+        self.put()
+
+
+class View(Screen[None]):
+    """A screen that shows the answers to one request."""
+
+    app: TopApp
+
+    def request(self) -> Json:
+        raise NotImplementedError
+
+    def show(self, answer: Json) -> None:
+        """Show an answer. Raises ValueError if it cannot be read."""
+        raise NotImplementedError
+
+    def on_mount(self) -> None:
+        self.set_interval(1.0, self.say_if_slow)
+
+    def on_screen_resume(self) -> None:
+        self.app.asker.about(self)
+
+    def take(self, answer: Json, trouble: str) -> None:
+        """Show an answer; after an error, what was shown before stays."""
+        if not trouble:
+            try:
+                with self.app.batch_update():
+                    self.show(answer)
+            except ValueError as error:
+                trouble = str(error)
+        self.say(f"NO ANSWER: {trouble}" if trouble else "")
+
+    def say_if_slow(self) -> None:
+        waited = self.app.asker.waited_seconds
+        if waited >= SLOW_SECONDS:
+            self.say(f"tierd has not answered for {waited:.0f} s")
+
+    def say(self, trouble: str) -> None:
+        shown = self.query_one("#trouble", Static)
+        shown.display = bool(trouble)
+        shown.update(Text(printable(trouble), "bold red"))
+
+
+class Overview(View):
+    """All targets and jobs."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("t", "table('targets')", "Targets"), Binding("j", "table('jobs')", "Jobs"),
+        Binding("slash", "filter", "Filter", key_display="/"), Binding("escape", "no_filter", "Back", show=False)]
+
+    def compose(self) -> ComposeResult:
+        yield Static(id="trouble")
+        yield Static(id="head")
+        yield Input(placeholder="part of a name, user or role; Enter keeps it, Esc shows all", id="filter")
+        with Vertical(id="tables"):
+            yield Listing("targets")
+            yield Listing("jobs")
+        yield Footer(compact=True)
+
+    def on_mount(self) -> None:
+        self.query_one("#jobs").focus()
+
+    def request(self) -> Json:
+        return {"request": "top", "most": MAX_ROWS}
+
+    def show(self, answer: Json) -> None:
+        found = TopAnswer.from_json(answer)
+        self.query_one("#head", Static).update(Text("\n").join(head(found)))
+        for rows in (target_rows(found), job_rows(found)):
+            self.query_one(f"#{rows.what}", Listing).put(rows)
+
+    def on_resize(self, event: Resize) -> None:
+        self.set_class(event.size.height < BOTH_TABLES_HEIGHT, "low")
+
+    def action_table(self, what: str) -> None:
+        self.query_one(f"#{what}").focus()
+
+    def on_descendant_focus(self) -> None:
+        """Show the table with the focus, also on a low terminal."""
+        if isinstance(self.focused, Listing):
+            for listing in self.query(Listing):
+                listing.set_class(listing is not self.focused, "other")
+
+    def action_filter(self) -> None:
+        typed = self.query_one("#filter", Input)
+        typed.display = True
+        typed.focus()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        for listing in self.query(Listing):
+            listing.words = event.value
+            listing.put()
+
+    def on_input_submitted(self) -> None:
+        self.query("Listing").exclude(".other").first().focus()
+
+    def action_no_filter(self) -> None:
+        typed = self.query_one("#filter", Input)
+        typed.value, typed.display = "", False
+        self.on_input_submitted()
+
+
+KEYS = """\
+arrows, PgUp, PgDn  move the cursor
+Enter               open this target or job
+Esc                 back; end the filter
+/                   filter by name, user or role
+s, r                sort by the next column; reverse
+t, j                table of targets, of jobs
+p                   pause the display; again: go on
+q, Ctrl-C           quit
+
+A click on a title sorts by its column."""
+
+
+class Help(ModalScreen[None]):
+    """The keys."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(key, "dismiss", "Back", show=False) for key in ("escape", "enter", "space", "question_mark", "f1")]
+
+    def compose(self) -> ComposeResult:
+        yield Static(Text(KEYS), id="keys")
+        yield Footer(compact=True)
+
+
+class TopApp(App[None]):
+    """The whole of ``tierctl top``."""
+
+    ENABLE_COMMAND_PALETTE = False
+    CSS = """
+    Listing { height: 1fr; border-top: solid ansi_blue; scrollbar-size-horizontal: 0; }
+    Listing.other { border-top: solid ansi_bright_black; }
+    .low Listing.other { display: none; }
+    #head { height: auto; max-height: 10; }
+    #trouble, #filter { display: none; height: auto; }
+    #filter { border: none; }
+    #keys { width: auto; max-width: 100%; padding: 0 1; border: solid ansi_blue; }
+    Help { align: center middle; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("p", "freeze", "Pause"), Binding("question_mark,f1", "help", "Help", key_display="?"),
+        Binding("q,ctrl+c", "quit", "Quit", key_display="q", priority=False)]
+
+    def __init__(self, ask: Ask, seconds: float, clock: SystemClock | None = None) -> None:
+        super().__init__()
+        self.asker = Asker(ask, seconds, clock or SystemClock(), self.post_message)
+
+    def on_mount(self) -> None:
+        self.theme = "ansi-dark"
+        self.asker.start()
+        self.push_screen(Overview())
+
+    def on_unmount(self) -> None:
+        self.asker.ended = True
+
+    def on_answered(self, event: Answered) -> None:
+        if event.view.is_attached and not self.asker.frozen:
+            event.view.take(event.answer, event.error)
+
+    def action_freeze(self) -> None:
+        """Show no newer answers until the key is pressed again."""
+        self.asker.frozen = not self.asker.frozen
+        if isinstance(self.screen, View):
+            self.asker.about(self.screen)
+            self.screen.say("paused: p continues" if self.asker.frozen else "")
+
+    def action_help(self) -> None:
+        if not isinstance(self.screen, Help):
+            self.push_screen(Help())
