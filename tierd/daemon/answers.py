@@ -454,6 +454,46 @@ class OverviewAnswer(Struct, frozen=True, kw_only=True):
     reasons: tuple[ReasonRow, ...]
 
 
+class RateRow(Struct, frozen=True):
+    """Rates of a target or of a job, per second."""
+
+    name: str
+    read_bytes: float
+    write_bytes: float
+    operations: float
+    """On OSTs."""
+    metadata_operations: float
+
+
+class RatesAnswer(Struct, frozen=True, kw_only=True):
+    """The rates of one target or job over time."""
+
+    since: float
+    until: float
+    step_seconds: float
+    """Time between two points, and the time over which each is the mean. A curve has a gap where points are missing."""
+    points: tuple[tuple[float, float, float, float, float], ...]
+    """Time, and the rates in the order of :class:`RateRow`; oldest first."""
+    source: str
+    """``Prometheus`` or ``journal``."""
+    problem: str = ""
+    """Why Prometheus was not used though it is configured."""
+
+
+class MomentAnswer(Struct, frozen=True, kw_only=True):
+    """All targets and the busiest jobs at one past time."""
+
+    time: float | None = None
+    """End of the time of the record; None if the journal has none."""
+    seconds: float = 0.0
+    """Length of this time."""
+    earlier: float | None = None
+    """Time of the record before; None if there is none."""
+    later: float | None = None
+    targets: tuple[RateRow, ...] = ()
+    jobs: tuple[RateRow, ...] = ()
+
+
 class FindingsAnswer(Struct, frozen=True):
     """``tierctl findings`` and ``tierctl advise``."""
 

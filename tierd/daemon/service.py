@@ -34,10 +34,11 @@ from tierd.daemon import status, web
 from tierd.daemon.activities import FILESYSTEM_AWAY, Activities, Activity, Liveness, Spawn
 from tierd.daemon.answers import Json, to_json
 from tierd.daemon.control import ControlServer
-from tierd.daemon.curves import CurveSampler
+from tierd.daemon.curves import CurveSampler, victims_of
 from tierd.daemon.loop import ACT_SECONDS, FACTS_SECONDS, OUTCOME_SECONDS, Daemon, Memory
 from tierd.daemon.metrics import MetricsContext, registry
 from tierd.daemon.node import Cluster, DaemonParts, Node
+from tierd.daemon.rates import RateRequests, RateSampler
 from tierd.daemon.requests import (
     CHANGING_REQUESTS,
     SCHEDULER_REQUESTS,
@@ -176,6 +177,7 @@ class Service:
             journal=self.journal, media=self._media, history=sources.history, enriched=sources.enriched,
             coldest_first=lambda directory: sources.coldest_first(directory, filesystem),
             job_nodes=self._nodes_of_jobs))
+        self._rate_sampler = RateSampler(self.journal.rates)
         self._curve_sampler = CurveSampler(self.journal, lambda: space.capacity(filesystem, ()))
 
     def _take_orders(self) -> None:
@@ -213,8 +215,10 @@ class Service:
             executor.submit(make) if self.activities.concurrent else make()))
         preparer = Preparer(self.gate, self._applications, self.node.filesystem, self._settings,
                             daemon.remediations.queue_order)
+        self.past_rates = RateRequests(reader.rates, self.sources.rates, self._clock)
         self._requests = {
             **ReadingRequests(view, parts, reader, drains, previews=previews, tallies=self._tallies).requests,
+            **self.past_rates.requests,
             **ChangingRequests(view, daemon, self._inbox, self._intake, drains, publish=self._publish,
                                resumed=self._wake_acts).requests,
             **SchedulerRequests(parts, self._stager, self._stagings, preparer=preparer, wake=self._wake_plan,
@@ -294,7 +298,7 @@ class Service:
                      while_some(lambda: len(gate.default_layouts)), acts=True),
             activity("move", "moving files", self._move, self._move_pause_seconds, acts=True),
             activity("judge", "judging", self._judge, each_cycle, acts=True),
-            activity("journal", "removing old records from the journal", self._remove_old,
+            activity("journal", "recording rates, and removing old records from the journal", self._keep_journal,
                      lambda: self.journal.retention.pause_seconds(self._clock.now())),
         ], self._settings.act.journal)
 
@@ -381,6 +385,10 @@ class Service:
             raise
         except OSError:
             return  # status and metrics show it
+
+    def _keep_journal(self) -> None:
+        self._rate_sampler.record(self.daemon.windows, victims_of(self.daemon), self._clock.now())
+        self._remove_old()
 
     def _remove_old(self) -> None:
         keep_seconds = self._settings.journal.keep_seconds

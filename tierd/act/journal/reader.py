@@ -13,6 +13,7 @@ from typing import TypedDict
 
 from tierd.act.journal.connection import Row, Value
 from tierd.act.journal.entry import ENTRY_COLUMNS, Entry, entry_of
+from tierd.act.journal.rates import RateReader
 from tierd.acts import ActKind, Outcome
 from tierd.structs import FindingRow, JudgementRow, MessageRow, SameFindingRow
 
@@ -46,6 +47,7 @@ class JournalReader:
     def __init__(self, path: Path) -> None:
         self._path = path
         self.sums = Sums(self._all)
+        self.rates = RateReader(self._all)
 
     def last(self, count: int, outcome: Outcome | None = None, path: str = "", job: str = "",
              since: float = 0.0, kind: ActKind | None = None) -> list[Entry]:

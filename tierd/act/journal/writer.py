@@ -26,6 +26,7 @@ from tierd.act.journal.entry import (
     to_text,
     wanted_to_text,
 )
+from tierd.act.journal.rates import RateRecords
 from tierd.act.journal.retention import ActDirectories, ClockGuard, Retention
 from tierd.act.journal.schema import open_journal
 from tierd.acts import ActKind, Outcome, Verdict
@@ -59,9 +60,10 @@ class Journal:
         """Moves that wait."""
         self.judgements = Judgements(self.db)
         """Verdicts on acts."""
+        self.rates = RateRecords(self.db)
         self.act_directories = ActDirectories(self.db)
         """Where files on flash may lie."""
-        self.retention = Retention(self.db, self.act_directories)
+        self.retention = Retention(self.db, self.act_directories, self.rates)
         """Removes old records."""
         self._clock_guard = ClockGuard(self.db)
 
