@@ -1,4 +1,4 @@
-"""``tierctl top``: show targets, jobs, interference and moves live on a terminal."""
+"""``tierctl top``: show targets, jobs and interference, live or of the past on a terminal."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import json
 import sys
 
 from tierd.cli import client
+from tierd.clock import SystemClock
 from tierd.daemon.client import ControlError, ask
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    top = commands.add_parser("top", help="show targets, jobs, interference and moves live",
+    top = commands.add_parser("top", help="show targets, jobs and interference, live or of the past",
                               description="Show the targets and jobs of the last cycle, and interference between jobs. "
                                           "Keys sort, filter, and open a target or job; ? lists them. A narrow "
                                           "terminal shows fewer columns. A file, a pipe or a dumb terminal gets one "
@@ -20,37 +21,43 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     top.add_argument("--interval", type=float, default=2.0, metavar="SECONDS",
                      help="refresh interval (default: %(default)s)")
     top.add_argument("--once", action="store_true", help="print one screen and exit")
+    top.add_argument("--replay", type=client.moment_option, metavar="TIME",
+                     help="show the past from a duration ago (2h) or a time (2026-11-20T03:00) on, as far as tierd "
+                          "keeps it: 30 days; Left and Right step")
     top.set_defaults(run=run)
 
 
 NOT_LIVE_ROWS, LIVE_ROWS = 20, 1000
-"""Rows of each table."""
+"""Targets and jobs that are asked for; live, more than a person reads, and an answer below half a megabyte."""
 ANSWER_SECONDS = 10.0
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Show one screen, or follow until ``q``. If the daemon does not answer at first, the error is the result."""
+    """Show one screen, or follow until ``q``."""
     from rich.console import Console  # noqa: PLC0415 -- the help needs none of it
 
+    from tierd.cli.top_sources import Now, Past, Source  # noqa: PLC0415
     from tierd.cli.top_tables import screen  # noqa: PLC0415
-    from tierd.daemon.answers import TopAnswer  # noqa: PLC0415
 
     console = Console(width=None if sys.stdout.isatty() else 120)
     live = (console.is_terminal and sys.stdin.isatty() and not console.is_dumb_terminal
             and not (chosen.once or chosen.json))
+    source: Source = Now(LIVE_ROWS if live else NOT_LIVE_ROWS)
+    if chosen.replay:
+        source = Past(client.moment(chosen.replay, SystemClock().now()))
     try:
         path = client.socket_of(chosen)
-        found = ask(path, {"request": "top", "most": 1 if live else NOT_LIVE_ROWS})
-        answer = TopAnswer.from_json(found)
+        found = [ask(path, request) for request in source.requests]
+        head, tables = source.shown(*found)
     except (ControlError, ValueError) as error:
         print(error, file=sys.stderr)
         return 1
     if live:
-        from tierd.cli.top_app import TopApp  # noqa: PLC0415 -- half a second
+        from tierd.cli.top_app import TopApp  # noqa: PLC0415 -- its import takes long
 
-        TopApp(lambda request: ask(path, request, ANSWER_SECONDS), chosen.interval).run()
+        TopApp(lambda request: ask(path, request, ANSWER_SECONDS), source, chosen.interval).run()
     elif chosen.json:
-        console.print_json(json.dumps(found))
+        console.print_json(json.dumps(found[0]))
     else:
-        console.print(screen(answer, console.width))
+        console.print(screen(head, tables, console.width))
     return 0

@@ -6,7 +6,7 @@ The daemon is asked in a thread, so keys work while it does not answer. All that
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from threading import Event, Thread
 from typing import ClassVar
@@ -18,17 +18,17 @@ from textual.containers import Vertical
 from textual.events import Resize
 from textual.message import Message
 from textual.screen import ModalScreen, Screen
-from textual.widgets import DataTable, Footer, Input, Static
+from textual.widgets import DataTable, Footer, Input, Sparkline, Static
 
-from tierd.cli.top_tables import COLUMN_GAP, Rows, head, job_rows, target_rows
+from tierd.cli.client import time_text
+from tierd.cli.top_sources import Past, Source, cases_of
+from tierd.cli.top_tables import COLUMN_GAP, Rows, time_rows
 from tierd.clock import SystemClock
-from tierd.daemon.answers import Json, TopAnswer
-from tierd.text import printable
+from tierd.daemon.answers import Json, RatesAnswer, StatusAnswer
+from tierd.text import bytes_text, printable
 
 Ask = Callable[[Json], Json]
 """Asks the daemon. Raises OSError and ValueError."""
-MAX_ROWS = 1000
-"""Targets and jobs that are asked for: more than a person reads, and an answer below half a megabyte."""
 LEAST_SECONDS = 0.2
 SLOW_SECONDS = 3.0
 """A daemon that takes longer to answer is called slow."""
@@ -37,11 +37,11 @@ BOTH_TABLES_HEIGHT = 20
 
 
 class Answered(Message):
-    """The daemon has answered the request of a view; or ``error`` says why not."""
+    """The daemon has answered the requests of a view; or ``error`` says why not."""
 
-    def __init__(self, view: View, answer: Json, error: str = "") -> None:
+    def __init__(self, view: View, found: Sequence[Json], error: str = "") -> None:
         super().__init__()
-        self.view, self.answer, self.error = view, answer, error
+        self.view, self.found, self.error = view, found, error
 
 
 class Asker(Thread):
@@ -68,9 +68,9 @@ class Asker(Thread):
 
     def run(self) -> None:
         while not self.ended:
-            self._soon.wait(self._seconds)
+            soon = self._soon.wait(self._seconds)
             self._soon.clear()
-            if self._view is None or self.frozen:
+            if self._view is None or (self.frozen and not soon):
                 continue
             answered = self._answered(self._view)
             with suppress(RuntimeError):  # the application has ended
@@ -79,9 +79,9 @@ class Asker(Thread):
     def _answered(self, view: View) -> Answered:
         self._asked_at = self._clock.monotonic()
         try:
-            return Answered(view, self._ask(view.request()))
+            return Answered(view, [self._ask(request) for request in view.requests()])
         except (OSError, ValueError) as error:
-            return Answered(view, {}, str(error))
+            return Answered(view, (), str(error))
         finally:
             self._asked_at = None
 
@@ -90,6 +90,7 @@ class Listing(DataTable[Text]):
     """A table with a cursor, an order and a filter."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left", "app.step(-1)", "Earlier"), Binding("right", "app.step(1)", "Later"),
         Binding("s", "sort", "Sort"), Binding("r", "reverse", "Reverse", show=False)]
 
     def __init__(self, what: str) -> None:
@@ -146,39 +147,54 @@ class Listing(DataTable[Text]):
 
 
 class View(Screen[None]):
-    """A screen that shows the answers to one request."""
+    """A screen that shows the answers to some requests."""
 
     app: TopApp
 
-    def request(self) -> Json:
+    def __init__(self, source: Source) -> None:
+        super().__init__()
+        self.source = source
+
+    def requests(self) -> Sequence[Json]:
+        """What to ask now. Called in another thread."""
         raise NotImplementedError
 
-    def show(self, answer: Json) -> None:
-        """Show an answer. Raises ValueError if it cannot be read."""
+    def show(self, *found: Json) -> None:
+        """Show the answers. Raises ValueError if they cannot be read."""
         raise NotImplementedError
 
     def on_mount(self) -> None:
         self.set_interval(1.0, self.say_if_slow)
-
-    def on_screen_resume(self) -> None:
         self.app.asker.about(self)
 
-    def take(self, answer: Json, trouble: str) -> None:
-        """Show an answer; after an error, what was shown before stays."""
+    def on_screen_resume(self) -> None:
+        if self.is_mounted:  # otherwise it has nothing yet to show an answer in
+            self.app.asker.about(self)
+
+    def take(self, found: Sequence[Json], trouble: str) -> None:
+        """Show the answers; after an error, what was shown before stays."""
         if not trouble:
             try:
                 with self.app.batch_update():
-                    self.show(answer)
+                    self.show(*found)
             except ValueError as error:
                 trouble = str(error)
         self.say(f"NO ANSWER: {trouble}" if trouble else "")
+
+    def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
+        """Open a target or job."""
+        if isinstance(event.data_table, Listing):
+            self.app.push_screen(Detail(self.source, str(event.data_table.id), event.data_table.chosen))
 
     def say_if_slow(self) -> None:
         waited = self.app.asker.waited_seconds
         if waited >= SLOW_SECONDS:
             self.say(f"tierd has not answered for {waited:.0f} s")
 
-    def say(self, trouble: str) -> None:
+    def say(self, trouble: str = "") -> None:
+        """Show what is wrong, or that the display is paused."""
+        if self.app.asker.frozen and self.source.time is None:
+            trouble = trouble or "paused: p continues"
         shown = self.query_one("#trouble", Static)
         shown.display = bool(trouble)
         shown.update(Text(printable(trouble), "bold red"))
@@ -187,6 +203,7 @@ class View(Screen[None]):
 class Overview(View):
     """All targets and jobs."""
 
+    AUTO_FOCUS = "#jobs"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("t", "table('targets')", "Targets"), Binding("j", "table('jobs')", "Jobs"),
         Binding("slash", "filter", "Filter", key_display="/"), Binding("escape", "no_filter", "Back", show=False)]
@@ -200,16 +217,13 @@ class Overview(View):
             yield Listing("jobs")
         yield Footer(compact=True)
 
-    def on_mount(self) -> None:
-        self.query_one("#jobs").focus()
+    def requests(self) -> Sequence[Json]:
+        return self.source.requests
 
-    def request(self) -> Json:
-        return {"request": "top", "most": MAX_ROWS}
-
-    def show(self, answer: Json) -> None:
-        found = TopAnswer.from_json(answer)
-        self.query_one("#head", Static).update(Text("\n").join(head(found)))
-        for rows in (target_rows(found), job_rows(found)):
+    def show(self, *found: Json) -> None:
+        head, tables = self.source.shown(*found)
+        self.query_one("#head", Static).update(Text("\n").join(head))
+        for rows in tables:
             self.query_one(f"#{rows.what}", Listing).put(rows)
 
     def on_resize(self, event: Resize) -> None:
@@ -243,6 +257,53 @@ class Overview(View):
         self.on_input_submitted()
 
 
+CURVES = ("read/s", bytes_text), ("write/s", bytes_text), ("ops/s", "{:.0f}".format), ("metadata/s", "{:.0f}".format)
+"""Titles and units of the curves, in the order of :class:`RatesAnswer`."""
+CURVE_SECONDS = 3600.0
+
+
+class Detail(View):
+    """One target or job: its rates over an hour, its cases, and with whom it shares device time."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "app.pop_screen", "Back")]
+
+    def __init__(self, source: Source, what: str, name: str) -> None:
+        super().__init__(source)
+        self._what, self._of = what, name
+        self._others = "jobs" if what == "targets" else "targets"
+
+    def compose(self) -> ComposeResult:
+        yield Static(id="trouble")
+        yield Static(id="head")
+        for number in range(len(CURVES)):
+            yield Static(id=f"title{number}")
+            yield Sparkline(id=f"curve{number}")
+        yield Static(id="cases")
+        yield Listing(self._others)
+        yield Footer(compact=True)
+
+    def requests(self) -> Sequence[Json]:
+        until = self.source.time or 0.0
+        return ({"request": "rates", self._what[:-1]: self._of, "seconds": CURVE_SECONDS, "until": until},
+                {"request": "status"})
+
+    def show(self, *found: Json) -> None:
+        rates, state = RatesAnswer.from_json(found[0]), StatusAnswer.from_json(found[1])
+        times = [point[0] for point in rates.points]
+        over = f"mean rates from {time_text(times[0])} to {time_text(times[-1])[11:]}" if times else "no record yet"
+        self.query_one("#head", Static).update(Text(printable(f"{self._what[:-1]} {self._of}: {over}"), "bold"))
+        for number, (title, text_of) in enumerate(CURVES):
+            values = [point[number + 1] for point in rates.points]
+            words, curve = self.query_one(f"#title{number}", Static), self.query_one(f"#curve{number}", Sparkline)
+            words.display = curve.display = any(values)
+            if any(values):
+                words.update(Text(f"{title:10} {text_of(values[-1])}, at most {text_of(max(values))}"))
+                curve.data = [0.0, *values]  # the curve begins at its least value
+        lines = [Text(printable(words)) for words in cases_of(state, self._of)]
+        self.query_one("#cases", Static).update(Text("\n").join(lines))
+        self.query_one(Listing).put(time_rows(state, self._others, self._of))
+
+
 KEYS = """\
 arrows, PgUp, PgDn  move the cursor
 Enter               open this target or job
@@ -251,6 +312,7 @@ Esc                 back; end the filter
 s, r                sort by the next column; reverse
 t, j                table of targets, of jobs
 p                   pause the display; again: go on
+Left, Right, <, >   --replay: one record, an hour
 q, Ctrl-C           quit
 
 A click on a title sorts by its column."""
@@ -282,31 +344,45 @@ class TopApp(App[None]):
     Help { align: center middle; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("less_than_sign", "step(-3600)", "", show=False),
+        Binding("greater_than_sign", "step(3600)", "", show=False),
         Binding("p", "freeze", "Pause"), Binding("question_mark,f1", "help", "Help", key_display="?"),
         Binding("q,ctrl+c", "quit", "Quit", key_display="q", priority=False)]
 
-    def __init__(self, ask: Ask, seconds: float, clock: SystemClock | None = None) -> None:
+    def __init__(self, ask: Ask, source: Source, seconds: float, clock: SystemClock | None = None) -> None:
         super().__init__()
+        self.source = source
         self.asker = Asker(ask, seconds, clock or SystemClock(), self.post_message)
+        self.asker.frozen = isinstance(source, Past)
 
     def on_mount(self) -> None:
         self.theme = "ansi-dark"
         self.asker.start()
-        self.push_screen(Overview())
+        self.push_screen(Overview(self.source))
 
     def on_unmount(self) -> None:
         self.asker.ended = True
 
     def on_answered(self, event: Answered) -> None:
-        if event.view.is_attached and not self.asker.frozen:
-            event.view.take(event.answer, event.error)
+        if event.view.is_attached:
+            event.view.take(event.found, event.error)
+            if not self.asker.frozen and isinstance(self.source, Past):
+                self.source.step(1)
+
+    def check_action(self, action: str, _: tuple[object, ...]) -> bool:
+        return action != "step" or isinstance(self.source, Past)
+
+    def action_step(self, seconds: int) -> None:
+        """Go forward or back in a replay."""
+        if isinstance(self.source, Past) and isinstance(self.screen, View):
+            self.source.step(seconds)
+            self.asker.about(self.screen)
 
     def action_freeze(self) -> None:
-        """Show no newer answers until the key is pressed again."""
+        """Show no newer answers until the key is pressed again. A replay begins so."""
         self.asker.frozen = not self.asker.frozen
         if isinstance(self.screen, View):
-            self.asker.about(self.screen)
-            self.screen.say("paused: p continues" if self.asker.frozen else "")
+            self.screen.say()
 
     def action_help(self) -> None:
         if not isinstance(self.screen, Help):

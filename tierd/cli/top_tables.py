@@ -15,10 +15,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tierd.cli.client import time_text
-from tierd.cli.control import headline, queue_line
-from tierd.daemon.answers import TopAnswer
-from tierd.text import bytes_text, printable
+from tierd.daemon.answers import RateRow, StatusAnswer, TopAnswer
+from tierd.text import bytes_text, percent, printable
 
 LEFT: Literal["left"] = "left"
 RIGHT: Literal["right"] = "right"
@@ -144,10 +142,30 @@ def job_rows(answer: TopAnswer) -> Rows:
     ), answer.all_jobs)
 
 
-def screen(answer: TopAnswer, width: int = 120) -> RenderableType:
+def moment_rows(what: str, found: Sequence[RateRow]) -> Rows:
+    """Targets or jobs of the past: those with the most operations first."""
+    rows = sorted(found, key=lambda row: -row.operations - row.metadata_operations)
+    return Rows(what, [row.name for row in rows], (
+        text_column(what[:-1].upper(), 9, (row.name for row in rows)),
+        bytes_column("read/s", 5, (row.read_bytes for row in rows)),
+        bytes_column("write/s", 6, (row.write_bytes for row in rows)),
+        count_column("ops/s", 8, (row.operations for row in rows)),
+        count_column("metadata/s", 7, (row.metadata_operations for row in rows)),
+    ), len(rows))
+
+
+def time_rows(answer: StatusAnswer, what: str, name: str) -> Rows:
+    """Who shares the device time of the busiest targets: the jobs of a target, or the targets of a job."""
+    pairs = [(row.target, job.job, row.utilisation * job.share) for row in answer.device_time for job in row.jobs]
+    found = {target if what == "targets" else job: share for target, job, share in pairs if name in {target, job}}
+    return Rows(what, [*found], (
+        text_column(what[:-1].upper(), 9, found), number_column("device time", 8, found.values(), percent)), len(found))
+
+
+def screen(head: Sequence[Text], tables: Sequence[Rows], width: int = 120) -> RenderableType:
     """The whole screen, ``width`` characters wide."""
-    parts: list[RenderableType] = [*head(answer)]
-    for rows in (target_rows(answer), job_rows(answer)):
+    parts: list[RenderableType] = [*head]
+    for rows in tables:
         parts += [Text(), printed(rows, width)]
         if rows.all_rows > len(rows.names):
             parts.append(Text(f"and {rows.all_rows - len(rows.names)} more {rows.what}", "dim"))
@@ -162,28 +180,3 @@ def printed(rows: Rows, width: int) -> Table:
     for number in range(len(rows.names)):
         made.add_row(*(column.cells[number] for column in shown))
     return made
-
-
-def head(answer: TopAnswer) -> list[Text]:
-    """What tierd does, and what it has found."""
-    held = answer.held or answer.draining
-    parts = [Text(printable(f"tierd {headline(answer)}"), "bold red" if held else "bold")]
-    parts += [Text(printable(f"CANNOT: {words}"), "bold red") for words in answer.faults.values()]
-    parts.append(Text(f"last reading {time_text(answer.last_cycle)}, over {answer.seconds:.0f} s; "
-                      f"{queue_line(answer)}, {bytes_text(answer.moved_bytes)} moved"))
-    serious = [f for f in answer.findings if not f.advice_only]
-    parts += [Text(printable(f"F{f.id} {f.kind}: {f.sentence}"), "red") for f in serious[:4]]
-    if not serious:
-        parts.append(Text(quiet_text(answer), "green"))
-    if answer.advice:
-        parts.append(Text(f"advice: {answer.advice}; see tierctl advise"))
-    return parts
-
-
-def quiet_text(answer: TopAnswer) -> str:
-    """The line for a cycle without findings."""
-    if not answer.seconds:
-        return "no reading yet"
-    if answer.learning:
-        return "learning: too few readings to detect slow streams"
-    return "no interference found" if answer.jobs else "no active jobs"
