@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import groupby
 
-from tierd.acts import ActKind, Verdict
+from tierd.acts import ActKind, Verdict, name_of
 from tierd.cli import client
 from tierd.cli.client import time_text, user_lines
 from tierd.cli.control import headline, not_done_lines
@@ -34,9 +34,9 @@ from tierd.text import (
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     explain = commands.add_parser(
         "explain", help="show one finding in full: evidence, directories, acts, verdict",
-        description="Show everything in the journal about one finding (F3, from tierctl findings), or about the "
-                    "finding that caused one act (17, from tierctl history).")
-    explain.add_argument("id", metavar="ID", help="number of a finding (F3) or of an act (17)")
+        description="Show everything in the journal about one finding (F3, from tierctl findings) or order (D3 of a "
+                    "drain, O3 of others), or about what caused one act (17, from tierctl history).")
+    explain.add_argument("id", metavar="ID", help="name of a finding (F3) or order (D3, O3), or number of an act (17)")
     client.add_daemon_options(explain)
     explain.set_defaults(run=client.showing("explain", answers.ExplainAnswer.from_json, explanation, "id"))
     advise = commands.add_parser(
@@ -55,8 +55,9 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 def explanation(answer: answers.ExplainAnswer) -> list[str]:
     finding = answer.finding
     now = "active" if answer.holds else "no longer active"
-    head = (f"Order F{finding.id}, made {time_text(finding.time)}." if answer.ordered
-            else f"F{finding.id}, {finding.kind}, found {time_text(finding.time)}; {now}.")
+    name = name_of(finding.id, finding.kind)
+    head = (f"Order {name}, made {time_text(finding.time)}." if answer.ordered
+            else f"{name}, {finding.kind}, found {time_text(finding.time)}; {now}.")
     users = user_lines(answer.users, aggressor=finding.aggressor, victim=finding.victim)
     lines = [head, f"  {finding.sentence}.", *(f"  {line}" for line in users), "", *timeline(answer)]
     if finding.evidence:

@@ -364,7 +364,7 @@ class TopApp(App[None]):
         self.asker.ended = True
 
     def on_answered(self, event: Answered) -> None:
-        if event.view.is_attached:
+        if event.view.query("#head"):  # it is neither being composed nor removed
             event.view.take(event.found, event.error)
             if not self.asker.frozen and isinstance(self.source, Past):
                 self.source.step(1)

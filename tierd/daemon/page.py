@@ -7,6 +7,7 @@ nothing: its data are the published status, and for the history the journal.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,7 +20,7 @@ from zlib import crc32
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from tierd.acts import ActKind, Outcome, Verdict
+from tierd.acts import ActKind, OrderKind, Outcome, Verdict, name_of
 from tierd.daemon import answers
 from tierd.daemon.runbooks import runbook
 from tierd.daemon.states import (
@@ -51,6 +52,9 @@ TOP_ROWS, TOP_CASES, MANY_ROWS, ALL_ROWS = 12, 20, 500, 10_000
 HISTORY_ROWS, RECENT_ACTS, MAX_HISTORY_ROWS = 100, 8, 2000
 KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 Ask = Callable[[answers.Json], answers.Json]
+NAMED = re.compile(r"/(?:case/(?=F)|order/(?=[DO]))([FDO][0-9]{1,17})|/drain/([\w.-]+)")
+"""Paths of a finding, an order, or the drain of a target."""
+DRAIN_BUTTONS = {"drain-pause", "drain-resume", "drain-end"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +132,8 @@ class Pages:
             return self._overview(f"{path[1:]}.html", ALL_ROWS if query.get("rows") == "all" else MANY_ROWS, viewer)
         if path == "/history":
             return self._search(query, viewer)
-        if path.startswith("/case/F") and path[7:].isascii() and path[7:].isdigit() and len(path) < 25:
-            return self._case(int(path[7:]), viewer)
+        if named := NAMED.fullmatch(path):
+            return self._drain(named[2], viewer) if named[2] else self._case(named[1], viewer)
         found = runbook(path)
         return found and self._jinja.get_template("runbook.html").render(name=found[0], body=Markup(found[1]))  # noqa: S704
 
@@ -153,15 +157,33 @@ class Pages:
         return self._render("history.html", viewer, self._status(), history=found, query=query, wrong=wrong,
                             limit=wanted["last"], most=MAX_HISTORY_ROWS)
 
-    def _case(self, number: int, viewer: Viewer) -> str | None:
+    def _case(self, name: str, viewer: Viewer) -> str | None:
+        """A finding, or an order."""
         try:
-            story = answers.ExplainAnswer.from_json(self._ask({"request": "explain", "id": f"F{number}"}))
+            story = self._story(name)
         except ValueError:
             return None  # the journal has no such finding
+        number = story.finding.id
+        if story.finding.kind == OrderKind.DRAIN and any(drain.order == number for drain in self._drains()):
+            return self._drain(story.finding.targets[0], viewer)
         overview = answers.OverviewAnswer.from_json(self._ask(
             {"request": "overview", "most": 1, "cases": TOP_CASES, "case": number}))
         case = next((case for case in overview.cases if case.finding == number), None)
-        return self._render("case.html", viewer, overview, story=story, case=case, number=number)
+        return self._render("case.html", viewer, overview, story=story, case=case, name=name)
+
+    def _story(self, name: str) -> answers.ExplainAnswer:
+        return answers.ExplainAnswer.from_json(self._ask({"request": "explain", "id": name}))
+
+    def _drains(self) -> Sequence[answers.DrainRow]:
+        return answers.DrainsAnswer.from_json(self._ask({"request": "drains"})).drains
+
+    def _drain(self, target: str, viewer: Viewer) -> str | None:
+        """The last drain of a target; None if there is none."""
+        drain = next((drain for drain in self._drains() if drain.target == target), None)
+        if drain is None:
+            return None
+        story = self._story(name_of(drain.order, OrderKind.DRAIN)) if drain.order else None
+        return self._render("drain.html", viewer, self._status(), drain=drain, story=story)
 
     def done(self, form: Mapping[str, str], viewer: Viewer) -> tuple[str, bool]:
         """Carry out what a button asks for; the page about it, and whether it succeeded."""
@@ -188,6 +210,10 @@ class Pages:
         if do == "promote":
             order = answers.OrderAnswer.from_json(self._ask({"request": do, "path": form.get("path", ""), "by": by}))
             return order.lines, order.files > 0
+        if do in DRAIN_BUTTONS:
+            found = answers.DrainsAnswer.from_json(self._ask(
+                {"request": "drain-target", "target": form.get("id", ""), "act": do.removeprefix("drain-"), "by": by}))
+            return [f"{drain.name}: {drain.state}" for drain in found.drains], True
         raise ValueError(f"this page has no button {do!r:.40}")
 
     def _render(self, template: str, viewer: Viewer, overview: answers.OverviewAnswer, **more: object) -> str:
@@ -458,6 +484,7 @@ def environment() -> Environment:
     made.globals |= {
         "chart": chart, "bar": bar, "steps": steps, "case_title": case_title, "brought": brought, "count": count_of,
         "state_text": state_text, "state_texts": {state.value: text for state, text in STATE_TEXTS.items()},
+        "name_of": name_of, "drain_states": answers.DRAIN_STATES,
         "verdict_text": verdict_text, "regained_text": regained_text, "undone_verdict": Verdict.UNDONE_BY_HAND,
         "not_approved": Reason.NOT_APPROVED,
         "roles_of": roles_of, "colours": colours, "source_text": source_text,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
 
-from tierd.acts import Verdict
+from tierd.acts import ORDER_KINDS, Verdict, name_of
 from tierd.daemon.answers import Case, ReportAnswer
 from tierd.daemon.states import FOUND, state_text, verdict_text
 from tierd.text import bytes_text, count_of, first_names, quoted, rate_text
@@ -107,8 +107,9 @@ def report_page(answer: ReportAnswer) -> str:
                       marks=[(found.time, found.sentence) for found in answer.findings if found.victim]),
         queue=plot("Files in the queue", "number", {"waiting moves": samples.get("waiting moves", [])}, begun, until),
         pools=plot("Pools in use", "%", pools, begun, until),
-        findings=[(f"F{found.id}", day_text(found.time), found.kind, found.sentence, ", ".join(users[found.id]),
-                   first_names(found.directories, 16), results.get(found.id, "")) for found in answer.findings],
+        findings=[(name_of(found.id, found.kind), day_text(found.time), found.kind, found.sentence,
+                   ", ".join(users[found.id]), first_names(found.directories, 16), results.get(found.id, ""))
+                  for found in answer.findings],
         acts=[(e.id, day_text(e.time), e.outcome, f"{e.kind} {quoted(e.place)}", e.detail or e.after or "", e.reason)
               for e in answer.acts])
 
@@ -152,9 +153,9 @@ def report_lines(answer: ReportAnswer, time_text: Callable[[float], str]) -> lis
     lines = [f"{time_text(answer.since)} to {time_text(answer.until)}. {operating_state(answer)}",
              summary_sentence(answer)]
     for found in acted[-MAX_LINES:]:
-        lines += [f"F{found.id}  {time_text(found.time)}  {found.kind}: {found.sentence}",
+        lines += [f"{name_of(found.id, found.kind)}  {time_text(found.time)}  {found.kind}: {found.sentence}",
                   f"    {results.get(found.id) or 'no verdict'}"]
-    left = sum(answer.kinds.values()) - min(len(acted), MAX_LINES)
+    left = sum(count for kind, count in answer.kinds.items() if kind not in ORDER_KINDS) - min(len(acted), MAX_LINES)
     return [*lines, f"and {count_of(left, 'finding')} more"] if left else lines
 
 

@@ -96,7 +96,8 @@ def test_without_a_past_device_time_predicts_what_the_act_brings(site: Site,
 
 @pytest.mark.parametrize(("name", "error"), [
     ("F99", "the journal has no finding F99"), ("7", "the journal has no act 7"),
-    ("x", "neither a finding (F3) nor an act"), ("F" + "9" * 30, "neither a finding"), ("", "neither")])
+    ("x", "neither a finding (F3), nor an order (D3, O3), nor an act"),
+    ("F" + "9" * 30, "neither a finding"), ("", "neither")])
 def test_unknown_names_are_refused(site: Site, capsys: pytest.CaptureFixture[str], name: str, error: str) -> None:
     assert error in failed(capsys, "explain", name, site=site)
 
