@@ -48,7 +48,7 @@ ONLY: dict[str, tuple[str, ...]] = {
     "yaml": ("httpserver.yaml_document", "tierd.sense.discovery"),
     "dns": ("tierd.sense.discovery",),
     "pymysql": ("tierd.integrations.robinhood.database",),
-    "numpy": ("tierd.arrays", "tierd.detect", "tierd.engine", "tierd.loads", "tierd.sense"),
+    "numpy": ("tierd.arrays", "tierd.detect", "tierd.engine", "tierd.loads", "tierd.rates", "tierd.sense"),
     "urllib3": ("tierd.sense.http_client",),
     "msgspec": ("tierd.daemon.answers", "tierd.structs"),
     "nats": ("tierd.cluster.connection",),

@@ -11,7 +11,6 @@ from tierd.acts import ActKind, Outcome
 from tierd.cli import client, progress
 from tierd.cli.client import positive, time_text, user_lines
 from tierd.daemon import answers
-from tierd.daemon.states import gain_text, state_text
 from tierd.text import (
     bytes_text,
     count_of,
@@ -181,12 +180,11 @@ def case_lines(answer: answers.StatusAnswer) -> list[str]:
     lines: list[str] = []
     for case in answer.cases:
         if case.active:
-            lines += [f"finding F{case.finding}: {case.sentence}",
-                      f"  {case_line(case, dry_run=answer.dry_run) if case.state else state_text('', '')}",
+            lines += [f"finding F{case.finding}: {case.sentence}", f"  {case_line(case)}",
                       *not_done_lines(case.why_not)]
     if not lines:
         lines.append("no findings yet: learning" if answer.learning else "no findings")
-    lines += [case_line(case, dry_run=answer.dry_run) for case in answer.cases if not case.active]
+    lines += [case_line(case) for case in answer.cases if not case.active]
     users = [f"{job} is {user}" for job, user in answer.users.items() if not user.isdigit()]
     more = f", and {len(users) - MAX_USERS} more" if len(users) > MAX_USERS else ""
     return [*lines, f"users: {', '.join(users[:MAX_USERS])}{more}"] if users else lines
@@ -196,16 +194,11 @@ MAX_USERS = 8
 """Users that ``tierctl status`` names."""
 
 
-def case_line(case: answers.Case, *, dry_run: bool) -> str:
+def case_line(case: answers.Case) -> str:
     """What is done about one finding, in the words that the page uses."""
-    state = state_text(case.state, case.verdict, undo_reason=case.undo_reason, dry_run=dry_run)
-    if case.measured_text:
-        state = f"{case.state}: {case.measured_text}"
     who = f"{case.aggressor} against {case.victim}" if case.aggressor or case.victim else case.subject
     place = f" in {first_names(case.directories)}" if case.directories else ""
-    gain = gain_text(case.contended, case.after, case.regained) if case.judged else ""
-    return (f"case F{case.finding}: {who}{place} since {time_text(case.since)}: {state}{gain and '; '}{gain}"
-            f"{waiting_text(case)}")
+    return f"case F{case.finding}: {who}{place}, found {time_text(case.since)}: {case.done_text}"
 
 
 BAR_CHARACTERS = 20
@@ -243,16 +236,6 @@ def not_done_lines(whys: Sequence[answers.RefusalAnswer]) -> list[str]:
     """The reasons why tierd does not act on a finding, or not fully, each with its remedy."""
     return [f"  not done: {why.sentence}" + (f"; to change that: {why.remedy}" if why.remedy else "")
             for why in whys]
-
-
-def waiting_text(case: answers.Case) -> str:
-    parts = []
-    if case.waiting_defaults:
-        parts.append(f"{count_of(case.waiting_defaults, 'default layout')} to set")
-    if case.waiting_moves:
-        held = " (held while the effect of the default layouts is measured)" if case.moves_held else ""
-        parts.append(f"{count_of(case.waiting_moves, 'file')} to move{held}")
-    return "; " + ", ".join(parts) if parts else ""
 
 
 def queue_line(answer: answers.StatusAnswer) -> str:

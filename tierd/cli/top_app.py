@@ -22,9 +22,9 @@ from textual.widgets import DataTable, Footer, Input, Sparkline, Static
 
 from tierd.cli.client import time_text
 from tierd.cli.top_sources import Past, Source, cases_of
-from tierd.cli.top_tables import COLUMN_GAP, Rows, time_rows
+from tierd.cli.top_tables import COLUMN_GAP, Rows, rate_rows
 from tierd.clock import SystemClock
-from tierd.daemon.answers import Json, RatesAnswer, StatusAnswer
+from tierd.daemon.answers import AboutAnswer, Json, RatesAnswer
 from tierd.text import bytes_text, printable
 
 Ask = Callable[[Json], Json]
@@ -86,12 +86,14 @@ class Asker(Thread):
             self._asked_at = None
 
 
+STEPS = Binding("left", "app.step(-1)", "Earlier"), Binding("right", "app.step(1)", "Later")
+
+
 class Listing(DataTable[Text]):
     """A table with a cursor, an order and a filter."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left", "app.step(-1)", "Earlier"), Binding("right", "app.step(1)", "Later"),
-        Binding("s", "sort", "Sort"), Binding("r", "reverse", "Reverse", show=False)]
+        *STEPS, Binding("s", "sort", "Sort"), Binding("r", "reverse", "Reverse", show=False)]
 
     def __init__(self, what: str) -> None:
         super().__init__(id=what, cursor_type="row", cell_padding=COLUMN_GAP // 2)
@@ -263,9 +265,9 @@ CURVE_SECONDS = 3600.0
 
 
 class Detail(View):
-    """One target or job: its rates over an hour, its cases, and with whom it shares device time."""
+    """One target or job: its rates over an hour, its cases, and its jobs or targets now."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "app.pop_screen", "Back")]
+    BINDINGS: ClassVar[list[BindingType]] = [*STEPS, Binding("escape", "app.pop_screen", "Back")]
 
     def __init__(self, source: Source, what: str, name: str) -> None:
         super().__init__(source)
@@ -279,16 +281,17 @@ class Detail(View):
             yield Static(id=f"title{number}")
             yield Sparkline(id=f"curve{number}")
         yield Static(id="cases")
-        yield Listing(self._others)
+        if self.source.time is None:
+            yield Listing(self._others)
         yield Footer(compact=True)
 
     def requests(self) -> Sequence[Json]:
-        until = self.source.time or 0.0
-        return ({"request": "rates", self._what[:-1]: self._of, "seconds": CURVE_SECONDS, "until": until},
-                {"request": "status"})
+        of = {self._what[:-1]: self._of}
+        return ({"request": "rates", **of, "seconds": CURVE_SECONDS, "until": self.source.time or 0.0},
+                {"request": "about", **of})
 
     def show(self, *found: Json) -> None:
-        rates, state = RatesAnswer.from_json(found[0]), StatusAnswer.from_json(found[1])
+        rates, about = RatesAnswer.from_json(found[0]), AboutAnswer.from_json(found[1])
         times = [point[0] for point in rates.points]
         over = f"mean rates from {time_text(times[0])} to {time_text(times[-1])[11:]}" if times else "no record yet"
         self.query_one("#head", Static).update(Text(printable(f"{self._what[:-1]} {self._of}: {over}"), "bold"))
@@ -299,9 +302,9 @@ class Detail(View):
             if any(values):
                 words.update(Text(f"{title:10} {text_of(values[-1])}, at most {text_of(max(values))}"))
                 curve.data = [0.0, *values]  # the curve begins at its least value
-        lines = [Text(printable(words)) for words in cases_of(state, self._of)]
-        self.query_one("#cases", Static).update(Text("\n").join(lines))
-        self.query_one(Listing).put(time_rows(state, self._others, self._of))
+        self.query_one("#cases", Static).update(Text("\n").join(cases_of(about, self.source.time)))
+        if self.source.time is None:
+            self.query_one(Listing).put(rate_rows(self._others, about.beside, about.all_beside))
 
 
 KEYS = """\

@@ -8,9 +8,9 @@ from typing import Protocol
 from rich.text import Text
 
 from tierd.cli.client import time_text
-from tierd.cli.control import case_line, headline, queue_line
-from tierd.cli.top_tables import Rows, job_rows, moment_rows, target_rows
-from tierd.daemon.answers import Json, MomentAnswer, StatusAnswer, TopAnswer
+from tierd.cli.control import headline, queue_line
+from tierd.cli.top_tables import Rows, job_rows, rate_rows, target_rows
+from tierd.daemon.answers import AboutAnswer, Json, MomentAnswer, StatusAnswer, TopAnswer
 from tierd.text import bytes_text, duration_text, printable
 
 Shown = tuple[list[Text], tuple[Rows, Rows]]
@@ -58,7 +58,8 @@ class Past:
     def shown(self, *found: Json) -> Shown:
         moment, state = MomentAnswer.from_json(found[0]), StatusAnswer.from_json(found[1])
         self._moment, self.time = moment, moment.time or self.time
-        return head_then(moment, state), (moment_rows("targets", moment.targets), moment_rows("jobs", moment.jobs))
+        return head_then(moment, state), (rate_rows("targets", moment.targets, len(moment.targets)),
+                                          rate_rows("jobs", moment.jobs, len(moment.jobs)))
 
     def step(self, seconds: float) -> None:
         """Go to the next record after so many seconds, or to the one before so many if they are negative."""
@@ -103,11 +104,12 @@ def head_then(moment: MomentAnswer, state: StatusAnswer) -> list[Text]:
     begun = moment.time - moment.seconds
     cases = [case for case in state.cases if case.since <= moment.time and begun <= (case.ended_at or state.time)]
     return [Text(f"REPLAY {time_text(moment.time)}, over {duration_text(moment.seconds)}", "bold reverse"),
-            *(Text(printable(f"F{case.finding} {case.kind}: {case.sentence}"), "red") for case in cases[:MAX_FINDINGS])]
+            *(Text(printable(f"{case.name} {case.kind}: {case.sentence}"), "red") for case in cases[:MAX_FINDINGS])]
 
 
-def cases_of(state: StatusAnswer, name: str) -> list[str]:
-    """What was found about a target or job, and what is done about it."""
-    return [words for case in state.cases if name in {case.aggressor, case.victim, case.subject, *case.targets}
-            for words in (f"F{case.finding} {case.kind}: {case.sentence}",
-                          f"  {case_line(case, dry_run=state.dry_run)}" if case.state else "") if words]
+def cases_of(about: AboutAnswer, until: float | None) -> list[Text]:
+    """The last findings and orders about a target or job that had begun at a time; None is now."""
+    return [Text(printable(f"{case.name} {time_text(case.since)} {case.sentence} ("
+                           f"{case.done_text if case.state else 'active' if case.active else 'ended'})"),
+                 "red" if case.active else "")
+            for case in about.cases if case.since <= (until or case.since)][:MAX_FINDINGS]

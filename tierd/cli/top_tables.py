@@ -15,8 +15,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tierd.daemon.answers import RateRow, StatusAnswer, TopAnswer
-from tierd.text import bytes_text, percent, printable
+from tierd.daemon.answers import RateRow, TopAnswer
+from tierd.text import bytes_text, printable
 
 LEFT: Literal["left"] = "left"
 RIGHT: Literal["right"] = "right"
@@ -142,8 +142,8 @@ def job_rows(answer: TopAnswer) -> Rows:
     ), answer.all_jobs)
 
 
-def moment_rows(what: str, found: Sequence[RateRow]) -> Rows:
-    """Targets or jobs of the past: those with the most operations first."""
+def rate_rows(what: str, found: Sequence[RateRow], all_rows: int) -> Rows:
+    """Targets or jobs of the past, or beside one: those with the most operations first."""
     rows = sorted(found, key=lambda row: -row.operations - row.metadata_operations)
     return Rows(what, [row.name for row in rows], (
         text_column(what[:-1].upper(), 9, (row.name for row in rows)),
@@ -151,15 +151,7 @@ def moment_rows(what: str, found: Sequence[RateRow]) -> Rows:
         bytes_column("write/s", 6, (row.write_bytes for row in rows)),
         count_column("ops/s", 8, (row.operations for row in rows)),
         count_column("metadata/s", 7, (row.metadata_operations for row in rows)),
-    ), len(rows))
-
-
-def time_rows(answer: StatusAnswer, what: str, name: str) -> Rows:
-    """Who shares the device time of the busiest targets: the jobs of a target, or the targets of a job."""
-    pairs = [(row.target, job.job, row.utilisation * job.share) for row in answer.device_time for job in row.jobs]
-    found = {target if what == "targets" else job: share for target, job, share in pairs if name in {target, job}}
-    return Rows(what, [*found], (
-        text_column(what[:-1].upper(), 9, found), number_column("device time", 8, found.values(), percent)), len(found))
+    ), all_rows)
 
 
 def screen(head: Sequence[Text], tables: Sequence[Rows], width: int = 120) -> RenderableType:

@@ -8,28 +8,15 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from tierd.act.journal.rates import (
-    COLUMNS,
-    JOBS,
-    KEPT_SECONDS,
-    MAX_JOBS,
-    TARGETS,
-    Point,
-    RateReader,
-    RateRecords,
-    Rates,
-    step_of,
-)
+from tierd.act.journal.rates import JOBS, KEPT_SECONDS, MAX_JOBS, TARGETS, RateReader, RateRecords, step_of
 from tierd.clock import Clock
 from tierd.daemon import answers
 from tierd.daemon.requests import Handler, number_of, text_of
-from tierd.loads import BUSY_USEC, READ_BYTES, READS, WRITE_BYTES, Floats, Loads, NamespaceLoads, Numbers
 from tierd.model import Window
+from tierd.rates import Point, mean_rates
 from tierd.sense.exposition import LONGEST_LABEL_BYTES
 from tierd.sense.http_client import SourceError
 from tierd.sense.prometheus_rates import PrometheusRates
@@ -60,36 +47,6 @@ class RateSampler:
             self._seen_until = new[-1].end
             self._records.add(int(self._minute * MINUTE_SECONDS), {
                 TARGETS: mean_rates(new, 0), JOBS: mean_rates(new, 1).busiest(MAX_JOBS, always)})
-
-
-def mean_rates(windows: Sequence[Window], place: int) -> Rates:
-    """Mean rates by target (``place`` 0) or job (1)."""
-    names = Numbers[str]()
-    every: list[tuple[Sequence[str], Floats]] = []
-    data = sum(window.seconds for window in windows)
-    metadata = sum(window.seconds for window in windows if window.metadata)
-    for window in windows:
-        loads = Loads.of(window.loads)
-        of_load = loads.target.tolist()
-        spans = {target: window.seconds_of(target) for target in set(of_load)}
-        share = window.seconds / data / np.array([spans[target] for target in of_load], float)
-        every.append((of_load if place == 0 else loads.job.tolist(), share[:, None] * np.column_stack(
-            [loads.numbers[:, READ_BYTES], loads.numbers[:, WRITE_BYTES],
-             loads.numbers[:, READS:BUSY_USEC].sum(axis=1), np.zeros(len(loads))])))
-        if place:
-            space = NamespaceLoads.of(window.namespace)
-            counts = dict(zip(space.keys_by_row(), space.operations * (window.seconds / data / window.metadata_seconds),
-                              strict=True))
-        else:
-            counts = {mdt: sum(each.operations for each in services.values())
-                      * window.seconds / metadata / window.seconds_of(mdt)
-                      for mdt, services in window.metadata.items()}
-        every.append((list(counts), np.array([(0.0, 0.0, 0.0, count) for count in counts.values()]).reshape(-1, 4)))
-    rows = [names.of(each, len(each)) for each, _ in every]
-    sums = np.zeros((len(names), len(COLUMNS)))
-    for at, (_, numbers) in zip(rows, every, strict=True):
-        np.add.at(sums, at, numbers)
-    return Rates(list(names), sums)
 
 
 FRESH_SECONDS = 20.0
@@ -148,20 +105,20 @@ class RateRequests:
         now, source, points = self._clock.now(), "journal", list[Point]()
         step, problem = step_of(now - since), ""
         if self.prometheus is not None:
-            points, problem = self._of_prometheus(self.prometheus, kind, name, since, until, step)
+            ask = self.prometheus.of_name
+            points, problem = self._asked(lambda: ask(kind, name, since, until, step))
             source = "journal" if problem else "Prometheus"
         if source == "journal":
             points = self._reader.of_name(kind, name, since, until, now)
         return answers.RatesAnswer(since=since, until=until, step_seconds=step, points=tuple(points), source=source,
                                    problem=problem)
 
-    def _of_prometheus(self, prometheus: PrometheusRates, kind: str, name: str, since: float, until: float,
-                       step: int) -> tuple[list[Point], str]:
-        """The points, and why there are none."""
+    def _asked(self, question: Callable[[], list[Point]]) -> tuple[list[Point], str]:
+        """What Prometheus answers, or why it does not."""
         if not self._asking.acquire(blocking=False):
             return [], "Prometheus still answers earlier questions"
         try:
-            return prometheus.of_name(kind, name, since, until, step), ""
+            return question(), ""
         except SourceError as error:
             return [], f"Prometheus gives no history: {error}"
         finally:

@@ -24,15 +24,15 @@ from tierd.acts import ORDER_KINDS, ActKind, OrderKind, Outcome, name_of
 from tierd.clock import Clock
 from tierd.config.scopes import below
 from tierd.daemon import answers, status
+from tierd.daemon.cases import AFTER_SECONDS, BEFORE_SECONDS, cases_of
 from tierd.daemon.loop import Daemon
 from tierd.daemon.node import DaemonParts
-from tierd.daemon.states import past_sentence
-from tierd.daemon.status import StatusSnapshot, StatusView, act_answer, action_answer, finding_answer
+from tierd.daemon.status import StatusView, act_answer, action_answer, finding_answer
 from tierd.decide.plans import Plan
 from tierd.model import Finding
 from tierd.refusal import of_error, sentence_of
 from tierd.sense.changelogs.tally_source import TallySource
-from tierd.structs import FindingRow, Struct
+from tierd.structs import MessageRow, Struct
 from tierd.text import printable, quoted
 
 ORDER_LOOKUP_SECONDS = 20.0
@@ -40,39 +40,33 @@ ORDER_LOOKUP_SECONDS = 20.0
 MAX_EXPLAINED_ACTS = 20
 
 
-def explanation(name: str, journal: JournalReader, view: StatusSnapshot,
-                users: Callable[[Iterable[str]], Mapping[str, str]] = lambda _: {}) -> answers.ExplainAnswer:
+def explanation(name: str, journal: JournalReader, view: StatusView) -> answers.ExplainAnswer:
     """Explain a finding (``F3``), an order (``D3``, ``O3``), or that of an act (``17``).
 
     Raises ValueError if the journal lacks it.
     """
     number = finding_number(name, journal)
-    finding = journal.finding(number)
-    check_name(name, number, None if finding is None else finding.kind)
-    assert finding is not None
-    now = next((f for f in view.findings if view.numbers.get(f.key) == number), None)
-    ordered = finding.kind in ORDER_KINDS
+    row = journal.finding(number)
+    check_name(name, number, None if row is None else row.kind)
+    assert row is not None
+    now = next((f for f in view.snapshot.findings if view.snapshot.numbers.get(f.key) == number), None)
+    case = view.known_cases().get(number) or with_curve(cases_of([row], {}, journal)[0], journal)
+    ordered, sums = row.kind in ORDER_KINDS, journal.sums.of_finding(number)
     return answers.ExplainAnswer(
-        finding=as_shown(finding, now), holds=now is not None, ordered=ordered,
+        case=case, evidence=now.evidence.numbers() if now is not None else row.evidence, ordered=ordered,
         advice=status.advice_answers(now) if now is not None else (),
         acts=tuple(map(act_answer, journal.acts_of(number, MAX_EXPLAINED_ACTS))),
-        **journal.sums.of_finding(number),
-        messages=tuple(journal.messages(number)),
-        judgements=tuple(journal.judgements(finding=number)),
+        all_acts=sums["all_acts"], bytes_moved=sums["bytes_moved"], outcomes=sums["outcomes"],
+        messages=(MessageRow(row.time, "ordered" if ordered else f"FOUND {row.kind}"), *journal.messages(number)),
         same=() if ordered else tuple(journal.same_as(number)),
-        users={} if ordered else users((finding.aggressor, finding.victim)))
+        users={} if ordered else view.users((row.aggressor, row.victim)))
 
 
-def as_shown(row: FindingRow, now: Finding | None) -> FindingRow:
-    """A finding of the journal with the figures of now if it holds, and otherwise in the past tense."""
-    if now is None and row.kind in ORDER_KINDS:
-        return row
-    sentence = (printable(now.sentence) if now is not None
-                else past_sentence(row.sentence, row.aggressor, row.victim, row.evidence))
-    if now is None:
-        return row.replaced(sentence=sentence)
-    return row.replaced(sentence=sentence, evidence=now.evidence.numbers(), targets=now.targets,
-                        directories=now.directories)
+def with_curve(case: answers.Case, journal: JournalReader) -> answers.Case:
+    """A case of the journal with its curve, from before the onset until after the verdict and its end."""
+    end = max(case.since, case.judged_at or 0.0, case.ended_at or 0.0)
+    begin = (case.onset or case.since) - BEFORE_SECONDS
+    return case.replaced(curve=journal.curve(case.finding or 0, begin, end + 2 * AFTER_SECONDS))
 
 
 def named_finding(name: object) -> int | None:
@@ -468,11 +462,9 @@ class ReadingRequests:
             "status": lambda _: view.status(), "findings": lambda _: view.findings(),
             "top": lambda request: view.top(count_in(request, "most", 20)),
             "overview": lambda request: view.overview(
-                count_in(request, "most", 15), count_in(request, "cases", 50),
-                count_in(request, "case", 0) or None),
+                count_in(request, "most", 15), count_in(request, "cases", 50)),
             "advise": lambda _: view.findings(advice=True), "history": self._history,
-            "explain": lambda request: explanation(str(request.get("id", "")), reader, view.snapshot,
-                                                   view.users),
+            "explain": lambda request: explanation(str(request.get("id", "")), reader, view),
             "plan": self._plan, "report": self._report, "movers": lambda _: view.movers(),
             "readers": lambda _: readers_answer(tallies), "drains": drains.show,
         }
@@ -502,20 +494,16 @@ class ReadingRequests:
         since = number_of(request, "since", 0) or until - 86400
         reader = self._reader
         samples = reader.samples(since, until, MAX_CURVE_POINTS)
-        snapshot = self._view.snapshot
-        holding = {snapshot.numbers.get(f.key): f for f in snapshot.findings}
-        findings = tuple(as_shown(found, holding.get(found.id))
-                         for found in reader.findings_between(since, until, MAX_REPORTED))
+        cases = cases_of(reader.findings_between(since, until, MAX_REPORTED), self._view.known_cases(), reader)
         return answers.ReportAnswer(
             since=since, until=until, mount=self._settings.filesystem.mount, **reader.sums.of_period(since, until),
             complete_since=reader.complete_since(), removed_acts=reader.removed_acts(),
-            findings=findings,
+            cases=cases,
             acts=tuple(map(act_answer, reader.acts_between(since, until, MAX_REPORTED))),
             default_layouts=tuple(map(act_answer, reader.acts_between(
                 since, until, MAX_REPORTED, ActKind.SET_DEFAULT_LAYOUT))),
-            judgements=tuple(reader.judgements(since, until)),
             samples={name: tuple(points) for name, points in samples.items()}, status=self._view.status(),
-            users=self._view.users(job for found in findings for job in (found.aggressor, found.victim)))
+            users=self._view.users(status.jobs_of(cases)))
 
     def _plan(self, request: Request) -> answers.PlanAnswer:
         if request.get("renew", True):

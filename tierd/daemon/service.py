@@ -35,6 +35,7 @@ from tierd.daemon.activities import FILESYSTEM_AWAY, Activities, Activity, Liven
 from tierd.daemon.answers import Json, to_json
 from tierd.daemon.control import ControlServer
 from tierd.daemon.curves import CurveSampler, victims_of
+from tierd.daemon.lists import ListRequests
 from tierd.daemon.loop import ACT_SECONDS, FACTS_SECONDS, OUTCOME_SECONDS, Daemon, Memory
 from tierd.daemon.metrics import MetricsContext, registry
 from tierd.daemon.node import Cluster, DaemonParts, Node
@@ -113,7 +114,7 @@ class Service:
         self._settings, self.node, self._web_config, self._cluster = settings, node, web_config, cluster
         self._clock = node.clock
         self._users = UserNames(node.user_name, clock=node.clock, scheduler=self._words_of_jobs)
-        self._publisher = StatusPublisher()
+        self._publisher = StatusPublisher(JournalReader(Path(settings.act.journal)))
         self._open = True
         self._closing = ExitStack()
         self.web: BackgroundServer | None = None
@@ -218,7 +219,7 @@ class Service:
         self.past_rates = RateRequests(reader.rates, self.sources.rates, self._clock)
         self._requests = {
             **ReadingRequests(view, parts, reader, drains, previews=previews, tallies=self._tallies).requests,
-            **self.past_rates.requests,
+            **self.past_rates.requests, **ListRequests(view, reader).requests,
             **ChangingRequests(view, daemon, self._inbox, self._intake, drains, publish=self._publish,
                                resumed=self._wake_acts).requests,
             **SchedulerRequests(parts, self._stager, self._stagings, preparer=preparer, wake=self._wake_plan,
@@ -238,6 +239,7 @@ class Service:
             return
         beside = MetricsContext(
             fs=self.node.filesystem.fsname, positions=lambda: self.sources.follower.positions,
+            cases=lambda: self._publisher.view.cases,
             activities=lambda: self.activities.all, sources=self.sources.states, web_config=self._web_config,
             integrations=self.sources.integrations, tallies=self._tallies, stager=self._stager)
         metrics = registry(self.daemon, beside)
@@ -375,7 +377,7 @@ class Service:
         self.daemon.judge()
         self.gate.operating_state.store()
         self._publish_journal()
-        self._curve_sampler.draw(self.daemon, self._clock.now())
+        self._curve_sampler.draw(self.daemon, self._publisher.view.cases, self._clock.now())
 
     def _publish_journal(self) -> None:
         """Let followers have all changes up to now. Without NATS they get them later."""

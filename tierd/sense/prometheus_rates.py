@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from tierd.act.journal.rates import COLUMNS, TARGETS, Point
+from tierd.act.journal.rates import TARGETS
+from tierd.rates import COLUMNS, Point
 from tierd.sense.exposition import JOBID
 from tierd.sense.http_client import SourceError, redacted
 from tierd.sense.prometheus import QueryApi, quoted

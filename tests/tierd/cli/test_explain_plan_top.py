@@ -31,14 +31,14 @@ def test_a_finding_is_explained_from_its_numbers_to_the_verdict(site: Site, caps
     assert shown(capsys, "findings", site=site).startswith("F1  noisy-neighbour: ior_stream.1002 streams at")
     early = shown(capsys, "explain", "F1", site=site)
     assert "; active." in early
-    assert "Verdict: none yet." in early
+    assert "  judging: the throughput of the victim is measured.\n" in early
     site.run(until=130)
     reported = shown(capsys, "explain", "1", site=site)  # by the act
     assert reported.startswith("F1, noisy-neighbour, found 20")
     for part in ("slowdown: 1.", "Directories of the aggressor, by the changelogs: /proj/ingest.",
                  "SET default layout of /proj/ingest", "Acts: 1 set-default-layout done; 0 B moved.",
                  "whole file on hdd (1 stripe) -> first 1M on flash (1 stripe), rest on hdd (1 stripe)",
-                 "UTC: helped; kept. The victim had"):
+                 "  closed: helped; kept; "):
         assert part in reported
     assert ": helped; kept" in shown(capsys, "status", site=site)
 
@@ -70,7 +70,7 @@ def megabytes_per_second(text: str) -> float:
 
 def gains(reported: str) -> Sequence[float]:
     """Expected gain, both ends of its interval, and the measured one."""
-    found = re.search(rf"  Expected: {RATE} more \({RATE} to {RATE}\)\. Measured: {RATE} more[.;]", reported)
+    found = re.search(rf"Expected gain: {RATE} more \({RATE} to {RATE}\)\. Measured: {RATE} more[.;]", reported)
     assert found, reported
     return [megabytes_per_second(text) for text in found.groups()]
 

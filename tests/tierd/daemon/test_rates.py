@@ -8,10 +8,11 @@ import pytest
 
 from tests.tierd.simulated import NOISE, STREAM
 from tests.tierd.site import Site
-from tierd.act.journal.rates import JOBS, Point
+from tierd.act.journal.rates import JOBS
 from tierd.daemon.answers import MomentAnswer, RatesAnswer
 from tierd.daemon.client import ControlError, ask
 from tierd.daemon.rates import FRESH_SECONDS
+from tierd.rates import Point
 from tierd.sense.http_client import SourceError
 
 

@@ -6,65 +6,20 @@ A record has all targets, or the busiest jobs, of one minute: two compressed col
 
 from __future__ import annotations
 
-import json
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice, pairwise
-
-import numpy as np
+from itertools import pairwise
 
 from tierd.act.journal.connection import Row, SharedConnection
-from tierd.loads import Floats, Numbers
+from tierd.rates import Point, Rates, mean, names_in, numbers_at
 
 KEPT_SECONDS = {60: 6 * 3600, 300: 86400, 1800: 7 * 86400, 7200: 30 * 86400}
 """How long the records of each length (in seconds) are kept. A choice: 300 to 400 points for each range of the page."""
-COLUMNS = ("read_bytes", "write_bytes", "operations", "metadata_operations")
-"""What a record has of each name, each per second."""
 TARGETS, JOBS = "targets", "jobs"
 MAX_JOBS = 500
 """Jobs in a record: those with the most bytes, and those with the most operations."""
-Point = tuple[float, float, float, float, float]
-"""End of the time of a record (epoch seconds), and the columns."""
 Query = Callable[..., Sequence[Row]]
 """Runs a query of the journal, with its values."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rates:
-    """Rates of targets or of jobs, in four columns."""
-
-    names: Sequence[str]
-    numbers: Floats
-
-    def packed(self) -> tuple[bytes, bytes]:
-        return (zlib.compress(json.dumps(list(self.names)).encode()),
-                zlib.compress(self.numbers.astype("<f4").tobytes()))
-
-    @classmethod
-    def unpacked(cls, names: bytes, numbers: bytes) -> Rates:
-        return cls(json.loads(zlib.decompress(names)),
-                   np.frombuffer(zlib.decompress(numbers), "<f4").astype(float).reshape(-1, len(COLUMNS)))
-
-    def busiest(self, most: int, always: frozenset[str] = frozenset()) -> Rates:
-        """So many of the names with the most bytes and of those with the most operations, and some in any case."""
-        if len(self.names) <= most:
-            return self
-        ranks = [np.argsort(-self.numbers[:, columns].sum(axis=1), kind="stable").tolist()
-                 for columns in (slice(0, 2), slice(2, 4))]
-        first = islice(dict.fromkeys(chain.from_iterable(zip(*ranks, strict=True))), most)
-        chosen = sorted({*first, *(at for at, name in enumerate(self.names) if name in always)})
-        return Rates([self.names[at] for at in chosen], self.numbers[chosen])
-
-
-def mean(parts: Sequence[Rates]) -> Rates:
-    """The mean over equal times. A name that a part lacks had no load then."""
-    names = Numbers[str]()
-    rows = [names.of(part.names, len(part.names)) for part in parts]
-    sums = np.zeros((len(names), len(COLUMNS)))
-    for at, part in zip(rows, parts, strict=True):
-        np.add.at(sums, at, part.numbers)
-    return Rates(list(names), sums / max(len(parts), 1))
 
 
 class RateRecords:
@@ -143,15 +98,19 @@ class RateReader:
                     "SELECT time, names, numbers FROM rates WHERE step = ? AND kind = ? AND time > ? AND time <= ? "
                     "ORDER BY time", step, kind, last, until):
                 if packed != names:
-                    names, every = packed, json.loads(zlib.decompress(packed))
+                    names, every = packed, names_in(packed)
                     place, whole = every.index(name) if name in every else -1, kind == TARGETS or len(every) < MAX_JOBS
                 if place >= 0:
-                    row = np.frombuffer(zlib.decompress(numbers), "<f4", len(COLUMNS), 4 * len(COLUMNS) * place)
-                    found.append((time, *row.tolist()))
+                    found.append((time, *numbers_at(numbers, place)))
                 elif whole:
                     found.append((time, 0.0, 0.0, 0.0, 0.0))
                 last = time
         return found
+
+    def knows(self, kind: str, name: str) -> bool:
+        """Whether any record has a name."""
+        return any(name in names_in(names) for names, in self._query(
+            "SELECT DISTINCT names FROM rates WHERE kind = ?", kind))
 
     def at(self, time: float) -> Moment | None:
         """The records of a time; else the last before it, else the first. None without any."""

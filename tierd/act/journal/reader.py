@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
 
 from tierd.act.journal.connection import Row, Value
-from tierd.act.journal.entry import ENTRY_COLUMNS, Entry, entry_of
-from tierd.act.journal.rates import RateReader
+from tierd.act.journal.entry import ENTRY_COLUMNS, JUDGEMENT_COLUMNS, Entry, entry_of, judgement_of
+from tierd.act.journal.rates import JOBS, RateReader
 from tierd.acts import ActKind, Outcome
 from tierd.structs import FindingRow, JudgementRow, MessageRow, SameFindingRow
 
-_FINDING = "id, time, kind, aggressor, victim, sentence, evidence, targets, directories, subject"
+_FINDING = "id, time, kind, aggressor, victim, sentence, evidence, targets, directories, subject, ended_at"
+CASE_SERIES = "case "
+"""Begins the name of the series with the curve of a case."""
 Query = Callable[..., Sequence[Row]]
 """Runs a query of the journal, with its values."""
 
@@ -78,6 +81,13 @@ class JournalReader:
     def has_job(self, job: str) -> bool:
         return bool(self._all("SELECT 1 FROM findings WHERE aggressor = ? OR victim = ? LIMIT 1", job, job))
 
+    def findings_about(self, kind: str, name: str, most: int) -> list[FindingRow]:
+        """The last findings and orders about a job, or on a target, the newest first."""
+        where = "aggressor = ?1 OR victim = ?1" if kind == JOBS else "instr(targets, ?1) > 0"
+        rows = self._all(f"SELECT {_FINDING} FROM findings WHERE {where} ORDER BY time DESC, id DESC LIMIT ?2",  # noqa: S608
+                         name if kind == JOBS else json.dumps(name), most)
+        return [_finding(row) for row in rows]
+
     def under_way(self) -> list[Entry]:
         """Acts without an outcome, oldest first."""
         return [entry_of(row) for row in self._all(
@@ -134,21 +144,50 @@ class JournalReader:
         return [MessageRow(*row) for row in self._all(
             "SELECT time, sentence FROM told WHERE finding = ? ORDER BY time, rowid LIMIT 1000", finding)]
 
-    def judgements(self, since: float = 0.0, until: float = 1e18, finding: int | None = None) -> list[JudgementRow]:
-        where, values = ("finding = ? AND", [finding]) if finding is not None else ("", [])
-        rows = self._all("SELECT finding, time, verdict, usual, contended, after, won_back, low, high "  # noqa: S608
-                         f"FROM judgements WHERE {where} time BETWEEN ? AND ? ORDER BY time", *values, since, until)
-        return [JudgementRow(number, time, verdict, usual, contended, after=after,
-                             regained=None if low is None else (part, low, high))
-                for number, time, verdict, usual, contended, after, part, low, high in rows]
+    def judgements(self, findings: Sequence[int]) -> dict[int, JudgementRow]:
+        """The verdicts on the acts for these findings, by the number of the finding."""
+        rows = self._all(f"SELECT {JUDGEMENT_COLUMNS} FROM judgements "  # noqa: S608
+                         f"WHERE finding IN ({places(findings)})", *findings)
+        return {row[0]: judgement_of(row) for row in rows}
+
+    def defaults_of(self, findings: Sequence[int]) -> dict[int, list[Entry]]:
+        """Defaults of directories that were set, also in a dry run, or undone, by the number of the finding."""
+        found = defaultdict(list)
+        for number, *row in self._all(f"SELECT finding, {ENTRY_COLUMNS} FROM actions WHERE finding IN "  # noqa: S608
+                                      f"({places(findings)}) AND kind IN ('set-default-layout', "
+                                      "'set-default-striping') AND outcome IN ('done', 'dry-run', 'undoing', 'undone')"
+                                      " ORDER BY id", *findings):
+            found[number].append(entry_of(tuple(row)))
+        return found
+
+    def moves_of(self, findings: Sequence[int]) -> dict[int, MovesRow]:
+        """Moves for these findings that have ended, by the number of the finding. A move that undoes is none."""
+        counts, first = defaultdict[int, dict[str, int]](dict), dict[int, float]()
+        for number, outcome, count, begun in self._all(
+                "SELECT finding, outcome, sum(count), min(begun) FROM (SELECT finding, outcome, count(*) AS count, "  # noqa: S608
+                f"min(intended_at) AS begun FROM actions WHERE finding IN ({places(findings)}) AND kind = 'migrate' "
+                "AND undoes IS NULL AND outcome != 'under way' GROUP BY 1, 2 UNION ALL SELECT finding, outcome, count, "
+                f"NULL FROM removed_by_finding WHERE finding IN ({places(findings)}) AND kind = 'migrate') "
+                "GROUP BY 1, 2", *findings, *findings):
+            counts[number][outcome] = count
+            first[number] = min(begun or 1e18, first.get(number, 1e18))
+        return {number: MovesRow(moves, first[number]) for number, moves in counts.items()}
+
+    def curve(self, finding: int, since: float, until: float) -> tuple[tuple[float, float], ...]:
+        """What was stored in this time of the throughput of the victim of a case: time and bytes per second."""
+        return tuple(self._all("SELECT time, value FROM samples WHERE time BETWEEN ? AND ? AND series = ? ORDER BY 1",
+                               since, until, f"{CASE_SERIES}{finding}"))
 
     def samples(self, since: float, until: float, most: int) -> dict[str, list[tuple[float, float]]]:
-        """Series of a period, by name. Each has at most ``most`` points, spread evenly over the recorded time."""
+        """Series of a period, by name, without those of cases.
+
+        Each has at most ``most`` points, spread evenly over the recorded time.
+        """
         (first, last), = self._all("SELECT ifnull(min(time), 0), ifnull(max(time), 0) FROM samples "
                                    "WHERE time BETWEEN ? AND ?", since, until)
         found: dict[str, list[tuple[float, float]]] = {}
         for name, time, value in self._all(
-                "SELECT series, min(time), value FROM samples WHERE time BETWEEN ? AND ? "
+                "SELECT series, min(time), value FROM samples WHERE time BETWEEN ? AND ? AND series NOT GLOB 'case *' "
                 "GROUP BY series, CAST((time - ?) / ? AS INTEGER) ORDER BY 2",
                 since, until, first, max(last - first, 1.0) / most * (1 + 1e-9)):
             found.setdefault(name, []).append((time, value))
@@ -157,6 +196,21 @@ class JournalReader:
     def _all(self, query: str, *values: Value) -> Sequence[Row]:
         with closing(sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True, timeout=10.0)) as db:
             return db.execute(query, values).fetchall()
+
+
+@dataclass(frozen=True, slots=True)
+class MovesRow:
+    """Moves because of one finding."""
+
+    outcomes: Mapping[str, int]
+    """Their number by outcome."""
+    first_at: float
+    """When the first of them began."""
+
+
+def places(values: Sequence[int]) -> str:
+    """The places of values in a statement."""
+    return ", ".join("?" * len(values))
 
 
 class Sums:
@@ -207,8 +261,8 @@ def summed(rows: Sequence[Row]) -> ActSums:
 
 
 def _finding(row: Row) -> FindingRow:
-    number, time, kind, aggressor, victim, sentence, evidence, targets, directories, subject = row
+    number, time, kind, aggressor, victim, sentence, evidence, targets, directories, subject, ended_at = row
     return FindingRow(
         id=number, time=time, kind=kind, aggressor=aggressor, victim=victim, sentence=sentence,
         evidence=json.loads(evidence), targets=tuple(json.loads(targets)), directories=tuple(json.loads(directories)),
-        subject=subject)
+        subject=subject, ended_at=ended_at)

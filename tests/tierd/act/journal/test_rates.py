@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tierd.act.journal.rates import JOBS, KEPT_SECONDS, MAX_JOBS, TARGETS, Rates, mean
+from tierd.act.journal.rates import JOBS, KEPT_SECONDS, MAX_JOBS, TARGETS
 from tierd.act.journal.reader import JournalReader
 from tierd.act.journal.writer import Journal
+from tierd.rates import Rates, mean
 
 HOSTILE = "a\n\udcff\0'\"<b>.1"
 BEGIN = 1_795_000_000 // 7200 * 7200
