@@ -274,7 +274,7 @@ class ChangingRequests:
         return answers.UndoFindingAnswer(
             Outcome.UNDONE if undone else "not undone", number, dropped,
             tuple(answers.UndoAnswer(result.outcome, result.detail, act_answer(entry)) for entry, result in results),
-            tuple(moved), str(kind))
+            tuple(moved), kind=str(kind))
 
     def _order(self, request: Request) -> answers.OrderAnswer:
         path = self._from_root(str(request["path"]))
