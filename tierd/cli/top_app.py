@@ -292,11 +292,15 @@ class Detail(View):
 
     def show(self, *found: Json) -> None:
         rates, about = RatesAnswer.from_json(found[0]), AboutAnswer.from_json(found[1])
-        times = [point[0] for point in rates.points]
-        over = f"mean rates from {time_text(times[0])} to {time_text(times[-1])[11:]}" if times else "no record yet"
-        self.query_one("#head", Static).update(Text(printable(f"{self._what[:-1]} {self._of}: {over}"), "bold"))
+        points, row = list(rates.points), about.job or about.target
+        if self.source.time is None and row is not None:
+            metadata = points[-1][4] if points else 0.0
+            points.append((rates.until, row.read_bytes, row.write_bytes, row.operations, metadata))
+        over = f"from {time_text(points[0][0])} to {time_text(points[-1][0])[11:]}" if points else "no record yet"
+        name = f"{self._what[:-1]} {self._of}" + (f", user {about.users[self._of]}" if self._of in about.users else "")
+        self.query_one("#head", Static).update(Text(printable(f"{name}: {over}"), "bold"))
         for number, (title, text_of) in enumerate(CURVES):
-            values = [point[number + 1] for point in rates.points]
+            values = [point[number + 1] for point in points]
             words, curve = self.query_one(f"#title{number}", Static), self.query_one(f"#curve{number}", Sparkline)
             words.display = curve.display = any(values)
             if any(values):

@@ -186,13 +186,13 @@ def test_a_target_and_a_job_open_and_lead_to_each_other(site: Site) -> None:
     async def story(terminal: Terminal) -> None:
         await terminal.shows("of 2 jobs")
         await terminal.press("slash", *"OST0002", "enter", "t", "enter")
-        text = await terminal.shows("target lustre-OST0002: mean rates from .*ops/s .*jobs")
+        text = await terminal.shows("target lustre-OST0002: from 2026.*ops/s .*jobs")
         assert re.search(r"write/s    16\.\d MB, at most 1[67]\.\d MB *\n▁+[▂-█]+█", text)
         assert "\nread/s" not in text
         assert re.search(r"\nF1 2026-\S+ \S+ UTC ior_stream.1002 streamed .*helped", text, re.DOTALL)
         await terminal.press("enter")
-        text = await terminal.shows("job ior_stream.1002: mean rates from .*targets")
-        assert "write/s    66." in text
+        text = await terminal.shows("job ior_stream.1002, user 1002: from .*targets")
+        assert "write/s    6\d." in text
         await terminal.press("escape", "escape")
         await terminal.shows("1 of 6 targets")
 
@@ -212,7 +212,7 @@ def test_the_past_is_shown_and_stepped_through(site: Site, capsys: pytest.Captur
         text = await terminal.shows(f"REPLAY {second}")
         assert "F1 noisy-neighbour: ior_stream.1002 streamed" in text
         await terminal.press("j", "enter")
-        await terminal.shows(f"job mdt_small.1001: mean rates from .* to {second[11:]}")
+        await terminal.shows(f"job mdt_small.1001, user 1001: from .* to {second[11:]}")
         await terminal.press("escape", "less_than_sign")
         await terminal.shows(f"REPLAY {first}")
         await terminal.press("p")  # it goes on by itself
