@@ -310,12 +310,10 @@ class Remediations:
             plan = self._approved_part(finding, without_mere_advice(self._planning.for_finding(finding)))
             self._note_fruitless(finding, plan)
             with self._lock:
-                self._refusals[finding.key] = plan.refusals
+                modes = [_mode_refusal(plan.recommended, self._settings)] if plan.recommended else []
+                refusals = self._refusals[finding.key] = (*plan.refusals, *modes)
                 with self._log.at_once():
-                    self._log.refusals(finding, plan.refusals)
-                    self._log.recommended(finding, plan.recommended)
-                if plan.recommended:
-                    self._refusals[finding.key] += (_mode_refusal(plan.recommended, self._settings),)
+                    self._log.refusals(finding, refusals)
                 if plan.actions:
                     self._begin(finding, plan.actions)
                 elif not self._refusals[finding.key]:
