@@ -254,7 +254,8 @@ def stream_metrics(daemon: Daemon, every: Sequence[Case]) -> Iterator[Metric]:
                  "Slowdown factor of the victim compared with its throughput without the aggressor, by target. Exposed"
                  " until the case is closed.", "target aggressor victim",
                  {(short_name(target), case.aggressor, case.victim): case.usual / rate
-                  for case in present.values() if case.usual and (rate := case.now or case.contended)
+                  for case in present.values()
+                  if case.usual and (rate := case.now or (case.contended if case.active else None))
                   for target in case.targets})
     yield gauges("tierd_case_begun_timestamp_seconds",
                  "Unix time when tierd found that the aggressor slows the victim. Labels: number of the finding, state"

@@ -232,6 +232,7 @@ def _reopened(journal: Journal, number: int, finding: Finding, entries: Sequence
     return Remediation(
         finding, number, min(begun), max(begun), layout, defaults=defaults, state=state, verdict=verdict,
         judgement=judged_again(found) if found else None, judged_at=found.time if found else 0.0,
+        ended_at=journal.ended_at(number),
         places={*finding.directories, *(done.action.directory for done in defaults)},
         tried=set(journal.files_tried(number)), moves=journal.moves_of(number),
         first_act_at=min(begun))
