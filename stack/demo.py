@@ -225,9 +225,9 @@ class Story:
         if self.case is None:
             return self.neighbour_starts, None, None, None
         layouts = [act.time for act in self.case.acts if act.kind == ActKind.SET_DEFAULT_LAYOUT]
-        verdicts = [found.time for found in self.case.judgements]
-        return (self.neighbour_starts, self.case.finding.time - self.begun_at, *(
-            min(times) - self.begun_at if times else None for times in (layouts, verdicts)))
+        case, times = self.case.case, (min(layouts, default=None), self.case.case.judged_at)
+        return (self.neighbour_starts, case.since - self.begun_at, *(
+            time - self.begun_at if time else None for time in times))
 
 
 class Screen:
@@ -295,8 +295,8 @@ class Screen:
         if not self.summary:
             case = noisy_case(self._site.socket)
             self._story = replace(self._story, case=case or self._story.case)
-            if case and case.judgements:
-                self.summary = summary_of(case, self._story)
+            if case and case.case.judged_at:
+                self.summary = summary_of(self._story)
                 if not self._live:
                     self.console.print(self._bottom())
                 self._print_summary(self.console, self._site, tierctl_command())
@@ -312,7 +312,7 @@ class Screen:
 
     def _print_summary(self, console: Console, site: Site, tierctl: str) -> None:
         assert self._story.case is not None
-        undo = f"{tierctl} undo F{self._story.case.finding.id} --socket {site.socket}"
+        undo = f"{tierctl} undo F{self._story.case.case.finding} --socket {site.socket}"
         console.print(Group("", summary_table(self.summary)))
         console.print(f"[bold]  undo[/]     {undo}", soft_wrap=True)
         console.print("\nThe cluster goes on until Ctrl-C.\n")
@@ -421,7 +421,7 @@ def caption(case: ExplainAnswer | None) -> Text:
     """How many files were moved so far, for the line below the chart."""
     if case is None:
         return Text("tierd: no finding yet", "dim")
-    return Text(f"tierd: F{case.finding.id}, {count_of(case.files_moved, 'file')} moved to flash "
+    return Text(f"tierd: F{case.case.finding}, {count_of(case.case.moved, 'file')} moved to flash "
                 f"({bytes_text(case.bytes_moved)})", "dim")
 
 
@@ -437,20 +437,21 @@ def noisy_case(control: str) -> ExplainAnswer | None:
         return None
 
 
-def summary_of(case: ExplainAnswer, story: Story) -> list[tuple[str, str]]:
+def summary_of(story: Story) -> list[tuple[str, str]]:
     """Before, during and after as tierd measured it, and what was changed."""
-    verdict, finding = case.judgements[-1], case.finding
+    assert story.case is not None
+    explained, case = story.case, story.case.case
     starts, found, *_ = story.times
     assert starts is not None
     assert found is not None
-    layouts = [act for act in case.acts if act.kind == ActKind.SET_DEFAULT_LAYOUT and act.outcome == Outcome.DONE]
+    layouts = [act for act in explained.acts if act.kind == ActKind.SET_DEFAULT_LAYOUT and act.outcome == Outcome.DONE]
     changed = [f"default layout of {printable(act.place)}: {act.after}" for act in layouts]
-    changed += [f"{count_of(case.files_moved, 'file')} moved to flash ({bytes_text(case.bytes_moved)})"]
-    during = (f"{rate_text(verdict.contended)} ({percent(verdict.contended / verdict.usual)}) beside "
-              f"{finding.aggressor}; found {found - starts:.0f} s after it started")
-    after = (f"{rate_text(verdict.after)} ({percent(verdict.after / verdict.usual)}); "
-             f"tierd's verdict: {verdict_text(verdict.verdict)}")
-    return [("before", f"{finding.victim} wrote {rate_text(verdict.usual)}"), ("during", during), ("after", after),
+    changed += [f"{count_of(case.moved, 'file')} moved to flash ({bytes_text(explained.bytes_moved)})"]
+    usual, contended, after = case.usual or 1.0, case.contended or 0.0, case.after or 0.0
+    during = (f"{rate_text(contended)} ({percent(contended / usual)}) beside {case.aggressor}; "
+              f"found {found - starts:.0f} s after it started")
+    return [("before", f"{case.victim} wrote {rate_text(usual)}"), ("during", during),
+            ("after", f"{rate_text(after)} ({percent(after / usual)}); tierd's verdict: {verdict_text(case.verdict)}"),
             ("changed", "; ".join(changed))]
 
 

@@ -19,8 +19,7 @@ from rich.console import Console
 
 from stack import demo
 from tests.servers import output_until
-from tierd.daemon.answers import ActAnswer, ExplainAnswer
-from tierd.structs import FindingRow, JudgementRow
+from tierd.daemon.answers import ActAnswer, Case, ExplainAnswer
 
 ROOT = Path(__file__).parents[1]
 BEGUN_AT = 1_795_000_000.0
@@ -28,13 +27,12 @@ BEGUN_AT = 1_795_000_000.0
 
 def case(**changes: object) -> ExplainAnswer:
     """A case with a default layout, moves and a verdict."""
-    finding = FindingRow(id=1, time=BEGUN_AT + 36, kind="noisy-neighbour", aggressor="small.1", victim="stream.2",
-                         sentence="", evidence={}, targets=(), directories=(), subject="")
+    record = Case(finding=1, since=BEGUN_AT + 36, kind="noisy-neighbour", aggressor="small.1", victim="stream.2",
+                  sentence="", subject="", active=False, targets=(), directories=(), usual=64e6, contended=40e6,
+                  after=60e6, verdict="helped", judged_at=BEGUN_AT + 60, moves={"done": 92})
     act = ActAnswer(1, BEGUN_AT + 38, "set-default-layout", "/proj/in", 0, "done", "", None, "first 1M on flash", "")
-    judgement = JudgementRow(1, BEGUN_AT + 60, "helped", 64e6, 40e6, 60e6)
-    values = {"finding": finding, "holds": True, "ordered": False, "advice": (), "acts": (act,), "all_acts": 93,
-              "files_moved": 92, "bytes_moved": 77_000_000, "outcomes": {}, "messages": (), "judgements": (judgement,),
-              "same": ()} | changes
+    values = {"case": record, "evidence": {}, "ordered": False, "advice": (), "acts": (act,), "all_acts": 93,
+              "bytes_moved": 77_000_000, "outcomes": {}, "messages": (), "same": ()} | changes
     return ExplainAnswer(**values)  # type: ignore[arg-type]
 
 
@@ -50,7 +48,7 @@ def test_no_line_is_wider_than_the_terminal(width: int) -> None:
     story = demo.Story(25.0, BEGUN_AT, case())
     lines = [*shown(demo.log_line(36.0, words), width),
              *shown(demo.chart("stream, MB/s", [60.0] * 95, story.times, width), width),
-             *shown(demo.summary_table(demo.summary_of(case(), story)), width)]
+             *shown(demo.summary_table(demo.summary_of(story)), width)]
     assert max(map(cell_len, lines)) <= width
     assert "104 MB" in " ".join(lines)
 
@@ -72,7 +70,7 @@ def test_the_chart_marks_what_has_happened() -> None:
 
 
 def test_the_summary_has_the_figures_of_the_verdict() -> None:
-    lines = dict(demo.summary_of(case(), demo.Story(25.0, BEGUN_AT, case())))
+    lines = dict(demo.summary_of(demo.Story(25.0, BEGUN_AT, case())))
     assert lines["before"] == "stream.2 wrote 64.0 MB/s"
     assert lines["during"].startswith("40.0 MB/s (62%) beside small.1; found 11 s after it started")
     assert lines["after"].startswith("60.0 MB/s (94%)")

@@ -100,17 +100,9 @@ def drain_lines(answer: DrainsAnswer) -> list[str]:
     return [line for drain in answer.drains for line in lines_of(drain, answer.time)]
 
 
-STATES = {
-    "running": "moving files", "paused": "paused", "empty": "empty: no file has an object there",
-    "incomplete": "incomplete: files are left", "previewed": "dry run, done", "ended": "ended",
-}
-
-
 def lines_of(drain: DrainRow, now: float) -> list[str]:
-    state = "dry run: counting files" if drain.preview and drain.phase == "running" else STATES[drain.phase]
     begun = f"begun by {drain.by} {duration_text(now - drain.begun_at)} ago"
-    order = f" (order F{drain.finding})" if drain.finding else ""
-    lines = [f"drain of {drain.target}{order}, {begun}: {state}"]
+    lines = [f"{drain.name}, {begun}: {drain.state}"]
     lines.append(f"  pass {drain.passes}: {count_of(drain.examined, 'entry', 'entries')} examined"
                  + (f", up to {quoted(drain.position)}" if drain.position else "")
                  + f"; {count_of(drain.found_files, 'file')} found ({bytes_text(drain.found_bytes)} there)")
