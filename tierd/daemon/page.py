@@ -49,7 +49,7 @@ from tierd.text import (
 HERE = Path(__file__).parent
 TOP_ROWS, TOP_CASES, MANY_ROWS, ALL_ROWS = 5, 20, 500, 10_000
 """Rows of a table and cases on the first page; rows on the pages of targets and jobs, and with ``?rows=all``."""
-CASE_ROWS, ADVICE_ROWS = 4, 2
+OTHER_CASES, ADVICE_ROWS = 4, 2
 """Cases and advice on the first page beside the first case: the page has at most two screens."""
 RANGES = {"1h": 3600, "6h": 6 * 3600, "1d": 86400, "7d": 7 * 86400, "30d": 30 * 86400}
 """Ranges of charts in seconds, by their words."""
@@ -63,7 +63,8 @@ NUMBERS = {"Read/s", "Write/s", "Operations/s", "Latency", "Jobs", "Creates/s", 
 """Columns that are aligned to the right."""
 FILTERS = {"targets": ("search", "pool", "condition", "sort"), "jobs": ("search", "role", "user", "sort")}
 LONGEST_TEXT = 1024
-HISTORY_ROWS, MAX_HISTORY_ROWS = 100, 2000
+HISTORY_ROWS, CASE_ROWS, MAX_HISTORY_ROWS = 100, 20, 2000
+HISTORY_FILTERS = ("path", "job", "case", "outcome", "act", "since", "last")
 KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 Ask = Callable[[answers.Json], answers.Json]
 
@@ -172,14 +173,13 @@ class Pages:
         return answers.HistoryAnswer.from_json(self._ask({"request": "history", **wanted}))
 
     def _search(self, query: Mapping[str, str], viewer: Viewer) -> str:
-        wanted: dict[str, object] = {"last": HISTORY_ROWS}
-        wrong = ""
+        wanted: dict[str, object] = {"last": HISTORY_ROWS, "by_case": not query.get("case")}
         try:
             wanted |= search_of(query)
             found = self._history(wanted)
         except ValueError as error:
-            wrong, found = str(error), answers.HistoryAnswer(entries=())
-        return self._render("history.html", viewer, self._status(), history=found, query=query, wrong=wrong,
+            raise self._wrong(400, str(error), "/history", "the whole history", viewer) from error
+        return self._render("history.html", viewer, self._status(), history=found, query=query,
                             limit=wanted["last"], most=MAX_HISTORY_ROWS)
 
     def _case(self, number: int, viewer: Viewer) -> str | None:
@@ -187,7 +187,8 @@ class Pages:
             story = answers.ExplainAnswer.from_json(self._ask({"request": "explain", "id": f"F{number}"}))
         except ValueError:
             return None  # the journal has no such finding
-        return self._render("case.html", viewer, self._status(), story=story, number=number)
+        acts = self._history({"last": CASE_ROWS, "by_case": True, "case": f"F{number}"})
+        return self._render("case.html", viewer, self._status(), story=story, number=number, acts=acts)
 
     def done(self, form: Mapping[str, str], viewer: Viewer) -> tuple[str, bool]:
         """Carry out what a button asks for; the page about it, and whether it succeeded."""
@@ -225,10 +226,9 @@ class Pages:
 
 def search_of(query: Mapping[str, str]) -> dict[str, object]:
     """The request for a search of the history. Raises ValueError for what cannot be searched."""
-    wanted: dict[str, object] = {}
-    for name in ("outcome", "act", "path", "job"):
-        if query.get(name):
-            wanted[name] = query[name]
+    if wrong := [name for name in query if name not in HISTORY_FILTERS]:
+        raise ValueError(f"the history is not filtered by {wrong[0]!r:.80}, but by {', '.join(HISTORY_FILTERS)}")
+    wanted: dict[str, object] = {name: query[name] for name in HISTORY_FILTERS[:5] if query.get(name)}
     if since := query.get("since", ""):
         try:
             time = datetime.fromisoformat(since)
@@ -421,7 +421,7 @@ def environment() -> Environment:
                      "usec": usec_text}
     made.globals |= {
         "chart": case_chart, "bar": bar, "steps": steps, "case_title": case_title,
-        "count": count_of, "case_rows": CASE_ROWS, "advice_rows": ADVICE_ROWS,
+        "count": count_of, "case_rows": OTHER_CASES, "advice_rows": ADVICE_ROWS,
         "columns": COLUMNS, "right": NUMBERS, "texts": {"target", "job", "user"},
         "state_texts": {state.value: text for state, text in STATE_TEXTS.items()}, "regained_text": regained_text,
         "files_text": files_text,

@@ -113,7 +113,7 @@ def in_cards(site: Site, record: Case, name: str) -> None:
             for word, time in (("aggressor came", record.onset), ("found", record.since),
                                ("layout set", None if record.dry_run or not record.defaults else record.acted_at),
                                ("verdict", record.judged_at)):
-                assert time is None or only(rf'<li>{word} <time datetime="[\d-]+T(\S+)Z"', said) == clock(time)
+                assert time is None or only(rf'<span>{word} <time datetime="[\d-]+T(\S+)Z"', said) == clock(time)
 
 
 def in_findings(site: Site, record: Case, explanation: str) -> None:
