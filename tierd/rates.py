@@ -10,7 +10,7 @@ from itertools import chain, islice
 
 import numpy as np
 
-from tierd.loads import BUSY_USEC, READ_BYTES, READS, WRITE_BYTES, Floats, Loads, NamespaceLoads, Numbers
+from tierd.loads import BUSY_USEC, READ_BYTES, READS, WRITE_BYTES, Floats, Loads, NamespaceLoads, Numbers, sums
 from tierd.model import Window
 
 COLUMNS = ("read_bytes", "write_bytes", "operations", "metadata_operations")
@@ -60,17 +60,20 @@ def numbers_at(packed: bytes, place: int) -> tuple[float, float, float, float]:
 
 def mean(parts: Sequence[Rates]) -> Rates:
     """The mean over equal times. A name that a part lacks had no load then."""
+    found = total([(part.names, part.numbers) for part in parts])
+    return Rates(found.names, found.numbers / max(len(parts), 1))
+
+
+def total(parts: Sequence[tuple[Sequence[str], Floats]]) -> Rates:
+    """The sums by name."""
     names = Numbers[str]()
-    rows = [names.of(part.names, len(part.names)) for part in parts]
-    sums = np.zeros((len(names), len(COLUMNS)))
-    for at, part in zip(rows, parts, strict=True):
-        np.add.at(sums, at, part.numbers)
-    return Rates(list(names), sums / max(len(parts), 1))
+    at = names.of(chain.from_iterable(each for each, _ in parts), sum(len(each) for each, _ in parts))
+    numbers = np.concatenate([np.empty((0, len(COLUMNS))), *(each for _, each in parts)])
+    return Rates(list(names), sums(at, numbers, len(names)))
 
 
 def mean_rates(windows: Sequence[Window], place: int) -> Rates:
     """Mean rates by target (``place`` 0) or job (1)."""
-    names = Numbers[str]()
     every: list[tuple[Sequence[str], Floats]] = []
     data = sum(window.seconds for window in windows) or 1.0
     metadata = sum(window.seconds for window in windows if window.metadata)
@@ -78,21 +81,17 @@ def mean_rates(windows: Sequence[Window], place: int) -> Rates:
         loads = Loads.of(window.loads)
         of_load = loads.target.tolist()
         spans = {target: window.seconds_of(target) for target in set(of_load)}
-        share = window.seconds / data / np.array([spans[target] for target in of_load], float)
-        every.append((of_load if place == 0 else loads.job.tolist(), share[:, None] * np.column_stack(
+        per_second = window.seconds / data / np.array([spans[target] for target in of_load], float)
+        every.append((of_load if place == 0 else loads.job.tolist(), per_second[:, None] * np.column_stack(
             [loads.numbers[:, READ_BYTES], loads.numbers[:, WRITE_BYTES],
              loads.numbers[:, READS:BUSY_USEC].sum(axis=1), np.zeros(len(loads))])))
         if place:
             space = NamespaceLoads.of(window.namespace)
-            counts = dict(zip(space.keys_by_row(), space.operations * (window.seconds / data / window.metadata_seconds),
-                              strict=True))
+            share = window.seconds / data / (window.metadata_seconds or 1.0)
+            counts = dict(zip(space.keys_by_row(), (space.operations * share).tolist(), strict=True))
         else:
             counts = {mdt: sum(each.operations for each in services.values())
                       * window.seconds / metadata / window.seconds_of(mdt)
                       for mdt, services in window.metadata.items()}
         every.append((list(counts), np.array([(0.0, 0.0, 0.0, count) for count in counts.values()]).reshape(-1, 4)))
-    rows = [names.of(each, len(each)) for each, _ in every]
-    sums = np.zeros((len(names), len(COLUMNS)))
-    for at, (_, numbers) in zip(rows, every, strict=True):
-        np.add.at(sums, at, numbers)
-    return Rates(list(names), sums)
+    return total(every)

@@ -72,6 +72,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
                                  help="show only acts on this path, from the root of the file system, or below it")
             command.add_argument("--job", metavar="JOB",
                                  help="show only acts because of a finding with this job as aggressor or victim")
+            command.add_argument("--case", default="", metavar="FINDING", help="show only acts of this case: F3")
             command.add_argument("--since", type=client.moment_option, metavar="WHEN",
                                  help="show only acts since: 6h, 7d, or 2026-11-20T08:00 in local time")
             command.add_argument("--long", action="store_true", help="show layouts before and after, and the reason")
@@ -79,7 +80,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     request = {"request": chosen.command}
-    request |= {key: value for key in ("reason", "id", "last", "outcome", "act", "path", "job", "seconds")
+    request |= {key: value for key in ("reason", "id", "last", "outcome", "act", "path", "job", "case", "seconds")
                 if (value := getattr(chosen, key, None)) is not None}
     if getattr(chosen, "since", None):
         request["since"] = client.moment(chosen.since, datetime.now(UTC).timestamp())
@@ -240,7 +241,7 @@ def not_done_lines(whys: Sequence[answers.RefusalAnswer]) -> list[str]:
 
 def queue_line(answer: answers.StatusAnswer) -> str:
     """The length of the queue and the limit that delays it."""
-    limit = f" (limit: {answer.waits_for})" if answer.waits_for else ""
+    limit = f" ({answer.waits_for})" if answer.waits_for else ""
     waits = (f"{count_of(answer.waiting_moves, 'move')} queued, {bytes_text(answer.waiting_bytes)}{limit}"
              if answer.waiting_moves else "no moves queued")
     orders = f"; {count_of(answer.waiting_orders, 'order')} queued for the next cycle" if answer.waiting_orders else ""

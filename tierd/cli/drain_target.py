@@ -133,8 +133,8 @@ def _space_line(drain: DrainRow) -> str:
 
 def _new_object_lines(drain: DrainRow) -> list[str]:
     if drain.phase == "ended":
-        given = drain.trouble or "given back where tierd stopped them"
-        return [f"  new objects: {given}; elsewhere, on each MDS: {drain.give_back_command}"]
+        given = drain.trouble or "allowed again for the MDTs for which tierd had stopped them"
+        return [f"  new objects: {given}; on each other MDS run: {drain.give_back_command}"]
     lines = [f"  trouble: {drain.trouble}"] if drain.trouble else []
     if drain.stopped_mdts:
         lines.append(f"  new objects: stopped by tierd for {', '.join(drain.stopped_mdts)}, until --end")

@@ -162,7 +162,7 @@ def act_lines(answer: answers.ExplainAnswer) -> list[str]:
         if entry.kind in {ActKind.SET_DEFAULT_LAYOUT, ActKind.SET_DEFAULT_STRIPING}:
             lines.append(f"      {entry.before or 'no layout of its own'} -> {entry.after or 'none'}")
     more = answer.all_acts - min(5, len(answer.acts))
-    return [*lines, f"  and {more} more; tierctl history shows them"] if more else lines
+    return [*lines, f"  and {more} more; tierctl history --case {answer.case.name} shows them"] if more else lines
 
 
 def expected_lines(case: answers.Case) -> list[str]:

@@ -583,14 +583,42 @@ class FindingsAnswer(Struct, frozen=True):
     """Time since the last reading of the counters; None before the first."""
 
 
+class CaseMovesRow(Struct, frozen=True, kw_only=True):
+    """Moves because of one finding, or for one order."""
+
+    finding: int
+    name: str
+    """``F3``, or ``D3`` and ``O3`` of orders."""
+    time: float
+    until: float
+    """When the first and the last of them began."""
+    outcomes: Mapping[str, int]
+    """Their number by outcome."""
+    moved_bytes: int
+    last: ActAnswer
+
+
 class HistoryAnswer(Struct, frozen=True, kw_only=True):
     """``tierctl history``."""
 
     entries: tuple[ActAnswer, ...]
+    moves: tuple[CaseMovesRow, ...] = ()
+    """What ``entries`` leaves out because it is asked for by case."""
     all_outcomes: Mapping[str, int] = {}
     """Number of acts by outcome, where ``entries`` is empty."""
     complete_since: float | None = None
     removed_acts: int = 0
+
+    @property
+    def rows(self) -> list[ActAnswer | CaseMovesRow]:
+        """Acts and moves, the newest first."""
+        return sorted((*self.entries, *self.moves), key=lambda row: (
+            (row.until, row.last.id) if isinstance(row, CaseMovesRow) else (row.time, row.id)), reverse=True)
+
+    @property
+    def acts(self) -> int:
+        """Number of acts in all rows."""
+        return len(self.entries) + sum(sum(row.outcomes.values()) for row in self.moves)
 
 
 class PlannedAnswer(Struct, frozen=True, kw_only=True):

@@ -141,7 +141,7 @@ def value_text(value: float, unit: str) -> str:
     >>> value_text(44e6, "B/s"), value_text(0.25, "/s"), value_text(12_345.0, "/s")
     ('44.0 MB/s', '0.2/s', '12345/s')
     """
-    return f"{bytes_text(value)}/s" if unit == "B/s" else f"{value:.{0 if value >= 10 else 1}f}{unit}"
+    return f"{bytes_text(value)}/s" if unit == "B/s" else f"{value:.{1 if 0 < value < 10 else 0}f}{unit}"
 
 
 def scale_text(value: float, unit: str) -> str:
@@ -216,7 +216,7 @@ _GAP_SECONDS = 60.0
 
 def case_chart(case: answers.Case, now: float) -> Chart | None:
     """The curve of a case from some minutes before the onset; None if it has fewer than two points."""
-    act = "dry run of the acts" if case.dry_run else "layout set" if case.defaults else "acted"
+    act = "dry run of the acts" if case.dry_run else "layout set" if case.defaults or not case.moves else "acted"
     begin = (case.onset or case.acted_at or case.since) - 240.0
     points = [(time, rate) for time, rate in case.curve if time >= begin] or list(case.curve)
     if len(points) < 2:

@@ -31,6 +31,7 @@ from tierd.daemon.states import (
     STATE_TEXTS,
     UNDOING_VERDICTS,
     State,
+    files_text,
 )
 from tierd.refusal import Reason
 from tierd.text import (
@@ -63,7 +64,8 @@ NUMBERS = {"Read/s", "Write/s", "Operations/s", "Latency", "Jobs", "Creates/s", 
 """Columns that are aligned to the right."""
 FILTERS = {"targets": ("search", "pool", "condition", "sort"), "jobs": ("search", "role", "user", "sort")}
 LONGEST_TEXT = 1024
-HISTORY_ROWS, MAX_HISTORY_ROWS = 100, 2000
+HISTORY_ROWS, STORY_ROWS, MAX_HISTORY_ROWS = 100, 20, 2000
+HISTORY_FILTERS = ("path", "job", "case", "outcome", "act", "since", "last")
 KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 Ask = Callable[[answers.Json], answers.Json]
 NAMED = re.compile(r"/(?:case/(?=F)|order/(?=[DO]))([FDO][0-9]{1,17})|/drain/([\w.-]+)")
@@ -175,29 +177,26 @@ class Pages:
         return answers.HistoryAnswer.from_json(self._ask({"request": "history", **wanted}))
 
     def _search(self, query: Mapping[str, str], viewer: Viewer) -> str:
-        wanted: dict[str, object] = {"last": HISTORY_ROWS}
-        wrong = ""
+        wanted: dict[str, object] = {"last": HISTORY_ROWS, "by_case": not query.get("case")}
         try:
             wanted |= search_of(query)
             found = self._history(wanted)
         except ValueError as error:
-            wrong, found = str(error), answers.HistoryAnswer(entries=())
-        return self._render("history.html", viewer, self._status(), history=found, query=query, wrong=wrong,
+            raise self._wrong(400, str(error), "/history", "the whole history", viewer) from error
+        return self._render("history.html", viewer, self._status(), history=found, query=query,
                             limit=wanted["last"], most=MAX_HISTORY_ROWS)
 
     def _case(self, name: str, viewer: Viewer) -> str | None:
         """A finding, or an order."""
         try:
-            story = self._story(name)
+            story = answers.ExplainAnswer.from_json(self._ask({"request": "explain", "id": name}))
         except ValueError:
             return None  # the journal has no such finding
         case = story.case
         if case.kind == OrderKind.DRAIN and any(drain.order == case.finding for drain in self._drains()):
             return self._drain(case.targets[0], viewer)
-        return self._render("case.html", viewer, self._status(), story=story, name=name)
-
-    def _story(self, name: str) -> answers.ExplainAnswer:
-        return answers.ExplainAnswer.from_json(self._ask({"request": "explain", "id": name}))
+        acts = self._history({"last": STORY_ROWS, "by_case": True, "case": name})
+        return self._render("case.html", viewer, self._status(), story=story, name=name, acts=acts)
 
     def _drains(self) -> Sequence[answers.DrainRow]:
         return answers.DrainsAnswer.from_json(self._ask({"request": "drains"})).drains
@@ -207,8 +206,9 @@ class Pages:
         drain = next((drain for drain in self._drains() if drain.target == target), None)
         if drain is None:
             return None
-        story = self._story(name_of(drain.order, OrderKind.DRAIN)) if drain.order else None
-        return self._render("drain.html", viewer, self._status(), drain=drain, story=story)
+        name = name_of(drain.order, OrderKind.DRAIN) if drain.order else ""
+        acts = self._history({"last": STORY_ROWS, "case": name}) if name else answers.HistoryAnswer(entries=())
+        return self._render("drain.html", viewer, self._status(), drain=drain, name=name, acts=acts)
 
     def done(self, form: Mapping[str, str], viewer: Viewer) -> tuple[str, bool]:
         """Carry out what a button asks for; the page about it, and whether it succeeded."""
@@ -250,10 +250,9 @@ class Pages:
 
 def search_of(query: Mapping[str, str]) -> dict[str, object]:
     """The request for a search of the history. Raises ValueError for what cannot be searched."""
-    wanted: dict[str, object] = {}
-    for name in ("outcome", "act", "path", "job"):
-        if query.get(name):
-            wanted[name] = query[name]
+    if wrong := [name for name in query if name not in HISTORY_FILTERS]:
+        raise ValueError(f"the history is not filtered by {wrong[0]!r:.80}, but by {', '.join(HISTORY_FILTERS)}")
+    wanted: dict[str, object] = {name: query[name] for name in HISTORY_FILTERS[:5] if query.get(name)}
     if since := query.get("since", ""):
         try:
             time = datetime.fromisoformat(since)
@@ -447,9 +446,10 @@ def environment() -> Environment:
     made.globals |= {
         "chart": case_chart, "bar": bar, "steps": steps, "case_title": case_title,
         "count": count_of, "case_rows": CASE_ROWS, "advice_rows": ADVICE_ROWS,
-        "name_of": name_of, "drain_states": answers.DRAIN_STATES,
+        "drain_states": answers.DRAIN_STATES,
         "columns": COLUMNS, "right": NUMBERS, "texts": {"target", "job", "user"},
         "state_texts": {state.value: text for state, text in STATE_TEXTS.items()}, "regained_text": regained_text,
+        "files_text": files_text,
         "not_approved": Reason.NOT_APPROVED,
         "roles_of": roles_of, "colours": colours, "source_text": source_text,
         "link": link, "evidence": evidence_parts,

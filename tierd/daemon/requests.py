@@ -17,7 +17,7 @@ from lustre.fid import Fid
 from lustre.filesystem import Space
 from tierd.act.applications import ApplicationStore, NextRun, Preparer, prolog_of
 from tierd.act.drain import Drain, Phase
-from tierd.act.journal.reader import JournalReader
+from tierd.act.journal.reader import JournalReader, Wanted
 from tierd.act.orders import Order, OrderInbox, OrderPlan, plan_order
 from tierd.act.staging import OPEN, Stager, Staging, StagingStore, missing_files, succeeded, summary
 from tierd.acts import ORDER_KINDS, ActKind, OrderKind, Outcome, name_of
@@ -482,12 +482,26 @@ class ReadingRequests:
             raise ValueError(f"the journal has no finding with a job {job!r}; tierctl findings lists active ones")
         if word and word not in {outcome.value for outcome in Outcome}:
             raise ValueError(f"no outcome of an act is called {word!r}; there are {', '.join(Outcome)}")
-        entries = self._reader.last(
-            last, Outcome(word) if word else None, below(self._settings.filesystem.mount, path), job,
-            number_of(request, "since", 0.0), kind=ActKind(act) if act else None)
+        name = text_of(request, "case")
+        finding = named_finding(name)
+        if name and finding is None:
+            raise ValueError(f"a case has the number of its finding (F3), not {name!r:.40}")
+        wanted = Wanted(Outcome(word) if word else None, below(self._settings.filesystem.mount, path), job,
+                        number_of(request, "since", 0.0), ActKind(act) if act else None, finding)
+        reader = self._reader
+        entries, moves = (reader.last_by_case(last, wanted) if request.get("by_case")
+                          else (reader.last(last, wanted), []))
+        acts = {entry.id: act_answer(entry) for entry in reader.acts([each.last_act for each in moves])}
         return answers.HistoryAnswer(
-            entries=tuple(map(act_answer, entries)), all_outcomes={} if entries else self._reader.sums.of_all(),
-            complete_since=self._reader.complete_since(), removed_acts=self._reader.removed_acts())
+            entries=tuple(map(act_answer, entries)),
+            moves=tuple(answers.CaseMovesRow.of(each, name=self._name_of(each.finding), time=each.first_at,
+                                                until=each.last_at, last=acts[each.last_act]) for each in moves),
+            all_outcomes={} if entries or moves else reader.sums.of_all(),
+            complete_since=reader.complete_since(), removed_acts=reader.removed_acts())
+
+    def _name_of(self, number: int) -> str:
+        found = self._reader.finding(number)
+        return name_of(number, found.kind if found else "")
 
     def _report(self, request: Request) -> answers.ReportAnswer:
         until = number_of(request, "until", 0) or self._clock.now()

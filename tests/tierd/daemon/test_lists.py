@@ -107,6 +107,7 @@ def test_a_job_that_has_ended_keeps_its_page(site: Site) -> None:
     body = fetched(site, f"/job/{STREAM.job_id}")[1]
     assert "Not active now." in body
     assert "data-curves=" in body
+    assert about(site, target="lustre-OST0002").beside == ()
 
 
 # The page without a daemon

@@ -189,22 +189,17 @@ def test_a_case_page_says_how_many_acts_it_does_not_show(serving: Callable[..., 
     port = serving()
     assert "of 95" not in port.request("/case/F1")[1]
     port.answers["explain"] = {**port.answers["explain"], "all_acts": 95}
-    shown = len(port.answers["explain"]["acts"])
     body = port.request("/case/F1")[1]
-    assert f"the first {shown} of 95 acts" in body
+    assert "1 of 95 acts" in body
     assert "/history?case=F1" in body
 
 
-def test_a_search_that_makes_no_sense_says_so(serving: Callable[..., Port]) -> None:
+def test_a_search_is_passed_on(serving: Callable[..., Port]) -> None:
     port = serving()
-    for query in ("since=yesterday", "last=0", "last=99999", "last=x"):
-        status, body, _ = port.request(f"/history?{query}")
-        assert (status, "class=\"bad\"" in body) == (200, True), query
-    assert not [asked for asked in port.asked if asked["request"] == "history"]
     port.request("/history?" + urlencode({"path": "/a b", "outcome": "done", "since": "2026-11-20", "act": "migrate"}))
     (asked,) = [asked for asked in port.asked if asked["request"] == "history"]
     assert asked == {"request": "history", "last": 100, "path": "/a b", "outcome": "done", "since": 1_795_132_800.0,
-                     "act": "migrate"}
+                     "act": "migrate", "by_case": True}
 
 
 def test_files_of_the_page_are_sent_once(serving: Callable[..., Port]) -> None:

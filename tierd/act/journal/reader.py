@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import TypedDict
 
@@ -52,31 +53,40 @@ class JournalReader:
         self.sums = Sums(self._all)
         self.rates = RateReader(self._all)
 
-    def last(self, count: int, outcome: Outcome | None = None, path: str = "", job: str = "",
-             since: float = 0.0, kind: ActKind | None = None) -> list[Entry]:
-        """The last acts, oldest first. Each further argument selects.
+    def last(self, count: int, wanted: Wanted) -> list[Entry]:
+        """The last acts, oldest first."""
+        where, values = wanted.clause()
+        return self._entries(f"{where} ORDER BY id DESC LIMIT ?", *values, count)
 
-        ``path``: the path of an act or of a directory above it; without a leading slash, any part of the path.
-        ``job``: aggressor or victim of the finding.
+    def last_by_case(self, count: int, wanted: Wanted) -> tuple[list[Entry], list[CaseMoves]]:
+        """The last acts, oldest first, and those that are several moves because of one finding as sums.
+
+        Of all acts that are wanted, only the last ``MOST_SUMMED`` are looked at.
         """
-        place = os.fsencode(path.rstrip("/"))
-        chosen: list[tuple[str, tuple[Value, ...]]] = []
-        if outcome:
-            chosen.append(("outcome = ?", (outcome,)))
-        if place and not path.startswith("/"):
-            chosen.append(("instr(place, ?) > 0", (place,)))
-        elif place:
-            chosen.append(("(place = ? OR substr(place, 1, ?) = ?)", (place, len(place) + 1, place + b"/")))
-        if job:
-            chosen.append(("finding IN (SELECT id FROM findings WHERE aggressor = ? OR victim = ?)", (job, job)))
-        if kind:
-            chosen.append(("kind = ?", (kind,)))
-        if since:
-            chosen.append(("intended_at >= ?", (since,)))
-        where = f"WHERE {' AND '.join(words for words, _ in chosen)}" if chosen else ""
-        rows = self._all(f"SELECT {ENTRY_COLUMNS} FROM actions {where} ORDER BY id DESC LIMIT ?",  # noqa: S608
-                         *(value for _, values in chosen for value in values), count)
-        return [entry_of(row) for row in reversed(rows)]
+        where, values = wanted.clause()
+        chosen = f"SELECT * FROM actions {where} ORDER BY id DESC LIMIT {MOST_SUMMED}"  # noqa: S608
+        rows = self._all("SELECT finding, outcome, count(*), sum(size_bytes), min(intended_at), max(intended_at), "  # noqa: S608
+                         f"max(id) FROM ({chosen}) WHERE kind = 'migrate' GROUP BY 1, 2 ORDER BY 1", *values)
+        moves = []
+        for finding, of_finding in groupby(rows, key=lambda row: row[0]):
+            outcomes, counts, sizes, first, last, acts = zip(*(row[1:] for row in of_finding), strict=True)
+            if sum(counts) > 1:
+                moves.append(CaseMoves(finding, min(first), max(last), dict(zip(outcomes, counts, strict=True)),
+                                       sum(size for size, outcome in zip(sizes, outcomes, strict=True)
+                                           if outcome == Outcome.DONE), max(acts)))
+        summed = [each.finding for each in moves]
+        entries = self._entries(f"WHERE id IN (SELECT id FROM ({chosen})) AND NOT (kind = 'migrate' AND finding IN "  # noqa: S608
+                                f"({places(summed)})) ORDER BY id DESC LIMIT ?", *values, *summed, count)
+        return entries, sorted(moves, key=lambda each: each.last_at)[-count:]
+
+    def acts(self, numbers: Sequence[int]) -> list[Entry]:
+        """The acts with these numbers, oldest first."""
+        return self._entries(f"WHERE id IN ({places(numbers)}) ORDER BY id DESC", *numbers)
+
+    def _entries(self, where: str, *values: Value) -> list[Entry]:
+        """Acts in the reverse order of a query."""
+        return [entry_of(row) for row in reversed(
+            self._all(f"SELECT {ENTRY_COLUMNS} FROM actions {where}", *values))]  # noqa: S608
 
     def has_job(self, job: str) -> bool:
         return bool(self._all("SELECT 1 FROM findings WHERE aggressor = ? OR victim = ? LIMIT 1", job, job))
@@ -196,6 +206,61 @@ class JournalReader:
     def _all(self, query: str, *values: Value) -> Sequence[Row]:
         with closing(sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True, timeout=10.0)) as db:
             return db.execute(query, values).fetchall()
+
+
+MOST_SUMMED = 20_000
+"""Acts that are read for sums by finding: a few hundredths of a second. A choice."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseMoves:
+    """Moves because of one finding."""
+
+    finding: int
+    first_at: float
+    last_at: float
+    """When the first and the last of them began."""
+    outcomes: Mapping[str, int]
+    """Their number by outcome."""
+    moved_bytes: int
+    last_act: int
+    """Number of the last one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which acts are looked for. An empty value does not select."""
+
+    outcome: Outcome | None = None
+    path: str = ""
+    """The path of an act or of a directory above it; without a leading slash, any part of the path."""
+    job: str = ""
+    """Aggressor or victim of the finding."""
+    since: float = 0.0
+    kind: ActKind | None = None
+    finding: int | None = None
+
+    def clause(self) -> tuple[str, list[Value]]:
+        """The clause of a query, and its values."""
+        place = os.fsencode(self.path.rstrip("/"))
+        chosen: list[tuple[str, tuple[Value, ...]]] = []
+        if self.outcome:
+            chosen.append(("outcome = ?", (self.outcome,)))
+        if place and not self.path.startswith("/"):
+            chosen.append(("instr(place, ?) > 0", (place,)))
+        elif place:
+            chosen.append(("(place = ? OR substr(place, 1, ?) = ?)", (place, len(place) + 1, place + b"/")))
+        if self.job:
+            chosen.append(("finding IN (SELECT id FROM findings WHERE aggressor = ? OR victim = ?)",
+                           (self.job, self.job)))
+        if self.kind:
+            chosen.append(("kind = ?", (self.kind,)))
+        if self.since:
+            chosen.append(("intended_at >= ?", (self.since,)))
+        if self.finding is not None:
+            chosen.append(("finding = ?", (self.finding,)))
+        where = f"WHERE {' AND '.join(words for words, _ in chosen)}" if chosen else ""
+        return where, [value for _, values in chosen for value in values]
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,7 @@ function listen() {
 let pointed = null;  // id of a chart, and the time that is pointed at
 
 function valueText(value, unit) {
-  if (unit !== "B/s") return value.toFixed(value >= 10 ? 0 : 1) + unit;
+  if (unit !== "B/s") return value.toFixed(value > 0 && value < 10 ? 1 : 0) + unit;
   const units = ["B", "kB", "MB", "GB", "TB", "PB"];
   let power = 0;
   while (value >= 999.5 && power < 5) { value /= 1000; power += 1; }
