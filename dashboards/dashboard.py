@@ -272,8 +272,26 @@ VERDICT_WORDS = {
 REASON_WORDS = {
     "dry-run": ("dry run", YELLOW), "paused": ("PAUSED", RED), "pause-file": ("PAUSED: pause file", RED),
     "maintenance-window": ("outside its window", NEUTRAL), "source": ("a source cannot be read", RED),
-    "mode": ("mode allows no acts", BLUE), "draining": ("draining", YELLOW), "advice": ("advice only", BLUE),
+    "draining": ("draining", YELLOW), "advice": ("advice only", BLUE), "mode": ("mode allows no acts", BLUE),
+    "not-approved": ("waits for tierctl apply", YELLOW), "reported-only": ("not in [act] on", BLUE),
+    "claim-held": ("another tierd acts", YELLOW), "claim-lost": ("another tierd acts", YELLOW),
+    "claim-unreadable": ("the claim cannot be read", RED), "other-mover": ("another mover works there", YELLOW),
+    "no-broker": ("NATS does not answer", RED), "no-movers": ("no mover answers", RED),
+    "no-changelog": ("no changelog reader", RED), "records-missing": ("changelog records missing", YELLOW),
+    "no-path": ("directory not known", YELLOW), "no-layout": ("layout cannot be read", RED),
+    "no-pool": ("no such pool", RED), "pool-rotates": ("flash pool has rotating disks", RED),
+    "no-room": ("no room on flash", ORANGE), "mdt-room": ("no room on an MDT", ORANGE),
+    "opted-out": ("the owner opted out", NEUTRAL), "opt-out-unreadable": ("opt-outs cannot be read", RED),
+    "limit": ("a limit is reached", NEUTRAL), "cooling-down": ("was undone lately", NEUTRAL),
+    "not-worth": ("not worth it", NEUTRAL), "little-to-gain": ("little to gain", NEUTRAL),
+    "uncertain-gain": ("the loss is uncertain", NEUTRAL), "moves-too-dear": ("moves cost too much", NEUTRAL),
+    "others-would-lose": ("other jobs would lose", NEUTRAL), "not-small": ("files are not small", NEUTRAL),
+    "sizes-mixed": ("small and large files mixed", NEUTRAL), "sizes-unknown": ("file sizes not known yet", NEUTRAL),
+    "nothing-to-do": ("nothing to do", NEUTRAL), "in-use": ("files are in use", NEUTRAL),
+    "job-gone": ("the neighbour has ended", NEUTRAL), "job-idle": ("the neighbour is idle", NEUTRAL),
+    "job-elsewhere": ("the neighbour works elsewhere", NEUTRAL),
 }
+"""Of the other reasons the table shows the value of the label."""
 
 
 def cases(width: int = 24, height: int = 5) -> Panel:

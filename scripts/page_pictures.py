@@ -14,6 +14,8 @@ from contextlib import chdir, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from PIL import Image
+
 from simulator.cluster import Cluster
 from simulator.filesystem import SimulatedFilesystem
 from simulator.scenarios.scenario import library
@@ -82,7 +84,14 @@ def take(pictures: list[Picture], into: Path, browser: Browser, dry_run: bool) -
             browser.open(f"http://127.0.0.1:{service.web.port}{picture.path}")
             path = into / picture.name
             browser.picture(path, picture.top)
+            make_small(path)
             print(path)
+
+
+def make_small(picture: Path) -> None:
+    """Keep 64 colours of a picture: a third of the bytes, with no difference to be seen."""
+    with Image.open(picture) as opened:
+        opened.convert("RGB").quantize(64, dither=Image.Dither.NONE).save(picture, optimize=True)
 
 
 def main(arguments: list[str] | None = None) -> int:

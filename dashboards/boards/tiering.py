@@ -61,10 +61,10 @@ INTERFERENCE = Row("Victims, aggressors and targets", (
                Query(f"{VICTIM} ({over_interval('tierd_victim_usual_bytes_per_second')})", "{{victim}} usual"),
                unit="Bps", by_name="victim", overrides=(dashed("usual"),), empty="no stream is slowed",
                links=(link_from_value("jobs", "This job", jobid="victim"),)),
-    timeseries("Slowdown of victims", "Slowdown factor of each victim. 1 means undisturbed. A finding starts at "
-               "1/0.85 and ends at 1.1.",
+    timeseries("Slowdown of victims", "Slowdown factor of each victim. 1 means undisturbed. A finding begins "
+               "when the stream probably loses a twentieth.",
                Query(f"{VICTIM} ({over_interval('tierd_interference_slowdown')})", "{{victim}}"), unit="none",
-               steps=((None, GREEN), (1.18, YELLOW), (1.5, ORANGE)), by_name="victim", empty="no stream is slowed",
+               steps=((None, GREEN), (1.2, YELLOW), (1.5, ORANGE)), by_name="victim", empty="no stream is slowed",
                links=(link_from_value("jobs", "This job", jobid="victim"),)),
     table("Interference by target", "Slowdown factor of each victim on each target, with its aggressor.",
           Query(f"max by (fs, target, victim, aggressor) (tierd_interference_slowdown{OF_FS})"), unit="none",

@@ -12,12 +12,14 @@ import pytest
 
 from dashboards.__main__ import FOLDER, main, path, text
 from dashboards.boards import BOARDS
-from dashboards.dashboard import STATE_WORDS
+from dashboards.dashboard import REASON_WORDS, STATE_WORDS, VERDICT_WORDS
 from dashboards.panels import NEUTRAL
 from exporter.collectors.slim import SLIM_COLLECTORS
 from tests.dashboards.files import ROOT, expressions, metric_names, panels, recorded_rules, sources
 from tests.rules import every
+from tierd.acts import Verdict
 from tierd.daemon.states import FOUND, State
+from tierd.refusal import Reason
 
 BOARDS_JSON = [json.loads(text(board)) for board in BOARDS]
 UNITS = {"short", "none", "percentunit", "bytes", "Bps", "ops", "s", "suffix:% of its usual throughput"}
@@ -44,6 +46,8 @@ def test_a_difference_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, c
 def test_states_have_the_names_that_tierctl_and_the_page_show() -> None:
     shown = {state: words for state, (words, _) in STATE_WORDS.items()}
     assert shown == {state: state for state in (FOUND, *State) if state is not State.FORGOTTEN}
+    assert set(VERDICT_WORDS) == set(Verdict) - {Verdict.TOO_EARLY}
+    assert REASON_WORDS.keys() - set(Reason) == {"dry-run", "source", "draining", "advice"}
 
 
 @boards

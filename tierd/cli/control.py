@@ -36,7 +36,7 @@ HELPS = {
     "resume": "continue after pause, drain or an open circuit breaker",
     "apply": "carry out the plan that waits for approval (F3), or do again what was undone",
     "decline": "put aside the plan that waits for approval (F3), for a day",
-    "undo": "undo one act (17) or all directory defaults of a finding (F3)",
+    "undo": "undo one act (17) or all directory defaults of a finding (F3) or order (O3)",
 }
 
 
@@ -164,6 +164,8 @@ def status_lines(answer: answers.StatusAnswer) -> list[str]:
             "unknown until a stream runs, and no aggressor is found before"
         )
     lines += case_lines(answer)
+    lines += [f"drain of {target}: {answers.DRAIN_STATES[phase]} (tierctl drain-target)"
+              for target, phase in answer.drains.items()]
     if answer.advice:
         lines.append(f"advice: {answer.advice}; see tierctl advise")
     lines += device_time_lines(answer.device_time)
@@ -239,7 +241,7 @@ def not_done_lines(whys: Sequence[answers.RefusalAnswer]) -> list[str]:
 
 def queue_line(answer: answers.StatusAnswer) -> str:
     """The length of the queue and the limit that delays it."""
-    limit = f" (limit: {answer.waits_for})" if answer.waits_for else ""
+    limit = f" ({answer.waits_for})" if answer.waits_for else ""
     waits = (f"{count_of(answer.waiting_moves, 'move')} queued, {bytes_text(answer.waiting_bytes)}{limit}"
              if answer.waiting_moves else "no moves queued")
     orders = f"; {count_of(answer.waiting_orders, 'order')} queued for the next cycle" if answer.waiting_orders else ""
@@ -320,21 +322,22 @@ def act_lines(entry: answers.ActAnswer) -> Iterator[str]:
 
 
 def act_or_finding(text: str) -> int | str:
-    """Parse the number of an act (``17``) or of a finding (``F3``).
+    """Parse the number of an act (``17``), or the name of a finding (``F3``) or order (``O3``).
 
     >>> act_or_finding("17"), act_or_finding("f3")
     (17, 'F3')
     """
-    digits = text[1:] if text[:1] in {"F", "f"} else text
+    digits = text[1:] if text[:1] in {*"FDOfdo"} else text
     if not (digits.isascii() and digits.isdigit() and len(digits) < 18):
-        raise argparse.ArgumentTypeError(f"{text!r} is neither the number of an act (17) nor of a finding (F3)")
-    return int(digits) if digits == text else f"F{digits}"
+        raise argparse.ArgumentTypeError(f"{text!r} is neither the number of an act (17) nor the name of a finding "
+                                         "(F3) or an order (O3)")
+    return int(digits) if digits == text else text.upper()
 
 
 def finding_name(text: str) -> str:
     """Parse the number of a finding (``F3``)."""
     name = act_or_finding(text)
-    if not isinstance(name, str):
+    if not isinstance(name, str) or name[0] != "F":
         raise argparse.ArgumentTypeError(f"{text!r} is not the number of a finding (F3)")
     return name
 

@@ -33,9 +33,9 @@ from tierd.text import (
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     explain = commands.add_parser(
         "explain", help="show one finding in full: evidence, directories, acts, verdict",
-        description="Show everything in the journal about one finding (F3, from tierctl findings), or about the "
-                    "finding that caused one act (17, from tierctl history).")
-    explain.add_argument("id", metavar="ID", help="number of a finding (F3) or of an act (17)")
+        description="Show everything in the journal about one finding (F3, from tierctl findings) or order (D3 of a "
+                    "drain, O3 of others), or about what caused one act (17, from tierctl history).")
+    explain.add_argument("id", metavar="ID", help="name of a finding (F3) or order (D3, O3), or number of an act (17)")
     client.add_daemon_options(explain)
     explain.set_defaults(run=client.showing("explain", answers.ExplainAnswer.from_json, explanation, "id"))
     advise = commands.add_parser(
@@ -54,8 +54,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 def explanation(answer: answers.ExplainAnswer) -> list[str]:
     case = answer.case
     now = "active" if case.active else f"ended {time_text(case.ended_at)}" if case.ended_at else "no longer active"
-    head = (f"Order F{case.finding}, made {time_text(case.since)}." if answer.ordered
-            else f"F{case.finding}, {case.kind}, found {time_text(case.since)}; {now}.")
+    head = (f"Order {case.name}, made {time_text(case.since)}." if answer.ordered
+            else f"{case.name}, {case.kind}, found {time_text(case.since)}; {now}.")
     users = user_lines(answer.users, aggressor=case.aggressor, victim=case.victim)
     lines = [head, f"  {case.sentence}.", *(f"  {line}" for line in users)]
     lines += [f"  {text}." for text in [case.result_text] if text] + ["", *timeline(answer)]
@@ -162,7 +162,7 @@ def act_lines(answer: answers.ExplainAnswer) -> list[str]:
         if entry.kind in {ActKind.SET_DEFAULT_LAYOUT, ActKind.SET_DEFAULT_STRIPING}:
             lines.append(f"      {entry.before or 'no layout of its own'} -> {entry.after or 'none'}")
     more = answer.all_acts - min(5, len(answer.acts))
-    return [*lines, f"  and {more} more; tierctl history shows them"] if more else lines
+    return [*lines, f"  and {more} more; tierctl history --case {answer.case.name} shows them"] if more else lines
 
 
 def expected_lines(case: answers.Case) -> list[str]:

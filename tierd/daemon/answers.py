@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from tierd.acts import ORDER_KINDS, Outcome
+from tierd.acts import ORDER_KINDS, OrderKind, Outcome, name_of
 from tierd.daemon.states import files_text, gain_text, state_text
 from tierd.structs import MessageRow, SameFindingRow, Struct, finite
 from tierd.text import bytes_text, count_of, quoted, shell_word
@@ -231,6 +231,11 @@ class Case(Struct, frozen=True, kw_only=True):
     time_now: TargetTimeRow | None = None
 
     @property
+    def name(self) -> str:
+        """``F3``, or ``D3`` and ``O3`` of orders; "" before the journal has it."""
+        return name_of(self.finding, self.kind) if self.finding is not None else ""
+
+    @property
     def key(self) -> tuple[str, str, str]:
         """Identity of the problem over time."""
         return self.kind, self.aggressor, self.victim or self.subject
@@ -377,6 +382,8 @@ class StatusAnswer(OperatingStateAnswer, frozen=True, kw_only=True, rename={
     """Number of acts by kind and outcome, as ``"migrate done"``."""
     needless_moves: int = 0
     """Queued moves that needed no act: the file was gone, or as wanted."""
+    drains: Mapping[str, str] = {}
+    """Phase of each drain that has not ended, by its target."""
     activities: tuple[ActivityAnswer, ...] = ()
     stalled: tuple[str, ...] = ()
     sources: tuple[SourceAnswer, ...] = ()
@@ -580,6 +587,8 @@ class CaseMovesRow(Struct, frozen=True, kw_only=True):
     """Moves because of one finding, or for one order."""
 
     finding: int
+    name: str
+    """``F3``, or ``D3`` and ``O3`` of orders."""
     time: float
     until: float
     """When the first and the last of them began."""
@@ -701,7 +710,8 @@ class DrainRow(Struct, frozen=True, kw_only=True):
 
     target: str
     by: str
-    finding: int
+    order: int
+    """Number in the journal; 0 if files are only counted."""
     phase: str
     preview: bool
     begun_at: float
@@ -729,6 +739,22 @@ class DrainRow(Struct, frozen=True, kw_only=True):
     trouble: str = ""
     waits_for: str = ""
     """What delays its moves: streams at work, or a limit; "" for nothing."""
+
+    @property
+    def name(self) -> str:
+        return f"drain of {self.target}" + (f" (order {name_of(self.order, OrderKind.DRAIN)})" if self.order else "")
+
+    @property
+    def state(self) -> str:
+        """The phase in words."""
+        return "dry run: counting files" if self.preview and self.phase == "running" else DRAIN_STATES[self.phase]
+
+
+DRAIN_STATES = {
+    "running": "moving files", "paused": "paused", "empty": "empty: no file has an object there",
+    "incomplete": "incomplete: files are left", "previewed": "dry run, done", "ended": "ended",
+}
+"""Phases in words."""
 
 
 class DrainsAnswer(Struct, frozen=True):
@@ -841,12 +867,15 @@ class UndoFindingAnswer(Struct, frozen=True):
     acts: tuple[UndoAnswer, ...]
     moved_files: tuple[int, ...]
     """Numbers of the acts that moved files, which stay."""
+    kind: str = ""
+    """Of the finding or order."""
 
     @property
     def lines(self) -> list[str]:
         """What was done, for people."""
         dropped, moved = count_of(self.dropped_moves, "queued move"), self.moved_files
-        lines = [f"F{self.finding}: {dropped} dropped, {count_of(len(self.acts), 'directory default')} to restore"]
+        restored = count_of(len(self.acts), "directory default")
+        lines = [f"{name_of(self.finding, self.kind)}: {dropped} dropped, {restored} to restore"]
         lines += [f"  {line}" for act in self.acts for line in act.lines]
         if moved:
             lines.append(f"{count_of(len(moved), 'moved file')} left in place (acts {moved[0]} to {moved[-1]}); "

@@ -233,8 +233,9 @@ def case_of(finding: Finding, number: int | None, figures: CaseFigures, waiting:
     past = figures.past.get(done.number) if done and not active else None
     own = past or figures.live.get(finding.key, NONE)
     case = found_case(finding, number or (done.number if done else None), finding.evidence.numbers(), active=active)
-    now = None if past else recent_rate(own.curve, case.onset)
-    case = case.replaced(now=now, curve=own.curve, time_now=own.time_now)
+    closed = done is not None and done.closed and not active
+    case = case.replaced(now=None if closed else recent_rate(own.curve, case.onset), curve=own.curve,
+                         time_now=None if closed else own.time_now)
     if done is None:
         return case
     waiting_defaults, waiting_moves = waiting(finding.key)
@@ -311,14 +312,16 @@ def found_case(finding: Finding | FindingRow, number: int | None, numbers: Mappi
     """The case of a finding, before anything is done about it."""
     return Case.of(
         finding, finding=number, active=active, since=finding.time, onset=onset(numbers),
-        sentence=finding.sentence if active or finding.kind in ORDER_KINDS else past_sentence(finding, numbers),
+        sentence=sentence_of(finding, numbers, active=active),
         directories=finding.directories[:MAX_LISTED], usual=numbers.get("victim_usual_bytes_per_second"),
         contended=numbers.get("victim_bytes_per_second"), loss_low=numbers.get("loss_low"),
         loss_high=numbers.get("loss_high"))
 
 
-def past_sentence(finding: Finding | FindingRow, numbers: Mapping[str, float | None]) -> str:
-    return (stream_sentence(finding.aggressor, finding.victim, numbers, past=True)
-            or f"when it was found: {finding.sentence}")
+def sentence_of(finding: Finding | FindingRow, numbers: Mapping[str, float | None], *, active: bool) -> str:
+    """What a finding says in all views: the log alone has what the aggressor does, which is among the evidence."""
+    if sentence := stream_sentence(finding.aggressor, finding.victim, numbers, past=not active):
+        return sentence
+    return finding.sentence if active or finding.kind in ORDER_KINDS else f"when it was found: {finding.sentence}"
 def refusal_answer(refusal: Refusal) -> RefusalAnswer:
     return RefusalAnswer(refusal.reason, refusal.sentence, REMEDIES.get(refusal.reason, ""))

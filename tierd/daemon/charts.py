@@ -216,7 +216,7 @@ _GAP_SECONDS = 60.0
 
 def case_chart(case: answers.Case, now: float) -> Chart | None:
     """The curve of a case from some minutes before the onset; None if it has fewer than two points."""
-    act = "dry run of the acts" if case.dry_run else "layout set" if case.defaults else "acted"
+    act = "dry run of the acts" if case.dry_run else "layout set" if case.defaults or not case.moves else "acted"
     begin = (case.onset or case.acted_at or case.since) - 240.0
     points = [(time, rate) for time, rate in case.curve if time >= begin] or list(case.curve)
     if len(points) < 2:

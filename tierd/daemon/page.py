@@ -7,6 +7,7 @@ nothing: its data are the published status, and for the history the journal.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,7 +20,7 @@ from zlib import crc32
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from tierd.acts import ActKind, Outcome
+from tierd.acts import ActKind, OrderKind, Outcome, name_of
 from tierd.daemon import answers
 from tierd.daemon.charts import RECOVERED_SHARE, case_chart, rate_charts
 from tierd.daemon.lists import ROLES
@@ -49,7 +50,7 @@ from tierd.text import (
 HERE = Path(__file__).parent
 TOP_ROWS, TOP_CASES, MANY_ROWS, ALL_ROWS = 5, 20, 500, 10_000
 """Rows of a table and cases on the first page; rows on the pages of targets and jobs, and with ``?rows=all``."""
-OTHER_CASES, ADVICE_ROWS = 4, 2
+CASE_ROWS, ADVICE_ROWS = 4, 2
 """Cases and advice on the first page beside the first case: the page has at most two screens."""
 RANGES = {"1h": 3600, "6h": 6 * 3600, "1d": 86400, "7d": 7 * 86400, "30d": 30 * 86400}
 """Ranges of charts in seconds, by their words."""
@@ -63,10 +64,13 @@ NUMBERS = {"Read/s", "Write/s", "Operations/s", "Latency", "Jobs", "Creates/s", 
 """Columns that are aligned to the right."""
 FILTERS = {"targets": ("search", "pool", "condition", "sort"), "jobs": ("search", "role", "user", "sort")}
 LONGEST_TEXT = 1024
-HISTORY_ROWS, CASE_ROWS, MAX_HISTORY_ROWS = 100, 20, 2000
+HISTORY_ROWS, STORY_ROWS, MAX_HISTORY_ROWS = 100, 20, 2000
 HISTORY_FILTERS = ("path", "job", "case", "outcome", "act", "since", "last")
 KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 Ask = Callable[[answers.Json], answers.Json]
+NAMED = re.compile(r"/(?:case/(?=F)|order/(?=[DO]))([FDO][0-9]{1,17})|/drain/([\w.-]+)")
+"""Paths of a finding, an order, or the drain of a target."""
+DRAIN_BUTTONS = {"drain-pause", "drain-resume", "drain-end"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +135,8 @@ class Pages:
                 return self._about(of, path[len(of) + 2:], query, viewer)
         if path == "/history":
             return self._search(query, viewer)
-        if path.startswith("/case/F") and path[7:].isascii() and path[7:].isdigit() and len(path) < 25:
-            return self._case(int(path[7:]), viewer)
+        if named := NAMED.fullmatch(path):
+            return self._drain(named[2], viewer) if named[2] else self._case(named[1], viewer)
         found = runbook(path)
         return found and self._jinja.get_template("runbook.html").render(name=found[0], body=Markup(found[1]))  # noqa: S704
 
@@ -182,13 +186,29 @@ class Pages:
         return self._render("history.html", viewer, self._status(), history=found, query=query,
                             limit=wanted["last"], most=MAX_HISTORY_ROWS)
 
-    def _case(self, number: int, viewer: Viewer) -> str | None:
+    def _case(self, name: str, viewer: Viewer) -> str | None:
+        """A finding, or an order."""
         try:
-            story = answers.ExplainAnswer.from_json(self._ask({"request": "explain", "id": f"F{number}"}))
+            story = answers.ExplainAnswer.from_json(self._ask({"request": "explain", "id": name}))
         except ValueError:
             return None  # the journal has no such finding
-        acts = self._history({"last": CASE_ROWS, "by_case": True, "case": f"F{number}"})
-        return self._render("case.html", viewer, self._status(), story=story, number=number, acts=acts)
+        case = story.case
+        if case.kind == OrderKind.DRAIN and any(drain.order == case.finding for drain in self._drains()):
+            return self._drain(case.targets[0], viewer)
+        acts = self._history({"last": STORY_ROWS, "by_case": True, "case": name})
+        return self._render("case.html", viewer, self._status(), story=story, name=name, acts=acts)
+
+    def _drains(self) -> Sequence[answers.DrainRow]:
+        return answers.DrainsAnswer.from_json(self._ask({"request": "drains"})).drains
+
+    def _drain(self, target: str, viewer: Viewer) -> str | None:
+        """The last drain of a target; None if there is none."""
+        drain = next((drain for drain in self._drains() if drain.target == target), None)
+        if drain is None:
+            return None
+        name = name_of(drain.order, OrderKind.DRAIN) if drain.order else ""
+        acts = self._history({"last": STORY_ROWS, "case": name}) if name else answers.HistoryAnswer(entries=())
+        return self._render("drain.html", viewer, self._status(), drain=drain, name=name, acts=acts)
 
     def done(self, form: Mapping[str, str], viewer: Viewer) -> tuple[str, bool]:
         """Carry out what a button asks for; the page about it, and whether it succeeded."""
@@ -215,6 +235,10 @@ class Pages:
         if do == "promote":
             order = answers.OrderAnswer.from_json(self._ask({"request": do, "path": form.get("path", ""), "by": by}))
             return order.lines, order.files > 0
+        if do in DRAIN_BUTTONS:
+            found = answers.DrainsAnswer.from_json(self._ask(
+                {"request": "drain-target", "target": form.get("id", ""), "act": do.removeprefix("drain-"), "by": by}))
+            return [f"{drain.name}: {drain.state}" for drain in found.drains], True
         raise ValueError(f"this page has no button {do!r:.40}")
 
     def _render(self, template: str, viewer: Viewer, overview: answers.OverviewAnswer, **more: object) -> str:
@@ -421,7 +445,8 @@ def environment() -> Environment:
                      "usec": usec_text}
     made.globals |= {
         "chart": case_chart, "bar": bar, "steps": steps, "case_title": case_title,
-        "count": count_of, "case_rows": OTHER_CASES, "advice_rows": ADVICE_ROWS,
+        "count": count_of, "case_rows": CASE_ROWS, "advice_rows": ADVICE_ROWS,
+        "drain_states": answers.DRAIN_STATES,
         "columns": COLUMNS, "right": NUMBERS, "texts": {"target", "job", "user"},
         "state_texts": {state.value: text for state, text in STATE_TEXTS.items()}, "regained_text": regained_text,
         "files_text": files_text,

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from tierd.acts import ORDER_KINDS
 from tierd.daemon.answers import ReportAnswer
 from tierd.daemon.charts import Axes, round_times
 from tierd.daemon.states import verdict_text
@@ -88,7 +89,7 @@ def report_page(answer: ReportAnswer) -> str:
                       marks=[(case.since, case.sentence) for case in answer.cases if case.victim]),
         queue=plot("Files in the queue", "number", {"waiting moves": samples.get("waiting moves", [])}, begun, until),
         pools=plot("Pools in use", "%", pools, begun, until),
-        cases=[(f"F{case.finding}", day_text(case.since), case.kind, case.sentence, ", ".join(users[case.finding]),
+        cases=[(case.name, day_text(case.since), case.kind, case.sentence, ", ".join(users[case.finding]),
                 first_names(case.directories, 16), case.result_text) for case in answer.cases],
         acts=[(e.id, day_text(e.time), e.outcome, f"{e.kind} {quoted(e.place)}", e.detail or e.after or "", e.reason)
               for e in answer.acts])
@@ -132,6 +133,6 @@ def report_lines(answer: ReportAnswer, time_text: Callable[[float], str]) -> lis
     lines = [f"{time_text(answer.since)} to {time_text(answer.until)}. {operating_state(answer)}",
              summary_sentence(answer)]
     for case in acted[-MAX_LINES:]:
-        lines += [f"F{case.finding}  {time_text(case.since)}  {case.kind}: {case.sentence}", f"    {case.result_text}"]
-    left = sum(answer.kinds.values()) - min(len(acted), MAX_LINES)
+        lines += [f"{case.name}  {time_text(case.since)}  {case.kind}: {case.sentence}", f"    {case.result_text}"]
+    left = sum(count for kind, count in answer.kinds.items() if kind not in ORDER_KINDS) - min(len(acted), MAX_LINES)
     return [*lines, f"and {count_of(left, 'finding')} more"] if left else lines

@@ -20,7 +20,7 @@ from tierd.act.drain import Drain, Phase
 from tierd.act.journal.reader import JournalReader, Wanted
 from tierd.act.orders import Order, OrderInbox, OrderPlan, plan_order
 from tierd.act.staging import OPEN, Stager, Staging, StagingStore, missing_files, succeeded, summary
-from tierd.acts import ORDER_KINDS, ActKind, OrderKind, Outcome
+from tierd.acts import ORDER_KINDS, ActKind, OrderKind, Outcome, name_of
 from tierd.clock import Clock
 from tierd.config.scopes import below
 from tierd.daemon import answers, status
@@ -41,11 +41,14 @@ MAX_EXPLAINED_ACTS = 20
 
 
 def explanation(name: str, journal: JournalReader, view: StatusView) -> answers.ExplainAnswer:
-    """Explain a finding (``F3``) or the finding of an act (``17``). Raises ValueError if the journal lacks it."""
+    """Explain a finding (``F3``), an order (``D3``, ``O3``), or that of an act (``17``).
+
+    Raises ValueError if the journal lacks it.
+    """
     number = finding_number(name, journal)
     row = journal.finding(number)
-    if row is None:
-        raise ValueError(f"the journal has no finding F{number}; tierctl findings and tierctl history list them")
+    check_name(name, number, None if row is None else row.kind)
+    assert row is not None
     now = next((f for f in view.snapshot.findings if view.snapshot.numbers.get(f.key) == number), None)
     case = view.known_cases().get(number) or with_curve(cases_of([row], {}, journal)[0], journal)
     ordered, sums = row.kind in ORDER_KINDS, journal.sums.of_finding(number)
@@ -67,14 +70,31 @@ def with_curve(case: answers.Case, journal: JournalReader) -> answers.Case:
 
 
 def named_finding(name: object) -> int | None:
-    """The number in the name of a finding; None for anything else.
+    """The number in the name of a finding or an order; None for anything else.
 
-    >>> named_finding("F3"), named_finding("17"), named_finding(3)
-    (3, None, None)
+    >>> named_finding("F3"), named_finding("d4"), named_finding("17"), named_finding(3)
+    (3, 4, None, None)
     """
-    if isinstance(name, str) and name[:1] in {"F", "f"} and is_number(name[1:]):
+    if isinstance(name, str) and name[:1] in {*"FDOfdo"} and is_number(name[1:]):
         return int(name[1:])
     return None
+
+
+def check_name(name: str, number: int, kind: str | None) -> None:
+    """Raise ValueError unless this is the name of what has the number; ``kind`` None: nothing has it."""
+    if kind is None:
+        raise ValueError(f"the journal has no {what_is(name)}; tierctl findings and tierctl history list them")
+    if not is_number(name) and name.upper() != name_of(number, kind):
+        raise ValueError(f"the journal has no {what_is(name)}, but {what_is(name_of(number, kind))}")
+
+
+def what_is(name: str) -> str:
+    """What a name of a finding or an order means.
+
+    >>> what_is("f3"), what_is("D4")
+    ('finding F3', 'order D4')
+    """
+    return f"{'finding' if name[:1] in {'F', 'f'} else 'order'} {name.upper()}"
 
 
 def is_number(digits: str) -> bool:
@@ -87,7 +107,7 @@ def finding_number(name: str, journal: JournalReader) -> int:
     if (number := named_finding(name)) is not None:
         return number
     if not is_number(name):
-        raise ValueError(f"{name!r} is neither a finding (F3) nor an act (17)")
+        raise ValueError(f"{name!r} is neither a finding (F3), nor an order (D3, O3), nor an act (17)")
     found = journal.finding_of(int(name))
     if found is None:
         raise ValueError(f"the journal has no act {name}; tierctl history lists them")
@@ -214,9 +234,9 @@ class ChangingRequests:
         by = text_of(request, "by", "tierctl")
         number = request.get("id")
         if (finding := named_finding(number)) is not None:
-            return self._undo_finding(finding, by)
+            return self._undo_finding(str(number), finding, by)
         if type(number) is not int:  # JSON true and 1.5 are no numbers of acts
-            raise ValueError(f"undo takes the number of an act (17) or of a finding (F3), not {number!r}")
+            raise ValueError(f"undo takes the number of an act (17), a finding (F3) or an order (O3), not {number!r}")
         entry = self._journal.entry(number)
         if entry is None and self._journal.removed_act(number):
             raise ValueError(self._removed(f"act {number}"))
@@ -228,7 +248,7 @@ class ChangingRequests:
 
     def _decide(self, request: Request) -> answers.DecisionAnswer:
         number = named_finding(request.get("id"))
-        if number is None:
+        if number is None or not str(request["id"]).upper().startswith("F"):
             raise ValueError(f"{request['request']} takes the number of a finding (F3), not {request.get('id')!r}")
         becomes = self._daemon.decide(number, text_of(request, "by", "tierctl"),
                                       approved=request["request"] == "apply")
@@ -240,18 +260,21 @@ class ChangingRequests:
         return (f"the record of {what} was removed from the journal after {days:g} days ([journal] keep_days), so it "
                 "cannot be undone any more; lfs migrate or lfs setstripe -d changes a layout by hand")
 
-    def _undo_finding(self, number: int, by: str) -> answers.UndoFindingAnswer:
-        if not self._journal.has_finding(number):
-            if self._journal.removed_finding(number):
-                raise ValueError(self._removed(f"finding F{number}"))
-            raise ValueError(f"the journal has no finding F{number}; tierctl findings and tierctl history list them")
+    def _undo_finding(self, name: str, number: int, by: str) -> answers.UndoFindingAnswer:
+        if self._journal.removed_finding(number):
+            raise ValueError(self._removed(what_is(name)))
+        kind, *_ = self._journal.key_of_finding(number) or (None,)
+        check_name(name, number, kind)
+        if kind == OrderKind.DRAIN:
+            raise ValueError(f"{name.upper()} is a drain: tierctl drain-target TARGET --end ends it, tierctl undo ID "
+                             "moves one file back")
         dropped, results, moved = self._undoing.finding_by_hand(number, by)
         self._publish()
         undone = all(result.outcome == Outcome.UNDONE for _, result in results)
         return answers.UndoFindingAnswer(
             Outcome.UNDONE if undone else "not undone", number, dropped,
             tuple(answers.UndoAnswer(result.outcome, result.detail, act_answer(entry)) for entry, result in results),
-            tuple(moved))
+            tuple(moved), kind=str(kind))
 
     def _order(self, request: Request) -> answers.OrderAnswer:
         path = self._from_root(str(request["path"]))
@@ -365,7 +388,7 @@ class DrainRequests:
         moving = drain.phase is Phase.RUNNING and not drain.preview and used is not None and freed > 0
         counts = max([DEFAULT_COUNT] if not drain.limits else drain.limits.values())
         return answers.DrainRow.of(
-            drain, position=drain.after, queued_moves=self._gate.waiting_for(drain.key),
+            drain, order=drain.finding, position=drain.after, queued_moves=self._gate.waiting_for(drain.key),
             files_moved=self._reader.sums.of_finding(drain.finding)["files_moved"], used_bytes=used,
             seconds_left=(used or 0) * seconds / freed if moving else None,
             left=tuple(answers.LeftRow.of(each, examples=tuple(each.examples))
@@ -471,10 +494,14 @@ class ReadingRequests:
         acts = {entry.id: act_answer(entry) for entry in reader.acts([each.last_act for each in moves])}
         return answers.HistoryAnswer(
             entries=tuple(map(act_answer, entries)),
-            moves=tuple(answers.CaseMovesRow.of(each, time=each.first_at, until=each.last_at, last=acts[each.last_act])
-                        for each in moves),
+            moves=tuple(answers.CaseMovesRow.of(each, name=self._name_of(each.finding), time=each.first_at,
+                                                until=each.last_at, last=acts[each.last_act]) for each in moves),
             all_outcomes={} if entries or moves else reader.sums.of_all(),
             complete_since=reader.complete_since(), removed_acts=reader.removed_acts())
+
+    def _name_of(self, number: int) -> str:
+        found = self._reader.finding(number)
+        return name_of(number, found.kind if found else "")
 
     def _report(self, request: Request) -> answers.ReportAnswer:
         until = number_of(request, "until", 0) or self._clock.now()

@@ -16,6 +16,7 @@ from lustre import __version__
 from lustre.layout.directory import DefaultStriping, setdirstripe_arguments
 from lustre.layout.model import Layout, explain
 from lustre.layout.setstripe import setstripe_arguments
+from tierd.act.drain import ACTIVE
 from tierd.act.gate import Gate
 from tierd.act.journal.entry import Entry
 from tierd.act.journal.reader import JournalReader
@@ -316,6 +317,8 @@ class StatusView:
             not_requeued=dict(gate.not_requeued),
             moved_bytes=gate.completed_acts.moved_bytes,
             outcomes=act_counts(gate.completed_acts),
+            drains={drain.target: str(drain.phase) for drain in self._daemon.drains.all
+                    if drain.phase in ACTIVE and not drain.preview},
             needless_moves=gate.completed_acts.needless.total(),
             activities=tuple(map(answers.ActivityAnswer.of, activities)),
             stalled=tuple(stalled_sentences(self._daemon, activities, now)),

@@ -76,11 +76,11 @@ def test_a_job_and_its_targets_and_cases(site: Site) -> None:
     assert sum(row.write_bytes for row in stream.beside) == pytest.approx(stream.job.write_bytes)
     (case,) = stream.cases
     assert (case.finding, case.victim) == (1, STREAM.job_id)
-    assert about(site, job=NOISE.job_id).cases[0].aggressor == NOISE.job_id
+    assert about(site, job=NOISE.job_id).cases == stream.cases
     target = about(site, target="lustre-OST0002")
     assert target.target is not None
     assert {row.name for row in target.beside} >= {STREAM.job_id}
-    assert target.cases[0].finding == 1
+    assert target.cases == stream.cases
     for path, words in ((f"/job/{STREAM.job_id}", "ior_stream.1002</code>"), ("/target/lustre-OST0002?range=7d", "F1")):
         status, body = fetched(site, path)
         assert status == 200

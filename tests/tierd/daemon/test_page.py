@@ -265,6 +265,23 @@ def test_a_plan_that_waits_has_buttons(locked: Port, word: str) -> None:
     assert {"request": word, "id": "F1", "by": "prometheus (web)"} in locked.asked
 
 
+@pytest.mark.parametrize(("phase", "act"), [("running", "pause"), ("paused", "resume"), ("empty", "end")])
+def test_a_drain_has_buttons(locked: Port, phase: str, act: str) -> None:
+    row = {"target": "l-OST0004", "by": "<root>", "order": 0, "phase": phase, "preview": False, "begun_at": 0.0,
+           "passes": 1, "position": "", "examined": 0, "found_files": 0, "found_bytes": 0, "arrived": 0,
+           "queued_moves": 0, "files_moved": 0, "used_bytes": None, "used_bytes_at_begin": 0, "seconds_left": None,
+           "left": [], "stopped_mdts": [], "stop_command": "", "give_back_command": ""}
+    locked.answers["drains"] = locked.answers["drain-target"] = {"time": 0.0, "drains": [row]}
+    _, body, _ = locked.request("/drain/l-OST0004", **LOGIN)
+    assert f'name="do" value="drain-{act}"><input type="hidden" name="id" value="l-OST0004">' in body
+    assert "&lt;root&gt;" in body
+    form = {"do": f"drain-{act}", "id": "l-OST0004", "token": locked.token(**LOGIN)}
+    status, body = locked.post(form, **LOGIN, **SAME)
+    assert status == 200
+    assert "drain of l-OST0004: " in body
+    assert {"request": "drain-target", "target": "l-OST0004", "act": act, "by": "prometheus (web)"} in locked.asked
+
+
 def test_a_token_is_of_one_user() -> None:
     tokens = FormTokens()
     assert tokens.right("alice", tokens.token("alice"))
