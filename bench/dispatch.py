@@ -90,8 +90,8 @@ class FakeLustre:
 
 
 class FakeLook:
-    def file(self, fid: Fid, *, with_version: bool) -> FoundFile:
-        return FoundFile(4096, 0.0, layout_of(fid.object_id))
+    def file(self, fid: Fid) -> FoundFile:
+        return FoundFile(4096, layout_of(fid.object_id))
 
     def has_path(self, fid: Fid, path: str) -> bool:
         return number_of(path) == fid.object_id

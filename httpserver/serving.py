@@ -68,22 +68,10 @@ def default_connections() -> Connections:
 class BackgroundServer:
     """Serves one address in its own threads until it is closed. It handles no signals."""
 
-    def __init__(
-        self,
-        address: Address,
-        app: WSGIApplication,
-        *,
-        name: str,
-        web_config: WebConfigFile | None = None,
-        connections: Connections | None = None,
-        max_body_bytes: int = 0,
-    ) -> None:
-        """Take the parameters of :class:`Server`. Raises OSError if the address cannot be bound."""
-        self._server = Server(address, app, name=name, web_config=web_config, connections=connections,
-                              max_body_bytes=max_body_bytes)  # fmt: skip
-        self.port: int = self._server.server_port
-        self._thread = threading.Thread(target=self._server.serve_forever, name=f"{name}-web", daemon=True)
-        self._thread.start()
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self.port = server.server_port
+        threading.Thread(target=server.serve_forever, name=f"{server.name}-web", daemon=True).start()
 
     def close(self, drain_seconds: float = 0.0) -> None:
         """Stop accepting, wait up to ``drain_seconds`` for responses in progress, and release the address."""

@@ -59,10 +59,9 @@ class PortEngine:
             moved = present is not None and same_shape(present, move.layout)
             yield MoveOutcome(move, MoveResult.ALREADY, before=present, after=present) if moved else found
 
-    def file(self, fid: Fid, *, with_version: bool) -> FoundFile:
+    def file(self, fid: Fid) -> FoundFile:
         path = self._filesystem.path_of(fid)
-        status = self._filesystem.status(path)
-        return FoundFile(status.size_bytes, status.mtime, self._filesystem.layout(path))
+        return FoundFile(self._filesystem.status(path).size_bytes, self._filesystem.layout(path))
 
     def has_path(self, fid: Fid, path: str) -> bool:
         return bool(self._filesystem.status(path).fid == fid)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -17,6 +17,7 @@ from tests.tierd.sense import expositions
 from tests.tierd.simulated import NOISE, STREAM, world
 from tierd.clock import SystemClock
 from tierd.config.sense import ServerAccess
+from tierd.sense.changelogs.tallies import Tally
 from tierd.sense.exporters import ExporterReadings, HttpAnswers
 from tierd.sense.exposition import READ_AT
 from tierd.sense.http_client import HttpClient, Response, SourceError
@@ -49,7 +50,7 @@ class Both:
         self.pairs.append((near, far))
         return far
 
-    def records(self) -> Iterator[Record]:
+    def records(self) -> Iterable[Sequence[Record] | Tally]:
         return self._near.records()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from itertools import chain
 from math import log
 
@@ -172,7 +172,7 @@ class Engine:
         if complete or (not self._facts.pools and self._early_facts < MAX_EARLY_FACTS):
             self._facts, self._early_facts = facts(), self._early_facts + 1
         view = self._slowdowns(window)
-        counted = partial(self._activities, counts or activities)
+        counted = cache(partial(self._activities, counts or activities))  # an aggressor may have many victims
         found = {finding.key: attribution.with_directories(finding, counted, since,
                                                            now=policy_for(finding).needs_its_job)
                  for finding in map(partial(self._amended, view), self._slowed(view, window))}

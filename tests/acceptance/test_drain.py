@@ -16,7 +16,7 @@ from tests.acceptance.site import MIB, Site, checksum, long_ago, noise
 from tests.acceptance.test_gate import Tierd
 from tests.acceptance.test_gate import tierd as tierd
 from tierd.act.drain import Drains, Phase
-from tierd.acts import ActKind
+from tierd.acts import ActKind, Outcome
 from tierd.clock import SystemClock
 from tierd.config.act import DrainSettings
 from tierd.model import Action
@@ -106,7 +106,7 @@ def test_a_default_striping_of_directories_is_set_and_undone(tierd: Tierd) -> No
     assert site.filesystem.directory_stripes(site.name(place / "striped")).stripe_count == 2
     assert site.filesystem.directory_stripes(site.name(place / "striped" / "below")).stripe_count < 2
     assert "lmv_stripe_count:  2" in site.lfs("getdirstripe", "-D", "-y", str(place))
-    (entry,) = tierd.journal.entries("done")
+    (entry,) = tierd.journal.entries(Outcome.DONE)
     assert tierd.undo(entry, "acceptance").outcome == "undone"
     assert site.filesystem.default_striping(site.name(place)) is None
     (place / "plain").mkdir()

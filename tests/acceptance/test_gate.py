@@ -20,6 +20,7 @@ from tierd.act.movers.moves import Mover
 from tierd.act.operating_state import MaintenanceGuard
 from tierd.act.recovery import close_unfinished
 from tierd.act.undo import Undo
+from tierd.acts import ActKind, Outcome
 from tierd.clock import SystemClock
 from tierd.config.act import BreakerSettings, Limits, Rate
 from tierd.model import Action, Evidence, Finding
@@ -59,7 +60,7 @@ class Tierd:
     def move(self, *places: Path) -> list[str]:
         """Results of moving these to flash, in their order."""
         finding = self.journal.add_finding(FINDING)
-        self.gate.submit([Action("migrate", self.site.in_pool(self.site.flash), "acceptance", FINDING.key,
+        self.gate.submit([Action(ActKind.MIGRATE, self.site.in_pool(self.site.flash), "acceptance", FINDING.key,
                                  self.site.name(place.parent), self.site.name(place), place.stat().st_size)
                           for place in places], finding)
         outcomes = {o.action.path: o.result for o in self.gate.pump(time.time() + 600)}
@@ -75,7 +76,7 @@ def test_moves_are_in_the_journal_and_can_be_undone(tierd: Tierd, site: Site, di
     places = [made(site, directory / str(n), noise(20_000, n)) for n in range(5)]
     assert tierd.move(*places) == ["done"] * 5
     assert {site.pools_of(place)[0] for place in places} == {site.flash}
-    for entry in list(tierd.journal.entries("done")):
+    for entry in list(tierd.journal.entries(Outcome.DONE)):
         assert tierd.undo(entry, "acceptance") == ("undone", "acceptance")
     for number, place in enumerate(places):
         assert site.pools_of(place) == [site.hdd]
@@ -90,7 +91,7 @@ def test_a_file_that_had_no_pool_goes_back_to_targets_of_the_pool_it_lay_in(
     if site.layout(place).components[0].pool:
         pytest.skip("this release puts a pool where none was asked for")
     assert tierd.move(place) == ["done"]
-    (entry,) = tierd.journal.entries("done")
+    (entry,) = tierd.journal.entries(Outcome.DONE)
     result, detail = tierd.undo(entry, "acceptance")
     assert result == "undone", detail
     assert site.pools_of(place)[0] not in {"", site.flash}
@@ -101,10 +102,10 @@ def test_a_file_that_had_no_pool_goes_back_to_targets_of_the_pool_it_lay_in(
 def test_a_default_layout_is_set_and_undone(tierd: Tierd, site: Site, directory: Path) -> None:
     before = site.filesystem.layout(site.name(directory))
     wanted = Layout((Component(0, 1 << 20, site.flash), Component(1 << 20, None, site.hdd)))
-    (outcome,) = submitted(tierd.gate, [Action("set-default-layout", wanted, "acceptance", FINDING.key,
+    (outcome,) = submitted(tierd.gate, [Action(ActKind.SET_DEFAULT_LAYOUT, wanted, "acceptance", FINDING.key,
                                            site.name(directory))], tierd.journal.add_finding(FINDING))
     assert outcome.result == "done", outcome.detail
-    (entry,) = tierd.journal.entries("done")
+    (entry,) = tierd.journal.entries(Outcome.DONE)
     assert tierd.undo(entry, "acceptance")[0] == "undone"
     after = site.filesystem.layout(site.name(directory))
     assert before is not None
@@ -117,7 +118,7 @@ def test_copied_layouts_in_new_directories_are_undone_too(tierd: Tierd, site: Si
     (place / "before").mkdir(parents=True)
     before = site.filesystem.layout(site.name(place))
     wanted = Layout((Component(0, 1 << 20, site.flash), Component(1 << 20, None, site.hdd)))
-    action = Action("set-default-layout", wanted, "acceptance", FINDING.key, site.name(place))
+    action = Action(ActKind.SET_DEFAULT_LAYOUT, wanted, "acceptance", FINDING.key, site.name(place))
     (outcome,) = submitted(tierd.gate, [action], tierd.journal.add_finding(FINDING))
     assert outcome.result == "done", outcome.detail
     made = (place / "after", place / "after" / "deeper")
@@ -126,7 +127,7 @@ def test_copied_layouts_in_new_directories_are_undone_too(tierd: Tierd, site: Si
         found = site.filesystem.layout(site.name(one))
         assert found is not None
         assert same_shape(found, wanted)
-    (entry,) = tierd.journal.entries("done")
+    (entry,) = tierd.journal.entries(Outcome.DONE)
     assert tierd.undo(entry, "acceptance") == ("undone", "acceptance; also restored 2 directories created below")
     for one in (place, *made):
         after = site.filesystem.layout(site.name(one))
@@ -143,10 +144,10 @@ def test_a_default_without_a_pool_is_put_back_without_one(tierd: Tierd, site: Si
     site.lfs("setstripe", *shape.split(), str(place))
     said = site.lfs("getstripe", "-d", "-y", str(place))
     wanted = Layout((Component(0, 1 << 20, site.flash), Component(1 << 20, None, site.hdd)))
-    action = Action("set-default-layout", wanted, "acceptance", FINDING.key, site.name(place))
+    action = Action(ActKind.SET_DEFAULT_LAYOUT, wanted, "acceptance", FINDING.key, site.name(place))
     (outcome,) = submitted(tierd.gate, [action], tierd.journal.add_finding(FINDING))
     assert outcome.result == "done", outcome.detail
-    (entry,) = tierd.journal.entries("done")
+    (entry,) = tierd.journal.entries(Outcome.DONE)
     assert tierd.undo(entry, "acceptance") == ("undone", "acceptance")
     assert site.lfs("getstripe", "-d", "-y", str(place)).split() == said.split()
 
@@ -159,7 +160,7 @@ def test_a_default_that_could_not_be_put_back_is_left(tierd: Tierd, site: Site, 
     site.lfs("setstripe", *shape.format(flash=site.flash, hdd=site.hdd).split(), str(place))
     said = site.lfs("getstripe", "-d", "-y", str(place))
     wanted = Layout((Component(0, 1 << 20, site.flash), Component(1 << 20, None, site.hdd)))
-    action = Action("set-default-layout", wanted, "acceptance", FINDING.key, site.name(place))
+    action = Action(ActKind.SET_DEFAULT_LAYOUT, wanted, "acceptance", FINDING.key, site.name(place))
     (outcome,) = submitted(tierd.gate, [action], tierd.journal.add_finding(FINDING))
     assert outcome.result == "refused", outcome.detail
     assert site.lfs("getstripe", "-d", "-y", str(place)) == said
@@ -180,7 +181,7 @@ def test_what_was_under_way_is_closed_by_a_look(tierd: Tierd, site: Site, direct
     assert tierd.move(moved) == ["done"]
     number = tierd.journal.add_finding(FINDING)
     for place in (moved, left):
-        tierd.journal.intend(Action("migrate", site.in_pool(site.flash), "", FINDING.key, "", site.name(place)), number,
-                             None, 1.0, False, site.filesystem.status(site.name(place)).fid)
+        move = Action(ActKind.MIGRATE, site.in_pool(site.flash), "", FINDING.key, "", site.name(place))
+        tierd.journal.intend(move, number, None, 1.0, False, site.filesystem.status(site.name(place)).fid)
     closed = {entry.place: outcome for entry, outcome, _ in close_unfinished(tierd.journal, site.filesystem, 2.0)}
     assert closed == {site.name(moved): "done", site.name(left): "interrupted"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -21,7 +22,7 @@ from tests.alerts.site import EXPORTER, TIERD, Site
 from tests.tierd.integrations.powerflex_gateway import SYSTEM, AnsweringGateway, answering
 from tests.tierd.simulated import COVERING, NOISE, STREAM
 from tierd.act.claim import NoClaim
-from tierd.act.dispatch import DispatchState, InProcessDispatch, RemoteMover, RemoteStandby
+from tierd.act.dispatch import DispatchCounts, DispatchState, InProcessDispatch, RemoteMover, RemoteStandby
 from tierd.act.movers.moves import Halt, Move, MoveOutcome, never_halt
 from tierd.acts import ActKind
 from tierd.config.act import Mode
@@ -148,9 +149,9 @@ def waiting_moves(site: Site) -> None:
     site.world.gate.submit([Action(ActKind.MIGRATE, COVERING, "", ("", "", ""), path=path) for path in files], 1)
 
 
-MOVER = RemoteMover("mover1", "mover1", "lease", 4, 0.0, "", 0, {"done": 1200}, 5 << 30, 0, 0)
-STANDBY = RemoteStandby("tierd2", "tierd2", 0, 0.0, "")
-CLUSTER = DispatchState(True, "", (MOVER,), (STANDBY,), {}, 0.0, 0, 75, {"done": 1200}, 0, 0, 0, 0, 0)
+MOVER = RemoteMover("mover1", "mover1", "lease", 4, 0.0, 0.0, results={"done": 1200}, copied_bytes=5 << 30)
+STANDBY = RemoteStandby("tierd2", "tierd2", 0.0, 0.0, behind_messages=0, copy_age_seconds=0.0)
+CLUSTER = DispatchState(True, "", (MOVER,), (STANDBY,), {}, 0.0, 0, DispatchCounts(75, Counter(done=1200)))
 """A leader whose movers are at work, and have nothing to do."""
 
 

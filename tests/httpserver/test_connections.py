@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from httpserver.connections import Connections, Slot
-from httpserver.server import MAX_HEAD_BYTES, Address, Timeouts
+from httpserver.server import MAX_HEAD_BYTES, Address, Server, Timeouts
 from httpserver.serving import BackgroundServer
 
 WAIT = 20.0
@@ -444,7 +444,7 @@ def test_head_has_no_body(serve, app) -> None:
 
 def test_a_background_server_ends_with_its_connections() -> None:
     connections = Connections()
-    server = BackgroundServer(Address("127.0.0.1", 0), hello, name="test", connections=connections)
+    server = BackgroundServer(Server(Address("127.0.0.1", 0), hello, name="test", connections=connections))
     with socket.create_connection(("127.0.0.1", server.port)) as silent:
         while not connections.count():
             pass

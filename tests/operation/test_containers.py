@@ -19,8 +19,9 @@ COMPOSE: dict[str, Any] = yaml.safe_load((HERE / "compose.yml").read_text(encodi
 
 def mounts() -> list[tuple[str, str]]:
     """Folders and files of the source, and where they are mounted."""
-    return [tuple(volume.split(":")[:2]) for service in COMPOSE["services"].values()
-            for volume in service["volumes"] if isinstance(volume, str) and volume.startswith(".")]
+    every = [volume.split(":") for service in COMPOSE["services"].values()
+             for volume in service["volumes"] if isinstance(volume, str) and volume.startswith(".")]
+    return [(volume[0], volume[1]) for volume in every]
 
 
 def test_all_mounted_files_exist() -> None:

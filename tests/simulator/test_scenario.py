@@ -143,7 +143,7 @@ def test_a_scenario_extends_one_of_the_library() -> None:
     small = scenario.library("noisy-neighbour-paper-long-1m")
     assert [job.job_id for job in small.jobs] == [job.job_id for job in base.jobs] == ["ior.1002", "mdtest.1001"]
     assert small.jobs[0] == base.jobs[0]
-    assert small.jobs[1] == replace(base.jobs[1], sizes=(1 << 20,))
+    assert small.jobs[1] == replace(base.jobs[1], sizes=(1 << 20,))  # type: ignore[arg-type]
     assert (small.seconds, base.jobs[1].start_seconds) == (180.0, 70.0)
     assert small.cluster(1) == base.cluster(1) == scenario.library("noisy-neighbour-paper").cluster(1)
 

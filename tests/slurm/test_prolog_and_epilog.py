@@ -18,7 +18,7 @@ from tests.tierd.site import Site as VirtualSite
 from tierd.act.applications import ApplicationStore
 from tierd.act.journal.writer import Journal
 from tierd.acts import ActKind, Outcome, Verdict
-from tierd.config.act import GeneralLimits
+from tierd.config.act import GeneralLimits, Mode
 from tierd.daemon.client import ask
 from tierd.integrations.protocol import SchedulerJob
 from tierd.integrations.slurm.source import parse
@@ -106,8 +106,8 @@ def test_only_directories_of_the_user_beside_the_last_one_are_prepared(site: Sit
 def test_modes_and_dry_runs_hold(site: Site, slurm: Slurm) -> None:
     helped(site, slurm.user)
     act = site.settings.act
-    site.settings = replace(site.settings, act=replace(act, mode="recommend"), limits=GeneralLimits())
-    assert prepared(site, slurm)[2] == ["mode recommend applies there"]
+    site.settings = replace(site.settings, act=replace(act, mode=Mode.OBSERVE), limits=GeneralLimits())
+    assert prepared(site, slurm)[2] == ["mode observe applies there"]
     site.settings = replace(site.settings, act=replace(act, dry_run=True))
     assert prepared(site, slurm)[2] == ["tierd is in a dry run"]
 

@@ -183,10 +183,10 @@ def test_names_of_jobs_are_shown_beside_their_ids(slurm: Slurm, site: Site, monk
     wanted = Tables({**site.settings.integrations.by_name, "slurm": SlurmSettings("squeue")})
     site.settings = replace(site.settings, integrations=wanted)
     job = slurm.job(command="sleep 60", options=["--account=chem"])
-    wanted = f"{slurm.user}: train, account chem, partition batch"
+    shown = f"{slurm.user}: train, account chem, partition batch"
     with site.running() as service:
         until = slurm.clock.now() + WAIT_SECONDS
-        while service._users.names([job]) != {job: wanted}:
+        while service._users.names([job]) != {job: shown}:
             assert slurm.clock.now() < until
             slurm.clock.wait(0.1)
     slurm.run("scancel", job)

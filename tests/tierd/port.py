@@ -28,7 +28,7 @@ def login(user: str, password: str) -> dict[str, str]:
 
 
 def request(port: int, path: str, method: str = "GET", body: str | None = None, tls: ssl.SSLContext | None = None,
-            **headers: str) -> Answer:
+            **headers: Any) -> Answer:
     """Status, body and headers of an answer."""
     connection = (http.client.HTTPConnection("127.0.0.1", port, timeout=20) if tls is None
                   else http.client.HTTPSConnection("127.0.0.1", port, timeout=20, context=tls))
@@ -61,15 +61,15 @@ class Port:
         self.evaluated += 1
 
     def request(self, path: str, method: str = "GET", body: str | None = None, tls: ssl.SSLContext | None = None,
-                **headers: str) -> Answer:
+                **headers: Any) -> Answer:
         return request(self.server.port, path, method, body, tls, **headers)
 
     def post(self, form: dict[str, str], **headers: str) -> tuple[int, str]:
-        status, body, _ = self.request("/do", "POST", urlencode(form), **{
-            "Content-Type": "application/x-www-form-urlencoded", **headers})
+        more: Any = {"Content-Type": "application/x-www-form-urlencoded", **headers}
+        status, body, _ = self.request("/do", "POST", urlencode(form), **more)
         return status, body
 
-    def token(self, **headers: str) -> str:
+    def token(self, **headers: Any) -> str:
         found = re.search(r'name="token" value="(\w+)"', self.request("/", **headers)[1])
         return found[1] if found else ""
 

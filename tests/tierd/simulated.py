@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from simulator.settings import ClusterSettings, recorded_test_bed
 from tests.tierd.logged import logged
 from tierd.config.settings import Settings
 from tierd.daemon.node import Source
+from tierd.sense.changelogs.tallies import Tally
 from tierd.sense.readings import Reading
 from tierd.simulation import world as simulation
 
@@ -45,8 +46,8 @@ class Faulty:
             raise self.fault
         return self._near.reading()
 
-    def records(self) -> Iterator[Record]:
-        yield from self._near.records()
+    def records(self) -> Iterable[Sequence[Record] | Tally]:
+        return self._near.records()
 
 
 @dataclass

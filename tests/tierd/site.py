@@ -48,7 +48,7 @@ class Clearing(SimulatedFilesystem):
         self.cleared[mdt, reader] = index
 
 
-def altered(settings: Settings, **changed: object) -> Settings:
+def altered(settings: Settings, **changed: Any) -> Settings:
     """Other settings: a dictionary changes some of a table, any other value is the table."""
     return replace(settings, **{table: replace(getattr(settings, table), **value) if isinstance(value, dict) else value
                                 for table, value in changed.items()})

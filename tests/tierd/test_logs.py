@@ -13,7 +13,6 @@ from tests.tierd.simulated import Faulty, world
 from tierd.act.journal.reader import JournalReader
 from tierd.acts import Outcome
 from tierd.clock import SystemClock
-from tierd.config.settings import Settings
 from tierd.daemon.log import FindingLog
 from tierd.logs import JournalFormatter, TerminalFormatter, heard, is_journal
 
@@ -85,7 +84,7 @@ def test_an_undo_that_did_nothing_is_a_warning(outcome: Outcome, level: int, tmp
     at = world(tmp_path)
     at.run_until_said("SET default layout", before=150)
     (entry,) = at.journal.entries()
-    finding_log = FindingLog(at.journal, SystemClock(), Settings())
+    finding_log = FindingLog(at.journal, SystemClock())
     finding_log.undone(1, entry, outcome, "it was changed meanwhile")
     (logged,) = [each for each in caplog.records if "it was changed meanwhile" in each.getMessage()]
     assert logged.levelno == level

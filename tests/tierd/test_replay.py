@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -99,7 +100,7 @@ def last_findings(tape: tapes.Tape) -> tuple[Finding, ...]:
 Vary = Callable[[Settings], Settings]
 
 
-def noisy(**changes: float) -> Vary:
+def noisy(**changes: Any) -> Vary:
     return lambda s: replace(s, noisy_neighbour=replace(s.noisy_neighbour, **changes))
 
 

@@ -230,7 +230,7 @@ class Preparer:
         pools = {component.pool for component in earlier.layout.components if component.pool}
         if not pools <= {policy.flash_pool, policy.hdd_pool}:
             return Refusal(Reason.POOL_CHANGED, "the pools of the layout are no longer the configured ones")
-        room = space.capacity(self._filesystem, ())
+        room = space.capacity(self._filesystem)
         if not room.pools.get(policy.flash_pool) or room.avail_bytes[policy.flash_pool] <= reserved(room, policy):
             return Refusal(Reason.NO_ROOM, f"pool {policy.flash_pool!r} has no room above its reserve")
         return None

@@ -7,10 +7,13 @@ The gate enters the intents of moves in the journal, hands the moves over, and e
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
+from typing import Annotated, Protocol
+
+from annotated_types import Ge, MaxLen
 
 from lustre.layout.model import Layout
 from tierd.act.limits import MoveCost
@@ -18,6 +21,7 @@ from tierd.act.movers.moves import Halt, Move, MoveOutcome, Mover, outcome_of_ea
 from tierd.refusal import Refusal
 
 UNLIMITED = 1 << 30
+Natural = Annotated[int, Ge(0)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,39 +49,69 @@ class NumberedOutcome:
 
 @dataclass(frozen=True, slots=True)
 class RemoteMover:
-    """A mover on another node, as it described itself last."""
+    """A mover on another node, as it describes itself every few seconds."""
 
     name: str
     host: str
     engine: str
-    threads: int
+    threads: Natural
+    started: float
     seen: float
     """Epoch seconds by the mover's clock."""
-    stopped: str
+    stopped: str = ""
     """Why it begins no file; "" while it works."""
-    under_way: int
-    """Files being moved, or waiting in its messages."""
-    results: Mapping[str, int]
+    under_way: dict[str, Natural] = field(default_factory=dict)
+    """Files being moved, or waiting in its messages, by source target."""
+    results: dict[str, Natural] = field(default_factory=dict)
     """Files since its start, by result."""
-    copied_bytes: int
-    redelivered: int
+    redelivered: Natural = 0
     """Messages that another mover had before."""
-    refused: int
+    refused: Natural = 0
     """Messages that were malformed, or not signed by the leader."""
+    copied_bytes: Natural = 0
+    nids: Annotated[tuple[str, ...], MaxLen(64)] = ()
+    """NIDs of its node, by which the leader knows changelog records of its moves; empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteStandby:
-    """A standby, as it described itself last."""
+    """A standby, as it describes itself every few seconds."""
 
     name: str
     host: str
-    behind_messages: int | None
+    started: float
+    seen: float
+    """Epoch seconds by the standby's clock."""
+    leader: str = ""
+    """Who holds the claim on Lustre, in words; "" if nobody does, or it cannot be read."""
+    generation: Natural = 0
+    """Generation of the leader's claim; 0 without a leader."""
+    position: Natural = 0
+    """Sequence of the last message of the journal's stream that the copy contains."""
+    behind_messages: Natural | None = None
     """Messages of the journal that its copy lacks; None if unknown."""
-    copy_age_seconds: float | None
-    """Time since its copy was complete; None if it never was."""
-    problem: str
+    copy_age_seconds: float | None = None
+    """Time since its copy was complete; None if it never was since the start."""
+    problem: str = ""
     """Why it could not lead; "" if it could."""
+
+
+@dataclass(slots=True)
+class DispatchCounts:
+    """What a dispatch to other nodes counted since the start."""
+
+    messages: int = 0
+    results: Counter[str] = field(default_factory=Counter)
+    """Results of movers, by result."""
+    redelivered: int = 0
+    """Results of messages that another mover had before."""
+    stale: int = 0
+    expired: int = 0
+    """Moves without a result at their deadline. The leader looked at the files."""
+    late: int = 0
+    """Moves that were given up, and turned out to be done."""
+    refused: int = 0
+    """Results that were malformed or not signed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,26 +122,15 @@ class DispatchState:
     """Whether there is a connection to NATS."""
     trouble: str
     """Why there is no connection; "" while there is one."""
-    movers: tuple[RemoteMover, ...]
-    standbys: tuple[RemoteStandby, ...]
+    movers: Sequence[RemoteMover]
+    standbys: Sequence[RemoteStandby]
     under_way: Mapping[str, int]
     """Files without a result, by source target."""
     oldest_seconds: float
     """Age of the oldest message without its last result; 0 without one."""
     journal_lag: int
     """Changes of the journal that followers cannot get yet."""
-    messages: int
-    """Messages sent since the start."""
-    results: Mapping[str, int]
-    """Results of movers since the start, by result."""
-    redelivered: int
-    stale: int
-    expired: int
-    """Moves without a result at their deadline; the leader looked at the files."""
-    late: int
-    """Moves that were given up and turned out to be done."""
-    refused: int
-    """Results that were malformed or not signed."""
+    counts: DispatchCounts
 
 
 class Dispatch(Protocol):

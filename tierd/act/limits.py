@@ -177,13 +177,6 @@ class Budget:
         self._pools: dict[str, TokenBucket] = {}
         self._targets: dict[str, TokenBucket] = {}
 
-    def take(self, cost: MoveCost, now: float) -> LimitReached | None:
-        """Take the tokens of a move from all its buckets. Returns the limit, and takes none, if one is reached."""
-        wait = self.why_not(cost, now)
-        if wait is None:
-            self.spend(cost, now)
-        return wait
-
     def spend(self, cost: MoveCost, now: float) -> Spent:
         """Take the tokens of a move, for which :meth:`why_not` has just found no limit."""
         concerned = [(self._all, cost.size_bytes),

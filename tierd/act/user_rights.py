@@ -15,9 +15,9 @@ from concurrent.futures import Executor, wait
 from dataclasses import dataclass
 from enum import IntFlag
 
-from lustre.background import DaemonExecutor
 from lustre.errors import Unsupported
 from lustre.filesystem import FileStatus, Filesystem
+from tierd.background import DaemonExecutor
 from tierd.refusal import Reason, Refusal, of_error
 from tierd.text import quoted
 

@@ -16,7 +16,6 @@ from tierd.cli.client import time_text, user_lines
 from tierd.cli.control import headline, not_done_lines
 from tierd.daemon import answers
 from tierd.daemon.client import ControlError, ask
-from tierd.daemon.states import verdict_text
 from tierd.structs import SameFindingRow
 from tierd.text import (
     bytes_text,
@@ -76,18 +75,11 @@ def explanation(answer: answers.ExplainAnswer) -> list[str]:
 
 def timeline(answer: answers.ExplainAnswer) -> list[str]:
     """What happened, in the order of time: found, acts, verdict, end. Repeated lines of one kind are one line."""
-    case = answer.case
-    begun = case.since
+    begun = answer.case.since
     events = [(message.time, message.sentence) for message in answer.messages]
     moves = [act for act in answer.acts if act.kind == ActKind.MIGRATE]
     if moves:
         events.append((moves[0].time, f"first move: {quoted(moves[0].place)}: {moves[0].outcome}"))
-    if not any(first_word(sentence) == "SET" for _, sentence in events):
-        events += [(act.time, f"default layout of {quoted(act.place)}: {act.outcome}") for act in answer.acts
-                   if act.kind == ActKind.SET_DEFAULT_LAYOUT]
-    logged = [time for time, sentence in events if first_word(sentence) in OF_VERDICTS]
-    if case.judged_at and not any(abs(case.judged_at - time) < SAME_SECONDS for time in logged):
-        events.append((case.judged_at, f"verdict: {verdict_text(case.verdict)}"))
     ordered = sorted(events, key=lambda event: event[0])  # of events at one time, the log comes first
     return [f"Timeline, {time_text(begun)[:10]} {time_text(begun)[20:]}:",
             *(line for run in runs_of_one_kind(ordered) for line in timeline_lines(run, begun))]
@@ -115,10 +107,6 @@ def timeline_lines(run: Sequence[Event], begun: float) -> Iterator[str]:
         yield f"  {clock_text(time, begun)}  {after:>8}  {sentence}{more}"
 
 
-OF_VERDICTS = frozenset({"KEPT:", "UNDONE:"})
-"""First words of log lines about a verdict, which say what it is based on."""
-SAME_SECONDS = 5.0
-"""A verdict and its log line are not further apart."""
 OF_MOVES = frozenset({"QUEUED", "MOVED", "skipped"})
 """First words of log lines that a finding may have many of."""
 

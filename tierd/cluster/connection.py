@@ -25,7 +25,7 @@ import nats.errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js import JetStreamContext
-from nats.js.api import AckPolicy, ConsumerConfig, DiscardPolicy, RetentionPolicy, StorageType, StreamConfig
+from nats.js.api import ConsumerConfig, DiscardPolicy, StorageType, StreamConfig, StreamState
 from nats.js.errors import APIError, KeyNotFoundError, KeyWrongLastSequenceError, NoStreamResponseError, NotFoundError
 from nats.js.kv import KeyValue
 
@@ -69,37 +69,6 @@ class BrokerTooOld(BrokerUnavailable):
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
-    """A stream as tierd declares it."""
-
-    name: str
-    subjects: tuple[str, ...]
-    work_queue: bool = False
-    """Whether an acknowledged message is removed."""
-    replicas: int = 3
-    duplicate_window_seconds: float = 120.0
-    """Time in which a second message with the same id is not stored."""
-    max_age_seconds: float = 0.0
-    """Age after which messages are removed; 0 keeps them."""
-    max_bytes: int = -1
-    """Size at which the server refuses new messages; -1 for no limit."""
-
-
-@dataclass(frozen=True, slots=True)
-class Consumer:
-    """A durable pull consumer: what several processes take from one stream, each message once."""
-
-    stream: str
-    name: str
-    subject: str
-    max_ack_pending: int
-    """Messages that all processes together may work on at the same time."""
-    ack_wait_seconds: float
-    """Time without an acknowledgement or a sign of work after which a message is delivered again."""
-    max_deliver: int = 3
-
-
-@dataclass(frozen=True, slots=True)
 class Published:
     """What the server stored."""
 
@@ -132,38 +101,6 @@ class Value:
 
     data: bytes
     revision: int
-
-
-@dataclass(frozen=True, slots=True)
-class StreamState:
-    """What a stream holds."""
-
-    messages: int
-    first_sequence: int
-    last_sequence: int
-
-
-@dataclass(frozen=True, slots=True)
-class ConsumerState:
-    """How far a consumer is."""
-
-    delivered_sequence: int
-    """Sequence in the stream of the last message that was delivered."""
-    waiting: int
-    """Messages that were not delivered yet."""
-    under_way: int
-    """Messages that were delivered and not acknowledged."""
-    redelivered: int
-    """Messages under way that were delivered before."""
-
-
-@dataclass(frozen=True, slots=True)
-class BucketSpec:
-    """A bucket of keys. ``ttl_seconds`` after its last change a key vanishes; 0 keeps it."""
-
-    name: str
-    ttl_seconds: float = 0.0
-    replicas: int = 3
 
 
 class Delivery:
@@ -304,40 +241,30 @@ class Connection:
 
     # -- streams ----------------------------------------------------------------------------------------------------
 
-    def declare_stream(self, stream: Stream) -> None:
+    def declare_stream(self, config: StreamConfig) -> None:
         """Create the stream, or give an existing one this declaration."""
-        config = StreamConfig(
-            name=stream.name, subjects=list(stream.subjects), num_replicas=stream.replicas, storage=StorageType.FILE,
-            retention=RetentionPolicy.WORK_QUEUE if stream.work_queue else RetentionPolicy.LIMITS,
-            duplicate_window=stream.duplicate_window_seconds, max_age=stream.max_age_seconds or None,
-            max_bytes=stream.max_bytes, discard=DiscardPolicy.NEW if stream.max_bytes > 0 else DiscardPolicy.OLD)
-
         async def declare(_: float) -> None:
-            exists = await self._exists(stream.name)
+            exists = await self._exists(str(config.name))
             await (self.jetstream.update_stream if exists else self.jetstream.add_stream)(config)
 
         self.call(declare)
 
-    def declare_consumer(self, consumer: Consumer) -> None:
+    def declare_consumer(self, stream: str, config: ConsumerConfig) -> None:
         """Create the consumer, or give an existing one these limits."""
-        config = ConsumerConfig(
-            durable_name=consumer.name, filter_subject=consumer.subject, ack_policy=AckPolicy.EXPLICIT,
-            ack_wait=consumer.ack_wait_seconds, max_ack_pending=consumer.max_ack_pending,
-            max_deliver=consumer.max_deliver)
-        self.call(lambda _: self.jetstream.add_consumer(consumer.stream, config))
+        self.call(lambda _: self.jetstream.add_consumer(stream, config))
 
-    def declare_bucket(self, bucket: BucketSpec) -> Bucket:
-        """Create the bucket if it does not exist."""
+    def declare_bucket(self, name: str, replicas: int, ttl_seconds: float = 0.0) -> Bucket:
+        """Create the bucket if it does not exist. ``ttl_seconds`` after its last change a key vanishes; 0 keeps it."""
         async def declare(_: float) -> None:
-            if not await self._exists(f"KV_{bucket.name}"):
+            if not await self._exists(f"KV_{name}"):
                 await self.jetstream.add_stream(StreamConfig(
-                    name=f"KV_{bucket.name}", subjects=[f"$KV.{bucket.name}.>"], num_replicas=bucket.replicas,
-                    storage=StorageType.FILE, max_msgs_per_subject=1, max_age=bucket.ttl_seconds or None,
+                    name=f"KV_{name}", subjects=[f"$KV.{name}.>"], num_replicas=replicas,
+                    storage=StorageType.FILE, max_msgs_per_subject=1, max_age=ttl_seconds or None,
                     allow_rollup_hdrs=True, deny_delete=True, discard=DiscardPolicy.NEW, allow_direct=False,
-                    duplicate_window=min(120.0, bucket.ttl_seconds or 120.0)))
+                    duplicate_window=min(120.0, ttl_seconds or 120.0)))
 
         self.call(declare)
-        return self.bucket(bucket.name)
+        return self.bucket(name)
 
     def bucket(self, name: str) -> Bucket:
         """A bucket that another process has declared."""
@@ -470,21 +397,18 @@ class Connection:
 
     def stream_state(self, name: str) -> StreamState:
         async def ask(_: float) -> StreamState:
-            state = (await self.jetstream.stream_info(name)).state
-            return StreamState(state.messages, state.first_seq, state.last_seq)
+            return (await self.jetstream.stream_info(name)).state
 
         return self.call(ask)
 
-    def consumer_state(self, stream: str, consumer: str) -> ConsumerState | None:
-        """How far a consumer is; None if it was not declared."""
-        async def ask(_: float) -> ConsumerState | None:
+    def delivered_sequence(self, stream: str, consumer: str) -> int:
+        """Sequence of the last message that the consumer delivered; 0 if it was not declared."""
+        async def ask(_: float) -> int:
             try:
                 info = await self.jetstream.consumer_info(stream, consumer)
             except NotFoundError:
-                return None
-            delivered = info.delivered.stream_seq if info.delivered else 0
-            return ConsumerState(delivered, info.num_pending or 0, info.num_ack_pending or 0,
-                                 info.num_redelivered or 0)
+                return 0
+            return info.delivered.stream_seq if info.delivered else 0
 
         return self.call(ask)
 

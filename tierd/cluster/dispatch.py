@@ -16,7 +16,7 @@ import threading
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Protocol, TypeVar
 
@@ -24,7 +24,7 @@ from lustre.errors import Stale
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem
 from lustre.layout.model import Layout, pools_of, same_shape
-from tierd.act.dispatch import DispatchState, NumberedMove, NumberedOutcome, RemoteMover, RemoteStandby
+from tierd.act.dispatch import DispatchCounts, DispatchState, NumberedMove, NumberedOutcome
 from tierd.act.journal.entry import Entry
 from tierd.act.limits import MoveCost
 from tierd.act.movers.checks import objects_digest
@@ -109,24 +109,6 @@ class SentMessage:
     """Sequence in the stream; 0 if it is unknown whether the message was stored."""
     removed: bool = False
     """Whether NATS gives it to no further mover."""
-
-
-@dataclass(slots=True)
-class DispatchCounts:
-    """What the dispatch counted since the start, for metrics."""
-
-    messages: int = 0
-    results: Counter[str] = field(default_factory=Counter)
-    """Results of movers, by result."""
-    redelivered: int = 0
-    """Results of messages that another mover had before."""
-    stale: int = 0
-    expired: int = 0
-    """Moves without a result at their deadline. The leader looked at the files."""
-    late: int = 0
-    """Moves that were given up, and turned out to be done."""
-    refused: int = 0
-    """Results that were malformed or not signed."""
 
 
 class Slots:
@@ -259,19 +241,8 @@ class NatsDispatch:
         return Counter({source: files for source, files in tuple(self._from_source.items()) if files})
 
     def state(self) -> DispatchState:
-        counts = self.counts
-        movers = tuple(RemoteMover(m.name, m.host, engine=m.engine, threads=m.threads, seen=m.seen, stopped=m.stopped,
-                                   under_way=sum(m.under_way.values()),
-                                   results=m.results, copied_bytes=m.copied_bytes, redelivered=m.redelivered,
-                                   refused=m.refused) for m in self.movers)
-        standbys = tuple(RemoteStandby(s.name, s.host, s.behind_messages, s.copy_age_seconds, s.problem)
-                         for s in self.standbys)
-        return DispatchState(
-            self.connection.connected, self.connection.trouble, movers=movers, standbys=standbys,
-            under_way=self.by_source, oldest_seconds=self.oldest_seconds,
-            journal_lag=self.journal_lag(), messages=counts.messages, results=dict(counts.results),
-            redelivered=counts.redelivered, stale=counts.stale,
-            expired=counts.expired, late=counts.late, refused=counts.refused)
+        return DispatchState(self.connection.connected, self.connection.trouble, self.movers, self.standbys,
+                             self.by_source, self.oldest_seconds, self.journal_lag(), self.counts)
 
     def nids(self) -> Collection[str] | None:
         """Records of a mover that was lost may still come for ten minutes."""
@@ -645,10 +616,8 @@ class NatsDispatch:
         waiting = [message for message in self._sent.values() if message.sequence and not message.removed]
         if not waiting:
             return
-        delivered = {}
-        for source in {message.source for message in waiting}:
-            state = self.connection.consumer_state(self.names.moves, source)
-            delivered[source] = state.delivered_sequence if state is not None else 0
+        delivered = {source: self.connection.delivered_sequence(self.names.moves, source)
+                     for source in {message.source for message in waiting}}
         for message in waiting:
             if message.sequence > delivered[message.source]:
                 self.connection.remove_message(self.names.moves, message.sequence)

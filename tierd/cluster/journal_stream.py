@@ -111,7 +111,7 @@ class JournalFollower:
 
     def behind_messages(self) -> int:
         """Messages of the stream that the copy lacks. Raises BrokerError."""
-        return max(0, self._connection.stream_state(self._names.journal).last_sequence - self.position)
+        return max(0, self._connection.stream_state(self._names.journal).last_seq - self.position)
 
     def must_publish_all(self) -> bool:
         """Whether the stream is empty, or was lost, so that this journal is the best copy there is.
@@ -119,12 +119,12 @@ class JournalFollower:
         Raises NoCopyError if this journal can neither follow the stream nor replace it.
         """
         state, position = self._connection.stream_state(self._names.journal), self._copy.position
-        if state.last_sequence < (position or 0) or state.last_sequence == 0:
+        if state.last_seq < (position or 0) or state.last_seq == 0:
             return True
         if position is None and not self._copy.empty:
             raise NoCopyError(None, "the journal was never a copy of the leader's, and the leader has one: move it "
                               "away, or copy the leader's journal here")
-        if state.first_sequence > (position or 0) + 1:
+        if state.first_seq > (position or 0) + 1:
             raise NoCopyError(None, "NATS no longer has all changes since this copy was made: copy the leader's "
                               "journal here")
         return False

@@ -12,16 +12,16 @@ from __future__ import annotations
 
 import hmac
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Literal, TypeVar
 
 from annotated_types import Ge, Le, Len, MaxLen
 from pydantic import ValidationError
 
-from lustre.fid import Fid
 from lustre.layout.model import Layout
 from lustre.layout.yaml import from_yaml, to_yaml
+from tierd.act.dispatch import Natural, RemoteMover, RemoteStandby
 from tierd.act.movers.moves import MoveResult
 from tierd.validators import validator_of
 
@@ -31,7 +31,6 @@ MAX_BYTES = 256 * 1024
 """Size of a message. NATS accepts a megabyte by default."""
 STALE = "stale"
 """Result of a file that a mover did not begin: the message was late, or of an earlier leader, or moves are held."""
-Natural = Annotated[int, Ge(0)]
 Text = Annotated[str, MaxLen(16384)]
 T = TypeVar("T")
 
@@ -52,8 +51,6 @@ class FileToMove:
     """Digest of the objects that hold the file (:func:`tierd.act.movers.checks.objects_digest`); "" if unknown."""
     layout_generation: Natural = 0
     """Generation of the layout; 0 if unknown, since clients hide that of a plain file."""
-    data_version: Natural = 0
-    """0 if unknown: reading it takes a lock on every object."""
     mtime: float = 0.0
     """Epoch seconds; 0 if unknown."""
     by_request: bool = False
@@ -135,53 +132,16 @@ class WorkHint:
 
 
 @dataclass(frozen=True, slots=True)
-class MoverState:
-    """A mover, as it describes itself every few seconds."""
+class MoverState(RemoteMover):
+    """A mover, as it describes itself."""
 
-    name: Text
-    host: Text
-    engine: Text
-    threads: Natural
-    started: float
-    seen: float
-    """Epoch seconds by the mover's clock."""
-    stopped: Text = ""
-    """Why it begins no file; "" while it works."""
-    under_way: dict[Text, Natural] = field(default_factory=dict)
-    """Files being moved, by source target."""
-    results: dict[Text, Natural] = field(default_factory=dict)
-    """Files since its start, by result."""
-    redelivered: Natural = 0
-    """Messages that another mover had before."""
-    refused: Natural = 0
-    """Messages that were malformed, or not signed by the leader."""
-    copied_bytes: Natural = 0
-    nids: Annotated[tuple[Text, ...], MaxLen(64)] = ()
-    """NIDs of its node, by which the leader knows changelog records of its moves; empty if unknown."""
     version: Annotated[int, Ge(1), Le(VERSION)] = VERSION
 
 
 @dataclass(frozen=True, slots=True)
-class StandbyState:
-    """A standby, as it describes itself every few seconds, and as ``tierctl status`` shows it."""
+class StandbyState(RemoteStandby):
+    """A standby, as it describes itself, and as ``tierctl status`` shows it."""
 
-    name: Text
-    host: Text
-    started: float
-    seen: float
-    """Epoch seconds by the standby's clock."""
-    leader: Text = ""
-    """Who holds the claim on Lustre, in words; "" if nobody does, or it cannot be read."""
-    generation: Natural = 0
-    """Generation of the leader's claim; 0 without a leader."""
-    position: Natural = 0
-    """Sequence of the last message of the journal's stream that the copy contains."""
-    behind_messages: Natural | None = None
-    """Messages that the copy lacks; None if unknown."""
-    copy_age_seconds: float | None = None
-    """Time since the copy was complete; None if it never was since the start."""
-    problem: Text = ""
-    """Why it could not lead; "" if it could."""
     version: Annotated[int, Ge(1), Le(VERSION)] = VERSION
 
 
@@ -207,11 +167,6 @@ def sign(message: object, secret: str) -> bytes:
 
 def signed(body: bytes, secret: str) -> bytes:
     return _signature(body, secret) + b"\n" + body
-
-
-def verify(kind: type[T], data: bytes, secret: str) -> T:
-    """A signed message. Raises ValueError if the signature is not that of the secret."""
-    return decode(kind, verified(data, secret))
 
 
 def verified(data: bytes, secret: str) -> bytes:
@@ -259,7 +214,3 @@ def layout_to_wire(layout: Layout) -> str:
 @lru_cache(maxsize=1024)
 def layout_from_wire(text: str) -> Layout:
     return from_yaml(text)
-
-
-def fid_of(text: str) -> Fid:
-    return Fid.parse(text)

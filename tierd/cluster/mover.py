@@ -70,15 +70,13 @@ class FoundFile:
     """A file as a mover finds it by its FID."""
 
     size_bytes: int
-    mtime: float
     layout: Layout | None
-    data_version: int = 0
 
 
 class Look(Protocol):
     """Looks at files for a mover."""
 
-    def file(self, fid: Fid, *, with_version: bool) -> FoundFile:
+    def file(self, fid: Fid) -> FoundFile:
         """Open a file by its FID below the mount, and read its facts. Raises OSError."""
 
     def has_path(self, fid: Fid, path: str) -> bool:
@@ -92,15 +90,12 @@ class PortLook:
         self._calls = calls
         self._filesystem = filesystem
 
-    def file(self, fid: Fid, *, with_version: bool) -> FoundFile:
-        calls = self._calls
-        descriptor = calls.open_fid(fid)
+    def file(self, fid: Fid) -> FoundFile:
+        descriptor = self._calls.open_fid(fid)
         try:
-            status = calls.status(descriptor)
-            version = calls.data_version(descriptor) if with_version else 0
-            return FoundFile(status.size_bytes, status.mtime_ns / 1e9, calls.layout(descriptor), version)
+            return FoundFile(self._calls.status(descriptor).size_bytes, self._calls.layout(descriptor))
         finally:
-            calls.close(descriptor)
+            self._calls.close(descriptor)
 
     def has_path(self, fid: Fid, path: str) -> bool:
         return self._filesystem.status(path).fid == fid
@@ -298,7 +293,7 @@ class Mover:
             message = messages.unverified(MoveMessage, delivery.data)
             secret = claim.holder if message.generation == claim.generation else ""
             if secret:  # otherwise no file of it is begun
-                messages.verify(MoveMessage, delivery.data, secret)
+                messages.verified(delivery.data, secret)
             if message.fs != self.names.fs or delivery.subject != self.names.move_subject(message.source):
                 raise ValueError(f"it belongs to {message.fs} {message.source}, and came as {delivery.subject}")
         except ValueError as error:
@@ -402,7 +397,7 @@ class Mover:
 
     def _checked(self, message: MoveMessage, file: FileToMove) -> Move | MoveOutcome:
         """The move, if the message and the file allow it. Raises ValueError for a message that may not be obeyed."""
-        path, fid = messages.path_from_wire(file.path), messages.fid_of(file.fid)
+        path, fid = messages.path_from_wire(file.path), Fid.parse(file.fid)
         if file.layout >= len(message.layouts):
             raise ValueError("it names a layout that it does not have")
         layout = messages.layout_from_wire(message.layouts[file.layout])
@@ -417,7 +412,7 @@ class Mover:
         """The outcome for a file that is not as the message says."""
         assert move.fid is not None
         try:
-            found = self.look.file(move.fid, with_version=bool(file.data_version))
+            found = self.look.file(move.fid)
             named = self.look.has_path(move.fid, move.path)
         except (FileNotFoundError, Stale) as error:
             return MoveOutcome(move, MoveResult.GAVE_WAY, Reason.GONE, "the file is gone", error=error)
@@ -428,8 +423,6 @@ class Mover:
             why = "the path names another file now"
         elif found.size_bytes != file.size_bytes:
             why = f"the file has {found.size_bytes} bytes, and had {file.size_bytes} when it was chosen"
-        elif file.data_version and found.data_version != file.data_version:
-            why = "the file was written to since it was chosen"
         elif file.objects and objects_digest(found.layout) != file.objects:
             return self._already(move, found.layout)
         elif (file.layout_generation and found.layout is not None

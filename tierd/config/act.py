@@ -245,8 +245,6 @@ class Mode(StrEnum):
 
     OBSERVE = "observe"
     """None: findings are reported."""
-    RECOMMEND = "recommend"
-    """None: findings, and the acts against them, are reported."""
     ASK = "ask"
     """Those that an administrator approves with ``tierctl apply``."""
     NEW_FILES_ONLY = "new-files-only"

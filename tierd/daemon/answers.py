@@ -587,8 +587,7 @@ class CaseMovesRow(Struct, frozen=True, kw_only=True):
     """Moves because of one finding, or for one order."""
 
     finding: int
-    name: str
-    """``F3``, or ``D3`` and ``O3`` of orders."""
+    of_kind: str
     time: float
     until: float
     """When the first and the last of them began."""
@@ -596,6 +595,10 @@ class CaseMovesRow(Struct, frozen=True, kw_only=True):
     """Their number by outcome."""
     moved_bytes: int
     last: ActAnswer
+
+    @property
+    def name(self) -> str:
+        return name_of(self.finding, self.of_kind)
 
 
 class HistoryAnswer(Struct, frozen=True, kw_only=True):

@@ -93,7 +93,8 @@ def updated_figures(before: CaseFigures, findings: Sequence[Finding], cases: Seq
     live = {**holding, **{case.finding.key: case.finding for case in cases if case.number not in past}}
     drawn = [key for key, finding in live.items() if finding.victim][:MAX_STREAMS]
     acted = {case.finding.key for case in cases if case.number not in past and changed(case)}
-    reopened = {case.finding.key: case.number for case in cases if case.finding.key not in before.live}
+    reopened = {case.finding.key: case.number for case in cases
+                if case.number not in past and case.finding.key not in before.live}
     figures = {}
     for key, finding in live.items():
         known = before.live.get(key, NONE)
@@ -242,7 +243,7 @@ def case_of(finding: Finding, number: int | None, figures: CaseFigures, waiting:
     case = case.replaced(
         ended_at=None if active else done.ended_at, state=done.state, dry_run=is_dry_run(done), judged=done.judged,
         undo_reason=done.undo_reason, acted_at=done.first_act_at or None,
-        defaults=default_rows(done.defaults), waiting_defaults=waiting_defaults, moves=done.moves.copy(),
+        defaults=default_rows(done.defaults), waiting_defaults=waiting_defaults, moves=+done.moves,
         waiting_moves=waiting_moves, moves_held=done.moves_held,
         time_before=own.time_before if past or changed(done) else None)
     return judged_case(case.replaced(judged_at=done.judged_at or None), finding.evidence.numbers(), done.verdict,
@@ -255,10 +256,8 @@ def judged_case(case: Case, numbers: Mapping[str, float | None], verdict: str,
     if not verdict:
         return case
     stands = not (verdict in UNDOING_VERDICTS or case.undo_reason)
-    if case.usual is not None:
-        case = case.replaced(sentence=stream_sentence(
-            case.aggressor, case.victim, numbers, past=stands or not case.active))
-    case = case.replaced(verdict=verdict)
+    sentence = stream_sentence(case.aggressor, case.victim, numbers, past=stands or not case.active)
+    case = case.replaced(verdict=verdict, sentence=sentence or case.sentence)
     if judgement is None or verdict == Verdict.UNDONE_BY_HAND or (case.undo_reason and verdict not in UNDOING_VERDICTS):
         return case
     if isinstance(judgement, Judgement) and (words := judgement.words or operations_text(judgement)):
@@ -323,5 +322,7 @@ def sentence_of(finding: Finding | FindingRow, numbers: Mapping[str, float | Non
     if sentence := stream_sentence(finding.aggressor, finding.victim, numbers, past=not active):
         return sentence
     return finding.sentence if active or finding.kind in ORDER_KINDS else f"when it was found: {finding.sentence}"
+
+
 def refusal_answer(refusal: Refusal) -> RefusalAnswer:
     return RefusalAnswer(refusal.reason, refusal.sentence, REMEDIES.get(refusal.reason, ""))

@@ -65,7 +65,7 @@ class Judge:
     def judge(self, now: float) -> None:
         """Judge remediations that were measured long enough, and undo those that did not help."""
         judged = self._store.open()
-        flash = space.capacity(self._filesystem, ()).pools if judged else {}
+        flash = space.capacity(self._filesystem).pools if judged else {}
         windows, tracks = self._history()
         for case in judged:
             with self._lock:

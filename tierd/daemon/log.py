@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from threading import RLock
 
@@ -18,8 +19,6 @@ from tierd.act.journal.writer import Journal
 from tierd.act.outcomes import CompletedAct
 from tierd.acts import DEFAULT_KINDS, ActKind, Outcome, Verdict
 from tierd.clock import Clock
-from tierd.config.act import Mode
-from tierd.config.settings import Settings
 from tierd.model import Action, Advice, Finding
 from tierd.refusal import Reason, Refusal
 from tierd.text import bytes_text, count_of, first_names, percent, quoted, rate_text, regained_text
@@ -77,29 +76,6 @@ def default_layout_sentences(outcomes: Sequence[CompletedAct]) -> Iterator[str]:
         of = places if len(actions) == 1 else f"{len(actions)} directories ({places})"
         yield f"{verb[result]} default layout of {of}: {layout}; before: {before}{f' ({detail})' if detail else ''}"
         yield f"      because {actions[0].reason}"
-
-
-def recommended_sentences(actions: Sequence[Action], settings: Settings) -> Iterator[tuple[str, str, list[str]]]:
-    """Acts that a mode only recommends, by directory: the directory, its mode, and the sentences."""
-    for action in actions:
-        if action.striping is not None:
-            mode = settings.resolved_scopes.of(action.directory).mode
-            options = " ".join(setdirstripe_arguments(action.striping))
-            yield action.directory, mode, [
-                f"RECOMMENDED (mode {mode}): lfs setdirstripe {options} {quoted(action.directory)}",
-                f"      because {action.reason}"]
-        if action.kind == ActKind.SET_DEFAULT_LAYOUT:
-            mode = settings.resolved_scopes.of(action.directory).mode
-            what = f"default layout of {quoted(action.directory)}: {explain(action.layout)}"
-            yield action.directory, mode, [f"RECOMMENDED (mode {mode}): {what}", f"      because {action.reason}"]
-    moves = [a for a in actions if a.kind == ActKind.MIGRATE]
-    for directory in dict.fromkeys(a.directory for a in moves):
-        mine = [a for a in moves if a.directory == directory]
-        mode = settings.resolved_scopes.of(directory).mode
-        files, size = count_of(len(mine), "existing file"), bytes_text(sum(a.size_bytes for a in mine))
-        what = f"move {files} of {quoted(directory)}, {size}"
-        sentence = f"RECOMMENDED (mode {mode}): {what}, to {explain(mine[0].layout)}: {mine[0].reason}"
-        yield f"moves in {directory}", mode, [sentence]
 
 
 def waiting_sentence(finding: Finding, number: int, actions: Sequence[Action]) -> str:
@@ -243,14 +219,13 @@ class KnownFindings:
     records: dict[FindingKey, Finding] = field(default_factory=dict)
     """Each with the figures that all output has, and the time when it began."""
     refused: set[tuple[FindingKey, Reason, str]] = field(default_factory=set)
-    recommended: set[tuple[FindingKey, str]] = field(default_factory=set)
 
 
 class FindingLog:
     """Logs each sentence once, and knows the number of each finding in the journal. Safe in any thread."""
 
-    def __init__(self, journal: Journal, clock: Clock, settings: Settings) -> None:
-        self._journal, self._clock, self._settings = journal, clock, settings
+    def __init__(self, journal: Journal, clock: Clock) -> None:
+        self._journal, self._clock = journal, clock
         self.counters = LoopCounters()
         self.known = KnownFindings()
         self._faults: dict[str, str] = {}
@@ -261,6 +236,12 @@ class FindingLog:
     @property
     def faults(self) -> Mapping[str, str]:
         return {source: words for source, words in tuple(self._faults.items()) if words}
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Write what is logged meanwhile to the journal at once: it waits for the disk once, not for each sentence."""
+        with self._lock, self._journal.transaction():
+            yield
 
     def take_over(self, known: KnownFindings) -> None:
         """Continue with the findings of the log before, as far as they are in this journal."""
@@ -300,7 +281,6 @@ class FindingLog:
             if finding.key in self.known.numbers and not acted_on:
                 self._journal.set_figures(self.known.numbers.pop(finding.key), self.recorded(finding))
             self.known.records.pop(finding.key, None)
-            self.known.recommended = {(key, place) for key, place in self.known.recommended if key != finding.key}
             self.known.refused = {each for each in self.known.refused if each[0] != finding.key}
 
     def forget(self, key: FindingKey) -> None:
@@ -414,11 +394,3 @@ class FindingLog:
         with self._lock:
             self.counters.refusals[why.reason] += moves
             self.of_number(number, [f"dropped {count_of(moves, 'waiting move')}: {why}"])
-
-    def recommended(self, finding: Finding, actions: Sequence[Action]) -> None:
-        """Log once each act that the mode of its directory only recommends."""
-        with self._lock:
-            for place, mode, sentences in recommended_sentences(actions, self._settings):
-                if mode != Mode.OBSERVE and (finding.key, place) not in self.known.recommended:
-                    self.known.recommended.add((finding.key, place))
-                    self.of(finding.key, sentences)

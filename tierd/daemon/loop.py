@@ -11,6 +11,7 @@ from lustre.filesystem import Filesystem
 from tierd.act.drain import Drains
 from tierd.act.journal.connection import JournalError
 from tierd.act.journal.writer import Journal
+from tierd.config.act import Mode
 from tierd.config.settings import Settings
 from tierd.daemon.job_work import JobWork
 from tierd.daemon.judging import Judge
@@ -116,7 +117,7 @@ class Daemon:
         """Time of the last reading of the counters; None if there is no earlier reading to compare it with."""
         self._seen_at = 0.0
         self._opt_outs_readable = False
-        self.log = FindingLog(journal, node.clock, settings)
+        self.log = FindingLog(journal, node.clock)
         self.counters = self.log.counters
         self.engine = Engine(settings)
         self.engine.use_costs(costs_from_json(journal.state().get(COSTS_STATE, "")))
@@ -325,8 +326,7 @@ class Daemon:
     def _take_claim(self) -> bool:
         """Take the claim if it is needed. Returns whether tierd may change anything."""
         self.log.held(sentence_of(self._gate.operating_state.held))
-        wanted = (self._settings.resolved_scopes.modes - {"observe", "recommend"} or self._gate.waiting
-                  or self.drains.running)
+        wanted = self._settings.resolved_scopes.modes - {Mode.OBSERVE} or self._gate.waiting or self.drains.running
         acting = wanted and not self._settings.act.dry_run
         self.log.fault("claim", sentence_of(self.parts.node.claim.hold()) if acting else "")
         trouble = self._gate.dispatch.trouble() if acting else None

@@ -21,6 +21,7 @@ from tierd.act.dispatch import DispatchState
 from tierd.act.gate import Gate
 from tierd.act.staging import OPEN, Stager, StagingState
 from tierd.acts import JUDGED_VERDICTS, ActKind, Outcome
+from tierd.config.act import Mode
 from tierd.daemon.activities import Activity
 from tierd.daemon.answers import Case
 from tierd.daemon.loop import Daemon, is_learning
@@ -118,8 +119,8 @@ def state_metrics(daemon: Daemon) -> Iterator[Metric]:
     state = gate.operating_state
     yield build_info()
     yield gauge("tierd_dry_run", "Whether tierd is in dry run and changes nothing (1) or acts (0).", gate.dry_run)
-    yield gauge("tierd_observes_only", "Whether the configured modes allow no acts (1) or some (0): observe and"
-                " recommend allow none.", settings.resolved_scopes.modes <= {"observe", "recommend"})
+    yield gauge("tierd_observes_only", "Whether the only configured mode is observe, which allows no acts (1),"
+                " or not (0).", settings.resolved_scopes.modes == {Mode.OBSERVE})
     yield gauge("tierd_learning", "Whether tierd knows too little to rule out slowed streams (1) or enough (0).",
                 is_learning(len(daemon.windows), daemon.engine.device_time))
     yield info("tierd_own_job", "Always 1. The label has a job id of tierd's own moves.",
@@ -175,6 +176,7 @@ STANDING_BY = "Whether this tierd stands by for another one, which leads (1), or
 
 def mover_metrics(state: DispatchState) -> Iterator[Metric]:
     """Movers on other nodes, and the moves that were sent to them."""
+    counts = state.counts
     yield gauge("tierd_nats_up", "Whether tierd is connected to NATS (1) or not (0). Without NATS it plans and moves"
                 " nothing.", state.connected)
     stopped = sum(bool(mover.stopped) for mover in state.movers)
@@ -193,20 +195,21 @@ def mover_metrics(state: DispatchState) -> Iterator[Metric]:
                 " without one.", state.oldest_seconds)
     yield gauge("tierd_journal_lag_changes", "Changes of the journal that the standby cannot get yet.",
                 state.journal_lag)
-    yield CounterMetricFamily("tierd_move_messages", "Messages with moves sent to movers.", state.messages)
+    yield CounterMetricFamily("tierd_move_messages", "Messages with moves sent to movers.", counts.messages)
     yield counters("tierd_mover_results", "Results that movers reported, by result.", "result",
-                   dict(sorted(state.results.items())))
+                   dict(sorted(counts.results.items())))
     yield CounterMetricFamily("tierd_redelivered_messages",
                               "Messages that a second mover got, because the first one died, stood still or lost NATS.",
-                              state.redelivered)
+                              counts.redelivered)
     yield CounterMetricFamily("tierd_stale_moves",
                               "Moves that a mover did not begin: the message was late, taken back, or of an earlier"
-                              " leader.", state.stale)
+                              " leader.", counts.stale)
     yield CounterMetricFamily("tierd_expired_moves",
                               "Moves without a result at their deadline. tierd looked at these files itself.",
-                              state.expired)
+                              counts.expired)
     yield CounterMetricFamily("tierd_refused_results",
-                              "Results that were malformed, or not signed with the claim of this tierd.", state.refused)
+                              "Results that were malformed, or not signed with the claim of this tierd.",
+                              counts.refused)
 
 
 def source_metrics(daemon: Daemon, sources: Sequence[SourceState]) -> Iterator[Metric]:
@@ -251,7 +254,8 @@ def stream_metrics(daemon: Daemon, every: Sequence[Case]) -> Iterator[Metric]:
                  "Slowdown factor of the victim compared with its throughput without the aggressor, by target. Exposed"
                  " until the case is closed.", "target aggressor victim",
                  {(short_name(target), case.aggressor, case.victim): case.usual / rate
-                  for case in present.values() if case.usual and (rate := case.now or case.contended)
+                  for case in present.values()
+                  if case.usual and (rate := case.now or (case.contended if case.active else None))
                   for target in case.targets})
     yield gauges("tierd_case_begun_timestamp_seconds",
                  "Unix time when tierd found that the aggressor slows the victim. Labels: number of the finding, state"

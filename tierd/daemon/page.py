@@ -21,6 +21,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from tierd.acts import ActKind, OrderKind, Outcome, name_of
+from tierd.config.act import Mode
 from tierd.daemon import answers
 from tierd.daemon.charts import RECOVERED_SHARE, case_chart, rate_charts
 from tierd.daemon.lists import ROLES
@@ -288,7 +289,7 @@ def operating_state(state: answers.StatusAnswer) -> Operating:
     if state.dry_run:
         return Operating("DRY RUN", "dry", "tierd plans and records acts. It changes nothing.")
     modes = {state.mode, *(scope.mode for scope in state.scopes)}
-    if modes <= {"observe", "recommend"}:
+    if modes == {Mode.OBSERVE}:
         return Operating(state.mode, "dry", "The mode allows no acts: tierd reports findings and changes nothing.")
     return Operating("acts", "acts", "tierd acts on findings.")
 

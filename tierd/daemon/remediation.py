@@ -232,6 +232,7 @@ def _reopened(journal: Journal, number: int, finding: Finding, entries: Sequence
     return Remediation(
         finding, number, min(begun), max(begun), layout, defaults=defaults, state=state, verdict=verdict,
         judgement=judged_again(found) if found else None, judged_at=found.time if found else 0.0,
+        ended_at=journal.ended_at(number),
         places={*finding.directories, *(done.action.directory for done in defaults)},
         tried=set(journal.files_tried(number)), moves=journal.moves_of(number),
         first_act_at=min(begun))
@@ -310,11 +311,10 @@ class Remediations:
             plan = self._approved_part(finding, without_mere_advice(self._planning.for_finding(finding)))
             self._note_fruitless(finding, plan)
             with self._lock:
-                self._refusals[finding.key] = plan.refusals
-                self._log.refusals(finding, plan.refusals)
-                self._log.recommended(finding, plan.recommended)
-                if plan.recommended:
-                    self._refusals[finding.key] += (_mode_refusal(plan.recommended, self._settings),)
+                modes = [_mode_refusal(plan.recommended, self._settings)] if plan.recommended else []
+                refusals = self._refusals[finding.key] = (*plan.refusals, *modes)
+                with self._log.at_once():
+                    self._log.refusals(finding, refusals)
                 if plan.actions:
                     self._begin(finding, plan.actions)
                 elif not self._refusals[finding.key]:

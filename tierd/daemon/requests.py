@@ -494,14 +494,10 @@ class ReadingRequests:
         acts = {entry.id: act_answer(entry) for entry in reader.acts([each.last_act for each in moves])}
         return answers.HistoryAnswer(
             entries=tuple(map(act_answer, entries)),
-            moves=tuple(answers.CaseMovesRow.of(each, name=self._name_of(each.finding), time=each.first_at,
-                                                until=each.last_at, last=acts[each.last_act]) for each in moves),
+            moves=tuple(answers.CaseMovesRow.of(each, time=each.first_at, until=each.last_at, last=acts[each.last_act])
+                        for each in moves),
             all_outcomes={} if entries or moves else reader.sums.of_all(),
             complete_since=reader.complete_since(), removed_acts=reader.removed_acts())
-
-    def _name_of(self, number: int) -> str:
-        found = self._reader.finding(number)
-        return name_of(number, found.kind if found else "")
 
     def _report(self, request: Request) -> answers.ReportAnswer:
         until = number_of(request, "until", 0) or self._clock.now()

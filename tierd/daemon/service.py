@@ -11,7 +11,6 @@ from pathlib import Path
 
 from httpserver.config import WebConfigFile
 from httpserver.serving import BackgroundServer, uses_tls
-from lustre.background import DaemonExecutor
 from tierd.act.applications import ApplicationStore, Preparer
 from tierd.act.dispatch import Dispatch
 from tierd.act.gate import Gate
@@ -28,6 +27,7 @@ from tierd.act.queue import BATCH_MOVES, BATCH_MOVES_PER_THREAD
 from tierd.act.recovery import close_unfinished, out_of_date_refusal
 from tierd.act.staging import Stager, StagingStore
 from tierd.act.undo import Undo
+from tierd.background import DaemonExecutor
 from tierd.config.scopes import below
 from tierd.config.settings import Settings
 from tierd.daemon import status, web
@@ -179,7 +179,7 @@ class Service:
             coldest_first=lambda directory: sources.coldest_first(directory, filesystem),
             job_nodes=self._nodes_of_jobs))
         self._rate_sampler = RateSampler(self.journal.rates)
-        self._curve_sampler = CurveSampler(self.journal, lambda: space.capacity(filesystem, ()))
+        self._curve_sampler = CurveSampler(self.journal, lambda: space.capacity(filesystem))
 
     def _take_orders(self) -> None:
         """Open the inbox for orders, and what stages files for jobs of a scheduler."""

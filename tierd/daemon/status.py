@@ -277,8 +277,10 @@ class StatusView:
         state, now = self._gate.dispatch.state(), self._clock.now()
         if state is None:
             return answers.MoversAnswer(time=now, cluster=False)
-        movers, standbys = map(answers.MoverAnswer.of, state.movers), map(answers.StandbyRow.of, state.standbys)
-        return answers.MoversAnswer.of(state, time=now, cluster=True, movers=tuple(movers), standbys=tuple(standbys))
+        movers = [answers.MoverAnswer.of(each, under_way=sum(each.under_way.values())) for each in state.movers]
+        counts, standbys = state.counts, map(answers.StandbyRow.of, state.standbys)
+        return answers.MoversAnswer.of(state, time=now, cluster=True, movers=tuple(movers), standbys=tuple(standbys),
+                                       redelivered=counts.redelivered, stale=counts.stale, expired=counts.expired)
 
     def operating_state(self) -> answers.OperatingStateAnswer:
         gate, state = self._gate, self._gate.operating_state

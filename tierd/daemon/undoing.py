@@ -180,7 +180,7 @@ class CaseUndo:
             self._available_before = {}
             return
         spaces = self._site_facts().metadata_spaces
-        room = replace(space.capacity(self._filesystem, ()), metadata=MetadataTargets(spaces) if spaces else None)
+        room = replace(space.capacity(self._filesystem), metadata=MetadataTargets(spaces) if spaces else None)
         for entry in tuple(self._standing):
             if self._undo_for_space(entry, room):
                 with self._lock:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
-from lustre.background import DaemonExecutor
+from tierd.background import DaemonExecutor
 from tierd.clock import Clock, SystemClock
 
 _UID = re.compile(r"[^.].*\.(0|[1-9]\d{0,9})")

@@ -14,7 +14,7 @@ from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from lustre.background import DaemonExecutor
+from tierd.background import DaemonExecutor
 from tierd.clock import Clock
 from tierd.config.sense import ServerAccess
 from tierd.sense.counters import CounterTable, joined_tables

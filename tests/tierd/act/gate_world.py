@@ -20,6 +20,7 @@ from tierd.act.movers.space_and_quota import Destination
 from tierd.act.operating_state import MaintenanceGuard
 from tierd.act.outcomes import CompletedAct
 from tierd.act.undo import Undo
+from tierd.acts import ActKind
 from tierd.config.act import BreakerSettings, Limits, Rate
 from tierd.model import Action, Finding
 
@@ -80,11 +81,11 @@ class World:
         return [f"/{number}" for number in range(count)]
 
     def submit(self, *paths: str, layout: Layout = FLASH) -> None:
-        self.gate.submit([Action("migrate", layout, "because", FINDING.key, "/", path, 100) for path in paths],
+        self.gate.submit([Action(ActKind.MIGRATE, layout, "because", FINDING.key, "/", path, 100) for path in paths],
                          self.finding)
 
     def default(self) -> CompletedAct:
-        action = Action("set-default-layout", FLASH, "because", FINDING.key, "/d")
+        action = Action(ActKind.SET_DEFAULT_LAYOUT, FLASH, "because", FINDING.key, "/d")
         (outcome,) = submitted(self.gate, [action], self.finding)
         return outcome
 

@@ -13,6 +13,7 @@ from lustre.layout.model import Component, Layout
 from tests.tierd.act.gate_world import FINDING, World
 from tests.tierd.act.movers.minilustre import HDD
 from tierd.act.limits import OBJECT_OPERATIONS, BackgroundPace, MoveCost
+from tierd.acts import ActKind
 from tierd.model import Action, Evidence, Finding, StreamedTarget, StreamedTargets
 from tierd.refusal import Reason
 
@@ -153,7 +154,7 @@ def test_the_queue_makes_a_cure_before_hundreds_of_moves_that_wait_for_streams(t
     number = world.journal.add_finding(even)
     for n in range(400):
         world.lustre.create(f"/old{n}", b"x" * 100, HDD)
-    world.gate.submit([Action("migrate", OTHER_HDD, "even", even.key, "/", f"/old{n}", 100) for n in range(400)],
+    world.gate.submit([Action(ActKind.MIGRATE, OTHER_HDD, "even", even.key, "/", f"/old{n}", 100) for n in range(400)],
                       number)
     world.pump()
     assert world.gate.waiting >= 399

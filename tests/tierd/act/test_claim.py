@@ -27,6 +27,7 @@ from tierd.act.claim import (
     describe_this_process,
     holder_has_exited,
 )
+from tierd.acts import ActKind, Outcome
 from tierd.config.act import ClaimSettings
 from tierd.config.settings import Settings as Configuration
 from tierd.model import Action
@@ -226,10 +227,10 @@ def test_one_that_is_taken_over_stops_before_its_next_act(tmp_path: Path) -> Non
     inode = cluster.make_file("/proj/in/f", 1000)
     before = inode.layout
     key = ("noisy-neighbour", "m", "s")
-    at.gate.submit([Action("migrate", COVERING, "why", key, "/proj/in", inode.path, 1000, inode.fid)], 1)
+    at.gate.submit([Action(ActKind.MIGRATE, COVERING, "why", key, "/proj/in", inode.path, 1000, inode.fid)], 1)
     assert theirs.hold() is None
     assert at.gate.pump(cluster.epoch + 10) == []
-    (refused,) = submitted(at.gate, [Action("set-default-layout", COVERING, "why", key, "/proj/in")], 1)
+    (refused,) = submitted(at.gate, [Action(ActKind.SET_DEFAULT_LAYOUT, COVERING, "why", key, "/proj/in")], 1)
     assert refused.result == "refused"
     assert refused.detail.startswith("another tierd moves files of this file system: host mgmt02, pid 7, since 2026")
     assert inode.layout == before
@@ -246,5 +247,5 @@ def test_a_users_own_mover_is_given_way_to(tmp_path: Path) -> None:
     reported = "\n".join(at.said)
     assert "not done: /proj/ingest: lfs.1500 moves files there; tierd leaves the directory alone" in reported
     assert not [e for e in at.journal.entries() if e.outcome in {"failed", "doubtful"}]
-    places = [e.place for e in at.journal.entries("done")]
+    places = [e.place for e in at.journal.entries(Outcome.DONE)]
     assert len(places) == len(set(places))

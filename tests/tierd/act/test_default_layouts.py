@@ -15,6 +15,7 @@ from tests.tierd.act.movers.minilustre import FLASH, HDD
 from tierd.act.journal.entry import Entry
 from tierd.act.outcomes import CompletedAct
 from tierd.act.recovery import close_unfinished
+from tierd.acts import ActKind, Outcome
 from tierd.model import Action
 
 MIB = 1 << 20
@@ -24,13 +25,13 @@ TWICE = Layout((Component(0, EOF, "flash", mirror_id=1), Component(0, EOF, "hdd"
 
 
 def given(world: World, layout: Layout) -> CompletedAct:
-    action = Action("set-default-layout", layout, "because", FINDING.key, "/d")
+    action = Action(ActKind.SET_DEFAULT_LAYOUT, layout, "because", FINDING.key, "/d")
     (outcome,) = submitted(world.gate, [action], world.finding)
     return outcome
 
 
 def done(world: World) -> Entry:
-    (entry,) = world.journal.entries("done")
+    (entry,) = world.journal.entries(Outcome.DONE)
     return entry
 
 
@@ -135,8 +136,8 @@ def test_an_undo_whose_default_lustre_changes_has_failed(world: World) -> None:
 def test_a_default_that_is_neither_of_the_two_is_reported_after_a_kill(world: World, undoing: bool) -> None:
     """As Lustre leaves it where the MDT cut it, and tierd was killed before it could revert it."""
     world.port.most_data_on_mdt = 32768
-    entry = world.journal.intend(Action("set-default-layout", ON_MDT, "", FINDING.key, "/d"), world.finding, HDD, 1.0,
-                                 dry_run=False, fid=world.port.status("/d").fid)
+    action = Action(ActKind.SET_DEFAULT_LAYOUT, ON_MDT, "", FINDING.key, "/d")
+    entry = world.journal.intend(action, world.finding, HDD, 1.0, dry_run=False, fid=world.port.status("/d").fid)
     world.port.set_default_layout("/d", ON_MDT)
     if undoing:
         world.journal.begin_undo(entry, 2.0)

@@ -22,6 +22,7 @@ from tierd.act.movers.moves import Halt, Move, MoveOutcome, Mover, never_halt
 from tierd.act.queue import BATCH_MOVES, BATCH_MOVES_REMOTE
 from tierd.act.recovery import close_unfinished
 from tierd.act.undo import Undo
+from tierd.acts import ActKind, Outcome
 from tierd.config.act import BreakerSettings, Rate
 from tierd.model import Action
 
@@ -29,7 +30,7 @@ from tierd.model import Action
 def test_every_move_is_in_the_journal_with_what_was_there_before(world: World) -> None:
     world.submit(*world.files(40))
     assert world.pump() == {"done": 40}
-    entries = list(world.journal.entries("done"))
+    entries = list(world.journal.entries(Outcome.DONE))
     assert [entry.place for entry in entries] == [f"/{n}" for n in range(40)]
     assert {entry.fid for entry in entries} == {node.fid for node in world.lustre.names.values()}
     assert all(entry.layout_before is not None and same_shape(entry.layout_before, HDD) for entry in entries)
@@ -114,8 +115,9 @@ def test_a_layout_of_a_later_release_is_refused_and_holds_nothing_up(world: Worl
     )
     world.lustre.create("/odd", DATA)
     world.lustre.create("/plain", DATA)
-    actions = [Action("migrate", FLASH, "", FINDING.key, "/", path, 100) for path in ("/odd", "/plain")]
-    (outcome,) = submitted(gate, [Action("set-default-layout", FLASH, "", FINDING.key, "/d"), *actions], world.finding)
+    actions = [Action(ActKind.MIGRATE, FLASH, "", FINDING.key, "/", path, 100) for path in ("/odd", "/plain")]
+    default = Action(ActKind.SET_DEFAULT_LAYOUT, FLASH, "", FINDING.key, "/d")
+    (outcome,) = submitted(gate, [default, *actions], world.finding)
     assert (outcome.result, outcome.detail) == ("failed", "layout: unknown magic number 0xbd90bd0 at byte 0")
     assert [(o.action.path, o.result) for o in gate.pump(world.clock.time + 2.5)] == [
         ("/odd", "refused"), ("/plain", "done")]
@@ -134,7 +136,7 @@ def test_a_layout_lustre_cannot_have_is_a_failure_and_no_crash(world: World) -> 
     gate = Gate(
         port, world.engine, Budget(FAST, 1000.0), CircuitBreaker(BreakerSettings()), world.journal, world.clock, False
     )
-    (outcome,) = submitted(gate, [Action("set-default-layout", FLASH, "", FINDING.key, "/d")], world.finding)
+    (outcome,) = submitted(gate, [Action(ActKind.SET_DEFAULT_LAYOUT, FLASH, "", FINDING.key, "/d")], world.finding)
     assert (outcome.result, outcome.detail) == ("failed", "no file can be given the pattern 'compress'")
 
 
@@ -146,7 +148,7 @@ def test_a_dry_run_looks_as_closely_as_a_move_and_changes_nothing(tmp_path: Path
     assert world.pump() == {"dry-run": 2, "refused": 1, "gone": 1}
     assert {world.pool(name) for name in names} == {"hdd"}
     assert "swap_and_close" not in world.calls.made
-    assert "the file is pinned" in next(world.journal.entries("refused")).detail
+    assert "the file is pinned" in next(world.journal.entries(Outcome.REFUSED)).detail
     assert world.default().result == "dry-run"
     assert world.port.defaults["/d"] == HDD
 
@@ -185,7 +187,7 @@ def test_a_file_that_changed_since_it_was_planned_is_left_alone(world: World, ch
     world.files(2)
     fid = world.lustre.names["/0"].fid
     layout = Layout((Component(0, 4096, "flash"), Component(4096, None, "hdd")))
-    world.gate.submit([Action("migrate", layout, "", FINDING.key, "/", "/0", 100, fid)], world.finding)
+    world.gate.submit([Action(ActKind.MIGRATE, layout, "", FINDING.key, "/", "/0", 100, fid)], world.finding)
     change(world)
     assert world.pump()["done"] == 0
 
@@ -198,7 +200,7 @@ def test_a_move_onto_a_target_that_is_drained_is_refused(world: World) -> None:
     world.submit("/0", layout=named)
     world.submit("/1", layout=other)
     world.pump()
-    (refused,) = world.journal.entries("refused")
+    (refused,) = world.journal.entries(Outcome.REFUSED)
     assert (refused.place, refused.detail) == ("/0", "lustre-OST0004 is being drained, or was")
 
 
@@ -226,7 +228,7 @@ def test_an_error_of_the_engine_itself_ends_its_moves_as_failed(tmp_path: Path, 
     world.submit(*world.files(3))
     assert world.pump() == {"dry-run" if dry_run else "done": 1, "failed": 2}
     assert (world.gate.under_way, world.gate.waiting) == (0, 0)
-    failed = list(world.journal.entries("failed"))
+    failed = list(world.journal.entries(Outcome.FAILED))
     assert [entry.place for entry in failed] == ["/1", "/2"]
     assert all(f"the mover failed: {type(error).__name__}: " in entry.detail for entry in failed)
     assert list(world.journal.unfinished()) == []
@@ -243,7 +245,7 @@ def test_an_error_of_the_engine_during_an_undo_leaves_the_act_done(tmp_path: Pat
     world = World(tmp_path)
     world.submit(*world.files(1))
     world.pump()
-    (entry,) = world.journal.entries("done")
+    (entry,) = world.journal.entries(Outcome.DONE)
 
     class Unable(Broken):
         def move(self, moves: Sequence[Move], halt: Halt = never_halt) -> Iterator[MoveOutcome]:

@@ -16,6 +16,7 @@ from tests.tierd.act.movers.minilustre import FLASH, HDD
 from tests.tierd.act.test_default_layouts import done, given
 from tierd.act.recovery import close_unfinished
 from tierd.act.undo import MAX_SEARCH_SECONDS, Undo
+from tierd.acts import ActKind, Outcome
 from tierd.model import Action
 from tierd.refusal import Reason, Refusal
 
@@ -86,8 +87,8 @@ def test_older_directories_keep_their_default(world: World) -> None:
 def test_one_act_of_several_can_be_undone(world: World) -> None:
     world.port.defaults["/d/own"] = None
     given(world, FLASH)
-    (first,) = world.journal.entries("done")
-    own = Action("set-default-layout", FLASH, "because", FINDING.key, "/d/own")
+    (first,) = world.journal.entries(Outcome.DONE)
+    own = Action(ActKind.SET_DEFAULT_LAYOUT, FLASH, "because", FINDING.key, "/d/own")
     assert [outcome.result for outcome in submitted(world.gate, [own], world.finding)] == ["done"]
     make(world, "/d/own/below")
     assert world.undo(first, "because") == ("undone", "because")

@@ -3,15 +3,22 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tierd.act.limits import Budget, MoveCost, Spent
+from tierd.act.limits import Budget, LimitReached, MoveCost, Spent
 from tierd.config.act import Limits, Rate
 
 PLENTY = Rate(1e9, 1e15)
 TARGETS = ("t0", "t1", "t2")
 
 
+def take(budget: Budget, cost: MoveCost, now: float) -> LimitReached | None:
+    wait = budget.why_not(cost, now)
+    if wait is None:
+        budget.spend(cost, now)
+    return wait
+
+
 def goes(budget: Budget, size_bytes: int, now: float) -> bool:
-    return budget.take(MoveCost(size_bytes), now) is None
+    return take(budget, MoveCost(size_bytes), now) is None
 
 
 @st.composite
@@ -38,7 +45,7 @@ def test_never_faster_than_allowed_overall_nor_for_any_pool_or_target(
     gone: list[MoveCost] = []
     for cost, pause in files:
         now += pause
-        if budget.take(cost, now) is None:
+        if take(budget, cost, now) is None:
             gone.append(cost)
     seconds = now - 100.0
     sizes = [cost.size_bytes for cost in gone]
@@ -55,15 +62,15 @@ def test_never_faster_than_allowed_overall_nor_for_any_pool_or_target(
 def test_every_file_goes_in_the_end(cost: MoveCost, files_s: float, bytes_s: float) -> None:
     rate = Rate(files_s, bytes_s)
     budget = Budget(Limits(files_s, bytes_s, 2.0, per_pool=rate, per_target=rate), 0.0)
-    assert budget.take(cost, 0.0) is None
+    assert take(budget, cost, 0.0) is None
     later = 1 / files_s + cost.size_bytes / bytes_s + 3.0
-    assert budget.take(cost, later) is None
+    assert take(budget, cost, later) is None
 
 
 def test_a_refusal_takes_nothing_and_names_the_limit() -> None:
     budget = Budget(Limits(1.0, 1e6, burst_seconds=1.0), 0.0)
     assert goes(budget, 10, 0.0)
-    wait = budget.take(MoveCost(10), 0.1)
+    wait = take(budget, MoveCost(10), 0.1)
     assert wait is not None
     assert (wait.refusal.sentence, wait.everything) == ("the limit of 1 files/s is reached", True)
     assert goes(budget, 10, 1.1)
@@ -71,18 +78,18 @@ def test_a_refusal_takes_nothing_and_names_the_limit() -> None:
 
 def test_a_busy_target_holds_up_only_what_lies_on_it_and_costs_others_nothing() -> None:
     budget = Budget(Limits(100.0, 1e9, 1.0, per_pool=PLENTY, per_target=Rate(1.0, 1e9)), 0.0)
-    assert budget.take(MoveCost(10, {"hdd": 10}, {"t0": 10}), 0.0) is None
-    wait = budget.take(MoveCost(10, {"hdd": 10}, {"t0": 5, "t1": 5}), 0.0)
+    assert take(budget, MoveCost(10, {"hdd": 10}, {"t0": 10}), 0.0) is None
+    wait = take(budget, MoveCost(10, {"hdd": 10}, {"t0": 5, "t1": 5}), 0.0)
     assert wait is not None
     assert (wait.refusal.sentence, wait.everything) == ("target t0: the limit of 1 files/s is reached", False)
-    assert budget.take(MoveCost(10, {"hdd": 10}, {"t1": 10}), 0.0) is None  # nothing was taken from it a line above
+    assert take(budget, MoveCost(10, {"hdd": 10}, {"t1": 10}), 0.0) is None  # nothing was taken from it a line above
 
 
 def test_a_pool_may_have_a_rate_of_its_own() -> None:
     budget = Budget(Limits(100.0, 1e9, 1.0, per_pool=PLENTY, pools={"flash": Rate(1.0, 1e9)}), 0.0)
-    assert budget.take(MoveCost(10, {"flash": 10}), 0.0) is None
-    assert budget.take(MoveCost(10, {"hdd": 10}), 0.0) is None
-    wait = budget.take(MoveCost(10, {"flash": 0}), 0.0)
+    assert take(budget, MoveCost(10, {"flash": 10}), 0.0) is None
+    assert take(budget, MoveCost(10, {"hdd": 10}), 0.0) is None
+    wait = take(budget, MoveCost(10, {"flash": 0}), 0.0)
     assert wait is not None
     assert wait.refusal.sentence == "pool flash: the limit of 1 files/s is reached"
 

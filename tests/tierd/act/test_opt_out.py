@@ -16,6 +16,8 @@ from simulator.settings import recorded_test_bed
 from tests.tierd.act.gate_world import submitted
 from tests.tierd.simulated import COVERING, HDD, NOISE, STREAM, without_user_xattr, world
 from tierd.act.opt_out import OptOut
+from tierd.acts import ActKind
+from tierd.config.act import Mode
 from tierd.config.scopes import Scope
 from tierd.config.settings import Settings
 from tierd.model import Action
@@ -181,9 +183,11 @@ def test_the_gate_refuses_and_the_journal_says_why(tmp_path: Path) -> None:
     at.cluster.set_default_layout("/proj/in", HDD)
     at.filesystem.set_xattr("/proj/in", "user.tierd", b"off")
     number = 1
-    at.gate.submit([Action("migrate", COVERING, "because", FINDING, "/proj/in", "/proj/in/f", 1000, inode.fid)], number)
+    at.gate.submit([Action(ActKind.MIGRATE, COVERING, "because", FINDING, "/proj/in", "/proj/in/f", 1000, inode.fid)],
+                   number)
     (moved,) = at.gate.pump(at.cluster.epoch + 5)
-    (default,) = submitted(at.gate, [Action("set-default-layout", COVERING, "because", FINDING, "/proj/in")], number)
+    (default,) = submitted(at.gate, [Action(ActKind.SET_DEFAULT_LAYOUT, COVERING, "because", FINDING, "/proj/in")],
+                           number)
     for outcome in (moved, default):
         assert (outcome.result, outcome.detail) == (
             "refused", "user.tierd is off at /proj/in: the owner opted out")
@@ -205,15 +209,14 @@ def test_a_noisy_job_whose_owner_opted_out_is_found_and_left_alone(tmp_path: Pat
     assert [e.outcome for e in at.journal.entries()] == ["done"]
 
 
-@pytest.mark.parametrize(("mode", "reported", "set_"), [
-    ("observe", 0, False), ("recommend", 1, False), ("new-files-only", 0, True)])
-def test_a_scope_has_a_mode_of_its_own(tmp_path: Path, mode: str, reported: int, set_: bool) -> None:
+@pytest.mark.parametrize(("mode", "refused", "set_"), [(Mode.OBSERVE, 1, False), (Mode.NEW_FILES_ONLY, 0, True)])
+def test_a_scope_has_a_mode_of_its_own(tmp_path: Path, mode: Mode, refused: int, set_: bool) -> None:
     settings = Settings()
-    scope = Scope("/proj/ingest", mode)  # type: ignore[arg-type]
+    scope = Scope("/proj/ingest", mode)
     at = world(tmp_path, settings=replace(settings, scopes=(Scope("/proj"), scope)))
     at.run(until=90)
     assert any(s.startswith("FOUND") for s in at.said)
-    assert sum(s.startswith(f"RECOMMENDED (mode {mode}): default layout of /proj/ingest") for s in at.said) == reported
+    assert sum(s.startswith(f"not done: mode {mode} applies there: 1 act recommended") for s in at.said) == refused
     assert any(s.startswith("SET") for s in at.said) is set_
 
 
@@ -225,7 +228,7 @@ def test_a_scope_has_limits_of_its_own_and_does_not_keep_others_waiting(tmp_path
     for folder in ("/slow", "/quick"):
         for number in range(4):
             inode = at.cluster.make_file(f"{folder}/{number}", 1000)
-            actions.append(Action("migrate", COVERING, "why", FINDING, folder, inode.path, 1000, inode.fid))
+            actions.append(Action(ActKind.MIGRATE, COVERING, "why", FINDING, folder, inode.path, 1000, inode.fid))
     at.gate.submit(actions, 1)
     done = [o.action.path for o in at.gate.pump(at.cluster.epoch + 0.001)]
     assert done == ["/slow/0", "/quick/0", "/quick/1", "/quick/2", "/quick/3"]

@@ -15,6 +15,7 @@ from lustre.filesystem import FileStatus
 from tests.tierd.act.gate_world import DATA, FAST, FINDING, World
 from tests.tierd.act.movers.minilustre import FLASH, HDD
 from tierd.act.queue import FindingKey
+from tierd.acts import ActKind, Outcome
 from tierd.config.act import MoverSettings, Rate
 from tierd.model import Action
 
@@ -26,7 +27,7 @@ MANY = 300
 def submit(world: World, key: FindingKey, paths: Sequence[str], size: int = 100, directory: str = "/") -> None:
     for path in paths:
         world.lustre.create(path, b"x" * size, HDD)
-    world.gate.submit([Action("migrate", FLASH, "because", key, directory, path, size) for path in paths],
+    world.gate.submit([Action(ActKind.MIGRATE, FLASH, "because", key, directory, path, size) for path in paths],
                       world.finding)
 
 
@@ -117,7 +118,7 @@ def test_findings_take_turns_at_a_rate_of_one_file(tmp_path: Path) -> None:
 
 
 def test_files_that_no_longer_exist_end_the_turn_of_their_finding(world: World) -> None:
-    world.gate.submit([Action("migrate", FLASH, "because", FINDING.key, "/", f"/gone{number}", 100)
+    world.gate.submit([Action(ActKind.MIGRATE, FLASH, "because", FINDING.key, "/", f"/gone{number}", 100)
                        for number in range(MANY)], world.finding)
     submit(world, OTHER, ["/b0"])
     looks: list[str] = []
@@ -145,7 +146,7 @@ def test_every_thread_of_the_mover_gets_a_file_where_examining_one_takes_long(wo
 
 def test_files_that_no_longer_exist_do_not_delay_a_step_where_examining_one_takes_long(world: World) -> None:
     """A neighbour deletes its files sooner than they are moved: hundreds of them wait when it has gone."""
-    world.gate.submit([Action("migrate", FLASH, "because", FINDING.key, "/", f"/gone{number}", 100)
+    world.gate.submit([Action(ActKind.MIGRATE, FLASH, "because", FINDING.key, "/", f"/gone{number}", 100)
                        for number in range(MANY)], world.finding)
     slow_looks(world)
     skipped = 0
@@ -170,7 +171,7 @@ def test_a_move_dropped_during_its_check_is_neither_done_nor_kept(
             if number not in gone:
                 world.lustre.create(path, DATA, HDD)
             key = FINDING.key if ours else OTHER
-            world.gate.submit([Action("migrate", FLASH, "because", key, "/d" if number % 2 else "/e", path, 100)],
+            world.gate.submit([Action(ActKind.MIGRATE, FLASH, "because", key, "/d" if number % 2 else "/e", path, 100)],
                               world.finding if ours else other)
         looks, dropped = 0, set[str]()
         status = world.port.status
@@ -184,7 +185,7 @@ def test_a_move_dropped_during_its_check_is_neither_done_nor_kept(
 
         world.port.status = looked  # type: ignore[method-assign]
         world.pump()
-        moved = {entry.place for entry in world.journal.entries("done")}
+        moved = {entry.place for entry in world.journal.entries(Outcome.DONE)}
         assert moved.isdisjoint(dropped)
         assert len(moved | dropped) >= COUNT - len(gone), "each was moved, dropped, or gone"
         assert (world.gate.waiting, len(world.journal.queue)) == (0, 0)

@@ -16,7 +16,7 @@ from tierd.acts import Outcome
 def test_a_move_is_undone_only_for_the_file_that_was_moved(world: World) -> None:
     world.submit(*world.files(2))
     world.pump()
-    first, second = world.journal.entries("done")
+    first, second = world.journal.entries(Outcome.DONE)
     assert world.undo(first, "by tierctl") == ("undone", "by tierctl")
     assert (world.pool("/0"), world.lustre.contents("/0")) == ("hdd", bytes(100))
     world.lustre.rename("/0", "/1")
@@ -29,7 +29,7 @@ def test_a_file_that_had_no_pool_goes_back_to_the_pool_its_objects_were_in(world
     assert [o.ost_index for o in node.store.layout.components[0].objects] == [5]
     world.submit("/plain")
     assert world.pump() == {"done": 1}
-    (entry,) = world.journal.entries("done")
+    (entry,) = world.journal.entries(Outcome.DONE)
     assert world.undo(entry, "")[0] == "undone"
     assert world.pool("/plain") == "hdd"
     assert world.lustre.contents("/plain") == DATA
@@ -40,7 +40,7 @@ def test_without_such_a_pool_people_decide(world: World) -> None:
     world.submit("/plain")
     world.pump()
     world.lustre.pool_members["hdd"] = ("lustre-OST0002",)
-    (entry,) = world.journal.entries("done")
+    (entry,) = world.journal.entries(Outcome.DONE)
     result, detail = world.undo(entry, "")
     assert result == "refused"
     assert "was on OST0005, and no pool has all of these" in detail
@@ -67,9 +67,9 @@ def test_an_undo_that_fails_leaves_the_act_done(world: World) -> None:
     world.submit(*world.files(1))
     world.pump()
     world.lustre.open_writer("/0")
-    (entry,) = world.journal.entries("done")
+    (entry,) = world.journal.entries(Outcome.DONE)
     assert world.undo(entry, "")[0] == "gave-way"
-    (entry,) = world.journal.entries("done")
+    (entry,) = world.journal.entries(Outcome.DONE)
     assert entry.detail.startswith("not undone: ")
 
 

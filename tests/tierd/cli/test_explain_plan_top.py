@@ -133,7 +133,6 @@ def test_why_nothing_is_done_stands_in_status_explain_and_on_the_page(site: Site
 
 @pytest.mark.parametrize(("act", "error"), [
     ({"mode": "observe"}, "mode observe: findings are reported, and nothing is planned"),
-    ({"mode": "recommend"}, "mode recommend applies there: 1 act recommended, not done"),
     ({"on": ("outgrown-component",)}, "findings of kind noisy-neighbour are reported only (act.on)")])
 def test_acts_that_settings_prevent_are_named_in_status(site: Site, capsys: pytest.CaptureFixture[str],
                                                                 act: dict[str, Any], error: str) -> None:

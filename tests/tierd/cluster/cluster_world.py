@@ -25,6 +25,7 @@ from tierd.act.movers.lease import LeaseMover
 from tierd.act.movers.moves import no_fence
 from tierd.act.movers.space_and_quota import Destination
 from tierd.act.operating_state import MaintenanceGuard
+from tierd.acts import ActKind
 from tierd.clock import SystemClock
 from tierd.cluster.connection import Connection
 from tierd.cluster.dispatch import NatsDispatch
@@ -150,8 +151,8 @@ class ClusterWorld:
         return [f"/d/{number}" for number in range(count)]
 
     def submit(self, *paths: str, layout: Layout = FLASH, size_bytes: int = 100) -> None:
-        self.gate.submit([Action("migrate", layout, "because", FINDING.key, "/d", path, size_bytes) for path in paths],
-                         self.finding)
+        self.gate.submit([Action(ActKind.MIGRATE, layout, "because", FINDING.key, "/d", path, size_bytes)
+                          for path in paths], self.finding)
 
     def pump_until_empty(self, seconds: float = 20.0) -> Counter[str]:
         """Outcomes until nothing is queued or under way."""

@@ -19,6 +19,7 @@ from tierd.act.limits import Budget, CircuitBreaker
 from tierd.act.movers.lease import LeaseMover
 from tierd.act.movers.space_and_quota import Destination
 from tierd.act.recovery import close_unfinished
+from tierd.acts import ActKind
 from tierd.clock import SystemClock
 from tierd.cluster.connection import Connection
 from tierd.cluster.leader import Candidate
@@ -115,7 +116,7 @@ def lead(role: Role) -> None:
             paths = [path for path in paths if port.layout(path).components[0].pool != "flash"]
             if not paths:
                 break
-            gate.submit([Action("migrate", FLASH, "", FINDING.key, "/d", path, 100) for path in paths], finding)
+            gate.submit([Action(ActKind.MIGRATE, FLASH, "", FINDING.key, "/d", path, 100) for path in paths], finding)
         done = gate.pump(clock.now() + 0.5) + gate.attend()
         if not done:
             clock.wait(0.05)

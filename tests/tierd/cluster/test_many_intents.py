@@ -28,6 +28,7 @@ from tierd.act.journal.writer import Journal
 from tierd.act.limits import Budget, CircuitBreaker
 from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult, never_halt
 from tierd.act.recovery import close_unfinished
+from tierd.acts import ActKind
 from tierd.clock import SystemClock
 from tierd.cluster.connection import BrokerError, Connection
 from tierd.cluster.leader import Candidate
@@ -87,8 +88,8 @@ class FakeLustre:
         held = StripeObject(index, Fid(5, 2 * number + self.on_flash[number]))
         return Layout((Component(pool=pool, objects=(held,)),), composite=False)
 
-    def file(self, fid: Fid, *, with_version: bool) -> FoundFile:
-        return FoundFile(4096, 0.0, self._layout(fid.object_id))
+    def file(self, fid: Fid) -> FoundFile:
+        return FoundFile(4096, self._layout(fid.object_id))
 
     def has_path(self, fid: Fid, path: str) -> bool:
         return self._number(path) == fid.object_id
@@ -178,8 +179,8 @@ def lead(settings: Settings, fs: str, lustre: FakeLustre, folder: Path, generati
     finding = journal.add_finding(FINDING)
     left = [number for number, moved in enumerate(lustre.on_flash) if not moved]
     paths = [lustre.path_of(Fid(9, number)) for number in left]
-    gate.submit([Action("migrate", FLASH, "", FINDING.key, path.rpartition("/")[0], path, 4096) for path in paths],
-                finding)
+    gate.submit([Action(ActKind.MIGRATE, FLASH, "", FINDING.key, path.rpartition("/")[0], path, 4096)
+                 for path in paths], finding)
     ended = 0
     while (gate.waiting or gate.under_way) and ended < stop_after:
         ended += len(gate.pump(clock.now() + 0.5)) + len(gate.attend())

@@ -124,7 +124,6 @@ def test_a_message_that_the_leader_did_not_sign_is_removed(world: ClusterWorld) 
     ({"path": "/elsewhere/0"}, "gone"),
     ({"size_bytes": 99}, "100 bytes, and had 99"),
     ({"objects": "other"}, "its layout was changed"),
-    ({"data_version": 77}, "written to"),
     ({"layout": 3}, "a layout that it does not have"),
     ({"path": "../etc"}, "not a path"),
     ({"fid": "nonsense"}, "FID"),

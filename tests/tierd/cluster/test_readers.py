@@ -6,6 +6,7 @@ import signal
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -88,7 +89,7 @@ def reading(connect):
     """Starts a reader in threads."""
     ends: list[Callable[[], None]] = []
 
-    def started(world: World, *broker: Broker, **more: object) -> Reader:
+    def started(world: World, *broker: Broker, **more: Any) -> Reader:
         made = reader_over(world.changelog, connect("reader", *broker), world.names, "r1", [MDT], **more)
         ends.extend((made.stop, *(partial(thread.join, 10) for thread in made.start())))
         return made
@@ -157,9 +158,12 @@ def test_a_reader_that_stands_still_past_its_lease_counts_nothing_twice(world, p
 def forced(world: World, connection: Connection, name: str) -> MdtReader:
     """A reader that publishes without a lease, as after a split."""
     clock = SystemClock()
+
+    def publish(window: Window) -> None:
+        connection.publish(world.names.tally_subject(MDT), signed(window.data, KEY), window.message_id)
+
     return MdtReader(MDT, name, world.changelog.read, world.changelog.clear, "cl1", new_table, SETTINGS, clock,
-                     clock.monotonic, lambda window: connection.publish(
-                         world.names.tally_subject(MDT), signed(window.data, KEY), window.message_id) and None)
+                     clock.monotonic, publish)
 
 
 def position_of(world: World) -> Position:

@@ -106,7 +106,7 @@ def test_a_move_takes_its_way(connections: dict[str, Connection]) -> None:
     assert leader.bucket(NAMES.movers).all() == {"m1": b"{}"}
     leader.publish(NAMES.journal_subject, b"rows")
     assert leader.next_message(NAMES.journal, NAMES.journal_subject, 1) is not None
-    assert leader.consumer_state(NAMES.moves, "scratch-OST0000") is not None
+    assert leader.delivered_sequence(NAMES.moves, "scratch-OST0000") == 1
     assert heard == [b"hint"]
 
 

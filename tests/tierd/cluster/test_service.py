@@ -64,10 +64,9 @@ class OnSimulator:
     def examine(self, moves: Iterable[Move]) -> Iterator[MoveOutcome]:
         return self._mover.examine(tuple(moves))
 
-    def file(self, fid: Fid, *, with_version: bool) -> FoundFile:
+    def file(self, fid: Fid) -> FoundFile:
         path = self._filesystem.path_of(fid)
-        status = self._filesystem.status(path)
-        return FoundFile(status.size_bytes, status.mtime, self._filesystem.layout(path))
+        return FoundFile(self._filesystem.status(path).size_bytes, self._filesystem.layout(path))
 
     def has_path(self, fid: Fid, path: str) -> bool:
         return self._filesystem.status(path).fid == fid

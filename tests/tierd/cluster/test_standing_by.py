@@ -15,7 +15,6 @@ from tests.tierd.act.movers.minilustre import MiniLustre
 from tests.tierd.cluster.broker import Broker, new_fsname
 from tests.tierd.logged import logged
 from tierd.act.claim import Claim, MountedClaimFolder
-from tierd.act.dispatch import RemoteStandby
 from tierd.act.journal.writer import Journal
 from tierd.cli.movers import mover_lines
 from tierd.cli.tierctl import main
@@ -165,7 +164,8 @@ def test_the_leader_knows_its_standbys_until_they_lead(shared_broker: Broker, tm
     assert not second.step()
     dispatch._movers_at = float("-inf")  # the next look is in two seconds
     dispatch.trouble()
-    assert dispatch.state().standbys == (RemoteStandby("b", "b", 0, 0.0, ""),)
+    (found,) = dispatch.state().standbys
+    assert (found.name, found.behind_messages, found.copy_age_seconds, found.problem) == ("b", 0, 0.0, "")
     lines = mover_lines(MoversAnswer(time=1.0, cluster=True, standbys=(
         StandbyRow(name="b", host="b", behind_messages=0, copy_age_seconds=0.0),)))
     assert "  standby b on b: ready to lead; its copy of the journal is complete" in lines

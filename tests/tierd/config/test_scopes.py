@@ -12,6 +12,7 @@ from lustre.fid import Fid
 from lustre.layout.model import Component, Layout
 from tests.tierd.detect.views import GB, halves
 from tests.tierd.worlds import TARGETS, noise
+from tierd.config.act import Mode
 from tierd.config.load import ConfigurationError, parse
 from tierd.config.scopes import ResolvedScopes, Scope
 from tierd.config.settings import Settings
@@ -32,7 +33,7 @@ def configurations(draw: st.DrawFn) -> Settings:
     scopes = []
     for path in paths:
         number = draw(st.integers(0, 3))
-        scopes.append(Scope(path, draw(st.sampled_from(["full", "recommend", "new-files-only"])),
+        scopes.append(Scope(path, draw(st.sampled_from([Mode.FULL, Mode.OBSERVE, Mode.NEW_FILES_ONLY])),
                             FlashSettings(flash_pool=f"flash{number}", hdd_pool=f"hdd{number}")))
     return Settings(scopes=tuple(scopes))
 
@@ -84,7 +85,7 @@ def test_a_flash_pool_of_two_scopes_is_checked_once() -> None:
 def world(settings: Settings) -> tuple[dict[str, tuple[str, ...]], Capacity]:
     """Every pool that a scope names, with one target each."""
     pairs = settings.resolved_scopes.pool_pairs
-    pools = {pool: (f"lustre-{pool}",) for pair in pairs for pool in (pair.flash, pair.hdd)}
+    pools: dict[str, tuple[str, ...]] = {pool: (f"lustre-{pool}",) for pair in pairs for pool in (pair.flash, pair.hdd)}
     return pools, Capacity(pools, dict.fromkeys(pools, 1000 * GB), dict.fromkeys(pools, 900 * GB))
 
 

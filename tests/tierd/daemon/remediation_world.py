@@ -47,7 +47,7 @@ class RemediationWorld:
     def __post_init__(self) -> None:
         at = self.at
         self.parts = replace(at.daemon.parts, settings=self.settings)
-        self.finding_log = FindingLog(at.journal, VirtualClock(at.cluster), self.settings)
+        self.finding_log = FindingLog(at.journal, VirtualClock(at.cluster))
         self.remediations = Remediations(self.parts, self.store, cast(Planner, self.planned), self.finding_log)
 
     def act(self, findings: Sequence[Finding]) -> None:

@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.metrics_core import Metric
 
 from tests.tierd.simulated import NOISE, STREAM, World, world
+from tierd.config.act import Mode
 from tierd.config.settings import Settings
 from tierd.daemon.answers import Case
 from tierd.daemon.metrics import MetricsContext, registry, stream_metrics
@@ -124,7 +125,7 @@ def test_a_case_has_the_reason_why_nothing_is_done(tmp_path: Path) -> None:
     run_until_found(at)
     at.run(until=at.cluster.now + 10)
     assert case(exposed(at))["reason"] == "paused"
-    observing = replace(Settings(), act=replace(Settings().act, mode="observe"))
+    observing = replace(Settings(), act=replace(Settings().act, mode=Mode.OBSERVE))
     (tmp_path / "observe").mkdir()
     at = world(tmp_path / "observe", settings=observing)
     run_until_found(at)

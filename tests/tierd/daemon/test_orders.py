@@ -17,6 +17,7 @@ from tierd.act.journal.writer import Journal
 from tierd.act.orders import Order, OrderInbox, TryAgainError
 from tierd.cli import progress, submit
 from tierd.cli.tierctl import main, parser
+from tierd.config.act import Mode
 from tierd.config.scopes import Scope
 from tierd.daemon.client import ask
 from tierd.daemon.control import ControlServer
@@ -159,14 +160,14 @@ def test_a_dry_run_goes_through_an_order_and_moves_nothing(site: Site, capsys: p
 
 
 def test_files_from_robinhood_move_as_the_mode_allows(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    site.restart(scopes=(Scope("/proj/looked-at", "recommend"),))
+    site.restart(scopes=(Scope("/proj/looked-at", Mode.OBSERVE),))
     moved, kept, odd = (site.cluster.make_file(path, 1000) for path in ("/proj/keep/f", "/proj/looked-at/f", HOSTILE))
     path = f"/mnt/lustre{moved.path}"
     assert shown(capsys, "submit", "--reason", "old rule", path, kept.path, odd.path, "/none", "/proj", site=site) == (
         "accepted: 5\n")
     site.run(until=10)
     history = shown(capsys, "history", "--long", site=site)
-    assert "mode recommend applies there" in history
+    assert "mode observe applies there" in history
     assert "(submit): old rule" in history
     pools = [inode.layout.components[0].pool if inode.layout else "" for inode in (moved, kept, odd)]
     assert pools == ["flash", "", "flash"]

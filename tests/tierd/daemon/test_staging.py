@@ -13,7 +13,7 @@ import pytest
 from tests.tierd.site import Site, fetched
 from tierd.cli.tierctl import main
 from tierd.clock import SystemClock
-from tierd.config.act import GeneralLimits
+from tierd.config.act import GeneralLimits, Mode
 from tierd.config.scopes import Scope
 from tierd.config.settings import ControlSettings
 from tierd.daemon.answers import StagingAnswer, StagingsAnswer
@@ -153,14 +153,14 @@ def test_a_restart_goes_on(site: Site) -> None:
 
 
 def test_modes_and_opt_outs_hold_for_jobs(site: Site) -> None:
-    site.restart(scopes=(Scope("/proj/closed", "recommend"),))
+    site.restart(scopes=(Scope("/proj/closed", Mode.OBSERVE),))
     files(site, "/proj/closed/a", "/proj/out/b")
     site.filesystem.set_xattr("/proj/out", "user.tierd", b"off")
     stage(site, "/proj/closed", "/proj/out")
     site.run(until=20)
     closed, out = state(site)
-    assert closed.left_out == {"mode recommend applies there": 1}
-    assert closed.sentence.endswith("1 not: mode recommend applies there")
+    assert closed.left_out == {"mode observe applies there": 1}
+    assert closed.sentence.endswith("1 not: mode observe applies there")
     assert out.outcomes == {"refused": 1}
 
 

@@ -12,6 +12,7 @@ import pytest
 from tests.tierd.site import Site, altered
 from tierd.act.journal.connection import JournalError
 from tierd.act.journal.writer import Journal
+from tierd.config.act import Mode
 from tierd.config.settings import Settings
 from tierd.daemon.client import ControlError, ask
 from tierd.daemon.service import Service
@@ -82,7 +83,7 @@ def test_a_reload_forgets_what_was_seen_only_where_it_looks_elsewhere(
     site.service.close()
     path = tmp_path / "tierd.toml"
     path.write_text("[act]\nmode = 'observe'\n")
-    observing = replace(site.settings, act=replace(site.settings.act, mode="observe"))
+    observing = replace(site.settings, act=replace(site.settings.act, mode=Mode.OBSERVE))
     supervisor = Supervisor(path, observing, starting(site))
     # settings that are not in the file of this test are the settings of the site
     supervisor.settings = replace(supervisor.settings, filesystem=Settings().filesystem, sense=Settings().sense)
@@ -102,7 +103,7 @@ def test_a_finding_that_holds_keeps_its_number_at_a_reload(site: Site, tmp_path:
     site.service.close()
     path = tmp_path / "tierd.toml"
     path.write_text("[act]\nmode = 'observe'\n")
-    observing = replace(site.settings, act=replace(site.settings.act, mode="observe"))
+    observing = replace(site.settings, act=replace(site.settings.act, mode=Mode.OBSERVE))
     supervisor = Supervisor(path, observing, starting(site))
     supervisor.settings = replace(supervisor.settings, filesystem=Settings().filesystem, sense=Settings().sense)
     cycles(site, supervisor, 80)

@@ -4,6 +4,7 @@ import pytest
 
 from lustre.layout.model import Component, Layout
 from tests.tierd.worlds import noise
+from tierd.acts import ActKind
 from tierd.decide.benefit import Settings, cost_refusal, effect, refusal
 from tierd.model import Action, Finding
 from tierd.policies.noisy_neighbour import NoisyNeighbourEvidence
@@ -15,7 +16,7 @@ LAYOUT = Layout((Component(0, 1 << 20, "flash"), Component(1 << 20, None, "hdd")
 
 def reason(evidence: NoisyNeighbourEvidence, expected: float = 0.8) -> Reason | None:
     found = refusal(FINDING, evidence, expected, Settings())
-    return found and found.reason
+    return None if found is None else found.reason
 
 
 @pytest.mark.parametrize(("now", "refused"), [
@@ -32,7 +33,7 @@ def test_an_act_that_never_helped_is_not_repeated() -> None:
 
 def test_moves_must_pay_within_the_horizon() -> None:
     def moves(size_bytes: int) -> list[Action]:
-        return [Action("migrate", LAYOUT, "", FINDING.key, "/proj/in", "/proj/in/f", size_bytes)]
+        return [Action(ActKind.MIGRATE, LAYOUT, "", FINDING.key, "/proj/in", "/proj/in/f", size_bytes)]
 
     assert cost_refusal(FINDING, noise(), 0.8, moves(4 << 30), Settings()) is None
     found = cost_refusal(FINDING, noise(), 0.8, moves(8 << 30), Settings())

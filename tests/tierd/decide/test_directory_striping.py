@@ -81,7 +81,7 @@ def test_a_striping_that_brings_nothing_or_replaces_another_is_refused(plan: Pla
     assert [refusal.reason for refusal in plan.refusals] == [reason]
 
 
-@pytest.mark.parametrize(("mode", "done"), [("full", 1), ("new-files-only", 1), ("recommend", 0), ("observe", 0)])
+@pytest.mark.parametrize(("mode", "done"), [("full", 1), ("new-files-only", 1), ("observe", 0)])
 def test_modes(mode: str, done: int) -> None:
     settings = parse(f"[act]\nmode = '{mode}'\n".encode(), "t.toml")
     plan = plan_by_scope(FINDING, (), situation_of(settings, Capacity(

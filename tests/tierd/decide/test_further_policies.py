@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from lustre.fid import Fid
 from lustre.layout.model import Component, Layout
+from tierd.config.act import Mode
 from tierd.config.scopes import Scope
 from tierd.config.settings import Settings
 from tierd.decide.plans import FlashSettings as Pools
@@ -169,7 +170,7 @@ def test_the_coldest_go_until_there_is_room() -> None:
 
 def test_cold_files_of_a_scope_go_to_the_disks_of_the_scope_and_no_further_than_needed() -> None:
     other = Pools(flash_pool="nvme", hdd_pool="sas")
-    everything = Settings(scopes=(Scope("/fast", small_files_to_flash=other), Scope("/old", mode="recommend")))
+    everything = Settings(scopes=(Scope("/fast", small_files_to_flash=other), Scope("/old", mode=Mode.OBSERVE)))
     files = [replace(stored(n, 50 + n), path=f"/fast/f{n}", pools=("nvme",)) for n in range(5)]
     files += [stored(9, 99), replace(stored(8, 99), path="/elsewhere/f", pools=("nvme",))]
     where = replace(room(), pools={**room().pools, "nvme": ("n",), "sas": ("s",)},

@@ -172,7 +172,7 @@ def test_an_overstriped_file_may_get_two_stripes_on_one_target() -> None:
 
 
 def test_a_scope_that_only_recommends_gets_recommendations() -> None:
-    configured = parse(b"[act]\non = ['imbalance']\n[[scopes]]\npath = '/d'\nmode = 'recommend'\n", "t.toml")
+    configured = parse(b"[act]\non = ['imbalance']\n[[scopes]]\npath = '/d'\nmode = 'observe'\n", "t.toml")
     plan = plan_by_scope(FINDING, (), replace(situation_of(configured, UNEVEN), resident=[file(1, 0)]),
                          configured.resolved_scopes)
     assert (plan.actions, [action.path for action in plan.recommended]) == ((), ["/d/f001"])

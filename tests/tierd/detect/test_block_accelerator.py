@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -119,7 +120,7 @@ def test_small_random_writes_that_the_accelerator_takes_in_are_not_sent_to_flash
     assert look(small_random_io.POLICY, busy, facts(mixes(0)))
 
 
-def neighbour(**changes: object) -> Finding:
+def neighbour(**changes: Any) -> Finding:
     numbers = {"victim_usual_bytes_per_second": 66e6, "victim_bytes_per_second": 44e6}
     return replace(Finding("noisy-neighbour", 0.0, "fio.7", "s.1", ("l-OST0001",), "slows", numbers),  # type: ignore[arg-type]
                    **changes)

@@ -14,7 +14,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.tierd.worlds import MIB, TARGETS
-from tierd.detect.columns import Floats, Names, RecentWindows, kinds_of_jobs, recent_work, window_columns
+from tierd.arrays import Floats
+from tierd.detect.columns import Names, RecentWindows, kinds_of_jobs, recent_work, window_columns
 from tierd.detect.costs import (
     FLASH_PRIOR,
     CostLearner,

@@ -17,7 +17,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from prometheus_client import generate_latest
 
-from lustre.background import DaemonExecutor
 from tests.pki import Pki
 from tests.tierd.integrations.powerflex_gateway import (
     PASSWORD,
@@ -31,6 +30,7 @@ from tests.tierd.integrations.powerflex_gateway import (
     sds,
 )
 from tests.tierd.sense.clocks import SettableClock
+from tierd.background import DaemonExecutor
 from tierd.integrations.powerflex.gateway import (
     LOGIN_AGAIN_SECONDS,
     ErrorKind,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import gc
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from tierd.daemon.node import Source
 from tierd.model import Action, PoolPair
 from tierd.refusal import Reason
 from tierd.sense import parameters, space
+from tierd.sense.changelogs.tallies import Tally
 from tierd.sense.http_client import SourceError
 from tierd.sense.prometheus import Series, merged_reading
 from tierd.sense.readings import Reading
@@ -110,8 +111,8 @@ class WithDevices:
     def reading(self) -> Reading:
         return replace(self._near.reading(), is_flash=self.is_flash)
 
-    def records(self) -> Iterator[Record]:
-        yield from self._near.records()
+    def records(self) -> Iterable[Sequence[Record] | Tally]:
+        return self._near.records()
 
 
 def test_tierd_reports_a_flash_pool_that_rotates_and_acts_into_it_no_more(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from lustre.fid import Fid
 from lustre.filesystem import FileStatus
 from tests.tierd.sense.records import records_of
 from tierd.clock import SystemClock
-from tierd.inotify import InotifyError, Watcher
+from tierd.inotify import Event, InotifyError, Watcher
 from tierd.sense import watched
 from tierd.sense.changelogs.follow import ChangelogError
 from tierd.sense.changelogs.table import ActivityTable
@@ -136,7 +136,7 @@ def test_events_of_volatile_files_are_ignored(site: Site) -> None:
 
 def test_events_that_were_lost_are_reported(site: Site) -> None:
     of = site.begin()
-    answers = iter([((), "the kernel's queue ran over"), ((), "")])
+    answers = iter([(list[Event](), "the kernel's queue ran over"), ([], "")])
     site.watcher.take = lambda: next(answers)  # type: ignore[method-assign]
     with pytest.raises(ChangelogError, match="events were lost: the kernel's queue ran over"):
         list(records_of(of))

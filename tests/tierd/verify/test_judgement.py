@@ -14,7 +14,7 @@ from tierd.detect.costs import CostLearner, DeviceCosts
 from tierd.detect.gain import Tracks
 from tierd.detect.interference import Interference
 from tierd.detect.profile import Classes
-from tierd.model import UNSEEN, Finding, JobLoad, Window
+from tierd.model import UNSEEN, Evidence, Finding, JobLoad, Window
 from tierd.verify.judgement import Act, Judgement, Settings, judge, judge_own
 
 SETTINGS = Settings(settle_seconds=10, judge_seconds=30, harm_seconds=20)
@@ -248,7 +248,7 @@ def test_an_aggressor_whose_data_is_on_the_mdt_is_still_at_work() -> None:
     assert judged(windows, on_mdt=True).verdict == "helped"
 
 
-OWN = Finding("small-random-io", 0, "db.4", "", TARGETS, "", {})
+OWN = Finding("small-random-io", 0, "db.4", "", TARGETS, "", Evidence())
 
 
 def own_episode(before: float, after: float, other: tuple[float, float] | None = None,

@@ -65,15 +65,17 @@ class JournalReader:
         """
         where, values = wanted.clause()
         chosen = f"SELECT * FROM actions {where} ORDER BY id DESC LIMIT {MOST_SUMMED}"  # noqa: S608
-        rows = self._all("SELECT finding, outcome, count(*), sum(size_bytes), min(intended_at), max(intended_at), "  # noqa: S608
-                         f"max(id) FROM ({chosen}) WHERE kind = 'migrate' GROUP BY 1, 2 ORDER BY 1", *values)
+        rows = self._all(
+            "SELECT finding, (SELECT kind FROM findings WHERE id = finding), outcome, count(*), sum(size_bytes), "  # noqa: S608
+            f"min(intended_at), max(intended_at), max(id) FROM ({chosen}) WHERE kind = 'migrate' GROUP BY 1, 3 "
+            "ORDER BY 1", *values)
         moves = []
-        for finding, of_finding in groupby(rows, key=lambda row: row[0]):
-            outcomes, counts, sizes, first, last, acts = zip(*(row[1:] for row in of_finding), strict=True)
+        for (finding, kind), of_finding in groupby(rows, key=lambda row: (row[0], row[1])):
+            outcomes, counts, sizes, first, last, acts = zip(*(row[2:] for row in of_finding), strict=True)
             if sum(counts) > 1:
-                moves.append(CaseMoves(finding, min(first), max(last), dict(zip(outcomes, counts, strict=True)),
-                                       sum(size for size, outcome in zip(sizes, outcomes, strict=True)
-                                           if outcome == Outcome.DONE), max(acts)))
+                moved = sum(size for size, outcome in zip(sizes, outcomes, strict=True) if outcome == Outcome.DONE)
+                moves.append(CaseMoves(finding, kind or "", min(first), max(last),
+                                       dict(zip(outcomes, counts, strict=True)), moved, max(acts)))
         summed = [each.finding for each in moves]
         entries = self._entries(f"WHERE id IN (SELECT id FROM ({chosen})) AND NOT (kind = 'migrate' AND finding IN "  # noqa: S608
                                 f"({places(summed)})) ORDER BY id DESC LIMIT ?", *values, *summed, count)
@@ -217,6 +219,8 @@ class CaseMoves:
     """Moves because of one finding."""
 
     finding: int
+    of_kind: str
+    """Kind of the finding or order; "" if the journal has removed it."""
     first_at: float
     last_at: float
     """When the first and the last of them began."""

@@ -181,6 +181,11 @@ class Journal:
                                 "undoes IS NULL AND outcome != 'under way' GROUP BY 1", (finding,))
         return Counter({Outcome(outcome): count for outcome, count in rows.fetchall()})
 
+    def ended_at(self, finding: int) -> float | None:
+        """When a finding ended; None if it held when it was seen last."""
+        (time,) = self.db.execute("SELECT ended_at FROM findings WHERE id = ?", (finding,)).only()
+        return None if time is None else float(time)
+
     def finding_ended(self, finding: int, now: float | None) -> None:
         """Enter when a finding ended; None if it holds again."""
         self.db.execute("UPDATE findings SET ended_at = ? WHERE id = ?", (now, finding))

@@ -113,7 +113,7 @@ def is_ordinary(move: Move, status: Status, layout: Layout | None) -> bool:
     usual = not status.mode & (stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH) and stat.S_ISREG(status.mode)
     return (
         usual and status.link_count > 0
-        and _refused_layout(layout, mirrors_may_go=False) is None
+        and _refused_layout(layout) is None
         and (layout is None or not any(component.released for component in layout.components))
         and _since_chosen(move, status) is None
         and _refused_wanted_layout(move.layout, status.size_bytes, layout) is None
@@ -199,10 +199,10 @@ def _archive(move: Move, facts: FileFacts) -> Refusal | None:
 
 
 def _layout(move: Move, facts: FileFacts) -> Refusal | None:
-    return _refused_layout(facts.layout, mirrors_may_go=move.mirrors_may_go)
+    return _refused_layout(facts.layout)
 
 
-def _refused_layout(layout: Layout | None, *, mirrors_may_go: bool) -> Refusal | None:
+def _refused_layout(layout: Layout | None) -> Refusal | None:
     if layout is None:
         return None
     for component in layout.components:
@@ -216,7 +216,7 @@ def _refused_layout(layout: Layout | None, *, mirrors_may_go: bool) -> Refusal |
         if unknown := set(component.flags) - _KNOWN_FLAGS:
             names = ", ".join(sorted(unknown))
             return Refusal(Reason.LAYOUT, f"the layout has the flags {names}, which a move would drop")
-    if layout.mirror_count > 1 and not mirrors_may_go:
+    if layout.mirror_count > 1:
         return Refusal(Reason.MIRRORED, f"the file has {layout.mirror_count} mirrors, which a move would drop")
     return None
 
@@ -224,8 +224,6 @@ def _refused_layout(layout: Layout | None, *, mirrors_may_go: bool) -> Refusal |
 def _chosen(move: Move, facts: FileFacts) -> Refusal | None:
     if move.fid is not None and move.fid != facts.fid:
         return Refusal(Reason.CHANGED, f"another file has this name now ({facts.fid}, not {move.fid})")
-    if move.project is not None and move.project != facts.project:
-        return Refusal(Reason.PROJECT, f"the file belongs to project {facts.project}, not to {move.project}")
     if move.objects and move.objects != objects_digest(facts.layout):
         return Refusal(Reason.CHANGED, "its layout was changed since it was chosen")
     return _since_chosen(move, facts.status)

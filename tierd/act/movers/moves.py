@@ -74,11 +74,8 @@ class Move:
     fid: Fid | None = None
     size_bytes: int | None = None
     mtime_seconds: float | None = None
-    project: int | None = None
     targets: frozenset[str] = frozenset()
     """Full names of the targets that hold the file, for the limit of moves per target."""
-    mirrors_may_go: bool = False
-    """Whether a mirrored file may lose its mirrors."""
     objects: str = ""
     """Digest of the objects that held the file (:func:`tierd.act.movers.checks.objects_digest`); "" if unknown."""
 

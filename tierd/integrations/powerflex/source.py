@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from prometheus_client.core import Metric
 from pydantic import AfterValidator
 
-from lustre.background import DaemonExecutor
+from tierd.background import DaemonExecutor
 from tierd.clock import Clock, SystemClock
 from tierd.integrations.powerflex.gateway import (
     Gateway,

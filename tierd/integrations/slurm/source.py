@@ -29,7 +29,7 @@ from annotated_types import Ge, Gt
 from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily, Metric
 from pydantic import AfterValidator
 
-from lustre.background import DaemonExecutor
+from tierd.background import DaemonExecutor
 from tierd.clock import Clock
 from tierd.config.sense import ServerAccess, asks_http
 from tierd.integrations.protocol import Integration, SchedulerJob, Site, Source, plain

@@ -23,8 +23,8 @@ from concurrent.futures import Future, wait
 from itertools import count
 from typing import Any, NamedTuple, TypeVar, cast
 
-from lustre.background import DaemonExecutor
 from lustre.changelog.record import Record
+from tierd.background import DaemonExecutor
 from tierd.clock import Clock
 from tierd.sense.changelogs.packed import last_index, packed_pieces
 from tierd.sense.changelogs.recording import MakeMark, RecordingCheck

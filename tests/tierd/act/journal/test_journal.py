@@ -20,7 +20,7 @@ from tierd.act.journal.writer import Journal
 from tierd.act.movers.lfs import FinishedCommand, LfsMover
 from tierd.act.movers.moves import Move, MoveResult
 from tierd.act.movers.space_and_quota import Destination
-from tierd.acts import Outcome
+from tierd.acts import ActKind, Outcome
 from tierd.model import Action, Finding
 from tierd.text import printable
 
@@ -31,7 +31,7 @@ FINDING = Finding("noisy-neighbour", 1.0, "m", "s", ("lustre-OST0002",), "…", 
 
 
 def action(directory: str = "/proj") -> Action:
-    return Action("set-default-layout", AFTER, "because", FINDING.key, directory=directory)
+    return Action(ActKind.SET_DEFAULT_LAYOUT, AFTER, "because", FINDING.key, directory=directory)
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def test_an_act_is_there_before_it_is_done(journal: Journal) -> None:
     number = journal.intend(action(), journal.add_finding(FINDING), BEFORE, 2.0, dry_run=False)
     (entry,) = journal.entries(Outcome.UNDER_WAY)
     assert (entry.id, entry.outcome) == (number, "under way")
-    journal.end(number, "done", "", 3.0)
+    journal.end(number, Outcome.DONE, "", 3.0)
     assert [e.outcome for e in journal.entries()] == ["done"]
     assert list(journal.entries(Outcome.UNDER_WAY)) == []
 
@@ -77,14 +77,14 @@ def test_names_may_hold_anything(journal: Journal, name: str) -> None:
 
 def test_moved_since_counts_real_moves_only(journal: Journal) -> None:
     def moved(outcome: str, ended_at: float, size_bytes: int, *, dry_run: bool = False) -> None:
-        move = Action("migrate", AFTER, "because", FINDING.key, path="/proj/a", size_bytes=size_bytes)
+        move = Action(ActKind.MIGRATE, AFTER, "because", FINDING.key, path="/proj/a", size_bytes=size_bytes)
         number = journal.intend(move, finding, BEFORE, 2.0, dry_run=dry_run)
         if outcome:
             journal.end(number, outcome, "", ended_at)
 
     finding = journal.add_finding(FINDING)
     assert journal.moved_since(0.0) == (0, 0)
-    moved("done", 5.0, 1)
+    moved(Outcome.DONE, 5.0, 1)
     assert journal.moved_since(6.0) == (0, 0)
     moved("done", 10.0, 20)
     moved("gave-way", 10.0, 300)
@@ -92,7 +92,7 @@ def test_moved_since_counts_real_moves_only(journal: Journal) -> None:
     moved("", 0.0, 50_000)
     moved("refused", 10.0, 6)
     moved("dry-run", 10.0, 7, dry_run=True)
-    journal.end(journal.intend(action(), finding, BEFORE, 9.0, dry_run=False), "done", "", 10.0)
+    journal.end(journal.intend(action(), finding, BEFORE, 9.0, dry_run=False), Outcome.DONE, "", 10.0)
     assert journal.moved_since(6.0) == (5, 20 + 300 + 2 * 4000 + 50_000)
 
 
@@ -102,7 +102,7 @@ def test_words_may_hold_anything_and_are_kept_for_a_terminal(journal: Journal, w
     """Messages of ``lfs`` contain the file's name, which need not be valid text."""
     number = journal.add_finding(replace(FINDING, sentence=words))
     act = journal.intend(replace(action(), reason=words), number, BEFORE, 2.0, dry_run=False)
-    journal.end(act, "failed", words * 1000, 3.0)
+    journal.end(act, Outcome.FAILED, words * 1000, 3.0)
     journal.add_messages(number, [words], 3.0)
     journal.queue.add([replace(action(), path="/proj/a", reason=words)], number, Stamp("lustre", False, 1.0))
     entry = journal.entry(act)
@@ -122,9 +122,9 @@ def test_lfs_that_fails_at_a_file_whose_name_is_no_text_is_entered(journal: Jour
     mover = LfsMover(calls, destination, "/mnt/lustre".__add__, lambda _: FinishedCommand(1, said))
     (outcome,) = mover.move([Move("/\udcff\x1b[2J", FLASH)])
     assert outcome.result is MoveResult.FAILED
-    journal.end(journal.intend(action(), journal.add_finding(FINDING), BEFORE, 2.0, dry_run=False), "failed",
+    journal.end(journal.intend(action(), journal.add_finding(FINDING), BEFORE, 2.0, dry_run=False), Outcome.FAILED,
                   outcome.detail, 3.0)
-    (entry,) = journal.entries("failed")
+    (entry,) = journal.entries(Outcome.FAILED)
     assert "lfs exited with 1: lfs migrate: odd words of /mnt/lustre/\\udcff\\x1b[2J" in entry.detail
 
 

@@ -19,7 +19,7 @@ from tierd.act.journal import retention as rules
 from tierd.act.journal.entry import Stamp
 from tierd.act.journal.reader import JournalReader
 from tierd.act.journal.writer import Journal
-from tierd.acts import DEFAULT_KINDS
+from tierd.acts import DEFAULT_KINDS, ActKind, Outcome, Verdict
 from tierd.model import Action, Finding
 
 MIB = 1 << 20
@@ -86,7 +86,8 @@ def test_acts_of_findings_in_use_and_with_waiting_moves_stay(path: Path) -> None
     journal = Journal(path)
     open_case, waiting, over = (journal.add_finding(FINDING) for _ in range(3))
     acts = [act(journal, finding, 10.0) for finding in (open_case, waiting, over)]
-    journal.queue.add([Action("migrate", AFTER, "", FINDING.key, path="/proj/b")], waiting, Stamp("fs", False, 1.0))
+    move = Action(ActKind.MIGRATE, AFTER, "", FINDING.key, path="/proj/b")
+    journal.queue.add([move], waiting, Stamp("fs", False, 1.0))
     newest(journal, 2 * YEAR)
     prune(journal, 2 * YEAR, in_use=(open_case,))
     assert ids(journal) == {acts[0], acts[1], acts[2] + 1}
@@ -98,7 +99,7 @@ def test_an_act_counts_from_its_end(path: Path) -> None:
     journal = Journal(path)
     number = act(journal, journal.add_finding(FINDING), 10.0, kind="set-default-layout", place="/proj")
     newest(journal, 2 * YEAR)
-    journal.end(number, "undone", "", 2 * YEAR - DAY)
+    journal.end(number, Outcome.UNDONE, "", 2 * YEAR - DAY)
     prune(journal, 2 * YEAR)
     assert journal.undone_at("/proj") == 2 * YEAR - DAY
 
@@ -124,8 +125,8 @@ def test_sums_and_totals_do_not_fall_back(path: Path) -> None:
         number = journal.add_finding(replace(FINDING, time=day * DAY + 100))
         act(journal, number, day * DAY + 200, size_bytes=day)
         act(journal, number, day * DAY + 300, "failed")
-        journal.judgements.add(number, FINDING.kind, "flash", MIB, "helped" if day % 2 else "harmed-others", 0.5,
-                               day * DAY + 400)
+        verdict = Verdict.HELPED if day % 2 else Verdict.HARMED_OTHERS
+        journal.judgements.add(number, FINDING.kind, "flash", MIB, verdict, 0.5, day * DAY + 400)
     whole, of_all = reader.sums.of_period(0.0, 800 * DAY), reader.sums.of_all()
     year_before = reader.sums.of_period(14 * DAY, 28 * DAY)
     won_back = journal.judgements.won_back(FINDING.kind, "flash", MIB)
@@ -144,7 +145,7 @@ def test_the_last_verdicts_of_a_class_stay_however_old_they_are(path: Path) -> N
     journal = Journal(path)
     for number in range(30):
         finding = journal.add_finding(replace(FINDING, time=float(number)))
-        journal.judgements.add(finding, FINDING.kind, "flash", MIB, "helped", number / 30, float(number))
+        journal.judgements.add(finding, FINDING.kind, "flash", MIB, Verdict.HELPED, number / 30, float(number))
     expected = journal.judgements.won_back(FINDING.kind, "flash", MIB)
     newest(journal, 5 * YEAR)
     prune(journal, 5 * YEAR)
@@ -219,8 +220,8 @@ def test_three_years_of_acts_fill_no_more_than_what_is_kept(path: Path) -> None:
             journal.add_messages(finding, ["a sentence about it"] * 3, now)
             for number in range(20):
                 act(journal, finding, now + number, place=f"/proj/{day % 50}/{day}-{number}")
-            journal.end(act(journal, finding, now, kind="set-default-layout", place=f"/proj/{day % 50}"), "undone",
-                        "", now + 500)
+            undone = act(journal, finding, now, kind="set-default-layout", place=f"/proj/{day % 50}")
+            journal.end(undone, Outcome.UNDONE, "", now + 500)
             journal.add_samples({"findings": 1.0, "waiting moves": 2.0}, now)
         for _ in range(10):
             journal.retention.step(now + 1000, YEAR)

@@ -18,6 +18,7 @@ from tierd.act.limits import Budget, CircuitBreaker
 from tierd.act.movers.lease import LeaseMover
 from tierd.act.movers.space_and_quota import Destination
 from tierd.act.undo import Undo
+from tierd.acts import ActKind, Outcome
 from tierd.config.act import BreakerSettings, Limits, Rate
 from tierd.model import Action, Finding
 
@@ -45,12 +46,12 @@ def work(lustre: socket.socket, journal_path: Path) -> None:
     clock = Clock()
     gate = Gate(filesystem, mover, budget, CircuitBreaker(BreakerSettings()), journal, clock, False)
     finding = journal.add_finding(FINDING)
-    gate.submit([Action("set-default-layout", FLASH, "", FINDING.key, "/d"),
-                 *(Action("migrate", FLASH, "", FINDING.key, "/", name, 9000) for name in NAMES)], finding)
+    gate.submit([Action(ActKind.SET_DEFAULT_LAYOUT, FLASH, "", FINDING.key, "/d"),
+                 *(Action(ActKind.MIGRATE, FLASH, "", FINDING.key, "/", name, 9000) for name in NAMES)], finding)
     gate.set_defaults()
     gate.pump(2000.0)
     undo = Undo(filesystem, mover, journal, clock)
-    for entry in journal.entries("done"):
+    for entry in journal.entries(Outcome.DONE):
         if entry.place in {"/a", "/d"}:
             undo(entry, "it did not help")
 

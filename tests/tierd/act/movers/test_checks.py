@@ -88,25 +88,17 @@ def test_file(change: Callable[[Node], None], expected: str) -> None:
     assert reason(change) == expected
 
 
-def test_mirrors_are_dropped_if_configured() -> None:
-    mirrored = laid_out(replace(HDD, mirror_count=2))
-    assert reason(mirrored, Move("/a", FLASH, mirrors_may_go=True)) == ""
-
-
 def test_a_file_that_is_not_what_was_chosen() -> None:
     lustre = MiniLustre()
     node = lustre.create("/a", b"data")
     facts = read_facts(MiniCalls(lustre), "/a")
-    chosen = Move("/a", FLASH, node.fid, 4, node.mtime_ns / 1e9, 7)
+    chosen = Move("/a", FLASH, node.fid, 4, node.mtime_ns / 1e9)
     assert checks.refusal_for(chosen, facts) is None
     for other in (replace(chosen, fid=Fid(node.fid.sequence, 1)), replace(chosen, size_bytes=5),
                   replace(chosen, mtime_seconds=1.0)):
         refusal = checks.refusal_for(other, facts)
         assert refusal is not None
         assert refusal.reason == "changed"
-    refusal = checks.refusal_for(replace(chosen, project=8), facts)
-    assert refusal is not None
-    assert refusal.reason == "project"
 
 
 @pytest.mark.parametrize("wanted", [

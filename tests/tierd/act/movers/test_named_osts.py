@@ -13,7 +13,7 @@ from tests.tierd.act.movers.both_engines import ENGINES, Both
 from tests.tierd.act.movers.fakelfs import FakeLfs
 from tests.tierd.act.movers.minilustre import PAGE
 from tierd.act.movers.moves import MoveResult
-from tierd.acts import ActKind
+from tierd.acts import ActKind, Outcome
 from tierd.model import Action
 
 DATA = b"first page".ljust(20 * PAGE, b"x")
@@ -72,7 +72,7 @@ def test_a_file_larger_than_its_first_component_moves(world: World) -> None:
     world.gate.submit([Action(ActKind.MIGRATE, wanted, "because", FINDING.key, "/", "/long", len(DATA))],
                       world.finding)
     assert world.pump() == {"done": 1}
-    (entry,) = world.journal.entries("done")
+    (entry,) = world.journal.entries(Outcome.DONE)
     assert entry.layout_after == wanted
     assert world.undo(entry, "by tierctl") == ("undone", "by tierctl")
     found = world.lustre.names["/long"].store.layout

@@ -99,7 +99,7 @@ def test_threads_work_at_the_same_time_last_and_ask_once_for_all() -> None:
     engine = Engine(2)
     mover = ParallelMover(engine, lambda: POOLS, 2, 1)
     assert {o.move.path for o in mover.move(moves)} == {m.path for m in moves}
-    assert {o.result for o in mover.move(moves, lambda: "stop")} == {MoveResult.GAVE_WAY}
+    assert {o.result for o in mover.move(moves, lambda: Refusal(Reason.STOPPING, "stop"))} == {MoveResult.GAVE_WAY}
     assert len(engine.threads) == 2
     assert engine.batches == 2
 

@@ -15,6 +15,7 @@ from tierd.act.movers.engines import EitherEngine
 from tierd.act.movers.lease import LeaseMover
 from tierd.act.movers.lfs import LfsMover
 from tierd.act.movers.moves import Move, MoveOutcome, MoveResult
+from tierd.act.movers.parallel import Engine
 from tierd.act.movers.space_and_quota import Destination
 from tierd.model import MetadataSpace
 from tierd.refusal import Reason
@@ -36,7 +37,7 @@ class World:
         destination = Destination(lambda: self.lustre.pool_members, self.lustre.space, self.lustre.quota,
                                   metadata=lambda: spaces)
         self.calls = calls = MiniCalls(self.lustre)
-        engines = {"lfs": LfsMover(calls, destination, MOUNT.__add__, self.lfs, clock=clock),
+        engines: dict[str, Engine] = {"lfs": LfsMover(calls, destination, MOUNT.__add__, self.lfs, clock=clock),
                    "lease": LeaseMover(calls, destination, clock)}
         self.engine = EitherEngine(engines.pop(first), *engines.values())
 

@@ -12,6 +12,7 @@ from lustre.filesystem import FileStatus
 from tierd.sense.changelogs.follow import ChangelogError, MissingRecordsError
 from tierd.sense.changelogs.ingest import ChangelogIngest, DirectoryRescan
 from tierd.sense.changelogs.table import ActivityTable
+from tierd.sense.changelogs.tallies import Tally
 
 ROOT, ONE, TWO, THREE = Fid(1, 1), Fid(1, 2), Fid(1, 3), Fid(1, 4)
 
@@ -139,7 +140,7 @@ def test_a_directory_is_listed_if_the_mdt_of_a_file_is_not_known(world: World) -
 
 
 def test_a_second_gap_of_another_mdt_forgets_nothing_of_the_first(world: World) -> None:
-    def other() -> Iterator[Record]:
+    def other() -> Iterator[Tally]:
         yield from ()
         raise MissingRecordsError("changelog of MDT0001: records 3 to 3 are missing", ["MDT0001"])
 
@@ -151,7 +152,7 @@ def test_a_second_gap_of_another_mdt_forgets_nothing_of_the_first(world: World) 
 
 
 def test_a_rescan_waits_while_the_changelog_cannot_be_read(world: World) -> None:
-    def blind() -> Iterator[Record]:
+    def blind() -> Iterator[Tally]:
         yield from ()
         raise ChangelogError("changelog of MDT0000: Permission denied")
 

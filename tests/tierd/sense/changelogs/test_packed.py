@@ -192,7 +192,7 @@ def test_a_directory_that_may_have_another_path_is_looked_up_again() -> None:
 def test_bytes_behind_the_end_of_a_job_id_are_not_part_of_it() -> None:
     data = bytearray(packed(each._replace(uid=1) for each in lived(7)))
     at = 0
-    while (shape := measure(data, at)) is not None:
+    while (shape := measure(bytes(data), at)) is not None:
         data[at + 64 + 5:at + 64 + 32] = b"x" * 27
         at = shape[1]
     same([bytes(data)])

@@ -32,7 +32,8 @@ KINDS = (RecordType.CREATE, RecordType.CREATE, RecordType.OPEN, RecordType.OPEN,
 def records(draw: st.DrawFn) -> list[Record]:
     """Records as Lustre writes them: a FID is never used again, and after its removal only a late CLOSE may name it."""
     made: list[Record] = []
-    new, alive, gone = list(FILES), list(EXISTING), []
+    new, alive = list(FILES), list(EXISTING)
+    gone: list[Fid] = []
     for index in range(draw(st.integers(1, 60))):
         kind = draw(st.sampled_from(KINDS))
         if kind is RecordType.CREATE and new:

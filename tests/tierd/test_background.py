@@ -11,12 +11,12 @@ from concurrent.futures import Future, wait
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lustre.background import DaemonExecutor
+from tierd.background import DaemonExecutor
 
 HANGING = """
 import threading
 from concurrent.futures import wait
-from lustre.background import DaemonExecutor
+from tierd.background import DaemonExecutor
 future = DaemonExecutor("hanging").submit(threading.Event().wait)
 wait({future}, timeout=0.01)
 print(future.done())
