@@ -588,6 +588,7 @@ class CaseMovesRow(Struct, frozen=True, kw_only=True):
 
     finding: int
     of_kind: str
+    """Kind of the finding or order; "" if the journal has removed it."""
     time: float
     until: float
     """When the first and the last of them began."""
@@ -598,6 +599,7 @@ class CaseMovesRow(Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
+        """``F3``, or ``D3`` and ``O3`` of orders."""
         return name_of(self.finding, self.of_kind)
 
 
