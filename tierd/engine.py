@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import chain
@@ -173,13 +173,12 @@ class Engine:
             self._facts, self._early_facts = facts(), self._early_facts + 1
         view = self._slowdowns(window)
         counted = cache(partial(self._activities, counts or activities))  # an aggressor may have many victims
-        found = {finding.key: attribution.with_directories(finding, counted, since,
-                                                           now=policy_for(finding).needs_its_job)
-                 for finding in map(partial(self._amended, view), self._slowed(view, window))}
+        found = {finding.key: finding for finding in self._with_directories(
+            map(partial(self._amended, view), self._slowed(view, window)), counted, since)}
         further = self._further(complete, partial(self._activities, activities), facts)
         found.update((finding.key, finding) for finding in further)
-        found = {key: replace(finding, tasks=self._tasks.get(finding.aggressor, finding.tasks))
-                 for key, finding in found.items()}
+        found.update((key, replace(finding, tasks=self._tasks[finding.aggressor])) for key, finding in found.items()
+                     if finding.aggressor in self._tasks)
         begun = tuple(f for key, f in found.items() if key not in self._active)
         ended = tuple(f for key, f in self._active.items() if key not in found)
         self._active = found
@@ -189,6 +188,17 @@ class Engine:
         self._tracks.add(window.end, slowed_numbers, acted_for, self._interference, view.jobs)
         self._targets_of_victims = {target for each in found.values() if has_victim(each) for target in each.targets}
         return CycleFindings(tuple(found.values()), begun, ended)
+
+    @staticmethod
+    def _with_directories(findings: Iterable[Finding], counted: Activities, since: float) -> Iterator[Finding]:
+        """Findings with the directories of their aggressors, which are looked up once for all victims of one."""
+        known: dict[tuple[str, float, bool, bool], tuple[str, ...]] = {}
+        for finding in findings:
+            now = policy_for(finding).needs_its_job
+            about = finding.aggressor, finding.time, now, finding.evidence.shown_by_records
+            if about not in known:
+                known[about] = attribution.with_directories(finding, counted, since, now=now).directories
+            yield replace(finding, directories=known[about])
 
     def _activities(self, ask: Activities, job: str, since: float) -> Sequence[DirectoryActivity]:
         return attribution.activities_of_jobs(ask, self._tasks.get(job, (job,)), job, since)
