@@ -592,6 +592,7 @@ class CaseMovesRow(Struct, frozen=True, kw_only=True):
 
     finding: int
     of_kind: str
+    """Kind of the finding or order; "" if the journal has removed it."""
     time: float
     until: float
     """When the first and the last of them began."""
@@ -602,6 +603,7 @@ class CaseMovesRow(Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
+        """``F3``, or ``D3`` and ``O3`` of orders."""
         return name_of(self.finding, self.of_kind)
 
 

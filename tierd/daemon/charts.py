@@ -113,9 +113,9 @@ def round_up(value: float) -> float:
     return next(float(f"{power * step:g}") for step in (1, 2, 2.5, 5, 10) if power * step >= value)
 
 
-_STEPS = (5, 10, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172_800, 432_000)
-_TIMES = 6
-"""Times on a chart, at most."""
+_STEPS = (5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172_800, 432_000)
+_TIMES, _LONG_TIMES = 6, 4
+"""Times on a chart, at most, and those with seconds: they fit a phone."""
 
 
 def round_times(begin: float, end: float) -> list[tuple[float, str]]:
@@ -126,7 +126,8 @@ def round_times(begin: float, end: float) -> list[tuple[float, str]]:
     >>> [name for _, name in round_times(1_795_000_000, 1_795_000_000 + 86400)]
     ['12:00', '18:00', 'Nov 19', '06:00']
     """
-    step = next((each for each in _STEPS if (end - begin) / each <= _TIMES), 10 * _STEPS[-1])
+    step = next((each for each in _STEPS if (end - begin) / each <= (_TIMES if each >= 60 else _LONG_TIMES)),
+                10 * _STEPS[-1])
     found = []
     for number in range(ceil(begin / step), int(end // step) + 1):
         time = datetime.fromtimestamp(number * step, UTC)

@@ -65,7 +65,7 @@ NUMBERS = {"Read/s", "Write/s", "Operations/s", "Latency", "Jobs", "Creates/s", 
 """Columns that are aligned to the right."""
 FILTERS = {"targets": ("search", "pool", "condition", "sort"), "jobs": ("search", "role", "user", "sort")}
 LONGEST_TEXT = 1024
-HISTORY_ROWS, CASE_ROWS, MAX_HISTORY_ROWS = 100, 20, 2000
+HISTORY_ROWS, STORY_ROWS, MAX_HISTORY_ROWS = 100, 20, 2000
 HISTORY_FILTERS = ("path", "job", "case", "outcome", "act", "since", "last")
 KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 Ask = Callable[[answers.Json], answers.Json]
@@ -192,7 +192,7 @@ class Pages:
     def _case(self, name: str, viewer: Viewer) -> str | None:
         """A finding, or an order."""
         try:
-            story = self._story(name)
+            story = answers.ExplainAnswer.from_json(self._ask({"request": "explain", "id": name}))
         except answers.NoAnswerError:
             raise
         except ValueError:
@@ -200,11 +200,8 @@ class Pages:
         case = story.case
         if case.kind == OrderKind.DRAIN and any(drain.order == case.finding for drain in self._drains()):
             return self._drain(case.targets[0], viewer)
-        acts = self._history({"last": CASE_ROWS, "by_case": True, "case": name})
+        acts = self._history({"last": STORY_ROWS, "by_case": True, "case": name})
         return self._render("case.html", viewer, self._status(), story=story, name=name, acts=acts)
-
-    def _story(self, name: str) -> answers.ExplainAnswer:
-        return answers.ExplainAnswer.from_json(self._ask({"request": "explain", "id": name}))
 
     def _drains(self) -> Sequence[answers.DrainRow]:
         return answers.DrainsAnswer.from_json(self._ask({"request": "drains"})).drains
@@ -214,8 +211,9 @@ class Pages:
         drain = next((drain for drain in self._drains() if drain.target == target), None)
         if drain is None:
             return None
-        story = self._story(name_of(drain.order, OrderKind.DRAIN)) if drain.order else None
-        return self._render("drain.html", viewer, self._status(), drain=drain, story=story)
+        name = name_of(drain.order, OrderKind.DRAIN) if drain.order else ""
+        acts = self._history({"last": STORY_ROWS, "case": name}) if name else answers.HistoryAnswer(entries=())
+        return self._render("drain.html", viewer, self._status(), drain=drain, name=name, acts=acts)
 
     def done(self, form: Mapping[str, str], viewer: Viewer) -> tuple[str, bool]:
         """Carry out what a button asks for; the page about it, and whether it succeeded."""
@@ -453,7 +451,7 @@ def environment() -> Environment:
     made.globals |= {
         "chart": case_chart, "bar": bar, "steps": steps, "case_title": case_title,
         "count": count_of, "case_rows": CASE_ROWS, "advice_rows": ADVICE_ROWS,
-        "name_of": name_of, "drain_states": answers.DRAIN_STATES,
+        "drain_states": answers.DRAIN_STATES,
         "columns": COLUMNS, "right": NUMBERS, "texts": {"target", "job", "user"},
         "state_texts": {state.value: text for state, text in STATE_TEXTS.items()}, "regained_text": regained_text,
         "files_text": files_text,

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from httpserver.config import WebConfigFile
-from tests.operation.page_answers import ANSWERS, CASE, LIST, NOW, OVERVIEW, overview
+from tests.operation.page_answers import ABOUT, ANSWERS, CASE, LIST, NOW, OVERVIEW, RATES, overview
 from tests.tierd.port import Port, login
 from tests.tierd.simulated import NOISE
 from tests.tierd.site import Site, fetched
@@ -55,13 +55,15 @@ def test_nothing_in_a_page_is_run_or_styled_but_files_of_tierd(serving: Callable
 def test_no_name_breaks_out_of_its_place(name: str) -> None:
     case = CASE.replaced(aggressor=name, victim=name + "v", directories=(name,), sentence=name,
                    targets=(name,), subject=name)
-    answers = {**ANSWERS, "overview": overview(cases=(case,), users={name: name}, status_held=name,
-                                               status_faults={"x": name})}
+    about = ABOUT.replaced(name=name, beside=(ABOUT.beside[0].replaced(name=name),), users={name: name}, cases=(case,))
+    answers = {**ANSWERS, "about": to_json(about), "rates": to_json(RATES.replaced(problem=name)), "overview": overview(
+        cases=(case, case), users={name: name}, status_held=name, status_faults={"x": name})}
     whole = page.Pages(lambda request: answers[str(request["request"])])
     plain = page.Pages(lambda request: ANSWERS[str(request["request"])])
-    made, usual = (each.page("/", {}, page.Viewer()) or "" for each in (whole, plain))
-    made.encode()  # no half of a character is left
-    assert set(re.findall(r"<(\w+)", made)) <= set(re.findall(r"<(\w+)", usual)) | {"br"}
+    for path in ("/", "/job/x", "/target/x"):
+        made, usual = (each.page(path, {}, page.Viewer()) or "" for each in (whole, plain))
+        made.encode()  # no half of a character is left
+        assert set(re.findall(r"<(\w+)", made)) <= set(re.findall(r"<(\w+)", usual)) | {"br"}
 
 
 def test_learning_is_never_called_quiet(serving: Callable[..., Port]) -> None:

@@ -39,7 +39,8 @@ def slower(tmp_path: Path, text: str = "") -> tuple[World, Remediation]:
     assert stripes(at) == 4
     now = at.cluster.epoch
     case = Remediation(FINDING, number, now, now, FOUR, moves=Counter({Outcome.DONE: 1}), moved_at=now,
-                       state=State.UNDOING, verdict=Verdict.DID_NOT_HELP, undo_reason="the job got slower", judged_at=now)
+                       state=State.UNDOING, verdict=Verdict.DID_NOT_HELP, undo_reason="the job got slower",
+                       judged_at=now)
     at.daemon.store.add(case)
     return at, case
 
