@@ -134,6 +134,8 @@ def test_acts_belong_to_the_finding_that_holds(tmp_path: Path) -> None:
     setup.finding_log.begun(FOUND)
     setup.act([FOUND])
     setup.finding_log.ended(FOUND, 400.0, acted_on=True)
+    (case,) = setup.store
+    case.finding_ended(400.0)
     again = replace(FOUND, time=500.0)
     setup.finding_log.begun(again)
     setup.act([again])

@@ -54,7 +54,7 @@ def test_moves_that_wait_go_on_after_a_restart(site: Site, capsys: pytest.Captur
     site.run(until=site.cluster.now + 10)
     assert "requeued after a restart: 3 moves of F1" in log_text(site)
     assert {pool(site, path) for path in paths} == {"flash"}
-    assert "requeued after a restart" in shown(capsys, "explain", "F1", site=site)
+    assert "requeued after a restart" in shown(capsys, "explain", "O1", site=site)
     site.restart()
     assert site.said == [f"listening on 127.0.0.1:{site.service.web.port}" if site.service.web else ""]
 
