@@ -30,6 +30,8 @@ from tierd.text import bytes_text, printable
 Ask = Callable[[Json], Json]
 """Asks the daemon. Raises OSError and ValueError."""
 LEAST_SECONDS = 0.2
+ANSWER_SECONDS = 10.0
+"""Limit of one question, and of the time to show the answer."""
 SLOW_SECONDS = 3.0
 """A daemon that takes longer to answer is called slow."""
 BOTH_TABLES_HEIGHT = 20
@@ -52,7 +54,8 @@ class Asker(Thread):
         self._ask, self._seconds, self._clock, self._tell = ask, max(LEAST_SECONDS, seconds), clock, tell
         self._view: View | None = None
         self._asked_at: float | None = None
-        self._soon = Event()
+        self._soon, self.shown = Event(), Event()
+        """``shown``: the last answer is on the screen. Otherwise a slow terminal would fall behind."""
         self.frozen = self.ended = False
 
     def about(self, view: View) -> None:
@@ -73,8 +76,10 @@ class Asker(Thread):
             if self._view is None or (self.frozen and not soon):
                 continue
             answered = self._answered(self._view)
+            self.shown.clear()
             with suppress(RuntimeError):  # the application has ended
                 self._tell(answered)
+                self.shown.wait(ANSWER_SECONDS)
 
     def _answered(self, view: View) -> Answered:
         self._asked_at = self._clock.monotonic()
@@ -93,7 +98,8 @@ class Listing(DataTable[Text]):
     """A table with a cursor, an order and a filter."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        *STEPS, Binding("s", "sort", "Sort"), Binding("r", "reverse", "Reverse", show=False)]
+        *STEPS, Binding("s", "sort", "Sort"), Binding("r", "reverse", "Reverse", show=False),
+        Binding("home", "scroll_top", show=False), Binding("end", "scroll_bottom", show=False)]
 
     def __init__(self, what: str) -> None:
         super().__init__(id=what, cursor_type="row", cell_padding=COLUMN_GAP // 2)
@@ -109,7 +115,7 @@ class Listing(DataTable[Text]):
 
     def put(self, found: Rows | None = None) -> None:
         """Show these rows, or the same ones in another order. The cursor stays on its target or job, or at the top."""
-        before = self.chosen if self.cursor_row else ""
+        before, top = self.chosen if self.cursor_row else "", self.scroll_y
         self._found = found or self._found
         if self._found is None:
             return
@@ -122,7 +128,9 @@ class Listing(DataTable[Text]):
         for number in wanted:
             self.add_row(*(column.cells[number] for column in shown), key=str(number))
         names = [self._found.names[number] for number in wanted]
-        self.move_cursor(row=names.index(before) if before in names else 0, animate=False)
+        self.move_cursor(row=names.index(before) if before in names else 0, scroll=False)
+        if before in names:
+            self.scroll_to(y=top, animate=False, immediate=True, force=True)
         order = f", by {self._by}" * bool(self._by) + ", reversed" * self._reverse
         self.border_title = Text(f"{len(wanted)} of {self._found.all_rows} {self._found.what}{order}").markup
 
@@ -312,7 +320,7 @@ class Detail(View):
 
 
 KEYS = """\
-arrows, PgUp, PgDn  move the cursor
+arrows, PgUp, End … move the cursor
 Enter               open this target or job
 Esc                 back; end the filter
 /                   filter by name, user or role
@@ -375,6 +383,7 @@ class TopApp(App[None]):
             event.view.take(event.found, event.error)
             if not self.asker.frozen and isinstance(self.source, Past):
                 self.source.step(1)
+        self.asker.shown.set()
 
     def check_action(self, action: str, _: tuple[object, ...]) -> bool:
         return action != "step" or isinstance(self.source, Past)

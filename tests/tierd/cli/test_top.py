@@ -223,3 +223,25 @@ def test_the_past_is_shown_and_stepped_through(site: Site, capsys: pytest.Captur
     text = shown(capsys, "top", "--replay", then, site=site)
     assert text.startswith(f"REPLAY {second}")
     assert "mdt_small.1001" in text
+
+
+def test_a_long_list_stays_where_it_is(site: Site) -> None:
+    site.run(until=35)
+    asked: list[Json] = []
+
+    def asking(request: Json) -> Json:
+        asked.append(request)
+        answer: dict[str, Any] = ask(site.socket, request)
+        answer["jobs"] = [{**answer["jobs"][0], "job": f"many{number}"} for number in range(100)]
+        return answer
+
+    async def story(terminal: Terminal) -> None:
+        await terminal.shows("many0 ")
+        there = jobs_in(await terminal.press("end", *["up"] * 3))
+        assert there[-1] == "many99"
+        before = len(asked)
+        while len(asked) < before + 3:
+            assert jobs_in(await terminal.press()) == there
+        assert jobs_in(await terminal.press("s"))[0] == "many0"
+
+    on_terminal(asking, story)
