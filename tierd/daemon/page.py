@@ -184,6 +184,8 @@ class Pages:
         try:
             wanted |= search_of(query)
             found = self._history(wanted)
+        except answers.NoAnswerError:
+            raise
         except ValueError as error:
             raise self._wrong(400, str(error), "/history", "the whole history", viewer) from error
         return self._render("history.html", viewer, self._status(), history=found, query=query,
@@ -193,6 +195,8 @@ class Pages:
         """A finding, or an order."""
         try:
             story = answers.ExplainAnswer.from_json(self._ask({"request": "explain", "id": name}))
+        except answers.NoAnswerError:
+            raise
         except ValueError:
             return None  # the journal has no such finding
         case = story.case

@@ -190,11 +190,11 @@ def test_moves_of_a_case_go_on_with_it(reading: Site) -> None:
     reading.run(until=reading.cluster.now + 10)
     moved = [e for e in reading.service.journal.entries("done") if e.kind == "migrate"]
     assert len({e.place for e in moved}) == len(moved) > 5
-    assert [case["moved"] for case in ask(reading.socket, {"request": "status"})["cases"]] == [len(moved)]
+    assert [case["moves"]["done"] for case in ask(reading.socket, {"request": "status"})["cases"]] == [len(moved)]
     reading.restart()
     reading.run(until=reading.cluster.now + 5)
     moved = [e for e in reading.service.journal.entries("done") if e.kind == "migrate"]
-    assert [case["moved"] for case in ask(reading.socket, {"request": "status"})["cases"]] == [len(moved)]
+    assert [case["moves"]["done"] for case in ask(reading.socket, {"request": "status"})["cases"]] == [len(moved)]
 
 
 def test_moves_of_a_case_that_is_over_are_left_to_the_next_finding(reading: Site) -> None:
