@@ -109,7 +109,7 @@ def test_without_pyinotify_it_says_so_once_and_goes_on(main: Path) -> None:
     said = logged()
     watch = ConfigurationWatch(main, none)
     assert not watch.changed()
-    (line,) = said
-    assert line.startswith("after a change of the configuration run systemctl reload tierd: tierd does not notice it, ")
-    assert line.endswith("because pyinotify is not installed (pip install pyinotify)")
+    (words,) = said
+    assert words == ("after a change of the configuration run systemctl reload tierd: tierd does not notice it, "
+                     "because pyinotify is not installed (pip install pyinotify)")
     watch.close()
