@@ -22,7 +22,7 @@ from tierd.detect.gain import StreamTrack, Tracks
 from tierd.detect.history import History
 from tierd.detect.interference import Interference
 from tierd.detect.profile import profiles
-from tierd.detect.slowdowns import SlowdownView
+from tierd.detect.slowdowns import SlowdownView, is_found
 from tierd.detect.streamed_targets import StreamWatch, streams_by_target
 from tierd.detect.view import View
 from tierd.loads import Loads
@@ -239,7 +239,9 @@ class Engine:
         self.streamed_targets = self._streams.targets(
             streams_by_target(work, kinds, jobs, targets), lately, self._device_time, self._facts.pools)
         rivals = self._interference.rival_losses
-        named = {jobs[job] for loss in (*losses, *rivals) for job in (loss.victim, *loss.suspects)}
+        settings = self._settings.noisy_neighbour
+        found = [loss for loss in (*losses, *rivals) if any(is_found(loss, held, settings) for held in (True, False))]
+        named = {jobs[job] for loss in found for job in (loss.victim, *loss.suspects)}
         return SlowdownView(
             window.end, losses, rival_losses=rivals, jobs=jobs, targets=targets,
             profiles=profiles(lately, named) if named else {}, active=self._active.keys(),
