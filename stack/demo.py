@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from math import ceil
 from pathlib import Path
 
 from rich.console import Console, Group, RenderableType
@@ -49,6 +50,8 @@ DESCRIPTION = (
     "Run a simulated cluster, the exporter, and tierd with its page and control socket. A noisy neighbour starts after "
     "25 seconds. All servers listen on loopback. All files are in a temporary folder, which is deleted at the end.")
 CYCLE_SECONDS = 2.0
+PAST_SECONDS = 25
+"""The streams have run for so long when the site starts, so that the chart begins with a curve."""
 DISK_IOPS = 60
 """I/Os per second of each disk. With 40, as on the recorded test bed, the stream alone nearly saturates the disks."""
 
@@ -82,6 +85,8 @@ class Site:
     tierd_url: str
     socket: str
     """Path of tierd's control socket."""
+    begun_at: float
+    """Epoch seconds of the time zero: the streams were PAST_SECONDS old."""
     cycle: Callable[[], None]
     """Runs one cycle of tierd. Raises the error that ended the simulator."""
 
@@ -90,9 +95,15 @@ class Site:
 def running_site(
     folder: Path, scenario: Scenario, exporter_port: int, tierd_port: int, clock: SystemClock,
 ) -> Iterator[Site]:
-    """Run the cluster, the exporter and tierd. All files are below ``folder``."""
+    """Run the cluster, the exporter and tierd. All files are below ``folder``.
+
+    A job that starts later starts so many seconds after the site.
+    """
     bed = recorded_test_bed(hdd_ios_per_second=DISK_IOPS)
-    cluster = Cluster(replace(bed, epoch_seconds=int(clock.now())), scenario.jobs)
+    jobs = [replace(job, start_seconds=job.start_seconds + PAST_SECONDS) if job.start_seconds else job
+            for job in scenario.jobs]
+    cluster = Cluster(replace(bed, epoch_seconds=int(clock.now()) - PAST_SECONDS), jobs)
+    cluster.advance(PAST_SECONDS)
     root = folder / "node"
     with RealTimeDriver(cluster, root, WallClock()) as driver, running_exporter(root, exporter_port, clock) as url:
         filesystem = SimulatedFilesystem(cluster, driver.wait_for)
@@ -111,7 +122,8 @@ def running_site(
                 raise driver.error
 
         try:
-            yield Site(cluster, url, f"http://127.0.0.1:{tierd_port}/", control, cycle)
+            yield Site(cluster, url, f"http://127.0.0.1:{tierd_port}/", control,
+                       clock.now() - cluster.now + PAST_SECONDS, cycle)
         finally:
             driver.stop()  # do not wait for a cycle that waits for a move
             service.close()
@@ -130,7 +142,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         signal.signal(number, lambda *_: clock.wake())
     console = Console(highlight=False)
     screen = Screen(console, library("demo"))
-    with tempfile.TemporaryDirectory(prefix="tierd-demo-") as folder:
+    with tempfile.TemporaryDirectory(prefix="tierd-") as folder:  # a short name: `tierctl` of the socket fits a line
         run(Path(folder), screen, clock, (chosen.port, chosen.tierd_port),
             lambda: screen.seconds > chosen.seconds or (bool(chosen.picture) and screen.shows_all))
     if chosen.picture:
@@ -142,6 +154,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run(folder: Path, screen: Screen, clock: SystemClock, ports: tuple[int, int], ended: Callable[[], bool]) -> None:
     """Run the site and show it until it is ``ended``, or until the clock is woken by a signal."""
     with ExitStack() as running:
+        screen.console.print(first_line(screen.scenario), style="bold")
         with screen.console.status("Starting the simulated cluster, the exporter and tierd …"):
             exporter, tierd = map(free_port, ports)
             running.enter_context(heard(screen.log))
@@ -184,16 +197,17 @@ def running_exporter(root: Path, port: int, clock: Clock) -> Iterator[str]:
 
 # What the terminal shows
 
-CHART_ROWS = 10
+CHART_ROWS = 8
+"""With the introduction the chart fits a terminal of 24 lines."""
 AXIS_COLUMNS = 22
 """Columns of the chart's axis, on both sides."""
-CHART_SECONDS = 180
-"""Range of the chart."""
+CHART_SECONDS = 145
+"""Least range of the chart."""
 UNSEEN_SECONDS = 2 + CYCLE_SECONDS
 """A mark may be this much later than the last point of the chart."""
 SMOOTH_SECONDS = 3
 """Each point of the chart is a mean over this time."""
-MARKS = (("neighbour starts", "red"), ("found", "yellow"), ("default layout set", "cyan"), ("verdict", "green"))
+MARKS = (("neighbour", "red"), ("found", "yellow"), ("layout set", "cyan"), ("verdict", "green"))
 """Vertical lines of the chart, in the order of :meth:`Story.times`, and their colours."""
 
 
@@ -211,9 +225,9 @@ class Story:
         if self.case is None:
             return self.neighbour_starts, None, None, None
         layouts = [act.time for act in self.case.acts if act.kind == ActKind.SET_DEFAULT_LAYOUT]
-        verdicts = [found.time for found in self.case.judgements]
-        return (self.neighbour_starts, self.case.finding.time - self.begun_at, *(
-            min(times) - self.begun_at if times else None for times in (layouts, verdicts)))
+        case, times = self.case.case, (min(layouts, default=None), self.case.case.judged_at)
+        return (self.neighbour_starts, case.since - self.begun_at, *(
+            time - self.begun_at if time else None for time in times))
 
 
 class Screen:
@@ -234,7 +248,7 @@ class Screen:
 
     @property
     def seconds(self) -> float:
-        return self._site.cluster.now if self._site else 0.0
+        return self._site.cluster.now - PAST_SECONDS if self._site else 0.0
 
     @property
     def shows_all(self) -> bool:
@@ -244,7 +258,7 @@ class Screen:
 
     def begin(self, site: Site) -> None:
         self._site = site
-        self._story = replace(self._story, begun_at=site.cluster.settings.epoch_seconds)
+        self._story = replace(self._story, begun_at=site.begun_at)
         self._print_introduction(self.console, site, tierctl_command())
 
     def _print_introduction(self, console: Console, site: Site, tierctl: str) -> None:
@@ -281,8 +295,8 @@ class Screen:
         if not self.summary:
             case = noisy_case(self._site.socket)
             self._story = replace(self._story, case=case or self._story.case)
-            if case and case.judgements:
-                self.summary = summary_of(case, self._story)
+            if case and case.case.judged_at:
+                self.summary = summary_of(self._story)
                 if not self._live:
                     self.console.print(self._bottom())
                 self._print_summary(self.console, self._site, tierctl_command())
@@ -291,14 +305,14 @@ class Screen:
 
     def _bottom(self, width: int = 0) -> RenderableType:
         assert self._site is not None
-        victim = self.scenario.jobs[0].job_id
-        rates = self._site.cluster.throughput(victim, 0, int(self.seconds) - 1)  # the last second is not whole
+        stream, cluster = self.scenario.jobs[0].job_id, self._site.cluster
+        rates = cluster.throughput(stream, 0, int(cluster.now) - 1)  # the last second is not whole
         width = width or self.console.width
-        return Group(chart(f"{victim}, MB/s", rates, self._story.times, width), caption(self._story.case))
+        return Group(chart("stream, MB/s", rates, self._story.times, width), caption(self._story.case))
 
     def _print_summary(self, console: Console, site: Site, tierctl: str) -> None:
         assert self._story.case is not None
-        undo = f"{tierctl} undo F{self._story.case.finding.id} --socket {site.socket}"
+        undo = f"{tierctl} undo F{self._story.case.case.finding} --socket {site.socket}"
         console.print(Group("", summary_table(self.summary)))
         console.print(f"[bold]  undo[/]     {undo}", soft_wrap=True)
         console.print("\nThe cluster goes on until Ctrl-C.\n")
@@ -309,7 +323,8 @@ class Screen:
         recorder = Console(record=True, width=PICTURE_COLUMNS, file=io.StringIO(), highlight=False, force_terminal=True,
                            color_system="truecolor")
         usual = replace(self._site, exporter_url="http://127.0.0.1:9169/metrics", tierd_url="http://127.0.0.1:9170/",
-                        socket="/tmp/tierd-demo-abcdefgh/tierd.sock")  # noqa: S108 -- a picture has the same each time
+                        socket="/tmp/tierd-abcdefgh/tierd.sock")  # noqa: S108 -- a picture has the same each time
+        recorder.print(first_line(self.scenario), style="bold")
         self._print_introduction(recorder, usual, "tierctl")
         for seconds, sentence in self._lines:
             recorder.print(log_line(seconds, sentence))
@@ -327,15 +342,19 @@ def svg(recorder: Console, title: str) -> str:
     return re.sub(r"\s*@font-face \{[^}]*\}", "", recorder.export_svg(title=title))
 
 
+def first_line(scenario: Scenario) -> str:
+    start = scenario.jobs[1].start_seconds
+    return f"About 90 s: at {start:.0f} s small files slow a stream; tierd finds them and acts."
+
+
 def introduction(scenario: Scenario, site: Site, tierctl: str) -> Iterator[str]:
     stream, noise = scenario.jobs
-    yield (f"A simulated Lustre file system with two pools, flash and hdd. Job {stream.job_id} writes a stream to the "
-           f"HDD targets. After {noise.start_seconds:.0f} s job {noise.job_id} writes and reads small files on the "
-           "same targets. tierd reads the exporter's metrics, finds it and acts. This takes about 90 s.\n")
+    yield (f"A simulated Lustre with two pools, flash and hdd. Job {stream.job_id} writes a stream to hdd, job "
+           f"{noise.job_id} small files on the same targets. The chart shows the stream, the lines above it what tierd "
+           "finds and does. Ctrl-C ends it and deletes its files.\n")
     yield f"  tierd     {site.tierd_url}"
     yield f"  exporter  {site.exporter_url.removesuffix('metrics')}"
-    yield f"  tierctl   {tierctl} status --socket {site.socket}"
-    yield "\nCtrl-C ends it and deletes its files.\n"
+    yield f"  tierctl   {tierctl} status --socket {site.socket}\n"
 
 
 def tierctl_command() -> str:
@@ -362,16 +381,22 @@ LOG_STYLES = {"FOUND": "bold yellow", "SET": "bold cyan", "KEPT:": "bold green",
 
 
 def chart(title: str, rates: Sequence[float], marks: Sequence[float | None], width: int) -> RenderableType:
-    """The throughput of each second as a curve, with a vertical line for each mark that has come."""
+    """The throughput of each second as a curve, with a vertical line for each mark that has come.
+
+    ``rates`` begin PAST_SECONDS before the time zero of the marks.
+    """
     import plotille  # noqa: PLC0415 -- an extra; tests of the site do without
 
     points = [sum(part) / len(part) for end in range(1, len(rates) + 1)
               if (part := rates[max(0, end - SMOOTH_SECONDS):end])]
-    end = max(float(len(points)), CHART_SECONDS * 2 / 3)
-    begin = max(0.0, end - CHART_SECONDS)
+    now = len(points) - PAST_SECONDS
+    columns = max(20, min(width, 120) - AXIS_COLUMNS)
+    seconds = 0.5 * ceil(CHART_SECONDS / columns / 0.5) * columns  # each tenth column has a label: multiples of 5 s
+    begin = max(-PAST_SECONDS, 5 * ceil((now - seconds) / 5))
+    end = begin + seconds
     highest = 20.0 * (int(max(points, default=0.0) / 20) + 1)
     figure = plotille.Figure()
-    figure.width, figure.height = max(20, min(width, 120) - AXIS_COLUMNS), CHART_ROWS
+    figure.width, figure.height = columns, CHART_ROWS
     figure.color_mode = "names"
     figure.origin = False
     figure.set_x_limits(begin, end)
@@ -379,14 +404,16 @@ def chart(title: str, rates: Sequence[float], marks: Sequence[float | None], wid
     figure.x_label, figure.y_label = "s", "MB/s"
     figure.x_ticks_fkt = figure.y_ticks_fkt = lambda value, _: f"{value:.0f}"
     for (_, colour), mark in zip(MARKS, marks, strict=True):
-        if mark is not None and begin <= mark <= min(end, len(points) + UNSEEN_SECONDS):
+        if mark is not None and begin <= mark <= min(end, now + UNSEEN_SECONDS):
             figure.axvline((mark - begin) / (end - begin), lc=colour)
-    if points:
-        figure.plot([*range(1, len(points) + 1)][int(begin):], points[int(begin):], lc="white")
+    shown = [(second - PAST_SECONDS, point) for second, point in enumerate(points, start=1)
+             if second - PAST_SECONDS > begin]
+    if shown:
+        figure.plot(*zip(*shown, strict=True), lc="white")
     drawn = Text.from_ansi(figure.show())
-    legend = Text("  ").join([Text(title, "bold"), *(
+    legend = Text(" ").join([Text(title, "bold"), *(
         Text(f"| {name} {mark:.0f} s", colour) for (name, colour), mark in zip(MARKS, marks, strict=True)
-        if mark is not None and mark <= len(points) + UNSEEN_SECONDS)])
+        if mark is not None and mark <= now + UNSEEN_SECONDS)])
     return Group(legend, drawn)
 
 
@@ -394,7 +421,7 @@ def caption(case: ExplainAnswer | None) -> Text:
     """How many files were moved so far, for the line below the chart."""
     if case is None:
         return Text("tierd: no finding yet", "dim")
-    return Text(f"tierd: F{case.finding.id}, {count_of(case.files_moved, 'file')} moved to flash "
+    return Text(f"tierd: F{case.case.finding}, {count_of(case.case.moved, 'file')} moved to flash "
                 f"({bytes_text(case.bytes_moved)})", "dim")
 
 
@@ -410,20 +437,21 @@ def noisy_case(control: str) -> ExplainAnswer | None:
         return None
 
 
-def summary_of(case: ExplainAnswer, story: Story) -> list[tuple[str, str]]:
+def summary_of(story: Story) -> list[tuple[str, str]]:
     """Before, during and after as tierd measured it, and what was changed."""
-    verdict, finding = case.judgements[-1], case.finding
+    assert story.case is not None
+    explained, case = story.case, story.case.case
     starts, found, *_ = story.times
     assert starts is not None
     assert found is not None
-    layouts = [act for act in case.acts if act.kind == ActKind.SET_DEFAULT_LAYOUT and act.outcome == Outcome.DONE]
+    layouts = [act for act in explained.acts if act.kind == ActKind.SET_DEFAULT_LAYOUT and act.outcome == Outcome.DONE]
     changed = [f"default layout of {printable(act.place)}: {act.after}" for act in layouts]
-    changed += [f"{count_of(case.files_moved, 'file')} moved to flash ({bytes_text(case.bytes_moved)})"]
-    during = (f"{rate_text(verdict.contended)} ({percent(verdict.contended / verdict.usual)}) beside "
-              f"{finding.aggressor}; found {found - starts:.0f} s after it started")
-    after = (f"{rate_text(verdict.after)} ({percent(verdict.after / verdict.usual)}); "
-             f"tierd's verdict: {verdict_text(verdict.verdict)}")
-    return [("before", f"{finding.victim} wrote {rate_text(verdict.usual)}"), ("during", during), ("after", after),
+    changed += [f"{count_of(case.moved, 'file')} moved to flash ({bytes_text(explained.bytes_moved)})"]
+    usual, contended, after = case.usual or 1.0, case.contended or 0.0, case.after or 0.0
+    during = (f"{rate_text(contended)} ({percent(contended / usual)}) beside {case.aggressor}; "
+              f"found {found - starts:.0f} s after it started")
+    return [("before", f"{case.victim} wrote {rate_text(usual)}"), ("during", during),
+            ("after", f"{rate_text(after)} ({percent(after / usual)}); tierd's verdict: {verdict_text(case.verdict)}"),
             ("changed", "; ".join(changed))]
 
 

@@ -12,7 +12,7 @@ import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -30,12 +30,11 @@ def program(name: str) -> str:
     return found
 
 
-def output_until(process: subprocess.Popen[str], words: str) -> str:
+def output_until(stream: IO[str], words: str) -> str:
     """The output of a program up to the line with these words."""
-    assert process.stdout is not None
     output = ""
     while words not in output:
-        line = process.stdout.readline()
+        line = stream.readline()
         assert line, output
         output += line
     return output

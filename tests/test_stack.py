@@ -38,7 +38,8 @@ def test_one_command_brings_all_and_ctrl_c_ends_all(tmp_path_factory: pytest.Tem
     process = subprocess.Popen([sys.executable, "-m", "stack", "--seconds", "90"], cwd=ROOT, env=environment, text=True,
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
     try:
-        said = output_until(process, "Press Ctrl-C to stop")
+        assert process.stdout
+        said = output_until(process.stdout, "Press Ctrl-C to stop")
         addresses = dict(re.findall(r"^  (\w+) +(\S+)", said, re.MULTILINE))
         for name in ("exporter", "tierd", "Prometheus"):
             with urllib.request.urlopen(addresses[name], timeout=10) as page:

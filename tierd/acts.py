@@ -41,6 +41,17 @@ class OrderKind(StrEnum):
 
 
 ORDER_KINDS = frozenset(OrderKind)
+
+
+def name_of(number: int, kind: str = "") -> str:
+    """The name of a finding or an order. They share the numbers.
+
+    >>> name_of(3, "noisy-neighbour"), name_of(4, OrderKind.DRAIN), name_of(5, OrderKind.REQUEST)
+    ('F3', 'D4', 'O5')
+    """
+    return f"{'D' if kind == OrderKind.DRAIN else 'O' if kind in ORDER_KINDS else 'F'}{number}"
+
+
 BY_ADMINISTRATOR = frozenset({OrderKind.REQUEST, OrderKind.DRAIN})
 """Orders to which modes do not apply."""
 

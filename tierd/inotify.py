@@ -23,8 +23,7 @@ from typing import NamedTuple
 
 MAX_EVENTS = 100_000
 """Events held until they are taken; further ones are reported as lost."""
-NO_PYINOTIFY = ("changes of files are not noticed at once: pyinotify is not there (pip install pyinotify); "
-                "systemctl reload tierd does it by hand")
+NO_PYINOTIFY = "pyinotify is not installed (pip install pyinotify)"
 _HEAD = struct.Struct("iIII")
 _ACCESS, _MODIFY, _ATTRIB, CLOSE_WRITE, CLOSE_READ, OPEN = (1 << bit for bit in range(6))
 MOVED_FROM, MOVED_TO, CREATE, DELETE, DELETE_SELF, MOVE_SELF = (1 << bit for bit in range(6, 12))

@@ -69,6 +69,8 @@ class FindingRow(Struct, frozen=True, kw_only=True):
     targets: tuple[str, ...]
     directories: tuple[str, ...]
     subject: str
+    ended_at: float | None = None
+    """None if it holds, or tierd did not see its end."""
 
 
 class SameFindingRow(Struct, frozen=True):

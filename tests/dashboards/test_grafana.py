@@ -135,8 +135,11 @@ def browser(tmp_path: Path) -> Iterator[Browser]:
 def test_a_dashboard_in_a_real_grafana(board: Dashboard, grafana: str, browser: Browser, site: Site) -> None:
     made = json.loads(text(all_rows_open(board)))
     titles = {panel["title"] for panel in panels(made)}
-    time = f"from={site.recorded.begin * 1000:.0f}&to={site.recorded.end * 1000:.0f}&kiosk"
-    seen = opened(browser, f"{grafana}/d/{made['uid']}?{time}", len(titles))
+    def shown(until: float) -> list[SeenPanel]:
+        time = f"from={site.recorded.begin * 1000:.0f}&to={until * 1000:.0f}&kiosk&theme=light"
+        return opened(browser, f"{grafana}/d/{made['uid']}?{time}", len(titles))
+
+    seen = shown(site.recorded.end)
     if folder := os.environ.get("GRAFANA_PICTURES", ""):
         browser.picture(Path(folder) / f"{made['uid']}.png", int(browser.run(SETTLED)))
     assert faults(seen, titles, browser.errors) == []

@@ -147,7 +147,7 @@ class Browser:
     def key(self, name: str) -> None:
         """Press a key: ``Tab``, ``Enter``."""
         text = {"Enter": "\r"}.get(name, "")
-        codes = {"Tab": 9, "Enter": 13}
+        codes = {"Tab": 9, "Enter": 13, "ArrowLeft": 37}
         for kind in ("keyDown", "keyUp"):
             self.call("Input.dispatchKeyEvent", type=kind, key=name, code=name, text=text if kind == "keyDown" else "",
                       windowsVirtualKeyCode=codes[name])

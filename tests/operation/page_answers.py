@@ -5,17 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 from tierd.daemon.answers import (
+    AboutAnswer,
     ActAnswer,
     AdviceAnswer,
     Case,
     DefaultLayoutRow,
+    DrainRow,
+    DrainsAnswer,
     ExplainAnswer,
     FindingAnswer,
     HistoryAnswer,
     JobRow,
     JobTimeRow,
+    LeftRow,
+    ListAnswer,
     OverviewAnswer,
     PoolRow,
+    RateRow,
+    RatesAnswer,
     ReasonRow,
     RefusalAnswer,
     SourceAnswer,
@@ -24,7 +31,7 @@ from tierd.daemon.answers import (
     TargetTimeRow,
     to_json,
 )
-from tierd.structs import FindingRow, JudgementRow, MessageRow, SameFindingRow
+from tierd.structs import MessageRow, SameFindingRow
 
 NOW = 1_795_000_000.0
 STREAM = "s.1"
@@ -49,8 +56,9 @@ CASE = Case(
     why_not=(RefusalAnswer("little-to-gain", "<b>s.1</b>: it would win too little", "lower benefit.min_gain"),),
     usual=65e6, contended=44e6, now=52e6, after=None, regained=None, measured_text="",
     acted_at=NOW - 50, judged_at=None,
-    defaults=(DefaultLayoutRow(1, DIRECTORY, "first 1M on flash"),), waiting_defaults=1, moves=137, waiting_moves=90,
-    moved=47, moves_held=True, curve=tuple((NOW - 300 + 5 * n, 65e6 if n < 42 else 44e6 + 1e5 * n) for n in range(60)),
+    defaults=(DefaultLayoutRow(1, DIRECTORY, "first 1M on flash"),), waiting_defaults=1, waiting_moves=90,
+    moves={"done": 47}, loss_low=0.28, loss_high=0.37, dry_run=True, moves_held=True,
+    curve=tuple((NOW - 300 + 5 * n, 65e6 if n < 42 else 44e6 + 1e5 * n) for n in range(60)),
     time_before=TIMES.replaced(target=""), time_now=TIMES.replaced(target="", utilisation=0.9))
 KEPT = CASE.replaced(finding=2, active=False, state="closed", verdict="helped", judged=True, after=62e6,
                      regained=(0.86, 0.71, 1.02), judged_at=NOW - 10, why_not=(), moves_held=False, waiting_moves=0)
@@ -73,15 +81,33 @@ ACT = ActAnswer(1, NOW - 50, "set-default-layout", "/proj/a\nb", 0, "dry-run", "
                 "new files of noise.2 then leave the disks of s.1")
 HISTORY = HistoryAnswer(entries=(ACT,), complete_since=NOW - 9000)
 EXPLAIN = ExplainAnswer(
-    finding=FindingRow(id=1, time=NOW - 60, kind="noisy-neighbour", aggressor=EVIL, victim=STREAM,
-                       sentence=CASE.sentence, evidence={"slowdown": 1.4}, targets=CASE.targets,
-                       directories=(DIRECTORY,), subject=""),
-    holds=True, ordered=False, advice=(), acts=(ACT,), all_acts=1, files_moved=0, bytes_moved=0,
+    case=CASE.replaced(state="kept", verdict="helped", judged=True, after=62e6, regained=(0.86, 0.71, 1.02),
+                       judged_at=NOW - 10), evidence={"slowdown": 1.4},
+    ordered=False, advice=(), acts=(ACT,), all_acts=1, bytes_moved=0,
     outcomes={"set-default-layout dry-run": 1}, messages=(MessageRow(NOW - 60, f"FOUND {EVIL}"),),
-    judgements=(JudgementRow(1, NOW - 10, "helped", 65e6, 44e6, 62e6, (0.86, 0.71, 1.02)),),
     same=(SameFindingRow(0, NOW - 9000, 2),))
+ABOUT = AboutAnswer(
+    name=EVIL, job=OVERVIEW.jobs[1], beside=(RateRow("lustre-OST0002", 1e6, 9e6, 40.0, 0.0),
+                                             RateRow(DIRECTORY, 0.0, 0.0, 0.0, 0.0)), all_beside=70,
+    cases=(CASE, KEPT), users={EVIL: "bob (2)", STREAM: "alice (1)"})
+RATES = RatesAnswer(
+    since=NOW - 3600, until=NOW, step_seconds=60, source="journal", problem="Prometheus gives no history: <timeout>",
+    points=tuple((NOW - 3540 + 60 * n, 2e6 * (n % 7), 44e6 + 4e5 * n, 50.0 + n, 20.0) for n in range(60)
+                 if not 20 < n < 26))
+LIST = ListAnswer(targets=OVERVIEW.targets, jobs=OVERVIEW.jobs, found=2, users=OVERVIEW.users, device_time=(TIMES,),
+                  pools=("flash", "hdd"), conditions=("slowed", "none", "degraded"))
+DRAIN = DrainRow(
+    target="l-OST0004", by=EVIL, order=7, phase="running", preview=False, begun_at=NOW - 7200, passes=1,
+    position=f"/proj/{EVIL}", examined=120_000, found_files=800, found_bytes=40 * 10**9, arrived=2, queued_moves=60,
+    files_moved=300, used_bytes=50 * 10**9, used_bytes_at_begin=72 * 10**9, seconds_left=9000.0,
+    left=(LeftRow(sentence="the file has mirrors", count=3, examples=(f"/proj/{EVIL}", "/b")),),
+    stopped_mdts=("MDT0000",), stop_command="lctl set_param osp.l-OST0004-osc-MDT*.max_create_count=0",
+    give_back_command="lctl set_param osp.l-OST0004-osc-MDT*.max_create_count=20000", trouble=EVIL,
+    waits_for="streams of s.1")
 ANSWERS: dict[str, dict[str, Any]] = {
-    "status": to_json(STATUS), "overview": to_json(OVERVIEW), "history": to_json(HISTORY), "explain": to_json(EXPLAIN)}
+    "drains": to_json(DrainsAnswer(NOW, (DRAIN,))),
+    "status": to_json(STATUS), "overview": to_json(OVERVIEW), "history": to_json(HISTORY), "explain": to_json(EXPLAIN),
+    "about": to_json(ABOUT), "rates": to_json(RATES), "list": to_json(LIST)}
 """By request."""
 
 

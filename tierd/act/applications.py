@@ -19,7 +19,7 @@ from tierd.act.journal.connection import SharedConnection
 from tierd.act.journal.entry import to_bytes, to_layout, to_path
 from tierd.act.orders import OrderPlan
 from tierd.act.staging import QueueOrder
-from tierd.acts import ActKind, OrderKind, Verdict
+from tierd.acts import ActKind, OrderKind, Verdict, name_of
 from tierd.config.settings import Settings
 from tierd.decide.plans import reserved
 from tierd.integrations.protocol import SchedulerJob, plain
@@ -124,7 +124,7 @@ def _sentence(names: Collection[str], number: int, kind: str, aggressor: str, vi
     """
     what = f"slowed by job {aggressor} ({kind})" if victim in names else kind + (f" of job {victim}" if victim else "")
     done = [f"{count_of(moved, 'file')} moved" if moved else "", verdict or ""]
-    return ", ".join([f"F{number}: {what}", *filter(None, done)])
+    return ", ".join([f"{name_of(number, kind)}: {what}", *filter(None, done)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +230,7 @@ class Preparer:
         pools = {component.pool for component in earlier.layout.components if component.pool}
         if not pools <= {policy.flash_pool, policy.hdd_pool}:
             return Refusal(Reason.POOL_CHANGED, "the pools of the layout are no longer the configured ones")
-        room = space.capacity(self._filesystem, ())
+        room = space.capacity(self._filesystem)
         if not room.pools.get(policy.flash_pool) or room.avail_bytes[policy.flash_pool] <= reserved(room, policy):
             return Refusal(Reason.NO_ROOM, f"pool {policy.flash_pool!r} has no room above its reserve")
         return None

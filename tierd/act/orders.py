@@ -78,7 +78,7 @@ def plan_order(order: Order, filesystem: Filesystem, settings: Settings, now: Ca
     if order.fid is not None and filesystem.status(order.path).fid != order.fid:
         found.left_out[Refusal(Reason.CHANGED, "another file has this name now")] += 1
         return found
-    room = space.capacity(filesystem, ())
+    room = space.capacity(filesystem)
     left = dict(room.avail_bytes)
     size_bytes = 0
     for path, status in files_below(filesystem, order.path, found.left_out, allowed):

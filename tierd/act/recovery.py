@@ -149,7 +149,7 @@ def examine_again(moves: Sequence[StoredMove], filesystem: Filesystem, settings:
     The queue checks size, opt-out, mode and free space again before each move.
     """
     found = RequeueResult()
-    room = space.capacity(filesystem, ())
+    room = space.capacity(filesystem)
     left = dict(room.avail_bytes)
     for move in moves:
         action = _replanned(move, filesystem, settings, layout_of, now, room=room, left=left)

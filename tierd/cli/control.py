@@ -11,7 +11,6 @@ from tierd.acts import ActKind, Outcome
 from tierd.cli import client, progress
 from tierd.cli.client import positive, time_text, user_lines
 from tierd.daemon import answers
-from tierd.daemon.states import gain_text, state_text
 from tierd.text import (
     bytes_text,
     count_of,
@@ -37,7 +36,7 @@ HELPS = {
     "resume": "continue after pause, drain or an open circuit breaker",
     "apply": "carry out the plan that waits for approval (F3), or do again what was undone",
     "decline": "put aside the plan that waits for approval (F3), for a day",
-    "undo": "undo one act (17) or all directory defaults of a finding (F3)",
+    "undo": "undo one act (17) or all directory defaults of a finding (F3) or order (O3)",
 }
 
 
@@ -73,6 +72,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
                                  help="show only acts on this path, from the root of the file system, or below it")
             command.add_argument("--job", metavar="JOB",
                                  help="show only acts because of a finding with this job as aggressor or victim")
+            command.add_argument("--case", default="", metavar="NAME",
+                                 help="show only acts of this finding (F3) or order (D3, O3)")
             command.add_argument("--since", type=client.moment_option, metavar="WHEN",
                                  help="show only acts since: 6h, 7d, or 2026-11-20T08:00 in local time")
             command.add_argument("--long", action="store_true", help="show layouts before and after, and the reason")
@@ -80,7 +81,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     request = {"request": chosen.command}
-    request |= {key: value for key in ("reason", "id", "last", "outcome", "act", "path", "job", "seconds")
+    request |= {key: value for key in ("reason", "id", "last", "outcome", "act", "path", "job", "case", "seconds")
                 if (value := getattr(chosen, key, None)) is not None}
     if getattr(chosen, "since", None):
         request["since"] = client.moment(chosen.since, datetime.now(UTC).timestamp())
@@ -164,6 +165,8 @@ def status_lines(answer: answers.StatusAnswer) -> list[str]:
             "unknown until a stream runs, and no aggressor is found before"
         )
     lines += case_lines(answer)
+    lines += [f"drain of {target}: {answers.DRAIN_STATES[phase]} (tierctl drain-target)"
+              for target, phase in answer.drains.items()]
     if answer.advice:
         lines.append(f"advice: {answer.advice}; see tierctl advise")
     lines += device_time_lines(answer.device_time)
@@ -179,12 +182,11 @@ def case_lines(answer: answers.StatusAnswer) -> list[str]:
     lines: list[str] = []
     for case in answer.cases:
         if case.active:
-            lines += [f"finding F{case.finding}: {case.sentence}",
-                      f"  {case_line(case, dry_run=answer.dry_run) if case.state else state_text('', '')}",
+            lines += [f"finding F{case.finding}: {case.sentence}", f"  {case_line(case)}",
                       *not_done_lines(case.why_not)]
     if not lines:
         lines.append("no findings yet: learning" if answer.learning else "no findings")
-    lines += [case_line(case, dry_run=answer.dry_run) for case in answer.cases if not case.active]
+    lines += [case_line(case) for case in answer.cases if not case.active]
     users = [f"{job} is {user}" for job, user in answer.users.items() if not user.isdigit()]
     more = f", and {len(users) - MAX_USERS} more" if len(users) > MAX_USERS else ""
     return [*lines, f"users: {', '.join(users[:MAX_USERS])}{more}"] if users else lines
@@ -194,16 +196,11 @@ MAX_USERS = 8
 """Users that ``tierctl status`` names."""
 
 
-def case_line(case: answers.Case, *, dry_run: bool) -> str:
+def case_line(case: answers.Case) -> str:
     """What is done about one finding, in the words that the page uses."""
-    state = state_text(case.state, case.verdict, undo_reason=case.undo_reason, dry_run=dry_run)
-    if case.measured_text:
-        state = f"{case.state}: {case.measured_text}"
     who = f"{case.aggressor} against {case.victim}" if case.aggressor or case.victim else case.subject
     place = f" in {first_names(case.directories)}" if case.directories else ""
-    gain = gain_text(case.contended, case.after, case.regained) if case.judged else ""
-    return (f"case F{case.finding}: {who}{place} since {time_text(case.since)}: {state}{gain and '; '}{gain}"
-            f"{waiting_text(case)}")
+    return f"case F{case.finding}: {who}{place}, found {time_text(case.since)}: {case.done_text}"
 
 
 BAR_CHARACTERS = 20
@@ -243,19 +240,9 @@ def not_done_lines(whys: Sequence[answers.RefusalAnswer]) -> list[str]:
             for why in whys]
 
 
-def waiting_text(case: answers.Case) -> str:
-    parts = []
-    if case.waiting_defaults:
-        parts.append(f"{count_of(case.waiting_defaults, 'default layout')} to set")
-    if case.waiting_moves:
-        held = " (held while the effect of the default layouts is measured)" if case.moves_held else ""
-        parts.append(f"{count_of(case.waiting_moves, 'file')} to move{held}")
-    return "; " + ", ".join(parts) if parts else ""
-
-
 def queue_line(answer: answers.StatusAnswer) -> str:
     """The length of the queue and the limit that delays it."""
-    limit = f" (limit: {answer.waits_for})" if answer.waits_for else ""
+    limit = f" ({answer.waits_for})" if answer.waits_for else ""
     waits = (f"{count_of(answer.waiting_moves, 'move')} queued, {bytes_text(answer.waiting_bytes)}{limit}"
              if answer.waiting_moves else "no moves queued")
     orders = f"; {count_of(answer.waiting_orders, 'order')} queued for the next cycle" if answer.waiting_orders else ""
@@ -336,21 +323,22 @@ def act_lines(entry: answers.ActAnswer) -> Iterator[str]:
 
 
 def act_or_finding(text: str) -> int | str:
-    """Parse the number of an act (``17``) or of a finding (``F3``).
+    """Parse the number of an act (``17``), or the name of a finding (``F3``) or order (``O3``).
 
     >>> act_or_finding("17"), act_or_finding("f3")
     (17, 'F3')
     """
-    digits = text[1:] if text[:1] in {"F", "f"} else text
+    digits = text[1:] if text[:1] in {*"FDOfdo"} else text
     if not (digits.isascii() and digits.isdigit() and len(digits) < 18):
-        raise argparse.ArgumentTypeError(f"{text!r} is neither the number of an act (17) nor of a finding (F3)")
-    return int(digits) if digits == text else f"F{digits}"
+        raise argparse.ArgumentTypeError(f"{text!r} is neither the number of an act (17) nor the name of a finding "
+                                         "(F3) or an order (O3)")
+    return int(digits) if digits == text else text.upper()
 
 
 def finding_name(text: str) -> str:
     """Parse the number of a finding (``F3``)."""
     name = act_or_finding(text)
-    if not isinstance(name, str):
+    if not isinstance(name, str) or name[0] != "F":
         raise argparse.ArgumentTypeError(f"{text!r} is not the number of a finding (F3)")
     return name
 

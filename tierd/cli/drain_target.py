@@ -100,17 +100,9 @@ def drain_lines(answer: DrainsAnswer) -> list[str]:
     return [line for drain in answer.drains for line in lines_of(drain, answer.time)]
 
 
-STATES = {
-    "running": "moving files", "paused": "paused", "empty": "empty: no file has an object there",
-    "incomplete": "incomplete: files are left", "previewed": "dry run, done", "ended": "ended",
-}
-
-
 def lines_of(drain: DrainRow, now: float) -> list[str]:
-    state = "dry run: counting files" if drain.preview and drain.phase == "running" else STATES[drain.phase]
     begun = f"begun by {drain.by} {duration_text(now - drain.begun_at)} ago"
-    order = f" (order F{drain.finding})" if drain.finding else ""
-    lines = [f"drain of {drain.target}{order}, {begun}: {state}"]
+    lines = [f"{drain.name}, {begun}: {drain.state}"]
     lines.append(f"  pass {drain.passes}: {count_of(drain.examined, 'entry', 'entries')} examined"
                  + (f", up to {quoted(drain.position)}" if drain.position else "")
                  + f"; {count_of(drain.found_files, 'file')} found ({bytes_text(drain.found_bytes)} there)")
@@ -141,8 +133,8 @@ def _space_line(drain: DrainRow) -> str:
 
 def _new_object_lines(drain: DrainRow) -> list[str]:
     if drain.phase == "ended":
-        given = drain.trouble or "given back where tierd stopped them"
-        return [f"  new objects: {given}; elsewhere, on each MDS: {drain.give_back_command}"]
+        given = drain.trouble or "allowed again for the MDTs for which tierd had stopped them"
+        return [f"  new objects: {given}; on each other MDS run: {drain.give_back_command}"]
     lines = [f"  trouble: {drain.trouble}"] if drain.trouble else []
     if drain.stopped_mdts:
         lines.append(f"  new objects: stopped by tierd for {', '.join(drain.stopped_mdts)}, until --end")

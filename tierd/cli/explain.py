@@ -10,14 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import groupby
 
-from tierd.acts import ActKind, Verdict
+from tierd.acts import ActKind
 from tierd.cli import client
 from tierd.cli.client import time_text, user_lines
 from tierd.cli.control import headline, not_done_lines
 from tierd.daemon import answers
 from tierd.daemon.client import ControlError, ask
-from tierd.daemon.states import state_text, verdict_text
-from tierd.structs import JudgementRow, SameFindingRow
+from tierd.structs import SameFindingRow
 from tierd.text import (
     bytes_text,
     count_of,
@@ -26,7 +25,6 @@ from tierd.text import (
     first_names,
     quoted,
     rate_text,
-    regained_text,
     shell_word,
 )
 
@@ -34,9 +32,9 @@ from tierd.text import (
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     explain = commands.add_parser(
         "explain", help="show one finding in full: evidence, directories, acts, verdict",
-        description="Show everything in the journal about one finding (F3, from tierctl findings), or about the "
-                    "finding that caused one act (17, from tierctl history).")
-    explain.add_argument("id", metavar="ID", help="number of a finding (F3) or of an act (17)")
+        description="Show everything in the journal about one finding (F3, from tierctl findings) or order (D3 of a "
+                    "drain, O3 of others), or about what caused one act (17, from tierctl history).")
+    explain.add_argument("id", metavar="ID", help="name of a finding (F3) or order (D3, O3), or number of an act (17)")
     client.add_daemon_options(explain)
     explain.set_defaults(run=client.showing("explain", answers.ExplainAnswer.from_json, explanation, "id"))
     advise = commands.add_parser(
@@ -53,42 +51,35 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def explanation(answer: answers.ExplainAnswer) -> list[str]:
-    finding = answer.finding
-    now = "active" if answer.holds else "no longer active"
-    head = (f"Order F{finding.id}, made {time_text(finding.time)}." if answer.ordered
-            else f"F{finding.id}, {finding.kind}, found {time_text(finding.time)}; {now}.")
-    users = user_lines(answer.users, aggressor=finding.aggressor, victim=finding.victim)
-    lines = [head, f"  {finding.sentence}.", *(f"  {line}" for line in users), "", *timeline(answer)]
-    if finding.evidence:
+    case = answer.case
+    now = "active" if case.active else f"ended {time_text(case.ended_at)}" if case.ended_at else "no longer active"
+    head = (f"Order {case.name}, made {time_text(case.since)}." if answer.ordered
+            else f"{case.name}, {case.kind}, found {time_text(case.since)}; {now}.")
+    users = user_lines(answer.users, aggressor=case.aggressor, victim=case.victim)
+    lines = [head, f"  {case.sentence}.", *(f"  {line}" for line in users)]
+    lines += [f"  {text}." for text in [case.result_text] if text] + ["", *timeline(answer)]
+    if answer.evidence:
         lines += ["", "Evidence:"]
-        lines += [f"  {evidence_text(name, value)}" for name, value in finding.evidence.items()]
-    if finding.targets:
-        lines += ["", f"{'Target' if answer.ordered else 'Affected targets'}: {', '.join(finding.targets)}."]
+        lines += [f"  {evidence_text(name, value)}" for name, value in answer.evidence.items()]
+    if case.targets:
+        lines += ["", f"{'Target' if answer.ordered else 'Affected targets'}: {', '.join(case.targets)}."]
     if answer.ordered:
-        lines += [f"Directories: {first_names(finding.directories, 16)}."] if finding.directories else []
-    elif finding.directories:
-        lines += [f"Directories of the aggressor, by the changelogs: {first_names(finding.directories, 16)}."]
-    elif finding.aggressor and finding.targets:
+        lines += [f"Directories: {first_names(case.directories, 16)}."] if case.directories else []
+    elif case.directories:
+        lines += [f"Directories of the aggressor, by the changelogs: {first_names(case.directories, 16)}."]
+    elif case.aggressor and case.targets:
         lines += ["Directories of the aggressor: unknown; no changelog record names one."]
-    lines += ["", *act_lines(answer), *verdict_lines(answer), *repetition_lines(answer)]
+    lines += ["", *act_lines(answer), *expected_lines(case), *repetition_lines(answer)]
     return [*lines, *[line for piece in answer.advice for line in advice_item_lines(piece)]]
 
 
 def timeline(answer: answers.ExplainAnswer) -> list[str]:
     """What happened, in the order of time: found, acts, verdict, end. Repeated lines of one kind are one line."""
-    begun = answer.finding.time
+    begun = answer.case.since
     events = [(message.time, message.sentence) for message in answer.messages]
-    if not any(first_word(sentence) == "FOUND" for _, sentence in events):
-        events.append((begun, "ordered" if answer.ordered else "found"))
     moves = [act for act in answer.acts if act.kind == ActKind.MIGRATE]
     if moves:
         events.append((moves[0].time, f"first move: {quoted(moves[0].place)}: {moves[0].outcome}"))
-    if not any(first_word(sentence) == "SET" for _, sentence in events):
-        events += [(act.time, f"default layout of {quoted(act.place)}: {act.outcome}") for act in answer.acts
-                   if act.kind == ActKind.SET_DEFAULT_LAYOUT]
-    logged = [time for time, sentence in events if first_word(sentence) in OF_VERDICTS]
-    events += [(found.time, f"verdict: {verdict_text(found.verdict)}") for found in answer.judgements
-               if not any(abs(found.time - time) < SAME_SECONDS for time in logged)]
     ordered = sorted(events, key=lambda event: event[0])  # of events at one time, the log comes first
     return [f"Timeline, {time_text(begun)[:10]} {time_text(begun)[20:]}:",
             *(line for run in runs_of_one_kind(ordered) for line in timeline_lines(run, begun))]
@@ -116,10 +107,6 @@ def timeline_lines(run: Sequence[Event], begun: float) -> Iterator[str]:
         yield f"  {clock_text(time, begun)}  {after:>8}  {sentence}{more}"
 
 
-OF_VERDICTS = frozenset({"KEPT:", "UNDONE:"})
-"""First words of log lines about a verdict, which say what it is based on."""
-SAME_SECONDS = 5.0
-"""A verdict and its log line are not further apart."""
 OF_MOVES = frozenset({"QUEUED", "MOVED", "skipped"})
 """First words of log lines that a finding may have many of."""
 
@@ -144,7 +131,7 @@ def repetition_lines(answer: answers.ExplainAnswer) -> list[str]:
         acts = {other.id: f", {count_of(other.acts, 'act')}" if other.acts else "" for other in others}
         return ", ".join(f"F{other.id} ({time_text(other.time)}{acts[other.id]})" for other in others)
 
-    number = answer.finding.id
+    number = answer.case.finding or 0
     before = [other for other in answer.same if other.id < number]
     after = [other for other in answer.same if other.id > number]
     return ([f"Found before as {named(before)}."] if before else []) + (
@@ -163,43 +150,24 @@ def act_lines(answer: answers.ExplainAnswer) -> list[str]:
         if entry.kind in {ActKind.SET_DEFAULT_LAYOUT, ActKind.SET_DEFAULT_STRIPING}:
             lines.append(f"      {entry.before or 'no layout of its own'} -> {entry.after or 'none'}")
     more = answer.all_acts - min(5, len(answer.acts))
-    return [*lines, f"  and {more} more; tierctl history shows them"] if more else lines
+    return [*lines, f"  and {more} more; tierctl history --case {answer.case.name} shows them"] if more else lines
 
 
-def verdict_lines(answer: answers.ExplainAnswer) -> list[str]:
-    """The victim's throughput before, during and after, with the verdict, and the expected beside the measured gain."""
-    lines = []
-    for found in answer.judgements:
-        if found.verdict == Verdict.UNDONE_BY_HAND:
-            lines.append(f"Verdict: {verdict_text(found.verdict)}.")
-            continue
-        lines.append(f"Verdict, {time_text(found.time)}: {verdict_text(found.verdict)}. The victim had "
-                     f"{rate_text(found.usual)} before, {rate_text(found.contended)} during, "
-                     f"{rate_text(found.after)} after.")
-        measured = (change_text(found.after - found.contended) if found.regained or found.verdict != Verdict.CANNOT_TELL
-                    else "in doubt")
-        regained = f"; {regained_text(*found.regained)}" if found.regained else ""
-        lines.append(f"  Expected: {expected_text(found, answer.finding.evidence)}. Measured: {measured}{regained}.")
-    if not lines and answer.all_acts and answer.finding.victim:
-        lines = ["Verdict: none yet."]
-    return lines
+def expected_lines(case: answers.Case) -> list[str]:
+    """What the victim was expected to gain from the acts, with its 90% interval, beside what was measured.
 
-
-def expected_text(found: JudgementRow, evidence: Mapping[str, float | None]) -> str:
-    """What the victim was expected to gain from the acts, with its 90% interval.
-
-    >>> judged = JudgementRow(3, 0.0, "helped", usual=60e6, contended=40e6, after=58e6)
-    >>> expected_text(judged, {"loss_low": 0.2, "loss_high": 0.5})
-    '20.0 MB/s more (10.0 MB/s to 40.0 MB/s)'
-    >>> expected_text(judged, {})
-    '20.0 MB/s more'
+    >>> judged = answers.Case(finding=3, kind="", sentence="", aggressor="", victim="s.1", subject="", active=False,
+    ...     since=0.0, targets=(), directories=(), usual=60e6, contended=40e6, loss_low=0.2, loss_high=0.5, after=58e6,
+    ...     regained=(0.9, 0.8, 1.0))
+    >>> expected_lines(judged)
+    ['Expected gain: 20.0 MB/s more (10.0 MB/s to 40.0 MB/s). Measured: 18.0 MB/s more.']
     """
-    gain = change_text(found.usual - found.contended)
-    low, high = evidence.get("loss_low"), evidence.get("loss_high")
-    if low is None or high is None:
-        return gain
-    band = " to ".join(rate_text(found.contended * loss / (1 - loss)) for loss in (low, high))
-    return f"{gain} ({band})"
+    usual, contended, low, high = case.usual, case.contended, case.loss_low, case.loss_high
+    if usual is None or contended is None or low is None or high is None or case.after is None:
+        return []
+    band = " to ".join(rate_text(contended * loss / (1 - loss)) for loss in (low, min(high, 0.99)))
+    measured = change_text(case.after - contended) if case.regained else "in doubt"
+    return [f"Expected gain: {change_text(usual - contended)} ({band}). Measured: {measured}."]
 
 
 def change_text(bytes_per_second: float) -> str:
@@ -277,7 +245,7 @@ def plan_lines(answer: answers.PlanAnswer) -> list[str]:
         finding = plan.finding
         lines += ["", f"F{finding.id}  {finding.kind}: {finding.sentence}"]
         if (case := cases.get(plan.finding.id)) is not None:
-            acted = f"{time_text(case.acted_at)} ({state_text(case.state, case.verdict)})"
+            acted = f"{time_text(case.acted_at)} ({case.state_text})"
             follows = "only files that became eligible since then are added"
             lines.append(f"  acted on {acted}" + ("" if case.judged else f": {follows}"))
         lines += step_lines(plan.actions, "  ")

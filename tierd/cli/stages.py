@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from tierd.acts import OrderKind, name_of
 from tierd.cli import client
 from tierd.daemon.answers import StagingAnswer, StagingsAnswer
 
@@ -23,7 +24,7 @@ def stage_lines(answer: StagingsAnswer) -> list[str]:
 
 
 def _stage_line(each: StagingAnswer) -> str:
-    order = f"  F{each.finding}" if each.finding else ""
+    order = f"  {name_of(each.finding, OrderKind.STAGING)}" if each.finding else ""
     until = f", until {client.time_text(each.deadline_at)}" if each.open else ""
     begun = client.time_text(each.created_at)
     return f"{begun}  job {each.job}  {each.user}  {each.state}{until}{order}  {each.sentence}"

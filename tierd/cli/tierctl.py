@@ -23,7 +23,7 @@ NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 EXAMPLES = """\
 monitor:
   tierctl status                                         show what tierd does, findings and the queue
-  tierctl top                                            show targets, jobs, interference and moves live
+  tierctl top; tierctl top --replay 2h                   show targets, jobs and interference live, or the past
   tierctl explain F3                                     show evidence, acts and verdict of a finding
   tierctl plan                                           show what tierd would do now
   tierctl advise                                         list changes to make by hand

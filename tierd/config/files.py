@@ -175,7 +175,8 @@ class ConfigurationWatch:
             self._watcher = watcher()
             self._watcher.add(str(self._path.parent), CONFIGURATION)
         except InotifyError as error:
-            log.warning("%s; changes of the configuration need: systemctl reload tierd", error)
+            log.warning("after a change of the configuration run systemctl reload tierd: tierd does not notice it, "
+                        "because %s", error)
         self._add_drop_ins()
 
     def changed(self) -> bool:

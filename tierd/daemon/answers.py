@@ -12,12 +12,18 @@ from collections.abc import Mapping
 
 import msgspec
 
-from tierd.structs import FindingRow, JudgementRow, MessageRow, SameFindingRow, Struct, finite
+from tierd.acts import ORDER_KINDS, OrderKind, Outcome, name_of
+from tierd.daemon.states import files_text, gain_text, state_text
+from tierd.structs import MessageRow, SameFindingRow, Struct, finite
 from tierd.text import bytes_text, count_of, quoted, shell_word
 
 Json = Mapping[str, object]
 """A JSON object."""
 DESTINATIONS = {"promote": "to flash", "demote": "to HDD"}
+
+
+class NoAnswerError(ValueError):
+    """A request makes sense, but what would answer it cannot be read now."""
 
 
 def to_json(answer: Struct) -> dict[str, object]:
@@ -172,7 +178,7 @@ class Case(Struct, frozen=True, kw_only=True):
     """Number in the journal."""
     kind: str
     sentence: str
-    """In the past tense once the finding has ended."""
+    """In the past tense once the finding has ended, or its acts were judged and stand."""
     aggressor: str
     victim: str
     subject: str
@@ -189,20 +195,26 @@ class Case(Struct, frozen=True, kw_only=True):
     usual: float | None = None
     """Rate of the victim without the aggressor."""
     contended: float | None = None
-    """When it was found."""
+    """Beside the aggressor, before any act."""
+    loss_low: float | None = None
+    """The interval that holds its loss, as a part of ``usual``, with a probability of 90%."""
+    loss_high: float | None = None
     now: float | None = None
     """In the last seconds; None without a curve."""
     after: float | None = None
-    """As measured for the verdict."""
+    """As measured for the verdict; None if the acts were undone for another reason than the verdict."""
     regained: tuple[float, float, float] | None = None
-    """Part of the loss that the victim has regained, and the ends of its interval of 90%."""
+    """Part of the loss that the victim had regained by then, and the ends of its interval of 90%."""
     state: str = ""
     """See :class:`tierd.daemon.states.State`; empty without a remediation."""
+    dry_run: bool = False
+    """Whether nothing was changed for it."""
     verdict: str = ""
     measured_text: str = ""
     """The verdict and what it rests on, where that is no rate: of a rebalance."""
     judged: bool = False
     undo_reason: str = ""
+    """Why its default layouts are being restored, or were; empty if they stand or an administrator undid them."""
     why_not: tuple[RefusalAnswer, ...] = ()
     """Why not more is done while the finding holds."""
     acted_at: float | None = None
@@ -211,11 +223,9 @@ class Case(Struct, frozen=True, kw_only=True):
     defaults: tuple[DefaultLayoutRow, ...] = ()
     """Default layouts in force."""
     waiting_defaults: int = 0
-    moves: int = 0
-    """Moves that were queued since the case began."""
+    moves: Mapping[str, int] = {}
+    """Number of its files whose move has ended, by outcome, as the journal has them."""
     waiting_moves: int = 0
-    moved: int = 0
-    """Files that were moved."""
     moves_held: bool = False
     """Whether its moves wait, so that the effect is measured without them."""
     curve: tuple[tuple[float, float], ...] = ()
@@ -225,14 +235,54 @@ class Case(Struct, frozen=True, kw_only=True):
     time_now: TargetTimeRow | None = None
 
     @property
+    def name(self) -> str:
+        """``F3``, or ``D3`` and ``O3`` of orders; "" before the journal has it."""
+        return name_of(self.finding, self.kind) if self.finding is not None else ""
+
+    @property
     def key(self) -> tuple[str, str, str]:
         """Identity of the problem over time."""
         return self.kind, self.aggressor, self.victim or self.subject
 
     @property
     def loss(self) -> float:
-        """Part of its usual rate that the victim lost, when it was found."""
+        """Part of its usual rate that the victim lost beside the aggressor."""
         return 1 - (self.contended or 0.0) / self.usual if self.usual else 0.0
+
+    @property
+    def moved(self) -> int:
+        """Number of files that were moved, and not back."""
+        return self.moves.get(Outcome.DONE, 0)
+
+    @property
+    def state_text(self) -> str:
+        """The state, with the verdict; empty for an order."""
+        if self.kind in ORDER_KINDS:
+            return ""
+        return state_text(self.state, self.verdict, undo_reason=self.undo_reason, dry_run=self.dry_run)
+
+    @property
+    def gain_text(self) -> str:
+        """What the acts brought, as measured for the verdict; empty before it."""
+        return self.measured_text or (gain_text(self.contended, self.after, self.regained) if self.judged else "")
+
+    @property
+    def files_text(self) -> str:
+        """What became of its files; empty if none is to be moved."""
+        return files_text(self.moves, self.waiting_moves, held=self.moves_held)
+
+    @property
+    def done_text(self) -> str:
+        """The state, what the acts brought, and what became of the files: the same words in all views."""
+        waiting = f"{count_of(self.waiting_defaults, 'default layout')} to set" if self.waiting_defaults else ""
+        return "; ".join(filter(None, (self.state_text, self.gain_text, waiting, self.files_text)))
+
+    @property
+    def result_text(self) -> str:
+        """What was done, or why nothing is done."""
+        if self.state or not self.why_not:
+            return self.done_text
+        return f"{self.state_text}: {'; '.join(why.sentence for why in self.why_not)}"
 
 
 class DefaultLayoutRow(Struct, frozen=True):
@@ -336,6 +386,8 @@ class StatusAnswer(OperatingStateAnswer, frozen=True, kw_only=True, rename={
     """Number of acts by kind and outcome, as ``"migrate done"``."""
     needless_moves: int = 0
     """Queued moves that needed no act: the file was gone, or as wanted."""
+    drains: Mapping[str, str] = {}
+    """Phase of each drain that has not ended, by its target."""
     activities: tuple[ActivityAnswer, ...] = ()
     stalled: tuple[str, ...] = ()
     sources: tuple[SourceAnswer, ...] = ()
@@ -454,6 +506,76 @@ class OverviewAnswer(Struct, frozen=True, kw_only=True):
     reasons: tuple[ReasonRow, ...]
 
 
+class RateRow(Struct, frozen=True):
+    """Rates of a target or of a job, per second."""
+
+    name: str
+    read_bytes: float
+    write_bytes: float
+    operations: float
+    """On OSTs."""
+    metadata_operations: float
+
+
+class RatesAnswer(Struct, frozen=True, kw_only=True):
+    """The rates of one target or job over time."""
+
+    since: float
+    until: float
+    step_seconds: float
+    """Time between two points, and the time over which each is the mean. A curve has a gap where points are missing."""
+    points: tuple[tuple[float, float, float, float, float], ...]
+    """Time, and the rates in the order of :class:`RateRow`; oldest first."""
+    source: str
+    """``Prometheus`` or ``journal``."""
+    problem: str = ""
+    """Why Prometheus was not used though it is configured."""
+
+
+class MomentAnswer(Struct, frozen=True, kw_only=True):
+    """All targets and the busiest jobs at one past time."""
+
+    time: float | None = None
+    """End of the time of the record; None if the journal has none."""
+    seconds: float = 0.0
+    """Length of this time."""
+    earlier: float | None = None
+    """Time of the record before; None if there is none."""
+    later: float | None = None
+    targets: tuple[RateRow, ...] = ()
+    jobs: tuple[RateRow, ...] = ()
+
+
+class ListAnswer(Struct, frozen=True, kw_only=True):
+    """Targets or jobs as they were searched, filtered and sorted."""
+
+    found: int
+    """Number of all that match; the answer has the first of them."""
+    targets: tuple[TargetRow, ...] = ()
+    jobs: tuple[JobRow, ...] = ()
+    users: Mapping[str, str] = {}
+    device_time: tuple[TargetTimeRow, ...] = ()
+    pools: tuple[str, ...] = ()
+    """What targets can be filtered by."""
+    conditions: tuple[str, ...] = ()
+
+
+class AboutAnswer(Struct, frozen=True, kw_only=True):
+    """One target or one job now, and its cases."""
+
+    name: str
+    target: TargetRow | None = None
+    job: JobRow | None = None
+    """Both None: it is not active."""
+    device_time: TargetTimeRow | None = None
+    beside: tuple[RateRow, ...]
+    """The targets of the job, or the jobs on the target: those with the most operations first."""
+    all_beside: int
+    cases: tuple[Case, ...]
+    """Its last findings and orders, the newest first, without curves."""
+    users: Mapping[str, str]
+
+
 class FindingsAnswer(Struct, frozen=True):
     """``tierctl findings`` and ``tierctl advise``."""
 
@@ -465,14 +587,47 @@ class FindingsAnswer(Struct, frozen=True):
     """Time since the last reading of the counters; None before the first."""
 
 
+class CaseMovesRow(Struct, frozen=True, kw_only=True):
+    """Moves because of one finding, or for one order."""
+
+    finding: int
+    of_kind: str
+    """Kind of the finding or order; "" if the journal has removed it."""
+    time: float
+    until: float
+    """When the first and the last of them began."""
+    outcomes: Mapping[str, int]
+    """Their number by outcome."""
+    moved_bytes: int
+    last: ActAnswer
+
+    @property
+    def name(self) -> str:
+        """``F3``, or ``D3`` and ``O3`` of orders."""
+        return name_of(self.finding, self.of_kind)
+
+
 class HistoryAnswer(Struct, frozen=True, kw_only=True):
     """``tierctl history``."""
 
     entries: tuple[ActAnswer, ...]
+    moves: tuple[CaseMovesRow, ...] = ()
+    """What ``entries`` leaves out because it is asked for by case."""
     all_outcomes: Mapping[str, int] = {}
     """Number of acts by outcome, where ``entries`` is empty."""
     complete_since: float | None = None
     removed_acts: int = 0
+
+    @property
+    def rows(self) -> list[ActAnswer | CaseMovesRow]:
+        """Acts and moves, the newest first."""
+        return sorted((*self.entries, *self.moves), key=lambda row: (
+            (row.until, row.last.id) if isinstance(row, CaseMovesRow) else (row.time, row.id)), reverse=True)
+
+    @property
+    def acts(self) -> int:
+        """Number of acts in all rows."""
+        return len(self.entries) + sum(sum(row.outcomes.values()) for row in self.moves)
 
 
 class PlannedAnswer(Struct, frozen=True, kw_only=True):
@@ -501,18 +656,18 @@ class PlanAnswer(Struct, frozen=True):
 class ExplainAnswer(Struct, frozen=True, kw_only=True, rename={"messages": "told"}):
     """``tierctl explain``."""
 
-    finding: FindingRow
-    holds: bool
+    case: Case
+    evidence: Mapping[str, float | None]
+    """Numbers by name, None for infinity."""
     ordered: bool
     """Whether it is an order and no finding."""
     advice: tuple[AdviceAnswer, ...]
     acts: tuple[ActAnswer, ...]
     all_acts: int
-    files_moved: int
     bytes_moved: int
     outcomes: Mapping[str, int]
     messages: tuple[MessageRow, ...]
-    judgements: tuple[JudgementRow, ...]
+    """What was logged about it, and first that it was found."""
     same: tuple[SameFindingRow, ...]
     users: Mapping[str, str] = {}
 
@@ -564,7 +719,8 @@ class DrainRow(Struct, frozen=True, kw_only=True):
 
     target: str
     by: str
-    finding: int
+    order: int
+    """Number in the journal; 0 if files are only counted."""
     phase: str
     preview: bool
     begun_at: float
@@ -592,6 +748,22 @@ class DrainRow(Struct, frozen=True, kw_only=True):
     trouble: str = ""
     waits_for: str = ""
     """What delays its moves: streams at work, or a limit; "" for nothing."""
+
+    @property
+    def name(self) -> str:
+        return f"drain of {self.target}" + (f" (order {name_of(self.order, OrderKind.DRAIN)})" if self.order else "")
+
+    @property
+    def state(self) -> str:
+        """The phase in words."""
+        return "dry run: counting files" if self.preview and self.phase == "running" else DRAIN_STATES[self.phase]
+
+
+DRAIN_STATES = {
+    "running": "moving files", "paused": "paused", "empty": "empty: no file has an object there",
+    "incomplete": "incomplete: files are left", "previewed": "dry run, done", "ended": "ended",
+}
+"""Phases in words."""
 
 
 class DrainsAnswer(Struct, frozen=True):
@@ -704,12 +876,15 @@ class UndoFindingAnswer(Struct, frozen=True):
     acts: tuple[UndoAnswer, ...]
     moved_files: tuple[int, ...]
     """Numbers of the acts that moved files, which stay."""
+    kind: str = ""
+    """Of the finding or order."""
 
     @property
     def lines(self) -> list[str]:
         """What was done, for people."""
         dropped, moved = count_of(self.dropped_moves, "queued move"), self.moved_files
-        lines = [f"F{self.finding}: {dropped} dropped, {count_of(len(self.acts), 'directory default')} to restore"]
+        restored = count_of(len(self.acts), "directory default")
+        lines = [f"{name_of(self.finding, self.kind)}: {dropped} dropped, {restored} to restore"]
         lines += [f"  {line}" for act in self.acts for line in act.lines]
         if moved:
             lines.append(f"{count_of(len(moved), 'moved file')} left in place (acts {moved[0]} to {moved[-1]}); "
@@ -820,10 +995,10 @@ class ReportAnswer(Struct, frozen=True, kw_only=True):
     verdicts: Mapping[str, int]
     complete_since: float | None = None
     removed_acts: int = 0
-    findings: tuple[FindingRow, ...]
+    cases: tuple[Case, ...]
+    """Findings and orders of the period, without curves."""
     acts: tuple[ActAnswer, ...]
     default_layouts: tuple[ActAnswer, ...]
-    judgements: tuple[JudgementRow, ...]
     samples: Mapping[str, tuple[tuple[float, float], ...]]
     """Time and value of each point, by series."""
     status: StatusAnswer

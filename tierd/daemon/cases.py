@@ -8,16 +8,21 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby, takewhile
+from itertools import groupby, islice, takewhile
 
 from lustre.layout.model import explain
-from tierd.acts import Verdict
+from tierd.act.journal.entry import Entry
+from tierd.act.journal.reader import JournalReader, MovesRow
+from tierd.act.outcomes import CompletedAct
+from tierd.acts import ORDER_KINDS, Outcome, Verdict
 from tierd.daemon.answers import Case, DefaultLayoutRow, JobTimeRow, RefusalAnswer, TargetTimeRow
 from tierd.daemon.remediation import Remediation
-from tierd.daemon.states import OPEN, State, past_sentence
+from tierd.daemon.states import OPEN, UNDOING_VERDICTS, State, stream_sentence
 from tierd.detect.device_time import TargetTime
 from tierd.model import Finding, Window
 from tierd.refusal import REMEDIES, Refusal
+from tierd.structs import FindingRow, JudgementRow
+from tierd.verify.judgement import Judgement
 
 Key = tuple[str, str, str]
 Curve = tuple[tuple[float, float], ...]
@@ -43,8 +48,6 @@ class Figures:
     curve: Curve = ()
     """Rate of the victim on these targets, from some minutes before the aggressor came until a minute after the verdict
     and the end of the finding."""
-    onset: float | None = None
-    """When the aggressor came; None if it was there before the stream was seen."""
     time_now: TargetTimeRow | None = None
     time_before: TargetTimeRow | None = None
     """Before the first act."""
@@ -61,8 +64,6 @@ class CaseFigures:
     """Of the cases that are not over."""
     past: Mapping[int, Figures] = field(default_factory=dict)
     """Of those that are, by the number of the finding."""
-    ended: Mapping[int, float] = field(default_factory=dict)
-    """When the finding of each remediation ended."""
     times: Mapping[str, TargetTime] = field(default_factory=dict)
     """The device times that ``time_now`` was made of."""
 
@@ -75,37 +76,44 @@ BEFORE_SECONDS = 240.0
 
 def updated_figures(before: CaseFigures, findings: Sequence[Finding], cases: Sequence[Remediation],
                     windows: Sequence[Window], times: Mapping[str, TargetTime],
-                    numbers: Mapping[Key, int] | None = None) -> CaseFigures:
+                    numbers: Mapping[Key, int] | None = None, journal: JournalReader | None = None) -> CaseFigures:
     """The figures of the present cases. What was measured before the first act stays, and so does a closed case.
 
-    ``numbers`` are those of the findings.
+    ``numbers`` are those of the findings. A remediation of before a restart has its curve in the journal.
     """
-    holding = {finding.key: finding for finding in findings if not finding.advice_only}
+    holding = by_key(findings)
     time = windows[-1].end if windows else 0.0
     again = begun_again(holding, numbers or {}, cases)
     over = [case for case in cases if case.finding.key not in holding or case.finding.key in again]
-    ended = {case.number: before.ended.get(case.number, time) for case in over}
     past = {case.number: before.past.get(case.number) or past_figures(case, before) for case in over
             if case.number in before.past or case.finding.key in again
-            or (case.state is State.CLOSED and time > max(ended[case.number], case.judged_at) + AFTER_SECONDS)}
+            or (case.state is State.CLOSED and time > max(case.ended_at or 0.0, case.judged_at) + AFTER_SECONDS)}
     anew = {case.finding.key for case in over if case.number in past}
     """Keys whose figures so far are those of a case that is over."""
     live = {**holding, **{case.finding.key: case.finding for case in cases if case.number not in past}}
     drawn = [key for key, finding in live.items() if finding.victim][:MAX_STREAMS]
     acted = {case.finding.key for case in cases if case.number not in past and changed(case)}
+    reopened = {case.finding.key: case.number for case in cases
+                if case.number not in past and case.finding.key not in before.live}
     figures = {}
     for key, finding in live.items():
         known = before.live.get(key, NONE)
         same = known if key not in anew else NONE
-        came = same.onset or onset(finding)
         stream = finding.victim, frozenset(finding.targets)
-        begin = (came or finding.time) - BEFORE_SECONDS
+        begin = (onset(finding.evidence.numbers()) or finding.time) - BEFORE_SECONDS
         curve = same.curve if same.stream == stream else ()
+        if journal is not None and key in reopened:
+            curve = journal.curve(reopened[key], begin, time)
         # activities publish several times in a cycle
         now = (known.time_now if before.times is times else None) or mean_time(finding.targets, times)
-        figures[key] = Figures(stream, extended(curve, windows, stream, begin) if key in drawn else (), came,
+        figures[key] = Figures(stream, extended(curve, windows, stream, begin) if key in drawn else (),
                                time_now=now, time_before=known.time_before if key in acted else now)
-    return CaseFigures(figures, past, ended, times)
+    return CaseFigures(figures, past, times)
+
+
+def by_key(findings: Iterable[Finding]) -> dict[Key, Finding]:
+    """The findings that are cases: all but mere advice."""
+    return {finding.key: finding for finding in findings if finding.victim or not finding.advice_only}
 
 
 def begun_again(holding: Collection[Key], numbers: Mapping[Key, int], cases: Iterable[Remediation]) -> set[Key]:
@@ -116,7 +124,12 @@ def begun_again(holding: Collection[Key], numbers: Mapping[Key, int], cases: Ite
 
 def changed(case: Remediation) -> bool:
     """Whether anything was done about its finding that was no dry run."""
-    return case.has_acted and not case.dry_run
+    return bool(case.first_act_at) and not is_dry_run(case)
+
+
+def is_dry_run(case: Remediation) -> bool:
+    """Whether something was done in a dry run, so that nothing has changed."""
+    return bool(case.moves[Outcome.DRY_RUN]) or any(done.result == Outcome.DRY_RUN for done in case.defaults)
 
 
 def past_figures(case: Remediation, figures: CaseFigures) -> Figures:
@@ -158,10 +171,9 @@ def thinned(both: Curve) -> Curve:
     return (*means, *newest)
 
 
-def onset(finding: Finding) -> float | None:
-    """When the aggressor came; None if it was there before the stream was seen."""
-    stream = finding.evidence.of_stream
-    return stream.aggressor_came_at or None if stream is not None else None
+def onset(numbers: Mapping[str, float | None]) -> float | None:
+    """When the aggressor came, by the evidence; None if it was there before the stream was seen."""
+    return numbers.get("aggressor_came_at") or None
 
 
 def mean_time(targets: Iterable[str], times: Mapping[str, TargetTime]) -> TargetTimeRow | None:
@@ -187,14 +199,12 @@ def all_cases(findings: Sequence[Finding], numbers: Mapping[Key, int], cases: Se
 
     A finding that began again after its case was closed is a case of its own, with the number that the journal gave it.
     """
-    holding = {finding.key: finding for finding in findings if not finding.advice_only}
-    by_key = {case.finding.key: case for case in cases}
+    holding, done = by_key(findings), {case.finding.key: case for case in cases}
     again = begun_again(holding, numbers, cases)
-    found = [case_of(by_key[key].finding, by_key[key].number, figures, waiting, by_key[key])
-             if key in by_key and key not in again else case_of(finding, numbers.get(key), figures, waiting)
+    found = [case_of(finding, numbers.get(key), figures, waiting, done.get(key) if key not in again else None)
              for key, finding in holding.items()]
     found += [case_of(case.finding, case.number, figures, waiting, case, active=False)
-              for key, case in by_key.items() if key not in holding or key in again]
+              for key, case in done.items() if key not in holding or key in again]
     return sorted(found, key=lambda case: (not case.active, case.state not in OPEN, -case.active * case.loss,
                                            -case.since))
 
@@ -203,13 +213,15 @@ RECENT_SECONDS = 12.0
 """Throughput now is the mean of so many seconds: that of one window varies."""
 
 
-def recent_rate(curve: Curve) -> float | None:
-    """Throughput in the last seconds; None without a curve.
+def recent_rate(curve: Curve, onset: float | None) -> float | None:
+    """Throughput in the last seconds, beside the aggressor that came at ``onset``; None without a curve.
 
-    >>> recent_rate(((0.0, 9.0), (5.0, 1.0), (10.0, 2.0), (15.0, 3.0))), recent_rate(())
-    (2.0, None)
+    >>> curve = (0.0, 9.0), (5.0, 1.0), (10.0, 2.0), (15.0, 3.0)
+    >>> recent_rate(curve, None), recent_rate(curve, 9.0), recent_rate((), None)
+    (2.0, 2.5, None)
     """
-    lately = [rate for time, rate in curve[-10:] if time > curve[-1][0] - RECENT_SECONDS]
+    since = max(curve[-1][0] - RECENT_SECONDS, onset or 0.0) if curve else 0.0
+    lately = [rate for time, rate in curve[-10:] if time > since]
     return sum(lately) / len(lately) if lately else None
 
 
@@ -220,30 +232,96 @@ Waiting = Callable[[Key], tuple[int, int]]
 def case_of(finding: Finding, number: int | None, figures: CaseFigures, waiting: Waiting,
             done: Remediation | None = None, *, active: bool = True) -> Case:
     past = figures.past.get(done.number) if done and not active else None
-    own, rates = past or figures.live.get(finding.key, NONE), finding.evidence.of_stream
-    case = Case.of(
-        finding, finding=number, sentence=finding.sentence if active else past_sentence(
-            finding.sentence, finding.aggressor, finding.victim, finding.evidence.numbers()),
-        active=active, since=finding.time, onset=own.onset, directories=finding.directories[:MAX_LISTED],
-        usual=rates.victim_usual_bytes_per_second if rates else None,
-        contended=rates.victim_bytes_per_second if rates else None,
-        now=None if past else recent_rate(own.curve), curve=own.curve, time_now=own.time_now)
+    own = past or figures.live.get(finding.key, NONE)
+    case = found_case(finding, number or (done.number if done else None), finding.evidence.numbers(), active=active)
+    closed = done is not None and done.closed and not active
+    case = case.replaced(now=None if closed else recent_rate(own.curve, case.onset), curve=own.curve,
+                         time_now=None if closed else own.time_now)
     if done is None:
         return case
-    judgement = done.judgement if done.verdict != Verdict.UNDONE_BY_HAND else None
-    if judgement and not judgement.words:
-        case = case.replaced(usual=judgement.usual, contended=judgement.contended, after=judgement.after or None,
-                             regained=judgement.regained)
     waiting_defaults, waiting_moves = waiting(finding.key)
-    return case.replaced(
-        ended_at=None if active else figures.ended.get(done.number), state=done.state, verdict=done.verdict,
-        measured_text=judgement.words if judgement else "", judged=done.judged, undo_reason=done.undo_reason,
-        acted_at=(done.begun_at if done.defaults else done.moved_at or done.acted_at) if done.has_acted else None,
-        judged_at=done.judged_at or None,
-        defaults=tuple(DefaultLayoutRow(each.entry, each.action.directory, explain(each.action.layout))
-                       for each in done.defaults[:MAX_LISTED]),
-        waiting_defaults=waiting_defaults, moves=done.queued, waiting_moves=waiting_moves, moved=done.moved,
-        moves_held=done.moves_held, time_before=own.time_before if past or changed(done) else None)
+    case = case.replaced(
+        ended_at=None if active else done.ended_at, state=done.state, dry_run=is_dry_run(done), judged=done.judged,
+        undo_reason=done.undo_reason, acted_at=done.first_act_at or None,
+        defaults=default_rows(done.defaults), waiting_defaults=waiting_defaults, moves=+done.moves,
+        waiting_moves=waiting_moves, moves_held=done.moves_held,
+        time_before=own.time_before if past or changed(done) else None)
+    return judged_case(case.replaced(judged_at=done.judged_at or None), finding.evidence.numbers(), done.verdict,
+                       done.judgement)
+
+
+def judged_case(case: Case, numbers: Mapping[str, float | None], verdict: str,
+                judgement: Judgement | JudgementRow | None) -> Case:
+    """The case with the verdict on its acts, and what they brought unless they were undone for another reason."""
+    if not verdict:
+        return case
+    stands = not (verdict in UNDOING_VERDICTS or case.undo_reason)
+    sentence = stream_sentence(case.aggressor, case.victim, numbers, past=stands or not case.active)
+    case = case.replaced(verdict=verdict, sentence=sentence or case.sentence)
+    if judgement is None or verdict == Verdict.UNDONE_BY_HAND or (case.undo_reason and verdict not in UNDOING_VERDICTS):
+        return case
+    if isinstance(judgement, Judgement) and (words := judgement.words or operations_text(judgement)):
+        return case.replaced(measured_text=words)
+    own = {} if case.usual is not None else {"usual": judgement.usual or None, "contended": judgement.contended or None}
+    return case.replaced(**own, after=judgement.after or None, regained=judgement.regained)
+
+
+def operations_text(judgement: Judgement) -> str:
+    """The rates behind a verdict on operations; empty for one on throughput, which the record has as numbers."""
+    if not judgement.operations:
+        return ""
+    return f"{judgement.contended:.0f} operations/s before the acts, {judgement.after:.0f} operations/s after"
+
+
+def default_rows(defaults: Iterable[CompletedAct]) -> tuple[DefaultLayoutRow, ...]:
+    return tuple(DefaultLayoutRow(each.entry, each.action.directory, explain(each.action.layout))
+                 for each in islice(defaults, MAX_LISTED))
+
+
+def cases_of(rows: Sequence[FindingRow], known: Mapping[int, Case], journal: JournalReader) -> tuple[Case, ...]:
+    """The cases of findings and orders of the journal, without curves: the known ones, and what it has of others."""
+    numbers = [row.id for row in rows if row.id not in known]
+    judged, defaults, moves = journal.judgements(numbers), journal.defaults_of(numbers), journal.moves_of(numbers)
+    return tuple(
+        known[row.id].replaced(curve=(), time_before=None, time_now=None) if row.id in known else
+        recorded_case(row, judged.get(row.id), defaults.get(row.id, ()), moves.get(row.id)) for row in rows)
+
+
+def recorded_case(row: FindingRow, judgement: JudgementRow | None, defaults: Sequence[Entry],
+                  moves: MovesRow | None) -> Case:
+    """A case that only the journal has: of before a restart, or long closed."""
+    found = found_case(row, row.id, row.evidence, active=False)
+    begun = [entry.intended_at for entry in defaults] + ([moves.first_at] if moves else [])
+    case = found.replaced(ended_at=row.ended_at, acted_at=min(begun, default=None),
+                          moves=moves.outcomes if moves else {})
+    if row.kind in ORDER_KINDS or not (begun or judgement):
+        return case
+    standing = [entry for entry in defaults if entry.outcome in {Outcome.DONE, Outcome.DRY_RUN}]
+    dry_run = Outcome.DRY_RUN in {*case.moves, *(entry.outcome for entry in defaults)}
+    case = case.replaced(
+        state=State.CLOSED, judged=True, dry_run=dry_run, judged_at=judgement.time if judgement else None,
+        undo_reason=defaults[-1].detail if defaults and not standing else "",
+        defaults=tuple(DefaultLayoutRow(entry.id, entry.place, explain(entry.layout_after))
+                       for entry in standing[:MAX_LISTED] if entry.layout_after))
+    return judged_case(case, row.evidence, judgement.verdict if judgement else "", judgement)
+
+
+def found_case(finding: Finding | FindingRow, number: int | None, numbers: Mapping[str, float | None], *,
+               active: bool) -> Case:
+    """The case of a finding, before anything is done about it."""
+    return Case.of(
+        finding, finding=number, active=active, since=finding.time, onset=onset(numbers),
+        sentence=sentence_of(finding, numbers, active=active),
+        directories=finding.directories[:MAX_LISTED], usual=numbers.get("victim_usual_bytes_per_second"),
+        contended=numbers.get("victim_bytes_per_second"), loss_low=numbers.get("loss_low"),
+        loss_high=numbers.get("loss_high"))
+
+
+def sentence_of(finding: Finding | FindingRow, numbers: Mapping[str, float | None], *, active: bool) -> str:
+    """What a finding says in all views: the log alone has what the aggressor does, which is among the evidence."""
+    if sentence := stream_sentence(finding.aggressor, finding.victim, numbers, past=not active):
+        return sentence
+    return finding.sentence if active or finding.kind in ORDER_KINDS else f"when it was found: {finding.sentence}"
 
 
 def refusal_answer(refusal: Refusal) -> RefusalAnswer:

@@ -65,7 +65,7 @@ class Judge:
     def judge(self, now: float) -> None:
         """Judge remediations that were measured long enough, and undo those that did not help."""
         judged = self._store.open()
-        flash = space.capacity(self._filesystem, ()).pools if judged else {}
+        flash = space.capacity(self._filesystem).pools if judged else {}
         windows, tracks = self._history()
         for case in judged:
             with self._lock:
@@ -139,13 +139,6 @@ class Judge:
 
     def _note(self, case: Remediation, judgement: Judgement) -> None:
         """Log and count a verdict, and store it in the journal for later decisions."""
-        if judgement.verdict == Verdict.CANNOT_TELL:
-            self._counters.gained.pop(case.finding.victim, None)
-            self._counters.gains.pop(case.finding.victim, None)
-        elif not judgement.own:
-            self._counters.gained[case.finding.victim] = judgement.won_back
-            self._counters.gains[case.finding.victim] = (judgement.usual - judgement.contended,
-                                                         judgement.after - judgement.contended)
         rates = ((0.0, 0.0, 0.0) if judgement.operations  # the journal has throughput, for people
                  else (judgement.usual, judgement.contended, judgement.after))
         self._enter(case, judgement, case.size_bytes, rates)
@@ -155,6 +148,8 @@ class Judge:
                rates: tuple[float, float, float] = (0.0, 0.0, 0.0)) -> None:
         now = self._clock.now()
         case.verdict, case.judgement, case.judged_at = judgement.verdict, judgement, now
+        if not judgement.own:
+            case.finding = self._log.measured(case.number, case.finding, judgement.contended)
         self._counters.verdicts[judgement.verdict] += 1
         self._counters.judged_at = now
         self._journal.judgements.add(case.number, case.finding.kind, case.pool, size_bytes, judgement.verdict,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from threading import RLock
 
@@ -28,7 +29,6 @@ NOT_MOVED = {Outcome.REFUSED, Outcome.FAILED, Outcome.GAVE_WAY, Outcome.DOUBTFUL
 
 
 def found_sentences(finding: Finding) -> Iterator[str]:
-    yield f"FOUND {finding.kind}: {finding.sentence}"
     where = first_names(finding.directories, PLACES_NAMED) or "directories not known yet"
     on = f"on {first_names(finding.targets, TARGETS_NAMED)}, " if finding.targets else ""
     if finding.directories or finding.victim:
@@ -200,10 +200,6 @@ class LoopCounters:
     refusals: Counter[Reason] = field(default_factory=Counter)
     found_at: dict[str, float] = field(default_factory=dict)
     """When a finding of each kind last began."""
-    gained: dict[str, float] = field(default_factory=dict)
-    """Part of its loss that each victim regained, by the last judgement."""
-    gains: dict[str, tuple[float, float]] = field(default_factory=dict)
-    """Loss of each victim, and what it regained, in bytes per second."""
     judged_at: float = 0.0
     """When the last verdict was given."""
     changelog_lag_seconds: float = 0.0
@@ -222,7 +218,7 @@ class KnownFindings:
     """Their numbers in the journal."""
     records: dict[FindingKey, Finding] = field(default_factory=dict)
     """Each with the figures that all output has, and the time when it began."""
-    refused: set[tuple[FindingKey, Reason, str]] = field(default_factory=set)
+    refused: dict[FindingKey, set[tuple[Reason, str]]] = field(default_factory=dict)
 
 
 class FindingLog:
@@ -240,6 +236,12 @@ class FindingLog:
     @property
     def faults(self) -> Mapping[str, str]:
         return {source: words for source, words in tuple(self._faults.items()) if words}
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Write what is logged meanwhile to the journal at once: it waits for the disk once, not for each sentence."""
+        with self._lock, self._journal.transaction():
+            yield
 
     def take_over(self, known: KnownFindings) -> None:
         """Continue with the findings of the log before, as far as they are in this journal."""
@@ -259,16 +261,27 @@ class FindingLog:
             self.counters.found_at[finding.kind] = self._clock.now()
             self.known.records[finding.key] = finding
             self.known.numbers[finding.key] = self._journal.add_finding(finding)
+            logger.info("%s", f"FOUND {finding.kind}: {finding.sentence}")  # explain shows the recorded sentence
             self.of(finding.key, found_sentences(finding), finding.time)
 
-    def ended(self, finding: Finding, *, acted_on: bool) -> None:
+    def began_again(self, number: int, finding: Finding) -> None:
+        """Continue with a finding that began again before its case was closed: it keeps number and figures."""
+        with self._lock:
+            self.known.records[finding.key], self.known.numbers[finding.key] = finding, number
+            self._journal.finding_ended(number, None)
+            what = f"{finding.aggressor} slows {finding.victim} again" if finding.victim else "found again"
+            self.of(finding.key, [f"again: {what}"])
+
+    def ended(self, finding: Finding, now: float, *, acted_on: bool) -> None:
         """Log the end of a finding. If it returns, everything about it is logged again."""
         with self._lock:
             self.of(finding.key, [over_sentence(finding)])
+            if (number := self.known_number(finding)):
+                self._journal.finding_ended(number, now)
             if finding.key in self.known.numbers and not acted_on:
                 self._journal.set_figures(self.known.numbers.pop(finding.key), self.recorded(finding))
             self.known.records.pop(finding.key, None)
-            self.known.refused = {each for each in self.known.refused if each[0] != finding.key}
+            self.known.refused.pop(finding.key, None)
 
     def forget(self, key: FindingKey) -> None:
         with self._lock:
@@ -296,6 +309,25 @@ class FindingLog:
             self.known.records[finding.key] = replace(finding, time=before.time) if before else finding
             self._journal.set_figures(self.number(finding), self.known.records[finding.key])
             return self.known.records[finding.key]
+
+    def measured(self, number: int, finding: Finding, contended: float) -> Finding:
+        """Record what the victim had beside the aggressor, as measured for the verdict; returns the finding with it.
+
+        When it was found, the aggressor may have been there for a part of the window only.
+        """
+        stream = finding.evidence.of_stream
+        usual = stream.victim_usual_bytes_per_second if stream is not None else 0.0
+        if stream is None or not 0 < contended < usual:
+            return finding
+        loss = 1 - contended / usual
+        made = replace(finding, evidence=replace(
+            stream, victim_bytes_per_second=contended, slowdown=usual / contended,
+            loss_low=min(stream.loss_low, loss), loss_high=max(stream.loss_high, loss)))
+        with self._lock:
+            if self.known.numbers.get(finding.key) == number and finding.key in self.known.records:
+                self.known.records[finding.key] = made
+            self._journal.set_figures(number, made)
+        return made
 
     def record_wider(self, finding: Finding) -> None:
         """Record the figures of a finding that rests on more targets than the recorded one."""
@@ -350,10 +382,11 @@ class FindingLog:
     def refusals(self, finding: Finding, refusals: Iterable[Refusal]) -> None:
         """Log each refusal once while the finding holds: one reason of one thing is the same, whatever its figures."""
         with self._lock:
+            known = self.known.refused.setdefault(finding.key, set())
             for refusal in refusals:
-                what = finding.key, refusal.reason, refusal.what
-                if what not in self.known.refused:
-                    self.known.refused.add(what)
+                what = refusal.reason, refusal.what
+                if what not in known:
+                    known.add(what)
                     self.counters.refusals[refusal.reason] += 1
                     self.of(finding.key, [f"not done: {refusal}"])
 

@@ -239,14 +239,10 @@ class Daemon:
         if not gone:
             return
         self.undoing.adopt(gone)
-        victims = {case.finding.victim for case in self.cases} | {finding.victim for finding in self.findings}
         holding = {finding.key for finding in self.findings}
         for case in gone:
             if case.finding.key not in holding:
                 self.log.forget(case.finding.key)
-            if case.finding.victim not in victims:
-                self.counters.gained.pop(case.finding.victim, None)
-                self.counters.gains.pop(case.finding.victim, None)
 
     def decide(self, number: int, by: str, *, approved: bool) -> str:
         """Approve or decline what the plan for a finding would do, or have undone acts done again.

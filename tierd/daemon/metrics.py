@@ -6,7 +6,6 @@ their verdicts.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,17 +23,15 @@ from tierd.act.staging import OPEN, Stager, StagingState
 from tierd.acts import JUDGED_VERDICTS, ActKind, Outcome
 from tierd.config.act import Mode
 from tierd.daemon.activities import Activity
+from tierd.daemon.answers import Case
 from tierd.daemon.loop import Daemon, is_learning
-from tierd.daemon.remediation import Remediation
-from tierd.daemon.states import State
+from tierd.daemon.states import FOUND, State
 from tierd.integrations.protocol import Source
-from tierd.model import Finding, SlowdownEvidence, Window
-from tierd.policies.registry import has_victim, kinds_of_slowdowns
+from tierd.policies.registry import kinds_of_slowdowns
 from tierd.refusal import PLAN_REASONS
 from tierd.sense.changelogs.tally_source import TallyOutcome, TallySource
 from tierd.sense.freshness import SourceState
 from tierd.text import short_name
-from tierd.verify.judgement import throughput
 
 
 @dataclass(frozen=True)
@@ -45,6 +42,7 @@ class MetricsContext:
     """Name of the file system, a label of all families. Empty means no label."""
     positions: Callable[[], Mapping[str, int]] = dict
     """Last changelog record read, by MDT."""
+    cases: Callable[[], Sequence[Case]] = tuple
     activities: Callable[[], Sequence[Activity]] = tuple
     sources: Callable[[], Sequence[SourceState]] = tuple
     web_config: WebConfigFile | None = None
@@ -236,142 +234,57 @@ def finding_metrics(daemon: Daemon) -> Iterator[Metric]:
                  {kind: sum(finding.kind == kind for finding in daemon.findings) for kind in kinds})
 
 
-Pair = tuple[str, str]
-"""Victim and aggressor."""
-RECENT_SECONDS = 30.0
-"""Throughput now is the mean over this time if a single window varies too much."""
-
-
-@dataclass(frozen=True, slots=True)
-class SlowedStream:
-    """A pair of jobs in a finding that holds, in a remediation that is not closed, or in both."""
-
-    widest: Finding
-    """The finding with the most targets since the pair is known. A finding may rest on fewer targets for one cycle, and
-    its throughput is that on these targets."""
-    active: Finding | None
-    """The finding, if it holds now."""
-    case: Remediation | None
-    """The remediation, if it is not closed."""
-
-    @property
-    def evidence(self) -> SlowdownEvidence:
-        assert self.widest.evidence.of_stream is not None
-        return self.widest.evidence.of_stream
-
-
-def slowed_streams(daemon: Daemon, known: Mapping[Pair, SlowedStream]) -> dict[Pair, SlowedStream]:
-    """The pairs of now. ``known`` are those of the last call."""
-    active = {f.key: f for f in daemon.findings if has_victim(f)}
-    cases = {c.finding.key: c for c in daemon.cases
-             if not c.closed and has_victim(c.finding)}
-    found = {}
-    for key in dict.fromkeys((*cases, *active)):
-        case, now = cases.get(key), active.get(key)
-        candidates = [f for f in (now, case.finding if case else None) if f is not None]
-        pair = candidates[0].victim, candidates[0].aggressor
-        if pair in known:
-            candidates.append(known[pair].widest)
-        found[pair] = SlowedStream(max(candidates, key=lambda f: len(f.targets)), now, case)
-    return found
-
-
-def recent_rates(windows: Sequence[Window], streams: Mapping[Pair, SlowedStream]) -> dict[Pair, tuple[float, float]]:
-    """Recent throughput of each victim on the targets of its finding, and on all others; bytes per second."""
-    recent: list[Window] = []
-    for window in reversed(windows):
-        if recent and recent[0].end - window.start > RECENT_SECONDS:
-            break
-        recent.append(window)
-    victims = {victim for victim, _ in streams}
-    moved = {victim: defaultdict[str, float](float) for victim in victims}
-    for window in recent:
-        for (target, job), load in window.loads.items():
-            if job in victims:
-                moved[job][target] += load.moved_bytes
-    seconds = sum(window.seconds for window in recent) or 1.0
-    found = {}
-    for pair, stream in streams.items():
-        here = sum(moved[pair[0]][target] for target in stream.widest.targets)
-        found[pair] = here / seconds, (sum(moved[pair[0]].values()) - here) / seconds
-    return found
-
-
-def stream_metrics(daemon: Daemon, streams: Mapping[Pair, SlowedStream]) -> Iterator[Metric]:
-    """Streams in findings and remediations: their slowdown, and their throughput before the aggressor and now."""
-    windows, rates = daemon.windows, recent_rates(daemon.windows, streams)
-    usual: dict[Pair, float] = {}
-    slowdown: dict[tuple[str, str, str], float] = {}
-    for (victim, aggressor), stream in streams.items():
-        here, elsewhere = rates[victim, aggressor]
-        usual[victim, aggressor] = stream.evidence.victim_usual_bytes_per_second + elsewhere
-        factor = stream.evidence.victim_usual_bytes_per_second / here if here else None
-        if stream.active is not None and stream.active.evidence.of_stream is not None:
-            factor = stream.active.evidence.of_stream.slowdown
-        if factor is not None:
-            slowdown |= {(short_name(target), aggressor, victim): factor for target in stream.widest.targets}
-    yield gauges("tierd_victim_usual_bytes_per_second", "Throughput of the victim before the aggressor started, which"
-                 " acts are expected to restore.", "victim aggressor", usual)
-    yield gauges("tierd_victim_bytes_per_second", "Throughput of the victim in the latest window.", "victim aggressor",
-                 {pair: throughput(windows[-1], pair[0]) for pair in streams} if windows else {})
-    yield gauges("tierd_interference_slowdown",
-                 "Slowdown factor of the victim compared with its throughput before the aggressor started, by target."
-                 " Exposed until the remediation is closed.", "target aggressor victim", slowdown)
-
-
-def case_metric(daemon: Daemon, streams: Mapping[Pair, SlowedStream]) -> Metric:
-    """The cases: a finding about a stream, and what tierd does about it."""
-    begun: dict[tuple[str, ...], float] = {}
-    for (victim, aggressor), stream in streams.items():
-        case, finding = stream.case, stream.active or stream.widest
-        number = case.number if case else daemon.log.known_number(finding)
-        if number:  # otherwise it has just ended
-            begun[f"F{number}", victim, aggressor, case.state if case else "found", case.verdict if case else "",
-                  hindrance(daemon, stream)] = case.begun_at if case else daemon.log.recorded(finding).time
-    for closed in just_closed(daemon):
-        pair = closed.finding.victim, closed.finding.aggressor
-        if pair not in streams:
-            begun[f"F{closed.number}", *pair, closed.state, closed.verdict, ""] = closed.begun_at
-    return gauges("tierd_case_begun_timestamp_seconds",
-                  "Unix time when tierd found that the aggressor slows the victim, or began to act on it. Labels:"
-                  " number of the finding, state (found, then that of the remediation), verdict, and why tierd does not"
-                  " act, or empty. Exposed until two minutes after the verdict.",
-                  "id victim aggressor state verdict reason", begun)
-
-
 CLOSED_SECONDS = 120.0
 """A case that is closed with its verdict is exposed so long, so that Prometheus sees the verdict."""
 
 
-def just_closed(daemon: Daemon) -> Iterator[Remediation]:
-    """Closed remediations of slowed streams that were judged lately."""
-    now = daemon.windows[-1].end if daemon.windows else 0.0
-    for case in daemon.cases:
-        judged = case.judged_at and now - case.judged_at < CLOSED_SECONDS
-        if judged and case.state is State.CLOSED and has_victim(case.finding):
-            yield case
+def stream_metrics(daemon: Daemon, every: Sequence[Case]) -> Iterator[Metric]:
+    """The cases of slowed streams: throughput without the aggressor and now, slowdown, and what tierd does."""
+    time = daemon.windows[-1].end if daemon.windows else 0.0
+    cases = [case for case in every if case.victim]
+    present = {(case.victim, case.aggressor): case for case in reversed(cases)
+               if case.active or case.state != State.CLOSED}
+    yield gauges("tierd_victim_usual_bytes_per_second", "Throughput of the victim on the targets of the case without"
+                 " the aggressor, which acts are expected to restore.", "victim aggressor",
+                 {pair: case.usual for pair, case in present.items() if case.usual is not None})
+    yield gauges("tierd_victim_bytes_per_second", "Throughput of the victim on the targets of the case in the last 12"
+                 " s.", "victim aggressor",
+                 {pair: case.now for pair, case in present.items() if case.now is not None})
+    yield gauges("tierd_interference_slowdown",
+                 "Slowdown factor of the victim compared with its throughput without the aggressor, by target. Exposed"
+                 " until the case is closed.", "target aggressor victim",
+                 {(short_name(target), case.aggressor, case.victim): case.usual / rate
+                  for case in present.values()
+                  if case.usual and (rate := case.now or (case.contended if case.active else None))
+                  for target in case.targets})
+    yield gauges("tierd_case_begun_timestamp_seconds",
+                 "Unix time when tierd found that the aggressor slows the victim. Labels: number of the finding, state"
+                 " (found, then that of the remediation), verdict, and why tierd does not act, or empty. Exposed until"
+                 " two minutes after the verdict.", "id victim aggressor state verdict reason",
+                 {(f"F{case.finding}", case.victim, case.aggressor, case.state or FOUND, case.verdict,
+                   hindrance(daemon, case)): case.since for case in cases
+                  if case.active or case.state != State.CLOSED
+                  or (case.judged_at and time - case.judged_at < CLOSED_SECONDS)})
 
 
-def hindrance(daemon: Daemon, stream: SlowedStream) -> str:
+def hindrance(daemon: Daemon, case: Case) -> str:
     """A word for why tierd does not act on a finding; empty while it acts or where it has acted."""
-    if stream.case is not None and stream.case.state not in {State.PLANNED, State.KEPT}:
-        return ""
-    if stream.case is not None and stream.case.verdict:
+    if case.state not in {"", State.PLANNED, State.KEPT} or case.verdict:
         return ""
     gate = daemon.parts.gate
     if gate.dry_run:
         return "dry-run"
     if (held := gate.operating_state.last_held) is not None:
         return str(held.reason)
-    if stream.case is not None:
+    if case.state:
         return ""
     if gate.operating_state.draining:
         return "draining"
-    if stream.widest.advice_only:
+    if any(finding.key == case.key and finding.advice_only for finding in daemon.findings):
         return "advice"
     if daemon.blocking_faults:
         return "source"
-    refusals = daemon.remediations.refusals((stream.active or stream.widest).key)
+    refusals = daemon.remediations.refusals(case.key)
     return str(refusals[0].reason) if refusals else ""
 
 
@@ -405,20 +318,24 @@ def act_metrics(gate: Gate) -> Iterator[Metric]:
                 " Such moves are made at a low rate.", gate.gives_way)
 
 
-def verdict_metrics(daemon: Daemon) -> Iterator[Metric]:
+def verdict_metrics(daemon: Daemon, cases: Sequence[Case]) -> Iterator[Metric]:
     done = daemon.counters
     yield counters("tierd_judgements", "Acts judged by the throughput of the victim, by verdict.", "verdict",
                    {verdict.value: done.verdicts[verdict] for verdict in JUDGED_VERDICTS})
     yield counters("tierd_refusals", "Refused plans and parts of plans, by reason.", "reason",
                    {reason.value: done.refusals[reason] for reason in sorted(PLAN_REASONS.union(tuple(done.refusals)))})
     yield CounterMetricFamily("tierd_undone", "Acts undone.", daemon.parts.undo.undone)
+    judged = {case.victim: case for case in sorted(cases, key=lambda case: case.judged_at or 0.0)
+              if case.judged_at and case.after is not None}
+    lost = {victim: case.usual - case.contended for victim, case in judged.items()
+            if case.usual is not None and case.contended is not None and case.regained}
     yield gauges("tierd_won_back_ratio", "Share of the victim's lost throughput that the last judged act recovered.",
-                 "victim", dict(sorted(done.gained.items())))
-    gains = sorted(done.gains.items())
+                 "victim", {victim: regained[0] for victim in lost if (regained := judged[victim].regained)})
     yield gauges("tierd_expected_gain_bytes_per_second", "Throughput that the victim had lost, which the last judged"
-                 " act could recover at most.", "victim", {victim: could for victim, (could, _) in gains})
+                 " act could recover at most.", "victim", lost)
     yield gauges("tierd_measured_gain_bytes_per_second", "Throughput that the last judged act recovered for the"
-                 " victim.", "victim", {victim: did for victim, (_, did) in gains})
+                 " victim.", "victim", {victim: (judged[victim].after or 0.0) - (judged[victim].contended or 0.0)
+                                        for victim in lost})
 
 
 def waiting_plan_metric(daemon: Daemon) -> Metric:
@@ -460,8 +377,6 @@ class DaemonCollector(Collector):
 
     def __init__(self, daemon: Daemon, beside: MetricsContext) -> None:
         self._daemon, self._beside = daemon, beside
-        self._streams: Mapping[Pair, SlowedStream] = {}
-        """Those of the last scrape."""
 
     def collect(self) -> Iterator[Metric]:
         """All families, read without waiting for any activity."""
@@ -479,14 +394,13 @@ class DaemonCollector(Collector):
         if beside.stager is not None:
             yield from staging_metrics(beside.stager)
         yield from finding_metrics(daemon)
-        self._streams = slowed_streams(daemon, self._streams)
-        yield from stream_metrics(daemon, self._streams)
-        yield case_metric(daemon, self._streams)
+        cases = beside.cases()
+        yield from stream_metrics(daemon, cases)
         yield from device_time_metrics(daemon)
         yield from act_metrics(daemon.parts.gate)
         if (cluster := daemon.parts.gate.dispatch.state()) is not None:
             yield from mover_metrics(cluster)
-        yield from verdict_metrics(daemon)
+        yield from verdict_metrics(daemon, cases)
         yield waiting_plan_metric(daemon)
         yield last_event_metric(daemon)
         if beside.web_config is not None:

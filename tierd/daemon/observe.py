@@ -208,22 +208,24 @@ class Detection:
             self._log.fault(f"detector {name}",
                                 failed and f"detector {name} failed and finds nothing: {failed}")
         self.windows, self.tracks = self._engine.windows, self._engine.tracks
-        with self._store.lock:
-            self._log_changes(result)
+        with self._store.lock, self._log.at_once():
+            self._log_changes(result, now)
         self.findings = self.fresh = result.findings
 
-    def _log_changes(self, result: CycleFindings) -> None:
+    def _log_changes(self, result: CycleFindings, now: float) -> None:
         for finding in result.begun:
             case = self._store.get(finding.key)
-            if case is not None:
+            if case is None or case.closed:
+                self._log.begun(finding)
+            else:
                 case.finding_began()
-            self._log.begun(finding)
+                self._log.began_again(case.number, case.finding)
         for finding in result.findings:
             case = self._store.get(finding.key)
             if case is None or case.closed:
                 self._log.record_wider(finding)
         for finding in result.ended:
             case = self._store.get(finding.key)
-            self._log.ended(finding, acted_on=case is not None)
+            self._log.ended(finding, now, acted_on=case is not None)
             if case is not None:
-                case.finding_ended()
+                case.finding_ended(now)

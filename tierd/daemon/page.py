@@ -7,6 +7,7 @@ nothing: its data are the published status, and for the history the journal.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,18 +20,19 @@ from zlib import crc32
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from tierd.acts import ActKind, Outcome, Verdict
+from tierd.acts import ActKind, OrderKind, Outcome, name_of
 from tierd.config.act import Mode
 from tierd.daemon import answers
+from tierd.daemon.charts import RECOVERED_SHARE, case_chart, rate_charts
+from tierd.daemon.lists import ROLES
 from tierd.daemon.runbooks import runbook
 from tierd.daemon.states import (
     FOUND,
     OPEN,
     STATE_TEXTS,
+    UNDOING_VERDICTS,
     State,
-    gain_text,
-    state_text,
-    verdict_text,
+    files_text,
 )
 from tierd.refusal import Reason
 from tierd.text import (
@@ -47,11 +49,29 @@ from tierd.text import (
 )
 
 HERE = Path(__file__).parent
-TOP_ROWS, TOP_CASES, MANY_ROWS, ALL_ROWS = 12, 20, 500, 10_000
-"""Rows of a table and cards on the first page; rows on the pages of targets and jobs, and with ``?rows=all``."""
-HISTORY_ROWS, RECENT_ACTS, MAX_HISTORY_ROWS = 100, 8, 2000
+TOP_ROWS, TOP_CASES, MANY_ROWS, ALL_ROWS = 5, 20, 500, 10_000
+"""Rows of a table and cases on the first page; rows on the pages of targets and jobs, and with ``?rows=all``."""
+CASE_ROWS, ADVICE_ROWS = 4, 2
+"""Cases and advice on the first page beside the first case: the page has at most two screens."""
+RANGES = {"1h": 3600, "6h": 6 * 3600, "1d": 86400, "7d": 7 * 86400, "30d": 30 * 86400}
+"""Ranges of charts in seconds, by their words."""
+COLUMNS = {
+    "targets": {"target": "Target", "busy": "Device time by job", "read": "Read/s", "write": "Write/s",
+                "operations": "Operations/s", "latency": "Latency", "used": "Space used", "jobs": "Jobs"},
+    "jobs": {"job": "Job", "user": "User", "read": "Read/s", "write": "Write/s", "operations": "Operations/s",
+             "creates": "Creates/s", "targets": "Targets"}}
+"""Headings of the columns by which lists are sorted."""
+NUMBERS = {"Read/s", "Write/s", "Operations/s", "Latency", "Jobs", "Creates/s", "Targets"}
+"""Columns that are aligned to the right."""
+FILTERS = {"targets": ("search", "pool", "condition", "sort"), "jobs": ("search", "role", "user", "sort")}
+LONGEST_TEXT = 1024
+HISTORY_ROWS, STORY_ROWS, MAX_HISTORY_ROWS = 100, 20, 2000
+HISTORY_FILTERS = ("path", "job", "case", "outcome", "act", "since", "last")
 KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 Ask = Callable[[answers.Json], answers.Json]
+NAMED = re.compile(r"/(?:case/(?=F)|order/(?=[DO]))([FDO][0-9]{1,17})|/drain/([\w.-]+)")
+"""Paths of a finding, an order, or the drain of a target."""
+DRAIN_BUTTONS = {"drain-pause", "drain-resume", "drain-end"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,33 +96,6 @@ class Asset:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
-    """An event on a chart."""
-
-    x: float
-    """Percent of the width."""
-    name: str
-    kind: str
-    time: float
-
-
-@dataclass(frozen=True, slots=True)
-class Chart:
-    """A curve of the throughput of a victim. Coordinates are percent of width and height."""
-
-    path: str
-    usual: float | None
-    """Height of the line of the usual throughput."""
-    slow: tuple[float, float] | None
-    """Where the victim was slow: from the onset until it had recovered, or the finding ended."""
-    marks: tuple[Mark, ...]
-    begin: float
-    end: float
-    top: float
-    """Bytes per second at the upper edge."""
-
-
-@dataclass(frozen=True, slots=True)
 class Part:
     """A part of a bar, in percent of its width."""
 
@@ -111,6 +104,14 @@ class Part:
     name: str
     css: str
     share: float
+
+
+class PageError(Exception):
+    """A page that says what is wrong with the question."""
+
+    def __init__(self, status: str, body: str) -> None:
+        super().__init__(status)
+        self.status, self.body = status, body
 
 
 class Pages:
@@ -122,20 +123,55 @@ class Pages:
         self._jinja = environment()
 
     def page(self, path: str, query: Mapping[str, str], viewer: Viewer) -> str | None:
-        """Return the page with this path, or None for an unknown path. Raises ValueError for wrong arguments."""
+        """Return the page with this path, or None for an unknown path.
+
+        Raises PageError for wrong arguments and unknown names, ValueError if a question has no answer.
+        """
         if path == "/":
-            return self._overview("overview.html", TOP_ROWS, viewer, acts=self._history({"last": RECENT_ACTS}))
+            return self._render("overview.html", viewer, self._status(TOP_ROWS))
         if path in {"/targets", "/jobs"}:
-            return self._overview(f"{path[1:]}.html", ALL_ROWS if query.get("rows") == "all" else MANY_ROWS, viewer)
+            return self._list(path[1:], query, viewer)
+        for of in ("target", "job"):
+            if path.startswith(f"/{of}/") and len(path) > len(of) + 2:
+                return self._about(of, path[len(of) + 2:], query, viewer)
         if path == "/history":
             return self._search(query, viewer)
-        if path.startswith("/case/F") and path[7:].isascii() and path[7:].isdigit() and len(path) < 25:
-            return self._case(int(path[7:]), viewer)
+        if named := NAMED.fullmatch(path):
+            return self._drain(named[2], viewer) if named[2] else self._case(named[1], viewer)
         found = runbook(path)
         return found and self._jinja.get_template("runbook.html").render(name=found[0], body=Markup(found[1]))  # noqa: S704
 
-    def _overview(self, template: str, rows: int, viewer: Viewer, **more: object) -> str:
-        return self._render(template, viewer, self._status(rows), **more)
+    def _list(self, of: str, query: Mapping[str, str], viewer: Viewer) -> str:
+        asked = {name: query[name] for name in FILTERS[of] if query.get(name)}
+        try:
+            if wrong := [name for name in query if name not in {*FILTERS[of], "rows"}]:
+                raise ValueError(f"{of} are not filtered by {wrong[0]!r:.80}, but by {', '.join(FILTERS[of])}")
+            found = answers.ListAnswer.from_json(self._ask(
+                {"request": "list", "of": of, "most": ALL_ROWS if query.get("rows") == "all" else MANY_ROWS, **asked}))
+        except ValueError as error:
+            raise self._wrong(400, str(error), f"/{of}", f"all {of}", viewer) from error
+        return self._render(f"{of}.html", viewer, self._status(), found=found, asked=asked,
+                            roles=tuple(ROLES))
+
+    def _about(self, of: str, name: str, query: Mapping[str, str], viewer: Viewer) -> str:
+        words = query.get("range", "1h")
+        if words not in RANGES:
+            raise self._wrong(400, f"{words!r:.80} is no range; there are {', '.join(RANGES)}",
+                              link(f"/{of}/", name), name, viewer)
+        try:
+            about = answers.AboutAnswer.from_json(self._ask({"request": "about", of: name}))
+        except ValueError as error:
+            raise self._wrong(404, f"{of} {quoted(name[:LONGEST_TEXT])}: {error}", f"/{of}s", f"all {of}s",
+                              viewer) from error
+        rates = answers.RatesAnswer.from_json(self._ask({"request": "rates", of: name, "seconds": RANGES[words]}))
+        return self._render("about.html", viewer, self._status(), about=about, of=of, rates=rates, chosen=words,
+                            ranges=tuple(RANGES), charts=rate_charts(rates))
+
+    def _wrong(self, status: int, sentence: str, where: str, what: str, viewer: Viewer) -> PageError:
+        reason, title = {400: ("Bad Request", "Not understood"), 404: ("Not Found", "Not found")}[status]
+        body = self._render("wrong.html", viewer, self._status(), title=title, sentence=sentence, where=where,
+                            what=what)
+        return PageError(f"{status} {reason}", body)
 
     def _status(self, rows: int = 1) -> answers.OverviewAnswer:
         return answers.OverviewAnswer.from_json(self._ask({"request": "overview", "most": rows, "cases": TOP_CASES}))
@@ -144,25 +180,42 @@ class Pages:
         return answers.HistoryAnswer.from_json(self._ask({"request": "history", **wanted}))
 
     def _search(self, query: Mapping[str, str], viewer: Viewer) -> str:
-        wanted: dict[str, object] = {"last": HISTORY_ROWS}
-        wrong = ""
+        wanted: dict[str, object] = {"last": HISTORY_ROWS, "by_case": not query.get("case")}
         try:
             wanted |= search_of(query)
             found = self._history(wanted)
+        except answers.NoAnswerError:
+            raise
         except ValueError as error:
-            wrong, found = str(error), answers.HistoryAnswer(entries=())
-        return self._render("history.html", viewer, self._status(), history=found, query=query, wrong=wrong,
+            raise self._wrong(400, str(error), "/history", "the whole history", viewer) from error
+        return self._render("history.html", viewer, self._status(), history=found, query=query,
                             limit=wanted["last"], most=MAX_HISTORY_ROWS)
 
-    def _case(self, number: int, viewer: Viewer) -> str | None:
+    def _case(self, name: str, viewer: Viewer) -> str | None:
+        """A finding, or an order."""
         try:
-            story = answers.ExplainAnswer.from_json(self._ask({"request": "explain", "id": f"F{number}"}))
+            story = answers.ExplainAnswer.from_json(self._ask({"request": "explain", "id": name}))
+        except answers.NoAnswerError:
+            raise
         except ValueError:
             return None  # the journal has no such finding
-        overview = answers.OverviewAnswer.from_json(self._ask(
-            {"request": "overview", "most": 1, "cases": TOP_CASES, "case": number}))
-        case = next((case for case in overview.cases if case.finding == number), None)
-        return self._render("case.html", viewer, overview, story=story, case=case, number=number)
+        case = story.case
+        if case.kind == OrderKind.DRAIN and any(drain.order == case.finding for drain in self._drains()):
+            return self._drain(case.targets[0], viewer)
+        acts = self._history({"last": STORY_ROWS, "by_case": True, "case": name})
+        return self._render("case.html", viewer, self._status(), story=story, name=name, acts=acts)
+
+    def _drains(self) -> Sequence[answers.DrainRow]:
+        return answers.DrainsAnswer.from_json(self._ask({"request": "drains"})).drains
+
+    def _drain(self, target: str, viewer: Viewer) -> str | None:
+        """The last drain of a target; None if there is none."""
+        drain = next((drain for drain in self._drains() if drain.target == target), None)
+        if drain is None:
+            return None
+        name = name_of(drain.order, OrderKind.DRAIN) if drain.order else ""
+        acts = self._history({"last": STORY_ROWS, "case": name}) if name else answers.HistoryAnswer(entries=())
+        return self._render("drain.html", viewer, self._status(), drain=drain, name=name, acts=acts)
 
     def done(self, form: Mapping[str, str], viewer: Viewer) -> tuple[str, bool]:
         """Carry out what a button asks for; the page about it, and whether it succeeded."""
@@ -189,6 +242,10 @@ class Pages:
         if do == "promote":
             order = answers.OrderAnswer.from_json(self._ask({"request": do, "path": form.get("path", ""), "by": by}))
             return order.lines, order.files > 0
+        if do in DRAIN_BUTTONS:
+            found = answers.DrainsAnswer.from_json(self._ask(
+                {"request": "drain-target", "target": form.get("id", ""), "act": do.removeprefix("drain-"), "by": by}))
+            return [f"{drain.name}: {drain.state}" for drain in found.drains], True
         raise ValueError(f"this page has no button {do!r:.40}")
 
     def _render(self, template: str, viewer: Viewer, overview: answers.OverviewAnswer, **more: object) -> str:
@@ -200,10 +257,9 @@ class Pages:
 
 def search_of(query: Mapping[str, str]) -> dict[str, object]:
     """The request for a search of the history. Raises ValueError for what cannot be searched."""
-    wanted: dict[str, object] = {}
-    for name in ("outcome", "act", "path", "job"):
-        if query.get(name):
-            wanted[name] = query[name]
+    if wrong := [name for name in query if name not in HISTORY_FILTERS]:
+        raise ValueError(f"the history is not filtered by {wrong[0]!r:.80}, but by {', '.join(HISTORY_FILTERS)}")
+    wanted: dict[str, object] = {name: query[name] for name in HISTORY_FILTERS[:5] if query.get(name)}
     if since := query.get("since", ""):
         try:
             time = datetime.fromisoformat(since)
@@ -298,10 +354,6 @@ def is_slowed(case: answers.Case) -> bool:
     return case.active or (case.state in OPEN and rate_share(case) < RECOVERED_SHARE)
 
 
-RECOVERED_SHARE = 0.95
-"""A victim with so much of its usual throughput is not called slow, although its finding holds for some time."""
-
-
 def rate_share(case: answers.Case) -> float:
     """What the victim has of its usual throughput."""
     now = case.contended if case.now is None else case.now
@@ -318,20 +370,9 @@ def case_title(case: answers.Case) -> str:
     return f"{case.victim} was slowed by {case.aggressor}"
 
 
-def brought(case: answers.Case) -> str:
-    """What the acts brought, as measured for the verdict; empty before it."""
-    if not case.judged or not case.verdict or case.verdict == Verdict.UNDONE_BY_HAND:
-        return ""
-    if case.measured_text:
-        return f"{case.measured_text}."
-    gain = gain_text(case.contended, case.after, case.regained)
-    return f"{verdict_text(case.verdict)}: {gain}." if gain else f"{verdict_text(case.verdict)}."
-
-
 def steps(case: answers.Case) -> list[tuple[str, str]]:
     """The states of the case in their order, each ``done``, ``now`` or ``next``."""
-    ending = [State.UNDONE] if case.state == State.UNDOING or case.verdict in {
-        Verdict.DID_NOT_HELP, Verdict.HARMED_OTHERS, Verdict.UNDONE_BY_HAND} else [State.KEPT]
+    ending = [State.UNDONE] if case.undo_reason or case.verdict in UNDOING_VERDICTS else [State.KEPT]
     path = [*OPEN_STATES, *([State.UNDOING] if case.state == State.UNDOING else []), *ending, State.CLOSED]
     at = path.index(State(case.state)) if case.state in path else -1
     later = [(state.value, "now" if n == at else "done" if n < at else "next") for n, state in enumerate(path)]
@@ -342,53 +383,6 @@ OPEN_STATES = [state for state in State if state in OPEN]
 
 
 # Pictures
-
-
-def chart(case: answers.Case, now: float, *, dry_run: bool = False) -> Chart | None:
-    """The curve of a case from some minutes before the onset; None if it has fewer than two points."""
-    act = "dry run of the acts" if dry_run else "layout set" if case.defaults else "acted"
-    begin = (case.onset or case.acted_at or case.since) - 240.0
-    points = [(time, rate) for time, rate in case.curve if time >= begin] or list(case.curve)
-    if len(points) < 2:
-        return None
-    first, last = points[0][0], max(points[-1][0], points[0][0] + 1.0)
-    top = 1.12 * max(case.usual or 0.0, *(rate for _, rate in points), 1.0)
-
-    def x(time: float) -> float:
-        return round(100 * min(1.0, max(0.0, (time - first) / (last - first))), 2)
-
-    def y(rate: float) -> float:
-        return round(100 * (1 - max(rate, 0.0) / top), 2)
-
-    path = "".join(f"{'L' if n else 'M'}{x(time):g} {y(rate):g}" for n, (time, rate) in enumerate(thinned(points)))
-    events = (("aggressor came", "onset", case.onset), (act, "act", case.acted_at),
-              ("verdict", "verdict", case.judged_at))
-    marks = tuple(Mark(x(time), name, kind, time) for name, kind, time in events if time and first <= time <= now)
-    slow = slow_time(case, points)
-    return Chart(path, y(case.usual) if case.usual else None, (x(slow[0]), x(slow[1])) if slow else None, marks, first,
-                 end=last, top=top)
-
-
-def slow_time(case: answers.Case, points: Sequence[tuple[float, float]]) -> tuple[float, float] | None:
-    """From when until when the victim was slow. It is not known to have been slow before the aggressor came, or, where
-    that is not known, before it was found; and a finding may hold for some time after the victim has recovered.
-
-    None if it never was.
-    """
-    since, until = case.onset or case.since, case.ended_at or points[-1][0]
-    there = [(time, rate) for time, rate in points if since <= time <= until]
-    slow = [time for time, rate in there if not case.usual or rate < RECOVERED_SHARE * case.usual]
-    return (since, slow[-1]) if slow and slow[-1] > since else None
-
-
-MAX_DRAWN = 150
-
-
-def thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """At most ``MAX_DRAWN`` points: the means of neighbours."""
-    size = -(-len(points) // MAX_DRAWN)
-    return [(part[-1][0], sum(rate for _, rate in part) / len(part))
-            for part in (points[n:n + size] for n in range(0, len(points), size))]
 
 
 def bar(row: answers.TargetTimeRow, case: answers.Case | None = None,
@@ -457,9 +451,12 @@ def environment() -> Environment:
                      "clock": clock_text, "day": day_text, "stamp": stamp_text, "shell": shell_word, "quoted": quoted,
                      "usec": usec_text}
     made.globals |= {
-        "chart": chart, "bar": bar, "steps": steps, "case_title": case_title, "brought": brought, "count": count_of,
-        "state_text": state_text, "state_texts": {state.value: text for state, text in STATE_TEXTS.items()},
-        "verdict_text": verdict_text, "regained_text": regained_text, "undone_verdict": Verdict.UNDONE_BY_HAND,
+        "chart": case_chart, "bar": bar, "steps": steps, "case_title": case_title,
+        "count": count_of, "case_rows": CASE_ROWS, "advice_rows": ADVICE_ROWS,
+        "drain_states": answers.DRAIN_STATES,
+        "columns": COLUMNS, "right": NUMBERS, "texts": {"target", "job", "user"},
+        "state_texts": {state.value: text for state, text in STATE_TEXTS.items()}, "regained_text": regained_text,
+        "files_text": files_text,
         "not_approved": Reason.NOT_APPROVED,
         "roles_of": roles_of, "colours": colours, "source_text": source_text,
         "link": link, "evidence": evidence_parts,
@@ -474,15 +471,15 @@ def safe_text(value: object) -> object:
     return value if isinstance(value, Markup) else "" if value is None else printable(str(value))
 
 
-def link(path: str, /, **query: object) -> str:
-    """An address of this page. Values may hold anything.
+def link(path: str, name: str = "", /, **query: object) -> str:
+    """An address of this page, of a name if it is given. Names and values may hold anything.
 
-    >>> link("/history", job="a b&c", path="")
-    '/history?job=a+b%26c'
+    >>> link("/history", job="a b&c", path=""), link("/job/", "a/../b?", range="1d")
+    ('/history?job=a+b%26c', '/job/a%2F..%2Fb%3F?range=1d')
     """
     given = {name: str(value) for name, value in query.items() if value not in {"", None}}
     asked = urlencode(given, errors="surrogateescape")
-    return quote(path, errors="surrogateescape") + (f"?{asked}" if asked else "")
+    return path + quote(name, "", errors="surrogateescape") + (f"?{asked}" if asked else "")
 
 
 def acts_by_outcome(outcomes: Mapping[str, int], kind: str) -> list[tuple[str, int]]:

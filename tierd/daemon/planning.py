@@ -13,7 +13,7 @@ from tierd.decide.plans import Plan
 from tierd.detect import attribution
 from tierd.detect.metadata_load import metadata_targets
 from tierd.engine import Engine
-from tierd.model import DirectoryActivity, Finding
+from tierd.model import Capacity, DirectoryActivity, Finding
 from tierd.policies.registry import has_victim, policy_for
 from tierd.refusal import Reason, Refusal
 from tierd.sense import space
@@ -22,6 +22,8 @@ from tierd.text import first_names, quoted
 
 OTHER_MOVER_SECONDS = 300.0
 """Time for which tierd leaves a directory alone after another mover worked in it."""
+SPACE_SECONDS = 1.0
+"""Time for which free space counts as known: the client answers from its own cache for as long (``obd_statfs``)."""
 SIZING_SECONDS = 5.0
 """Limit on the time to look up file sizes for a plan. The remaining files are candidates in the next plan."""
 MAX_OWNERS_ASKED = 1000
@@ -50,6 +52,7 @@ class Planner:
         self._gate, self._journal, self._settings = parts.gate, parts.journal, parts.settings
         self._filesystem, self._clock, self._executor = parts.node.filesystem, parts.node.clock, parts.node.executor
         self._enriched, self._site_facts = parts.enriched, parts.node.site_facts
+        self._room: tuple[float, Capacity | None] = 0.0, None
         self._weighed: dict[tuple[str, str, str], Weighed] = {}
         """By finding, the last plan if its acts were not worth doing."""
 
@@ -131,14 +134,26 @@ class Planner:
         if left_alone and not rest:
             return Plan((), refusals)
         site = self._site_facts()
-        room = replace(space.capacity(self._filesystem, finding.directories, self._executor, self._gate.queue.closed),
+        layouts = space.default_layouts(self._filesystem, finding.directories, self._executor)
+        room = replace(self._capacity(), default_layouts=layouts,
                        metadata=metadata_targets(site.metadata_spaces, self._engine.windows),
                        won_back=self._journal.judgements.won_back_by_pool(finding.kind),
                        overstriping=site.overstriping)
+        # a directory that cannot be read is removed, or its MDT is down: so are its files
+        rest = [a if a.directory in layouts else replace(a, candidates=()) for a in rest]
         sized = space.with_sizes(self._filesystem, rest, executor=self._executor,
                                enough=lambda: self._clock.now() >= until)
         plan = self._engine.plan(finding, sized, room, self._journal.was_tried, self._draining())
         return replace(plan, refusals=(*plan.refusals, *refusals))
+
+    def _capacity(self) -> Capacity:
+        """Pools and their space, read at most once a second: a cycle may make hundreds of plans."""
+        now = self._clock.now()
+        at, known = self._room
+        if known is None or not 0 <= now - at < SPACE_SECONDS:
+            known = space.capacity(self._filesystem, self._gate.queue.closed)
+            self._room = now, known
+        return known
 
     def _left_alone(self, directory: str) -> Refusal | None:
         """Why nothing is planned for a directory: its owner opted out, or another mover works in it."""

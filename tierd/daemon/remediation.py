@@ -25,17 +25,15 @@ from tierd.daemon import log
 from tierd.daemon.log import FindingKey, FindingLog
 from tierd.daemon.node import DaemonParts
 from tierd.daemon.planning import Planner
-from tierd.daemon.states import OPEN, TRANSITIONS, State
+from tierd.daemon.states import OPEN, TRANSITIONS, UNDOING_VERDICTS, State
 from tierd.decide.plans import Plan
 from tierd.model import Action, Evidence, Finding
 from tierd.policies.protocol import JudgedBy
 from tierd.policies.registry import has_victim, policy_for
 from tierd.refusal import Reason, Refusal
+from tierd.structs import JudgementRow
 from tierd.text import bytes_text, count_of, quoted
 from tierd.verify.judgement import Judgement
-
-UNDOING_VERDICTS = frozenset({Verdict.DID_NOT_HELP, Verdict.HARMED_OTHERS, Verdict.UNDONE_BY_HAND})
-"""Verdicts after which the acts of a remediation are undone."""
 
 
 @dataclass(slots=True)
@@ -61,20 +59,22 @@ class Remediation:
     verdict: Verdict = Verdict.NONE
     """Empty before the verdict, and if there is nothing to judge."""
     judgement: Judgement | None = None
-    """The measurement behind the verdict; None without one, and for one of before a restart."""
+    """The measurement behind the verdict; None without one."""
     judged_at: float = 0.0
     """Time of that measurement; 0 without one."""
-    over: bool = False
-    """Whether the finding has ended."""
+    ended_at: float | None = None
+    """When the finding ended; None while it holds."""
+    first_act_at: float = 0.0
+    """When the first default layout was set, or the first file moved, also in a dry run; 0 before."""
     undo_reason: str = ""
-    """Why its default layouts are being undone; empty in all states but ``UNDOING``."""
+    """Why its default layouts are being undone, or were; empty if they stand or were undone by hand."""
     queued: int = 0
     """Number of moves that were queued."""
     moved_at: float = 0.0
     """When the last of its files was moved or tried; 0 before the first. Moves load the disks, so throughput measured
     before this time may speak for the acts and never against them."""
-    moved: int = 0
-    """Number of its files that were moved."""
+    moves: Counter[Outcome] = field(default_factory=Counter)
+    """Number of its moves that have ended, by outcome, as the journal has them."""
     in_use: Counter[str] = field(default_factory=Counter)
     """How often each file was in use when it was to be moved."""
     moves_held: bool = False
@@ -92,14 +92,9 @@ class Remediation:
     """Default layouts in force of earlier remediations of the same finding. They still fill the flash pool."""
 
     @property
-    def has_acted(self) -> bool:
-        """Whether anything was done about its finding, also in a dry run."""
-        return bool(self.defaults or self.moved_at or self.verdict)
-
-    @property
-    def dry_run(self) -> bool:
-        """Whether its default layouts were set in a dry run, so that nothing has changed."""
-        return bool(self.defaults) and all(done.result == Outcome.DRY_RUN for done in self.defaults)
+    def moved(self) -> int:
+        """Number of its files that were moved."""
+        return self.moves[Outcome.DONE]
 
     @property
     def judged(self) -> bool:
@@ -125,8 +120,8 @@ class Remediation:
         """Change to ``KEPT`` or ``UNDONE``, and to ``CLOSED`` where the finding has ended."""
         if self.state is not State.CLOSED or state is State.UNDONE:
             self.to(state)
-        self.undo_reason, self.moves_held = "", False
-        if self.over:
+        self.moves_held = False
+        if self.ended_at is not None:
             self.to(State.CLOSED)
 
     def begin_undo(self, reason: str) -> None:
@@ -136,10 +131,10 @@ class Remediation:
     def finding_began(self) -> None:
         """The finding holds again. A closed remediation stays closed: a new one follows it."""
         if not self.closed:
-            self.over = False
+            self.ended_at = None
 
-    def finding_ended(self) -> None:
-        self.over = True
+    def finding_ended(self, now: float) -> None:
+        self.ended_at = now
         if self.state in {State.KEPT, State.UNDONE}:
             self.to(State.CLOSED)
         if not has_victim(self.finding):
@@ -202,12 +197,12 @@ def reopened_remediations(journal: Journal, since: float) -> Iterator[Remediatio
             ((found, Verdict.NONE) for found in journal.judgements.unjudged(since)),
             ((found, Verdict.HELPED) for found in journal.judgements.helped(since))):
         yield _reopened(journal, number, finding, entries, State.KEPT if verdict else State.JUDGING, verdict=verdict)
-    for number, finding, verdict, judged_at in journal.judgements.to_undo(since):
+    for number, finding, verdict in journal.judgements.to_undo(since):
         entries = [entry for entry in journal.acts_in_force(number)
                    if entry.undoes is None and is_undone(finding, entry)]
         if entries:
             case = _reopened(journal, number, finding, entries, State.UNDOING, verdict=verdict)
-            case.judged_at, case.undo_reason = judged_at, UNDO_REASONS[verdict]
+            case.undo_reason = UNDO_REASONS[verdict]
             yield case
 
 
@@ -233,10 +228,21 @@ def _reopened(journal: Journal, number: int, finding: Finding, entries: Sequence
     defaults = [CompletedAct(Action(entry.kind, entry.layout_after or layout, entry.reason, finding.key,
                                     directory=entry.place), entry.outcome, entry.detail, entry.id, entry.layout_before)
                 for entry in entries if entry.kind == ActKind.SET_DEFAULT_LAYOUT]
+    found = journal.judgements.of(number)
     return Remediation(
         finding, number, min(begun), max(begun), layout, defaults=defaults, state=state, verdict=verdict,
+        judgement=judged_again(found) if found else None, judged_at=found.time if found else 0.0,
+        ended_at=journal.ended_at(number),
         places={*finding.directories, *(done.action.directory for done in defaults)},
-        tried=set(journal.files_tried(number)), moved=journal.files_moved(number))
+        tried=set(journal.files_tried(number)), moves=journal.moves_of(number),
+        first_act_at=min(begun))
+
+
+def judged_again(row: JudgementRow) -> Judgement:
+    """The measurement behind a verdict of before a restart."""
+    part, *interval = row.regained or (None,)
+    return Judgement(Verdict(row.verdict), row.usual, row.contended, row.after, part=part,
+                     interval=(interval[0], interval[1]) if interval else None)
 
 
 REPLAN_SECONDS = 10.0
@@ -307,7 +313,8 @@ class Remediations:
             with self._lock:
                 modes = [_mode_refusal(plan.recommended, self._settings)] if plan.recommended else []
                 refusals = self._refusals[finding.key] = (*plan.refusals, *modes)
-                self._log.refusals(finding, refusals)
+                with self._log.at_once():
+                    self._log.refusals(finding, refusals)
                 if plan.actions:
                     self._begin(finding, plan.actions)
                 elif not self._refusals[finding.key]:
@@ -425,12 +432,11 @@ class Remediations:
                                tried=set() if case is None or has_victim(finding) else case.tried,
                                in_use=Counter() if case is None else case.in_use)
         else:
-            self._journal.set_figures(number, self._log.recorded(finding))  # with the new directories
+            case.finding = replace(case.finding, directories=finding.directories)
+            self._journal.set_figures(number, case.finding)
             if now < case.begun_at + self._settings.verify.moving_seconds:
                 case.acted_at = now  # measured from now on; ``moving_seconds`` limits how often this is put off
         case.places = known | {*finding.directories}
-        if not has_victim(finding):
-            case.number = number  # the finding returned with a new number, to which the new acts belong
         self._store.add(case)
         self._submit(case, [a for a in actions if (a.path or a.directory) not in case.tried])
         # there is nothing to judge after advice, after a dry run and for findings without a victim or a beneficiary
@@ -487,7 +493,7 @@ class Remediations:
             kept = case.state in {State.KEPT, State.CLOSED}
             return not case.departed and kept and case.verdict == Verdict.HELPED and lately
         helped = case.state is State.KEPT and case.verdict == Verdict.HELPED
-        return not case.departed and (case.state in OPEN or (helped and lately and not case.over))
+        return not case.departed and (case.state in OPEN or (helped and lately and case.ended_at is None))
 
     def _follow_up(self, case: Remediation) -> None:
         """Queue files that were too young to be moved when the remediation was planned."""
@@ -533,6 +539,8 @@ class Remediations:
         case.tried -= left  # the job may return there
         case.places -= left
         now = self._clock.now()
+        if done:
+            case.first_act_at = case.first_act_at or min(outcome.begun_at or now for outcome in done)
         if done and not case.judged:
             if not case.defaults:
                 case.begun_at, case.acted_at = min(outcome.begun_at or now for outcome in done), now
@@ -606,19 +614,24 @@ class Remediations:
         """Log outcomes, and note them in their remediations. Returns how many there are."""
         self._log.all(log.moved_sentences(outcomes, self._gate.waiting))
         with self._lock:
-            for key in {o.action.finding for o in outcomes if o.result != Outcome.GONE}:
+            for key in {o.action.finding for o in outcomes}:
                 if (case := self._store.get(key)) is not None:
-                    case.moved += sum(o.action.finding == key and o.result == Outcome.DONE for o in outcomes)
-                    case.moved_at = self._clock.now()
-                    self._may_be_tried_again(case, [o.action.path for o in outcomes if o.action.finding == key
-                                                    and o.result == Outcome.GAVE_WAY])
-                    case.tried -= {o.action.path for o in outcomes if o.reason is Reason.JOB_ELSEWHERE}
-                    if case.state is State.PLANNED:
-                        case.to(State.ACTING)
+                    self._were_moved(case, [o for o in outcomes if o.action.finding == key])
         if outcomes and self._gate.operating_state.paused:
             log.logger.error("STOPPED moving: %s; find the cause, then tierctl resume",
                              self._gate.operating_state.paused)
         return len(outcomes)
+
+    def _were_moved(self, case: Remediation, outcomes: Sequence[CompletedAct]) -> None:
+        case.moves.update(o.result for o in outcomes if o.entry)
+        if all(o.result == Outcome.GONE for o in outcomes):
+            return
+        case.moved_at = self._clock.now()
+        case.first_act_at = case.first_act_at or case.moved_at
+        self._may_be_tried_again(case, [o.action.path for o in outcomes if o.result == Outcome.GAVE_WAY])
+        case.tried -= {o.action.path for o in outcomes if o.reason is Reason.JOB_ELSEWHERE}
+        if case.state is State.PLANNED:
+            case.to(State.ACTING)
 
     @staticmethod
     def _may_be_tried_again(case: Remediation, in_use: Sequence[str]) -> None:

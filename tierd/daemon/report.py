@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import pairwise
 
-from tierd.acts import Verdict
-from tierd.daemon.answers import Case, ReportAnswer
-from tierd.daemon.states import FOUND, state_text, verdict_text
-from tierd.text import bytes_text, count_of, first_names, quoted, rate_text
+from tierd.acts import ORDER_KINDS
+from tierd.daemon.answers import ReportAnswer
+from tierd.daemon.charts import Axes, round_times
+from tierd.daemon.states import verdict_text
+from tierd.text import bytes_text, count_of, first_names, quoted
 
 Points = Sequence[tuple[float, float]]
 SAMPLE_SECONDS = 60.0
@@ -43,21 +43,19 @@ def plot(title: str, unit: str, curves: Mapping[str, Points], since: float, unti
     """One plot. ``marks`` are times with a description of the event."""
     shown = {name: points for name, points in curves.items() if points}
     gap, span = max(_GAP_SECONDS, _GAP_SHARE * (until - since)), until - since
-    top = round_up(max((value for points in shown.values() for _, value in points), default=1.0))
+    axes = Axes.around(since, until, max((value for points in shown.values() for _, value in points), default=0.0))
 
     def x(time: float) -> float:
         return round(Plot.left + (time - since) / span * (Plot.width - Plot.left - 10), 1)
 
     def y(value: float) -> float:
-        return round(Plot.top + (1 - max(value, 0.0) / top) * (Plot.height - Plot.top - Plot.bottom), 1)
+        return round(Plot.top + (1 - max(value, 0.0) / axes.top) * (Plot.height - Plot.top - Plot.bottom), 1)
 
-    clock = "%H:%M" if span < 2 * 86400 else "%m-%d %H:%M"
-    times = [since + span * step / 5 for step in range(6)]
     return Plot(
         title, unit, curves=[(name, curve_path([(time, x(time), y(value)) for time, value in points], gap),
                               COLOURS[number % len(COLOURS)]) for number, (name, points) in enumerate(shown.items())],
-        grid=[(y(top * step / 4), f"{top * step / 4:g}") for step in range(5)],
-        times=[(x(time), datetime.fromtimestamp(time, UTC).strftime(clock)) for time in times],
+        grid=[(y(value), f"{value:g}") for value in axes.steps],
+        times=[(x(time), name) for time, name in round_times(since, until)],
         marks=[(x(time), words) for time, words in marks[:200]])
 
 
@@ -71,31 +69,15 @@ def curve_path(points: Sequence[tuple[float, float, float]], gap_seconds: float)
     return "".join(parts)
 
 
-def round_up(value: float) -> float:
-    """The next round number.
-
-    >>> round_up(37.0), round_up(0.8), round_up(0.0), round_up(5000)
-    (50.0, 1.0, 1.0, 5000.0)
-    """
-    if value <= 0:
-        return 1.0
-    power = 1.0
-    while power * 10 <= value:
-        power *= 10
-    while power > value:
-        power /= 10
-    return next(float(f"{power * step:g}") for step in (1, 2, 5, 10) if power * step >= value)
-
-
 def report_page(answer: ReportAnswer) -> str:
     from tierd.daemon.page import day_text, environment  # noqa: PLC0415 -- the lines need no template
 
-    samples, until, begun, results = answer.samples, answer.until, drawn_since(answer), results_of(answer)
+    samples, until, begun = answer.samples, answer.until, drawn_since(answer)
     streams, pools = ({name.removeprefix(of): [(time, scale * value) for time, value in points]
                        for name, points in samples.items() if name.startswith(of)}
                       for of, scale in (("victim ", 1e-6), ("pool ", 100)))
-    users = {found.id: [f"{job}: {answer.users[job]}" for job in (found.aggressor, found.victim) if job in answer.users]
-             for found in answer.findings}
+    users = {case.finding: [f"{job}: {answer.users[job]}" for job in (case.aggressor, case.victim)
+                            if job in answer.users] for case in answer.cases}
     return environment().get_template("report.html").render(
         r=answer, state=operating_state(answer), summary=summary_sentence(answer), first=first_known(answer),
         plots_begin=begun,
@@ -104,11 +86,11 @@ def report_page(answer: ReportAnswer) -> str:
                      marks=[(e.time, f"{e.kind} {quoted(e.place)}: {e.outcome}") for e in answer.default_layouts]),
         activity=plot("Findings that held; dashed lines: a finding began", "number",
                       {"findings": samples.get("findings", [])}, begun, until,
-                      marks=[(found.time, found.sentence) for found in answer.findings if found.victim]),
+                      marks=[(case.since, case.sentence) for case in answer.cases if case.victim]),
         queue=plot("Files in the queue", "number", {"waiting moves": samples.get("waiting moves", [])}, begun, until),
         pools=plot("Pools in use", "%", pools, begun, until),
-        findings=[(f"F{found.id}", day_text(found.time), found.kind, found.sentence, ", ".join(users[found.id]),
-                   first_names(found.directories, 16), results.get(found.id, "")) for found in answer.findings],
+        cases=[(case.name, day_text(case.since), case.kind, case.sentence, ", ".join(users[case.finding]),
+                first_names(case.directories, 16), case.result_text) for case in answer.cases],
         acts=[(e.id, day_text(e.time), e.outcome, f"{e.kind} {quoted(e.place)}", e.detail or e.after or "", e.reason)
               for e in answer.acts])
 
@@ -147,34 +129,10 @@ MAX_LINES = 20
 
 def report_lines(answer: ReportAnswer, time_text: Callable[[float], str]) -> list[str]:
     """The report in short: the sums of the period, and the last findings that are no advice, each with its verdict."""
-    results = results_of(answer)
-    acted = [found for found in answer.findings if found.id in results or found.victim]
+    acted = [case for case in answer.cases if case.state or case.victim]
     lines = [f"{time_text(answer.since)} to {time_text(answer.until)}. {operating_state(answer)}",
              summary_sentence(answer)]
-    for found in acted[-MAX_LINES:]:
-        lines += [f"F{found.id}  {time_text(found.time)}  {found.kind}: {found.sentence}",
-                  f"    {results.get(found.id) or 'no verdict'}"]
-    left = sum(answer.kinds.values()) - min(len(acted), MAX_LINES)
+    for case in acted[-MAX_LINES:]:
+        lines += [f"{case.name}  {time_text(case.since)}  {case.kind}: {case.sentence}", f"    {case.result_text}"]
+    left = sum(count for kind, count in answer.kinds.items() if kind not in ORDER_KINDS) - min(len(acted), MAX_LINES)
     return [*lines, f"and {count_of(left, 'finding')} more"] if left else lines
-
-
-def results_of(answer: ReportAnswer) -> dict[int, str]:
-    """State or verdict of each finding that has one. An undo by hand counts more than the verdict before it."""
-    cases = {case.finding: case for case in answer.status.cases if case.finding is not None}
-    found = {number: present_state(case, dry_run=answer.status.dry_run) for number, case in cases.items()}
-    for row in answer.judgements:
-        case = cases.get(row.finding)
-        words = verdict_text(case.verdict if case and case.judged and case.verdict else row.verdict)
-        if row.verdict == Verdict.UNDONE_BY_HAND or not (row.usual or row.contended or row.after):
-            found[row.finding] = (case.measured_text if case else "") or words
-        else:
-            found[row.finding] = (f"{words}: {rate_text(row.usual)} before, {rate_text(row.contended)} during, "
-                                  f"{rate_text(row.after)} after")
-    return found
-
-
-def present_state(case: Case, *, dry_run: bool) -> str:
-    """State of a case, or why nothing is done about its finding, in the words of the page."""
-    if case.state:
-        return state_text(case.state, case.verdict, undo_reason=case.undo_reason, dry_run=dry_run)
-    return f"{FOUND}: {'; '.join(why.sentence for why in case.why_not) or 'not acted on'}"

@@ -17,22 +17,22 @@ from lustre.fid import Fid
 from lustre.filesystem import Space
 from tierd.act.applications import ApplicationStore, NextRun, Preparer, prolog_of
 from tierd.act.drain import Drain, Phase
-from tierd.act.journal.reader import JournalReader
+from tierd.act.journal.reader import JournalReader, Wanted
 from tierd.act.orders import Order, OrderInbox, OrderPlan, plan_order
 from tierd.act.staging import OPEN, Stager, Staging, StagingStore, missing_files, succeeded, summary
-from tierd.acts import ORDER_KINDS, ActKind, OrderKind, Outcome
+from tierd.acts import ORDER_KINDS, ActKind, OrderKind, Outcome, name_of
 from tierd.clock import Clock
 from tierd.config.scopes import below
 from tierd.daemon import answers, status
+from tierd.daemon.cases import AFTER_SECONDS, BEFORE_SECONDS, cases_of
 from tierd.daemon.loop import Daemon
 from tierd.daemon.node import DaemonParts
-from tierd.daemon.states import past_sentence
-from tierd.daemon.status import StatusSnapshot, StatusView, act_answer, action_answer, finding_answer
+from tierd.daemon.status import StatusView, act_answer, action_answer, finding_answer
 from tierd.decide.plans import Plan
 from tierd.model import Finding
 from tierd.refusal import of_error, sentence_of
 from tierd.sense.changelogs.tally_source import TallySource
-from tierd.structs import FindingRow, Struct
+from tierd.structs import MessageRow, Struct
 from tierd.text import printable, quoted
 
 ORDER_LOOKUP_SECONDS = 20.0
@@ -40,47 +40,61 @@ ORDER_LOOKUP_SECONDS = 20.0
 MAX_EXPLAINED_ACTS = 20
 
 
-def explanation(name: str, journal: JournalReader, view: StatusSnapshot,
-                users: Callable[[Iterable[str]], Mapping[str, str]] = lambda _: {}) -> answers.ExplainAnswer:
-    """Explain a finding (``F3``) or the finding of an act (``17``). Raises ValueError if the journal lacks it."""
+def explanation(name: str, journal: JournalReader, view: StatusView) -> answers.ExplainAnswer:
+    """Explain a finding (``F3``), an order (``D3``, ``O3``), or that of an act (``17``).
+
+    Raises ValueError if the journal lacks it.
+    """
     number = finding_number(name, journal)
-    finding = journal.finding(number)
-    if finding is None:
-        raise ValueError(f"the journal has no finding F{number}; tierctl findings and tierctl history list them")
-    now = next((f for f in view.findings if view.numbers.get(f.key) == number), None)
-    ordered = finding.kind in ORDER_KINDS
+    row = journal.finding(number)
+    check_name(name, number, None if row is None else row.kind)
+    assert row is not None
+    now = next((f for f in view.snapshot.findings if view.snapshot.numbers.get(f.key) == number), None)
+    case = view.known_cases().get(number) or with_curve(cases_of([row], {}, journal)[0], journal)
+    ordered, sums = row.kind in ORDER_KINDS, journal.sums.of_finding(number)
     return answers.ExplainAnswer(
-        finding=as_shown(finding, now), holds=now is not None, ordered=ordered,
+        case=case, evidence=now.evidence.numbers() if now is not None else row.evidence, ordered=ordered,
         advice=status.advice_answers(now) if now is not None else (),
         acts=tuple(map(act_answer, journal.acts_of(number, MAX_EXPLAINED_ACTS))),
-        **journal.sums.of_finding(number),
-        messages=tuple(journal.messages(number)),
-        judgements=tuple(journal.judgements(finding=number)),
+        all_acts=sums["all_acts"], bytes_moved=sums["bytes_moved"], outcomes=sums["outcomes"],
+        messages=(MessageRow(row.time, "ordered" if ordered else f"FOUND {row.kind}"), *journal.messages(number)),
         same=() if ordered else tuple(journal.same_as(number)),
-        users={} if ordered else users((finding.aggressor, finding.victim)))
+        users={} if ordered else view.users((row.aggressor, row.victim)))
 
 
-def as_shown(row: FindingRow, now: Finding | None) -> FindingRow:
-    """A finding of the journal with the figures of now if it holds, and otherwise in the past tense."""
-    if now is None and row.kind in ORDER_KINDS:
-        return row
-    sentence = (printable(now.sentence) if now is not None
-                else past_sentence(row.sentence, row.aggressor, row.victim, row.evidence))
-    if now is None:
-        return row.replaced(sentence=sentence)
-    return row.replaced(sentence=sentence, evidence=now.evidence.numbers(), targets=now.targets,
-                        directories=now.directories)
+def with_curve(case: answers.Case, journal: JournalReader) -> answers.Case:
+    """A case of the journal with its curve, from before the onset until after the verdict and its end."""
+    end = max(case.since, case.judged_at or 0.0, case.ended_at or 0.0)
+    begin = (case.onset or case.since) - BEFORE_SECONDS
+    return case.replaced(curve=journal.curve(case.finding or 0, begin, end + 2 * AFTER_SECONDS))
 
 
 def named_finding(name: object) -> int | None:
-    """The number in the name of a finding; None for anything else.
+    """The number in the name of a finding or an order; None for anything else.
 
-    >>> named_finding("F3"), named_finding("17"), named_finding(3)
-    (3, None, None)
+    >>> named_finding("F3"), named_finding("d4"), named_finding("17"), named_finding(3)
+    (3, 4, None, None)
     """
-    if isinstance(name, str) and name[:1] in {"F", "f"} and is_number(name[1:]):
+    if isinstance(name, str) and name[:1] in {*"FDOfdo"} and is_number(name[1:]):
         return int(name[1:])
     return None
+
+
+def check_name(name: str, number: int, kind: str | None) -> None:
+    """Raise ValueError unless this is the name of what has the number; ``kind`` None: nothing has it."""
+    if kind is None:
+        raise ValueError(f"the journal has no {what_is(name)}; tierctl findings and tierctl history list them")
+    if not is_number(name) and name.upper() != name_of(number, kind):
+        raise ValueError(f"the journal has no {what_is(name)}, but {what_is(name_of(number, kind))}")
+
+
+def what_is(name: str) -> str:
+    """What a name of a finding or an order means.
+
+    >>> what_is("f3"), what_is("D4")
+    ('finding F3', 'order D4')
+    """
+    return f"{'finding' if name[:1] in {'F', 'f'} else 'order'} {name.upper()}"
 
 
 def is_number(digits: str) -> bool:
@@ -93,7 +107,7 @@ def finding_number(name: str, journal: JournalReader) -> int:
     if (number := named_finding(name)) is not None:
         return number
     if not is_number(name):
-        raise ValueError(f"{name!r} is neither a finding (F3) nor an act (17)")
+        raise ValueError(f"{name!r} is neither a finding (F3), nor an order (D3, O3), nor an act (17)")
     found = journal.finding_of(int(name))
     if found is None:
         raise ValueError(f"the journal has no act {name}; tierctl history lists them")
@@ -220,9 +234,9 @@ class ChangingRequests:
         by = text_of(request, "by", "tierctl")
         number = request.get("id")
         if (finding := named_finding(number)) is not None:
-            return self._undo_finding(finding, by)
+            return self._undo_finding(str(number), finding, by)
         if type(number) is not int:  # JSON true and 1.5 are no numbers of acts
-            raise ValueError(f"undo takes the number of an act (17) or of a finding (F3), not {number!r}")
+            raise ValueError(f"undo takes the number of an act (17), a finding (F3) or an order (O3), not {number!r}")
         entry = self._journal.entry(number)
         if entry is None and self._journal.removed_act(number):
             raise ValueError(self._removed(f"act {number}"))
@@ -234,7 +248,7 @@ class ChangingRequests:
 
     def _decide(self, request: Request) -> answers.DecisionAnswer:
         number = named_finding(request.get("id"))
-        if number is None:
+        if number is None or not str(request["id"]).upper().startswith("F"):
             raise ValueError(f"{request['request']} takes the number of a finding (F3), not {request.get('id')!r}")
         becomes = self._daemon.decide(number, text_of(request, "by", "tierctl"),
                                       approved=request["request"] == "apply")
@@ -246,18 +260,21 @@ class ChangingRequests:
         return (f"the record of {what} was removed from the journal after {days:g} days ([journal] keep_days), so it "
                 "cannot be undone any more; lfs migrate or lfs setstripe -d changes a layout by hand")
 
-    def _undo_finding(self, number: int, by: str) -> answers.UndoFindingAnswer:
-        if not self._journal.has_finding(number):
-            if self._journal.removed_finding(number):
-                raise ValueError(self._removed(f"finding F{number}"))
-            raise ValueError(f"the journal has no finding F{number}; tierctl findings and tierctl history list them")
+    def _undo_finding(self, name: str, number: int, by: str) -> answers.UndoFindingAnswer:
+        if self._journal.removed_finding(number):
+            raise ValueError(self._removed(what_is(name)))
+        kind, *_ = self._journal.key_of_finding(number) or (None,)
+        check_name(name, number, kind)
+        if kind == OrderKind.DRAIN:
+            raise ValueError(f"{name.upper()} is a drain: tierctl drain-target TARGET --end ends it, tierctl undo ID "
+                             "moves one file back")
         dropped, results, moved = self._undoing.finding_by_hand(number, by)
         self._publish()
         undone = all(result.outcome == Outcome.UNDONE for _, result in results)
         return answers.UndoFindingAnswer(
             Outcome.UNDONE if undone else "not undone", number, dropped,
             tuple(answers.UndoAnswer(result.outcome, result.detail, act_answer(entry)) for entry, result in results),
-            tuple(moved))
+            tuple(moved), kind=str(kind))
 
     def _order(self, request: Request) -> answers.OrderAnswer:
         path = self._from_root(str(request["path"]))
@@ -371,7 +388,7 @@ class DrainRequests:
         moving = drain.phase is Phase.RUNNING and not drain.preview and used is not None and freed > 0
         counts = max([DEFAULT_COUNT] if not drain.limits else drain.limits.values())
         return answers.DrainRow.of(
-            drain, position=drain.after, queued_moves=self._gate.waiting_for(drain.key),
+            drain, order=drain.finding, position=drain.after, queued_moves=self._gate.waiting_for(drain.key),
             files_moved=self._reader.sums.of_finding(drain.finding)["files_moved"], used_bytes=used,
             seconds_left=(used or 0) * seconds / freed if moving else None,
             left=tuple(answers.LeftRow.of(each, examples=tuple(each.examples))
@@ -445,11 +462,9 @@ class ReadingRequests:
             "status": lambda _: view.status(), "findings": lambda _: view.findings(),
             "top": lambda request: view.top(count_in(request, "most", 20)),
             "overview": lambda request: view.overview(
-                count_in(request, "most", 15), count_in(request, "cases", 50),
-                count_in(request, "case", 0) or None),
+                count_in(request, "most", 15), count_in(request, "cases", 50)),
             "advise": lambda _: view.findings(advice=True), "history": self._history,
-            "explain": lambda request: explanation(str(request.get("id", "")), reader, view.snapshot,
-                                                   view.users),
+            "explain": lambda request: explanation(str(request.get("id", "")), reader, view),
             "plan": self._plan, "report": self._report, "movers": lambda _: view.movers(),
             "readers": lambda _: readers_answer(tallies), "drains": drains.show,
         }
@@ -467,32 +482,38 @@ class ReadingRequests:
             raise ValueError(f"the journal has no finding with a job {job!r}; tierctl findings lists active ones")
         if word and word not in {outcome.value for outcome in Outcome}:
             raise ValueError(f"no outcome of an act is called {word!r}; there are {', '.join(Outcome)}")
-        entries = self._reader.last(
-            last, Outcome(word) if word else None, below(self._settings.filesystem.mount, path), job,
-            number_of(request, "since", 0.0), kind=ActKind(act) if act else None)
+        name = text_of(request, "case")
+        finding = named_finding(name)
+        if name and finding is None:
+            raise ValueError(f"a case has the number of its finding (F3), not {name!r:.40}")
+        wanted = Wanted(Outcome(word) if word else None, below(self._settings.filesystem.mount, path), job,
+                        since=number_of(request, "since", 0.0), kind=ActKind(act) if act else None, finding=finding)
+        reader = self._reader
+        entries, moves = (reader.last_by_case(last, wanted) if request.get("by_case")
+                          else (reader.last(last, wanted), []))
+        acts = {entry.id: act_answer(entry) for entry in reader.acts([each.last_act for each in moves])}
         return answers.HistoryAnswer(
-            entries=tuple(map(act_answer, entries)), all_outcomes={} if entries else self._reader.sums.of_all(),
-            complete_since=self._reader.complete_since(), removed_acts=self._reader.removed_acts())
+            entries=tuple(map(act_answer, entries)),
+            moves=tuple(answers.CaseMovesRow.of(each, time=each.first_at, until=each.last_at, last=acts[each.last_act])
+                        for each in moves),
+            all_outcomes={} if entries or moves else reader.sums.of_all(),
+            complete_since=reader.complete_since(), removed_acts=reader.removed_acts())
 
     def _report(self, request: Request) -> answers.ReportAnswer:
         until = number_of(request, "until", 0) or self._clock.now()
         since = number_of(request, "since", 0) or until - 86400
         reader = self._reader
         samples = reader.samples(since, until, MAX_CURVE_POINTS)
-        snapshot = self._view.snapshot
-        holding = {snapshot.numbers.get(f.key): f for f in snapshot.findings}
-        findings = tuple(as_shown(found, holding.get(found.id))
-                         for found in reader.findings_between(since, until, MAX_REPORTED))
+        cases = cases_of(reader.findings_between(since, until, MAX_REPORTED), self._view.known_cases(), reader)
         return answers.ReportAnswer(
             since=since, until=until, mount=self._settings.filesystem.mount, **reader.sums.of_period(since, until),
             complete_since=reader.complete_since(), removed_acts=reader.removed_acts(),
-            findings=findings,
+            cases=cases,
             acts=tuple(map(act_answer, reader.acts_between(since, until, MAX_REPORTED))),
             default_layouts=tuple(map(act_answer, reader.acts_between(
                 since, until, MAX_REPORTED, ActKind.SET_DEFAULT_LAYOUT))),
-            judgements=tuple(reader.judgements(since, until)),
             samples={name: tuple(points) for name, points in samples.items()}, status=self._view.status(),
-            users=self._view.users(job for found in findings for job in (found.aggressor, found.victim)))
+            users=self._view.users(status.jobs_of(cases)))
 
     def _plan(self, request: Request) -> answers.PlanAnswer:
         if request.get("renew", True):
@@ -640,6 +661,6 @@ def handled(requests: Mapping[str, Handler], request: Request) -> Struct:
         raise ValueError(f"{name}: invalid request: {error!r}") from error
     except OSError as error:
         about = f"{quoted(os.fsdecode(error.filename))}: " if error.filename else ""
-        raise ValueError(f"{name}: {about}{error.strerror or error}") from error
+        raise answers.NoAnswerError(f"{name}: {about}{error.strerror or error}") from error
     except sqlite3.Error as error:
-        raise ValueError(f"{name}: the journal: {error}; see journalctl -u tierd") from error
+        raise answers.NoAnswerError(f"{name}: the journal: {error}; see journalctl -u tierd") from error

@@ -34,10 +34,12 @@ from tierd.daemon import status, web
 from tierd.daemon.activities import FILESYSTEM_AWAY, Activities, Activity, Liveness, Spawn
 from tierd.daemon.answers import Json, to_json
 from tierd.daemon.control import ControlServer
-from tierd.daemon.curves import CurveSampler
+from tierd.daemon.curves import CurveSampler, victims_of
+from tierd.daemon.lists import ListRequests
 from tierd.daemon.loop import ACT_SECONDS, FACTS_SECONDS, OUTCOME_SECONDS, Daemon, Memory
 from tierd.daemon.metrics import MetricsContext, registry
 from tierd.daemon.node import Cluster, DaemonParts, Node
+from tierd.daemon.rates import RateRequests, RateSampler
 from tierd.daemon.requests import (
     CHANGING_REQUESTS,
     SCHEDULER_REQUESTS,
@@ -112,7 +114,7 @@ class Service:
         self._settings, self.node, self._web_config, self._cluster = settings, node, web_config, cluster
         self._clock = node.clock
         self._users = UserNames(node.user_name, clock=node.clock, scheduler=self._words_of_jobs)
-        self._publisher = StatusPublisher()
+        self._publisher = StatusPublisher(JournalReader(Path(settings.act.journal)))
         self._open = True
         self._closing = ExitStack()
         self.web: BackgroundServer | None = None
@@ -176,7 +178,8 @@ class Service:
             journal=self.journal, media=self._media, history=sources.history, enriched=sources.enriched,
             coldest_first=lambda directory: sources.coldest_first(directory, filesystem),
             job_nodes=self._nodes_of_jobs))
-        self._curve_sampler = CurveSampler(self.journal, lambda: space.capacity(filesystem, ()))
+        self._rate_sampler = RateSampler(self.journal.rates)
+        self._curve_sampler = CurveSampler(self.journal, lambda: space.capacity(filesystem))
 
     def _take_orders(self) -> None:
         """Open the inbox for orders, and what stages files for jobs of a scheduler."""
@@ -213,8 +216,10 @@ class Service:
             executor.submit(make) if self.activities.concurrent else make()))
         preparer = Preparer(self.gate, self._applications, self.node.filesystem, self._settings,
                             daemon.remediations.queue_order)
+        self.past_rates = RateRequests(reader.rates, self.sources.rates, self._clock)
         self._requests = {
             **ReadingRequests(view, parts, reader, drains, previews=previews, tallies=self._tallies).requests,
+            **self.past_rates.requests, **ListRequests(view, reader).requests,
             **ChangingRequests(view, daemon, self._inbox, self._intake, drains, publish=self._publish,
                                resumed=self._wake_acts).requests,
             **SchedulerRequests(parts, self._stager, self._stagings, preparer=preparer, wake=self._wake_plan,
@@ -234,6 +239,7 @@ class Service:
             return
         beside = MetricsContext(
             fs=self.node.filesystem.fsname, positions=lambda: self.sources.follower.positions,
+            cases=lambda: self._publisher.view.cases,
             activities=lambda: self.activities.all, sources=self.sources.states, web_config=self._web_config,
             integrations=self.sources.integrations, tallies=self._tallies, stager=self._stager)
         metrics = registry(self.daemon, beside)
@@ -294,7 +300,7 @@ class Service:
                      while_some(lambda: len(gate.default_layouts)), acts=True),
             activity("move", "moving files", self._move, self._move_pause_seconds, acts=True),
             activity("judge", "judging", self._judge, each_cycle, acts=True),
-            activity("journal", "removing old records from the journal", self._remove_old,
+            activity("journal", "recording rates, and removing old records from the journal", self._keep_journal,
                      lambda: self.journal.retention.pause_seconds(self._clock.now())),
         ], self._settings.act.journal)
 
@@ -371,7 +377,7 @@ class Service:
         self.daemon.judge()
         self.gate.operating_state.store()
         self._publish_journal()
-        self._curve_sampler.draw(self.daemon, self._clock.now())
+        self._curve_sampler.draw(self.daemon, self._publisher.view.cases, self._clock.now())
 
     def _publish_journal(self) -> None:
         """Let followers have all changes up to now. Without NATS they get them later."""
@@ -381,6 +387,10 @@ class Service:
             raise
         except OSError:
             return  # status and metrics show it
+
+    def _keep_journal(self) -> None:
+        self._rate_sampler.record(self.daemon.windows, victims_of(self.daemon), self._clock.now())
+        self._remove_old()
 
     def _remove_old(self) -> None:
         keep_seconds = self._settings.journal.keep_seconds

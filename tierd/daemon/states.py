@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from tierd.acts import Verdict
-from tierd.text import Carrier, percent, rate_text, regained_text
+from tierd.acts import Outcome, Verdict
+from tierd.text import Carrier, count_of, percent, rate_text, regained_text
 
 
 class State(StrEnum):
@@ -75,6 +75,8 @@ VERDICT_TEXTS: Mapping[str, tuple[str, str]] = {
     Verdict.CANNOT_TELL: ("cannot be judged", "kept"),
 }
 """What people read of each verdict, and what became of the acts."""
+UNDOING_VERDICTS = frozenset({Verdict.DID_NOT_HELP, Verdict.HARMED_OTHERS, Verdict.UNDONE_BY_HAND})
+"""Verdicts after which the acts of a remediation are undone."""
 
 
 def verdict_text(verdict: str) -> str:
@@ -97,43 +99,46 @@ def state_text(state: str, verdict: str, *, undo_reason: str = "", dry_run: bool
     >>> state_text("undone", "did-not-help"), state_text("undoing", "", undo_reason="pool 'flash' is full")
     ('undone: did not help', "undoing: pool 'flash' is full")
     >>> state_text("kept", "helped"), state_text("undone", "taken-back"), state_text("", "")
-    ('kept: helped', 'undone: by hand', 'found: not acted on')
-    >>> state_text("undone", "helped")
-    'undone: its space was needed'
+    ('kept: helped', 'undone: by hand', 'not acted on')
+    >>> state_text("closed", "helped", undo_reason="pool 'flash' is full")
+    "closed: undone: pool 'flash' is full"
     >>> state_text("kept", "", dry_run=True), state_text("kept", "")
     ('kept: dry run, nothing was changed', 'kept: nothing to judge')
     """
     if not state:
-        return f"{FOUND}: not acted on"
+        return "not acted on"
     if dry_run and not verdict and state in {State.KEPT, State.CLOSED}:
         return f"{state}: dry run, nothing was changed"
-    if state == State.UNDONE and verdict in {Verdict.HELPED, Verdict.CANNOT_TELL}:
-        return f"{state}: its space was needed"
+    if undo_reason and verdict not in UNDOING_VERDICTS and state in {State.UNDONE, State.CLOSED}:
+        return f"{state}: {'' if state == State.UNDONE else 'undone: '}{undo_reason}"
     if state in {State.KEPT, State.UNDONE, State.CLOSED}:
         words, became = VERDICT_TEXTS.get(verdict, ("", ""))
         return f"{state}: {words if became == state else verdict_text(verdict)}"
     return f"{state}: {undo_reason or STATE_TEXTS[State(state)]}"
 
 
-def past_sentence(sentence: str, aggressor: str, victim: str, evidence: Mapping[str, float | None]) -> str:
-    """A finding that has ended, in a sentence in the past tense.
+def stream_sentence(aggressor: str, victim: str, numbers: Mapping[str, float | None], *, past: bool) -> str:
+    """A slowed stream in a sentence, from the numbers of the evidence; empty for other findings.
 
-    >>> rates = {"victim_usual_bytes_per_second": 66e6, "victim_bytes_per_second": 44e6}
-    >>> past_sentence("s.1 streams at …", "n.2", "s.1", rates)
-    's.1 streamed at 44.0 MB/s instead of 66.0 MB/s (67%) beside n.2'
-    >>> past_sentence("s.1 streams at …", "n.2", "s.1", rates | {"carrier": 4.0})
-    's.1 streamed at 44.0 MB/s beside n.2; without it, 66.0 MB/s were expected by device time'
-    >>> past_sentence("pool 'flash' is full", "", "", {})
-    "when it was found: pool 'flash' is full"
+    >>> rates = {"victim_usual_bytes_per_second": 66e6, "victim_bytes_per_second": 44e6, "loss_low": 0.2,
+    ...          "loss_high": 0.4}
+    >>> stream_sentence("n.2", "s.1", rates, past=True)
+    's.1 streamed at 44.0 MB/s instead of 66.0 MB/s (67%) beside n.2; loss 20% to 40%'
+    >>> stream_sentence("n.2", "s.1", rates | {"carrier": 4.0}, past=False)
+    's.1 streams at 44.0 MB/s beside n.2; without it, 66.0 MB/s are expected by device time; loss 20% to 40%'
+    >>> stream_sentence("", "", {}, past=True)
+    ''
     """
-    usual, rate = evidence.get("victim_usual_bytes_per_second"), evidence.get("victim_bytes_per_second")
-    if not victim or not usual or rate is None:
-        return f"when it was found: {sentence}"
-    if evidence.get("carrier") == Carrier.DEVICE_TIME:
-        return (f"{victim} streamed at {rate_text(rate)} beside {aggressor}; without it, {rate_text(usual)} were "
-                "expected by device time")
-    return (f"{victim} streamed at {rate_text(rate)} instead of {rate_text(usual)} ({percent(rate / usual)}) "
-            f"beside {aggressor}")
+    usual, rate = numbers.get("victim_usual_bytes_per_second"), numbers.get("victim_bytes_per_second")
+    low, high = numbers.get("loss_low"), numbers.get("loss_high")
+    if not victim or not usual or rate is None or low is None or high is None:
+        return ""
+    what, loss = f"{victim} {'streamed' if past else 'streams'} at {rate_text(rate)}", (
+        f"; loss {percent(low)} to {percent(high)}")
+    if numbers.get("carrier") == Carrier.DEVICE_TIME:
+        return (f"{what} beside {aggressor}; without it, {rate_text(usual)} {'were' if past else 'are'} expected by "
+                f"device time{loss}")
+    return f"{what} instead of {rate_text(usual)} ({percent(rate / usual)}) beside {aggressor}{loss}"
 
 
 def gain_text(contended: float | None, after: float | None, regained: tuple[float, float, float] | None) -> str:
@@ -148,3 +153,27 @@ def gain_text(contended: float | None, after: float | None, regained: tuple[floa
         return ""
     return f"{rate_text(contended)} before the acts, {rate_text(after)} after" + (
         f": {regained_text(*regained)}" if regained else "")
+
+
+def files_text(moves: Mapping[str, int], waiting: int, *, held: bool) -> str:
+    """What became of the files of a case.
+
+    >>> files_text({"done": 47, "gone": 2, "gave-way": 1}, 90, held=True)
+    '47 files moved, 90 wait while the effect is measured; not moved: 2 gone, 1 gave way'
+    >>> files_text({"dry-run": 1}, 0, held=False), files_text({"undone": 3}, 0, held=False)
+    ('1 file would be moved', '0 files moved, 3 moved back')
+    >>> files_text({}, 0, held=False)
+    ''
+    """
+    moved, dry, back = (moves.get(outcome, 0) for outcome in (Outcome.DONE, Outcome.DRY_RUN, Outcome.UNDONE))
+    left = sorted(((count, outcome) for outcome, count in moves.items() if outcome not in {
+        Outcome.DONE, Outcome.DRY_RUN, Outcome.UNDONE}), reverse=True)
+    if not (moves or waiting):
+        return ""
+    parts = [f"{count_of(dry, 'file')} would be moved" if dry else f"{count_of(moved, 'file')} moved"]
+    if back:
+        parts.append(f"{back} moved back")
+    if waiting:
+        parts.append(f"{waiting} wait{' while the effect is measured' if held else ''}")
+    why = ", ".join(f"{count} {outcome.replace('-', ' ')}" for count, outcome in left)
+    return ", ".join(parts) + (f"; not moved: {why}" if why else "")

@@ -16,12 +16,14 @@ from lustre import __version__
 from lustre.layout.directory import DefaultStriping, setdirstripe_arguments
 from lustre.layout.model import Layout, explain
 from lustre.layout.setstripe import setstripe_arguments
+from tierd.act.drain import ACTIVE
 from tierd.act.gate import Gate
 from tierd.act.journal.entry import Entry
+from tierd.act.journal.reader import JournalReader
 from tierd.act.outcomes import CompletedActs
 from tierd.daemon import answers
 from tierd.daemon.activities import Activity
-from tierd.daemon.cases import CaseFigures, all_cases, refusal_answer, updated_figures
+from tierd.daemon.cases import CaseFigures, all_cases, found_case, refusal_answer, updated_figures
 from tierd.daemon.loop import LEARNING_WINDOWS, Daemon, is_learning
 from tierd.daemon.states import OPEN
 from tierd.daemon.users import UserNames
@@ -96,7 +98,9 @@ class Changes:
 class StatusPublisher:
     """Holds the latest snapshot. Activities publish it, and any thread reads it or waits for the next one."""
 
-    def __init__(self) -> None:
+    def __init__(self, journal: JournalReader | None = None) -> None:
+        """``journal`` has the curves of cases of before a restart."""
+        self._journal = journal
         self.view = StatusSnapshot()
         self.changes = Changes()
 
@@ -108,7 +112,8 @@ class StatusPublisher:
         waiting, device_time = gate.waiting_by_finding(), daemon.engine.device_time
         with daemon.store.lock:  # for a moment: the rest is made of copies
             done = [replace(case, defaults=[*case.defaults]) for case in daemon.cases]
-        figures = updated_figures(self.view.figures, findings, done, windows, times=device_time, numbers=numbers)
+        figures = updated_figures(self.view.figures, findings, done, windows, times=device_time, numbers=numbers,
+                                  journal=self._journal)
         cases = tuple(all_cases(findings, numbers, done, figures,
                                 lambda key: (gate.default_layouts.of(key), waiting[key])))
         self.view = StatusSnapshot(
@@ -124,12 +129,12 @@ STALLED_SECONDS = 60.0
 """If moves are queued and none ends for so long, status reports them as stalled, with the reason."""
 
 
-def finding_answer(finding: Finding, number: int | None = None,
-                   why_not: Sequence[Refusal] = ()) -> answers.FindingAnswer:
-    """A finding, its number in the journal if it has one, and why not more is done."""
+def finding_answer(finding: Finding, number: int | None = None, why_not: Sequence[Refusal] = (),
+                   sentence: str = "") -> answers.FindingAnswer:
+    """A finding, its number in the journal if it has one, why not more is done, and the sentence of its case."""
     return answers.FindingAnswer.of(
         finding, id=number, advice=advice_answers(finding), why_not=tuple(map(refusal_answer, why_not)),
-        evidence={"sentence": finding.sentence,
+        evidence={"sentence": sentence or finding.sentence,
                   **{name: round(value, 6) for name, value in finding.evidence.numbers().items()}})
 
 
@@ -182,7 +187,7 @@ class StatusView:
         return self._publisher.view
 
     def status(self) -> answers.StatusAnswer:
-        return self._status([case.replaced(curve=(), time_before=None, time_now=None) for case in self._cases()])
+        return self._status([case.replaced(curve=(), time_before=None, time_now=None) for case in self.cases()])
 
     def users(self, jobs: Iterable[str]) -> Mapping[str, str]:
         """Users of jobs, as far as their job ids name them."""
@@ -191,7 +196,7 @@ class StatusView:
     def top(self, max_rows: int) -> answers.TopAnswer:
         view = self.snapshot
         window = view.window or Window(0.0, 0.0, {}, {})
-        targets, jobs = self._tables(view)
+        targets, jobs = self.tables(view)
         state = self._status()
         users = {**state.users, **self.users(row.job for row in jobs[:max_rows])}
         return answers.TopAnswer.of(
@@ -199,7 +204,7 @@ class StatusView:
             seconds=window.seconds, targets=tuple(targets[:max_rows]), all_targets=len(targets),
             jobs=tuple(jobs[:max_rows]), all_jobs=len(jobs))
 
-    def _tables(self, view: StatusSnapshot) -> tuple[list[answers.TargetRow], list[answers.JobRow]]:
+    def tables(self, view: StatusSnapshot) -> tuple[list[answers.TargetRow], list[answers.JobRow]]:
         """All targets and jobs of a snapshot. Requests about the same snapshot share them."""
         made = self._made
         if made is None or made[0] is not view:
@@ -208,17 +213,14 @@ class StatusView:
             self._made = made
         return made[1:]
 
-    def overview(self, max_rows: int, max_cases: int, number: int | None = None) -> answers.OverviewAnswer:
-        """The page, with at most so many targets, jobs and cases. It waits for nothing and asks nobody.
-
-        ``number`` is that of a case that must be among them.
-        """
+    def overview(self, max_rows: int, max_cases: int) -> answers.OverviewAnswer:
+        """The page, with at most so many targets, jobs and cases. It waits for nothing and asks nobody."""
         view, gate = self.snapshot, self._gate
         window = view.window or Window(0.0, 0.0, {}, {})
-        every_case = self._cases()
-        cases = every_case[:max_cases] + [case for case in every_case[max_cases:] if number in {case.finding} - {None}]
+        every_case = self.cases()
+        cases = every_case[:max_cases]
         advice = self.findings(advice=True).findings
-        every_target, every_job = self._tables(view)
+        every_target, every_job = self.tables(view)
         times = view.device_time
         every_target = sorted(every_target, key=lambda row: (
             -(row.slowdown or 0), not row.condition, -times[row.target].utilisation if row.target in times else 0.0))
@@ -237,10 +239,16 @@ class StatusView:
             jobs=tuple(jobs), all_jobs=len(every_job), users=self.users(named),
             pools=pool_rows(every_target, view.facts, view.device_time), reasons=tuple(reasons))
 
-    def _cases(self) -> list[answers.Case]:
+    def cases(self) -> list[answers.Case]:
         """All cases, with the reasons why not more is done now about a finding that holds."""
         return [case.replaced(why_not=tuple(map(refusal_answer, self._why_not(case.key)))) if case.active else case
                 for case in self.snapshot.cases]
+
+    def known_cases(self) -> dict[int, answers.Case]:
+        """All cases, and the findings that are mere advice, by number."""
+        view = self.snapshot
+        advice = (found_case(f, view.numbers[f.key], f.evidence.numbers(), active=True) for f in view.findings)
+        return {case.finding: case for case in (*advice, *self.cases()) if case.finding is not None}
 
     def _why_not(self, key: tuple[str, str, str]) -> tuple[Refusal, ...]:
         """Why nothing, or no more, is done about a finding: refusals of the last plan, and what holds acts back now."""
@@ -259,7 +267,9 @@ class StatusView:
         view = self.snapshot
         chosen = [f for f in view.findings if advice is None or f.advice_only is advice]
         why_not = {f.key: self._why_not(f.key) for f in chosen if has_victim(f)}
-        found = tuple(finding_answer(f, view.numbers.get(f.key), why_not.get(f.key, ())) for f in chosen)
+        sentences = {case.key: case.sentence for case in view.cases if case.active}
+        found = tuple(finding_answer(f, view.numbers.get(f.key), why_not.get(f.key, ()), sentences.get(f.key, ""))
+                      for f in chosen)
         return answers.FindingsAnswer(found, view.window is not None, self.users(jobs_of(chosen)),
                                       max(0.0, self._clock.now() - view.window.end) if view.window else None)
 
@@ -309,6 +319,8 @@ class StatusView:
             not_requeued=dict(gate.not_requeued),
             moved_bytes=gate.completed_acts.moved_bytes,
             outcomes=act_counts(gate.completed_acts),
+            drains={drain.target: str(drain.phase) for drain in self._daemon.drains.all
+                    if drain.phase in ACTIVE and not drain.preview},
             needless_moves=gate.completed_acts.needless.total(),
             activities=tuple(map(answers.ActivityAnswer.of, activities)),
             stalled=tuple(stalled_sentences(self._daemon, activities, now)),

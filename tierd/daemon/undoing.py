@@ -102,6 +102,7 @@ class CaseUndo:
                 self._said[entry.id] = result
                 if result.outcome == Outcome.UNDONE:
                     self._journal.end(entry.id, Outcome.UNDONE, reason, self._clock.now())
+                    self._moved_back(case.number)
                 self._log.undone(case.number, entry, result.outcome, result.detail)
         return all(entry.id in self._said for entry in left)
 
@@ -143,10 +144,19 @@ class CaseUndo:
         for entry in entries:
             result = self.act(entry, reason)
             self._said[entry.id] = result
+            if result.outcome == Outcome.UNDONE:
+                self._moved_back(number)
             results["moved back" if result.outcome == Outcome.UNDONE else f"not moved back ({result.detail})"] += 1
         if results:
             self._log.of_number(number, [f"files on the MDT: {count} {what}: {reason}"
                                          for what, count in results.items()])
+
+    def _moved_back(self, number: int) -> None:
+        """Count a file of a remediation that was moved back."""
+        with self._lock:
+            for case in self._store:
+                if case.number == number:
+                    case.moves.update({Outcome.DONE: -1, Outcome.UNDONE: 1})
 
     def _undo_act_of(self, number: int, act: int, reason: str) -> bool:
         """Undo one act. False if that failed or is held back now; it is then tried again later."""
@@ -170,7 +180,7 @@ class CaseUndo:
             self._available_before = {}
             return
         spaces = self._site_facts().metadata_spaces
-        room = replace(space.capacity(self._filesystem, ()), metadata=MetadataTargets(spaces) if spaces else None)
+        room = replace(space.capacity(self._filesystem), metadata=MetadataTargets(spaces) if spaces else None)
         for entry in tuple(self._standing):
             if self._undo_for_space(entry, room):
                 with self._lock:
@@ -245,6 +255,8 @@ class CaseUndo:
         """
         number = self._journal.finding_of(entry.id)
         self._log.undone(number, entry, Outcome.UNDONE, f"by {by}")
+        if entry.kind == ActKind.MIGRATE:
+            self._moved_back(number)
         if entry.kind != ActKind.MIGRATE and all(act.kind == ActKind.MIGRATE
                                                  for act in self._journal.acts_in_force(number)):
             self._journal.judgements.undone_by_hand(number)
@@ -276,7 +288,7 @@ class CaseUndo:
 
     def _end(self, case: Remediation) -> int:
         """Stop acts and measurements of a remediation. Returns the number of queued moves that were dropped."""
-        case.verdict = Verdict.UNDONE_BY_HAND
+        case.verdict, case.undo_reason = Verdict.UNDONE_BY_HAND, ""
         case.settle(State.UNDONE)
         self._gate.default_layouts.drop(case.finding.key)
         return len(self._gate.drop(case.finding.key))

@@ -27,7 +27,7 @@ from httpserver.serving import BackgroundServer
 from tierd.clock import SystemClock
 from tierd.config.settings import WebSettings
 from tierd.daemon.answers import Json
-from tierd.daemon.page import Asset, Pages, Viewer
+from tierd.daemon.page import Asset, PageError, Pages, Viewer
 from tierd.daemon.status import Changes
 from tierd.text import printable
 
@@ -95,7 +95,8 @@ class App:
 
     def __call__(self, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
         """Answer one request. For HEAD, the server leaves the body out."""
-        path, method = environ.get("PATH_INFO", "/"), environ.get("REQUEST_METHOD", "GET")
+        method = environ.get("REQUEST_METHOD", "GET")
+        path = environ.get("PATH_INFO", "/").encode("latin-1", "replace").decode("utf-8", "surrogateescape")
         if method == "POST" and path == "/-/evaluate":
             self._evaluate()
             return respond(start, "202 Accepted", "cycle scheduled\n")
@@ -118,11 +119,13 @@ class App:
         query = first_values(environ.get("QUERY_STRING", ""))
         try:
             found = self._pages.page(path, query, self._viewer(environ))
-        except ValueError as error:  # the journal cannot be read, or the query makes no sense
+        except PageError as error:
+            return respond(start, error.status, error.body, HTML)
+        except ValueError as error:  # the journal cannot be read
             return respond(start, "503 Service Unavailable", printable(str(error)) + "\n")
         if found is None:
-            return respond(start, "404 Not Found", "/, /targets, /jobs, /history, /runbooks/, /metrics, /-/healthy, "
-                           "/-/ready\n")
+            return respond(start, "404 Not Found", "/, /targets, /jobs, /target/NAME, /job/NAME, /history, /runbooks/, "
+                           "/metrics, /-/healthy, /-/ready\n")
         return respond(start, "200 OK", found, HTML)
 
     def _viewer(self, environ: WSGIEnvironment) -> Viewer:

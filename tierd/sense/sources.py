@@ -25,6 +25,7 @@ from tierd.sense.http_client import HttpClient
 from tierd.sense.parameters import read_this_node
 from tierd.sense.prometheus import PrometheusCounters, QueryApi
 from tierd.sense.prometheus_history import PrometheusHistory
+from tierd.sense.prometheus_rates import ANSWER_SECONDS, PrometheusRates
 from tierd.sense.readings import Reading
 from tierd.sense.watched import WatchedDirectories
 
@@ -90,6 +91,17 @@ def history_source(
                                       skew_seconds=sense.skew_seconds))
 
 
+def rate_source(
+    sense: SenseSettings, fsname: str, clock: Clock, environment: Mapping[str, str]
+) -> PrometheusRates | None:
+    """The configured source of past rates, or None."""
+    if not sense.prometheus.url:
+        return None
+    client = HttpClient(sense.prometheus.access, ANSWER_SECONDS, environment)
+    return PrometheusRates(QueryApi(sense.prometheus, fsname, clock, client, ANSWER_SECONDS,
+                                    skew_seconds=sense.skew_seconds))
+
+
 def counter_source_name(sense: SenseSettings) -> str:
     """Name of the source of counters, for status and metrics."""
     if sense.prometheus.url:
@@ -130,6 +142,7 @@ class Sources:
             skew_seconds=sense.skew_seconds,
             note=(lambda: read.problem) if isinstance(read, ExporterReadings) else str)
         self.history = history_source(sense, parts.filesystem.fsname, parts.clock, parts.environment)
+        self.rates = rate_source(sense, parts.filesystem.fsname, parts.clock, parts.environment)
         self._watcher: Watcher | None = None
         self.timed_calls = TimedCalls(parts.clock)
         """Calls to MDTs, with a limited wait."""

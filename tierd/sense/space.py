@@ -23,20 +23,15 @@ SAMPLE_FILES = 200
 """Sampled file sizes of one directory: enough for the 99th percentile to be meaningful."""
 
 
-def capacity(filesystem: Filesystem, directories: Iterable[str], executor: Executor | None = None,
-             closed: Collection[str] = ()) -> Capacity:
-    """Pools, their space, and the default layouts of these directories, as far as readable.
-
-    Pools lack the targets in ``closed``, which take no files of moves.
-    """
+def capacity(filesystem: Filesystem, closed: Collection[str] = ()) -> Capacity:
+    """Pools and their space. Pools lack the targets in ``closed``, which take no files of moves."""
     every = filesystem.pools()
     pools = {pool: tuple(target for target in members if target not in closed) for pool, members in every.items()}
     space = filesystem.space()
     return Capacity(
         pools,
         {pool: sum(space[t].size_bytes for t in targets if t in space) for pool, targets in pools.items()},
-        {pool: sum(space[t].avail_bytes for t in targets if t in space) for pool, targets in pools.items()},
-        default_layouts(filesystem, directories, executor),
+        {pool: sum(space[t].avail_bytes for t in targets if t in space) for pool, targets in pools.items()}, {},
         fill={target: TargetFill(room.size_bytes, room.avail_bytes) for target, room in space.items()},
         closed={pool: found for pool, members in every.items()
                 if (found := tuple(target for target in members if target in closed))},

@@ -19,7 +19,8 @@ from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import NOISE, STREAM
 from tests.tierd.site import Site, failed, fetched, shown
 from tierd.cli.tierctl import main, parser
-from tierd.cli.top import quiet_text, screen
+from tierd.cli.top_sources import Now, quiet_text
+from tierd.cli.top_tables import screen
 from tierd.daemon.answers import ReportAnswer, TopAnswer
 from tierd.daemon.client import ask
 from tierd.daemon.report import report_page
@@ -30,14 +31,14 @@ def test_a_finding_is_explained_from_its_numbers_to_the_verdict(site: Site, caps
     assert shown(capsys, "findings", site=site).startswith("F1  noisy-neighbour: ior_stream.1002 streams at")
     early = shown(capsys, "explain", "F1", site=site)
     assert "; active." in early
-    assert "Verdict: none yet." in early
+    assert "  judging: the throughput of the victim is measured.\n" in early
     site.run(until=130)
     reported = shown(capsys, "explain", "1", site=site)  # by the act
     assert reported.startswith("F1, noisy-neighbour, found 20")
     for part in ("slowdown: 1.", "Directories of the aggressor, by the changelogs: /proj/ingest.",
                  "SET default layout of /proj/ingest", "Acts: 1 set-default-layout done; 0 B moved.",
                  "whole file on hdd (1 stripe) -> first 1M on flash (1 stripe), rest on hdd (1 stripe)",
-                 "UTC: helped; kept. The victim had"):
+                 "  closed: helped; kept; "):
         assert part in reported
     assert ": helped; kept" in shown(capsys, "status", site=site)
 
@@ -69,7 +70,7 @@ def megabytes_per_second(text: str) -> float:
 
 def gains(reported: str) -> Sequence[float]:
     """Expected gain, both ends of its interval, and the measured one."""
-    found = re.search(rf"  Expected: {RATE} more \({RATE} to {RATE}\)\. Measured: {RATE} more[.;]", reported)
+    found = re.search(rf"Expected gain: {RATE} more \({RATE} to {RATE}\)\. Measured: {RATE} more[.;]", reported)
     assert found, reported
     return [megabytes_per_second(text) for text in found.groups()]
 
@@ -95,7 +96,8 @@ def test_without_a_past_device_time_predicts_what_the_act_brings(site: Site,
 
 @pytest.mark.parametrize(("name", "error"), [
     ("F99", "the journal has no finding F99"), ("7", "the journal has no act 7"),
-    ("x", "neither a finding (F3) nor an act"), ("F" + "9" * 30, "neither a finding"), ("", "neither")])
+    ("x", "neither a finding (F3), nor an order (D3, O3), nor an act"),
+    ("F" + "9" * 30, "neither a finding"), ("", "neither")])
 def test_unknown_names_are_refused(site: Site, capsys: pytest.CaptureFixture[str], name: str, error: str) -> None:
     assert error in failed(capsys, "explain", name, site=site)
 
@@ -151,7 +153,7 @@ def test_the_live_view_shows_who_slows_whom(site: Site, capsys: pytest.CaptureFi
     assert {row["role"] for row in answer["jobs"]} == {"noise", "slowed"}
     quiet = TopAnswer.from_json(answer | {"targets": [], "jobs": []})
     assert quiet_text(quiet) == "no active jobs"
-    screen(TopAnswer.from_json(answer | {"paused": "[bold]x\x1b[2J", "faults": {"a": "[/]"}}))  # no markup, no escapes
+    Now(1).shown(answer | {"paused": "[bold]x\x1b[2J", "faults": {"a": "[/]"}})  # no markup, no escapes
 
 
 @pytest.mark.parametrize(("width", "target_columns"), [
@@ -163,7 +165,7 @@ def test_a_narrow_view_has_fewer_columns_and_cuts_none(site: Site, width: int, t
     for row in answer["targets"]:
         row["target"] = row["target"].removeprefix("lustre-")
     with io.StringIO() as page:
-        Console(file=page, width=width).print(screen(TopAnswer.from_json(answer), width))
+        Console(file=page, width=width).print(screen(*Now(1).shown(answer), width))
         lines = page.getvalue().splitlines()
     (header,) = (line for line in lines if line.startswith("TARGET"))
     assert header.split() == target_columns.split()

@@ -67,7 +67,9 @@ def test_the_page_tierctl_and_the_socket_have_the_same_record_of_a_case(reading:
     (of_status,) = StatusAnswer.from_json(ask(reading.socket, {"request": "status"})).cases
     (of_page,) = OverviewAnswer.from_json(ask(reading.socket, {"request": "overview"})).cases
     assert of_page.replaced(curve=(), time_before=None, time_now=None) == of_status
-    assert (of_status.finding, of_status.state, of_status.moves > 0, of_page.curve != ()) == (1, "judging", True, True)
+    assert (of_status.finding, of_status.state) == (1, "judging")
+    assert of_status.files_text
+    assert of_page.curve
 
 
 @pytest.mark.parametrize(("data", "words"), [

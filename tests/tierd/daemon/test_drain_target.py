@@ -18,7 +18,7 @@ from simulator.servers.namespace import Inode
 from simulator.servers.objects import Capacity
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import STREAM
-from tests.tierd.site import Clearing, Site, acting, altered, failed, shown
+from tests.tierd.site import Clearing, Site, acting, altered, failed, fetched, shown
 from tierd.cli.tierctl import main
 from tierd.config.act import DrainSettings, Mode, Rate
 from tierd.daemon.client import ask
@@ -95,7 +95,7 @@ def test_every_file_leaves_the_target_within_its_pool_and_is_whole(
     assert len(on_target(site)) == 32
     site.run(until=5)
     text = shown(capsys, "drain-target", "OST0004", "--yes", site=site)
-    assert text.startswith(f"drain of {NAME} (order F1), begun by ")
+    assert text.startswith(f"drain of {NAME} (order D1), begun by ")
     assert f"on each MDS: lctl set_param osp.{NAME}-osc-MDT*.max_create_count=0" in text
     run_to(site, "empty")
     assert on_target(site) == []
@@ -136,13 +136,57 @@ def test_a_drain_shows_its_plan_and_asks(
         assert text.endswith("Begin? [y/N] nothing was changed\n")
         assert shown(capsys, "drain-target", site=site) == "no drains\n"
     monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
-    assert f"drain of {NAME} (order F1), begun by " in shown(capsys, "drain-target", "OST0004", site=site)
-    text = shown(capsys, "explain", "F1", site=site)
-    assert text.startswith("Order F1, made 20")
+    assert f"drain of {NAME} (order D1), begun by " in shown(capsys, "drain-target", "OST0004", site=site)
+    text = shown(capsys, "explain", "D1", site=site)
+    assert text.startswith("Order D1, made 20")
     assert f"Target: {NAME}.\n" in text
     assert "ggressor" not in text
     assert "is running: see" in failed(capsys, "drain-target", "OST4", "--yes", site=site)
     assert "is running already" in failed(capsys, "drain-target", NAME, "--dry-run", site=site)
+
+
+def test_a_drain_is_an_order_with_its_own_page_and_no_finding(
+        site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.restart(web={"port": 0, "enabled": True}, limits={"files_per_second": 1.0})
+    make_files(site, 3)
+    mirrored = make(site, "/proj/<b>", plain(OST))
+    assert mirrored.layout is not None
+    mirrored.layout = replace(mirrored.layout, mirror_count=2)
+    site.run(until=5)
+    drained = shown(capsys, "drain-target", "OST0004", "--yes", site=site)
+    site.run(until=site.cluster.now + 10)
+    path = f"/drain/{NAME}"
+    page = fetched(site, path)[1]
+    running = [drained, page, fetched(site, "/order/D1")[1], fetched(site, "/")[1], fetched(site, "/history")[1],
+               fetched(site, "/metrics")[1],
+               *(shown(capsys, *words, site=site) for words in (
+                   ("status",), ("findings",), ("explain", "D1"), ("explain", "1"), ("history", "--long"),
+                   ("report", "--since", "1h", "-o", "-"), ("report", "--since", "1h"), ("drain-target", "--json"))),
+               *site.said]
+    assert not [text for text in running if re.search(r"\bF1\b|finding\": 1", text)]
+    assert f"drain of {NAME}: moving files (tierctl drain-target)\n" in running[6]
+    assert f'<a href="{path}">Drain of {NAME}</a>: moving files' in running[3]
+    for words in ("order D1", "Moving files.", "Ordered by</dt><dd>root, 20", "1 file: the file has mirrors",
+                  "<code>/proj/&lt;b&gt;</code>", "tierctl drain-target --socket", f" {NAME} --pause</code>",
+                  "max_create_count=0</code>",
+                  "/proj/a/f00"):
+        assert words in page, words
+    assert "/proj/a/f00" in shown(capsys, "history", "--case", "D1", site=site)
+    run_to(site, "incomplete")
+    assert "Incomplete: files are left." in fetched(site, path)[1]
+    shown(capsys, "drain-target", "OST0004", "--end", site=site)
+    site.run(until=site.cluster.now + 5)
+    assert "drain of" not in shown(capsys, "status", site=site)
+    page = fetched(site, path)[1]
+    assert f" {NAME} --end" not in page
+    assert "max_create_count=20000</code>" in page
+    for unknown in ("/case/F1", "/order/F1", "/order/O1", "/order/D9", "/drain/lustre-OST0002"):
+        assert fetched(site, unknown)[0] == 404, unknown
+    assert "the journal has no finding F1, but order D1" in failed(capsys, "explain", "F1", site=site)
+    for name, words in (("D1", "D1 is a drain: tierctl drain-target TARGET --end"), ("F1", "no finding F1, but order")):
+        assert words in failed(capsys, "undo", name, site=site)
+    with pytest.raises(SystemExit):
+        main(["apply", "D1", "--socket", site.socket])
 
 
 @pytest.mark.parametrize("further", [[], ["--json"]])
@@ -172,7 +216,7 @@ def test_a_dry_run_counts_moves_nothing_and_takes_no_number_of_a_finding(
     assert "dry run: counting files" in text
     run_to(site, "previewed")
     assert len(on_target(site)) == 33
-    assert "the journal has no finding F1" in failed(capsys, "explain", "F1", site=site)
+    assert "the journal has no order D1" in failed(capsys, "explain", "D1", site=site)
     text = shown(capsys, "drain-target", site=site)
     assert "33 files found" in text
     assert "left: 1: the file has mirrors" in text
@@ -244,7 +288,8 @@ def test_an_ended_drain_moves_nothing_more(site: Site, capsys: pytest.CaptureFix
     site.run(until=site.cluster.now + 10)
     text = shown(capsys, "drain-target", "OST0004", "--end", site=site)
     assert ": ended" in text
-    assert f"on each MDS: lctl set_param osp.{NAME}-osc-MDT*.max_create_count=20000" in text
+    assert ("allowed again for the MDTs for which tierd had stopped them; on each other MDS run: "
+            f"lctl set_param osp.{NAME}-osc-MDT*.max_create_count=20000") in text
     site.run(until=site.cluster.now + 5)
     left = on_target(site)
     site.run(until=site.cluster.now + 60)

@@ -25,18 +25,16 @@ def test_closed_cases_of_a_hundred_thousand_jobs_are_forgotten(tmp_path: Path) -
         for number in range(JOBS):
             finding = Finding("noisy-neighbour", float(number), f"{number}", f"v{number}", (), "slow", noise(), ())
             finding_log.known.numbers[finding.key] = number
-            daemon.counters.gained[finding.victim] = 1.0
-            daemon.counters.gains[finding.victim] = 1.0, 1.0
             case = Remediation(
                 finding, number, float(number), float(number), FLASH, state=State.CLOSED,
-                verdict=Verdict.HELPED, over=True,
+                verdict=Verdict.HELPED, ended_at=float(number),
             )
             daemon.store.add(case)
             if number % 1000 == 0:
                 daemon.plan()
     daemon.plan()
     assert [case.number for case in daemon.cases] == list(range(JOBS - MAX_CLOSED, JOBS))
-    assert len(finding_log.known.numbers) == len(daemon.counters.gained) == len(daemon.counters.gains) == MAX_CLOSED
+    assert len(finding_log.known.numbers) == MAX_CLOSED
 
 
 def test_an_open_remediation_or_undo_is_never_forgotten(tmp_path: Path) -> None:
@@ -44,7 +42,7 @@ def test_an_open_remediation_or_undo_is_never_forgotten(tmp_path: Path) -> None:
     for number in range(3 * MAX_CLOSED):
         finding = Finding("noisy-neighbour", 0.0, f"{number}", "v", (), "it is slow", noise(), ())
         state = {0: State.ACTING, 1: State.JUDGING, 2: State.UNDOING}.get(number, State.CLOSED)
-        daemon.store.add(Remediation(finding, number, float(number), float(number), FLASH, state=state, over=True))
+        daemon.store.add(Remediation(finding, number, float(number), float(number), FLASH, state=state, ended_at=1.0))
     daemon.plan()
     assert [case.number for case in daemon.cases][:4] == [0, 1, 2, 2 * MAX_CLOSED]
 
@@ -60,12 +58,12 @@ def test_default_layouts_of_forgotten_cases_are_still_undone_when_flash_runs_ful
     assert outcome.result == "done"
     case = Remediation(
         finding, number, 0.0, 0.0, FLASH, [CompletedAct(action, "done", "", outcome.entry)],
-        state=State.CLOSED, over=True
+        state=State.CLOSED, ended_at=1.0
     )
     at.daemon.store.add(case)
     for other in range(MAX_CLOSED):
         later = replace(finding, aggressor=f"later{other}")
-        at.daemon.store.add(Remediation(later, 0, 9.0, 9.0, FLASH, state=State.CLOSED, over=True))
+        at.daemon.store.add(Remediation(later, 0, 9.0, 9.0, FLASH, state=State.CLOSED, ended_at=1.0))
     at.daemon.plan()
     assert finding.key not in {case.finding.key for case in at.daemon.cases}
     full = {target: replace(room, avail_bytes=0) for target, room in at.filesystem.space().items()}

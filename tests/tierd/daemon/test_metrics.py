@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,17 +13,24 @@ from prometheus_client.metrics_core import Metric
 from tests.tierd.simulated import NOISE, STREAM, World, world
 from tierd.config.act import Mode
 from tierd.config.settings import Settings
-from tierd.daemon.metrics import MetricsContext, registry, slowed_streams, stream_metrics
+from tierd.daemon.answers import Case
+from tierd.daemon.metrics import MetricsContext, registry, stream_metrics
 from tierd.daemon.states import State
+from tierd.daemon.status import StatusPublisher
 from tierd.model import Finding
-from tierd.policies.noisy_neighbour import NoisyNeighbourEvidence
 
 PAIR = {"victim": STREAM.job_id, "aggressor": NOISE.job_id}
-FS = MetricsContext(fs="lustre")
 
 
 def exposed(at: World) -> CollectorRegistry:
-    return registry(at.daemon, FS)
+    """The metrics at each scrape, of the status that is published then."""
+    publisher = StatusPublisher()
+
+    def cases() -> Sequence[Case]:
+        publisher.publish(at.daemon)
+        return publisher.view.cases
+
+    return registry(at.daemon, MetricsContext(fs="lustre", cases=cases))
 
 
 def family(metrics: CollectorRegistry, name: str) -> Metric:
@@ -69,41 +77,6 @@ def test_labels_are_those_of_the_exporter(tmp_path: Path) -> None:
     slow = family(exposed(at), "tierd_interference_slowdown")
     assert {(s.labels["fs"], s.labels["target"]) for s in slow.samples} == {
         ("lustre", target.removeprefix("lustre-")) for target in run_until_found(at).targets}
-
-
-@pytest.mark.parametrize("targets", [1, 2])
-def test_the_usual_throughput_does_not_drop_with_the_targets_of_one_cycle(tmp_path: Path, targets: int) -> None:
-    at = world(tmp_path, dry_run=True)
-    finding = run_until_found(at)
-    assert isinstance(finding.evidence, NoisyNeighbourEvidence)
-    assert len(finding.targets) == 4
-    share = targets / len(finding.targets)
-    fewer = replace(finding, targets=finding.targets[:targets], evidence=replace(
-        finding.evidence, victim_usual_bytes_per_second=share * finding.evidence.victim_usual_bytes_per_second,
-        victim_bytes_per_second=share * finding.evidence.victim_bytes_per_second))
-    metrics = exposed(at)
-    before = metrics.get_sample_value("tierd_victim_usual_bytes_per_second", {"fs": "lustre", **PAIR})
-    at.daemon.detection.findings = (fewer,)
-    after = metrics.get_sample_value("tierd_victim_usual_bytes_per_second", {"fs": "lustre", **PAIR})
-    assert before is not None
-    assert after == before
-    assert len(family(metrics, "tierd_interference_slowdown").samples) == 4
-
-
-def test_usual_and_present_throughput_are_of_the_same_targets(tmp_path: Path) -> None:
-    """A stream that uses more targets than its neighbour has its whole throughput in both."""
-    at = world(tmp_path, dry_run=True)
-    finding = run_until_found(at)
-    assert isinstance(finding.evidence, NoisyNeighbourEvidence)
-    half = replace(finding, targets=finding.targets[:2], evidence=replace(
-        finding.evidence, victim_usual_bytes_per_second=finding.evidence.victim_usual_bytes_per_second / 2))
-    at.daemon.detection.findings = (half,)
-    metrics = exposed(at)
-    usual = metrics.get_sample_value("tierd_victim_usual_bytes_per_second", {"fs": "lustre", **PAIR})
-    now = metrics.get_sample_value("tierd_victim_bytes_per_second", {"fs": "lustre", **PAIR})
-    assert usual is not None
-    assert now is not None
-    assert 0.55 < now / usual < 1.0
 
 
 def test_the_slowdown_is_exposed_until_the_remediation_is_closed(tmp_path: Path) -> None:
@@ -174,8 +147,7 @@ def test_tierd_learns_first(tmp_path: Path) -> None:
 
 def test_without_findings_there_are_no_series(tmp_path: Path) -> None:
     at = world(tmp_path)
-    assert slowed_streams(at.daemon, {}) == {}
-    assert [metric.samples for metric in stream_metrics(at.daemon, {})] == [[], [], []]
+    assert [metric.samples for metric in stream_metrics(at.daemon, ())] == [[], [], [], []]
 
 
 @pytest.mark.parametrize("name", ["tierd_moves_total", "tierd_default_layouts_total"])

@@ -87,7 +87,7 @@ def test_a_directory_is_promoted_and_demoted(site: Site, capsys: pytest.CaptureF
     assert [c.pool for i in (small, large) for c in (i.layout.components if i.layout else ())] == ["hdd", "hdd"]
     reported = shown(capsys, "explain", "1", site=site)
     assert "asked to promote /proj/keep" in reported
-    assert reported.startswith("Order F1, made 20")
+    assert reported.startswith("Order O1, made 20")
     assert "no longer active" not in reported
     assert "Found" not in reported  # again, or before: another order is no trouble that came back
 
@@ -185,7 +185,7 @@ def test_handing_over_never_waits_for_a_move(site: Site, monkeypatch: pytest.Mon
     monkeypatch.setattr(site.filesystem, "migrate", lambda path, layout: (door(), migrate(path, layout))[1])
     with in_a_thread(site.service.cycle, door):
         for request in ({"request": "submit", "paths": ["/proj/x"]}, {"request": "status"}, {"request": "history"},
-                        {"request": "top"}, {"request": "explain", "id": "F1"}, {"request": "pause"}):
+                        {"request": "top"}, {"request": "explain", "id": "O1"}, {"request": "pause"}):
             assert ask(site.socket, request, 10.0)
         assert ask(site.socket, {"request": "status"})["under_way_moves"] == 1
     assert ask(site.socket, {"request": "status"})["paused"].startswith("by ")

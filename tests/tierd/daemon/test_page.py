@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from httpserver.config import WebConfigFile
-from tests.operation.page_answers import ANSWERS, CASE, DIRECTORY, EVIL, NOW, OVERVIEW, overview
+from tests.operation.page_answers import ABOUT, ANSWERS, CASE, DRAIN, EVIL, LIST, NOW, OVERVIEW, RATES, overview
 from tests.tierd.port import Port, login
 from tests.tierd.simulated import NOISE
 from tests.tierd.site import Site, fetched
-from tierd.daemon import page
-from tierd.daemon.answers import RefusalAnswer, SourceAnswer, to_json
+from tierd.daemon import charts, page
+from tierd.daemon.answers import DrainsAnswer, RefusalAnswer, SourceAnswer, to_json
 from tierd.daemon.states import STATE_TEXTS, State, state_text
 from tierd.daemon.status import Changes
 from tierd.daemon.web import MAX_EVENT_STREAMS, EventStream, FormTokens
@@ -38,7 +38,7 @@ def locked(serving: Callable[..., Port], users_text: str, web_file: Callable[[st
 # Content
 
 
-@pytest.mark.parametrize("path", ["/", "/targets", "/jobs", "/history", "/case/F1"])
+@pytest.mark.parametrize("path", ["/", "/targets", "/jobs", "/history", "/case/F1", "/job/a", "/target/b"])
 def test_nothing_in_a_page_is_run_or_styled_but_files_of_tierd(serving: Callable[..., Port], path: str) -> None:
     status, body, headers = serving().request(path)
     assert status == 200
@@ -55,13 +55,15 @@ def test_nothing_in_a_page_is_run_or_styled_but_files_of_tierd(serving: Callable
 def test_no_name_breaks_out_of_its_place(name: str) -> None:
     case = CASE.replaced(aggressor=name, victim=name + "v", directories=(name,), sentence=name,
                    targets=(name,), subject=name)
-    answers = {**ANSWERS, "overview": overview(cases=(case,), users={name: name}, status_held=name,
-                                               status_faults={"x": name})}
+    about = ABOUT.replaced(name=name, beside=(ABOUT.beside[0].replaced(name=name),), users={name: name}, cases=(case,))
+    answers = {**ANSWERS, "about": to_json(about), "rates": to_json(RATES.replaced(problem=name)), "overview": overview(
+        cases=(case, case), users={name: name}, status_held=name, status_faults={"x": name})}
     whole = page.Pages(lambda request: answers[str(request["request"])])
     plain = page.Pages(lambda request: ANSWERS[str(request["request"])])
-    made, usual = (each.page("/", {}, page.Viewer()) or "" for each in (whole, plain))
-    made.encode()  # no half of a character is left
-    assert set(re.findall(r"<(\w+)", made)) <= set(re.findall(r"<(\w+)", usual)) | {"br"}
+    for path in ("/", "/job/x", "/target/x"):
+        made, usual = (each.page(path, {}, page.Viewer()) or "" for each in (whole, plain))
+        made.encode()  # no half of a character is left
+        assert set(re.findall(r"<(\w+)", made)) <= set(re.findall(r"<(\w+)", usual)) | {"br"}
 
 
 def test_learning_is_never_called_quiet(serving: Callable[..., Port]) -> None:
@@ -99,25 +101,28 @@ def test_a_large_site_gets_a_small_page(serving: Callable[..., Port]) -> None:
     target, job = OVERVIEW.targets[0], OVERVIEW.jobs[0]
     times = OVERVIEW.device_time[0].replaced()
     rows = tuple(target.replaced(target=f"lustre-OST{n:04x}") for n in range(400))
+    jobs = tuple(job.replaced(job=f"j{n}.1") for n in range(5000))
 
     def ask(request: Any) -> Any:
+        most = request.get("most", 0)
+        if request["request"] == "list":
+            return to_json(LIST.replaced(targets=rows[:most], jobs=jobs[:most], found=5000))
         if request["request"] != "overview":
             return ANSWERS[request["request"]]
-        most = request["most"]
         return to_json(OVERVIEW.replaced(
             cases=(CASE,) * request["cases"], all_cases=300, targets=rows[:most], all_targets=400,
             device_time=tuple(times.replaced(target=row.target) for row in rows[:most]),
-            jobs=tuple(job.replaced(job=f"j{n}.1") for n in range(5000))[:most], all_jobs=5000))
+            jobs=jobs[:most], all_jobs=5000))
 
     port.ask = ask  # type: ignore[method-assign]
     pages = page.Pages(ask)
     first = pages.page("/", {}, page.Viewer()) or ""
     assert len(first) < 300_000
-    assert 'and 388 more: <a href="/targets">all 400 targets</a>' in first
-    assert 'and 4988 more: <a href="/jobs">all 5000 jobs</a>' in first
+    assert '<a href="/targets">all 400</a>' in first
+    assert '<a href="/jobs">all 5000</a>' in first
     assert (pages.page("/targets", {}, page.Viewer()) or "").count("<tr>") == 401
-    jobs = pages.page("/jobs", {}, page.Viewer()) or ""
-    assert (jobs.count("<tr>"), "all 5000 jobs" in jobs) == (501, True)
+    some = pages.page("/jobs", {}, page.Viewer()) or ""
+    assert (some.count("<tr>"), '<a href="/jobs?rows=all">all 5000 jobs</a>' in some) == (501, True)
     assert (pages.page("/jobs", {"rows": "all"}, page.Viewer()) or "").count("<tr>") == 5001
 
 
@@ -142,15 +147,15 @@ def test_steps_of_a_case_are_the_states_of_the_machine() -> None:
     assert set(STATE_TEXTS) == set(State)
 
 
-def test_a_chart_has_onset_act_and_verdict_in_this_order() -> None:
+def test_a_chart_has_its_events_in_this_order() -> None:
     kept = CASE.replaced(state="kept", verdict="helped", judged=True, judged_at=NOW - 10)
-    chart = page.chart(kept, NOW)
+    chart = charts.case_chart(kept, NOW)
     assert chart is not None
-    assert [mark.kind for mark in chart.marks] == ["onset", "act", "verdict"]
+    assert [mark.kind for mark in chart.marks] == ["onset", "found", "act", "verdict"]
     places = [mark.x for mark in chart.marks]
     assert places == sorted(places)
     assert chart.slow == (places[0], 100.0)  # the curve does not recover
-    assert page.chart(CASE.replaced(curve=CASE.curve[:1]), NOW) is None
+    assert charts.case_chart(CASE.replaced(curve=CASE.curve[:1]), NOW) is None
 
 
 QUIET, SLOW = 65e6, 44e6
@@ -169,39 +174,34 @@ QUIET, SLOW = 65e6, 44e6
 def test_only_slow_minutes_are_red(
         rates: list[float], changed: dict[str, Any], slow: tuple[float, float] | None) -> None:
     points = [(NOW + 5 * n, rate) for n, rate in enumerate(rates)]
-    assert page.slow_time(CASE.replaced(usual=QUIET, **changed), points) == slow
+    assert charts.slow_time(CASE.replaced(usual=QUIET, **changed), points) == slow
 
 
 @given(curve=st.lists(st.tuples(st.floats(0, 1e10), st.floats(0, 1e13)), min_size=2, max_size=400))
 @settings(deadline=None)
 def test_a_curve_stays_within_its_picture(curve: list[tuple[float, float]]) -> None:
-    chart = page.chart(CASE.replaced(curve=tuple(sorted(curve)), onset=None, acted_at=None), NOW)
+    chart = charts.case_chart(CASE.replaced(curve=tuple(sorted(curve)), onset=None, acted_at=None), NOW)
     if chart is not None:
-        numbers = [float(number) for number in re.findall(r"[\d.]+(?:e[+-]?\d+)?", chart.path)]
+        numbers = [float(number) for number in re.findall(r"[\d.]+(?:e[+-]?\d+)?", chart.curves[0].path)]
         assert all(0 <= number <= 100 for number in numbers)
-        assert len(numbers) <= 2 * page.MAX_DRAWN
+        assert len(numbers) <= 2 * charts.MAX_DRAWN
 
 
 def test_a_case_page_says_how_many_acts_it_does_not_show(serving: Callable[..., Port]) -> None:
     port = serving()
     assert "of 95" not in port.request("/case/F1")[1]
     port.answers["explain"] = {**port.answers["explain"], "all_acts": 95}
-    shown = len(port.answers["explain"]["acts"])
     body = port.request("/case/F1")[1]
-    assert f"These are the first {shown} of 95: " in body
-    assert port.asked[-1] == {"request": "overview", "most": 1, "cases": page.TOP_CASES, "case": 1}
+    assert "1 of 95 acts" in body
+    assert "/history?case=F1" in body
 
 
-def test_a_search_that_makes_no_sense_says_so(serving: Callable[..., Port]) -> None:
+def test_a_search_is_passed_on(serving: Callable[..., Port]) -> None:
     port = serving()
-    for query in ("since=yesterday", "last=0", "last=99999", "last=x"):
-        status, body, _ = port.request(f"/history?{query}")
-        assert (status, "class=\"bad\"" in body) == (200, True), query
-    assert not [asked for asked in port.asked if asked["request"] == "history"]
     port.request("/history?" + urlencode({"path": "/a b", "outcome": "done", "since": "2026-11-20", "act": "migrate"}))
     (asked,) = [asked for asked in port.asked if asked["request"] == "history"]
     assert asked == {"request": "history", "last": 100, "path": "/a b", "outcome": "done", "since": 1_795_132_800.0,
-                     "act": "migrate"}
+                     "act": "migrate", "by_case": True}
 
 
 def test_files_of_the_page_are_sent_once(serving: Callable[..., Port]) -> None:
@@ -265,6 +265,20 @@ def test_a_plan_that_waits_has_buttons(locked: Port, word: str) -> None:
     assert status == 200
     assert "F1: its plan is &lt;carried out&gt;" in body
     assert {"request": word, "id": "F1", "by": "prometheus (web)"} in locked.asked
+
+
+@pytest.mark.parametrize(("phase", "act"), [("running", "pause"), ("paused", "resume"), ("empty", "end")])
+def test_a_drain_has_buttons(locked: Port, phase: str, act: str) -> None:
+    row = DRAIN.replaced(phase=phase)
+    locked.answers["drains"] = locked.answers["drain-target"] = to_json(DrainsAnswer(0.0, (row,)))
+    _, body, _ = locked.request("/drain/l-OST0004", **LOGIN)
+    assert f'name="do" value="drain-{act}"><input type="hidden" name="id" value="l-OST0004">' in body
+    assert EVIL not in body
+    form = {"do": f"drain-{act}", "id": "l-OST0004", "token": locked.token(**LOGIN)}
+    status, body = locked.post(form, **LOGIN, **SAME)
+    assert status == 200
+    assert "drain of l-OST0004 (order D7): " in body
+    assert {"request": "drain-target", "target": "l-OST0004", "act": act, "by": "prometheus (web)"} in locked.asked
 
 
 def test_a_token_is_of_one_user() -> None:
@@ -354,7 +368,7 @@ def test_a_case_from_the_finding_to_the_verdict(site: Site, capsys: pytest.Captu
     assert 'class="mark onset"' in body
     site.run(until=130)
     body = fetched(site, "/")[1]
-    assert re.search(r"helped; kept: [\d.]+ MB/s before the acts, [\d.]+ MB/s after: \d+% of the loss regained", body)
+    assert re.search(r"<dt>Brought</dt><dd .*?>[\d.]+ MB/s before the acts, [\d.]+ MB/s after: \d+% of the loss", body)
     assert 'class="mark verdict"' in body
     assert "tierctl undo --socket" in body
     case = fetched(site, "/case/F1")[1]
@@ -368,13 +382,3 @@ def test_a_case_from_the_finding_to_the_verdict(site: Site, capsys: pytest.Captu
     assert "/proj/ingest" in fetched(site, "/history?act=set-default-layout")[1]
     assert "No act matches" in fetched(site, "/history?act=set-default-striping")[1]
     assert "no kind of act is called &#39;dance&#39;" in fetched(site, "/history?act=dance")[1]
-
-
-def test_hostile_names_are_links_that_find_them(serving: Callable[..., Port]) -> None:
-    port = serving()
-    body = port.request("/")[1]
-    links = re.findall(r'href="(/history\?job=[^"]*script[^"]*)"', body)
-    assert links
-    port.request(links[0].replace("&amp;", "&"))
-    assert EVIL in [asked.get("job") for asked in port.asked]
-    assert DIRECTORY not in body

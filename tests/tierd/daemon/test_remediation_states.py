@@ -16,8 +16,8 @@ from tests.tierd.simulated import COVERING, world
 from tests.tierd.worlds import noise
 from tierd.acts import JUDGED_VERDICTS, ActKind, Verdict
 from tierd.daemon.judging import Judge
-from tierd.daemon.remediation import UNDOING_VERDICTS, Remediation
-from tierd.daemon.states import OPEN, TRANSITIONS, State
+from tierd.daemon.remediation import Remediation
+from tierd.daemon.states import OPEN, TRANSITIONS, UNDOING_VERDICTS, State
 from tierd.daemon.undoing import CaseUndo
 from tierd.model import Action, Facts, Finding
 from tierd.verify.judgement import Judgement
@@ -26,8 +26,8 @@ FOUND = Finding("noisy-neighbour", 0.0, "small.2", "stream.1", (), "it is slow",
 PLACES = ("/a", "/b", "/c")
 
 
-def remediation(state: State = State.PLANNED, *, over: bool = False) -> Remediation:
-    return Remediation(FOUND, 1, 0.0, 0.0, COVERING, state=state, over=over)
+def remediation(state: State = State.PLANNED, *, ended_at: float | None = None) -> Remediation:
+    return Remediation(FOUND, 1, 0.0, 0.0, COVERING, state=state, ended_at=ended_at)
 
 
 def test_each_state_can_be_reached_and_left_but_the_last() -> None:
@@ -52,16 +52,16 @@ def test_it_is_closed_once_it_is_settled_and_its_finding_has_ended(state: State)
     first = remediation(State.JUDGING)
     first.settle(state)
     assert first.state is state
-    first.finding_ended()
+    first.finding_ended(1.0)
     assert first.closed
-    other = remediation(State.JUDGING, over=True)
+    other = remediation(State.JUDGING, ended_at=1.0)
     other.settle(state)
     assert other.closed
 
 
 def test_a_finding_that_returns_before_the_verdict_goes_on_with_its_remediation() -> None:
     case = remediation(State.JUDGING)
-    case.finding_ended()
+    case.finding_ended(1.0)
     assert case.state is State.JUDGING
     case.finding_began()
     case.settle(State.KEPT)
@@ -104,7 +104,7 @@ class Steps(RuleBasedStateMachine):
     @rule()
     def ended(self) -> None:
         if self.case is not None:
-            self.case.finding_ended()
+            self.case.finding_ended(1.0)
 
     @rule()
     def began(self) -> None:
@@ -136,8 +136,8 @@ class Steps(RuleBasedStateMachine):
     def state_and_fields_agree(self) -> None:
         case = self.case
         if case is not None:
-            assert bool(case.undo_reason) == (case.state is State.UNDOING)
-            assert case.closed <= case.over
+            assert bool(case.undo_reason) <= (case.state in {State.UNDOING, State.UNDONE, State.CLOSED})
+            assert case.closed <= (case.ended_at is not None)
             assert case.abandoned == (case.verdict in UNDOING_VERDICTS)
             assert not case.moves_held or case.state in OPEN
 

@@ -34,7 +34,7 @@ def test_each_time_can_be_requested(site: Site, capsys: pytest.CaptureFixture[st
     again, found, _ = shown(capsys, "findings", site=site).partition("  noisy-neighbour")
     assert found
     first, second = (shown(capsys, "explain", name, site=site) for name in ("F1", again))
-    assert "; no longer active." in first
+    assert "; ended 20" in first
     assert f"Found again as {again} (20" in first
     assert "; active." in second
     assert "Found before as F1 (20" in second
@@ -135,7 +135,9 @@ def test_acts_belong_to_the_finding_that_holds(tmp_path: Path) -> None:
     setup = RemediationWorld(at, Planned(lambda found: (default if found is FOUND else move,)), settings)
     setup.finding_log.begun(FOUND)
     setup.act([FOUND])
-    setup.finding_log.ended(FOUND, acted_on=True)
+    setup.finding_log.ended(FOUND, 400.0, acted_on=True)
+    (case,) = setup.store
+    case.finding_ended(400.0)
     again = replace(FOUND, time=500.0)
     setup.finding_log.begun(again)
     setup.act([again])

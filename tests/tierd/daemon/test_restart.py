@@ -55,7 +55,7 @@ def test_moves_that_wait_go_on_after_a_restart(site: Site, capsys: pytest.Captur
     site.run(until=site.cluster.now + 10)
     assert "requeued after a restart: 3 moves of F1" in log_text(site)
     assert {pool(site, path) for path in paths} == {"flash"}
-    assert "requeued after a restart" in shown(capsys, "explain", "F1", site=site)
+    assert "requeued after a restart" in shown(capsys, "explain", "O1", site=site)
     site.restart()
     assert site.said == [f"listening on 127.0.0.1:{site.service.web.port}" if site.service.web else ""]
 
@@ -191,11 +191,11 @@ def test_moves_of_a_case_go_on_with_it(reading: Site) -> None:
     reading.run(until=reading.cluster.now + 10)
     moved = [e for e in reading.service.journal.entries(Outcome.DONE) if e.kind == "migrate"]
     assert len({e.place for e in moved}) == len(moved) > 5
-    assert [case["moved"] for case in ask(reading.socket, {"request": "status"})["cases"]] == [len(moved)]
+    assert [case["moves"]["done"] for case in ask(reading.socket, {"request": "status"})["cases"]] == [len(moved)]
     reading.restart()
     reading.run(until=reading.cluster.now + 5)
     moved = [e for e in reading.service.journal.entries(Outcome.DONE) if e.kind == "migrate"]
-    assert [case["moved"] for case in ask(reading.socket, {"request": "status"})["cases"]] == [len(moved)]
+    assert [case["moves"]["done"] for case in ask(reading.socket, {"request": "status"})["cases"]] == [len(moved)]
 
 
 def test_moves_of_a_case_that_is_over_are_left_to_the_next_finding(reading: Site) -> None:

@@ -32,7 +32,7 @@ def test_an_administrator_sees_what_was_done_and_takes_it_back(site: Site, capsy
     status = shown(capsys, "status", site=site)
     assert "finding F1: ior_stream.1002 streams at" in status
     assert re.search(r"lustre-OST0002  \|[#=+.-]{15,20} *\|  .* # ior_stream.1002 \d+%, = mdt_small.1001 \d+%", status)
-    assert "case F1: mdt_small.1001 against ior_stream.1002 in /proj/ingest since" in status
+    assert "case F1: mdt_small.1001 against ior_stream.1002 in /proj/ingest, found" in status
     assert "slowdown: 1." in shown(capsys, "findings", site=site)
     history = shown(capsys, "history", site=site)
     assert " 1  20" in history

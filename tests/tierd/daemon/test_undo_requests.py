@@ -25,7 +25,7 @@ def test_a_layout_undone_by_hand_ends_its_case(reading: Site, capsys: pytest.Cap
     reading.run(until=reading.cluster.now + 100)
     assert "UNDONE default layout of /proj/ingest: by " in shown(capsys, "explain", "F1", site=reading)
     status = shown(capsys, "status", site=reading)
-    assert "undone: by hand\n" in status
+    assert "UTC: undone: by hand; " in status
     assert "no moves queued" in status
     assert "became eligible since then" not in shown(capsys, "plan", site=reading)
     assert reading.sql("SELECT * FROM judgements") == []

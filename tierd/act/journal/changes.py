@@ -4,7 +4,7 @@ Triggers enter the key of each changed row into a table, in the transaction of t
 present content of these rows and forgets the keys once the copy is safe. Content, and not statements, is copied: a row
 that is applied twice stays as it is.
 
-Points of curves (``samples``) are not copied: they only draw reports.
+Points of curves (``samples``, ``rates``) are not copied: they only draw charts.
 """
 
 from __future__ import annotations

@@ -14,10 +14,12 @@ from lustre.layout.yaml import from_yaml, to_yaml
 from tierd.act.journal.connection import Row, SharedConnection
 from tierd.acts import ActKind, Outcome
 from tierd.model import Action
+from tierd.structs import JudgementRow
 from tierd.text import printable
 
 ENTRY_COLUMNS = ("id, kind, place, layout_before, layout_after, size_bytes, outcome, detail, reason, intended_at, "
                  "dry_run, fid, undoes")
+JUDGEMENT_COLUMNS = "finding, time, verdict, usual, contended, after, won_back, low, high"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,13 @@ def entry_of(row: Row) -> Entry:
                  row[5], Outcome(row[6]), row[7], row[8], row[9], bool(row[10]),
                  None if row[11] is None else Fid.parse(row[11]),
                  to_striping(row[3]) if striped else None, to_striping(row[4]) if striped else None, row[12])
+
+
+def judgement_of(row: Row) -> JudgementRow:
+    """A verdict from a row of :data:`JUDGEMENT_COLUMNS`."""
+    finding, time, verdict, usual, contended, after, part, low, high = row
+    return JudgementRow(finding, time, verdict, usual, contended, after=after,
+                        regained=None if low is None else (part, low, high))
 
 
 def striping_text(striping: DefaultStriping | None) -> str | None:

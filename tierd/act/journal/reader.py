@@ -5,18 +5,23 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import TypedDict
 
 from tierd.act.journal.connection import Row, Value
-from tierd.act.journal.entry import ENTRY_COLUMNS, Entry, entry_of
+from tierd.act.journal.entry import ENTRY_COLUMNS, JUDGEMENT_COLUMNS, Entry, entry_of, judgement_of
+from tierd.act.journal.rates import JOBS, RateReader
 from tierd.acts import ActKind, Outcome
 from tierd.structs import FindingRow, JudgementRow, MessageRow, SameFindingRow
 
-_FINDING = "id, time, kind, aggressor, victim, sentence, evidence, targets, directories, subject"
+_FINDING = "id, time, kind, aggressor, victim, sentence, evidence, targets, directories, subject, ended_at"
+CASE_SERIES = "case "
+"""Begins the name of the series with the curve of a case."""
 Query = Callable[..., Sequence[Row]]
 """Runs a query of the journal, with its values."""
 
@@ -46,35 +51,55 @@ class JournalReader:
     def __init__(self, path: Path) -> None:
         self._path = path
         self.sums = Sums(self._all)
+        self.rates = RateReader(self._all)
 
-    def last(self, count: int, outcome: Outcome | None = None, path: str = "", job: str = "",
-             since: float = 0.0, kind: ActKind | None = None) -> list[Entry]:
-        """The last acts, oldest first. Each further argument selects.
+    def last(self, count: int, wanted: Wanted) -> list[Entry]:
+        """The last acts, oldest first."""
+        where, values = wanted.clause()
+        return self._entries(f"{where} ORDER BY id DESC LIMIT ?", *values, count)
 
-        ``path``: the path of an act or of a directory above it; without a leading slash, any part of the path.
-        ``job``: aggressor or victim of the finding.
+    def last_by_case(self, count: int, wanted: Wanted) -> tuple[list[Entry], list[CaseMoves]]:
+        """The last acts, oldest first, and those that are several moves because of one finding as sums.
+
+        Of all acts that are wanted, only the last ``MOST_SUMMED`` are looked at.
         """
-        place = os.fsencode(path.rstrip("/"))
-        chosen: list[tuple[str, tuple[Value, ...]]] = []
-        if outcome:
-            chosen.append(("outcome = ?", (outcome,)))
-        if place and not path.startswith("/"):
-            chosen.append(("instr(place, ?) > 0", (place,)))
-        elif place:
-            chosen.append(("(place = ? OR substr(place, 1, ?) = ?)", (place, len(place) + 1, place + b"/")))
-        if job:
-            chosen.append(("finding IN (SELECT id FROM findings WHERE aggressor = ? OR victim = ?)", (job, job)))
-        if kind:
-            chosen.append(("kind = ?", (kind,)))
-        if since:
-            chosen.append(("intended_at >= ?", (since,)))
-        where = f"WHERE {' AND '.join(words for words, _ in chosen)}" if chosen else ""
-        rows = self._all(f"SELECT {ENTRY_COLUMNS} FROM actions {where} ORDER BY id DESC LIMIT ?",  # noqa: S608
-                         *(value for _, values in chosen for value in values), count)
-        return [entry_of(row) for row in reversed(rows)]
+        where, values = wanted.clause()
+        chosen = f"SELECT * FROM actions {where} ORDER BY id DESC LIMIT {MOST_SUMMED}"  # noqa: S608
+        rows = self._all(
+            "SELECT finding, (SELECT kind FROM findings WHERE id = finding), outcome, count(*), sum(size_bytes), "  # noqa: S608
+            f"min(intended_at), max(intended_at), max(id) FROM ({chosen}) WHERE kind = 'migrate' GROUP BY 1, 3 "
+            "ORDER BY 1", *values)
+        moves = []
+        for (finding, kind), of_finding in groupby(rows, key=lambda row: (row[0], row[1])):
+            outcomes, counts, sizes, first, last, acts = zip(*(row[2:] for row in of_finding), strict=True)
+            if sum(counts) > 1:
+                moved = sum(size for size, outcome in zip(sizes, outcomes, strict=True) if outcome == Outcome.DONE)
+                moves.append(CaseMoves(finding, kind or "", first_at=min(first), last_at=max(last),
+                                       outcomes=dict(zip(outcomes, counts, strict=True)), moved_bytes=moved,
+                                       last_act=max(acts)))
+        summed = [each.finding for each in moves]
+        entries = self._entries(f"WHERE id IN (SELECT id FROM ({chosen})) AND NOT (kind = 'migrate' AND finding IN "  # noqa: S608
+                                f"({places(summed)})) ORDER BY id DESC LIMIT ?", *values, *summed, count)
+        return entries, sorted(moves, key=lambda each: each.last_at)[-count:]
+
+    def acts(self, numbers: Sequence[int]) -> list[Entry]:
+        """The acts with these numbers, oldest first."""
+        return self._entries(f"WHERE id IN ({places(numbers)}) ORDER BY id DESC", *numbers)
+
+    def _entries(self, where: str, *values: Value) -> list[Entry]:
+        """Acts in the reverse order of a query."""
+        return [entry_of(row) for row in reversed(
+            self._all(f"SELECT {ENTRY_COLUMNS} FROM actions {where}", *values))]  # noqa: S608
 
     def has_job(self, job: str) -> bool:
         return bool(self._all("SELECT 1 FROM findings WHERE aggressor = ? OR victim = ? LIMIT 1", job, job))
+
+    def findings_about(self, kind: str, name: str, most: int) -> list[FindingRow]:
+        """The last findings and orders about a job, or on a target, the newest first."""
+        where = "aggressor = ?1 OR victim = ?1" if kind == JOBS else "instr(targets, ?1) > 0"
+        rows = self._all(f"SELECT {_FINDING} FROM findings WHERE {where} ORDER BY time DESC, id DESC LIMIT ?2",  # noqa: S608
+                         name if kind == JOBS else json.dumps(name), most)
+        return [_finding(row) for row in rows]
 
     def under_way(self) -> list[Entry]:
         """Acts without an outcome, oldest first."""
@@ -132,21 +157,50 @@ class JournalReader:
         return [MessageRow(*row) for row in self._all(
             "SELECT time, sentence FROM told WHERE finding = ? ORDER BY time, rowid LIMIT 1000", finding)]
 
-    def judgements(self, since: float = 0.0, until: float = 1e18, finding: int | None = None) -> list[JudgementRow]:
-        where, values = ("finding = ? AND", [finding]) if finding is not None else ("", [])
-        rows = self._all("SELECT finding, time, verdict, usual, contended, after, won_back, low, high "  # noqa: S608
-                         f"FROM judgements WHERE {where} time BETWEEN ? AND ? ORDER BY time", *values, since, until)
-        return [JudgementRow(number, time, verdict, usual, contended, after=after,
-                             regained=None if low is None else (part, low, high))
-                for number, time, verdict, usual, contended, after, part, low, high in rows]
+    def judgements(self, findings: Sequence[int]) -> dict[int, JudgementRow]:
+        """The verdicts on the acts for these findings, by the number of the finding."""
+        rows = self._all(f"SELECT {JUDGEMENT_COLUMNS} FROM judgements "  # noqa: S608
+                         f"WHERE finding IN ({places(findings)})", *findings)
+        return {row[0]: judgement_of(row) for row in rows}
+
+    def defaults_of(self, findings: Sequence[int]) -> dict[int, list[Entry]]:
+        """Defaults of directories that were set, also in a dry run, or undone, by the number of the finding."""
+        found = defaultdict(list)
+        for number, *row in self._all(f"SELECT finding, {ENTRY_COLUMNS} FROM actions WHERE finding IN "  # noqa: S608
+                                      f"({places(findings)}) AND kind IN ('set-default-layout', "
+                                      "'set-default-striping') AND outcome IN ('done', 'dry-run', 'undoing', 'undone')"
+                                      " ORDER BY id", *findings):
+            found[number].append(entry_of(tuple(row)))
+        return found
+
+    def moves_of(self, findings: Sequence[int]) -> dict[int, MovesRow]:
+        """Moves for these findings that have ended, by the number of the finding. A move that undoes is none."""
+        counts, first = defaultdict[int, dict[str, int]](dict), dict[int, float]()
+        for number, outcome, count, begun in self._all(
+                "SELECT finding, outcome, sum(count), min(begun) FROM (SELECT finding, outcome, count(*) AS count, "  # noqa: S608
+                f"min(intended_at) AS begun FROM actions WHERE finding IN ({places(findings)}) AND kind = 'migrate' "
+                "AND undoes IS NULL AND outcome != 'under way' GROUP BY 1, 2 UNION ALL SELECT finding, outcome, count, "
+                f"NULL FROM removed_by_finding WHERE finding IN ({places(findings)}) AND kind = 'migrate') "
+                "GROUP BY 1, 2", *findings, *findings):
+            counts[number][outcome] = count
+            first[number] = min(begun or 1e18, first.get(number, 1e18))
+        return {number: MovesRow(moves, first[number]) for number, moves in counts.items()}
+
+    def curve(self, finding: int, since: float, until: float) -> tuple[tuple[float, float], ...]:
+        """What was stored in this time of the throughput of the victim of a case: time and bytes per second."""
+        return tuple(self._all("SELECT time, value FROM samples WHERE time BETWEEN ? AND ? AND series = ? ORDER BY 1",
+                               since, until, f"{CASE_SERIES}{finding}"))
 
     def samples(self, since: float, until: float, most: int) -> dict[str, list[tuple[float, float]]]:
-        """Series of a period, by name. Each has at most ``most`` points, spread evenly over the recorded time."""
+        """Series of a period, by name, without those of cases.
+
+        Each has at most ``most`` points, spread evenly over the recorded time.
+        """
         (first, last), = self._all("SELECT ifnull(min(time), 0), ifnull(max(time), 0) FROM samples "
                                    "WHERE time BETWEEN ? AND ?", since, until)
         found: dict[str, list[tuple[float, float]]] = {}
         for name, time, value in self._all(
-                "SELECT series, min(time), value FROM samples WHERE time BETWEEN ? AND ? "
+                "SELECT series, min(time), value FROM samples WHERE time BETWEEN ? AND ? AND series NOT GLOB 'case *' "
                 "GROUP BY series, CAST((time - ?) / ? AS INTEGER) ORDER BY 2",
                 since, until, first, max(last - first, 1.0) / most * (1 + 1e-9)):
             found.setdefault(name, []).append((time, value))
@@ -155,6 +209,78 @@ class JournalReader:
     def _all(self, query: str, *values: Value) -> Sequence[Row]:
         with closing(sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True, timeout=10.0)) as db:
             return db.execute(query, values).fetchall()
+
+
+MOST_SUMMED = 20_000
+"""Acts that are read for sums by finding: a few hundredths of a second. A choice."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseMoves:
+    """Moves because of one finding."""
+
+    finding: int
+    of_kind: str
+    """Kind of the finding or order; "" if the journal has removed it."""
+    first_at: float
+    last_at: float
+    """When the first and the last of them began."""
+    outcomes: Mapping[str, int]
+    """Their number by outcome."""
+    moved_bytes: int
+    last_act: int
+    """Number of the last one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which acts are looked for. An empty value does not select."""
+
+    outcome: Outcome | None = None
+    path: str = ""
+    """The path of an act or of a directory above it; without a leading slash, any part of the path."""
+    job: str = ""
+    """Aggressor or victim of the finding."""
+    since: float = 0.0
+    kind: ActKind | None = None
+    finding: int | None = None
+
+    def clause(self) -> tuple[str, list[Value]]:
+        """The clause of a query, and its values."""
+        place = os.fsencode(self.path.rstrip("/"))
+        chosen: list[tuple[str, tuple[Value, ...]]] = []
+        if self.outcome:
+            chosen.append(("outcome = ?", (self.outcome,)))
+        if place and not self.path.startswith("/"):
+            chosen.append(("instr(place, ?) > 0", (place,)))
+        elif place:
+            chosen.append(("(place = ? OR substr(place, 1, ?) = ?)", (place, len(place) + 1, place + b"/")))
+        if self.job:
+            chosen.append(("finding IN (SELECT id FROM findings WHERE aggressor = ? OR victim = ?)",
+                           (self.job, self.job)))
+        if self.kind:
+            chosen.append(("kind = ?", (self.kind,)))
+        if self.since:
+            chosen.append(("intended_at >= ?", (self.since,)))
+        if self.finding is not None:
+            chosen.append(("finding = ?", (self.finding,)))
+        where = f"WHERE {' AND '.join(words for words, _ in chosen)}" if chosen else ""
+        return where, [value for _, values in chosen for value in values]
+
+
+@dataclass(frozen=True, slots=True)
+class MovesRow:
+    """Moves because of one finding."""
+
+    outcomes: Mapping[str, int]
+    """Their number by outcome."""
+    first_at: float
+    """When the first of them began."""
+
+
+def places(values: Sequence[int]) -> str:
+    """The places of values in a statement."""
+    return ", ".join("?" * len(values))
 
 
 class Sums:
@@ -205,8 +331,8 @@ def summed(rows: Sequence[Row]) -> ActSums:
 
 
 def _finding(row: Row) -> FindingRow:
-    number, time, kind, aggressor, victim, sentence, evidence, targets, directories, subject = row
+    number, time, kind, aggressor, victim, sentence, evidence, targets, directories, subject, ended_at = row
     return FindingRow(
         id=number, time=time, kind=kind, aggressor=aggressor, victim=victim, sentence=sentence,
         evidence=json.loads(evidence), targets=tuple(json.loads(targets)), directories=tuple(json.loads(directories)),
-        subject=subject)
+        subject=subject, ended_at=ended_at)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from tierd.act.journal.connection import Row, SharedConnection, pragma
 from tierd.act.journal.entry import to_path
+from tierd.act.journal.rates import RateRecords
 from tierd.acts import DEFAULT_KINDS, ActKind, Outcome
 
 PORTION = 250
@@ -96,7 +97,7 @@ def directory_of(kind: str, place: bytes) -> bytes:
 class _Old:
     """What is old at a moment."""
 
-    samples_before: float
+    now: float
     before: float
     in_use: frozenset[int]
     """Findings of which nothing is removed."""
@@ -154,10 +155,12 @@ class Retention:
     nothing.
     """
 
-    def __init__(self, db: SharedConnection, directories: ActDirectories) -> None:
+    def __init__(self, db: SharedConnection, directories: ActDirectories, rates: RateRecords) -> None:
         self._db = db
         self._directories = directories
-        self._stages: tuple[_Stage, ...] = (self._samples, self._acts, self._findings, self._judgements, self._shrink)
+        self._stages: tuple[_Stage, ...] = (
+            self._samples, lambda old: rates.remove_old(old.now, PORTION), self._acts, self._findings,
+            self._judgements, self._shrink)
         self._stage = 0
         self._cursor = _BEGINNING
         """Age and number of the last row of a stage that this pass has examined."""
@@ -171,7 +174,7 @@ class Retention:
         """
         if 0 <= self._next_pass_at - now <= PASS_SECONDS:  # beyond: the clock was set back
             return
-        old = _Old(now - SAMPLES_SECONDS, now - keep_seconds if keep_seconds else -1e18, frozenset(in_use))
+        old = _Old(now, now - keep_seconds if keep_seconds else -1e18, frozenset(in_use))
         if self._portion(old):
             return
         self._stage, self._cursor = self._stage + 1, _BEGINNING
@@ -191,7 +194,7 @@ class Retention:
 
     def _samples(self, old: _Old) -> bool:
         return self._db.execute("DELETE FROM samples WHERE rowid IN (SELECT rowid FROM samples WHERE time < ? "
-                                "ORDER BY time LIMIT ?)", (old.samples_before, PORTION)).rowcount > 0
+                                "ORDER BY time LIMIT ?)", (old.now - SAMPLES_SECONDS, PORTION)).rowcount > 0
 
     def _acts(self, old: _Old) -> bool:
         rows = self._db.execute(

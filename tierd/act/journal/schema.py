@@ -20,7 +20,7 @@ TABLES = """
 CREATE TABLE findings (
     id INTEGER PRIMARY KEY, time REAL NOT NULL, kind TEXT NOT NULL, aggressor TEXT NOT NULL, victim TEXT NOT NULL,
     sentence TEXT NOT NULL, evidence TEXT NOT NULL, targets TEXT NOT NULL, directories TEXT NOT NULL,
-    subject TEXT NOT NULL);
+    subject TEXT NOT NULL, ended_at REAL);
 CREATE TABLE actions (
     id INTEGER PRIMARY KEY, finding INTEGER REFERENCES findings(id), kind TEXT NOT NULL, place BLOB NOT NULL,
     layout_before TEXT, layout_after TEXT, size_bytes INTEGER NOT NULL, reason TEXT NOT NULL, dry_run INTEGER NOT NULL,
@@ -86,6 +86,13 @@ CREATE TABLE removed_by_finding (
 """``removed_by_day`` and ``removed_by_finding`` have the sums of records that were removed
 (:mod:`tierd.act.journal.retention`); ``what`` is ``act``, ``finding`` or ``verdict``. ``actions.verdict`` is that on
 one act, where each is judged by itself; ``actions.undoes`` is the act that a move undoes."""
+RATES = """
+CREATE TABLE IF NOT EXISTS rates (step INTEGER NOT NULL, kind TEXT NOT NULL, time INTEGER NOT NULL,
+    names BLOB NOT NULL, numbers BLOB NOT NULL);
+CREATE UNIQUE INDEX IF NOT EXISTS rates_by_step ON rates(step, kind, time);
+CREATE INDEX IF NOT EXISTS rates_by_time ON rates(time, step);
+"""
+"""Throughput over time (:mod:`tierd.act.journal.rates`). A journal of format 2 may lack it: it only draws charts."""
 
 
 def open_journal(path: Path) -> tuple[SharedConnection, bool]:
@@ -102,6 +109,9 @@ def open_journal(path: Path) -> tuple[SharedConnection, bool]:
             new = not _has_tables(db, path)
             if new:
                 _create(db)
+            elif "ended_at" not in {row[1] for row in db.execute("PRAGMA table_info(findings)")}:
+                db.execute("ALTER TABLE findings ADD COLUMN ended_at REAL")  # a journal of release 0.1
+            db.executescript(RATES)
             db.execute("PRAGMA synchronous=FULL")
             return SharedConnection(db), new
         except BaseException:

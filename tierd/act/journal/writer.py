@@ -6,6 +6,7 @@ The journal stores the layout before beside the layout that was set: an undo nee
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -17,21 +18,24 @@ from tierd.act.journal.changes import JournalChanges, end_copies
 from tierd.act.journal.connection import SharedConnection, pragma
 from tierd.act.journal.entry import (
     ENTRY_COLUMNS,
+    JUDGEMENT_COLUMNS,
     Entry,
     QueueStore,
     entry_of,
+    judgement_of,
     striping_text,
     to_bytes,
     to_path,
     to_text,
     wanted_to_text,
 )
+from tierd.act.journal.rates import RateRecords
 from tierd.act.journal.retention import ActDirectories, ClockGuard, Retention
 from tierd.act.journal.schema import open_journal
 from tierd.acts import ActKind, Outcome, Verdict
 from tierd.model import Action, Finding
 from tierd.policies.registry import evidence_of
-from tierd.structs import json_text
+from tierd.structs import JudgementRow, json_text
 from tierd.text import printable
 
 MAX_DETAIL = 2000
@@ -59,9 +63,10 @@ class Journal:
         """Moves that wait."""
         self.judgements = Judgements(self.db)
         """Verdicts on acts."""
+        self.rates = RateRecords(self.db)
         self.act_directories = ActDirectories(self.db)
         """Where files on flash may lie."""
-        self.retention = Retention(self.db, self.act_directories)
+        self.retention = Retention(self.db, self.act_directories, self.rates)
         """Removes old records."""
         self._clock_guard = ClockGuard(self.db)
 
@@ -170,11 +175,20 @@ class Journal:
         rows = self.db.execute("SELECT place FROM actions WHERE finding = ? AND kind = 'migrate'", (finding,))
         return frozenset(to_path(place) for (place,) in rows.fetchall())
 
-    def files_moved(self, finding: int) -> int:
-        """Number of files that were moved because of a finding, and not moved back."""
-        (count,) = self.db.execute("SELECT count(*) FROM actions WHERE finding = ? AND kind = 'migrate' AND "
-                                    "outcome = 'done'", (finding,)).only()
-        return int(count)
+    def moves_of(self, finding: int) -> Counter[Outcome]:
+        """Number of moves because of a finding that have ended, by outcome."""
+        rows = self.db.execute("SELECT outcome, count(*) FROM actions WHERE finding = ? AND kind = 'migrate' AND "
+                                "undoes IS NULL AND outcome != 'under way' GROUP BY 1", (finding,))
+        return Counter({Outcome(outcome): count for outcome, count in rows.fetchall()})
+
+    def ended_at(self, finding: int) -> float | None:
+        """When a finding ended; None if it held when it was seen last."""
+        (time,) = self.db.execute("SELECT ended_at FROM findings WHERE id = ?", (finding,)).only()
+        return None if time is None else float(time)
+
+    def finding_ended(self, finding: int, now: float | None) -> None:
+        """Enter when a finding ended; None if it holds again."""
+        self.db.execute("UPDATE findings SET ended_at = ? WHERE id = ?", (now, finding))
 
     def was_moved(self, fid: Fid, since: float) -> bool:
         """Whether tierd was moving a file, or moving it back, at some time since then."""
@@ -344,14 +358,20 @@ class Judgements:
         return self._acted_on("EXISTS (SELECT 1 FROM judgements WHERE finding = findings.id AND verdict = 'helped') "
                               "AND EXISTS (SELECT 1 FROM waiting_moves WHERE finding = findings.id)", since)
 
-    def to_undo(self, since: float) -> Iterator[tuple[int, Finding, Verdict, float]]:
-        """Findings with a verdict against their acts since then, of which acts are in force; and when it was given."""
+    def of(self, finding: int) -> JudgementRow | None:
+        """The verdict on the acts for a finding."""
+        row = self._db.execute(f"SELECT {JUDGEMENT_COLUMNS} FROM judgements WHERE finding = ?",  # noqa: S608
+                                (finding,)).fetchone()
+        return judgement_of(row) if row else None
+
+    def to_undo(self, since: float) -> Iterator[tuple[int, Finding, Verdict]]:
+        """Findings with a verdict against their acts since then, of which acts are in force."""
         rows = self._db.execute(
-            "SELECT finding, verdict, time FROM judgements WHERE time >= ? AND verdict IN ('did-not-help', "
+            "SELECT finding, verdict FROM judgements WHERE time >= ? AND verdict IN ('did-not-help', "
             "'harmed-others') AND EXISTS (SELECT 1 FROM actions WHERE finding = judgements.finding AND "
             "outcome = 'done' AND undoes IS NULL) ORDER BY finding", (since,)).fetchall()
-        for number, verdict, time in rows:
-            yield number, self._finding(number), Verdict(verdict), time
+        for number, verdict in rows:
+            yield number, self._finding(number), Verdict(verdict)
 
     def _acted_on(self, which: str, since: float) -> Iterator[tuple[int, Finding, list[Entry]]]:
         rows = self._db.execute(

@@ -1,0 +1,155 @@
+"""Lists of targets and jobs, and the page of one: searched, filtered and sorted on the server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from urllib.parse import quote
+
+import pytest
+
+from tests.operation.page_answers import ABOUT, EVIL, RATES
+from tests.tierd.port import Port
+from tests.tierd.simulated import NOISE, STREAM
+from tests.tierd.site import Site, fetched
+from tierd.daemon.answers import AboutAnswer, JobRow, ListAnswer, to_json
+from tierd.daemon.client import ControlError, ask
+from tierd.daemon.lists import ordered
+
+
+def listed(site: Site, of: str, **wanted: str) -> list[str]:
+    found = ListAnswer.from_json(ask(site.socket, {"request": "list", "of": of, **wanted}))
+    assert found.found == len(found.targets) + len(found.jobs)
+    return [row.target for row in found.targets] + [row.job for row in found.jobs]
+
+
+def about(site: Site, **wanted: str) -> AboutAnswer:
+    return AboutAnswer.from_json(ask(site.socket, {"request": "about", **wanted}))
+
+
+def test_lists_are_searched_filtered_and_sorted(site: Site) -> None:
+    site.run(until=35)
+    stream, noise = STREAM.job_id, NOISE.job_id
+    assert listed(site, "jobs", search="IOR") == [stream]
+    assert listed(site, "jobs", role="slowed") == [stream]
+    assert listed(site, "jobs", role="aggressor") == [noise]
+    assert listed(site, "jobs", role="none") == []
+    assert listed(site, "jobs", user="1001") == [noise]
+    assert listed(site, "jobs", sort="job") == sorted([stream, noise])
+    assert listed(site, "jobs", sort="-job") == sorted([stream, noise], reverse=True)
+    assert listed(site, "jobs", sort="write") == [stream, noise]
+    assert listed(site, "jobs", sort="-write") == [noise, stream]
+    slowed = listed(site, "targets", condition="slowed")
+    assert 0 < len(slowed) < len(listed(site, "targets"))
+    assert set(listed(site, "targets", pool="flash")).isdisjoint(slowed)
+    assert listed(site, "targets", search="ost0002") == ["lustre-OST0002"]
+    assert listed(site, "targets", sort="target") == sorted(listed(site, "targets"))
+
+
+@pytest.mark.parametrize(("of", "wanted", "words"), [
+    ("jobs", {"role": "boss"}, "no role is called 'boss'; there are slowed, aggressor, none"),
+    ("jobs", {"sort": "colour"}, "no column is called 'colour'; there are job, user"),
+    ("targets", {"pool": "tape"}, "no pool is called 'tape'; there are"),
+    ("targets", {"condition": "bad"}, "no condition is called 'bad'; there are slowed, none"),
+    ("files", {}, "there are lists of jobs and of targets, not of 'files'")])
+def test_a_wrong_word_is_answered_with_the_right_ones(site: Site, of: str, wanted: dict[str, str], words: str) -> None:
+    with pytest.raises(ControlError, match=words):
+        listed(site, of, **wanted)
+    status, body = fetched(site, f"/{of}?{'&'.join(f'{name}={word}' for name, word in wanted.items())}")
+    assert status == (400 if wanted else 404)
+    assert not wanted or words[:words.index("called")] in body
+
+
+def test_equal_rows_keep_their_order() -> None:
+    rows = [JobRow(job=f"j{n}", read_bytes=n % 2, write_bytes=0.0, operations=0.0, creates=0.0, targets=1, role="")
+            for n in range(4)]
+    key = {"read": lambda row: row.read_bytes}
+    assert [row.job for row in ordered(rows, "read", key)] == ["j1", "j3", "j0", "j2"]
+    assert [row.job for row in ordered(rows, "-read", key)] == ["j0", "j2", "j1", "j3"]
+    assert ordered([], "read", key) == []
+
+
+def test_a_job_and_its_targets_and_cases(site: Site) -> None:
+    site.run(until=200)
+    stream = about(site, job=STREAM.job_id)
+    assert stream.job is not None
+    assert stream.job.targets == stream.all_beside == 4
+    assert sum(row.write_bytes for row in stream.beside) == pytest.approx(stream.job.write_bytes)
+    (case,) = stream.cases
+    assert (case.finding, case.victim) == (1, STREAM.job_id)
+    assert about(site, job=NOISE.job_id).cases == stream.cases
+    target = about(site, target="lustre-OST0002")
+    assert target.target is not None
+    assert {row.name for row in target.beside} >= {STREAM.job_id}
+    assert target.cases == stream.cases
+    for path, words in ((f"/job/{STREAM.job_id}", "ior_stream.1002</code>"), ("/target/lustre-OST0002?range=7d", "F1")):
+        status, body = fetched(site, path)
+        assert status == 200
+        assert words in body
+        assert "data-curves=" in body
+
+
+def test_an_unknown_name_has_a_page_that_says_so(site: Site) -> None:
+    for path in ("/job/nobody.7", "/target/x-OST0000", "/job/" + quote("<b>\udcff\n", errors="surrogateescape"),
+                 "/job/" + "x" * 2000, "/job/a%2F..%2Fb"):
+        status, body = fetched(site, path)
+        assert status == 404, path
+        assert "<h1 id=\"h\">Not found</h1>" in body
+        assert "<b>" not in body.split("<main", 1)[1]
+    site.run(until=130)
+    status, body = fetched(site, f"/job/{STREAM.job_id}?range=1y")
+    assert status == 400
+    assert "&#39;1y&#39; is no range; there are 1h, 6h, 1d, 7d, 30d" in body
+
+
+def test_a_job_that_has_ended_keeps_its_page(site: Site) -> None:
+    site.run(until=130)
+    site.restart()  # no job is known to be active before the second reading
+    body = fetched(site, f"/job/{STREAM.job_id}")[1]
+    assert "Not active now." in body
+    assert "data-curves=" in body
+    assert about(site, target="lustre-OST0002").beside == ()
+
+
+# The page without a daemon
+
+
+@pytest.fixture
+def port(serving: Callable[..., Port]) -> Port:
+    return serving()
+
+
+def test_hostile_names_are_links_that_find_them(port: Port) -> None:
+    body = port.request("/")[1]
+    path = "/job/" + quote(EVIL, "")
+    assert f'href="{path}"' in body
+    assert port.request(path)[0] == 200
+    assert EVIL in [asked.get("job") for asked in port.asked]
+
+
+def test_a_page_of_one_says_values_without_a_script(port: Port) -> None:
+    body = port.request("/job/a?range=6h")[1]
+    assert {"request": "rates", "job": "a", "seconds": 21600} in port.asked
+    assert "Prometheus gives no history: &lt;timeout&gt;. The curves are those of the journal." in body
+    assert body.count("<tr>") > 12
+    assert "UTC: read 3.0 MB/s, written 44.6 MB/s</title>" in body
+    assert 'aria-current="true">6h</a>' in body
+    assert "60 MB/s</text>" in body
+    assert "10:40</text>" in body
+    port.answers["rates"] = to_json(RATES.replaced(points=(), problem=""))
+    assert "Nothing is recorded of this range" in port.request("/job/a")[1]
+    port.answers["about"] = to_json(ABOUT.replaced(job=None, beside=(), all_beside=0, cases=()))
+    assert "Not active now." in port.request("/job/a")[1]
+
+
+def test_a_list_keeps_its_filters_in_its_links(port: Port) -> None:
+    body = port.request("/jobs?search=a%26b&sort=read")[1]
+    assert port.asked[0] == {"request": "list", "of": "jobs", "most": 500, "search": "a&b", "sort": "read"}
+    assert 'href="/jobs?search=a%26b&amp;sort=-read"' in body
+    assert 'href="/jobs?search=a%26b&amp;sort=user"' in body
+    assert body.count('aria-sort="descending"') == 1
+    assert '<option value="read" selected>Read/s</option>' in body
+    body = port.request("/jobs?sort=-user")[1]
+    assert '<option value="-user" selected>User, the other way</option>' in body
+    assert body.count('aria-sort="descending"') == 1
+    status, body, _ = port.request("/jobs?colour=red")
+    assert (status, "jobs are not filtered by &#39;colour&#39;, but by search, role, user, sort" in body) == (400, True)

@@ -1,0 +1,245 @@
+"""Charts of the pages: curves with a scale and times, marks of events, and the values for the cursor and for a table.
+
+Coordinates are percent of width and height, so that a chart fits any screen without a style of its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import groupby
+from math import ceil
+
+from tierd.daemon import answers
+from tierd.text import bytes_text
+
+MAX_DRAWN = 200
+SLICES = 12
+"""Parts of a chart that say their values without a script."""
+Points = Sequence[Sequence[float]]
+"""Time and one value for each curve, oldest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """An event on a chart, or a line of its grid."""
+
+    x: float
+    """Percent: of the width, or of the height for the scale of values."""
+    name: str
+    kind: str = ""
+    time: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """A part of the time with the means of its values, in words."""
+
+    x: float
+    width: float
+    time: float
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A line of a chart."""
+
+    name: str
+    css: str
+    path: str
+    last: str
+    """Its newest value in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """What a template draws."""
+
+    curves: tuple[Curve, ...]
+    begin: float
+    end: float
+    scale: tuple[Mark, ...]
+    times: tuple[Mark, ...]
+    slices: tuple[Slice, ...]
+    data: str
+    """For the script: unit, begin and end, names of the curves, and the points, as JSON."""
+    usual: float | None = None
+    """Height of the line of the usual throughput."""
+    slow: tuple[float, float] | None = None
+    """Where the victim was slow: from the onset until it had recovered, or the finding ended."""
+    marks: tuple[Mark, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Axes:
+    """Time and values of a chart, and where they are."""
+
+    begin: float
+    end: float
+    top: float
+    steps: tuple[float, ...] = ()
+    """Values of the lines of the grid."""
+
+    @classmethod
+    def around(cls, begin: float, end: float, highest: float) -> Axes:
+        """Axes for values up to ``highest``: the scale ends at a round value."""
+        step = round_up(highest / 4)
+        count = max(1, ceil(highest / step))
+        return cls(begin, max(end, begin + 1.0), step * count, tuple(step * each for each in range(count + 1)))
+
+    def x(self, time: float) -> float:
+        return round(100 * min(1.0, max(0.0, (time - self.begin) / (self.end - self.begin))), 2)
+
+    def y(self, value: float) -> float:
+        return round(100 * (1 - min(max(value, 0.0) / self.top, 1.0)), 2)
+
+
+def round_up(value: float) -> float:
+    """The next round number.
+
+    >>> round_up(37.0), round_up(0.8), round_up(0.0), round_up(5000)
+    (50.0, 1.0, 1.0, 5000.0)
+    """
+    if value <= 0:
+        return 1.0
+    power = 1.0
+    while power * 10 <= value:
+        power *= 10
+    while power > value:
+        power /= 10
+    return next(float(f"{power * step:g}") for step in (1, 2, 2.5, 5, 10) if power * step >= value)
+
+
+_STEPS = (5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172_800, 432_000)
+_TIMES, _LONG_TIMES = 6, 4
+"""Times on a chart, at most, and those with seconds: they fit a phone."""
+
+
+def round_times(begin: float, end: float) -> list[tuple[float, str]]:
+    """Round times with their names, in UTC; a day begins with its date.
+
+    >>> [name for _, name in round_times(1_795_000_000, 1_795_000_000 + 3600)]
+    ['11:10', '11:20', '11:30', '11:40', '11:50', '12:00']
+    >>> [name for _, name in round_times(1_795_000_000, 1_795_000_000 + 86400)]
+    ['12:00', '18:00', 'Nov 19', '06:00']
+    """
+    step = next((each for each in _STEPS if (end - begin) / each <= (_TIMES if each >= 60 else _LONG_TIMES)),
+                10 * _STEPS[-1])
+    found = []
+    for number in range(ceil(begin / step), int(end // step) + 1):
+        time = datetime.fromtimestamp(number * step, UTC)
+        form = "%b %d" if (time.hour, time.minute, time.second) == (0, 0, 0) else "%H:%M" if step >= 60 else "%H:%M:%S"
+        found.append((float(number * step), time.strftime(form)))
+    return found
+
+
+def value_text(value: float, unit: str) -> str:
+    """A value of a chart.
+
+    >>> value_text(44e6, "B/s"), value_text(0.25, "/s"), value_text(12_345.0, "/s")
+    ('44.0 MB/s', '0.2/s', '12345/s')
+    """
+    return f"{bytes_text(value)}/s" if unit == "B/s" else f"{value:.{1 if 0 < value < 10 else 0}f}{unit}"
+
+
+def scale_text(value: float, unit: str) -> str:
+    """A round value on the scale of a chart.
+
+    >>> scale_text(20e6, "B/s"), scale_text(0.0, "B/s"), scale_text(1.5e9, "B/s"), scale_text(0.5, "/s")
+    ('20 MB/s', '0', '1.5 GB/s', '0.5/s')
+    """
+    if not value:
+        return "0"
+    return value_text(value, unit).replace(".0 ", " ") if unit == "B/s" else f"{value:g}{unit}"
+
+
+def drawn(points: Points, names: Sequence[tuple[str, str]], unit: str, axes: Axes, gap_seconds: float) -> Chart:
+    """A chart with a curve for each name and CSS class. A curve is interrupted where points are further apart."""
+    few = thinned(points)
+    gap = max(gap_seconds, 2.5 * (axes.end - axes.begin) / MAX_DRAWN) if len(few) < len(points) else gap_seconds
+    curves = []
+    for place, (name, css) in enumerate(names, 1):
+        path, before = [], float("-inf")
+        for point in few:
+            path.append(f"{'L' if point[0] - before <= gap else 'M'}{axes.x(point[0]):g} {axes.y(point[place]):g}")
+            before = point[0]
+        curves.append(Curve(name, css, "".join(path), value_text(points[-1][place], unit) if points else ""))
+    width = (axes.end - axes.begin) / SLICES
+    slices = tuple(
+        Slice(round(100 / SLICES * number, 2), round(100 / SLICES, 2), axes.begin + number * width,
+              tuple(value_text(value, unit) for value in mean(list(part))[1:]))
+        for number, part in groupby(points, lambda point: min(int((point[0] - axes.begin) / width), SLICES - 1)))
+    data = json.dumps({"unit": unit, "begin": round(axes.begin, 1), "end": round(axes.end, 1), "top": axes.top,
+                       "names": [name for name, _ in names],
+                       "points": [[round(point[0] - axes.begin, 1), *(float(f"{value:.4g}") for value in point[1:])]
+                                  for point in few]}, separators=(",", ":"))
+    return Chart(tuple(curves), axes.begin, axes.end, slices=slices, data=data,
+                 scale=tuple(Mark(axes.y(value), scale_text(value, unit)) for value in axes.steps),
+                 times=tuple(Mark(axes.x(time), name) for time, name in round_times(axes.begin, axes.end)))
+
+
+def mean(points: Points) -> list[float]:
+    """The time of the last point, and the means of the values."""
+    return [points[-1][0], *(sum(values) / len(points) for values in list(zip(*points, strict=True))[1:])]
+
+
+def thinned(points: Points) -> list[Sequence[float]]:
+    """At most ``MAX_DRAWN`` points: the means of neighbours."""
+    size = -(-len(points) // MAX_DRAWN)
+    return list(points) if size <= 1 else [mean(points[at:at + size]) for at in range(0, len(points), size)]
+
+
+# Of a job or target
+
+THROUGHPUT = ("read", "read"), ("written", "write")
+OPERATIONS = ("operations", "ops"), ("metadata operations", "meta")
+
+
+def rate_charts(rates: answers.RatesAnswer) -> list[tuple[str, Chart]]:
+    """Throughput and operations of a job or target, with titles."""
+    found = []
+    for title, names, first, unit in (("Throughput", THROUGHPUT, 1, "B/s"), ("Operations", OPERATIONS, 3, "/s")):
+        points = [(point[0], point[first], point[first + 1]) for point in rates.points]
+        axes = Axes.around(rates.since, rates.until, max((max(point[1:]) for point in points), default=0.0))
+        found.append((title, drawn(points, names, unit, axes, 1.6 * rates.step_seconds)))
+    return found
+
+
+# Of a case
+
+RECOVERED_SHARE = 0.95
+"""A victim with so much of its usual throughput is not called slow, although its finding holds for some time."""
+_GAP_SECONDS = 60.0
+
+
+def case_chart(case: answers.Case, now: float) -> Chart | None:
+    """The curve of a case from some minutes before the onset; None if it has fewer than two points."""
+    act = "dry run of the acts" if case.dry_run else "layout set" if case.defaults or not case.moves else "acted"
+    begin = (case.onset or case.acted_at or case.since) - 240.0
+    points = [(time, rate) for time, rate in case.curve if time >= begin] or list(case.curve)
+    if len(points) < 2:
+        return None
+    axes = Axes.around(points[0][0], points[-1][0], max(case.usual or 0.0, *(rate for _, rate in points), 1.0))
+    chart = drawn(points, (("throughput", "write"),), "B/s", axes, max(_GAP_SECONDS, (axes.end - axes.begin) / 60))
+    events = (("aggressor came", "onset", case.onset), ("found", "found", case.since), (act, "act", case.acted_at),
+              ("verdict", "verdict", case.judged_at))
+    marks = tuple(Mark(axes.x(time), name, kind, time) for name, kind, time in events
+                  if time and axes.begin <= time <= now)
+    slow = slow_time(case, points)
+    return replace(chart, usual=axes.y(case.usual) if case.usual else None, marks=marks,
+                   slow=(axes.x(slow[0]), axes.x(slow[1])) if slow else None)
+
+
+def slow_time(case: answers.Case, points: Sequence[tuple[float, float]]) -> tuple[float, float] | None:
+    """From when until when the victim was slow. It is not known to have been slow before the aggressor came, or, where
+    that is not known, before it was found; and a finding may hold for some time after the victim has recovered.
+
+    None if it never was.
+    """
+    since, until = case.onset or case.since, case.ended_at or points[-1][0]
+    there = [(time, rate) for time, rate in points if since <= time <= until]
+    slow = [time for time, rate in there if not case.usual or rate < RECOVERED_SHARE * case.usual]
+    return (since, slow[-1]) if slow and slow[-1] > since else None

@@ -1,0 +1,137 @@
+"""All targets or jobs, searched, filtered and sorted; and what is known about one target or job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from tierd.act.journal.rates import JOBS, TARGETS
+from tierd.act.journal.reader import JournalReader
+from tierd.daemon import answers
+from tierd.daemon.cases import cases_of
+from tierd.daemon.rates import named, rate_row
+from tierd.daemon.requests import Handler, count_in, text_of
+from tierd.daemon.status import StatusView, time_row
+from tierd.loads import Loads
+from tierd.model import UNSEEN, Window
+from tierd.rates import mean_rates
+
+Row = TypeVar("Row", answers.TargetRow, answers.JobRow)
+ROLES = {"slowed": "slowed", "aggressor": "noise", "none": ""}
+"""Words for the roles of jobs."""
+SHOWN_ROWS, SHOWN_CASES = 50, 30
+"""Limits on the targets or jobs beside one, and on its cases."""
+SLOWED, NO = "slowed", "none"
+CONDITIONS = "degraded", "in recovery", "full", UNSEEN
+"""Of targets, by which they are filtered though none is in it now."""
+
+
+class ListRequests:
+    """Answers ``list`` and ``about``. Safe in any thread; asks only the published status and the journal."""
+
+    def __init__(self, view: StatusView, reader: JournalReader) -> None:
+        self._view, self._reader = view, reader
+        self.requests: Mapping[str, Handler] = {"list": self._list, "about": self._about}
+
+    def _list(self, request: answers.Json) -> answers.ListAnswer:
+        of, most = text_of(request, "of"), count_in(request, "most", 500)
+        targets, jobs = self._view.tables(self._view.snapshot)
+        if of == JOBS:
+            return self._jobs(request, jobs, most)
+        if of == TARGETS:
+            return self._targets(request, targets, most)
+        raise ValueError(f"there are lists of {JOBS} and of {TARGETS}, not of {of!r:.40}")
+
+    def _jobs(self, request: answers.Json, rows: Sequence[answers.JobRow], most: int) -> answers.ListAnswer:
+        role, user, order = text_of(request, "role"), text_of(request, "user"), text_of(request, "sort")
+        if role:
+            wanted = chosen(ROLES, role, "role")
+            rows = [row for row in rows if row.role == wanted]
+        rows = matching(rows, text_of(request, "search"), lambda row: row.job)
+        users = self._view.users(row.job for row in rows) if user or "user" in order else {}
+        if user:
+            rows = [row for row in rows if user.casefold() in users.get(row.job, "").casefold()]
+        rows = ordered(rows, order, {
+            "job": lambda row: row.job, "user": lambda row: users.get(row.job, "\uffff"),
+            "read": lambda row: row.read_bytes, "write": lambda row: row.write_bytes,
+            "operations": lambda row: row.operations, "creates": lambda row: row.creates,
+            "targets": lambda row: row.targets})
+        shown = tuple(rows[:most])
+        return answers.ListAnswer(jobs=shown, found=len(rows), users=self._view.users(row.job for row in shown))
+
+    def _targets(self, request: answers.Json, rows: Sequence[answers.TargetRow], most: int) -> answers.ListAnswer:
+        pool, condition = text_of(request, "pool"), text_of(request, "condition")
+        times = self._view.snapshot.device_time
+        pools = {row.pool or NO: row.pool for row in rows}
+        words = filter(None, (*CONDITIONS, *(row.condition for row in rows)))
+        conditions = {SLOWED: "", NO: "", **{word: word for word in words}}
+        if pool:
+            wanted = chosen(pools, pool, "pool")
+            rows = [row for row in rows if row.pool == wanted]
+        if condition:
+            wanted = chosen(conditions, condition, "condition")
+            rows = [row for row in rows if (row.slowdown if condition == SLOWED else row.condition == wanted)]
+        rows = matching(rows, text_of(request, "search"), lambda row: row.target)
+        rows = ordered(rows, text_of(request, "sort"), {
+            "target": lambda row: row.target,
+            "busy": lambda row: times[row.target].utilisation if row.target in times else -1.0,
+            "read": lambda row: row.read_bytes, "write": lambda row: row.write_bytes,
+            "operations": lambda row: row.operations, "latency": lambda row: row.latency_usec or 0.0,
+            "used": lambda row: -1.0 if row.used is None else row.used, "jobs": lambda row: row.jobs})
+        shown = tuple(rows[:most])
+        return answers.ListAnswer(
+            targets=shown, found=len(rows), pools=tuple(sorted(pools)), conditions=tuple(conditions),
+            device_time=tuple(time_row(times[row.target]) for row in shown if row.target in times))
+
+    def _about(self, request: answers.Json) -> answers.AboutAnswer:
+        kind, name = named(request)
+        view = self._view.snapshot
+        targets, jobs = self._view.tables(view)
+        target = next((row for row in targets if kind == TARGETS and row.target == name), None)
+        job = next((row for row in jobs if kind == JOBS and row.job == name), None)
+        found = self._reader.findings_about(kind, name, SHOWN_CASES)
+        if not (target or job or found or self._reader.rates.knows(kind, name)):
+            raise ValueError(f"nothing is known about a {kind[:-1]} of this name: it is not active, and the journal "
+                             "has neither a finding nor a rate of it")
+        window = view.window or Window(0.0, 0.0, {}, {})
+        loads = Loads.of(window.loads)
+        its = loads.rows(loads.jobs_among({name}) if kind == JOBS else loads.targets_that(lambda each: each == name))
+        rates = mean_rates([Window(window.start, window.end, its, {}, spans=window.spans)], int(kind == TARGETS))
+        beside = sorted((rate_row(*row) for row in zip(rates.names, rates.numbers.tolist(), strict=True)),
+                        key=lambda row: (-row.operations, row.name))
+        shown = tuple(beside[:SHOWN_ROWS])
+        time = view.device_time.get(name) if kind == TARGETS else None
+        return answers.AboutAnswer(
+            name=name, target=target, job=job, device_time=time_row(time) if time is not None else None,
+            beside=shown, all_beside=len(beside), cases=cases_of(found, self._view.known_cases(), self._reader),
+            users=self._view.users([name, *(row.name for row in shown)]))
+
+
+def chosen(words: Mapping[str, str], word: str, what: str) -> str:
+    """The value of a word. Raises ValueError with all words."""
+    if word not in words:
+        raise ValueError(f"no {what} is called {word!r:.80}; there are {', '.join(filter(None, words)) or 'none'}")
+    return words[word]
+
+
+def matching(rows: Sequence[Row], search: str, name: Callable[[Row], str]) -> Sequence[Row]:
+    """The rows whose name has the text, in upper or lower case."""
+    wanted = search.casefold()
+    return [row for row in rows if wanted in name(row).casefold()] if wanted else rows
+
+
+def ordered(rows: Iterable[Row], order: str, keys: Mapping[str, Callable[[Row], float | str]]) -> list[Row]:
+    """The rows by a column: names from the first, numbers from the highest; the other way round after a ``-``.
+
+    Without an order they stay as they are. Raises ValueError for an unknown column.
+    """
+    found = list(rows)
+    if not order:
+        return found
+    column = order.removeprefix("-")
+    if column not in keys:
+        raise ValueError(f"no column is called {column!r:.80}; there are {', '.join(keys)}, each with a - before it "
+                         "for the other direction")
+    key = keys[column]
+    numbers = bool(found) and not isinstance(key(found[0]), str)
+    return sorted(found, key=key, reverse=numbers != order.startswith("-"))
