@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import exp, expm1, hypot, log1p
+from math import exp, expm1, hypot, log1p, sqrt
 
-from tierd.detect.interference import ERRORS_OF_90_PERCENT, MOST_EXPOSURE
+from tierd.detect.gain import StreamTrack
+from tierd.detect.interference import ERRORS_OF_90_PERCENT, MOST_EXPOSURE, VARIES
+from tierd.model import Finding
 
 MOST_LOST = -log1p(-MOST_EXPOSURE)
 """Logarithm of the largest part that a stream is billed to have lost: that of the largest D."""
@@ -94,6 +96,53 @@ def joined_in_pairs(windows: Sequence[BilledWindow]) -> list[BilledWindow]:
         found.append(BilledWindow(size, one.seconds + two.seconds, one.dose + part * (two.dose - one.dose),
                                   one.others + part * (two.others - one.others)))
     return found
+
+
+@dataclass(slots=True)
+class Case:
+    """A finding that holds, on one day."""
+
+    number: int
+    begun_at: float
+    ended_at: float
+    account: Account = field(default_factory=Account)
+
+
+Key = tuple[str, str, str]
+"""Kind, aggressor and victim of a finding."""
+MAX_LATE_SECONDS = 60.0
+"""A case begins when the aggressor came, if that was not longer before it was found. A choice: an aggressor that is not
+found in a minute costs little."""
+
+
+def bill_windows(cases: dict[Key, Case], number: int, finding: Finding, track: StreamTrack, seconds: float) -> None:
+    """Enter the windows since the last call into the case of a finding that holds.
+
+    ``seconds`` is the length of the newest window. Of another stream, and of a job that lost its place in the model,
+    nothing is entered.
+    """
+    evidence = finding.evidence.of_stream
+    if finding.aggressor not in track.jobs or evidence is None:
+        return
+    case = cases.get(finding.key)
+    if case is None:
+        since, newest = track.windows[-1].end - seconds, track.windows[-1].end
+        if newest - MAX_LATE_SECONDS <= evidence.aggressor_came_at < since:
+            since = evidence.aggressor_came_at
+        case = cases[finding.key] = Case(number, since, since)
+    column = 1 + track.jobs.index(finding.aggressor)
+    account = case.account
+    account.cost = float(track.mean[column])
+    account.error = hypot(sqrt(max(track.covariance[column, column], 0.0)), VARIES * account.cost)
+    costs = dict(zip(track.jobs, track.mean[1:].tolist(), strict=False))
+    for window in track.windows:
+        if window.end > case.ended_at:
+            seconds = window.end - case.ended_at
+            taken = dict(window.taken)
+            dose = taken.pop(finding.aggressor, 0.0)
+            others = sum(costs.get(job, 0.0) * each for job, each in taken.items())
+            account.add(BilledWindow(exp(window.log_rate) * seconds, seconds, dose, others))
+            case.ended_at = window.end
 
 
 def total(losses: Sequence[Lost]) -> Lost:

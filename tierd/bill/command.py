@@ -28,7 +28,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     bill.add_argument("--job", default="", metavar="JOB", help="only what this job cost and lost")
     which = bill.add_mutually_exclusive_group()
     which.add_argument("--csv", action="store_true", help="print all cases as CSV, with bytes and seconds")
-    which.add_argument("--line", action="store_true", help="print one sentence, or nothing if there is no bill")
+    which.add_argument("--line", action="store_true",
+                       help="print one sentence about --job, or nothing if there is no bill")
     bill.set_defaults(run=run)
 
 
@@ -40,7 +41,7 @@ def run(chosen: argparse.Namespace) -> int:
     def show(answer: BillAnswer) -> list[str]:
         if chosen.csv:
             return csv_lines(answer)
-        return sentence(answer, chosen.job) if chosen.line else table(answer, chosen.by)
+        return sentence(answer) if chosen.line else table(answer, chosen.by)
 
     return client.ask_and_show(chosen, request, BillAnswer.from_json, show)
 
@@ -69,7 +70,7 @@ def lost_text(entries: Sequence[BillEntry]) -> str:
     >>> entry = BillEntry(finding=1, begun_at=0.0, ended_at=60.0, aggressor="a", victim="v", lost_bytes=9e9,
     ...                   low_bytes=6e9, high_bytes=12e9, lost_seconds=20.0)
     >>> lost_text([entry]), lost_text([])
-    ('9.00 GB (6.00 GB to 12.0 GB), 20 s', '')
+    ('9.0 GB (6.0 GB to 12.0 GB), 20 s', '')
     """
     if not entries:
         return ""
@@ -78,9 +79,10 @@ def lost_text(entries: Sequence[BillEntry]) -> str:
             f"{duration_text(lost.seconds)}")
 
 
-def sentence(answer: BillAnswer, job: str) -> list[str]:
-    """One sentence about a job, for the comment of a scheduler."""
-    cost, lost = by_side(answer.entries, "job").get(job, ([], []))
+def sentence(answer: BillAnswer) -> list[str]:
+    """One sentence about a job, for the comment of a scheduler; none without ``--job`` or without a bill."""
+    cost = [each for each in answer.entries if each.aggressor in answer.jobs]
+    lost = [each for each in answer.entries if each.victim in answer.jobs]
     parts = [f"cost other jobs {lost_text(cost)}"] * bool(cost) + [f"lost {lost_text(lost)} to other jobs"] * bool(lost)
     return [" and ".join(parts)] if parts else []
 

@@ -51,6 +51,8 @@ class BillAnswer(Struct, frozen=True, kw_only=True):
     until: float
     entries: tuple[BillEntry, ...] = ()
     """All in which the stream surely lost something."""
+    jobs: tuple[str, ...] = ()
+    """Job ids of Lustre that were asked for; empty for all."""
     uncertain: int = 0
     """Number of further cases, in which it may have lost nothing. They are not billed."""
 
@@ -83,10 +85,17 @@ def remove_old(journal: Journal, now: float) -> None:
                        (_PREFIX, f"{_PREFIX}{max(0, day_of(now) - KEEP_DAYS):06}"))
 
 
-def answer(entries: Sequence[BillEntry], since: float, until: float, job: str = "") -> BillAnswer:
-    wanted = [each for each in entries if job in {"", each.aggressor, each.victim}]
+def answer(entries: Sequence[BillEntry], since: float, until: float, jobs: tuple[str, ...] = ()) -> BillAnswer:
+    wanted = [each for each in entries if not jobs or each.aggressor in jobs or each.victim in jobs]
     certain = tuple(each for each in wanted if each.lost.is_certain)
-    return BillAnswer(since=since, until=until, entries=certain, uncertain=len(wanted) - len(certain))
+    return BillAnswer(since=since, until=until, entries=certain, jobs=jobs, uncertain=len(wanted) - len(certain))
+
+
+def ids_of(journal: Journal, job: str) -> tuple[str, ...]:
+    """Job ids of Lustre of a job, which may be the number that a scheduler gave it; empty for no job."""
+    known = journal.db.execute("SELECT job FROM scheduler_jobs WHERE number = ?",
+                               (int(job),)).fetchall() if job.isascii() and job.isdigit() and len(job) < 18 else []
+    return (job, *(name for (name,) in known if name != job)) if job else ()
 
 
 def by_case(entries: Sequence[BillEntry]) -> list[Lost]:

@@ -14,8 +14,10 @@ from simulator.jobs import Job
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import NOISE, STREAM
 from tests.tierd.site import Site, shown
+from tierd.act.applications import ApplicationStore
 from tierd.bill.entries import KEEP_DAYS, BillAnswer, BillEntry, by_case, by_side, remove_old, store, stored
 from tierd.daemon.client import ask
+from tierd.integrations.protocol import SchedulerJob
 
 
 def moved_bytes(jobs: Sequence[Job], begin: float, end: float) -> float:
@@ -93,6 +95,16 @@ def test_entries_go_after_a_year(site: Site) -> None:
 def test_an_entry_that_cannot_be_read_is_left_out(site: Site) -> None:
     site.service.journal.set_state({"bill 000001 1 86400.000": '{"finding": "x"}'})
     assert list(stored(site.service.journal, 0.0, 2 * 86400.0)) == []
+
+
+def test_a_job_is_known_by_the_number_of_its_scheduler(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    job = SchedulerJob(4711, "train", "alice", None, "chem", "batch", "/")
+    ApplicationStore(site.service.journal.db).remember({"a.1": job}, str, 0.0)
+    now = site.cluster.epoch
+    store(site.service.journal, [entry(7, now - 120)])
+    line = shown(capsys, "bill", "--line", "--job", "4711", site=site)
+    assert line.strip() == "cost other jobs 2.0 GB (1.0 GB to 3.0 GB), 10 s"
+    assert shown(capsys, "bill", "--line", "--job", "4712", site=site).strip() == ""
 
 
 def test_a_user_who_costs_and_loses_is_one_line() -> None:
