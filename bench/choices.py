@@ -63,6 +63,13 @@ class Recorded:
     losses: Mapping[str, float]
     """By stream."""
     layout_helps: bool
+    rates: Mapping[str, tuple[Sequence[float], Sequence[float]]]
+    """MB/s of each stream in each second: beside the suspects, and without them."""
+
+    def lost_bytes(self, stream: str, begin: float, end: float) -> float:
+        """What a stream moved less between two times after the start."""
+        beside, alone = (sum(rates[round(begin):round(end)]) for rates in self.rates[stream])
+        return (alone - beside) * 1e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +106,8 @@ def recorded(bed: BedKind, seed: int) -> Recorded | None:
     losses = {job.job_id: 1 - ratio(watched, alone, (job.job_id,), trial.case.noise_starts + 5, NOISE_ENDS)
               for job in streams(trial.case.jobs)}
     return Recorded(windows, Facts(pools=facts[0].pools), trial.case.cluster(seed).epoch_seconds,
-                    trial.case.noise_starts, trial.case.names, verdict.truth, losses, verdict.layout_helps)
+                    trial.case.noise_starts, trial.case.names, verdict.truth, losses, verdict.layout_helps,
+                    {job: (watched.rates[job], alone.rates[job]) for job in losses})
 
 
 def replayed(scenario: Recorded, cold: bool) -> Found:

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from tests.without import TIERD
+from tierd.extensions import COMMANDS as EXTENSIONS
 from tierd.integrations.registry import COMMANDS
 
 ROOT = Path(__file__).parents[1]
 INTERFACE = {"__init__", "protocol", "registry", "runner"}
-NAMES = ["tierd.audit", "tierd.cluster", *(f"tierd.integrations.{name}" for name in COMMANDS), *sorted(
+NAMES = ["tierd.audit", "tierd.cluster", *EXTENSIONS, *(f"tierd.integrations.{name}" for name in COMMANDS), *sorted(
     f"tierd.policies.{path.stem}" for path in (TIERD / "policies").glob("*.py") if path.stem not in INTERFACE)]
 
 

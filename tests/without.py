@@ -54,7 +54,7 @@ class Deleted(MetaPathFinder):
                   target: ModuleType | None = None) -> ModuleSpec | None:
         if f"{fullname}.".startswith(f"{self.name}."):
             raise ModuleNotFoundError(f"{fullname} was removed", name=fullname)
-        if fullname not in (f"{POLICIES}.registry", f"{INTEGRATIONS}.registry", "tierd.__main__"):
+        if fullname not in (f"{POLICIES}.registry", f"{INTEGRATIONS}.registry", "tierd.__main__", "tierd.extensions"):
             return None
         spec = PathFinder.find_spec(fullname, path)
         assert spec is not None

@@ -246,10 +246,12 @@ class Drains:
                           for name, members in pools.items()}, own)
 
     def _check_free(self, target: str, *, preview: bool) -> None:
+        """A dry run that still counts is no obstacle: a drain takes its place."""
         before = self._drains.get(target)
-        if before is not None and before.phase in ACTIVE and not preview:
-            raise ValueError(f"a drain of {target} is {before.phase}: see tierctl drain-target, or end it (--end)")
-        if before is not None and before.phase in ACTIVE:
+        if before is not None and before.phase in ACTIVE and before.preview == preview:
+            what, see = ("dry run", "--show") if preview else ("drain", "--show; --end ends it")
+            raise ValueError(f"a {what} of {target} is {before.phase}: see tierctl drain-target {target} {see}")
+        if before is not None and before.phase in ACTIVE and preview:
             raise ValueError(f"a drain of {target} is {before.phase} already, so a dry run is not needed")
         if before is not None and before.limits:
             raise ValueError(f"an earlier drain of {target} still has to give back new objects: {before.trouble}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from types import ModuleType
 
+from tierd import extensions
 from tierd.integrations import registry
 
 MODULES = {f"tierd.cli.{module}": commands for module, commands in {
@@ -19,7 +20,7 @@ MODULES = {f"tierd.cli.{module}": commands for module, commands in {
     "report": ("report",), "layout": ("layout",), "audit": ("audit",), "simulate": ("simulate", "evaluate"),
     "completion": ("completion",),
 }.items()} | {f"tierd.integrations.{name}.command": commands for name, commands in registry.COMMANDS.items()
-              if commands}
+              if commands} | {f"{package}.command": commands for package, commands in extensions.COMMANDS.items()}
 """Each module and its commands, in the order of ``tierctl --help``."""
 
 

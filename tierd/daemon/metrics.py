@@ -26,6 +26,7 @@ from tierd.daemon.activities import Activity
 from tierd.daemon.answers import Case
 from tierd.daemon.loop import Daemon, is_learning
 from tierd.daemon.states import FOUND, State
+from tierd.extensions import Extension
 from tierd.integrations.protocol import Source
 from tierd.policies.registry import kinds_of_slowdowns
 from tierd.refusal import PLAN_REASONS
@@ -47,6 +48,7 @@ class MetricsContext:
     sources: Callable[[], Sequence[SourceState]] = tuple
     web_config: WebConfigFile | None = None
     integrations: Sequence[Source] = ()
+    extensions: Sequence[Extension] = ()
     tallies: TallySource | None = None
     """Tallies of changelog readers; None if the daemon reads the changelogs itself."""
     stager: Stager | None = None
@@ -389,6 +391,8 @@ class DaemonCollector(Collector):
         yield from restraint_metrics(daemon, beside)
         for source in beside.integrations:
             yield from source.metrics()
+        for extension in beside.extensions:
+            yield from extension.metrics()
         if beside.tallies is not None:
             yield from reader_metrics(beside.tallies)
         if beside.stager is not None:

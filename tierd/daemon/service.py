@@ -11,6 +11,7 @@ from pathlib import Path
 
 from httpserver.config import WebConfigFile
 from httpserver.serving import BackgroundServer, uses_tls
+from tierd import extensions
 from tierd.act.applications import ApplicationStore, Preparer
 from tierd.act.dispatch import Dispatch
 from tierd.act.gate import Gate
@@ -178,6 +179,9 @@ class Service:
             journal=self.journal, media=self._media, history=sources.history, enriched=sources.enriched,
             coldest_first=lambda directory: sources.coldest_first(directory, filesystem),
             job_nodes=self._nodes_of_jobs))
+        self._extensions = extensions.started(self.daemon, self._whose_jobs)
+        for extension in self._extensions:
+            self._closing.callback(extension.close)
         self._rate_sampler = RateSampler(self.journal.rates)
         self._curve_sampler = CurveSampler(self.journal, lambda: space.capacity(filesystem))
 
@@ -223,7 +227,8 @@ class Service:
             **ChangingRequests(view, daemon, self._inbox, self._intake, drains, publish=self._publish,
                                resumed=self._wake_acts).requests,
             **SchedulerRequests(parts, self._stager, self._stagings, preparer=preparer, wake=self._wake_plan,
-                                applications=self._applications).requests}
+                                applications=self._applications).requests,
+            **{name: answer for extension in self._extensions for name, answer in extension.requests.items()}}
 
     def answer(self, request: Json) -> Json:
         """The answer to a request of the control socket or of the page. Raises ValueError."""
@@ -241,7 +246,8 @@ class Service:
             fs=self.node.filesystem.fsname, positions=lambda: self.sources.follower.positions,
             cases=lambda: self._publisher.view.cases,
             activities=lambda: self.activities.all, sources=self.sources.states, web_config=self._web_config,
-            integrations=self.sources.integrations, tallies=self._tallies, stager=self._stager)
+            integrations=self.sources.integrations, extensions=self._extensions, tallies=self._tallies,
+            stager=self._stager)
         metrics = registry(self.daemon, beside)
         users = settings.web.change_users if self._web_config is not None else ()
         app = web.App(metrics, self.answer, self.liveness.alive, self.node.nudge, self._publisher.changes,
@@ -327,6 +333,12 @@ class Service:
     def _words_of_jobs(self, names: Iterable[str]) -> dict[str, str]:
         return {name: job.words for name, job in self.sources.jobs(names).items()}
 
+    def _whose_jobs(self, names: Iterable[str]) -> dict[str, tuple[str, str]]:
+        jobs = self.sources.jobs(names)
+        users = self._users.names(name for name in names if name not in jobs)
+        return {name: (user.partition(" (")[0], "") for name, user in users.items()} | {
+            name: (job.user, job.account) for name, job in jobs.items()}
+
     def _nodes_of_jobs(self, names: Iterable[str]) -> dict[str, int]:
         return {name: job.nodes for name, job in self.sources.jobs(names).items() if job.nodes is not None}
 
@@ -376,6 +388,8 @@ class Service:
     def _judge(self) -> None:
         self.daemon.judge()
         self.gate.operating_state.store()
+        for extension in self._extensions:
+            extension.step()
         self._publish_journal()
         self._curve_sampler.draw(self.daemon, self._publisher.view.cases, self._clock.now())
 

@@ -50,6 +50,10 @@ def name_of(uid: int) -> str:
         return ""
 
 
+WhoseJobs = Callable[[Iterable[str]], Mapping[str, tuple[str, str]]]
+"""User and project (account of a scheduler) of jobs, as far as they are known. Never waits."""
+
+
 @dataclass(slots=True)
 class _Known:
     name: str = ""

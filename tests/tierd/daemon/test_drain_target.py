@@ -141,7 +141,7 @@ def test_a_drain_shows_its_plan_and_asks(
     assert text.startswith("Order D1, made 20")
     assert f"Target: {NAME}.\n" in text
     assert "ggressor" not in text
-    assert "is running: see" in failed(capsys, "drain-target", "OST4", "--yes", site=site)
+    assert "a drain of" in failed(capsys, "drain-target", "OST4", "--yes", site=site)
     assert "is running already" in failed(capsys, "drain-target", NAME, "--dry-run", site=site)
 
 
@@ -223,6 +223,20 @@ def test_a_dry_run_counts_moves_nothing_and_takes_no_number_of_a_finding(
     assert "/proj/mirrored" in text
     assert ask(site.socket, {"request": "history", "last": 10})["entries"] == []
     assert any("32 files with" in line and "there would move; 1 would stay" in line for line in site.said)
+
+
+def test_a_drain_takes_the_place_of_a_dry_run_that_still_counts(
+        site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.restart(drain={"scan_files_per_second": 1.0})
+    make_files(site)
+    site.run(until=5)
+    shown(capsys, "drain-target", NAME, "--dry-run", site=site)
+    site.run(until=10)
+    assert "a dry run of" in failed(capsys, "drain-target", NAME, "--dry-run", site=site)
+    assert "dry run" not in shown(capsys, "drain-target", NAME, "--yes", site=site)
+    site.restart(drain={"scan_files_per_second": 1000.0})
+    run_to(site, "empty")
+    assert on_target(site) == []
 
 
 @pytest.mark.parametrize("end", [Site.restart, Site.kill])

@@ -1,0 +1,63 @@
+"""Accounts: the present posterior on all windows of a case."""
+
+from __future__ import annotations
+
+from math import exp, log
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tierd.bill.account import MAX_WINDOWS, MOST_LOST, Account, BilledWindow, Lost
+
+HALF = log(2)
+"""Device time that costs a stream half of its throughput if b is 1."""
+
+
+def account(*windows: BilledWindow, cost: float = 1.0, error: float = 0.0) -> Account:
+    made = Account(cost, error)
+    for window in windows:
+        made.add(window)
+    return made
+
+
+def test_a_stream_that_lost_half_lost_as_much_as_it_got() -> None:
+    lost = account(BilledWindow(100e6, 2.0, HALF, 0.0)).lost()
+    assert (lost.bytes, lost.low_bytes, lost.high_bytes) == pytest.approx((100e6, 100e6, 100e6))
+    assert lost.seconds == pytest.approx(1.0)
+
+
+def test_what_is_learned_later_counts_for_earlier_windows() -> None:
+    made = account(BilledWindow(100e6, 2.0, HALF, 0.0), cost=0.5, error=0.4)
+    assert not made.lost().is_certain
+    made.cost, made.error = 1.0, 0.01
+    assert made.lost().is_certain
+    assert made.lost().bytes == pytest.approx(100e6)
+
+
+def test_suspects_share_what_they_cost_together() -> None:
+    of_one = account(BilledWindow(100e6, 2.0, HALF / 4, 3 * HALF / 4)).lost()
+    of_other = account(BilledWindow(100e6, 2.0, 3 * HALF / 4, HALF / 4)).lost()
+    assert of_one.bytes == pytest.approx(25e6)
+    assert of_one.bytes + of_other.bytes == pytest.approx(100e6)
+    assert of_one.seconds + of_other.seconds == pytest.approx(1.0)
+
+
+def test_a_suspect_that_is_away_costs_nothing() -> None:
+    assert account(BilledWindow(100e6, 2.0, 0.0, 0.3)).lost() == Lost()
+
+
+@given(st.lists(st.tuples(st.floats(0, 1e9), st.floats(0.1, 60), st.floats(0, 3), st.floats(0, 3)), max_size=30),
+       st.floats(0, 2), st.floats(0, 1))
+def test_an_interval_holds_its_mean_and_is_finite(rows: list[tuple[float, float, float, float]], cost: float,
+                                                   error: float) -> None:
+    lost = account(*(BilledWindow(*row) for row in rows), cost=cost, error=error).lost()
+    assert 0 <= lost.low_bytes <= lost.bytes * (1 + 1e-9) <= lost.high_bytes * (1 + 2e-9)
+    assert lost.high_bytes <= exp(MOST_LOST) * sum(row[0] for row in rows) * (1 + 1e-9)
+    assert lost.seconds <= sum(row[1] for row in rows) * (1 + 1e-9)
+
+
+def test_a_long_case_takes_no_more_room_and_loses_nothing() -> None:
+    made = account(*(BilledWindow(100e6, 2.0, HALF, 0.0) for _ in range(5 * MAX_WINDOWS)))
+    assert len(made.windows) <= MAX_WINDOWS
+    assert made.lost().bytes == pytest.approx(5 * MAX_WINDOWS * 100e6)

@@ -1,0 +1,117 @@
+"""The bill of a simulated site: what the neighbour cost is what the stream gets without it."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Sequence
+from urllib.request import urlopen
+
+import pytest
+
+from simulator.fluid.cluster import FluidCluster
+from simulator.jobs import Job
+from simulator.settings import recorded_test_bed
+from tests.tierd.simulated import NOISE, STREAM
+from tests.tierd.site import Site, shown
+from tierd.act.applications import ApplicationStore
+from tierd.bill.entries import KEEP_DAYS, BillAnswer, BillEntry, by_case, by_side, remove_old, store, stored
+from tierd.daemon.client import ask
+from tierd.integrations.protocol import SchedulerJob
+
+
+def moved_bytes(jobs: Sequence[Job], begin: float, end: float) -> float:
+    """What the stream moves in this time on the test bed."""
+    cluster = FluidCluster(recorded_test_bed(), jobs)
+    cluster.live(until=end + 1)
+    return sum(cluster.throughput(STREAM.job_id, begin, end)) * 1e6
+
+
+def metrics_of(site: Site) -> str:
+    """The exposition of tierd's port."""
+    assert site.service.web is not None
+    with urlopen(f"http://127.0.0.1:{site.service.web.port}/metrics") as response:
+        return response.read().decode()
+
+
+def bill(site: Site, **more: object) -> BillAnswer:
+    now = site.cluster.epoch
+    return BillAnswer.from_json(ask(site.socket, {"request": "bill", "since": now - 3600, "until": now, **more}))
+
+
+def test_the_bill_holds_what_the_stream_lost(site: Site) -> None:
+    site.restart(act={"mode": "observe"})
+    site.run(until=30)
+    assert bill(site) == BillAnswer(since=bill(site).since, until=bill(site).until)
+    site.run(until=190)
+    (entry,) = bill(site).entries
+    assert (entry.aggressor, entry.victim, entry.finding) == (NOISE.job_id, STREAM.job_id, 1)
+    begin, end = (time - (site.cluster.epoch - site.cluster.now) for time in (entry.begun_at, entry.ended_at))
+    truth = moved_bytes((STREAM,), begin, end) - moved_bytes((STREAM, NOISE), begin, end)
+    assert end - begin > 100
+    assert entry.low_bytes <= truth <= entry.high_bytes
+
+
+def test_the_command_shows_it_for_jobs_users_and_one_job(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.run(until=190)
+    head, titles, first, second = shown(capsys, "bill", site=site).splitlines()
+    assert head.endswith("what jobs with small files cost streams (90% interval)")
+    assert titles.split() == ["JOB", "cost", "others", "lost", "to", "others"]
+    assert first.startswith(NOISE.job_id)
+    assert second.startswith(STREAM.job_id)
+    assert first.split()[1] == second.split()[1]
+    assert "1002" in shown(capsys, "bill", "--by", "user", site=site)
+    assert "(no project known)" in shown(capsys, "bill", "--by", "project", site=site)
+    assert shown(capsys, "bill", "--line", "--job", NOISE.job_id, site=site).startswith("cost other jobs ")
+    assert shown(capsys, "bill", "--line", "--job", "another", site=site).strip() == ""
+    (row,) = csv.DictReader(shown(capsys, "bill", "--csv", site=site).splitlines())
+    (entry,) = json.loads(shown(capsys, "bill", "--json", site=site))["entries"]
+    assert float(row["lost_bytes"]) == entry["lost_bytes"] > 0
+    assert f'tierd_interference_lost_bytes_total{{aggressor="{NOISE.job_id}",' in metrics_of(site)
+
+
+def test_a_restart_keeps_the_bill(site: Site) -> None:
+    site.run(until=190)
+    before = bill(site).entries
+    site.restart()
+    assert bill(site).entries[0].lost_bytes == pytest.approx(before[0].lost_bytes)
+
+
+def entry(finding: int, begun_at: float, **more: object) -> BillEntry:
+    numbers = {"ended_at": begun_at + 60, "aggressor": "a.1", "victim": "v.2", "lost_bytes": 2e9, "low_bytes": 1e9,
+               "high_bytes": 3e9, "lost_seconds": 10.0, "aggressor_user": "alice", "victim_user": "bob"}
+    return BillEntry(finding=finding, begun_at=begun_at, **{**numbers, **more})  # type: ignore[arg-type]
+
+
+def test_entries_go_after_a_year(site: Site) -> None:
+    now = 2000 * 86400.0
+    old, new = entry(1, now - (KEEP_DAYS + 1) * 86400), entry(2, now - KEEP_DAYS * 86400)
+    store(site.service.journal, [old, new])
+    assert list(stored(site.service.journal, 0.0, now)) == [old, new]
+    remove_old(site.service.journal, now)
+    assert list(stored(site.service.journal, 0.0, now)) == [new]
+
+
+def test_an_entry_that_cannot_be_read_is_left_out(site: Site) -> None:
+    site.service.journal.set_state({"bill 000001 1 86400.000": '{"finding": "x"}'})
+    assert list(stored(site.service.journal, 0.0, 2 * 86400.0)) == []
+
+
+def test_a_job_is_known_by_the_number_of_its_scheduler(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    job = SchedulerJob(4711, "train", "alice", None, "chem", "batch", "/")
+    ApplicationStore(site.service.journal.db).remember({"a.1": job}, str, 0.0)
+    now = site.cluster.epoch
+    store(site.service.journal, [entry(7, now - 120)])
+    line = shown(capsys, "bill", "--line", "--job", "4711", site=site)
+    assert line.strip() == "cost other jobs 2.0 GB (1.0 GB to 3.0 GB), 10 s"
+    assert shown(capsys, "bill", "--line", "--job", "4712", site=site).strip() == ""
+
+
+def test_a_user_who_costs_and_loses_is_one_line() -> None:
+    sides = by_side([entry(1, 0.0), entry(2, 0.0, aggressor_user="bob", victim_user="alice")], "user")
+    assert {name: (len(cost), len(lost)) for name, (cost, lost) in sides.items()} == {"alice": (1, 1), "bob": (1, 1)}
+
+
+def test_the_days_of_a_case_share_one_error() -> None:
+    (whole,) = by_case([entry(1, 0.0), entry(1, 86400.0)])
+    assert (whole.bytes, whole.low_bytes, whole.high_bytes) == (4e9, 2e9, 6e9)

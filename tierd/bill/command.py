@@ -1,0 +1,95 @@
+"""``tierctl bill``: what jobs, users and projects cost others, and lost to others."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from tierd.bill.account import total
+from tierd.bill.entries import BillAnswer, BillEntry, by_case, by_side
+from tierd.cli import client
+from tierd.text import bytes_text, count_of, duration_text, printable
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    bill = commands.add_parser(
+        "bill", help="show what jobs cost others, and lost to others",
+        description="Show the bytes that streams lost to jobs with small files, with an interval that holds them with "
+                    "a probability of 90%. Losses that may be nothing are counted, and not billed. The journal keeps "
+                    "the bill for a year.")
+    client.add_daemon_options(bill)
+    bill.add_argument("--by", choices=("job", "user", "project"), default="job",
+                      help="one line for each; a project is an account of the scheduler (default: %(default)s)")
+    bill.add_argument("--since", default="30d", metavar="WHEN", type=client.moment_option,
+                      help="start: 6h, 7d, or 2026-11-20T08:00 in local time (default: %(default)s)")
+    bill.add_argument("--job", default="", metavar="JOB", help="only what this job cost and lost")
+    which = bill.add_mutually_exclusive_group()
+    which.add_argument("--csv", action="store_true", help="print all cases as CSV, with bytes and seconds")
+    which.add_argument("--line", action="store_true",
+                       help="print one sentence about --job, or nothing if there is no bill")
+    bill.set_defaults(run=run)
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Ask for the entries, and print them."""
+    now = datetime.now(UTC).timestamp()
+    request = {"request": "bill", "since": client.moment(chosen.since, now), "until": now, "job": chosen.job}
+
+    def show(answer: BillAnswer) -> list[str]:
+        if chosen.csv:
+            return csv_lines(answer)
+        return sentence(answer) if chosen.line else table(answer, chosen.by)
+
+    return client.ask_and_show(chosen, request, BillAnswer.from_json, show)
+
+
+def table(answer: BillAnswer, by: str) -> list[str]:
+    """The bill, those that cost others most first."""
+    sides = by_side(answer.entries, by)
+    rows = [(name, sum(each.lost_bytes for each in cost), cost, lost) for name, (cost, lost) in sides.items()]
+    width = max((len(printable(name)) for name in sides), default=0)
+    begin, end = (client.local_time(each).strftime("%Y-%m-%d %H:%M") for each in (answer.since, answer.until))
+    lines = [f"from {begin} to {end}: what jobs with small files cost streams (90% interval)"]
+    if rows:
+        lines.append(f"{by.upper():{width}}  {'cost others':34}  lost to others")
+    lines += [f"{printable(name):{width}}  {lost_text(cost):34}  {lost_text(lost)}"
+              for name, _, cost, lost in sorted(rows, key=lambda row: (-row[1], row[0]))]
+    if not rows:
+        lines.append("no stream surely lost anything to another job")
+    if answer.uncertain:
+        lines.append(f"not billed: {count_of(answer.uncertain, 'case')} in which the stream may have lost nothing")
+    return lines
+
+
+def lost_text(entries: Sequence[BillEntry]) -> str:
+    """The sum of entries; empty without any.
+
+    >>> entry = BillEntry(finding=1, begun_at=0.0, ended_at=60.0, aggressor="a", victim="v", lost_bytes=9e9,
+    ...                   low_bytes=6e9, high_bytes=12e9, lost_seconds=20.0)
+    >>> lost_text([entry]), lost_text([])
+    ('9.0 GB (6.0 GB to 12.0 GB), 20 s', '')
+    """
+    if not entries:
+        return ""
+    lost = total(by_case(entries))
+    return (f"{bytes_text(lost.bytes)} ({bytes_text(max(lost.low_bytes, 0.0))} to {bytes_text(lost.high_bytes)}), "
+            f"{duration_text(lost.seconds)}")
+
+
+def sentence(answer: BillAnswer) -> list[str]:
+    """One sentence about a job, for the comment of a scheduler; none without ``--job`` or without a bill."""
+    cost = [each for each in answer.entries if each.aggressor in answer.jobs]
+    lost = [each for each in answer.entries if each.victim in answer.jobs]
+    parts = [f"cost other jobs {lost_text(cost)}"] * bool(cost) + [f"lost {lost_text(lost)} to other jobs"] * bool(lost)
+    return [" and ".join(parts)] if parts else []
+
+
+def csv_lines(answer: BillAnswer) -> list[str]:
+    out = io.StringIO()
+    rows = csv.DictWriter(out, BillEntry.__struct_fields__, lineterminator="\n")
+    rows.writeheader()
+    rows.writerows({name: getattr(each, name) for name in BillEntry.__struct_fields__} for each in answer.entries)
+    return out.getvalue().splitlines()

@@ -1,0 +1,114 @@
+"""The bill while tierd runs: accounts of the cases that hold, entries in the journal, metrics and answers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+
+from prometheus_client.core import CounterMetricFamily, Metric
+
+from tierd.bill.account import Case, Key, bill_windows
+from tierd.bill.entries import BillAnswer, BillEntry, answer, day_of, ids_of, remove_old, store, stored
+from tierd.daemon.loop import Daemon
+from tierd.daemon.users import WhoseJobs
+
+STORE_SECONDS = 60.0
+"""Time between two writes of the entries of cases that hold: a kill loses as much of the bill."""
+MAX_SERIES = 200
+"""Pairs of jobs with a series of their own. The losses of further pairs are in one series without names."""
+Pair = tuple[str, str]
+
+
+class Bill:
+    """One step after each cycle keeps the accounts. Answers and metrics are safe in any thread."""
+
+    def __init__(self, daemon: Daemon, whose: WhoseJobs) -> None:
+        self._daemon, self._whose, self._clock = daemon, whose, daemon.parts.node.clock
+        self._journal = daemon.parts.journal
+        self._lock = threading.Lock()
+        self._cases: dict[Key, Case] = {}
+        self._billed: dict[Pair, float] = {}
+        """Bytes of ended cases since the start."""
+        self._shown: dict[Pair, float] = {}
+        """Values of the series. A counter never decreases, even if an interval becomes wider."""
+        self._stored_at = 0.0
+        self.requests = {"bill": self._answer}
+
+    def step(self) -> None:
+        daemon, now = self._daemon, self._clock.now()
+        holding = {finding.key: finding for finding in daemon.findings if finding.evidence.of_stream is not None}
+        tracks = daemon.detection.tracks
+        with self._lock:
+            for finding in holding.values():
+                if (number := daemon.log.known_number(finding)) and finding.victim in tracks:
+                    bill_windows(self._cases, number, finding, tracks[finding.victim], daemon.windows[-1].seconds)
+            ended = [key for key, case in self._cases.items()
+                     if key not in holding or day_of(case.begun_at) != day_of(now)]
+            if ended or now >= self._stored_at + STORE_SECONDS:
+                self._store(now)
+            for key in ended:
+                pair = key[1], key[2]
+                self._billed[pair] = self._billed.get(pair, 0.0) + billed_bytes(self._cases.pop(key))
+
+    def _entries(self) -> list[BillEntry]:
+        jobs = {job for _, *pair in self._cases for job in pair}
+        whose = self._whose(jobs)
+        found = []
+        for (_, aggressor, victim), case in self._cases.items():
+            lost = case.account.lost()
+            (by_user, by_project), (user, project) = (whose.get(job, ("", "")) for job in (aggressor, victim))
+            found.append(BillEntry(
+                finding=case.number, begun_at=case.begun_at, ended_at=case.ended_at, aggressor=aggressor, victim=victim,
+                lost_bytes=lost.bytes, low_bytes=lost.low_bytes, high_bytes=lost.high_bytes, lost_seconds=lost.seconds,
+                aggressor_user=by_user, aggressor_project=by_project, victim_user=user, victim_project=project))
+        return found
+
+    def _store(self, now: float) -> None:
+        self._stored_at = now
+        store(self._journal, self._entries())
+        remove_old(self._journal, now)
+
+    def _answer(self, request: Mapping[str, object]) -> BillAnswer:
+        """The bill from ``since`` to ``until`` (epoch seconds), of all jobs or of one ``job``.
+
+        Raises ValueError for times that are no numbers.
+        """
+        now = self._clock.now()
+        until = float(str(request.get("until") or now))
+        since = float(str(request.get("since") or until - 86400))
+        with self._lock:
+            entries = {(each.finding, each.begun_at): each for each in stored(self._journal, since, until)}
+            entries |= {(each.finding, each.begun_at): each for each in self._entries()
+                        if each.begun_at <= until and each.ended_at >= since}
+        return answer(list(entries.values()), since, until, ids_of(self._journal, str(request.get("job") or "")))
+
+    def metrics(self) -> Iterator[Metric]:
+        with self._lock:
+            present = dict(self._billed)
+            for (_, aggressor, victim), case in self._cases.items():
+                present[aggressor, victim] = present.get((aggressor, victim), 0.0) + billed_bytes(case)
+            for pair, size in present.items():
+                if size > 0:
+                    series = pair if pair in self._shown or len(self._shown) < MAX_SERIES else ("", "")
+                    self._shown[series] = max(self._shown.get(series, 0.0), size)
+            shown = dict(self._shown)
+        family = CounterMetricFamily(
+            "tierd_interference_lost_bytes", "Bytes that the victim would have moved beside what it did, without the"
+            f" aggressor, since the start of tierd. Certain losses only; pairs beyond {MAX_SERIES} have empty labels.",
+            labels=("victim", "aggressor"))
+        for (aggressor, victim), size in shown.items():
+            family.add_metric((victim, aggressor), size)
+        yield family
+
+    def close(self) -> None:
+        with self._lock:
+            self._store(self._clock.now())
+
+
+def billed_bytes(case: Case) -> float:
+    lost = case.account.lost()
+    return lost.bytes if lost.is_certain else 0.0
+
+
+def start(daemon: Daemon, whose: WhoseJobs) -> Bill:
+    return Bill(daemon, whose)

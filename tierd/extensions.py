@@ -1,0 +1,39 @@
+"""Parts of tierd that can be deleted: each is one folder, with one line here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:  # tierctl imports this module for each command, and must start quickly
+    from prometheus_client.core import Metric
+
+    from tierd.daemon.loop import Daemon
+    from tierd.daemon.users import WhoseJobs
+    from tierd.structs import Struct
+
+COMMANDS: Mapping[str, tuple[str, ...]] = {
+    "tierd.bill": ("bill",),
+}
+"""The package of each part, and its commands of tierctl, which are in its module ``command``."""
+
+
+class Extension(Protocol):
+    """A part while tierd runs. Its package makes it with ``start(daemon, whose)`` in the module ``running``."""
+
+    requests: Mapping[str, Callable[[Mapping[str, object]], Struct]]
+    """Answers to requests of the control socket, by name."""
+
+    def step(self) -> None:
+        """Called after each cycle, once verdicts are known. It does not ask the file system."""
+
+    def metrics(self) -> Iterator[Metric]:
+        """Its families, read without waiting."""
+
+    def close(self) -> None:
+        """Store what the journal lacks."""
+
+
+def started(daemon: Daemon, whose: WhoseJobs) -> tuple[Extension, ...]:
+    return tuple(import_module(f"{package}.running").start(daemon, whose) for package in COMMANDS)
