@@ -272,6 +272,15 @@ def table(title: str, description: str, *queries: Query, unit: str, columns: Map
                  overrides=(*units, *overrides), custom=custom, minimum=None, **more)
 
 
+def matrix(title: str, description: str, query: Query, *, rows: str, columns: str, unit: str, **more: Any) -> Panel:
+    """A table with a row for each value of one label, and a column for each value of another."""
+    grouped = {"id": "groupingToMatrix", "options": {"rowField": rows, "columnField": columns, "valueField": "Value",
+                                                     "emptyValue": "empty"}}
+    options: Json = {"showHeader": True, "cellHeight": "sm", "footer": {"show": False, "reducer": ["sum"]}}
+    return Panel("table", title, description, (query,), unit, options=options, transformations=(grouped,), minimum=None,
+                 **more)
+
+
 def coloured(column: str, words: Mapping[str, tuple[str, str]]) -> Json:
     """Words and text colours for the values of a column of labels."""
     options = {value: {"text": text, "color": colour, "index": index}

@@ -25,7 +25,7 @@ from dashboards.dashboard import (
     tierd_events,
     tierd_state,
 )
-from dashboards.panels import GREEN, ORANGE, RED, YELLOW, Query, bars, dashed, stat, table, timeseries
+from dashboards.panels import GREEN, ORANGE, RED, YELLOW, Query, bars, dashed, matrix, stat, table, timeseries
 
 RATE = "[$__rate_interval]"
 OF_FS = '{fs=~"$fs"}'
@@ -77,6 +77,10 @@ INTERFERENCE = Row("Victims, aggressors and targets", (
                      column_links("Victim", link_from_row("jobs", "This job", fs="File system", jobid="Victim")),
                      column_links("Aggressor", link_from_row("jobs", "This job", fs="File system",
                                                              jobid="Aggressor")))),
+    matrix("What jobs cost each other", "Bytes that each victim (row) lost to each aggressor (column) in the shown "
+           "time, as far as that is certain. tierctl bill has the intervals.",
+           Query(f"sum by (victim, aggressor) (increase(tierd_interference_lost_bytes_total{OF_FS}[$__range])) > 0"),
+           rows="victim", columns="aggressor", unit="bytes", empty="no stream surely lost anything"),
     timeseries("Aggressors: jobs with small requests", "Reads and writes per second of jobs with requests below 1 MiB, "
                "which make disks seek. tierd's own moves are left out.",
                Query(f"topk(10, (sum by (fs, jobid) (fs_target_job:lustre_job_bulk_operations:rate2m{{{ON}}})"
