@@ -161,7 +161,7 @@ def judged_sentence(finding: Finding, judgement: Judgement) -> str:
         case Verdict.CANNOT_TELL if judgement.own:
             verdict = "KEPT: no job slowed down; no measurable gain: the job has ended, or does about as much as before"
         case Verdict.CANNOT_TELL:
-            verdict = "KEPT: the effect cannot be judged: a job has ended, or the measurement is in doubt"
+            verdict = f"KEPT: the effect cannot be judged: {judgement.doubt}"
         case _:
             verdict = f"UNDOING: {'the job got slower' if judgement.own else 'it did not help'}"
     return f"{verdict}. {numbers}"

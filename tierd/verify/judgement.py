@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from enum import StrEnum
 from math import exp, expm1, log, log1p
 from statistics import median, quantiles
 from typing import Annotated, ClassVar
@@ -164,6 +165,14 @@ def relative_variation(values: Sequence[float], of_few: float = 1.0) -> float:
     return (cuts[-1] - cuts[0]) / median(values)
 
 
+class Doubt(StrEnum):
+    """Why an effect cannot be judged. The values are words for people."""
+
+    ABSENT = "a job has ended or paused, or its targets were not healthy"
+    UNSURE = "what the stream lost, or has regained, is not known well enough"
+    SLOWER = "something else slows the stream since"
+
+
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """``verdict`` is ``too-early``, ``helped``, ``did-not-help``, ``harmed-others`` or ``cannot-tell``.
@@ -187,6 +196,8 @@ class Judgement:
     """Whether the rates are metadata operations per second."""
     words: str = ""
     """The verdict and what it rests on, where that is no rate."""
+    doubt: Doubt = Doubt.ABSENT
+    """Means something only if the verdict is ``cannot-tell``."""
     part: float | None = None
     """``won_back`` where it does not follow from rates."""
     interval: tuple[float, float] | None = None
@@ -269,15 +280,16 @@ def judge(act: Act, windows: Sequence[Window], tracks: Mapping[str, StreamTrack]
     found = gain(track, finding.aggressor, seen_in(track, before), seen_in(track, lately)) if track else None
     lost = found.share * log(usual / contended) if found and usual > contended > 0 else 0.0
     if found is None or lost <= 0:
-        return Judgement(Verdict.CANNOT_TELL, usual, contended, after)
+        return Judgement(Verdict.CANNOT_TELL, usual, contended, after, doubt=Doubt.UNSURE)
     least = log1p(settings.min_gain * expm1(lost))
     # what was lost is known with an error too: a gain far below a loss that was only predicted proves nothing
     high = -log1p(-min(evidence.loss_high, 1 - exp(-MOST_LOST)))
     spread = max(high - log(usual / evidence.victim_bytes_per_second), 0.0) / ERRORS_OF_90_PERCENT
     error = settings.min_gain * found.share * spread
     probability = found.probability(least, error)
-    if 1 - CERTAIN < probability < CERTAIN or found.something_else(least, 1 - CERTAIN):
-        return Judgement(Verdict.CANNOT_TELL, usual, contended, after)
+    slower = found.something_else(least, 1 - CERTAIN)
+    if 1 - CERTAIN < probability < CERTAIN or slower:
+        return Judgement(Verdict.CANNOT_TELL, usual, contended, after, doubt=Doubt.SLOWER if slower else Doubt.UNSURE)
     verdict = Verdict.HELPED if probability >= CERTAIN else Verdict.DID_NOT_HELP
     # more than all that was lost cannot come back: only the measured rate may show that the loss was larger
     most = max(lost, found.measured + ERRORS_OF_90_PERCENT * found.measured_error)

@@ -16,7 +16,7 @@ from tierd.detect.gain import Tracks
 from tierd.detect.interference import Interference
 from tierd.detect.profile import Classes
 from tierd.model import UNSEEN, Evidence, Finding, JobLoad, Window
-from tierd.verify.judgement import Act, Judgement, Settings, judge, judge_own
+from tierd.verify.judgement import Act, Doubt, Judgement, Settings, judge, judge_own
 
 SETTINGS = Settings(settle_seconds=10, judge_seconds=30, harm_seconds=20)
 FINDING = Finding("noisy-neighbour", 0, "m.2", "s.1", TARGETS, "", noise())
@@ -105,7 +105,8 @@ def test_the_interval_holds_what_the_stream_has_regained(made: Callable[[float],
 def test_a_stream_that_got_slower_still_is_slowed_by_something_else(made: Callable[[float], list[Window]],
                                                                      rate: float) -> None:
     """The node or the disk got busy meanwhile: whether the act helped is not known, so it stands."""
-    assert judged(made(rate)).verdict == "cannot-tell"
+    found = judged(made(rate))
+    assert (found.verdict, found.doubt) == ("cannot-tell", Doubt.SLOWER)
 
 
 def test_a_gain_far_below_a_loss_that_was_only_predicted_is_not_undone() -> None:
@@ -145,7 +146,7 @@ def test_a_gain_that_the_device_time_of_the_neighbour_does_not_account_for_was_n
 def test_a_gain_about_as_large_as_is_needed_is_not_known() -> None:
     for made in (episode, came):
         found = judged(made(48.0))
-        assert found.verdict == "cannot-tell"
+        assert (found.verdict, found.doubt) == ("cannot-tell", Doubt.UNSURE)
         assert found.regained is None, "what cannot be judged has no share"
 
 
