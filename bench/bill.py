@@ -3,7 +3,8 @@
     python -m bench.bill --seeds 980000-980011 [--cold]
 
 simulates each scenario on each test bed with tierd watching, and without the suspects, and bills the first run. The
-truth is what a stream moves less than in the second run while the case lasts. It prints the row of docs/evaluation.md.
+truth is what a stream moves less than in the second run while the case lasts. It prints each bill, and the row of
+docs/evaluation.md.
 """
 
 from __future__ import annotations
@@ -27,9 +28,20 @@ from tierd.simulation.random_scenarios import NOISE_ENDS
 class Billed:
     """What a stream is billed to have lost to all suspects, and what it lost."""
 
+    where: str
+    """Test bed, seed and stream."""
     truth: str
     lost: Lost
     lost_bytes: float
+
+    @property
+    def holds(self) -> bool:
+        return self.lost.low_bytes <= self.lost_bytes <= self.lost.high_bytes
+
+    def __str__(self) -> str:
+        billed, low, high, lost = (f"{each / 1e9:.2f}" for each in (
+            self.lost.bytes, self.lost.low_bytes, self.lost.high_bytes, self.lost_bytes))
+        return f"{self.where}: {self.truth}, billed {billed} GB ({low} to {high}), lost {lost} GB"
 
 
 def billed(bed: BedKind, seed: int, cold: bool) -> list[Billed]:
@@ -53,7 +65,8 @@ def billed(bed: BedKind, seed: int, cold: bool) -> list[Billed]:
             begin, end = (each - scenario.begun for each in (min(case.begun_at for case, _ in mine),
                                                              max(case.ended_at for case, _ in mine)))
             lost = Lost(*(sum(getattr(each, name) for _, each in mine) for name in Lost.__slots__))
-            found.append(Billed(scenario.truth, lost, scenario.lost_bytes(victim, begin, end)))
+            lost_bytes = scenario.lost_bytes(victim, begin, end)
+            found.append(Billed(f"{bed} {seed} {victim}", scenario.truth, lost, lost_bytes))
     return found
 
 
@@ -67,11 +80,12 @@ def main() -> None:
     with ProcessPoolExecutor() as pool:
         every = [each for found in pool.map(partial(billed, cold=chosen.cold), *zip(*drawn, strict=True))
                  for each in found]
-    right = [each for each in every if each.truth != "innocent"]
-    held = sum(each.lost.low_bytes <= each.lost_bytes <= each.lost.high_bytes for each in right)
-    near = sum(abs(each.lost.bytes / each.lost_bytes - 1) <= 0.15 for each in right if each.lost_bytes > 0)
-    sys.stdout.write(f"{len(drawn)} scenarios: {len(right)} bills of streams that lost 5% or more; the interval of 90% "
-                     f"holds {held}, the mean is within 15% in {near}; {len(every) - len(right)} innocents billed\n")
+    sys.stdout.writelines(f"{each}\n" for each in every)
+    held = sum(each.holds for each in every)
+    near = sum(abs(each.lost.bytes - each.lost_bytes) <= 0.15 * each.lost_bytes for each in every)
+    innocent = sum(each.truth == "innocent" for each in every)
+    sys.stdout.write(f"{len(drawn)} scenarios, {len(every)} streams billed: the interval of 90% holds {held}, the mean "
+                     f"is within 15% in {near}; {innocent} lost less than 5%\n")
 
 
 if __name__ == "__main__":
