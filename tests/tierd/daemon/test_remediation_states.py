@@ -16,8 +16,8 @@ from tests.tierd.simulated import COVERING, world
 from tests.tierd.worlds import noise
 from tierd.acts import JUDGED_VERDICTS, ActKind, Verdict
 from tierd.daemon.judging import Judge
-from tierd.daemon.remediation import UNDOING_VERDICTS, Remediation
-from tierd.daemon.states import OPEN, TRANSITIONS, State
+from tierd.daemon.remediation import Remediation
+from tierd.daemon.states import OPEN, TRANSITIONS, UNDOING_VERDICTS, State
 from tierd.daemon.undoing import CaseUndo
 from tierd.model import Action, Facts, Finding
 from tierd.verify.judgement import Judgement
