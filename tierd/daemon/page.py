@@ -168,8 +168,10 @@ class Pages:
                             ranges=tuple(RANGES), charts=rate_charts(rates))
 
     def _wrong(self, status: int, sentence: str, where: str, what: str, viewer: Viewer) -> PageError:
-        body = self._render("wrong.html", viewer, self._status(), sentence=sentence, where=where, what=what)
-        return PageError({400: "400 Bad Request", 404: "404 Not Found"}[status], body)
+        reason, title = {400: ("Bad Request", "Not understood"), 404: ("Not Found", "Not found")}[status]
+        body = self._render("wrong.html", viewer, self._status(), title=title, sentence=sentence, where=where,
+                            what=what)
+        return PageError(f"{status} {reason}", body)
 
     def _status(self, rows: int = 1) -> answers.OverviewAnswer:
         return answers.OverviewAnswer.from_json(self._ask({"request": "overview", "most": rows, "cases": TOP_CASES}))
