@@ -190,7 +190,8 @@ ANY_IS_A_WARNING: Steps = ((None, GREEN), (1, YELLOW))
 LOW_IS_BAD: Steps = ((None, RED), (0.5, ORANGE), (0.8, GREEN))
 ALERTS = 'ALERTS{alertname=~"(Lustre|Tierd).*", alertstate="firing", severity=~"critical|warning"}'
 NO_TIERD, NO_CLIENTS, NO_SERVERS = "no tierd", "no exporter on a client", "no exporter on a server"
-"Texts of panels at sites that have none."
+NO_STREAM = "no slowed stream reported"
+"Texts of panels at sites that have none. Without tierd nobody knows of a slowed stream."
 
 
 def alerts_firing() -> Query:
@@ -230,15 +231,15 @@ def over_interval(metric: str) -> str:
 
 
 def slowed_streams(width: int = 7, height: int = 4) -> Panel:
-    """A sentence for each slowed stream: "ior_stream.1002, of its usual throughput:" "65%"."""
+    """A sentence for each slowed stream: "ior_stream.1002, of usual" "65%"."""
     share = (f"min by (victim) (avg_over_time(tierd_victim_bytes_per_second{OF_FS}{RATE}) / "
              f"(tierd_victim_usual_bytes_per_second{OF_FS} > 0))")
     return stat("Slowed streams", "Throughput of each stream that a neighbour slows, as a share of its throughput "
                 "before: at the end of the time range, until its case is closed. 100% is as before.",
-                Query(f"clamp_max({share}, 1)", "{{victim}}, of its usual throughput", instant=True),
+                Query(f"clamp_max({share}, 1)", "{{victim}}, of usual", instant=True),
                 unit="percentunit", sizes=(15, 36),
                 steps=((None, RED), (0.7, ORANGE), (0.85, YELLOW), (0.95, GREEN)), width=width, height=height,
-                decimals=0, named=True, empty="no stream is slowed")
+                decimals=0, named=True, empty=NO_STREAM)
 
 
 def usual_throughput(matchers: str) -> Query:
@@ -306,7 +307,7 @@ def cases(width: int = 24, height: int = 5) -> Panel:
         "explain has the remedy.",
         Query(f"{every} and on (fs, id) {begun} or "
               f'label_replace({every} unless on (fs, id) {begun}, "state", "closed", "state", ".*")'),
-        unit="none", width=width, height=height, empty="no stream was slowed in this time range", sort="Since",
+        unit="none", width=width, height=height, empty="no case reported in this time range", sort="Since",
         columns={"id": ("Finding", ""), "victim": ("Victim", ""), "aggressor": ("Aggressor", ""),
                  "Value": ("Since", "dateTimeAsLocal"), "state": ("State", ""), "verdict": ("Verdict", ""),
                  "reason": ("Not done because", "")},
@@ -323,10 +324,11 @@ def done_in_range(width: int = 11, height: int = 4) -> Panel:
         return Query(f"round(sum(increase({expr}[$__range])))", name, instant=True)
 
     return stat(
-        "In this time range", "Slowed streams that tierd found, and what it did about them.",
+        "In this time range", "Slowed streams that tierd found, default layouts set, files moved, "
+        "acts that helped, acts undone.",
         counted('tierd_findings_total{fs=~"$fs", kind=~"noisy-neighbour|shared-bandwidth"}', "findings"),
-        counted('tierd_default_layouts_total{fs=~"$fs", outcome="done"}', "layouts set"),
-        counted('tierd_moves_total{fs=~"$fs", outcome="done"}', "files moved"),
+        counted('tierd_default_layouts_total{fs=~"$fs", outcome="done"}', "layouts"),
+        counted('tierd_moves_total{fs=~"$fs", outcome="done"}', "files"),
         counted('tierd_judgements_total{fs=~"$fs", verdict="helped"}', "helped"),
         counted(f"tierd_undone_total{OF_FS}", "undone"),
         unit="short", steps=((None, "text"),), width=width, height=height, named=True, decimals=0, empty=NO_TIERD)

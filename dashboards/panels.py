@@ -11,6 +11,8 @@ Json = dict[str, Any]
 DATASOURCE: Json = {"type": "prometheus", "uid": "${datasource}"}
 
 GREEN, YELLOW, ORANGE, RED, BLUE = "green", "#EAB839", "orange", "red", "blue"
+NARROW = 8
+"""Columns, of 24, of panels with the legend below, which would leave the curves too little room at the side."""
 NEUTRAL = "#6e7079"
 """Grey of values that are neither good nor bad, in dark and light."""
 Steps = Sequence[tuple[float | None, str]]
@@ -115,21 +117,21 @@ def target(query: Query, index: int, kind: str) -> Json:
 
 
 def timeseries(title: str, description: str, *queries: Query, unit: str, stack: bool = False, steps: Steps = PLAIN,
-               by_name: str = "", overrides: tuple[Json, ...] = (), links: tuple[Json, ...] = (),
+               by_name: str = "", fill: int = 8, overrides: tuple[Json, ...] = (), links: tuple[Json, ...] = (),
                **more: Any) -> Panel:
-    """Lines over time, with a legend at the right that is sorted by the last value.
+    """Lines over time, with a legend at the right, or below a narrow panel, that is sorted by the last value.
 
     ``stack`` is for parts of a whole. Steps after the first are drawn as lines. ``by_name`` is the label whose value
     is the legend, such as a job, which then has the same colour on all panels.
     """
     custom = {
-        "drawStyle": "line", "lineWidth": 1, "fillOpacity": 25 if stack else 8, "showPoints": "never",
+        "drawStyle": "line", "lineWidth": 1, "fillOpacity": 25 if stack else fill, "showPoints": "never",
         "spanNulls": False, "stacking": {"mode": "normal" if stack else "none", "group": "A"},
         "thresholdsStyle": {"mode": "dashed" if len(steps) > 1 else "off"},
     }
     options = {
-        "legend": {"displayMode": "table", "placement": "right", "calcs": ["lastNotNull", "max"], "showLegend": True,
-                   "sortBy": "Last *", "sortDesc": True},
+        "legend": {"displayMode": "table", "placement": "bottom" if more.get("width", 12) <= NARROW else "right",
+                   "calcs": ["lastNotNull", "max"], "showLegend": True, "sortBy": "Last *", "sortDesc": True},
         "tooltip": {"mode": "multi", "sort": "desc"},
     }
     palette, transformations = "palette-classic", tuple[Json, ...]()
@@ -207,7 +209,7 @@ def stat(title: str, description: str, *queries: Query, unit: str, steps: Steps,
 
 def total(title: str, description: str, expr: str, unit: str, *, empty: str, width: int = 6) -> Panel:
     return stat(title, description, Query(f"sum({expr})"), unit=unit, steps=((None, "text"),), width=width, height=3,
-                empty=empty)
+                empty=empty, sizes=(14, 28))  # so that the text of an empty one fits
 
 
 def bars(title: str, description: str, query: Query, *, unit: str, steps: Steps, **more: Any) -> Panel:

@@ -114,13 +114,6 @@ class Filesystem(Protocol):
     def set_default_striping(self, directory: str, striping: DefaultStriping | None) -> None:
         """Set the default striping of new subdirectories, or (None) delete it. Raises ValueError if it is invalid."""
 
-    def migrate(self, path: str, layout: Layout) -> None:
-        """Rewrite a file with another layout, without disturbing an application that uses it.
-
-        Raises OSError EBUSY if a process has the file open for writing or opens it during the migration, and ENOSPC if
-        the pool is full. The file stays complete in each case.
-        """
-
     def changelog(self, mdt: str, after_index: int) -> bytes:
         """Read the raw records of one MDT (``MDT0000``) above an index, oldest first; b"" when there are none.
 

@@ -1,7 +1,5 @@
 """A Lustre file system over the mount point of a client: implements :class:`lustre.filesystem.Filesystem`.
 
-The caller passes in the function that moves a file (``tierd.act.movers`` has the engines).
-
 Pools, their members and the space on each target come from the parameters of this client, which ``lfs`` also reads. Two
 mounts of one file system return the same values. A mount that was just removed counts as absent.
 """
@@ -11,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from lustre.attributes import attribute, attribute_names
 from lustre.changelog.device import ChangelogDevice
@@ -28,20 +26,16 @@ from lustre.mounted_calls import whole
 from lustre.mounts import Mount
 from lustre.parameters import Tree, parse_device
 
-Move = Callable[[str, Layout], None]
-"""Rewrites one file with a layout, or raises OSError. The file stays complete in each case."""
-
 _ATTEMPTS = 3
 
 
 class MountedFilesystem:
     """The file system below one mount point of this client."""
 
-    def __init__(self, mount: Mount, library: Library, tree: Tree, move: Move, devices: str = "/dev") -> None:
+    def __init__(self, mount: Mount, library: Library, tree: Tree, devices: str = "/dev") -> None:
         self._mount = mount
         self._library = library
         self._tree = tree
-        self._move = move
         self._devices = devices
         self._changelogs: dict[str, ChangelogDevice] = {}
         """By MDT. The device of an MDT is open while more of its records are to be read."""
@@ -113,9 +107,6 @@ class MountedFilesystem:
 
     def set_default_striping(self, directory: str, striping: DefaultStriping | None) -> None:
         directories.set_default(self._whole(directory), striping)
-
-    def migrate(self, path: str, layout: Layout) -> None:
-        self._move(path, layout)
 
     def changelog(self, mdt: str, after_index: int) -> bytes:
         """Read at most about 2 MiB; call again with the last index for more. One thread may read an MDT."""

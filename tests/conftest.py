@@ -10,7 +10,7 @@ import ssl
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -67,7 +67,7 @@ class ModulesWithExamples:
     """
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_collect_file(self, file_path: Path) -> Iterator[None]:
+    def pytest_collect_file(self, file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
         found = yield
         return [each for each in found if not isinstance(each, DoctestModule) or has_examples(file_path)]
 

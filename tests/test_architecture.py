@@ -202,7 +202,7 @@ def policy_words(name: str, text: str) -> list[str]:
              if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in said
              for kind in policies() if node.value == kind or ("-" in kind and re.search(
                  rf"(?<![\w-]){kind}(?![\w-])", node.value))]
-    found += [f"{name}:{node.lineno} names {word}" for node in ast.walk(tree)
+    found += [f"{name}:{getattr(node, 'lineno', 0)} names {word}" for node in ast.walk(tree)
               if (word := {ast.Name: "id", ast.Attribute: "attr", ast.alias: "name"}.get(type(node), ""))
               and (word := str(getattr(node, word))) in EVIDENCE]
     return found + [f"{name} imports {each}" for each in imports_of(text)
@@ -261,7 +261,7 @@ def integration_words(name: str, text: str) -> list[str]:
     found = [f"{name}:{node.lineno} names {word}" for node in ast.walk(tree)
              if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in said
              for word in COMMANDS if word in node.value.lower()]
-    found += [f"{name}:{node.lineno} names {word}" for node in ast.walk(tree)
+    found += [f"{name}:{getattr(node, 'lineno', 0)} names {word}" for node in ast.walk(tree)
               if (field := {ast.Name: "id", ast.Attribute: "attr", ast.arg: "arg", ast.keyword: "arg"}.get(type(node)))
               for word in COMMANDS if word.replace("_", "") in str(getattr(node, field)).replace("_", "").lower()]
     return found + [f"{name} imports {each}" for each in imports_of(text) for word in COMMANDS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import chain
@@ -22,7 +22,7 @@ from tierd.detect.gain import StreamTrack, Tracks
 from tierd.detect.history import History
 from tierd.detect.interference import Interference
 from tierd.detect.profile import profiles
-from tierd.detect.slowdowns import SlowdownView
+from tierd.detect.slowdowns import SlowdownView, is_found
 from tierd.detect.streamed_targets import StreamWatch, streams_by_target
 from tierd.detect.view import View
 from tierd.loads import Loads
@@ -173,13 +173,12 @@ class Engine:
             self._facts, self._early_facts = facts(), self._early_facts + 1
         view = self._slowdowns(window)
         counted = cache(partial(self._activities, counts or activities))  # an aggressor may have many victims
-        found = {finding.key: attribution.with_directories(finding, counted, since,
-                                                           now=policy_for(finding).needs_its_job)
-                 for finding in map(partial(self._amended, view), self._slowed(view, window))}
+        found = {finding.key: finding for finding in self._with_directories(
+            map(partial(self._amended, view), self._slowed(view, window)), counted, since)}
         further = self._further(complete, partial(self._activities, activities), facts)
         found.update((finding.key, finding) for finding in further)
-        found = {key: replace(finding, tasks=self._tasks.get(finding.aggressor, finding.tasks))
-                 for key, finding in found.items()}
+        found.update((key, replace(finding, tasks=self._tasks[finding.aggressor])) for key, finding in found.items()
+                     if finding.aggressor in self._tasks)
         begun = tuple(f for key, f in found.items() if key not in self._active)
         ended = tuple(f for key, f in self._active.items() if key not in found)
         self._active = found
@@ -189,6 +188,17 @@ class Engine:
         self._tracks.add(window.end, slowed_numbers, acted_for, self._interference, view.jobs)
         self._targets_of_victims = {target for each in found.values() if has_victim(each) for target in each.targets}
         return CycleFindings(tuple(found.values()), begun, ended)
+
+    @staticmethod
+    def _with_directories(findings: Iterable[Finding], counted: Activities, since: float) -> Iterator[Finding]:
+        """Findings with the directories of their aggressors, which are looked up once for all victims of one."""
+        known: dict[tuple[str, float, bool, bool], tuple[str, ...]] = {}
+        for finding in findings:
+            now = policy_for(finding).needs_its_job
+            about = finding.aggressor, finding.time, now, finding.evidence.shown_by_records
+            if about not in known:
+                known[about] = attribution.with_directories(finding, counted, since, now=now).directories
+            yield replace(finding, directories=known[about])
 
     def _activities(self, ask: Activities, job: str, since: float) -> Sequence[DirectoryActivity]:
         return attribution.activities_of_jobs(ask, self._tasks.get(job, (job,)), job, since)
@@ -229,7 +239,9 @@ class Engine:
         self.streamed_targets = self._streams.targets(
             streams_by_target(work, kinds, jobs, targets), lately, self._device_time, self._facts.pools)
         rivals = self._interference.rival_losses
-        named = {jobs[job] for loss in (*losses, *rivals) for job in (loss.victim, *loss.suspects)}
+        settings = self._settings.noisy_neighbour
+        found = [loss for loss in (*losses, *rivals) if any(is_found(loss, held, settings) for held in (True, False))]
+        named = {jobs[job] for loss in found for job in (loss.victim, *loss.suspects)}
         return SlowdownView(
             window.end, losses, rival_losses=rivals, jobs=jobs, targets=targets,
             profiles=profiles(lately, named) if named else {}, active=self._active.keys(),

@@ -17,8 +17,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence, ValuesView
 from collections.abc import ItemsView as Items
 from dataclasses import dataclass
-from itertools import repeat
-from operator import itemgetter
+from itertools import chain, repeat
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -253,13 +252,16 @@ def together(each: Sequence[Loads]) -> Loads:
     """The sums of several loads by target and job."""
     if len(each) == 1:
         return each[0]
-    pairs: Numbers[Pair] = Numbers()
-    at = pairs.of((pair for loads in each for pair in loads.keys_by_row()), sum(map(len, each)))
+    targets, jobs, count = Numbers[str](), Numbers[str](), sum(map(len, each))
+    target = targets.of(chain.from_iterable(loads.target.tolist() for loads in each), count)
+    job = jobs.of(chain.from_iterable(loads.job.tolist() for loads in each), count)
+    _, first, pair = np.unique(target * len(jobs) + job, return_index=True, return_inverse=True)
+    first, at = np.sort(first), np.argsort(np.argsort(first))[pair]  # in order of appearance
     uppers = names_of(loads.sizes for loads in each)
     none = np.empty((0, 6 + len(uppers)))
     found = sums(at, np.concatenate([none, *(
-        np.column_stack((loads.numbers, loads.sizes.aligned(uppers))) for loads in each)]), len(pairs))
-    return Loads(texts(list(map(itemgetter(0), pairs))), texts(list(map(itemgetter(1), pairs))),
+        np.column_stack((loads.numbers, loads.sizes.aligned(uppers))) for loads in each)]), len(first))
+    return Loads(texts(list(targets))[target[first]], texts(list(jobs))[job[first]],
                  found[:, :6].copy(), Columns(uppers, found[:, 6:].copy()))
 
 

@@ -10,6 +10,7 @@ from dashboards.dashboard import (
     FULLNESS,
     NO_CLIENTS,
     NO_SERVERS,
+    NO_STREAM,
     POOL,
     Dashboard,
     Row,
@@ -169,7 +170,7 @@ TIERD = Row("Slowdown and moves", (
     timeseries("Slowdown of streams", "Slowdown factor of each stream since its neighbour started. 1 means "
                "undisturbed.",
                Query(f"max by (victim) ({over_interval('tierd_interference_slowdown')})", "{{victim}}"),
-               unit="none", steps=((None, GREEN), (1.2, YELLOW)), by_name="victim", empty="no stream is slowed"),
+               unit="none", steps=((None, GREEN), (1.2, YELLOW)), by_name="victim", empty=NO_STREAM),
     timeseries("Files moved", "Files per minute taken from the queue, by outcome.",
                Query('sum by (outcome) (rate(tierd_moves_total{fs=~"$fs"}[$__rate_interval])) * 60', "{{outcome}}"),
                unit="none", stack=True, empty="none"),

@@ -162,8 +162,8 @@ ONE = Row("One client: $instance", (
                Query(f"lustre_osc_dirty_bytes{{{MINE}}}", "{{pool}} {{mount}} dirty"),
                Query(f"lustre_osc_grant_bytes{{{MINE}}}", "{{pool}} {{mount}} grant"), unit="bytes", empty=NO_CLIENTS),
     timeseries("Metadata operations", "Metadata operations of this client, by target and type.",
-               Query(f"topk(10, rate(lustre_mdc_metadata_operations_total{{{MINE}}}{RATE}))",
-                     "{{target}} {{operation}}"), unit="ops", empty=NO_CLIENTS),
+               Query("topk(10, sum by (target, operation) (rate(lustre_mdc_metadata_operations_total"
+                     f"{{{MINE}}}{RATE})))", "{{target}} {{operation}}"), unit="ops", empty=NO_CLIENTS),
     timeseries("Modifying RPCs in flight", "Modifying metadata RPCs in flight, and their limit. At the limit, "
                "creates and unlinks wait on the client.",
                Query(f"lustre_mdc_modify_rpcs_in_flight{{{MINE}}}", "{{target}} {{mount}} now"),
@@ -171,7 +171,8 @@ ONE = Row("One client: $instance", (
                empty=NO_CLIENTS, overrides=(dashed("limit"),), steps=((None, GREEN), (7, YELLOW), (64, ORANGE))),
     timeseries("Locks held", "Locks held by the client, by namespace. Very many use memory on servers: lower "
                "lru_size or lru_max_age on the client.",
-               Query(f"topk(10, lustre_ldlm_locks{{{MINE}}})", "{{namespace}}"), unit="short", empty=NO_CLIENTS),
+               Query(f"topk(10, sum by (namespace) (lustre_ldlm_locks{{{MINE}}}))", "{{namespace}}"), unit="short",
+               empty=NO_CLIENTS),
 ), closed=True)
 
 BOARD = Dashboard("clients", "Lustre: clients", "Read-ahead, statahead, RPCs, latency and memory of clients.",

@@ -6,6 +6,7 @@ from dashboards.dashboard import (
     FS,
     JOB,
     NO_SERVERS,
+    NO_STREAM,
     POOL,
     TARGET,
     Dashboard,
@@ -32,13 +33,13 @@ NO_JOBS = "no job statistics: " + NO_SERVERS
 
 ALL = Row("All jobs", (
     total("Read", "Bytes per second that the selected jobs read.",
-          f"fs_pool_job:lustre_job_read_bytes:rate2m{{{BY_POOL}}}", "Bps", empty=NO_JOBS),
+          f"fs_pool_job:lustre_job_read_bytes:rate2m{{{BY_POOL}}}", "Bps", empty=NO_SERVERS),
     total("Written", "Bytes per second that the selected jobs write.",
-          f"fs_pool_job:lustre_job_write_bytes:rate2m{{{BY_POOL}}}", "Bps", empty=NO_JOBS),
+          f"fs_pool_job:lustre_job_write_bytes:rate2m{{{BY_POOL}}}", "Bps", empty=NO_SERVERS),
     total("Metadata operations", "Metadata operations per second of the selected jobs.",
-          f"fs_job:lustre_job_metadata_operations:rate2m{{{BY_FS}}}", "ops", empty=NO_JOBS),
+          f"fs_job:lustre_job_metadata_operations:rate2m{{{BY_FS}}}", "ops", empty=NO_SERVERS),
     total("Active jobs", "Selected jobs with read or write traffic in the last minutes.",
-          f"fs_job:lustre_job_bytes:rate2m{{{BY_FS}}} > bool 0", "short", empty=NO_JOBS),
+          f"fs_job:lustre_job_bytes:rate2m{{{BY_FS}}} > bool 0", "short", empty=NO_SERVERS),
     table("Jobs", "The fifty highest jobs of each column. Many operations with few bytes are small I/O. Many "
           "metadata operations per MB mean small files.",
           Query(f"topk(50, fs_job:lustre_job_bytes:rate2m{{{BY_FS}}})"),
@@ -81,13 +82,13 @@ FARING = Row("Slowdown and latency", (
                "it. 1 means undisturbed.",
                Query("max by (victim) (max_over_time(tierd_interference_slowdown{fs=~\"$fs\", victim=~\"$jobid\"}"
                      f"{RATE}))", "{{victim}}"), unit="none", by_name="victim",
-               steps=((None, GREEN), (1.2, YELLOW), (3, ORANGE)), empty="no stream is slowed"),
+               steps=((None, GREEN), (1.2, YELLOW), (3, ORANGE)), empty=NO_STREAM),
     timeseries("I/O latency", "Mean time of a read or write on the servers, for the selected jobs and "
                "targets (Lustre 2.14).",
                Query(f'topk(10, sum by (jobid) (rate(lustre_job_operation_seconds_total{{{RAW}, '
                      f'operation=~"read|write"}}{RATE})) / (sum by (jobid) (rate(lustre_job_operations_total'
                      f'{{{RAW}, operation=~"read|write"}}{RATE})) > 0))', "{{jobid}}"), unit="s", by_name="jobid",
-               empty="not reported by this Lustre release"),
+               empty="not reported by the servers"),
     timeseries("Slowdown compared with the best of the last hour", "2 means half the throughput of the job's best "
                "minutes. A job that needs less I/O also rises; look for several jobs that rise together. "
                "tierd's own moves are left out.",
@@ -120,7 +121,7 @@ PLACES = Row("Targets of the selected jobs", (
                "2.16). Jobs show only non-empty buckets, so their distributions cannot be summed.",
                Query(f"sum by (direction) (rate(lustre_job_io_size_bytes_sum{{{RAW}}}{RATE})) / "
                      f"(sum by (direction) (rate(lustre_job_io_size_bytes_count{{{RAW}}}{RATE})) > 0)",
-                     "{{direction}}"), unit="bytes", empty="not reported by this Lustre release"),
+                     "{{direction}}"), unit="bytes", empty="not reported by the servers"),
     timeseries("Jobs in job statistics", 'Jobs in the statistics of the targets, and jobs summed as "other" by '
                "--jobs.limit. For tens of thousands of jobs, lower job_cleanup_interval or use --jobs.limit.",
                Query('max by (fs) (lustre_jobs{fs=~"$fs", target=~"$target"})', "{{fs}} most on one target"),

@@ -194,7 +194,7 @@ ROOM = Row("Space", (
                "write up to the grant without asking.",
                Query(f"max by (fs, target) (lustre_ost_granted_bytes{{{ANY}}})", "{{target}} granted"),
                Query(f"max by (fs, target) (lustre_ost_pending_bytes{{{ANY}}})", "{{target}} pending"), unit="bytes",
-               empty="not reported by this Lustre release"),
+               empty="not reported by the servers"),
 ))
 METADATA = Row("Metadata targets", (
     timeseries("Metadata operations by target and type", "The ten busiest pairs of target and operation type.",

@@ -8,6 +8,7 @@ from dashboards.dashboard import (
     FS,
     FULLNESS,
     JOB,
+    NO_STREAM,
     NO_TIERD,
     POOL,
     TARGET,
@@ -59,16 +60,16 @@ INTERFERENCE = Row("Victims, aggressors and targets", (
     timeseries("Throughput of victims", "Throughput of streams in cases, and before the aggressor started (dashed).",
                Query(f"{VICTIM} ({over_interval('tierd_victim_bytes_per_second')})", "{{victim}}"),
                Query(f"{VICTIM} ({over_interval('tierd_victim_usual_bytes_per_second')})", "{{victim}} usual"),
-               unit="Bps", by_name="victim", overrides=(dashed("usual"),), empty="no stream is slowed",
+               unit="Bps", by_name="victim", overrides=(dashed("usual"),), empty=NO_STREAM,
                links=(link_from_value("jobs", "This job", jobid="victim"),)),
     timeseries("Slowdown of victims", "Slowdown factor of each victim. 1 means undisturbed. A finding begins "
                "when the stream probably loses a twentieth.",
                Query(f"{VICTIM} ({over_interval('tierd_interference_slowdown')})", "{{victim}}"), unit="none",
-               steps=((None, GREEN), (1.2, YELLOW), (1.5, ORANGE)), by_name="victim", empty="no stream is slowed",
+               steps=((None, GREEN), (1.2, YELLOW), (1.5, ORANGE)), by_name="victim", empty=NO_STREAM,
                links=(link_from_value("jobs", "This job", jobid="victim"),)),
     table("Interference by target", "Slowdown factor of each victim on each target, with its aggressor.",
           Query(f"max by (fs, target, victim, aggressor) (tierd_interference_slowdown{OF_FS})"), unit="none",
-          sort="Slowdown", empty="no stream is slowed",
+          sort="Slowdown", empty=NO_STREAM,
           columns={"fs": ("File system", ""), "target": ("Target", ""), "victim": ("Victim", ""),
                    "aggressor": ("Aggressor", ""), "Value": ("Slowdown", "none")},
           overrides=(column_links("Target", link_from_row("targets", "This target", fs="File system",
@@ -87,11 +88,11 @@ INTERFERENCE = Row("Victims, aggressors and targets", (
                "Select a target for details.",
                Query(f"topk(10, fs_target_job:lustre_job_bulk_operations:share2m{{{ON}}})",
                      "{{target}} {{jobid}}"),
-               unit="percentunit", maximum=1, empty="no job statistics of object targets"),
+               unit="percentunit", maximum=1, empty="no job statistics of object targets", fill=0),
     timeseries("Share of device time", "Estimated share of each job in the service time of a target, the ten highest. "
                "Empty until tierd knows what operations cost on the targets.",
                Query(f"topk(10, lustre_target_device_time_share{{{ON}}})", "{{target}} {{jobid}}"),
-               unit="percentunit", maximum=1, empty="not known yet"),
+               unit="percentunit", maximum=1, empty="not known yet", fill=0),
 ))
 
 BENEFIT = Row("Effect of acts", (
@@ -99,7 +100,7 @@ BENEFIT = Row("Effect of acts", (
                "before the aggressor started. The aim is 100%. The marks show acts of tierd.",
                Query(f"{VICTIM} (tierd_victim_bytes_per_second{OF_FS} / (tierd_victim_usual_bytes_per_second{OF_FS} "
                      "> 0))", "{{victim}}"), unit="percentunit", by_name="victim",
-               steps=((None, RED), (0.85, YELLOW), (0.95, GREEN)), empty="no stream is slowed"),
+               steps=((None, RED), (0.85, YELLOW), (0.95, GREEN)), empty=NO_STREAM),
     timeseries("Gain of the last act", "Throughput that the last judged act could recover for each victim (dashed), "
                "and what it recovered.",
                Query(f"{VICTIM} (tierd_measured_gain_bytes_per_second{OF_FS})", "{{victim}}"),

@@ -2,23 +2,44 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from pathlib import Path
 
 import pytest
 
+from lustre.errors import Busy, Gone, LustreError, Refused
+from lustre.layout.model import Layout
 from lustre.mounted import MountedFilesystem
 from tests.acceptance.site import Site, noise
 from tests.contract.port import Ground, PortContract
-from tierd.act.movers.moves import Mover, one_at_a_time
+from tierd.act.movers.moves import Move, Mover, MoveResult
+
+
+class Moving(MountedFilesystem):
+    """Moves files with an engine."""
+
+    def __init__(self, site: Site, engine: Mover) -> None:
+        super().__init__(site.mount, site.library, site.tree)
+        self._engine = engine
+
+    def migrate(self, path: str, layout: Layout) -> None:
+        for outcome in self._engine.move((Move(path, layout),)):
+            if outcome.result in {MoveResult.DONE, MoveResult.ALREADY}:
+                return
+            if outcome.result is MoveResult.REFUSED:
+                raise Refused(errno.ECANCELED, outcome.detail, path)
+            if outcome.result is MoveResult.GAVE_WAY and not isinstance(outcome.error, Gone):
+                raise Busy(errno.EBUSY, outcome.detail, path)
+            raise outcome.error or LustreError(errno.EIO, outcome.detail, path)
 
 
 class TestMounted(PortContract):
     @pytest.fixture
     def ground(self, site: Site, engine: Mover) -> Ground:
         root = site.directory(f"contract-{time.time_ns()}")
-        filesystem = MountedFilesystem(site.mount, site.library, site.tree, one_at_a_time(engine))
+        filesystem = Moving(site, engine)
 
         def place(path: str) -> Path:
             return Path(site.mount.path + path)

@@ -82,7 +82,7 @@ def sub(pattern: str, found: str, by: str) -> Change:
     return begin
 
 
-def growing(pattern: str, text: Callable[[int], str]) -> dict[str, Change]:
+def growing(pattern: str, text: Callable[[int], str]) -> dict[str, Any]:
     """A parameter whose counters grow: its text by minutes of trouble."""
     minutes = [0]
 
@@ -398,7 +398,7 @@ TROUBLES = (
     Trouble("LustreMetadataStorm", faster_mds, jobs=(replace(NOISE, start_seconds=0.0),),
             healthy_minutes=2, minutes=2),
     Trouble("LustreSmallIoOnDisks", lambda _: None, jobs=(RandomWriter(processes_count=4),),
-            healthy_minutes=1, minutes=2, site={"hardware": lambda: recorded_test_bed(hdd_ios_per_second=200.0)}),
+            healthy_minutes=1, minutes=2, site={"hardware": lambda: recorded_test_bed(hdd_ios_per_second=200)}),
     Trouble("LustreNoisyNeighbour", lambda _: None, jobs=(STREAM, replace(NOISE, start_seconds=180.0)),
             site=DRY_SITE),
     Trouble("TierdDown", down(TIERD), site=TIERD_SITE),
@@ -419,7 +419,7 @@ TROUBLES = (
     Trouble("TierdSecondMover", lambda _: None, site={**TIERD_SITE, "claim": lambda _: HeldByAnother()}),
     Trouble("TierdIneffective", disks_stay_slow, jobs=(STREAM, replace(NOISE, start_seconds=40.0)),
             healthy_minutes=1, site={"settings": USELESS, "model": FluidCluster}, instances=3),
-    Trouble("TierdNoRoom", lambda site: [site.event("full", target=t, free_percent=2.0)  # type: ignore[arg-type,func-returns-value]
+    Trouble("TierdNoRoom", lambda site: [site.event("full", target=t, free_percent=2.0)  # type: ignore[arg-type]
                                          for t in ("OST0000", "OST0001")],
             jobs=(STREAM, replace(NOISE, start_seconds=200.0)), site={"settings": ACTING, "model": FluidCluster}),
     Trouble("TierdDryRunForgotten", lambda _: None,

@@ -10,9 +10,9 @@ import pytest
 from lustre.changelog.decode import decode
 from lustre.changelog.record import RecordType
 from lustre.errors import Refused
-from lustre.filesystem import Filesystem
 from lustre.layout.directory import DefaultStriping, same_default
 from lustre.layout.model import EOF, Component, Layout, pools_of, same_shape
+from tierd.act.movers.moves import MovingFilesystem
 
 MIB = 1 << 20
 
@@ -21,7 +21,7 @@ MIB = 1 << 20
 class Ground:
     """A file system, an empty directory on it, and hands to put files there."""
 
-    filesystem: Filesystem
+    filesystem: MovingFilesystem
     root: str
     make_directory: Callable[[str], None]
     make_file: Callable[[str, int], None]

@@ -13,7 +13,7 @@ import pytest
 from dashboards.__main__ import FOLDER, main, path, text
 from dashboards.boards import BOARDS
 from dashboards.dashboard import REASON_WORDS, STATE_WORDS, VERDICT_WORDS
-from dashboards.panels import NEUTRAL
+from dashboards.panels import NARROW, NEUTRAL
 from exporter.collectors.slim import SLIM_COLLECTORS
 from tests.dashboards.files import ROOT, expressions, metric_names, panels, recorded_rules, sources
 from tests.rules import every
@@ -187,13 +187,23 @@ def test_no_value_is_neither_good_nor_bad(board: dict[str, Any]) -> None:
 
 
 @boards
-def test_legends_are_at_the_right_and_sorted_by_the_last_value(board: dict[str, Any]) -> None:
+def test_legends_are_at_the_right_or_below_narrow_panels_and_sorted_by_the_last_value(board: dict[str, Any]) -> None:
     for panel in panels(board):
         if panel["type"] == "timeseries":
             legend = panel["options"]["legend"]
-            assert legend["placement"] == "right", panel["title"]
+            narrow = panel["gridPos"]["w"] <= NARROW
+            assert legend["placement"] == ("bottom" if narrow else "right"), panel["title"]
             assert (legend["calcs"][0], legend["sortBy"], legend["sortDesc"]) == ("lastNotNull", "Last *", True)
             assert panel["gridPos"]["w"] >= 8, f"{panel['title']}: no room for a legend"
+
+
+@boards
+def test_a_total_has_room_for_what_it_says_without_data(board: dict[str, Any]) -> None:
+    """Grafana gives text the size of a number: "no exporter on a server" was cut in half."""
+    for panel in panels(board):
+        if panel["type"] == "stat" and panel["gridPos"]["h"] == 3 and "text" in panel["options"]:
+            pixels = panel["options"]["text"]["valueSize"] / 2 * len(panel["fieldConfig"]["defaults"]["noValue"])
+            assert pixels < 1600 * panel["gridPos"]["w"] / 24, panel["title"]
 
 
 @boards

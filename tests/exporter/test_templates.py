@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -64,14 +65,15 @@ def test_templates_and_rows_that_cannot_be_printed_are_refused() -> None:
         compiled.fill_columns([(one, b"", (1,)), ((*one, *one), b"", (1, 2))])
     for wrong in ([b"a"], b"a", (1,)):
         with pytest.raises(TypeError):
-            compiled.pack_each(wrong)
+            compiled.pack_each(wrong)  # type: ignore[arg-type]
     wrong_rows = ((), 1, (one, b""), (one, "", (1,)), (one, b"", [1]), ((1,), b"", ()), ([*one], b"", (1,)))
-    for wrong in ((), *[[row] for row in wrong_rows]):
+    bad: Any
+    for bad in ((), *[[row] for row in wrong_rows]):
         with pytest.raises(TypeError):
-            compiled.fill_columns(wrong)
-    for wrong in ((one[0], [b""], []), (one[0], [1], [1]), (one, [b""], [1]), (one[0], (b"",), [1])):
+            compiled.fill_columns(bad)
+    for bad in ((one[0], [b""], []), (one[0], [1], [1]), (one, [b""], [1]), (one[0], (b"",), [1])):
         with pytest.raises(TypeError):
-            compiled.fill_numbers(*wrong)
+            compiled.fill_numbers(*bad)
     assert compiled.fill_columns([]) == []
 
 
@@ -101,6 +103,7 @@ def test_numbers_and_seconds_are_printed_whole(value) -> None:
 
 def test_numbers_that_do_not_fit_a_template_raise() -> None:
     template = b"a \x19 b \x1a\n"
+    values: Any
     for values in ((), (1,), (1, 2, 3), (1, -2), (1, 1 << 64), (1, "2")):
         with pytest.raises((ValueError, OverflowError, TypeError)):
             filled(template, values)
@@ -150,9 +153,10 @@ def test_growth_is_added_up_as_it_is_without(sums, before, now, rising, most) ->
 
 
 @pytest.mark.parametrize("wrong", [((), [], []), ([], [], [1]), ([1], ["1"], [2]), ([1], [1], None), (["1"], [1], [2])])
-def test_grow_refuses_wrong_types(wrong) -> None:
+def test_grow_refuses_wrong_types(wrong: Any) -> None:
+    sums, before, now = wrong
     with pytest.raises(TypeError):
-        compiled.grow(*wrong, 1 << 40)
+        compiled.grow(sums, before, now, 1 << 40)
 
 
 def test_growth_above_the_limit_is_not_added_up() -> None:

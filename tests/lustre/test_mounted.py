@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lustre.errors import Gone, LustreError, NotLustre, Refused, Stale, Unsupported
+from lustre.errors import Gone, LustreError, NotLustre, Stale, Unsupported
 from lustre.fid import Fid
 from lustre.layout.model import Component, Layout
 from lustre.mounted import MountedFilesystem, read_space
@@ -35,11 +35,8 @@ def numbered(path: bytes, fid: Any) -> int:
 
 
 def filesystem(root: Path, tree: Tree, handle: Handle | None = None) -> MountedFilesystem:
-    def move(path: str, layout: Layout) -> None:
-        raise Refused(errno.ECANCELED, "pinned", path)
-
     known = handle or Handle(llapi_path2fid=numbered, llapi_layout_file_open=opens)
-    return MountedFilesystem(Mount("lustre", str(root)), known.library(), tree, move, devices=str(root))
+    return MountedFilesystem(Mount("lustre", str(root)), known.library(), tree, devices=str(root))
 
 
 @pytest.fixture

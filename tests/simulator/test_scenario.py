@@ -159,5 +159,5 @@ def test_an_extended_scenario_gets_further_jobs_and_keeps_what_is_not_named() ->
     """)
     base = scenario.library("noisy-neighbour")
     assert [job.job_id for job in parsed.jobs] == [*(job.job_id for job in base.jobs), "ls.1011"]
-    assert parsed.jobs[1] == replace(base.jobs[1], files_per_second=5.0)
+    assert parsed.jobs[1] == replace(base.jobs[1], files_per_second=5.0)  # type: ignore[arg-type]
     assert (parsed.title, parsed.seconds, set(parsed.variants())) == (base.title, base.seconds, set(base.variants()))

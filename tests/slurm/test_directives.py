@@ -69,7 +69,7 @@ class Plugin:
             found = (self.folder / "request").read_bytes()
         except FileNotFoundError:
             return None
-        return json.loads(found.decode("utf-8", "surrogateescape"))  # type: ignore[no-any-return]
+        return json.loads(found.decode("utf-8", "surrogateescape"))
 
 
 @pytest.fixture(params=installed() or [""])

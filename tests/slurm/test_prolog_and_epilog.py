@@ -122,7 +122,7 @@ def prepared(site: Site, slurm: Slurm, directory: str = "/mnt/lustre/proj/run2",
                                         "user": user or slurm.user, "directory": directory})
     finally:
         virtual.service.close()
-    return answer["ready"], answer["waiting"], answer["why_not"]  # type: ignore[return-value]
+    return answer["ready"], answer["waiting"], answer["why_not"]
 
 
 

@@ -22,7 +22,7 @@ from tierd.daemon.web import App, listen
 Answer = tuple[int, str, http.client.HTTPMessage]
 
 
-def login(user: str, password: str) -> dict[str, str]:
+def login(user: str, password: str) -> dict[str, Any]:
     """The header of a user."""
     return {"Authorization": "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()}
 

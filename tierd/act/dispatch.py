@@ -43,8 +43,6 @@ class NumberedOutcome:
 
     act: int
     outcome: MoveOutcome
-    late: bool = False
-    """Whether the act has had an outcome before. The new one is the result of a mover, and replaces it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +106,6 @@ class DispatchCounts:
     stale: int = 0
     expired: int = 0
     """Moves without a result at their deadline. The leader looked at the files."""
-    late: int = 0
-    """Moves that were given up, and turned out to be done."""
     refused: int = 0
     """Results that were malformed or not signed."""
 

@@ -32,13 +32,11 @@ _ROOT = 0
 class OptOut:
     """Reads the opt-outs. Caches those of directories for some seconds: each takes two requests to an MDT."""
 
-    def __init__(self, filesystem: Filesystem, clock: Clock, without_user_xattr: bool = False,
-                 remember_seconds: float = REMEMBER_SECONDS) -> None:
+    def __init__(self, filesystem: Filesystem, clock: Clock, without_user_xattr: bool = False) -> None:
         """``without_user_xattr``: an attribute that this mount cannot read counts as absent."""
         self._filesystem = filesystem
         self._clock = clock
         self._without_user_xattr = without_user_xattr
-        self._remember_seconds = remember_seconds
         self._known: dict[str, tuple[float, str | None]] = {}
 
     def of_file(self, path: str) -> Refusal | None:
@@ -71,7 +69,7 @@ class OptOut:
         """What a directory itself says: the word of its attribute, the name of the marker, or None."""
         now = self._clock.now()
         known = self._known.get(directory)
-        if known is not None and 0 <= now - known[0] < self._remember_seconds:
+        if known is not None and 0 <= now - known[0] < REMEMBER_SECONDS:
             return known[1]
         if len(self._known) > 10_000:
             self._known.clear()

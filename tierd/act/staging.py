@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from threading import RLock
 
@@ -98,8 +98,8 @@ class Staging:
         return OrderKind.STAGING, self.by, self.path
 
 
-_COLUMNS = ("id, job, uid, gid, direction, path, deadline_at, max_files, max_bytes, created_at, user, state, finding, "
-            "files, size_bytes, in_place, dropped, left_out, ended_at")
+_NAMES = tuple(each.name for each in fields(Staging) if each.name != "id")
+_COLUMNS = ", ".join(("id", *_NAMES))
 
 
 class StagingStore:
@@ -109,14 +109,14 @@ class StagingStore:
         self._db = db
 
     def add(self, staging: Staging) -> Staging:
-        number = self._db.execute(f"INSERT INTO stagings ({_COLUMNS}) VALUES "  # noqa: S608
-                                  f"(NULL{', ?' * 18})", _values(staging)).lastrowid
+        number = self._db.execute(f"INSERT INTO stagings ({', '.join(_NAMES)}) VALUES "  # noqa: S608
+                                  f"({', '.join('?' * len(_NAMES))})", _values(staging)).lastrowid
         assert number is not None
         return replace(staging, id=number)
 
     def update(self, staging: Staging) -> None:
-        names = _COLUMNS.split(", ")[1:]
-        self._db.execute(f"UPDATE stagings SET {', '.join(f'{name} = ?' for name in names)} WHERE id = ?",  # noqa: S608
+        names = ", ".join(f"{name} = ?" for name in _NAMES)
+        self._db.execute(f"UPDATE stagings SET {names} WHERE id = ?",  # noqa: S608
                          (*_values(staging), staging.id))
 
     def open(self) -> list[Staging]:
@@ -149,18 +149,14 @@ class StagingStore:
 
 
 def _values(s: Staging) -> tuple[str | int | float | bytes, ...]:
-    return (s.job, s.uid, s.gid, s.direction, to_bytes(s.path), s.deadline_at, s.max_files, s.max_bytes, s.created_at,
-            s.user, s.state.value, s.finding, s.files, s.size_bytes, s.in_place, s.dropped, json.dumps(s.left_out),
-            s.ended_at)
+    values = {name: getattr(s, name) for name in _NAMES}
+    return tuple((values | {"path": to_bytes(s.path), "left_out": json.dumps(s.left_out)}).values())
 
 
 def _staging(row: Row) -> Staging:
-    (number, job, uid, gid, direction, path, deadline_at, max_files, max_bytes, created_at, user, state, finding, files,
-     size_bytes, in_place, dropped, left_out, ended_at) = row
-    return Staging(job, uid, gid=gid, direction=direction, path=to_path(path), deadline_at=deadline_at,
-                   max_files=max_files, max_bytes=max_bytes, created_at=created_at, id=number, user=user,
-                   state=StagingState(state), finding=finding, files=files, size_bytes=size_bytes, in_place=in_place,
-                   dropped=dropped, left_out=json.loads(left_out), ended_at=ended_at)
+    found = dict(zip(("id", *_NAMES), row, strict=True))
+    return Staging(**found | {"path": to_path(found["path"]), "state": StagingState(found["state"]),
+                              "left_out": json.loads(found["left_out"])})
 
 
 class TooManyStagingsError(ValueError):

@@ -11,7 +11,7 @@ import os
 import pwd
 import struct
 from collections.abc import Callable
-from concurrent.futures import Executor, wait
+from concurrent.futures import wait
 from dataclasses import dataclass
 from enum import IntFlag
 
@@ -151,9 +151,9 @@ def lookup(uid: int, gid: int) -> User:
 class Users:
     """Looks up users with a deadline. Remembers none: groups change."""
 
-    def __init__(self, lookup: Callable[[int, int], User] = lookup, executor: Executor | None = None) -> None:
+    def __init__(self, lookup: Callable[[int, int], User] = lookup) -> None:
         self._lookup = lookup
-        self._executor = executor or DaemonExecutor("tierd-groups", 4)
+        self._executor = DaemonExecutor("tierd-groups", 4)
 
     def __call__(self, uid: int, gid: int) -> User | Refusal:
         future = self._executor.submit(self._lookup, uid, gid)

@@ -25,7 +25,15 @@ import nats.errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js import JetStreamContext
-from nats.js.api import ConsumerConfig, DiscardPolicy, StorageType, StreamConfig, StreamState
+from nats.js.api import (
+    AckPolicy,
+    ConsumerConfig,
+    DiscardPolicy,
+    RetentionPolicy,
+    StorageType,
+    StreamConfig,
+    StreamState,
+)
 from nats.js.errors import APIError, KeyNotFoundError, KeyWrongLastSequenceError, NoStreamResponseError, NotFoundError
 from nats.js.kv import KeyValue
 
@@ -41,6 +49,8 @@ _FETCH_SECONDS = 0.02
 """Shortest time after which the server ends a request for a message."""
 _AT_ONCE = 512
 """Messages that :meth:`Connection.publish_all` sends before the first is confirmed."""
+DUPLICATE_SECONDS = 120.0
+"""Time in which a second message with the same id is not stored."""
 T = TypeVar("T")
 
 
@@ -90,7 +100,6 @@ class Outgoing:
 class Stored:
     """A message of a stream."""
 
-    subject: str
     data: bytes
     sequence: int
 
@@ -241,16 +250,34 @@ class Connection:
 
     # -- streams ----------------------------------------------------------------------------------------------------
 
-    def declare_stream(self, config: StreamConfig) -> None:
-        """Create the stream, or give an existing one this declaration."""
+    def declare_stream(self, name: str, subject: str, replicas: int, *, work_queue: bool = True,
+                       max_age_seconds: float = 0.0, max_bytes: int = -1) -> None:
+        """Create the stream, or give an existing one this declaration.
+
+        Of a ``work_queue``, an acknowledged message is removed. Age 0 keeps messages; at ``max_bytes`` the server
+        refuses new ones.
+        """
+        config = StreamConfig(
+            name=name, subjects=[subject], num_replicas=replicas, storage=StorageType.FILE,
+            retention=RetentionPolicy.WORK_QUEUE if work_queue else RetentionPolicy.LIMITS,
+            duplicate_window=DUPLICATE_SECONDS, max_age=max_age_seconds or None, max_bytes=max_bytes,
+            discard=DiscardPolicy.NEW if max_bytes > 0 else DiscardPolicy.OLD)
+
         async def declare(_: float) -> None:
-            exists = await self._exists(str(config.name))
+            exists = await self._exists(name)
             await (self.jetstream.update_stream if exists else self.jetstream.add_stream)(config)
 
         self.call(declare)
 
-    def declare_consumer(self, stream: str, config: ConsumerConfig) -> None:
-        """Create the consumer, or give an existing one these limits."""
+    def declare_consumer(self, stream: str, name: str, subject: str, *, at_once: int, ack_wait_seconds: float,
+                         max_deliver: int = -1) -> None:
+        """Create a durable pull consumer: what several processes take from one stream, each message once.
+
+        All of them together work on ``at_once`` messages. One without an acknowledgement or a sign of work for
+        ``ack_wait_seconds`` is delivered again. An existing consumer gets these limits.
+        """
+        config = ConsumerConfig(durable_name=name, filter_subject=subject, ack_policy=AckPolicy.EXPLICIT,
+                                ack_wait=ack_wait_seconds, max_ack_pending=at_once, max_deliver=max_deliver)
         self.call(lambda _: self.jetstream.add_consumer(stream, config))
 
     def declare_bucket(self, name: str, replicas: int, ttl_seconds: float = 0.0) -> Bucket:
@@ -261,7 +288,7 @@ class Connection:
                     name=f"KV_{name}", subjects=[f"$KV.{name}.>"], num_replicas=replicas,
                     storage=StorageType.FILE, max_msgs_per_subject=1, max_age=ttl_seconds or None,
                     allow_rollup_hdrs=True, deny_delete=True, discard=DiscardPolicy.NEW, allow_direct=False,
-                    duplicate_window=min(120.0, ttl_seconds or 120.0)))
+                    duplicate_window=min(DUPLICATE_SECONDS, ttl_seconds or DUPLICATE_SECONDS)))
 
         self.call(declare)
         return self.bucket(name)
@@ -366,7 +393,7 @@ class Connection:
                 found = await self.jetstream.get_msg(stream, seq=max(1, from_sequence), subject=subject, next=True)
             except NotFoundError:
                 return None
-            return Stored(found.subject or "", found.data or b"", found.seq or 0)
+            return Stored(found.data or b"", found.seq or 0)
 
         return self.call(take)
 
@@ -391,9 +418,6 @@ class Connection:
         except NotFoundError:
             return False
         return True
-
-    def delete_stream(self, name: str) -> None:
-        self.call(lambda _: self.jetstream.delete_stream(name))
 
     def stream_state(self, name: str) -> StreamState:
         async def ask(_: float) -> StreamState:

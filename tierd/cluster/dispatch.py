@@ -241,8 +241,10 @@ class NatsDispatch:
         return Counter({source: files for source, files in tuple(self._from_source.items()) if files})
 
     def state(self) -> DispatchState:
-        return DispatchState(self.connection.connected, self.connection.trouble, self.movers, self.standbys,
-                             self.by_source, self.oldest_seconds, self.journal_lag(), self.counts)
+        return DispatchState(
+            self.connection.connected, self.connection.trouble, movers=self.movers, standbys=self.standbys,
+            under_way=self.by_source, oldest_seconds=self.oldest_seconds, journal_lag=self.journal_lag(),
+            counts=self.counts)
 
     def nids(self) -> Collection[str] | None:
         """Records of a mover that was lost may still come for ten minutes."""
@@ -550,10 +552,9 @@ class NatsDispatch:
         found = self._layout_of(entry.fid)
         if (isinstance(found, Layout) and same_shape(found, entry.layout_after)
                 and not self._is_counted(entry.fid, entry.intended_at)):
-            self.counts.late += 1
             move = Move(entry.place, entry.layout_after, entry.fid, entry.size_bytes)
             self._add_ended(NumberedOutcome(each.act, MoveOutcome(
-                move, MoveResult.DONE, "", "a mover reported it late; found done"), late=True))
+                move, MoveResult.DONE, "", "a mover reported it late; found done")))
 
     def _expire(self, now: float) -> None:
         """End moves without a result at their deadline, with the outcome that the file on Lustre shows."""

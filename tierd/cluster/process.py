@@ -19,7 +19,7 @@ from typing import Protocol
 from lustre import mounts
 from lustre.filesystem import Filesystem
 from lustre.llapi.calls import Library
-from lustre.mounted import archives_follow_swaps
+from lustre.mounted import MountedFilesystem, archives_follow_swaps
 from lustre.mounted_calls import MountedCalls
 from lustre.mounts import Mount
 from lustre.parameters import Roots, Tree
@@ -150,7 +150,7 @@ def local_mover(settings: Settings, connection: Connection, clock: SystemClock) 
     """The mover for the mounted file system of the settings. Raises OSError if a part is missing."""
     mount, tree, folder = _mounted(settings)
     library = Library.load(settings.movers.library)
-    filesystem = engines.mounted_filesystem(mount, tree, settings.movers)
+    filesystem = MountedFilesystem(mount, library, tree)
     fences = Fences(folder, clock)
     engine = engines.build_mover(mount, library, tree, settings.movers, fences)
     calls = MountedCalls(library, mount.path, lambda: archives_follow_swaps(tree, mount.fsname))
@@ -164,7 +164,7 @@ def local_reader(settings: Settings, connection: Connection, clock: SystemClock)
     """The reader for the mounted file system of the settings. Raises OSError if a part is missing."""
     mount, tree, folder = _mounted(settings)
     mdts = tuple(settings.sense.mdts or mdts_of(tree, mount.fsname))
-    filesystem = engines.mounted_filesystem(mount, tree, settings.movers)
+    filesystem = MountedFilesystem(mount, Library.load(settings.movers.library), tree)
     return reader_of(settings, filesystem, mdts, connection, folder, clock=clock)
 
 

@@ -5,16 +5,12 @@ One NATS account may serve several file systems: every name contains the name of
 
 from __future__ import annotations
 
-from nats.js.api import AckPolicy, ConsumerConfig, DiscardPolicy, RetentionPolicy, StorageType, StreamConfig
-
 from tierd.cluster.connection import Connection
 
 NO_TARGET = "none"
 """Source of files whose data is on MDTs only."""
 RESULTS_CONSUMER = "leader"
 _DAY_SECONDS = 86400.0
-DUPLICATE_SECONDS = 120.0
-"""Time in which a second message with the same id is not stored."""
 JOURNAL_DAYS = 30.0
 """Time for which the stream keeps changes of the journal. A follower that was away for longer needs a copy."""
 MOVER_TTL_SECONDS = 20.0
@@ -68,34 +64,13 @@ PERMIT = "permit"
 """Key of the permit in the control bucket."""
 
 
-def stream(name: str, subject: str, replicas: int, retention: RetentionPolicy = RetentionPolicy.WORK_QUEUE,
-           days: float = 0.0, max_bytes: int = -1) -> StreamConfig:
-    """A stream. Of a work queue, an acknowledged message is removed.
-
-    ``days`` is the age after which messages are removed; 0 keeps them. At ``max_bytes`` the server refuses new ones.
-    """
-    return StreamConfig(name=name, subjects=[subject], num_replicas=replicas, storage=StorageType.FILE,
-                        retention=retention, duplicate_window=DUPLICATE_SECONDS, max_age=days * _DAY_SECONDS or None,
-                        max_bytes=max_bytes, discard=DiscardPolicy.NEW if max_bytes > 0 else DiscardPolicy.OLD)
-
-
-def consumer(name: str, subject: str, at_once: int, ack_wait_seconds: float, max_deliver: int = -1) -> ConsumerConfig:
-    """A durable pull consumer: what several processes take from one stream, each message once.
-
-    All of them together work on ``at_once`` messages. A message without an acknowledgement or a sign of work for
-    ``ack_wait_seconds`` is delivered again.
-    """
-    return ConsumerConfig(durable_name=name, filter_subject=subject, ack_policy=AckPolicy.EXPLICIT,
-                          ack_wait=ack_wait_seconds, max_ack_pending=at_once, max_deliver=max_deliver)
-
-
 def declare(connection: Connection, names: Names, replicas: int) -> None:
     results = f"result.{names.fs}.>"
-    connection.declare_stream(stream(names.moves, names.all_moves, replicas, days=1))
-    connection.declare_stream(stream(names.results, results, replicas))
-    connection.declare_stream(stream(names.journal, names.journal_subject, replicas, RetentionPolicy.LIMITS,
-                                     days=JOURNAL_DAYS))
-    connection.declare_consumer(names.results, consumer(RESULTS_CONSUMER, results, 4096, 30.0))
+    connection.declare_stream(names.moves, names.all_moves, replicas, max_age_seconds=_DAY_SECONDS)
+    connection.declare_stream(names.results, results, replicas)
+    connection.declare_stream(names.journal, names.journal_subject, replicas, work_queue=False,
+                              max_age_seconds=JOURNAL_DAYS * _DAY_SECONDS)
+    connection.declare_consumer(names.results, RESULTS_CONSUMER, results, at_once=4096, ack_wait_seconds=30.0)
     connection.declare_bucket(names.control, replicas)
     connection.declare_bucket(names.movers, replicas, MOVER_TTL_SECONDS)
     connection.declare_bucket(names.standbys, replicas, MOVER_TTL_SECONDS)
@@ -103,8 +78,9 @@ def declare(connection: Connection, names: Names, replicas: int) -> None:
 
 def declare_readers(connection: Connection, names: Names, replicas: int, lease_seconds: float) -> None:
     every = f"tally.{names.fs}.>"
-    connection.declare_stream(stream(names.tallies, every, replicas, days=1, max_bytes=TALLY_STREAM_BYTES))
-    connection.declare_consumer(names.tallies, consumer(TALLY_CONSUMER, every, 4096, TALLY_ACK_SECONDS))
+    connection.declare_stream(names.tallies, every, replicas, max_age_seconds=_DAY_SECONDS,
+                              max_bytes=TALLY_STREAM_BYTES)
+    connection.declare_consumer(names.tallies, TALLY_CONSUMER, every, at_once=4096, ack_wait_seconds=TALLY_ACK_SECONDS)
     connection.declare_bucket(names.leases, replicas, lease_seconds)
     connection.declare_bucket(names.readers, replicas, MOVER_TTL_SECONDS)
     connection.declare_bucket(names.positions, replicas)
@@ -112,5 +88,5 @@ def declare_readers(connection: Connection, names: Names, replicas: int, lease_s
 
 def declare_source(connection: Connection, names: Names, source: str, at_once: int, ack_wait_seconds: float) -> None:
     """Declare the consumer of one source target: ``at_once`` messages from it are under way over all movers."""
-    connection.declare_consumer(names.moves, consumer(source, names.move_subject(source), at_once, ack_wait_seconds,
-                                                      max_deliver=3))
+    connection.declare_consumer(names.moves, source, names.move_subject(source), at_once=at_once,
+                                ack_wait_seconds=ack_wait_seconds, max_deliver=3)

@@ -22,6 +22,10 @@ Json = Mapping[str, object]
 DESTINATIONS = {"promote": "to flash", "demote": "to HDD"}
 
 
+class NoAnswerError(ValueError):
+    """A request makes sense, but what would answer it cannot be read now."""
+
+
 def to_json(answer: Struct) -> dict[str, object]:
     """The JSON object of an answer, for :func:`json.dumps`: names of files may have bytes that msgspec cannot write."""
     found = finite(msgspec.to_builtins(answer, enc_hook=dict))  # a mapping of another kind

@@ -11,6 +11,7 @@ import socket
 import struct
 from collections.abc import Mapping
 from contextlib import suppress
+from typing import Any
 
 TIMEOUT_SECONDS = 30.0
 
@@ -24,7 +25,7 @@ class ControlError(OSError):
         self.again = again
 
 
-def ask(path: str, request: Mapping[str, object], timeout_seconds: float = TIMEOUT_SECONDS) -> dict[str, object]:
+def ask(path: str, request: Mapping[str, object], timeout_seconds: float = TIMEOUT_SECONDS) -> dict[str, Any]:
     """Ask the daemon. Returns a JSON object, for ``tierd.daemon.answers.from_json``.
 
     Raises ControlError with what to do about it.

@@ -218,7 +218,7 @@ class KnownFindings:
     """Their numbers in the journal."""
     records: dict[FindingKey, Finding] = field(default_factory=dict)
     """Each with the figures that all output has, and the time when it began."""
-    refused: set[tuple[FindingKey, Reason, str]] = field(default_factory=set)
+    refused: dict[FindingKey, set[tuple[Reason, str]]] = field(default_factory=dict)
 
 
 class FindingLog:
@@ -281,7 +281,7 @@ class FindingLog:
             if finding.key in self.known.numbers and not acted_on:
                 self._journal.set_figures(self.known.numbers.pop(finding.key), self.recorded(finding))
             self.known.records.pop(finding.key, None)
-            self.known.refused = {each for each in self.known.refused if each[0] != finding.key}
+            self.known.refused.pop(finding.key, None)
 
     def forget(self, key: FindingKey) -> None:
         with self._lock:
@@ -382,10 +382,11 @@ class FindingLog:
     def refusals(self, finding: Finding, refusals: Iterable[Refusal]) -> None:
         """Log each refusal once while the finding holds: one reason of one thing is the same, whatever its figures."""
         with self._lock:
+            known = self.known.refused.setdefault(finding.key, set())
             for refusal in refusals:
-                what = finding.key, refusal.reason, refusal.what
-                if what not in self.known.refused:
-                    self.known.refused.add(what)
+                what = refusal.reason, refusal.what
+                if what not in known:
+                    known.add(what)
                     self.counters.refusals[refusal.reason] += 1
                     self.of(finding.key, [f"not done: {refusal}"])
 

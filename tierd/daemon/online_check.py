@@ -16,8 +16,8 @@ from pathlib import Path
 from lustre import mounts
 from lustre.errors import Unsupported
 from lustre.llapi.calls import Library
+from lustre.mounted import MountedFilesystem
 from lustre.parameters import Roots, Tree
-from tierd.act.movers import engines
 from tierd.act.opt_out import NO_USER_XATTR, OPT_OUT
 from tierd.config.contradictions import Contradiction, Location
 from tierd.config.scopes import original_location
@@ -56,12 +56,15 @@ def this_node(settings: Settings) -> Node:
     def mount() -> mounts.Mount:
         return mounts.find(settings.filesystem.mount, Path("/proc/mounts").read_bytes())
 
+    def mounted() -> MountedFilesystem:
+        return MountedFilesystem(mount(), Library.load(settings.movers.library), tree)
+
     def pools() -> tuple[str, Mapping[str, Sequence[str]]]:
-        found = mount()
-        return found.fsname, engines.mounted_filesystem(found, tree, settings.movers).pools()
+        found = mounted()
+        return found.fsname, found.pools()
 
     def opt_out() -> bytes:
-        return engines.mounted_filesystem(mount(), tree, settings.movers).xattr("/", OPT_OUT)
+        return mounted().xattr("/", OPT_OUT)
 
     def fetch(url: str, access: ServerAccess, kinds: Sequence[str]) -> bytes:
         client = HttpClient(access, settings.sense.timeout_seconds, os.environ)

@@ -168,8 +168,10 @@ class Pages:
                             ranges=tuple(RANGES), charts=rate_charts(rates))
 
     def _wrong(self, status: int, sentence: str, where: str, what: str, viewer: Viewer) -> PageError:
-        body = self._render("wrong.html", viewer, self._status(), sentence=sentence, where=where, what=what)
-        return PageError({400: "400 Bad Request", 404: "404 Not Found"}[status], body)
+        reason, title = {400: ("Bad Request", "Not understood"), 404: ("Not Found", "Not found")}[status]
+        body = self._render("wrong.html", viewer, self._status(), title=title, sentence=sentence, where=where,
+                            what=what)
+        return PageError(f"{status} {reason}", body)
 
     def _status(self, rows: int = 1) -> answers.OverviewAnswer:
         return answers.OverviewAnswer.from_json(self._ask({"request": "overview", "most": rows, "cases": TOP_CASES}))
@@ -182,6 +184,8 @@ class Pages:
         try:
             wanted |= search_of(query)
             found = self._history(wanted)
+        except answers.NoAnswerError:
+            raise
         except ValueError as error:
             raise self._wrong(400, str(error), "/history", "the whole history", viewer) from error
         return self._render("history.html", viewer, self._status(), history=found, query=query,
@@ -191,6 +195,8 @@ class Pages:
         """A finding, or an order."""
         try:
             story = answers.ExplainAnswer.from_json(self._ask({"request": "explain", "id": name}))
+        except answers.NoAnswerError:
+            raise
         except ValueError:
             return None  # the journal has no such finding
         case = story.case

@@ -176,7 +176,7 @@ class Planner:
         if policy_for(finding).restores_layouts:
             since = self._clock.now() - settings.verify.cooldown_seconds
             again = [a for a in actions if a.kind == ActKind.MIGRATE
-                     and (undone := self._journal.move_undone_at(a.path)) > since
+                     and (undone := self._journal.undone_at(a.path, move=True)) > since
                      and not self._gate.approvals.approved(finding.key, undone)]
             refusals += [Refusal(Reason.COOLING_DOWN, "its earlier layout was restored; it is left alone for "
                                  f"{settings.verify.cooldown_seconds / 3600:g} h").about(quoted(a.path)) for a in again]

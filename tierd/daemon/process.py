@@ -20,11 +20,12 @@ from httpserver.config import WebConfigFile
 from lustre import mounts
 from lustre.creation import LocalObjectCreation
 from lustre.llapi.calls import Library
-from lustre.mounted import knows_overstriping
+from lustre.mounted import MountedFilesystem, knows_overstriping
 from lustre.mounts import Mount
 from lustre.parameters import Roots, Tree, parse_device
 from tierd.act.claim import Claim, FilesystemClaim, MountedClaimFolder, describe_this_process, holder_has_exited
 from tierd.act.movers import engines
+from tierd.act.movers.moves import Mover
 from tierd.act.movers.parallel import ParallelMover, name_thread_as_process
 from tierd.clock import Clock, SystemClock
 from tierd.config.files import ConfigurationWatch
@@ -111,10 +112,11 @@ def local_node(settings: Settings, clock: SystemClock, claim: FilesystemClaim | 
     tree = Tree(Roots.of("/proc", "/sys"))
     mount = mounts.find(settings.filesystem.mount, Path("/proc/mounts").read_bytes())
     library = Library.load(settings.movers.library)
-    filesystem = engines.mounted_filesystem(mount, tree, settings.movers)
-    mover = engines.build_mover(mount, library, tree, settings.movers)
+    filesystem = MountedFilesystem(mount, library, tree)
+    engine = engines.build_mover(mount, library, tree, settings.movers)
+    mover: Mover = engine
     if settings.movers.at_once > 1:
-        mover = ParallelMover(mover, filesystem.pools, settings.movers.at_once, settings.movers.per_target_at_once)
+        mover = ParallelMover(engine, filesystem.pools, settings.movers.at_once, settings.movers.per_target_at_once)
     folder = MountedClaimFolder(Path(mount.path) / settings.claim.folder.strip("/"))
     web = HttpClient(settings.sense.exporter_access, settings.sense.wait_seconds, os.environ)
     clients = {THIS_NODE: mounts_of_node(tree), **{url: mounts_of_exporter(url, web) for url in settings.sense.clients}}

@@ -487,7 +487,7 @@ class ReadingRequests:
         if name and finding is None:
             raise ValueError(f"a case has the number of its finding (F3), not {name!r:.40}")
         wanted = Wanted(Outcome(word) if word else None, below(self._settings.filesystem.mount, path), job,
-                        number_of(request, "since", 0.0), ActKind(act) if act else None, finding)
+                        since=number_of(request, "since", 0.0), kind=ActKind(act) if act else None, finding=finding)
         reader = self._reader
         entries, moves = (reader.last_by_case(last, wanted) if request.get("by_case")
                           else (reader.last(last, wanted), []))
@@ -661,6 +661,6 @@ def handled(requests: Mapping[str, Handler], request: Request) -> Struct:
         raise ValueError(f"{name}: invalid request: {error!r}") from error
     except OSError as error:
         about = f"{quoted(os.fsdecode(error.filename))}: " if error.filename else ""
-        raise ValueError(f"{name}: {about}{error.strerror or error}") from error
+        raise answers.NoAnswerError(f"{name}: {about}{error.strerror or error}") from error
     except sqlite3.Error as error:
-        raise ValueError(f"{name}: the journal: {error}; see journalctl -u tierd") from error
+        raise answers.NoAnswerError(f"{name}: the journal: {error}; see journalctl -u tierd") from error

@@ -322,7 +322,7 @@ class CostLearner:
         kept = self._kept.setdefault(pool, _Kept())
         step = -(-len(targets) // KEPT_OF_WINDOW)
         some = set(targets[kept.windows % step::step].tolist())
-        for mark in np.unique(alike[targets]):
+        for mark in np.unique(alike[list(some)]):
             stripes = targets[alike[targets] == mark]
             in_step = streamed[stripes] >= IN_STEP * streamed[stripes].max()
             mean = total[stripes[in_step]].mean(axis=0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import nlargest
@@ -12,7 +12,7 @@ import numpy as np
 
 from tierd.detect.columns import RecentWork
 from tierd.detect.costs import DIFFERENCES, DeviceCosts, Vector, vector
-from tierd.loads import Ints
+from tierd.loads import Floats, Ints, Table, Texts, texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,26 @@ class DeviceTimeShare:
     share: float
     error: float
     """Standard error."""
+
+
+class JobWork(Table[str, Vector]):
+    """Work by job, as rows of numbers: few of the jobs of a large file system are ever looked up."""
+
+    __slots__ = ("job", "numbers")
+
+    def __init__(self, job: Texts, numbers: Floats) -> None:
+        self.job, self.numbers = job, numbers
+        self._row_of = None
+
+    def __len__(self) -> int:
+        return len(self.job)
+
+    def keys_by_row(self) -> Iterable[str]:
+        found: list[str] = self.job.tolist()
+        return found
+
+    def value(self, row: int) -> Vector:
+        return vector(self.numbers[row])
 
 
 @dataclass(frozen=True)
@@ -35,7 +55,8 @@ class TargetTime:
 
     @cached_property
     def total(self) -> Vector:
-        return vector(np.array([*self.work.values()]).sum(axis=0)) if self.work else (0.0, 0.0, 0.0)
+        work = self.work.numbers if isinstance(self.work, JobWork) else np.array([*self.work.values()])
+        return vector(work.sum(axis=0)) if len(work) else (0.0, 0.0, 0.0)
 
     @cached_property
     def utilisation(self) -> float:
@@ -81,14 +102,12 @@ class TargetTime:
 def device_times(recent: RecentWork, names_of_targets: list[str], names_of_jobs: list[str], pool: Ints,
                  pools: list[str], costs: Mapping[str, DeviceCosts]) -> dict[str, TargetTime]:
     """Service time of the targets whose pool's costs are known."""
-    work: dict[int, dict[str, Vector]] = {}
     has = np.array([name in costs for name in pools] + [False])[pool[recent.target]]
-    rows = recent.work[has].tolist()
-    for target, job, (read, written, operations) in zip(recent.target[has].tolist(), recent.job[has].tolist(), rows,
-                                                        strict=True):
-        work.setdefault(target, {})[names_of_jobs[job]] = read, written, operations
-    return {names_of_targets[target]: TargetTime(names_of_targets[target], costs[pools[int(pool[target])]], jobs)
-            for target, jobs in work.items()}
+    target, job, work = recent.target[has], texts(names_of_jobs)[recent.job[has]], recent.work[has]
+    some, begins = np.unique(target, return_index=True)  # the rows are in order of their targets
+    return {names_of_targets[one]: TargetTime(names_of_targets[one], costs[pools[pool[one]]], JobWork(
+        job[begin:end], work[begin:end])) for one, begin, end in zip(
+            some.tolist(), begins.tolist(), [*begins[1:].tolist(), len(target)], strict=True)}
 
 
 def mean_share(times: Collection[TargetTime], job: str) -> DeviceTimeShare:

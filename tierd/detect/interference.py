@@ -108,6 +108,8 @@ are acted on, with 0.05 some more (docs/detection.md)."""
 IO_BOUND = 0.25
 """Part of the device time for small I/O from which the I/O limit of a device that has one is full."""
 
+AT_ONCE = 128
+"""Streams that the filter updates at once: 8 KiB for each stay in the processor cache."""
 NORMAL, STRANGE, JUMPED, SURPRISED = range(4)
 KINDS = 4
 """Kinds of a window, see above."""
@@ -280,7 +282,9 @@ class Interference:
         rate[np.isin(streams.job, list(self.in_doubt))] = 0.0
         there = rate > 0
         self._begin_levels(streams, np.log(np.maximum(rate, 1.0)), exposure, there)
-        self._filter(streams.row[there], np.log(rate[there]), exposure[there], window.seconds)
+        seen = np.flatnonzero(there)
+        for some in np.array_split(seen, -(-len(seen) // AT_ONCE) or 1):
+            self._filter(streams.row[some], np.log(rate[some]), exposure[some], window.seconds)
         now = self.newest = Newest(streams, exposure, rate, *self._posterior(streams.row),
                                    self._state["slot"][streams.row], self._state["noise"][streams.row])
         self.rival_losses = list(self._to_rivals(now, recent, kinds, costs))

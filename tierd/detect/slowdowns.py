@@ -46,7 +46,7 @@ class SlowdownView:
     """Names of jobs by their numbers."""
     targets: Sequence[str]
     profiles: Mapping[str, Profile]
-    """Of all jobs in the losses."""
+    """Of all jobs in the losses that may be reported."""
     active: Collection[tuple[str, str, str]]
     """Keys of active findings."""
     device_time: Mapping[str, TargetTime]

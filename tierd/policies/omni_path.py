@@ -41,6 +41,8 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
                    sum(load.rpcs for load in client.rpcs if load.kind == "osc") / client.seconds, "clients", view,
                    settings)}
     yield from of_nodes("clients", clients, CLIENT_DRIVER, view)
+    if not servers:
+        return
     recent = view.recent(RECENT_SECONDS)
     served = sum(load.bulk_operations for window in recent for load in window.loads.values())
     if _enough(served / max(sum(window.seconds for window in recent), 1e-9), "servers", view, settings):

@@ -85,7 +85,7 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
         if finding is not None:
             places |= {*finding.directories}
             yield finding
-    past = view.profiles(view.now - view.windows[0].start + 1.0)
+    past = view.profiles(view.now - view.windows[0].start + 1.0) if view.facts.shared_runs else {}
     for runs in view.facts.shared_runs:
         job = past.get(runs.file.job)
         if (runs.runs < MIN_RUNS or runs.file.openers < settings.min_openers or job is None

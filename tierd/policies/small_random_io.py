@@ -116,8 +116,9 @@ def of_job(job: Profile, rates: Mapping[str, float], view: View, settings: Setti
     if (small < edge(settings.enter, view, POLICY.name, job.job)
             or (job.files and job.bulk_operations / job.files <= RPCS_PER_FILE)):
         return None
+    flash = view.flash
     on_disk = {target: load for target, load in job.by_target.items()
-               if target not in view.flash and load.bulk_operations
+               if target not in flash and load.bulk_operations
                and not absorbs(accelerated.get(target), load)}
     busiest = max((small * load.bulk_operations / job.seconds for target, load in on_disk.items()
                    if load.bulk_operations / job.seconds >= TARGET_SHARE * rates[target]), default=0.0)

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import isqrt
@@ -95,8 +96,9 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
         if activity.job in small and activity.creates >= MIN_FILES and layout and (
                 not layout.components[0].on_mdt and layout.components[0].stripe_count not in {0, 1}):
             yield _striped_small_files(activity.job, activity.directory, activity.creates, layout, view)
+    users = Counter(target for job in jobs.values() for target in job.by_target)
     for job in jobs.values():
-        beside = any(other is not job and other.by_target.keys() & job.by_target.keys() for other in jobs.values())
+        beside = any(users[target] > 1 for target in job.by_target)
         if job.job in small and not beside:  # all on one target would load those whom it serves too
             yield from _scattered_small_files(job, recent, view, settings)
     for job in jobs.values():

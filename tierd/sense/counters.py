@@ -17,6 +17,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -154,7 +155,7 @@ def within(numbers: Floats, most: float) -> Bools:
 def increases(before: CounterTable, after: CounterTable) -> Increases:
     """Increases of all counters. Only samples show a restart; other counters that fell did not increase."""
     count, earlier = len(after), before.row_of
-    row = np.fromiter((earlier.get(pair, -1) for pair in after.keys_by_row()), np.int64, count)
+    row = np.fromiter(map(earlier.get, after.keys_by_row(), repeat(-1)), np.int64, count)
     is_new = row < 0
     names = names_of((after.samples, before.samples))
     now, then = after.samples.aligned(names), _rows(before.samples, names, row)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+from operator import lt
 
 import numpy as np
 
@@ -132,7 +133,7 @@ class UnlistedJobs:
             return window
         found: dict[str, NamespaceLoad] = {}
         for job, now in self._before.items():
-            if job not in before:
+            if job not in before or now == before[job]:
                 continue
             listed = window.namespace.get(job, NamespaceLoad(job))
             recorded = _load(job, before[job], now)
@@ -143,13 +144,15 @@ class UnlistedJobs:
 
 def _load(job: str, before: ByDirectory, now: ByDirectory) -> NamespaceLoad:
     """Operations since the window before. Counts that were dropped from the table began at zero again."""
-    more = [0, 0, 0, 0]
+    creates = opens = closes = unlinks = 0
     for directory, counts in now.items():
         earlier = before.get(directory, NONE)
-        if any(n < b for b, n in zip(earlier, counts, strict=True)):
+        if any(map(lt, counts, earlier)):
             earlier = NONE
-        more = [total + n - b for total, b, n in zip(more, earlier, counts, strict=True)]
-    creates, opens, closes, unlinks = more
+        creates += counts[0] - earlier[0]
+        opens += counts[1] - earlier[1]
+        closes += counts[2] - earlier[2]
+        unlinks += counts[3] - earlier[3]
     return NamespaceLoad(job, opens + creates, closes, creates, unlinks)  # a file is opened as it is made
 
 

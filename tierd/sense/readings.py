@@ -160,8 +160,8 @@ def window(before: Reading, after: Reading) -> Window:
     usable = done.active() & later.targets_that(spans.__contains__)
     if done.is_new.any():
         usable &= ~(done.is_new & has_unknown_start(later, before, after))
-    sound = done.plausible(MAX_OPERATIONS * seconds, MAX_BYTES * seconds) & np.fromiter(
-        (len(job) <= MAX_JOB_ID_CHARACTERS for job in later.job.tolist()), bool, len(later))
+    sound = done.plausible(MAX_OPERATIONS * seconds, MAX_BYTES * seconds) & (
+        np.fromiter(map(len, later.job.tolist()), np.int64, len(later)) <= MAX_JOB_ID_CHARACTERS)
     conditions = {**after.conditions, **dict.fromkeys((before.targets | after.targets) - spans.keys(), UNSEEN),
                   **dict.fromkeys(later.target[usable & ~sound].tolist(), IMPLAUSIBLE)}
     of_ost = later.targets_that(is_ost)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 DEBUG = "sys/kernel/debug/lustre"
 SYSFS = "sys/fs/lustre"
 MOUNT = "ffff9f0a8c3d1800"
 
 
-def shown(samples, text: bytes, name: str, *labels: str) -> dict[object, str]:
+def shown(samples, text: bytes, name: str, *labels: str) -> dict[Any, str]:
     """{requested labels: value} of one family."""
     found = {}
     for (family, pairs), value in samples(text).items():

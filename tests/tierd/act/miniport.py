@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from lustre.errors import of_errno
 from lustre.fid import Fid
-from lustre.filesystem import FileStatus, Space
+from lustre.filesystem import FileStatus, MetadataSpace, Space
+from lustre.layout.directory import DefaultStriping, DirectoryStripes
 from lustre.layout.model import Layout
 from tests.tierd.act.movers.minicalls import MiniCalls
 from tests.tierd.act.movers.minilustre import MiniLustre
@@ -92,4 +93,19 @@ class MiniPort:
         raise NotImplementedError
 
     def changelog(self, mdt: str, after_index: int) -> bytes:
+        raise NotImplementedError
+
+    def metadata_space(self) -> Mapping[str, MetadataSpace]:
+        raise NotImplementedError
+
+    def directory_stripes(self, directory: str) -> DirectoryStripes:
+        raise NotImplementedError
+
+    def default_striping(self, directory: str) -> DefaultStriping | None:
+        raise NotImplementedError
+
+    def set_default_striping(self, directory: str, striping: DefaultStriping | None) -> None:
+        raise NotImplementedError
+
+    def mdt_index_of(self, fid: Fid) -> int:
         raise NotImplementedError

@@ -166,6 +166,6 @@ def test_no_window_has_more_bytes_copied_than_the_budget_though_moves_give_way(
     largest = max((size for size, *_ in moves), default=0)
     for first, (begin, _) in enumerate(copied):
         total = 0.0
-        for end, size in copied[first:]:
-            total += size
+        for end, size_bytes in copied[first:]:
+            total += size_bytes
             assert total <= rate * (end - begin + burst) + largest + 1.0

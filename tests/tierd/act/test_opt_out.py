@@ -108,13 +108,14 @@ def test_an_opt_out_that_the_mount_hides_is_not_ignored(unsupported: SimulatedFi
 
 def test_with_leave_of_the_settings_pins_and_markers_hold_without_attributes(
         unsupported: SimulatedFilesystem) -> None:
-    opt_out = consent(unsupported, without_user_xattr=True, remember_seconds=0.0)
+    opt_out = consent(unsupported, without_user_xattr=True)
     assert opt_out.of_file("/proj/a/b/file") is None
     unsupported.set_xattr("/proj/a/b/file", "lustre.pin", b"- pool: hdd\n")
     assert "the file is pinned" in str(opt_out.of_file("/proj/a/b/file"))
     unsupported.set_xattr("/proj/a/b/file", "lustre.pin", b"")
     unsupported._cluster.make_file("/proj/a/.tierd-off", 0)
-    assert str(opt_out.of_file("/proj/a/b/file")) == "/proj/a/.tierd-off exists: the owner opted out"
+    later = consent(unsupported, without_user_xattr=True)
+    assert str(later.of_file("/proj/a/b/file")) == "/proj/a/.tierd-off exists: the owner opted out"
 
 
 def test_a_release_without_pins_has_no_pinned_files(cluster: Cluster) -> None:

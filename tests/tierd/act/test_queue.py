@@ -18,6 +18,7 @@ from tierd.act.queue import FindingKey
 from tierd.acts import ActKind, Outcome
 from tierd.config.act import MoverSettings, Rate
 from tierd.model import Action
+from tierd.refusal import Refusal
 
 OTHER = ("noisy-neighbour", "other", "s")
 COUNT = 12
@@ -86,7 +87,7 @@ def test_a_delayed_move_costs_no_request_until_its_limit_ends(tmp_path: Path) ->
         requests += 1
         raise AssertionError("a request")
 
-    world.port.status = counted  # type: ignore[method-assign]
+    world.port.status = counted  # type: ignore[method-assign, assignment]
     assert world.gate.pump(world.clock.time + 2.5) == []
     assert (requests, world.gate.waiting, world.gate.delay_of(FINDING.key) is not None) == (0, MANY - 1, True)
 
@@ -94,15 +95,16 @@ def test_a_delayed_move_costs_no_request_until_its_limit_ends(tmp_path: Path) ->
 def test_an_error_during_a_batch_loses_no_move(world: World) -> None:
     submit(world, FINDING.key, ["/0", "/1"])
 
-    def idle(action: Action) -> None:
+    def idle(action: Action) -> Refusal | None:
         if action.path == "/1":
             raise OSError(5, "Input/output error")
+        return None
 
-    world.gate.queue.jobs.idle = idle  # type: ignore[method-assign, assignment]
+    world.gate.queue.jobs.idle = idle  # type: ignore[method-assign]
     with pytest.raises(OSError, match="Input/output"):
         world.gate.pump(world.clock.time + 2.5)
     assert world.gate.waiting == 2
-    world.gate.queue.jobs.idle = lambda _: None  # type: ignore[method-assign]
+    world.gate.queue.jobs.idle = lambda _: None  # type: ignore[method-assign, assignment]
     assert world.pump() == {"done": 2}
 
 

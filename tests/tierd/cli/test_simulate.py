@@ -38,7 +38,7 @@ from tierd.simulation.evaluate import (
 from tierd.simulation.random_scenarios import HARD, PLACEMENT, USUAL, Goal, RandomScenario, random_scenario
 from tierd.simulation.run import Outcome, begun_at, run
 
-ENTRY = Entry(1, "migrate", "/f", None, None, 1, "done", "", "", 0.0)
+ENTRY = Entry(1, ActKind.MIGRATE, "/f", None, None, 1, acts.Outcome.DONE, "", "", 0.0)
 
 
 def test_the_paper_s_table_emerges(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -95,7 +95,7 @@ class Tierd(Connection):
         answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
         if isinstance(answer, Exception):
             raise answer
-        return answer  # type: ignore[no-any-return]
+        return answer
 
 
 REQUEST = {"job": "17", "uid": 1, "gid": 1, "user": "alice", "stages": []}

@@ -40,7 +40,7 @@ from tierd.model import Action
 class Locked:
     """An object whose methods run one at a time, whatever thread calls them."""
 
-    def __init__(self, whole: object, lock: threading.RLock) -> None:  # type: ignore[valid-type]
+    def __init__(self, whole: object, lock: threading.RLock) -> None:
         self.__dict__.update(whole=whole, lock=lock)
 
     def __getattr__(self, name: str) -> Any:
@@ -113,7 +113,7 @@ class ClusterWorld:
             if self.lose_project_at_exchange:
                 node.project += 1
 
-        made.swap_and_close = swap_and_more  # type: ignore[method-assign]
+        made.swap_and_close = swap_and_more  # type: ignore[method-assign, assignment]
         return Locked(made, self.lock)
 
     def engine(self, fences: Fences | None = None, calls: Any = None) -> LeaseMover:
@@ -138,7 +138,7 @@ class ClusterWorld:
                      PortLook(calls, self.port), fences, self.settings, self.clock, fault)
         if start:
             threads = made.start()
-            self.closing.append(lambda: [thread.join(5) for thread in threads])  # type: ignore[arg-type, return-value]
+            self.closing.append(lambda: [thread.join(5) for thread in threads])  # type: ignore[arg-type]
         else:
             made.describe()
         self.closing.append(made.stop)

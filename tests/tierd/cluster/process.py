@@ -14,6 +14,7 @@ from tests.tierd.act.movers.minilustre import FLASH
 from tests.tierd.cluster.shared_lustre import Client
 from tierd.act.claim import Claim, MountedClaimFolder
 from tierd.act.gate import Gate
+from tierd.act.guard import NoGuard
 from tierd.act.journal.writer import Journal
 from tierd.act.limits import Budget, CircuitBreaker
 from tierd.act.movers.lease import LeaseMover
@@ -129,7 +130,7 @@ def lead(role: Role) -> None:
             say(f"PAUSED {gate.operating_state.paused}")
     if not node.lost:
         node.detach()
-        say(f"FINISHED late={dispatch.counts.late} expired={dispatch.counts.expired} stale={dispatch.counts.stale} "
+        say(f"FINISHED expired={dispatch.counts.expired} stale={dispatch.counts.stale} "
             f"redelivered={dispatch.counts.redelivered}")
     else:
         say("LOST")
@@ -138,20 +139,15 @@ def lead(role: Role) -> None:
     node.close()
 
 
-class SiteOfLeader:
+class SiteOfLeader(NoGuard):
     """Refuses acts of a process that does not lead."""
 
     def __init__(self, node: Candidate) -> None:
-        from tierd.act.guard import NoGuard  # noqa: PLC0415
-
         self._node = node
-        self._rest = NoGuard()
 
-    def blocked_by(self) -> object:
+    def blocked_by(self) -> Refusal | None:
         return self._node.claim.refusal()
 
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._rest, name)
 
 
 def main(arguments: Sequence[str]) -> None:

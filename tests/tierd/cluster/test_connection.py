@@ -6,10 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from nats.js.api import RetentionPolicy
 
 from tests.tierd.cluster.broker import Broker, new_fsname, until
-from tierd.cluster import streams
 from tierd.cluster.connection import (
     BrokerRefused,
     BrokerUnavailable,
@@ -35,7 +33,7 @@ def fs(connection: Connection) -> str:
     """The name of a file system with a stream, which is a queue."""
     found = new_fsname()
     for _ in range(2):  # a declaration may be repeated
-        connection.declare_stream(streams.stream(f"S_{found}", f"s.{found}.>", 1))
+        connection.declare_stream(f"S_{found}", f"s.{found}.>", 1)
     return found
 
 
@@ -57,7 +55,7 @@ def test_many_messages_at_once_have_each_a_result(connection: Connection, fs: st
 
 
 def test_the_cap_of_a_consumer_holds_over_all_who_fetch(connection: Connection, fs: str) -> None:
-    connection.declare_consumer(f"S_{fs}", streams.consumer("a", f"s.{fs}.a", 2, 30.0))
+    connection.declare_consumer(f"S_{fs}", "a", f"s.{fs}.a", at_once=2, ack_wait_seconds=30.0)
     for _ in range(5):
         connection.publish(f"s.{fs}.a", b"x")
     taken = [connection.fetch(f"S_{fs}", "a") for _ in range(5)]
@@ -71,7 +69,7 @@ def test_the_cap_of_a_consumer_holds_over_all_who_fetch(connection: Connection, 
 
 
 def test_a_message_that_is_given_back_is_delivered_again(connection: Connection, fs: str) -> None:
-    connection.declare_consumer(f"S_{fs}", streams.consumer("a", f"s.{fs}.a", 2, 30.0))
+    connection.declare_consumer(f"S_{fs}", "a", f"s.{fs}.a", at_once=2, ack_wait_seconds=30.0)
     connection.publish(f"s.{fs}.a", b"x")
     taken = connection.fetch(f"S_{fs}", "a", 1.0)
     assert taken is not None
@@ -124,7 +122,7 @@ def test_a_server_that_stands_still_leaves_the_result_unknown(own_broker: Broker
     made = Connection(own_broker.settings(timeout_seconds=0.5), "leader")
     try:
         assert made.wait_until_connected(10)
-        made.declare_stream(streams.stream("S", "s.>", 1, RetentionPolicy.LIMITS))
+        made.declare_stream("S", "s.>", 1, work_queue=False)
         own_broker.freeze()
         with pytest.raises(BrokerUnknown, match="unknown"):
             made.publish("s.a", b"1", "id1")
@@ -139,7 +137,7 @@ def test_the_connection_comes_back_after_a_kill_with_all_messages(own_broker: Br
     made = Connection(own_broker.settings(), "leader")
     try:
         assert made.wait_until_connected(10)
-        made.declare_stream(streams.stream("S", "s.>", 1, RetentionPolicy.LIMITS))
+        made.declare_stream("S", "s.>", 1, work_queue=False)
         made.publish("s.a", b"1")
         own_broker.kill()
         until(lambda: not made.connected, "the loss is noticed")

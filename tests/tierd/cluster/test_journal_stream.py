@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from nats.js.api import RetentionPolicy
 
 from tests.tierd.act.gate_world import FINDING
 from tests.tierd.act.movers.minilustre import FLASH, HDD
@@ -21,7 +20,6 @@ from tierd.act.journal.changes import KEYS, JournalCopy, row_from_json
 from tierd.act.journal.entry import Stamp
 from tierd.act.journal.writer import Journal
 from tierd.acts import ActKind, Outcome
-from tierd.cluster import streams
 from tierd.cluster.connection import BrokerError, Connection
 from tierd.cluster.journal_stream import JournalFollower, JournalPublisher, NoCopyError, decode, encode
 from tierd.cluster.messages import signed
@@ -43,7 +41,7 @@ def connection(shared_broker: Broker) -> Iterator[Connection]:
 @pytest.fixture
 def names(connection: Connection) -> Names:
     found = Names(new_fsname())
-    connection.declare_stream(streams.stream(found.journal, found.journal_subject, 1, RetentionPolicy.LIMITS))
+    connection.declare_stream(found.journal, found.journal_subject, 1, work_queue=False)
     return found
 
 
@@ -173,8 +171,8 @@ def test_a_lost_stream_is_published_again(connection: Connection, names: Names, 
     work(journal, 0, 2)
     publisher.flush()
     journal.close()
-    connection.delete_stream(names.journal)
-    connection.declare_stream(streams.stream(names.journal, names.journal_subject, 1, RetentionPolicy.LIMITS))
+    connection.call(lambda _: connection.jetstream.delete_stream(names.journal))
+    connection.declare_stream(names.journal, names.journal_subject, 1, work_queue=False)
     follower = following(connection, names, tmp_path / "leader")
     assert follower.take_over(2, lambda: None)
 
@@ -183,7 +181,7 @@ def test_without_nats_changes_wait(own_broker: Broker, tmp_path: Path) -> None:
     connection = Connection(own_broker.settings(timeout_seconds=0.5), "leader")
     assert connection.wait_until_connected(10)
     names = Names("fs")
-    connection.declare_stream(streams.stream(names.journal, names.journal_subject, 1, RetentionPolicy.LIMITS))
+    connection.declare_stream(names.journal, names.journal_subject, 1, work_queue=False)
     journal, publisher = leading(connection, names, tmp_path / "leader")
     work(journal, 0, 3)
     own_broker.freeze()

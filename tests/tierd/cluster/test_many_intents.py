@@ -139,7 +139,7 @@ class Movers:
         connection = Connection(settings.cluster, "mover")
         while not self._end.is_set():
             clock = SystemClock()
-            mover = Mover(name, name, connection, Names(fs), lustre, lustre, Fences(folder, clock), settings,  # type: ignore[arg-type]
+            mover = Mover(name, name, connection, Names(fs), lustre, lustre, Fences(folder, clock), settings,
                           clock, fault=self._fault)
             try:
                 while not self._end.is_set():

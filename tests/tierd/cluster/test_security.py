@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import nkeys
+import nkeys  # type: ignore[import-untyped]
 import pytest
 
 from tests.pki import Pki

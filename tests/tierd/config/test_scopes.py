@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lustre.fid import Fid
 from lustre.layout.model import Component, Layout
-from tests.tierd.detect.views import GB, halves
+from tests.tierd.detect.views import GB, found_by, halves
 from tests.tierd.worlds import TARGETS, noise
 from tierd.config.act import Mode
 from tierd.config.load import ConfigurationError, parse
@@ -124,7 +124,7 @@ def test_detectors_look_at_the_flash_of_every_scope(settings: Settings) -> None:
     facts = Facts(pools=pools, fill=fill, stored=stored, directories=outgrown)
     view = View(halves(), facts, pool_pairs=scopes.pool_pairs, pools_of=scopes.pools_of)
     for detector in (cold_on_flash.POLICY, flash_pressure.POLICY):
-        assert {finding.subject for finding in detector.find(view, detector.settings())} == flash
-    for finding in outgrown_component.POLICY.find(view, outgrown_component.POLICY.settings()):
+        assert {finding.subject for finding in found_by(detector, view)} == flash
+    for finding in found_by(outgrown_component.POLICY, view):
         pair = scopes.pools_of(finding.subject)
         assert all(f"-p {pair.flash} -E -1 -c 1 -p {pair.hdd} " in advice.command for advice in finding.advice)

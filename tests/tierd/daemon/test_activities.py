@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -55,11 +55,11 @@ class Slow(Clearing):
         if self.seconds:
             self._sleep(self.seconds)
 
-    def pools(self) -> dict[str, tuple[str, ...]]:  # type: ignore[override]
+    def pools(self) -> dict[str, tuple[str, ...]]:
         self._takes_time()
         return dict(super().pools())
 
-    def space(self) -> dict[str, Space]:  # type: ignore[override]
+    def space(self) -> dict[str, Space]:
         self._takes_time()
         return dict(super().space())
 
@@ -109,7 +109,7 @@ class Busy:
     def moved(self) -> list[float]:
         """When files were moved."""
         return sorted(entry.intended_at - self.cluster.epoch + self.cluster.now
-                      for entry in self.service.journal.entries("done") if entry.kind == "migrate")
+                      for entry in self.service.journal.entries(Outcome.DONE) if entry.kind == "migrate")
 
     def ask(self) -> None:
         """As tierctl would, and systemd's watchdog."""
@@ -120,7 +120,7 @@ class Busy:
             self.waited.append(self.cluster.now - begun)
         assert self.service.beat()
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> Mapping[str, Any]:
         return self.service.answer({"request": "status"})
 
 

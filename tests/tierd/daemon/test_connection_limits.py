@@ -161,6 +161,7 @@ def test_a_crowd_at_the_port_keeps_no_scrape_out(held: ExitStack, said: bytes, c
 def test_the_page_says_that_the_journal_cannot_be_read(site: Site) -> None:
     site.run(until=10)
     Path(site.settings.act.journal).unlink()
-    status, words = fetched(site, "/")
-    assert (status, words.partition(";")[0]) == (503, "history: the journal: unable to open database file")
+    for path, request in (("/history", "history"), ("/case/F1", "explain")):
+        status, words = fetched(site, path)
+        assert (status, words.partition(";")[0]) == (503, f"{request}: the journal: unable to open database file")
     assert fetched(site, "/-/healthy")[0] == 200

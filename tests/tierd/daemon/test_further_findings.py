@@ -15,6 +15,7 @@ from simulator.jobs import Job
 from simulator.jobs.small_files import SmallFileWriter
 from tests.tierd.simulated import COVERING, HDD, MIB, NOISE, World, world
 from tests.tierd.worlds import window
+from tierd.acts import ActKind, Outcome
 from tierd.config.load import parse
 from tierd.config.settings import Settings
 from tierd.detect.view import View
@@ -71,11 +72,11 @@ def test_hot_small_files_are_reported_and_moved_only_if_configured(tmp_path: Pat
 
 def test_hot_small_files_move_to_flash_after_their_directory(tmp_path: Path) -> None:
     at = lived(tmp_path, READING, 200, "[act]\non = ['hot-small-files']\n")
-    kinds = [entry.kind for entry in at.journal.entries("done")]
+    kinds = [entry.kind for entry in at.journal.entries(Outcome.DONE)]
     assert kinds[0] == "set-default-layout"
-    assert kinds.count("set-default-layout") == 1
-    assert kinds.count("migrate") > 10
-    moved = [entry.place for entry in at.journal.entries("done") if entry.kind == "migrate"]
+    assert kinds.count(ActKind.SET_DEFAULT_LAYOUT) == 1
+    assert kinds.count(ActKind.MIGRATE) > 10
+    moved = [entry.place for entry in at.journal.entries(Outcome.DONE) if entry.kind == "migrate"]
     assert len(set(moved)) == len(moved), "each once"
     assert not any("UNDOING" in s for s in at.said)
 

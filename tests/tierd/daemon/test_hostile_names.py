@@ -14,6 +14,7 @@ from simulator.scenarios.events import Event, schedule
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import NOISE, STREAM, world
 from tests.tierd.site import Site, shown
+from tierd.acts import Outcome
 from tierd.daemon.client import ask
 
 EVIL = [("evil\x1b[2J\"};$(id).7", "/proj/in\x1b[31m'\n$(id)"), ("a b:c,{d}\n.7", "/proj/\udcff\udcfe"),
@@ -69,7 +70,7 @@ def test_lost_records_are_reported_while_there_is_a_neighbour_and_nothing_is_gue
     assert any(words in sentence for sentence in at.said)
     assert [acts for _, acts in stale if acts] == [], "no act starts while the changelog is stale"
     assert {entry.outcome for entry in at.journal.entries()} <= {"done", "gone", "refused", "gave-way"}
-    for entry in at.journal.entries("done"):
+    for entry in at.journal.entries(Outcome.DONE):
         assert entry.place == NOISE.directory or entry.place.startswith(NOISE.directory + "/")
-    acted = bool(list(at.journal.entries("done")))
+    acted = bool(list(at.journal.entries(Outcome.DONE)))
     assert acted == ("thrown out" not in name or "judged" in name), "after a gap the directories are checked again"

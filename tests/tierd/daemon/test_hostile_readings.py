@@ -94,6 +94,6 @@ def test_a_window_holds_numbers_or_says_whose_make_no_sense(
         assert math.isfinite(load.moved_bytes)
         assert math.isfinite(load.operations)
         assert load.moved_bytes >= 0 <= load.operations
-    for load in seen.namespace.values():
-        assert math.isfinite(load.operations)
+    for names in seen.namespace.values():
+        assert math.isfinite(names.operations)
     assert set(seen.conditions.values()) <= {IMPLAUSIBLE}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -179,7 +180,7 @@ def test_a_job_that_job_stats_does_not_list_is_found_with_its_files(tmp_path: Pa
     bed = replace(bed, mdts=tuple(replace(mdt, lists_jobs_again=False) for mdt in bed.mdts))
     first = replace(KEPT_FILES, directory="/proj/first", start_seconds=1.0, stop_seconds=5.0)
     second = replace(KEPT_FILES, directory="/proj/second", start_seconds=90.0)
-    at = world(tmp_path, jobs=(STREAM, first, second), model=lambda _, jobs: Unlisting(bed, jobs))
+    at = world(tmp_path, jobs=(STREAM, first, second), model=lambda _, jobs: Unlisting(bed, jobs))  # type: ignore[arg-type]
     at.run(until=60)
     assert isinstance(at.cluster, Unlisting)
     at.cluster.clean_up(first.job_id)
@@ -197,7 +198,7 @@ def test_a_job_that_job_stats_does_not_list_is_found_with_its_files(tmp_path: Pa
     ({"reads": 1.0}, {}, True), ({"writes": 1.0}, {}, False), ({"writes": 1.0}, {"closes": 2.0}, False),
     ({"writes": 1.0}, {"opens": 1.0, "closes": 1.0}, True), ({}, {"other_operations": 1.0}, True), ({}, {}, False)])
 def test_only_what_a_job_does_itself_shows_that_it_is_at_work(
-        loads: Mapping[str, float], namespace: Mapping[str, float], at_work: bool) -> None:
+        loads: Mapping[str, Any], namespace: Mapping[str, float], at_work: bool) -> None:
     """Its client writes data and closes files for a while after it has ended."""
     window = Window(0.0, 5.0, {("l-OST0001", "a.1"): JobLoad("l-OST0001", "a.1", **loads)} if loads else {},
                     {"a.1": NamespaceLoad("a.1", **namespace)} if namespace else {})

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tests.tierd.simulated import STREAM, World, world
 from tests.tierd.site import READ_AGAIN, altered
+from tierd.acts import Outcome
 from tierd.config.settings import Settings
 
 SLOWLY = replace(Settings().limits, files_per_second=0.5)
@@ -23,9 +24,9 @@ def test_an_act_that_helps_is_kept_though_dozens_of_its_files_still_wait(tmp_pat
     acted = at.cluster.now
     at.run_until_said("KEPT: it helped", before=acted + 120)
     assert at.gate.waiting > 30
-    moved = len(list(at.journal.entries("done")))
+    moved = len(list(at.journal.entries(Outcome.DONE)))
     at.run(until=at.cluster.now + 20)
-    assert len(list(at.journal.entries("done"))) > moved + 2, "its moves continue"
+    assert len(list(at.journal.entries(Outcome.DONE))) > moved + 2, "its moves continue"
 
 
 def test_before_a_verdict_against_the_act_its_moves_wait(tmp_path: Path) -> None:
@@ -35,10 +36,10 @@ def test_before_a_verdict_against_the_act_its_moves_wait(tmp_path: Path) -> None
     at.cluster.slow_down(2, 1.35)  # a disk gets slow: the stream stays slow whatever the layout
     at.run_until_said("the remaining moves wait while the effect is measured", before=140)
     at.run(until=at.cluster.now + 5)  # what the engine had in hand
-    held, moved = at.gate.waiting, len(list(at.journal.entries("done")))
+    held, moved = at.gate.waiting, len(list(at.journal.entries(Outcome.DONE)))
     assert held > 30
     at.run(until=at.cluster.now + 15)
-    assert len(list(at.journal.entries("done"))) == moved
+    assert len(list(at.journal.entries(Outcome.DONE))) == moved
     assert not said(at, "UNDOING")
     at.run_until_said("UNDOING: it did not help", before=220)
     at.run(until=at.cluster.now + 5)

@@ -12,6 +12,7 @@ from simulator.scenarios.events import Event, schedule
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import HDD, NOISE, STREAM, world
 from tests.tierd.site import READ_AGAIN, Site
+from tierd.acts import Outcome
 from tierd.config.settings import Settings
 from tierd.refusal import Reason
 from tierd.sense.changelogs.follow import Follower
@@ -35,7 +36,7 @@ def test_late_records_stop_nothing(tmp_path: Path) -> None:
     assert "changelog" not in faults
     assert not [sentence for sentence in at.said if "missing" in sentence]
     assert ended_early > 15
-    assert len([entry for entry in at.journal.entries("done") if entry.place.startswith(NOISE.directory)]) > 50
+    assert len([entry for entry in at.journal.entries(Outcome.DONE) if entry.place.startswith(NOISE.directory)]) > 50
     at.cluster.stop(NOISE.job_id)
     at.run(at.cluster.now + 10)
     assert at.daemon.counters.records == sum(mdt.changelog.last_index for mdt in at.cluster.mdts), "each record once"
@@ -49,7 +50,7 @@ def test_after_a_real_gap_of_one_mdt_acts_go_on(tmp_path: Path) -> None:
     schedule([Event(42, "changelog_gap", {"target": "MDT0000"})], at.cluster)
     faults: set[str] = set()
     at.run(42)
-    before = len(list(at.journal.entries("done")))
+    before = len(list(at.journal.entries(Outcome.DONE)))
     while at.cluster.now < 120:
         at.run(at.cluster.now + 5)
         faults |= at.daemon.faults.keys()
@@ -57,19 +58,19 @@ def test_after_a_real_gap_of_one_mdt_acts_go_on(tmp_path: Path) -> None:
     assert said.startswith("changelog of MDT0000: records ")
     assert said.endswith(" directories checked again; the table is complete again")
     assert "changelog" not in faults
-    assert len(list(at.journal.entries("done"))) > before
+    assert len(list(at.journal.entries(Outcome.DONE))) > before
 
 
 def test_no_act_begins_in_a_directory_that_is_not_checked_yet(tmp_path: Path) -> None:
     slow = replace(Settings(), limits=replace(Settings().limits, files_per_second=0.5))
     at = world(tmp_path, jobs=(STREAM, READ_AGAIN), settings=slow)
     at.run_until_said("QUEUED", before=100)
-    done, waiting = len(list(at.journal.entries("done"))), at.gate.waiting
+    done, waiting = len(list(at.journal.entries(Outcome.DONE))), at.gate.waiting
     assert done
     assert waiting
     at.daemon.table.unchecked.add(NOISE.directory)
     at.run(at.cluster.now + 15)
-    assert len(list(at.journal.entries("done"))) == done
+    assert len(list(at.journal.entries(Outcome.DONE))) == done
     assert at.gate.waiting >= waiting
     (case,) = at.daemon.cases
     plan = at.daemon.planning.for_finding(replace(case.finding, directories=(NOISE.directory,)))
@@ -80,7 +81,7 @@ def test_no_act_begins_in_a_directory_that_is_not_checked_yet(tmp_path: Path) ->
     at.daemon.table.unchecked.clear()
     assert [act.action for act in at.gate.set_defaults()] == [default]
     at.run(at.cluster.now + 15)
-    assert len(list(at.journal.entries("done"))) > done
+    assert len(list(at.journal.entries(Outcome.DONE))) > done
 
 
 def test_a_slow_walk_over_uncleared_records_is_not_a_file_system_that_does_not_answer(site: Site) -> None:

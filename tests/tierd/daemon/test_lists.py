@@ -147,5 +147,9 @@ def test_a_list_keeps_its_filters_in_its_links(port: Port) -> None:
     assert 'href="/jobs?search=a%26b&amp;sort=-read"' in body
     assert 'href="/jobs?search=a%26b&amp;sort=user"' in body
     assert body.count('aria-sort="descending"') == 1
+    assert '<option value="read" selected>Read/s</option>' in body
+    body = port.request("/jobs?sort=-user")[1]
+    assert '<option value="-user" selected>User, the other way</option>' in body
+    assert body.count('aria-sort="descending"') == 1
     status, body, _ = port.request("/jobs?colour=red")
     assert (status, "jobs are not filtered by &#39;colour&#39;, but by search, role, user, sort" in body) == (400, True)

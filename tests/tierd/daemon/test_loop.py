@@ -14,6 +14,7 @@ from simulator.cluster import Cluster
 from tests.tierd import simulated
 from tests.tierd.simulated import COVERING, NOISE, STREAM, Faulty, World
 from tests.tierd.site import altered
+from tierd.acts import ActKind, Outcome
 from tierd.config.settings import Settings
 from tierd.model import Action
 
@@ -66,7 +67,7 @@ def test_files_the_job_reads_again_are_moved(tmp_path: Path) -> None:
     noise = replace(NOISE, rereads_per_second=8.0, files_per_second=10.0, keep=300)
     at = world(tmp_path, jobs=(STREAM, noise))
     at.run(until=120)
-    entries = list(at.journal.entries("done"))
+    entries = list(at.journal.entries(Outcome.DONE))
     moved = [e.place for e in entries if e.kind == "migrate"]
     assert len(moved) > 10
     present = [p for p in moved if p.rpartition("/")[2] in set(at.filesystem.entries(NOISE.directory))]
@@ -153,21 +154,21 @@ def moved(at: World, action: Action) -> tuple[str, str]:
     ("big", None, "the file has grown to 5242880 bytes and no longer fits the flash component"),
     ("a", Fid(1, 1), "another file has this name now")])
 def test_a_file_that_changed_since_the_plan_is_refused(ingesting: World, name: str, fid: Fid | None, why: str) -> None:
-    action = Action("migrate", COVERING, "", FINDING, path=f"/proj/ingest/{name}", fid=fid)
+    action = Action(ActKind.MIGRATE, COVERING, "", FINDING, path=f"/proj/ingest/{name}", fid=fid)
     assert moved(ingesting, action) == ("refused", why)
 
 
 def test_a_move_is_undone_once_by_moving_back(ingesting: World) -> None:
-    action = Action("migrate", COVERING, "", FINDING, path="/proj/ingest/a", size_bytes=1 << 20)
+    action = Action(ActKind.MIGRATE, COVERING, "", FINDING, path="/proj/ingest/a", size_bytes=1 << 20)
     assert moved(ingesting, action) == ("done", "")
-    (entry,) = ingesting.journal.entries("done")
+    (entry,) = ingesting.journal.entries(Outcome.DONE)
     assert ingesting.undo(entry, "by hand") == ("undone", "by hand")
-    (entry,) = ingesting.journal.entries("undone")
+    (entry,) = ingesting.journal.entries(Outcome.UNDONE)
     assert ingesting.undo(entry, "again")[0] == "refused"
 
 
 def test_a_default_somebody_changed_since_is_not_undone(ingesting: World) -> None:
-    ingesting.gate.submit([Action("set-default-layout", COVERING, "", FINDING, "/proj/ingest")], 1)
+    ingesting.gate.submit([Action(ActKind.SET_DEFAULT_LAYOUT, COVERING, "", FINDING, "/proj/ingest")], 1)
     ingesting.gate.set_defaults()
     (entry,) = ingesting.journal.entries()
     theirs = Layout((COVERING.components[0],))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from lustre.changelog.record import Record
 from simulator.cluster import Cluster
 from simulator.fluid.cluster import FluidCluster
 from tests.tierd.simulated import NOISE, STREAM, World, world
+from tierd.sense.changelogs.tallies import Tally
 from tierd.sense.counters import JobEntry
 from tierd.sense.freshness import CheckedReadings
 from tierd.sense.readings import Reading
@@ -43,7 +44,7 @@ class Lying:
     def reading(self) -> Reading:
         return self.guard()
 
-    def records(self) -> Iterator[Record]:
+    def records(self) -> Iterable[Sequence[Record] | Tally]:
         return self.near.records()
 
 

@@ -83,7 +83,7 @@ class WithReaders:
         self.site = site
         self.post = Post(site)
         clock = VirtualClock(site.cluster)
-        site.peers, site.settings = self.post, altered(site.settings, reader=SETTINGS)
+        site.peers, site.settings = self.post, altered(site.settings, reader=SETTINGS)  # type: ignore[assignment]
         site.start()
         self.readers = {mdt: self._reader(mdt, clock) for mdt in MDTS}
 

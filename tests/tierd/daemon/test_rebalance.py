@@ -93,8 +93,8 @@ def test_a_rebalance_has_a_verdict_of_its_own(tmp_path: Path) -> None:
     assert f"{moved} files with" in said
     assert "'lustre-OST0003' was" in said or "lustre-OST0003 was" in said
     assert "no steady job lost more than 10%" in said
-    shown = case_line(case_of(case.finding, case.number, CaseFigures(), lambda _: (0, 0), case), dry_run=False)
-    assert "fill of lustre-OST0003 since" in shown
+    shown = case_line(case_of(case.finding, case.number, CaseFigures(), lambda _: (0, 0), case))
+    assert "fill of lustre-OST0003, found " in shown
     assert "it helped, and no steady job" in shown
     assert "undone" not in shown
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -16,9 +16,11 @@ from lustre.filesystem import FileStatus
 from tests.tierd.daemon.remediation_world import Planned, RemediationWorld
 from tests.tierd.simulated import COVERING, HDD, NOISE, world
 from tests.tierd.site import Site, shown
+from tierd.acts import ActKind
 from tierd.config.settings import Settings
 from tierd.daemon.node import Source
 from tierd.model import Action, Evidence, Finding
+from tierd.sense.changelogs.tallies import Tally
 from tierd.sense.readings import Reading
 
 
@@ -32,7 +34,7 @@ def test_each_time_can_be_requested(site: Site, capsys: pytest.CaptureFixture[st
     again, found, _ = shown(capsys, "findings", site=site).partition("  noisy-neighbour")
     assert found
     first, second = (shown(capsys, "explain", name, site=site) for name in ("F1", again))
-    assert "; no longer active." in first
+    assert "; ended 20" in first
     assert f"Found again as {again} (20" in first
     assert "; active." in second
     assert "Found before as F1 (20" in second
@@ -84,8 +86,8 @@ class Uneven:
         seen = self._near.reading()
         return replace(seen, time=seen.time + (self._rng.uniform(-2.0, 2.0) if self._rng.random() < 0.4 else 0.0))
 
-    def records(self) -> Iterator[Record]:
-        yield from self._near.records()
+    def records(self) -> Iterable[Sequence[Record] | Tally]:
+        return self._near.records()
 
 
 @pytest.mark.parametrize("seed", [1, 4])
@@ -128,12 +130,14 @@ def test_acts_belong_to_the_finding_that_holds(tmp_path: Path) -> None:
     at.cluster.make_directory("/sw")
     file = at.cluster.make_file("/sw/lib", 1000)
     settings = replace(Settings(), act=replace(Settings().act, on=("hot-small-files",)))
-    default = Action("set-default-layout", COVERING, "because", FOUND.key, "/sw")
-    move = Action("migrate", COVERING, "because", FOUND.key, "/sw", "/sw/lib", 1000, file.fid)
+    default = Action(ActKind.SET_DEFAULT_LAYOUT, COVERING, "because", FOUND.key, "/sw")
+    move = Action(ActKind.MIGRATE, COVERING, "because", FOUND.key, "/sw", "/sw/lib", 1000, file.fid)
     setup = RemediationWorld(at, Planned(lambda found: (default if found is FOUND else move,)), settings)
     setup.finding_log.begun(FOUND)
     setup.act([FOUND])
-    setup.finding_log.ended(FOUND, acted_on=True)
+    setup.finding_log.ended(FOUND, 400.0, acted_on=True)
+    (case,) = setup.store
+    case.finding_ended(400.0)
     again = replace(FOUND, time=500.0)
     setup.finding_log.begun(again)
     setup.act([again])

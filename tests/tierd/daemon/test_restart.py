@@ -19,6 +19,7 @@ from tierd.act import recovery
 from tierd.act.journal.entry import QueueStore, Stamp
 from tierd.act.journal.writer import Journal
 from tierd.act.orders import Order, OrderInbox
+from tierd.acts import Outcome
 from tierd.daemon.client import ask
 
 
@@ -54,7 +55,7 @@ def test_moves_that_wait_go_on_after_a_restart(site: Site, capsys: pytest.Captur
     site.run(until=site.cluster.now + 10)
     assert "requeued after a restart: 3 moves of F1" in log_text(site)
     assert {pool(site, path) for path in paths} == {"flash"}
-    assert "requeued after a restart" in shown(capsys, "explain", "F1", site=site)
+    assert "requeued after a restart" in shown(capsys, "explain", "O1", site=site)
     site.restart()
     assert site.said == [f"listening on 127.0.0.1:{site.service.web.port}" if site.service.web else ""]
 
@@ -159,13 +160,13 @@ def test_moves_of_a_case_that_was_kept_go_on_too(site: Site) -> None:
     site.begin_again(FluidCluster(recorded_test_bed(), (STREAM, replace(READ_AGAIN, keep=3000))))
     site.run_until_said("KEPT: it helped", before=200)
     assert site.service.gate.waiting > 30
-    moved = len(list(site.service.journal.entries("done")))
+    moved = len(list(site.service.journal.entries(Outcome.DONE)))
     site.restart()
     (case,) = site.service.daemon.cases
     assert (case.judged, case.verdict) == (True, "helped")
     site.run(until=site.cluster.now + 20)
     assert "its case is over" not in log_text(site)
-    assert len(list(site.service.journal.entries("done"))) > moved + 2
+    assert len(list(site.service.journal.entries(Outcome.DONE))) > moved + 2
     assert not any(words.startswith("KEPT") for words in site.said), "it is not judged again"
 
 
@@ -188,17 +189,17 @@ def test_moves_of_a_case_go_on_with_it(reading: Site) -> None:
     assert "moves of F1" in log_text(reading)
     assert ask(reading.socket, {"request": "status"})["waits_for"] == "the limit of 1 files/s is reached"
     reading.run(until=reading.cluster.now + 10)
-    moved = [e for e in reading.service.journal.entries("done") if e.kind == "migrate"]
+    moved = [e for e in reading.service.journal.entries(Outcome.DONE) if e.kind == "migrate"]
     assert len({e.place for e in moved}) == len(moved) > 5
-    assert [case["moved"] for case in ask(reading.socket, {"request": "status"})["cases"]] == [len(moved)]
+    assert [case["moves"]["done"] for case in ask(reading.socket, {"request": "status"})["cases"]] == [len(moved)]
     reading.restart()
     reading.run(until=reading.cluster.now + 5)
-    moved = [e for e in reading.service.journal.entries("done") if e.kind == "migrate"]
-    assert [case["moved"] for case in ask(reading.socket, {"request": "status"})["cases"]] == [len(moved)]
+    moved = [e for e in reading.service.journal.entries(Outcome.DONE) if e.kind == "migrate"]
+    assert [case["moves"]["done"] for case in ask(reading.socket, {"request": "status"})["cases"]] == [len(moved)]
 
 
 def test_moves_of_a_case_that_is_over_are_left_to_the_next_finding(reading: Site) -> None:
-    reading.service.journal.end(1, "undone", "before a kill, when its moves could not be dropped any more", 0.0)
+    reading.service.journal.end(1, Outcome.UNDONE, "before a kill, when its moves could not be dropped any more", 0.0)
     reading.restart()
     reading.run(until=reading.cluster.now + 10)
     assert ("the remediation is over, or too old to be judged; tierd detects a finding that still holds again"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -37,8 +38,9 @@ def slower(tmp_path: Path, text: str = "") -> tuple[World, Remediation]:
     at.run(until=20)
     assert stripes(at) == 4
     now = at.cluster.epoch
-    case = Remediation(FINDING, number, now, now, FOUR, moved=1, moved_at=now, state=State.UNDOING,
-                       verdict=Verdict.DID_NOT_HELP, undo_reason="the job got slower", judged_at=now)
+    case = Remediation(FINDING, number, now, now, FOUR, moves=Counter({Outcome.DONE: 1}), moved_at=now,
+                       state=State.UNDOING, verdict=Verdict.DID_NOT_HELP, undo_reason="the job got slower",
+                       judged_at=now)
     at.daemon.store.add(case)
     return at, case
 

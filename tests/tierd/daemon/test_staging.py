@@ -125,7 +125,7 @@ def test_a_cancelled_job_drops_its_moves(site: Site) -> None:
     site.run(until=10)
     assert [each.state for each in (*state(site), *state(site, "18"))] == ["cancelled", "ended"]
     history = ask(site.socket, {"request": "history"})["entries"]
-    assert [entry["place"] for entry in history] == ["/proj/b"]  # type: ignore[index,attr-defined]
+    assert [entry["place"] for entry in history] == ["/proj/b"]
 
 
 def test_a_staging_that_nobody_waits_for_is_cancelled(site: Site) -> None:

@@ -31,7 +31,7 @@ def filling(site: Site) -> Site:
 def judge(site: Site) -> None:
     """As a case that was kept: a restart finds nothing more to judge."""
     journal = site.service.journal
-    journal.judgements.add(1, "noisy-neighbour", "flash", 1 << 20, "helped", 1.0, 1.0)
+    journal.judgements.add(1, "noisy-neighbour", "flash", 1 << 20, Verdict.HELPED, 1.0, 1.0)
 
 
 @pytest.mark.parametrize("end", [Site.restart, Site.kill])

@@ -13,7 +13,7 @@ from tests.tierd.simulated import COVERING, world
 from tests.tierd.worlds import noise
 from tierd.acts import ActKind
 from tierd.daemon.remediation import standing_refusal
-from tierd.model import Action, Advice, Finding
+from tierd.model import Action, Advice, Evidence, Finding
 from tierd.refusal import Reason
 
 FOUND = Finding("noisy-neighbour", 0.0, "small.2", "stream.1", (), "it is slow", noise(), ("/a",))
@@ -71,4 +71,4 @@ def test_one_whose_default_layout_was_refused(tmp_path: Path) -> None:
 
 
 def test_a_shared_bandwidth_finding_needs_no_reason() -> None:
-    assert standing_refusal(replace(FOUND, kind="shared-bandwidth", evidence={}, advice_only=True)) is None
+    assert standing_refusal(replace(FOUND, kind="shared-bandwidth", evidence=Evidence(), advice_only=True)) is None

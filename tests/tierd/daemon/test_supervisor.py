@@ -161,7 +161,7 @@ class Failing:
 def test_a_reload_is_a_reason_to_try_at_once(tmp_path: Path) -> None:
     (tmp_path / "tierd.toml").touch()
     left: list[None] = [None] * 3
-    supervisor = Supervisor(tmp_path / "tierd.toml", Settings(), lambda _: Failing(left))
+    supervisor = Supervisor(tmp_path / "tierd.toml", Settings(), lambda _: Failing(left))  # type: ignore[arg-type, return-value]
     for _ in range(5):
         supervisor.cycle()
     assert not left
@@ -174,7 +174,7 @@ def test_a_full_disk_that_allows_a_start_is_reported_once(tmp_path: Path,
                                                                     caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     left: list[None] = [None] * 5
-    supervisor = Supervisor(tmp_path / "tierd.toml", Settings(), lambda _: Failing(left))
+    supervisor = Supervisor(tmp_path / "tierd.toml", Settings(), lambda _: Failing(left))  # type: ignore[arg-type, return-value]
     states = [(supervisor.cycle(), len(left)) for _ in range(28)]
     full = "tierd does nothing: /j: the journal: database or disk is full"
     assert {words for words, _ in states[:-1]} == {full}

@@ -10,6 +10,7 @@ from lustre.layout.model import Layout
 from tests.tierd.act.gate_world import FINDING
 from tests.tierd.daemon.test_directory_striping import NODES, ON, planned, storm_cluster
 from tests.tierd.site import Site, altered, failed, shown
+from tierd.acts import ActKind, Outcome, Verdict
 from tierd.cli.tierctl import main
 from tierd.config.load import parse
 from tierd.daemon.client import ControlError, ask
@@ -24,7 +25,7 @@ def test_a_layout_undone_by_hand_ends_its_case(reading: Site, capsys: pytest.Cap
     reading.run(until=reading.cluster.now + 100)
     assert "UNDONE default layout of /proj/ingest: by " in shown(capsys, "explain", "F1", site=reading)
     status = shown(capsys, "status", site=reading)
-    assert "undone: by hand\n" in status
+    assert "UTC: undone: by hand; " in status
     assert "no moves queued" in status
     assert "became eligible since then" not in shown(capsys, "plan", site=reading)
     assert reading.sql("SELECT * FROM judgements") == []
@@ -37,7 +38,7 @@ def test_undoing_one_of_two_layouts_leaves_the_case_open_and_drops_its_moves(rea
     (outcome,) = case.defaults
     elsewhere = replace(outcome.action, directory="/proj/other")
     case.defaults.append(replace(outcome, action=elsewhere, entry=4711))
-    gate.submit([replace(elsewhere, kind="migrate", path="/proj/other/f")], case.number)
+    gate.submit([replace(elsewhere, kind=ActKind.MIGRATE, path="/proj/other/f")], case.number)
     assert gate.waiting > 1
     ask(reading.socket, {"request": "undo", "id": 1})
     assert [kept.entry for kept in case.defaults] == [4711]
@@ -48,7 +49,7 @@ def test_undoing_one_of_two_layouts_leaves_the_case_open_and_drops_its_moves(rea
 def test_one_command_undoes_all_layouts_of_a_finding(reading: Site,
                                                                         capsys: pytest.CaptureFixture[str]) -> None:
     reading.run(until=reading.cluster.now + 10)
-    moved = [entry.id for entry in reading.service.journal.entries("done") if entry.kind == "migrate"]
+    moved = [entry.id for entry in reading.service.journal.entries(Outcome.DONE) if entry.kind == "migrate"]
     assert moved
     undone = shown(capsys, "undo", "F1", site=reading)
     assert "F1: " in undone
@@ -125,7 +126,7 @@ def test_moves_are_dropped_before_the_first_of_many_layouts_is_put_back(reading:
 
 def test_a_layout_from_before_a_restart_is_undone_once(site: Site) -> None:
     site.run(until=55)
-    site.service.journal.judgements.add(1, "noisy-neighbour", "flash", 1 << 20, "helped", 1.0, 1.0)
+    site.service.journal.judgements.add(1, "noisy-neighbour", "flash", 1 << 20, Verdict.HELPED, 1.0, 1.0)
     site.restart()
     assert ask(site.socket, {"request": "undo", "id": 1})["result"] == "undone"
     full = {target: replace(room, avail_bytes=0) for target, room in site.filesystem.space().items()}

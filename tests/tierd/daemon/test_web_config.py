@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,7 @@ RIGHT, WRONG = login("prometheus", "secret"), login("prometheus", "guess")
 Ready = Callable[..., Port]
 
 
-def status(site: Site, **headers: str) -> int:
+def status(site: Site, **headers: Any) -> int:
     assert site.service.web is not None
     return request(site.service.web.port, "/metrics", **headers)[0]
 

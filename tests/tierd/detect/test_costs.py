@@ -14,7 +14,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.tierd.worlds import MIB, TARGETS
-from tierd.arrays import Floats
 from tierd.detect.columns import Names, RecentWindows, kinds_of_jobs, recent_work, window_columns
 from tierd.detect.costs import (
     FLASH_PRIOR,
@@ -28,6 +27,7 @@ from tierd.detect.costs import (
 )
 from tierd.detect.device_time import TargetTime, device_times, mean_share
 from tierd.detect.profile import Classes
+from tierd.loads import Floats
 from tierd.model import JobLoad, Window
 
 Work = tuple[float, float, float]

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from lustre.fid import Fid
-from tests.tierd.detect.views import FLASH, GB, POOLS, filled, halves, look, reads_whole
+from tests.tierd.detect.views import FLASH, GB, POOLS, filled, found_by, halves, look, reads_whole
 from tests.tierd.worlds import TARGETS, small_io, stream
 from tierd.detect.view import View
 from tierd.model import DirectoryActivity, Facts, Finding, PoolPair, StoredFile, TargetFill
@@ -90,11 +90,11 @@ def test_the_flash_of_a_scope_counts_as_that_of_the_whole_file_system() -> None:
     files = (stored(1, 30, ("nvme",)), stored(2, 30))
     view = View(halves(), Facts(pools=OF_A_SCOPE, fill=fill, stored=files),
                 pool_pairs=(DEFAULT_POOLS, PoolPair("nvme", "hdd")))
-    (found,) = cold_on_flash.POLICY.find(view, cold_on_flash.Settings())
+    (found,) = found_by(cold_on_flash.POLICY, view)
     assert (found.subject, found.targets, found.directories) == ("nvme", NVME, ("/proj/old",))
     assert "1 of 1 files examined there" in found.sentence
     assert "-p hdd" in found.advice[0].command
-    (found,) = flash_pressure.POLICY.find(view, flash_pressure.Settings())
+    (found,) = found_by(flash_pressure.POLICY, view)
     assert found.subject == "nvme"
     assert set(view.flash) == {*FLASH, *NVME}
     for detector in (cold_on_flash, flash_pressure):

@@ -343,8 +343,8 @@ def any_windows(draw: st.DrawFn) -> list[Window]:
     for _ in range(draw(st.integers(1, 6))):
         loads = {}
         for target, job in draw(st.sets(st.tuples(st.sampled_from(TARGETS[:2]), st.sampled_from("abcdefghij")))):
-            loads[target, job] = JobLoad(target, job, *(draw(SIZES) for _ in range(5)), 0.0,
-                                         draw(st.sampled_from(({}, {4096: 5.0}, {MIB: 9.0}))))
+            loads[target, job] = JobLoad(target, job, draw(SIZES), draw(SIZES), draw(SIZES), draw(SIZES), draw(SIZES),
+                                         0.0, draw(st.sampled_from(({}, {4096: 5.0}, {MIB: 9.0}))))
         names = {job: NamespaceLoad(job, closes=draw(SIZES), creates=draw(SIZES), unlinks=draw(SIZES))
                  for job in draw(st.sets(st.sampled_from("abc")))}
         seconds = draw(TIMES)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from lustre.layout.model import Component, Layout
-from tests.tierd.detect.views import POOLS, halves, look
+from tests.tierd.detect.views import POOLS, found_by, halves, look
 from tests.tierd.worlds import MIB, TARGETS, stream
 from tierd.detect.mpi_hints import hints
 from tierd.detect.view import View
@@ -93,9 +93,9 @@ def test_small_records_bring_hints_for_mpi_io_and_hdf5() -> None:
     assert len(look(POLICY, halves(records), one_node)[0].advice) == 2, "nothing shows a second node"
     clients = DirectoryActivity("mpi.5", "/proj", clients=("10.0.0.1@tcp", "10.0.0.2@tcp"))
     view = View(halves(records), one_node, lambda job, since: [clients])
-    assert len(next(iter(POLICY.find(view, POLICY.settings()))).advice) == 4
+    assert len(next(iter(found_by(POLICY, view))).advice) == 4
     same = View(halves(records), one_node, lambda job, since: [replace(clients, clients=clients.clients[:1])])
-    assert len(next(iter(POLICY.find(same, POLICY.settings()))).advice) == 2
+    assert len(next(iter(found_by(POLICY, same))).advice) == 2
 
 
 @pytest.mark.parametrize(("read_share", "reads", "writes"), [(0.0, False, True), (0.5, True, True), (1.0, True, False)])

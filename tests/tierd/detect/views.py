@@ -26,11 +26,16 @@ def filled(flash: float = 0.3, hdd: float = 0.3, size: int = 100 * GB, growth: f
             for t in (*FLASH, *TARGETS)}
 
 
+def found_by(detector: Policy, view: View, **settings: Any) -> list[Finding]:
+    assert detector.find is not None
+    return list(detector.find(view, detector.settings(**settings)))
+
+
 def look(detector: Policy, windows: Sequence[Window] | None = None, facts: Facts | None = None,
          active: Collection[tuple[str, str, str]] = (), **settings: Any) -> list[Finding]:
     """What a detector finds."""
     view = View(windows or halves(), facts or Facts(pools=POOLS, fill=filled()), active=active)
-    found = list(detector.find(view, detector.settings(**settings)))
+    found = found_by(detector, view, **settings)
     for finding in found:
         assert finding.kind == detector.name
         assert "\n" not in finding.sentence

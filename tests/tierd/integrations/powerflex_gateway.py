@@ -42,7 +42,7 @@ def mdm(name: str, role: str) -> dict[str, Any]:
             "versionInfo": "R3_6.0.0"}
 
 
-SYSTEM = {
+SYSTEM: dict[str, Any] = {
     "id": "4a54a8ba6df0690f", "name": "hpc", "systemVersionName": "DellEMC PowerFlex Version: R3_6.0.354",
     "maxCapacityInGb": "Unlimited", "perfProfile": "HighPerformance",
     "mdmCluster": {

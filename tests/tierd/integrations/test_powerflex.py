@@ -129,7 +129,7 @@ def test_names_and_numbers_that_no_system_has_stop_nothing(stub, password, clock
     assert powerflex.system is not None
     assert powerflex.system.pools[0].size_bytes is None
     assert powerflex.system.data_servers[0].name == "oss?"
-    assert b"?ost0" in generate_latest(SimpleNamespace(collect=powerflex.metrics))  # type: ignore[arg-type]
+    assert b"?ost0" in generate_latest(SimpleNamespace(collect=powerflex.metrics))
 
 
 @pytest.mark.parametrize("token", ["\u4e2d", "a\nb", "", 7])

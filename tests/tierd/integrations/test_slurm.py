@@ -187,7 +187,7 @@ def test_sacct_is_asked_for_the_jobs_that_are_shown(tmp_path: Path) -> None:
 def test_a_program_that_misbehaves_is_an_error(tmp_path: Path, body: str, words: str) -> None:
     environment = program(tmp_path, "squeue", body)
     limits = {} if "zero" in body else {"timeout_seconds": 0.3} if "sleep" in body else {"max_bytes": 1000}
-    read = reader(replace(SQUEUE, **limits), environment)  # type: ignore[arg-type]
+    read = reader(replace(SQUEUE, **limits), environment)
     if not words:
         assert read([]) == b"{}\n"
         return

@@ -173,7 +173,7 @@ class Place:
 def test_exporters_of_all_sources_are_listed_once_and_changes_are_logged() -> None:
     said = logged()
     place = Place(("b", "a"))
-    found = Discovery(["a"], [place])
+    found = Discovery(["a"], [place])  # type: ignore[list-item]
     assert found() == ("a", "b")
     assert said == []
     place.urls, place.problem = ("c",), "file x is bad"

@@ -33,7 +33,7 @@ def reading(time: float, jobs: dict[str, dict[str, float]], usec: float = 100.0,
 def test_operations_per_second_by_kind_and_job() -> None:
     meter = MetadataMeter()
     meter.learn(reading(0.0, {"a": {"mknod": 10.0, "open": 5.0}}))
-    assert meter.loads == ()
+    assert not meter.loads
     meter.learn(reading(30.0, {"a": {"mknod": 310.0, "open": 5.0, "close": 900.0},
                                "b": {"getattr": 60.0, "unlink": 30.0}}))
     (load,) = meter.loads

@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -100,9 +101,10 @@ def one_by_one(before: JobEntry | None, after: JobEntry, seconds: float) -> JobL
     if anew:
         then = zero
     samples = {name: after.samples.get(name, 0.0) - then.samples.get(name, 0.0) for name in names}
+    both: Any = ((then.sums, after.sums), (then.sizes, after.sizes))
     totals, sizes = ({name: more for name, count in now.items()
                       if (more := count - was.get(name, 0.0)) > 0 or (anew and not more >= 0)}
-                     for was, now in ((then.sums, after.sums), (then.sizes, after.sizes)))
+                    for was, now in both)
     if not any(samples.values()):
         return None
     for numbers, most in ((samples, MAX_OPERATIONS), (totals, MAX_BYTES), (sizes, MAX_OPERATIONS)):

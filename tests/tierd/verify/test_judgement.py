@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import exp
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -58,7 +59,7 @@ def episode(rate: float, noise: bool = True, other: tuple[float, float] | None =
     found = []
     for n in range(20):
         later = n >= 10
-        parts = [stream("s.1", rate if later else 44)]
+        parts: list[Any] = [stream("s.1", rate if later else 44)]
         if other:
             parts.append(stream("t.9", other[later], targets=where))
         if others_elsewhere:
@@ -189,7 +190,8 @@ def test_windows_in_which_a_target_of_the_victim_was_not_seen_do_not_count() -> 
     windows = []
     for n in range(20):
         unseen = 13 <= n < 16
-        parts = [stream("s.1", 66 if n >= 10 else 44), small_files("m.2", 20, targets=TARGETS if n < 10 else FLASH)]
+        parts: list[Any] = [stream("s.1", 66 if n >= 10 else 44),
+                            small_files("m.2", 20, targets=TARGETS if n < 10 else FLASH)]
         if not unseen:
             parts.append([JobLoad(far[0], "s.1", write_bytes=1e9, writes=1000.0)])
         windows.append(window(n, *parts, conditions=dict.fromkeys(far, UNSEEN) if unseen else None))

@@ -74,8 +74,9 @@ class JournalReader:
             outcomes, counts, sizes, first, last, acts = zip(*(row[2:] for row in of_finding), strict=True)
             if sum(counts) > 1:
                 moved = sum(size for size, outcome in zip(sizes, outcomes, strict=True) if outcome == Outcome.DONE)
-                moves.append(CaseMoves(finding, kind or "", min(first), max(last),
-                                       dict(zip(outcomes, counts, strict=True)), moved, max(acts)))
+                moves.append(CaseMoves(finding, kind or "", first_at=min(first), last_at=max(last),
+                                       outcomes=dict(zip(outcomes, counts, strict=True)), moved_bytes=moved,
+                                       last_act=max(acts)))
         summed = [each.finding for each in moves]
         entries = self._entries(f"WHERE id IN (SELECT id FROM ({chosen})) AND NOT (kind = 'migrate' AND finding IN "  # noqa: S608
                                 f"({places(summed)})) ORDER BY id DESC LIMIT ?", *values, *summed, count)

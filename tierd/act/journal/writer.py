@@ -237,17 +237,10 @@ class Journal:
             "ifnull(ended_at, 1e18) >= ?)", (since,)).only()
         return files, size_bytes
 
-    def undone_at(self, place: str) -> float:
-        """When the default layout of a directory was last undone; 0 if it never was."""
-        (time,) = self.db.execute("SELECT ifnull(max(ended_at), 0) FROM actions WHERE place = ? "
-                                   "AND outcome = 'undone' AND kind != 'migrate'",
-                                   (to_bytes(place),)).only()
-        return float(time)
-
-    def move_undone_at(self, place: str) -> float:
-        """When a move of a file was last undone; 0 if it never was."""
-        (time,) = self.db.execute("SELECT ifnull(max(ended_at), 0) FROM actions WHERE place = ? "
-                                   "AND outcome = 'undone' AND kind = 'migrate'", (to_bytes(place),)).only()
+    def undone_at(self, place: str, *, move: bool = False) -> float:
+        """When a default layout of a directory, or a move of a file, was last undone; 0 if it never was."""
+        (time,) = self.db.execute("SELECT ifnull(max(ended_at), 0) FROM actions WHERE place = ? AND "
+                                  "outcome = 'undone' AND (kind = 'migrate') = ?", (to_bytes(place), move)).only()
         return float(time)
 
     def add_samples(self, values: Mapping[str, float], now: float) -> None:

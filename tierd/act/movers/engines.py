@@ -1,4 +1,4 @@
-"""Builds the engine that moves files, and a mounted file system that uses it.
+"""Builds the engine that moves files.
 
 ``lfs`` is the default until the acceptance suite's storm has passed on a real Lustre with ``lease`` (docs/decisions).
 """
@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from lustre.filesystem import Quota
 from lustre.llapi.calls import Library
 from lustre.mounted import (
-    MountedFilesystem,
     archives_follow_swaps,
     migrates_to_overstriped,
     read_pools,
@@ -30,7 +29,6 @@ from tierd.act.movers.moves import (
     MoveResult,
     never_halt,
     no_fence,
-    one_at_a_time,
 )
 from tierd.act.movers.parallel import Engine
 from tierd.act.movers.space_and_quota import Destination, DestinationState
@@ -120,9 +118,3 @@ def job_tag(tree: Tree) -> dict[str, str]:
     """
     name = (tree.read("jobid_var") or b"").strip().decode("ascii", "replace")
     return {name: JOB_TAG} if _VARIABLE.fullmatch(name) else {}
-
-
-def mounted_filesystem(mount: Mount, tree: Tree, settings: MoverSettings) -> MountedFilesystem:
-    """The file system port over a mount. Raises LibraryMissing if liblustreapi is not installed."""
-    library = Library.load(settings.library)
-    return MountedFilesystem(mount, library, tree, one_at_a_time(build_mover(mount, library, tree, settings)))

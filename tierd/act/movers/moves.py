@@ -15,13 +15,11 @@ from typing import Protocol
 from lustre.errors import (
     Busy,
     Gone,
-    LustreError,
     NoKey,
     NoSpace,
     NotPermitted,
     QuotaExceeded,
     ReadOnly,
-    Refused,
     Stale,
     UnknownLayout,
     copied_before,
@@ -159,26 +157,21 @@ def halted_outcome(move: Move, refusal: Refusal) -> MoveOutcome:
     return MoveOutcome(move, MoveResult.GAVE_WAY, Reason.HALTED, refusal.sentence, not_copied=1.0)
 
 
-def one_at_a_time(mover: Mover) -> Callable[[str, Layout], None]:
-    """A function that moves one file, as the file system port needs it. Raises OSError if the file was not moved."""
+class MovingFilesystem(Filesystem, Protocol):
+    """A file system in memory, which moves files itself. On a mounted one an engine moves them."""
 
-    def migrate(path: str, layout: Layout) -> None:
-        for outcome in mover.move((Move(path, layout),)):
-            if outcome.result in {MoveResult.DONE, MoveResult.ALREADY}:
-                return
-            if outcome.result is MoveResult.REFUSED:
-                raise Refused(errno.ECANCELED, outcome.detail, path)
-            if outcome.result is MoveResult.GAVE_WAY and not isinstance(outcome.error, Gone):
-                raise Busy(errno.EBUSY, outcome.detail, path)
-            raise outcome.error or LustreError(errno.EIO, outcome.detail, path)
+    def migrate(self, path: str, layout: Layout) -> None:
+        """Rewrite a file with another layout, without disturbing an application that uses it.
 
-    return migrate
+        Raises OSError EBUSY if a process has the file open for writing or opens it during the migration, and ENOSPC if
+        the pool is full. The file stays complete in each case.
+        """
 
 
 class PortMover:
     """Implements :class:`Mover` over the file system port. Checks that the path still names the same file."""
 
-    def __init__(self, filesystem: Filesystem) -> None:
+    def __init__(self, filesystem: MovingFilesystem) -> None:
         self._filesystem = filesystem
 
     def move(self, moves: Sequence[Move], halt: Halt = never_halt) -> Iterator[MoveOutcome]:

@@ -51,8 +51,8 @@ class Engine(Mover, Protocol):
         """See :class:`~tierd.act.movers.moves.Mover`; without ``batch``, the engine creates one."""
 
 
-class ParallelMover:
-    """Implements :class:`Engine` with several threads over another engine.
+class ParallelMover(Mover):
+    """Runs an engine in several threads.
 
     Each thread takes the next files whose targets and pools have a free slot, without waiting for other threads. The
     limits apply to all callers of :meth:`move` together.
@@ -65,28 +65,18 @@ class ParallelMover:
         self._places = TargetSlots(per_target)
         self._threads = ThreadPoolExecutor(at_once, "tierd-mover", name_thread_as_process)
 
-    @property
-    def files_at_a_time(self) -> int:
-        return self._mover.files_at_a_time * self._at_once
-
-    def batch(self) -> DestinationState:
-        return self._mover.batch()
-
-    def move(
-        self, moves: Iterable[Move], halt: Halt = never_halt, batch: DestinationState | None = None
-    ) -> Iterator[MoveOutcome]:
+    def move(self, moves: Sequence[Move], halt: Halt = never_halt) -> Iterator[MoveOutcome]:
         """Move files in parallel; outcomes come in any order. If closed early, files being moved are completed."""
-        wanted = list(moves)
         try:
             members = {pool: len(targets) for pool, targets in self._pools().items()}
         except OSError as error:
-            yield from (MoveOutcome(move, MoveResult.FAILED, "error", str(error), error=error) for move in wanted)
+            yield from (MoveOutcome(move, MoveResult.FAILED, "error", str(error), error=error) for move in moves)
             return
-        run = ParallelRun(wanted, members, self._places, self._mover.files_at_a_time, self._at_once)
-        shared = self.batch() if batch is None else batch
+        run = ParallelRun(moves, members, self._places, self._mover.files_at_a_time, self._at_once)
+        shared = self._mover.batch()
         outcomes: SimpleQueue[MoveOutcome | None] = SimpleQueue()
         futures = [self._threads.submit(self._work, run, halt, shared, outcomes)
-                   for _ in range(min(self._at_once, len(wanted)))]
+                   for _ in range(min(self._at_once, len(moves)))]
         try:
             for _ in futures:
                 while (outcome := outcomes.get()) is not None:

@@ -29,7 +29,7 @@ async function refresh() {
   busy = true;
   try {
     const answer = await fetch(location.href, { cache: "no-store", credentials: "same-origin" });
-    if (!answer.ok) throw new Error(String(answer.status));
+    if (!answer.ok && ![400, 404].includes(answer.status)) throw new Error(String(answer.status));
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     for (const after of page.querySelectorAll("[data-live]")) {
       const before = document.getElementById(after.id);

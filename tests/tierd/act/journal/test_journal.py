@@ -76,7 +76,7 @@ def test_names_may_hold_anything(journal: Journal, name: str) -> None:
 
 
 def test_moved_since_counts_real_moves_only(journal: Journal) -> None:
-    def moved(outcome: str, ended_at: float, size_bytes: int, *, dry_run: bool = False) -> None:
+    def moved(outcome: Outcome | None, ended_at: float, size_bytes: int, *, dry_run: bool = False) -> None:
         move = Action(ActKind.MIGRATE, AFTER, "because", FINDING.key, path="/proj/a", size_bytes=size_bytes)
         number = journal.intend(move, finding, BEFORE, 2.0, dry_run=dry_run)
         if outcome:
@@ -86,12 +86,12 @@ def test_moved_since_counts_real_moves_only(journal: Journal) -> None:
     assert journal.moved_since(0.0) == (0, 0)
     moved(Outcome.DONE, 5.0, 1)
     assert journal.moved_since(6.0) == (0, 0)
-    moved("done", 10.0, 20)
-    moved("gave-way", 10.0, 300)
-    moved("undone", 10.0, 4000)
-    moved("", 0.0, 50_000)
-    moved("refused", 10.0, 6)
-    moved("dry-run", 10.0, 7, dry_run=True)
+    moved(Outcome.DONE, 10.0, 20)
+    moved(Outcome.GAVE_WAY, 10.0, 300)
+    moved(Outcome.UNDONE, 10.0, 4000)
+    moved(None, 0.0, 50_000)
+    moved(Outcome.REFUSED, 10.0, 6)
+    moved(Outcome.DRY_RUN, 10.0, 7, dry_run=True)
     journal.end(journal.intend(action(), finding, BEFORE, 9.0, dry_run=False), Outcome.DONE, "", 10.0)
     assert journal.moved_since(6.0) == (5, 20 + 300 + 2 * 4000 + 50_000)
 

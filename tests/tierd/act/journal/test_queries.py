@@ -8,7 +8,7 @@ from pathlib import Path
 from lustre.fid import Fid
 from tests.tierd.act.journal.test_retention import FINDING, MIB, YEAR, act, newest, prune
 from tests.tierd.site import Site
-from tierd.act.journal import Journal
+from tierd.act.journal.writer import Journal
 
 MOVED = Fid(0x200000400, 7)
 CYCLE: list[Callable[[Journal], object]] = [

@@ -46,13 +46,13 @@ def prune(journal: Journal, now: float, keep_seconds: float = YEAR, in_use: tupl
 
 def act(journal: Journal, finding: int, at: float, outcome: str = "done", kind: str = "migrate",
         place: str = "/proj/a", size_bytes: int = 10) -> int:
-    where = {"directory": place} if kind in DEFAULT_KINDS else {"path": place}
-    number = journal.intend(Action(kind, AFTER, "because", FINDING.key, size_bytes=size_bytes, **where), finding,
-                            BEFORE, at, dry_run=False)
+    directory, path = (place, "") if kind in DEFAULT_KINDS else ("", place)
+    action = Action(ActKind(kind), AFTER, "because", FINDING.key, directory, path, size_bytes)
+    number = journal.intend(action, finding, BEFORE, at, dry_run=False)
     if outcome == "undoing":
         journal.begin_undo(number, at + 1)
     elif outcome:
-        journal.end(number, outcome, "", at + 1)
+        journal.end(number, Outcome(outcome), "", at + 1)
     return number
 
 
@@ -151,7 +151,7 @@ def test_the_last_verdicts_of_a_class_stay_however_old_they_are(path: Path) -> N
     prune(journal, 5 * YEAR)
     assert journal.judgements.won_back(FINDING.kind, "flash", MIB) == expected
     assert len(expected) == rules.JUDGEMENTS_USED
-    (left,) = journal.db.execute("SELECT count(*) FROM judgements").fetchone()
+    (left,) = journal.db.execute("SELECT count(*) FROM judgements").only()
     assert left == rules.JUDGEMENTS_USED
 
 

@@ -11,7 +11,7 @@ import socket
 import struct
 from typing import Any
 
-from tierd.act.journal import Journal
+from tierd.act.journal.writer import Journal
 
 _LENGTH = struct.Struct("!I")
 

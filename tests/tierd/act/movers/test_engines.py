@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from lustre.errors import LibraryMissing
 from lustre.mounts import Mount
 from lustre.parameters import Roots, Tree
 from tests.lustre.fake_llapi import Handle
@@ -33,11 +32,6 @@ def test_lfs_until_the_other_has_proven_itself(tree: Tree) -> None:
     lease = engines.build_mover(MOUNT, Handle().library(), tree, act.MoverSettings(engine="lease"))
     assert isinstance(lease, EitherEngine)
     assert (type(lease.first), type(lease.other)) == (LeaseMover, LfsMover)
-
-
-def test_without_the_library_nothing_is_mounted(tree: Tree) -> None:
-    with pytest.raises(LibraryMissing, match="install"):
-        engines.mounted_filesystem(MOUNT, tree, act.MoverSettings(library="liblustreapi-of-no-release.so.1"))
 
 
 @pytest.mark.parametrize(("variable", "expected"), [

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import errno
-from dataclasses import replace
 
 import pytest
 
-from lustre.errors import Busy, of_errno
+from lustre.errors import of_errno
 from lustre.filesystem import FileFlags
-from lustre.layout.model import Component
 from tests.tierd.act.movers.lease_world import World, pools_of_file
 from tests.tierd.act.movers.minilustre import FLASH, HDD, PAGE, PFL
 from tierd.act.movers import lease
-from tierd.act.movers.moves import MoveResult, one_at_a_time
+from tierd.act.movers.moves import MoveResult
 
 
 def test_moves_a_file_and_nothing_of_it_changes_but_its_place(world: World) -> None:
@@ -137,19 +135,6 @@ def test_large_files_go_in_chunks_with_the_lease_checked_before_each(world: Worl
 def test_a_component_of_its_own_for_the_beginning(world: World) -> None:
     assert world.move(PFL).result is MoveResult.DONE
     assert pools_of_file(world) == ["flash", "hdd"]
-
-
-def test_the_port_reports_failures_by_errors(world: World) -> None:
-    migrate = one_at_a_time(world.mover)
-    migrate("/a", FLASH)
-    world.lustre.open_writer("/a")
-    with pytest.raises(Busy):
-        migrate("/a", HDD)
-    with pytest.raises(FileNotFoundError):
-        migrate("/nothing", HDD)
-    nowhere = replace(FLASH, components=(Component(pool="empty"),))
-    with pytest.raises(OSError, match="no targets"):
-        migrate("/a", nowhere)
 
 
 def test_a_directory_that_can_give_new_files_nothing_does_not_keep_a_file_from_moving(world: World) -> None:

@@ -46,7 +46,7 @@ def resolve(fid: Fid) -> str:
 
 
 def table(max_files: int, max_counts: int) -> ActivityTable:
-    return ActivityTable(resolve, max_files, max_counts, max_listed_files=5, is_echo=Echoes())
+    return ActivityTable(resolve, max_files, max_counts, max_listed_files=5, is_echo=Echoes())  # type: ignore[arg-type]
 
 
 JOBS = ("cp.1", "cp.2", "cp.\ufffd", "", "own.1", TAG.decode(), "x" * 32)
