@@ -10,11 +10,14 @@ from tierd.daemon.answers import (
     AdviceAnswer,
     Case,
     DefaultLayoutRow,
+    DrainRow,
+    DrainsAnswer,
     ExplainAnswer,
     FindingAnswer,
     HistoryAnswer,
     JobRow,
     JobTimeRow,
+    LeftRow,
     ListAnswer,
     OverviewAnswer,
     PoolRow,
@@ -93,7 +96,16 @@ RATES = RatesAnswer(
                  if not 20 < n < 26))
 LIST = ListAnswer(targets=OVERVIEW.targets, jobs=OVERVIEW.jobs, found=2, users=OVERVIEW.users, device_time=(TIMES,),
                   pools=("flash", "hdd"), conditions=("slowed", "none", "degraded"))
+DRAIN = DrainRow(
+    target="l-OST0004", by=EVIL, order=7, phase="running", preview=False, begun_at=NOW - 7200, passes=1,
+    position=f"/proj/{EVIL}", examined=120_000, found_files=800, found_bytes=40 * 10**9, arrived=2, queued_moves=60,
+    files_moved=300, used_bytes=50 * 10**9, used_bytes_at_begin=72 * 10**9, seconds_left=9000.0,
+    left=(LeftRow(sentence="the file has mirrors", count=3, examples=(f"/proj/{EVIL}", "/b")),),
+    stopped_mdts=("MDT0000",), stop_command="lctl set_param osp.l-OST0004-osc-MDT*.max_create_count=0",
+    give_back_command="lctl set_param osp.l-OST0004-osc-MDT*.max_create_count=20000", trouble=EVIL,
+    waits_for="streams of s.1")
 ANSWERS: dict[str, dict[str, Any]] = {
+    "drains": to_json(DrainsAnswer(NOW, (DRAIN,))),
     "status": to_json(STATUS), "overview": to_json(OVERVIEW), "history": to_json(HISTORY), "explain": to_json(EXPLAIN),
     "about": to_json(ABOUT), "rates": to_json(RATES), "list": to_json(LIST)}
 """By request."""

@@ -17,7 +17,8 @@ from tierd.daemon import page
 from tierd.daemon.answers import to_json
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
-PAGES = ("/", "/targets", "/jobs", "/history", "/case/F1", "/job/x?range=1d", "/target/y")
+PAGES = ("/", "/targets", "/jobs", "/history", "/case/F1", "/job/x?range=1d", "/target/y",
+         "/drain/l-OST0004")
 
 
 Serving = Callable[..., Port]

@@ -72,7 +72,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
                                  help="show only acts on this path, from the root of the file system, or below it")
             command.add_argument("--job", metavar="JOB",
                                  help="show only acts because of a finding with this job as aggressor or victim")
-            command.add_argument("--case", default="", metavar="FINDING", help="show only acts of this case: F3")
+            command.add_argument("--case", default="", metavar="NAME",
+                                 help="show only acts of this finding (F3) or order (D3, O3)")
             command.add_argument("--since", type=client.moment_option, metavar="WHEN",
                                  help="show only acts since: 6h, 7d, or 2026-11-20T08:00 in local time")
             command.add_argument("--long", action="store_true", help="show layouts before and after, and the reason")

@@ -35,11 +35,12 @@ class Terminal:
     def text(self) -> str:
         return "\n".join(strip.text for strip in self._app.screen._compositor.render_strips(self._app.size))
 
-    async def shows(self, pattern: str) -> str:
-        """The screen as soon as it shows this."""
+    async def shows(self, pattern: str, hidden: str = "$^", width: int = 0) -> str:
+        """The screen as soon as it shows the one, does not show the other, and has this width."""
         until = monotonic() + LIMIT_SECONDS
-        while not re.search(pattern, text := self.text, re.DOTALL):
-            assert monotonic() < until, f"no {pattern!r} in\n{text}"
+        while (not re.search(pattern, text := self.text, re.DOTALL) or re.search(hidden, text)
+               or {len(line) for line in text.splitlines()} - {width or self._app.size.width}):
+            assert monotonic() < until, f"no {pattern!r}, or {hidden!r}, in\n{text}"
             await self._pilot.pause(0.01)
         return text
 
@@ -101,9 +102,7 @@ def test_every_size_shows_what_fits(site: Site) -> None:
                                              (20, 5, "tierd running", "JOB"),
                                              (200, 60, "JOB  +user", "…")):
             await terminal.resize(width, height)
-            text = await terminal.shows(there)
-            assert not re.search(hidden, text), text
-            assert {len(line) for line in text.splitlines()} == {width}
+            await terminal.shows(there, hidden, width)
 
     on_terminal(of(site), story, width=100, height=30)
 

@@ -171,6 +171,7 @@ def test_a_drain_is_an_order_with_its_own_page_and_no_finding(
                   "max_create_count=0</code>",
                   "/proj/a/f00"):
         assert words in page, words
+    assert "/proj/a/f00" in shown(capsys, "history", "--case", "D1", site=site)
     run_to(site, "incomplete")
     assert "Incomplete: files are left." in fetched(site, path)[1]
     shown(capsys, "drain-target", "OST0004", "--end", site=site)

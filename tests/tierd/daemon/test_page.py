@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from httpserver.config import WebConfigFile
-from tests.operation.page_answers import ABOUT, ANSWERS, CASE, LIST, NOW, OVERVIEW, RATES, overview
+from tests.operation.page_answers import ABOUT, ANSWERS, CASE, DRAIN, EVIL, LIST, NOW, OVERVIEW, RATES, overview
 from tests.tierd.port import Port, login
 from tests.tierd.simulated import NOISE
 from tests.tierd.site import Site, fetched
 from tierd.daemon import charts, page
-from tierd.daemon.answers import RefusalAnswer, SourceAnswer, to_json
+from tierd.daemon.answers import DrainsAnswer, RefusalAnswer, SourceAnswer, to_json
 from tierd.daemon.states import STATE_TEXTS, State, state_text
 from tierd.daemon.status import Changes
 from tierd.daemon.web import MAX_EVENT_STREAMS, EventStream, FormTokens
@@ -269,18 +269,15 @@ def test_a_plan_that_waits_has_buttons(locked: Port, word: str) -> None:
 
 @pytest.mark.parametrize(("phase", "act"), [("running", "pause"), ("paused", "resume"), ("empty", "end")])
 def test_a_drain_has_buttons(locked: Port, phase: str, act: str) -> None:
-    row = {"target": "l-OST0004", "by": "<root>", "order": 0, "phase": phase, "preview": False, "begun_at": 0.0,
-           "passes": 1, "position": "", "examined": 0, "found_files": 0, "found_bytes": 0, "arrived": 0,
-           "queued_moves": 0, "files_moved": 0, "used_bytes": None, "used_bytes_at_begin": 0, "seconds_left": None,
-           "left": [], "stopped_mdts": [], "stop_command": "", "give_back_command": ""}
-    locked.answers["drains"] = locked.answers["drain-target"] = {"time": 0.0, "drains": [row]}
+    row = DRAIN.replaced(phase=phase)
+    locked.answers["drains"] = locked.answers["drain-target"] = to_json(DrainsAnswer(0.0, (row,)))
     _, body, _ = locked.request("/drain/l-OST0004", **LOGIN)
     assert f'name="do" value="drain-{act}"><input type="hidden" name="id" value="l-OST0004">' in body
-    assert "&lt;root&gt;" in body
+    assert EVIL not in body
     form = {"do": f"drain-{act}", "id": "l-OST0004", "token": locked.token(**LOGIN)}
     status, body = locked.post(form, **LOGIN, **SAME)
     assert status == 200
-    assert "drain of l-OST0004: " in body
+    assert "drain of l-OST0004 (order D7): " in body
     assert {"request": "drain-target", "target": "l-OST0004", "act": act, "by": "prometheus (web)"} in locked.asked
 
 
