@@ -47,6 +47,11 @@ class FilesystemClaim(Protocol):
         """The fencing token; 0 without a claim."""
         return 0
 
+    @property
+    def holder(self) -> str:
+        """Content of the claim, which only root can read: the secret of signatures."""
+        return ""
+
 
 class NoClaim(FilesystemClaim):
     """For a file system that only this process can reach."""

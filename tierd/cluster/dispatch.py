@@ -18,12 +18,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from lustre.errors import Stale
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem
 from lustre.layout.model import Layout, pools_of, same_shape
+from tierd.act.claim import FilesystemClaim
 from tierd.act.dispatch import DispatchCounts, DispatchState, NumberedMove, NumberedOutcome
 from tierd.act.journal.entry import Entry
 from tierd.act.limits import MoveCost
@@ -76,18 +77,6 @@ _RESULTS_AT_ONCE = 64
 _ENDED = {MoveResult.DONE, MoveResult.ALREADY, MoveResult.DOUBTFUL}
 """Results after which the leader need not look at the file."""
 T = TypeVar("T")
-
-
-class LeaderClaim(Protocol):
-    """The claim on Lustre, as the dispatch uses it."""
-
-    @property
-    def generation(self) -> int:
-        """The fencing token; 0 without a claim."""
-
-    @property
-    def holder(self) -> str:
-        """Content of the claim, which only root can read: the secret of signatures."""
 
 
 @dataclass(slots=True)
@@ -149,7 +138,7 @@ class NatsDispatch:
 
     connection: Connection
     names: Names
-    claim: LeaderClaim
+    claim: FilesystemClaim
     filesystem: Filesystem
     settings: Settings
     clock: Clock
@@ -402,7 +391,7 @@ class NatsDispatch:
         message.sent_at, message.deadline = now, now + self.settings.cluster.deadline_seconds
         wanted = {text: number for number, text in enumerate(dict.fromkeys(message.layouts.values()))}
         files = tuple(_file_to_move(each, wanted[message.layouts[act]]) for act, each in message.moves.items())
-        move = MoveMessage(message.id, self.names.fs, permit.generation, permit.epoch, message.source, published=now,
+        move = MoveMessage(message.id, self.names.fs, permit.generation, permit.epoch, message.source,
                            deadline=message.deadline, layouts=tuple(wanted), files=files)
         data = messages.sign(move, self.claim.holder)
         return Outgoing(self.names.move_subject(message.source), data, message.id)

@@ -69,8 +69,6 @@ class MoveMessage:
     """Epoch of :class:`Permit`. A message of an earlier epoch was taken back."""
     source: Text
     """Target that holds the files: ``lustre-OST0004``; ``none`` for data on MDTs."""
-    published: float
-    """Epoch seconds."""
     deadline: float
     """Epoch seconds after which no file is begun, and no layout exchanged."""
     layouts: Annotated[tuple[Text, ...], Len(1, FILES_PER_MESSAGE)]

@@ -23,7 +23,7 @@ from tierd.cluster.messages import (
 )
 
 FILE = FileToMove(7, "[0x200000402:0x14:0x0]", "/d/a", 100, 0, "abc")
-MOVE = MoveMessage("3-7-1", "lustre", 3, 2, "lustre-OST0004", 1000.0, 1060.0, ("layout",), (FILE,))
+MOVE = MoveMessage("3-7-1", "lustre", 3, 2, "lustre-OST0004", 1060.0, ("layout",), (FILE,))
 RESULT = ResultMessage("3-7-1", "lustre", 3, "m1", 1, (FileResult(7, FILE.fid, MoveResult.DONE),), 0.5)
 EVERY = [MOVE, RESULT, Permit(3, 2, "pause"), WorkHint(("lustre-OST0004",)),
          MoverState("m1", "host", "lease", 4, 1.0, 2.0, under_way={"lustre-OST0004": 3}, nids=("10.0.0.5@tcp",)),

@@ -60,7 +60,7 @@ def message_for(world: ClusterWorld, of: str, **changes: Any) -> MoveMessage:
     file = FileToMove(1, str(node.fid), messages.path_to_wire(of), len(node.store.data), 0,
                       objects_digest(node.store.layout))
     of_file = {name: changes.pop(name) for name in tuple(changes) if name in FileToMove.__slots__}
-    made = MoveMessage("x-1", world.names.fs, permit.generation, permit.epoch, "lustre-OST0002", now, now + 30,
+    made = MoveMessage("x-1", world.names.fs, permit.generation, permit.epoch, "lustre-OST0002", now + 30,
                        (messages.layout_to_wire(FLASH),), (replace(file, **of_file),))
     return replace(made, **changes)
 
