@@ -107,7 +107,7 @@ def device_times(recent: RecentWork, names_of_targets: list[str], names_of_jobs:
     some, begins = np.unique(target, return_index=True)  # the rows are in order of their targets
     return {names_of_targets[one]: TargetTime(names_of_targets[one], costs[pools[pool[one]]], JobWork(
         job[begin:end], work[begin:end])) for one, begin, end in zip(
-            some.tolist(), begins.tolist(), [*begins[1:].tolist(), len(target)], strict=True)}
+            some.tolist(), begins.tolist(), np.append(begins, len(target))[1:].tolist(), strict=True)}
 
 
 def mean_share(times: Collection[TargetTime], job: str) -> DeviceTimeShare:
