@@ -60,7 +60,8 @@ class DeviceCosts:
 
     def busy_error(self, work: Vector) -> float:
         """Standard error of :meth:`busy`. Work may be negative: a difference."""
-        return sqrt(max(float(np.array(work) @ np.array(self.covariance) @ np.array(work)), 0.0))
+        return sqrt(max(sum(first * each * second for first, row in zip(work, self.covariance, strict=True)
+                            for each, second in zip(row, work, strict=True)), 0.0))
 
 
 def costs_to_json(costs: Mapping[str, DeviceCosts]) -> str:
