@@ -105,9 +105,10 @@ def device_times(recent: RecentWork, names_of_targets: list[str], names_of_jobs:
     has = np.array([name in costs for name in pools] + [False])[pool[recent.target]]
     target, job, work = recent.target[has], texts(names_of_jobs)[recent.job[has]], recent.work[has]
     some, begins = np.unique(target, return_index=True)  # the rows are in order of their targets
-    ends = [*begins.tolist(), len(target)][1:]  # empty where no target has known costs
+    ends = [*begins[1:].tolist(), len(target)][:len(some)]
     return {names_of_targets[one]: TargetTime(names_of_targets[one], costs[pools[pool[one]]], JobWork(
-        job[begin:end], work[begin:end])) for one, begin, end in zip(some.tolist(), begins.tolist(), ends, strict=True)}
+        job[begin:end], work[begin:end])) for one, begin, end in zip(
+            some.tolist(), begins.tolist(), ends, strict=True)}
 
 
 def mean_share(times: Collection[TargetTime], job: str) -> DeviceTimeShare:

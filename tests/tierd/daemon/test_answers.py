@@ -48,7 +48,8 @@ def any_of(cls: type[Struct]) -> st.SearchStrategy[Struct]:
     return st.builds(cls, **{each.name: st.from_type(each.type) for each in msgspec.structs.fields(cls)})
 
 
-for struct in {struct for base in (Struct, *Struct.__subclasses__(), answers.StatusAnswer)
+bases: tuple[type[Struct], ...] = (Struct, *Struct.__subclasses__(), answers.StatusAnswer)
+for struct in {struct for base in bases
                for struct in base.__subclasses__()}:
     st.register_type_strategy(struct, any_of)
 
@@ -90,7 +91,7 @@ def test_no_json_has_an_infinite_number(tmp_path: Path) -> None:
     server = ControlServer(str(tmp_path / "s"), lambda _: answer)
     said = ask(str(tmp_path / "s"), {"request": "findings"})
     server.close()
-    assert said["evidence"]["slowdown"] is None  # type: ignore[index]
+    assert said["evidence"]["slowdown"] is None
     shown = FindingsAnswer((FindingAnswer.from_json(said),), looked=True)
     assert "    slowdown: infinite" in finding_lines(shown)
     journal = Journal(tmp_path / "journal.sqlite")

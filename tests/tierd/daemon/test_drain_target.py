@@ -458,8 +458,8 @@ def test_nothing_moves_onto_a_target_that_was_drained(site: Site, capsys: pytest
     for ost in site.cluster.osts:
         ost.store.capacity = Capacity(200 * MIB, ost.store.capacity.inodes)
     for number in range(40):
-        for ost in (2, 3, 5):
-            inode = make(site, f"/old/f{ost}-{number}", plain(ost), 2 * MIB)
+        for index in (2, 3, 5):
+            inode = make(site, f"/old/f{index}-{number}", plain(index), 2 * MIB)
             inode.mtime = inode.atime = site.cluster.epoch - 30 * 86400
     site.settings = altered(site.settings, act={"on": ("imbalance",)},
                             tables=Tables({"rebalance": Rebalance(reserve=0.05)}))

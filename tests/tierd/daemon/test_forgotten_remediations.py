@@ -9,7 +9,7 @@ from lustre.layout.model import Component, Layout
 from tests.tierd.simulated import world
 from tests.tierd.worlds import noise
 from tierd.act.outcomes import CompletedAct
-from tierd.acts import Verdict
+from tierd.acts import ActKind, Outcome, Verdict
 from tierd.daemon.remediation import MAX_CLOSED, Remediation
 from tierd.daemon.states import State
 from tierd.model import Action, Finding
@@ -52,12 +52,12 @@ def test_default_layouts_of_forgotten_cases_are_still_undone_when_flash_runs_ful
     finding = Finding("noisy-neighbour", 0.0, "1", "v", (), "it is slow", noise(), ("/proj/in",))
     number = at.journal.add_finding(finding)
     at.cluster.make_directory("/proj/in")
-    action = Action("set-default-layout", FLASH, "because", finding.key, "/proj/in")
+    action = Action(ActKind.SET_DEFAULT_LAYOUT, FLASH, "because", finding.key, "/proj/in")
     at.gate.submit([action], number)
     (outcome,) = at.gate.set_defaults()
     assert outcome.result == "done"
     case = Remediation(
-        finding, number, 0.0, 0.0, FLASH, [CompletedAct(action, "done", "", outcome.entry)],
+        finding, number, 0.0, 0.0, FLASH, [CompletedAct(action, Outcome.DONE, "", outcome.entry)],
         state=State.CLOSED, ended_at=1.0
     )
     at.daemon.store.add(case)

@@ -25,7 +25,7 @@ from tierd.daemon.status import Changes
 from tierd.daemon.web import MAX_EVENT_STREAMS, EventStream, FormTokens
 
 LOGIN = login("prometheus", "secret")
-SAME = {"Sec-Fetch-Site": "same-origin"}
+SAME: dict[str, Any] = {"Sec-Fetch-Site": "same-origin"}
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ def test_a_large_site_gets_a_small_page(serving: Callable[..., Port]) -> None:
             device_time=tuple(times.replaced(target=row.target) for row in rows[:most]),
             jobs=jobs[:most], all_jobs=5000))
 
-    port.ask = ask  # type: ignore[method-assign]
+    port.ask = ask  # type: ignore[method-assign, assignment]
     pages = page.Pages(ask)
     first = pages.page("/", {}, page.Viewer()) or ""
     assert len(first) < 300_000

@@ -10,7 +10,7 @@ import pytest
 from tests.tierd.daemon.remediation_world import Planned, RemediationWorld
 from tests.tierd.simulated import COVERING, HDD, NOISE, STREAM, World, world
 from tests.tierd.worlds import noise
-from tierd.acts import Verdict
+from tierd.acts import ActKind, Verdict
 from tierd.config.settings import Settings
 from tierd.daemon.remediation import Remediation
 from tierd.daemon.states import State
@@ -71,7 +71,7 @@ class Following(RemediationWorld):
 
 
 def defaults(finding: Finding) -> tuple[Action, ...]:
-    return tuple(Action("set-default-layout", COVERING, "because", finding.key, place)
+    return tuple(Action(ActKind.SET_DEFAULT_LAYOUT, COVERING, "because", finding.key, place)
                  for place in finding.directories)
 
 

@@ -12,6 +12,7 @@ from lustre.layout.model import Component, Layout
 from tests.tierd.site import Site, failed, shown
 from tierd.act.journal.reader import JournalReader
 from tierd.act.journal.writer import Journal
+from tierd.acts import ActKind, Outcome
 from tierd.daemon.answers import ReportAnswer
 from tierd.daemon.client import ask
 from tierd.daemon.report import plot, report_lines, report_page
@@ -79,19 +80,20 @@ def test_a_report_of_a_day_with_a_million_acts_is_as_large_as_one_of_an_hour(tmp
     journal = Journal(tmp_path / "journal.sqlite")
     number = journal.add_finding(Finding("request", 1.0, "root", "", (), "root asked for it", Evidence()))
     layout = Layout((Component(pool="flash"),), composite=False)
-    first = journal.intend(Action("set-default-layout", layout, "", number, directory="/d"), number, None, 1.0, False)
+    default = Action(ActKind.SET_DEFAULT_LAYOUT, layout, "", ("request", "root", ""), directory="/d")
+    first = journal.intend(default, number, None, 1.0, False)
     for second in range(2, 1203):
         at = float(second)
-        move = Action("migrate", layout, "", ("", "", ""), path="/f", size_bytes=10)
+        move = Action(ActKind.MIGRATE, layout, "", ("", "", ""), path="/f", size_bytes=10)
         act = journal.intend(move, number, None, at, False)
-        journal.end(act, "done" if second % 2 else "failed", "", at)
+        journal.end(act, Outcome.DONE if second % 2 else Outcome.FAILED, "", at)
         journal.add_samples({"findings": at, "waiting moves": 1.0}, at)
         journal.add_finding(Finding("submission", at, "rbh", "", (), "rbh hands over", Evidence()))
     reader = JournalReader(tmp_path / "journal.sqlite")
     assert first == 1
     acts = reader.acts_between(0.0, 1000.0, 500)
     assert (len(acts), acts[0].intended_at, acts[-1].intended_at) == (500, 501.0, 1000.0)
-    assert [act.id for act in reader.acts_between(0.0, 1e9, 500, "set-default-layout")] == [1]
+    assert [act.id for act in reader.acts_between(0.0, 1e9, 500, ActKind.SET_DEFAULT_LAYOUT)] == [1]
     found = reader.findings_between(0.0, 1e9, 500)
     assert (len(found), found[-1].time) == (500, 1202.0)
     assert reader.sums.of_period(2.0, 1001.0) == {

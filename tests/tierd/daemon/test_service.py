@@ -16,6 +16,7 @@ from tests.tierd.simulated import NOISE
 from tests.tierd.site import Site, altered, fetched, shown
 from tests.tierd.worlds import noise
 from tierd.act.journal.writer import Journal
+from tierd.acts import ActKind, Outcome
 from tierd.cli.tierctl import main
 from tierd.daemon.answers import ReportAnswer
 from tierd.daemon.client import ControlError, ask
@@ -168,8 +169,9 @@ def test_old_acts_leave_the_journal_and_history_says_where_it_begins(site: Site,
     journal = Journal(Path(site.settings.act.journal))
     finding = journal.add_finding(Finding("noisy-neighbour", old, "m", "s", (), "an old finding", noise()))
     for number, at in enumerate([old] * 600 + [now]):
-        move = Action("migrate", Layout((Component(pool="flash"),)), "because", ("", "", ""), path=f"/proj/{number}")
-        journal.end(journal.intend(move, finding, None, at, dry_run=False), "done", "", at)
+        flash = Layout((Component(pool="flash"),))
+        move = Action(ActKind.MIGRATE, flash, "because", ("", "", ""), path=f"/proj/{number}")
+        journal.end(journal.intend(move, finding, None, at, dry_run=False), Outcome.DONE, "", at)
     journal.close()
     site.settings = altered(site.settings, journal={"keep_days": 30.0})
     site.start()
