@@ -62,7 +62,7 @@ ONLY: dict[str, tuple[str, ...]] = {
              "simulator.realtime"),
     "prometheus_client": (
         "exporter.app", "exporter.exposition", "exporter.self_metrics", "httpserver.metrics",
-        "tierd.daemon", "tierd.daemon.web", "tierd.integrations",
+        "tierd.bill", "tierd.daemon", "tierd.daemon.web", "tierd.extensions", "tierd.integrations",
     ),
 }
 """Module, and the packages that alone may import it."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from tierd.bill.account import Lost
-from tierd.structs import Struct
+from tierd.structs import Struct, json_text
 
 if TYPE_CHECKING:
     from tierd.act.journal.writer import Journal
@@ -64,7 +63,8 @@ def day_of(time: float) -> int:
 def store(journal: Journal, entries: Sequence[BillEntry]) -> None:
     """Store entries, in place of those of the same case that began at the same time."""
     journal.set_state({f"{_PREFIX}{day_of(each.begun_at):06} {each.finding} {each.begun_at:.3f}":
-                       msgspec.json.encode(each).decode() for each in entries})
+                       json_text({name: getattr(each, name) for name in BillEntry.__struct_fields__})
+                       for each in entries})
 
 
 def stored(journal: Journal, since: float, until: float) -> Iterator[BillEntry]:
@@ -73,8 +73,8 @@ def stored(journal: Journal, since: float, until: float) -> Iterator[BillEntry]:
                               (f"{_PREFIX}{day_of(since):06}", f"{_PREFIX}{day_of(until) + 1:06}")).fetchall()
     for (value,) in rows:
         try:
-            entry = msgspec.json.decode(value, type=BillEntry)
-        except msgspec.MsgspecError:
+            entry = BillEntry.from_json(json.loads(value))
+        except ValueError:
             continue
         if entry.ended_at >= since and entry.begun_at <= until:
             yield entry
