@@ -31,8 +31,10 @@ from simulator.settings import ClusterSettings, recorded_test_bed
 from tests.exporter.written import files_of
 from tierd.act.claim import FilesystemClaim, NoClaim
 from tierd.config.settings import Settings
+from tierd.daemon.answers import Case
 from tierd.daemon.metrics import MetricsContext
 from tierd.daemon.metrics import registry as tierd_registry
+from tierd.daemon.status import StatusPublisher
 from tierd.integrations.powerflex.source import PowerFlex
 from tierd.sense.changelogs.tally_source import TallySource
 from tierd.sense.freshness import SourceState
@@ -129,12 +131,13 @@ class Site:
         self.scraper = Scraper(Tree(wanted.roots), COLLECTORS, wanted.settings, clock.monotonic)
         self.of_exporter = exporter_registry(self.scraper, self.web_config)
         self.world: World | None = None
+        self.status = StatusPublisher()
         self.below: PowerFlex | None = None
         if self.settings is not None:
             self.world = wire(self.cluster, self.settings, self.folder, self.dry_run,
                               claim=self.claim(self.cluster))
             self.below = self.powerflex(self.cluster)
-            beside = MetricsContext(self.world.filesystem.fsname, sources=self._source_states,
+            beside = MetricsContext(self.world.filesystem.fsname, cases=self._cases, sources=self._source_states,
                                     web_config=self.web_config, tallies=self.tallies(self.cluster),
                                     integrations=(self.below,) if self.below is not None else ())
             self.of_tierd = tierd_registry(self.world.daemon, beside)
@@ -142,6 +145,11 @@ class Site:
         self._away: list[tuple[Path, Path]] = []
         self.series: Series = {}
         self.minutes = 0
+
+    def _cases(self) -> Sequence[Case]:
+        assert self.world is not None
+        self.status.publish(self.world.daemon)
+        return self.status.view.cases
 
     def _source_states(self) -> Sequence[SourceState]:
         below = [self.below.age.at(self.cluster.epoch)] if self.below is not None else []

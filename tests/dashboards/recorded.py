@@ -26,6 +26,7 @@ from tests.tierd.integrations.powerflex_gateway import answering
 from tierd.config.settings import Settings
 from tierd.daemon.metrics import MetricsContext
 from tierd.daemon.metrics import registry as tierd_registry
+from tierd.daemon.status import StatusPublisher
 from tierd.simulation.world import VirtualClock, wire
 
 STEP_SECONDS = 15
@@ -113,11 +114,14 @@ def record(folder: Path) -> Recorded:
     scraper = Scraper(Tree(wanted.roots), COLLECTORS, wanted.settings, clock.monotonic)
     of_exporter = exporter_registry(scraper, None)
     below = answering(VirtualClock(cluster))
-    of_tierd = tierd_registry(at.daemon, MetricsContext(at.filesystem.fsname, integrations=(below,)))
+    status = StatusPublisher()
+    of_tierd = tierd_registry(at.daemon, MetricsContext(
+        at.filesystem.fsname, cases=lambda: status.view.cases, integrations=(below,)))
     lines: list[str] = []
     begin = cluster.epoch
     while cluster.now < SECONDS:
         at.run(until=cluster.now + STEP_SECONDS)
+        status.publish(at.daemon)
         cluster.write_parameters(root)
         below.refresh()
         text = b"".join(exposition.render(scraper.run(), of_exporter, openmetrics=False)).decode()
