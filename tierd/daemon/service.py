@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sqlite3
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
 from functools import partial
@@ -181,7 +182,7 @@ class Service:
             job_nodes=self._nodes_of_jobs))
         self._extensions = extensions.started(self.daemon, self._whose_jobs)
         for extension in self._extensions:
-            self._closing.callback(extension.close)
+            self._closing.callback(self._closed, extension)
         self._rate_sampler = RateSampler(self.journal.rates)
         self._curve_sampler = CurveSampler(self.journal, lambda: space.capacity(filesystem))
 
@@ -332,6 +333,12 @@ class Service:
 
     def _words_of_jobs(self, names: Iterable[str]) -> dict[str, str]:
         return {name: job.words for name, job in self.sources.jobs(names).items()}
+
+    @staticmethod
+    def _closed(extension: extensions.Extension) -> None:
+        """Close an extension. A journal that cannot be written has been reported, and must not keep the rest open."""
+        with suppress(JournalError, sqlite3.DatabaseError):
+            extension.close()
 
     def _whose_jobs(self, names: Iterable[str]) -> dict[str, tuple[str, str]]:
         jobs = self.sources.jobs(names)

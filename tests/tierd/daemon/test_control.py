@@ -109,7 +109,7 @@ def test_odd_requests_are_answered_and_do_no_harm(site: Site, line: bytes) -> No
 
 
 def test_unknown_requests_are_answered_with_what_is_known(site: Site) -> None:
-    with pytest.raises(ControlError, match="unknown request 'reboot'; known: about, advise, apply, decline, demote, "):
+    with pytest.raises(ControlError, match="unknown request 'reboot'; known: about, advise, apply, bill, decline, "):
         ask(site.socket, {"request": "reboot"})
     with pytest.raises(ControlError, match="the journal has no act 99"):
         ask(site.socket, {"request": "undo", "id": 99})
