@@ -87,9 +87,13 @@ class Bill:
             present = dict(self._billed)
             for (_, aggressor, victim), case in self._cases.items():
                 present[aggressor, victim] = present.get((aggressor, victim), 0.0) + billed_bytes(case)
-            for pair, size in present.items():  # from 0 on, so that Prometheus sees the first bytes increase
+            sums: dict[Pair, float] = {}
+            for pair, size in present.items():
                 series = pair if pair in self._shown or len(self._shown) < MAX_SERIES else ("", "")
-                self._shown[series] = max(self._shown.get(series, 0.0), size)
+                self._shown.setdefault(series, 0.0)  # from 0 on, so that Prometheus sees the first bytes increase
+                sums[series] = sums.get(series, 0.0) + size
+            for series, size in sums.items():
+                self._shown[series] = max(self._shown[series], size)
             shown = dict(self._shown)
         family = CounterMetricFamily(
             "tierd_interference_lost_bytes", "Bytes that the victim would have moved beside what it did, without the"

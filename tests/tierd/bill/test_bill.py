@@ -16,6 +16,7 @@ from tests.tierd.simulated import NOISE, STREAM
 from tests.tierd.site import Site, shown
 from tierd.act.applications import ApplicationStore
 from tierd.bill.entries import KEEP_DAYS, BillAnswer, BillEntry, by_case, by_side, remove_old, store, stored
+from tierd.bill.running import MAX_SERIES, Bill
 from tierd.daemon.client import ask
 from tierd.integrations.protocol import SchedulerJob
 
@@ -81,6 +82,16 @@ def entry(finding: int, begun_at: float, **more: object) -> BillEntry:
     numbers = {"ended_at": begun_at + 60, "aggressor": "a.1", "victim": "v.2", "lost_bytes": 2e9, "low_bytes": 1e9,
                "high_bytes": 3e9, "lost_seconds": 10.0, "aggressor_user": "alice", "victim_user": "bob"}
     return BillEntry(finding=finding, begun_at=begun_at, **{**numbers, **more})  # type: ignore[arg-type]
+
+
+def test_further_pairs_are_summed_in_one_series(site: Site) -> None:
+    made = Bill(site.service.daemon, lambda _: {})
+    made._billed = {(f"a.{number}", "v.1"): 1e6 for number in range(MAX_SERIES + 3)}
+    for _ in range(2):
+        (family,) = made.metrics()
+        sizes = {(sample.labels["victim"], sample.labels["aggressor"]): sample.value for sample in family.samples}
+        assert len(sizes) == MAX_SERIES + 1
+        assert sizes["", ""] == 3e6
 
 
 def test_entries_go_after_a_year(site: Site) -> None:
