@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:  # tierctl imports this module for each command, and must start quickly
@@ -20,7 +21,9 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
 
 
 class Extension(Protocol):
-    """A part while tierd runs. Its package makes it with ``start(daemon, whose)`` in the module ``running``."""
+    """A part while tierd runs. Its package makes it with ``start(daemon, whose)`` in the module ``running``; a part
+    without this module has commands only.
+    """
 
     requests: Mapping[str, Callable[[Mapping[str, object]], Struct]]
     """Answers to requests of the control socket, by name."""
@@ -36,4 +39,5 @@ class Extension(Protocol):
 
 
 def started(daemon: Daemon, whose: WhoseJobs) -> tuple[Extension, ...]:
-    return tuple(import_module(f"{package}.running").start(daemon, whose) for package in COMMANDS)
+    return tuple(import_module(f"{package}.running").start(daemon, whose) for package in COMMANDS
+                 if find_spec(f"{package}.running"))
