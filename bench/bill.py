@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from bench.choices import recorded
-from tierd.bill.account import Case, Key, Lost, bill_windows
 from tierd.config.settings import Settings
+from tierd.detect.account import Case, Key, Lost, bill_windows
 from tierd.engine import Engine
 from tierd.simulation.beds import DRAWN, BedKind
 from tierd.simulation.evaluate import COLD_SECONDS

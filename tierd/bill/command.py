@@ -8,9 +8,9 @@ import io
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from tierd.bill.account import total
 from tierd.bill.entries import BillAnswer, BillEntry, by_case, by_side
 from tierd.cli import client
+from tierd.detect.account import total
 from tierd.text import bytes_text, count_of, duration_text, printable
 
 

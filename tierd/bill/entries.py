@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tierd.bill.account import Lost
+from tierd.detect.account import Lost
 from tierd.structs import Struct, json_text
 
 if TYPE_CHECKING:

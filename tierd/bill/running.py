@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 
 from prometheus_client.core import CounterMetricFamily, Metric
 
-from tierd.bill.account import Case, Key, bill_windows
 from tierd.bill.entries import BillAnswer, BillEntry, answer, day_of, ids_of, remove_old, store, stored
 from tierd.daemon.loop import Daemon
 from tierd.daemon.users import WhoseJobs
+from tierd.detect.account import Case, Key, bill_windows
 
 STORE_SECONDS = 60.0
 """Time between two writes of the entries of cases that hold: a kill loses as much of the bill."""

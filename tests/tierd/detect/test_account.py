@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tierd.bill.account import MAX_WINDOWS, MOST_LOST, Account, BilledWindow, Lost
+from tierd.detect.account import MAX_WINDOWS, MOST_LOST, Account, BilledWindow, Lost
 
 HALF = log(2)
 """Device time that costs a stream half of its throughput if b is 1."""
