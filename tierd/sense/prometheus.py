@@ -62,10 +62,7 @@ class QueryApi:
         return "{" + ",".join(matchers) + "}"
 
     def series(self, path: str, form: Mapping[str, str]) -> list[Series]:
-        """The series of a query.
-
-        Raises SourceError for a partial answer, or if the server's clock is wrong; ValueError for impossible values.
-        """
+        """The series of a query. Raises SourceError for a partial answer, impossible values and a wrong clock."""
         url, now = self.settings.url.rstrip("/") + path, self.clock.now()
         query = urlencode({**form, "timeout": f"{self.timeout_seconds:g}s"}).encode()
         answer = self.client.post(url, query, JSON_TYPES, JSON_TYPES[0])
@@ -76,7 +73,10 @@ class QueryApi:
             found = result_of(json.loads(answer.body))
         except (ValueError, RecursionError) as error:
             raise SourceError(f"{redacted(url)}: {error}") from error
-        return [series_of(each) for each in found]
+        try:
+            return [series_of(each) for each in found]
+        except ValueError as error:
+            raise SourceError(f"{redacted(url)}: invalid data: {error}") from error
 
 
 def result_of(document: object) -> list[object]:

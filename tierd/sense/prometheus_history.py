@@ -69,10 +69,7 @@ class PrometheusHistory:
     def _query(self, jobs: Sequence[str], begin: float, end: float, step: float) -> Sequence[Series]:
         form = {"query": self._api.selector((BYTES, OPERATIONS), JOBID, jobs), "start": f"{begin:.3f}",
                 "end": f"{end:.3f}", "step": f"{step:.0f}"}
-        try:
-            return self._api.series("/api/v1/query_range", form)
-        except ValueError as error:
-            raise SourceError(f"{redacted(self._api.settings.url)}: invalid data: {error}") from error
+        return self._api.series("/api/v1/query_range", form)
 
     def _take(self, series: Series, jobs: Collection[str], found: dict[tuple[float, str, str], list[float]]) -> None:
         target, job = series.labels.get("target", ""), series.labels.get(JOBID, "")

@@ -1,0 +1,205 @@
+"""What streams lost in past windows, what tierd would have done about it, and which files would be on flash.
+
+The windows go through the daemon's engine and policies, and losses are counted as in the bill. From the moment at which
+tierd would have given a neighbour's new files a default layout, flash gives back what the neighbour costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from lustre.fid import Fid
+from tierd.acts import ActKind
+from tierd.config.settings import Settings
+from tierd.decide import benefit
+from tierd.detect.account import Case, Key, Lost, bill_windows, total
+from tierd.engine import Engine
+from tierd.loads import Pair
+from tierd.model import Candidate, Capacity, DirectoryActivity, Facts, Finding, Window
+from tierd.refusal import Reason
+from tierd.sense.counters import CounterTable
+from tierd.sense.readings import Reading
+
+PARTS = 400
+"""Parts of the range whose largest use of flash is kept for each neighbour. A choice: 25 minutes of a week."""
+PLENTY_BYTES = 1 << 60
+"""Size of the flash pool in a plan: how much is needed is the question."""
+DIRECTORY = "/directory"
+"""Prometheus does not know where a job works: all its files count as in one directory."""
+OLD = Candidate(Fid(1, 1, 0), f"{DIRECTORY}/file", 0.0)
+"""A file that tierd would move if the job reads its files."""
+
+
+@dataclass(frozen=True, slots=True)
+class PastCase:
+    """A stream that lost throughput to a job."""
+
+    kind: str
+    aggressor: str
+    victim: str
+    begin: float
+    end: float
+    lost: Lost
+    given_back: Lost
+    """The part after the moment at which tierd would have acted."""
+    refused: str
+    """Reason code why tierd would have done nothing; empty if it would have acted."""
+
+
+@dataclass(slots=True)
+class Made:
+    """Files that a job made and removed, and the bytes that it wrote."""
+
+    creates: float = 0.0
+    unlinks: float = 0.0
+    written_bytes: float = 0.0
+
+    def add(self, creates: float, unlinks: float, written_bytes: float) -> None:
+        self.creates += creates
+        self.unlinks += unlinks
+        self.written_bytes += written_bytes
+
+    @property
+    def mean_bytes(self) -> float:
+        return self.written_bytes / self.creates if self.creates else 0.0
+
+
+@dataclass(slots=True)
+class Neighbour:
+    """A job whose new files tierd would have placed on flash."""
+
+    job: str
+    acted_at: float
+    component_bytes: int
+    before: Made
+    """What it had made until then."""
+    moves: bool
+    """Whether it reads its files, so that those which it had made are moved."""
+    made: Made = field(default_factory=Made)
+    """What it made since then."""
+    peaks: dict[int, float] = field(default_factory=dict)
+    """Most bytes on flash in each part of the range in which it worked."""
+    gain: Lost = field(default_factory=Lost)
+
+    @property
+    def mean_bytes(self) -> float:
+        """Bytes of a file on flash: of a larger file, the first component."""
+        return min((self.made if self.made.creates else self.before).mean_bytes, self.component_bytes)
+
+    @property
+    def files(self) -> float:
+        """Files on flash that it did not remove. The oldest are removed first."""
+        earlier = max(self.before.creates - self.before.unlinks, 0.0)
+        living = max(earlier + self.made.creates - self.made.unlinks, 0.0)
+        return living if self.moves else min(living, self.made.creates)
+
+
+class Account:
+    """Takes in one window after the other."""
+
+    def __init__(self, settings: Settings, step_seconds: float, begin: float, end: float) -> None:
+        recent = max(settings.noisy_neighbour.recent_seconds, 2 * step_seconds)
+        self._settings = replace(settings, noisy_neighbour=replace(settings.noisy_neighbour, recent_seconds=recent))
+        self._engine = Engine(self._settings)
+        self._begin, self._part_seconds = begin, max((end - begin) / PARTS, step_seconds)
+        self._all: dict[Key, Case] = {}
+        self._after: dict[Key, Case] = {}
+        """The part of a case after the act."""
+        self._refused: dict[Key, str] = {}
+        self._counters: dict[Pair, Sequence[float]] = {}
+        self._made: dict[str, Made] = {}
+        self._neighbour_of: dict[str, Neighbour] = {}
+        """By job: an array has several."""
+        self.neighbours: dict[str, Neighbour] = {}
+        self.cases: list[PastCase] = []
+        self.until = begin
+        """End of the last window."""
+
+    @property
+    def known_pools(self) -> Sequence[str]:
+        """Pools in which the costs of service are known."""
+        return tuple(self._engine.costs)
+
+    def add(self, window: Window, reading: Reading, facts: Facts, flash: set[str]) -> None:
+        """Take in a window and the reading at its end. ``flash``: targets on flash."""
+        found = self._engine.run_cycle(window, lambda *_: (), lambda: facts).findings
+        self.until = window.end
+        self._count(CounterTable.of(reading.jobs), window.end)
+        holding = {finding.key: finding for finding in found if finding.evidence.of_stream is not None}
+        for key in self._all.keys() - holding.keys():
+            self._end(key)
+        for key, finding in holding.items():
+            track = self._engine.tracks.get(finding.victim)
+            if track is None:
+                continue
+            bill_windows(self._all, 0, finding, track, window.seconds)
+            if finding.aggressor not in self.neighbours:
+                self._refused[key] = self._refusal(finding, window.end, flash)
+            elif key in self._all:
+                self._after.setdefault(key, Case(0, window.start, window.start))
+                bill_windows(self._after, 0, finding, track, window.seconds)
+            if finding.aggressor in self.neighbours:
+                self._neighbour_of.update(dict.fromkeys(finding.aggressors, self.neighbours[finding.aggressor]))
+
+    def close(self) -> None:
+        """End all cases."""
+        for key in tuple(self._all):
+            self._end(key)
+
+    def _end(self, key: Key) -> None:
+        case, after = self._all.pop(key), self._after.pop(key, None)
+        given = after.account.lost() if after is not None else Lost()
+        given = given if given.is_certain else Lost()
+        self.cases.append(PastCase(*key, case.begun_at, case.ended_at, case.account.lost(), given,
+                                   self._refused.pop(key, "")))
+        if given.is_certain:
+            neighbour = self.neighbours[key[1]]
+            neighbour.gain = total((neighbour.gain, given))
+
+    def _count(self, jobs: CounterTable, now: float) -> None:
+        """Count the files that jobs made since the last reading; of a job that is new, since its beginning."""
+        working: dict[str, Neighbour] = {}
+        for pair, *values in zip(jobs.keys_by_row(), jobs.samples["mknod"].tolist(), jobs.samples["unlink"].tolist(),
+                                 jobs.sums["write_bytes"].tolist(), strict=True):
+            before = self._counters.get(pair, (0.0, 0.0, 0.0))
+            if values == before:
+                continue
+            done = [now - earlier for now, earlier in zip(values, before, strict=True)]
+            self._counters[pair], done = values, values if min(done) < 0 else done
+            self._made.setdefault(pair[1], Made()).add(*done)
+            if pair[1] in self._neighbour_of:
+                neighbour = self._neighbour_of[pair[1]]
+                neighbour.made.add(*done)
+                working[neighbour.job] = neighbour
+        part = min(int((now - self._begin) / self._part_seconds), PARTS)
+        for neighbour in working.values():
+            neighbour.peaks[part] = max(neighbour.peaks.get(part, 0.0), neighbour.files * neighbour.mean_bytes)
+
+    def _refusal(self, finding: Finding, now: float, flash: set[str]) -> str:
+        """Why tierd would not act on a finding, as a reason code. Otherwise its aggressor becomes a neighbour."""
+        stream, settings = finding.evidence.of_stream, self._settings
+        assert stream is not None
+        if finding.kind not in settings.act.on or flash.issuperset(finding.targets):
+            return Reason.REPORTED_ONLY
+        if finding.held or finding.advice_only:
+            return Reason.UNCONFIRMED if finding.held else Reason.UNCLEAR_IO
+        worth = benefit.refusal(finding, stream, benefit.effect((), settings.benefit), settings.benefit)
+        if worth is not None:
+            return worth.reason
+        made, pools = Made(), settings.resolved_scopes.whole.small_files_to_flash
+        for known in filter(None, map(self._made.get, finding.aggressors)):
+            made.add(known.creates, known.unlinks, known.written_bytes)
+        plenty = dict.fromkeys((pools.flash_pool, pools.hdd_pool), PLENTY_BYTES)
+        capacity = Capacity({pools.flash_pool: ("flash",), pools.hdd_pool: finding.targets}, plenty, plenty,
+                            {DIRECTORY: None})
+        activity = DirectoryActivity(finding.aggressor, DIRECTORY, creates=int(made.creates),
+                                     unlinks=int(made.unlinks), candidates=(OLD,))
+        plan = self._engine.plan(replace(finding, directories=(DIRECTORY,)), (activity,), capacity)
+        layouts = {action.kind: action.layout for action in (*plan.actions, *plan.recommended)}
+        if ActKind.SET_DEFAULT_LAYOUT not in layouts:
+            return plan.refusals[0].reason if plan.refusals else Reason.NOT_SMALL
+        self.neighbours[finding.aggressor] = Neighbour(
+            finding.aggressor, now, layouts[ActKind.SET_DEFAULT_LAYOUT].components[0].extent_end or 0, made,
+            ActKind.MIGRATE in layouts)
+        return ""
