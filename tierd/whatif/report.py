@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from html import escape
 
 from tierd.cli import client
 from tierd.daemon.charts import Axes
@@ -150,8 +151,8 @@ def as_svg(answer: Answer) -> str:
     def line(points: Iterable[tuple[float, float]], style: str) -> str:
         return f'<polyline points="{" ".join(f"{x},{y}" for x, y in (at(*each) for each in points))}" {style}/>'
 
-    def words(place: tuple[float, float], anchor: str, text: str) -> str:
-        return f'<text x="{place[0]}" y="{place[1]}" dx="{-8 if anchor == "end" else 0}" dy="{4 if anchor == "end" else 18}" text-anchor="{anchor}">{text}</text>'
+    def words(place: tuple[float, float], style: str, text: str) -> str:
+        return f'<text x="{place[0]}" y="{place[1]}" {style}>{escape(text)}</text>'
 
     curve = [(size, given_back(answer.needed, size)) for size in (across.top * part / 100 for part in range(101))]
     band = [*((size, gain.low_bytes) for size, gain in curve), *((size, gain.high_bytes) for size, gain in curve[::-1])]
@@ -161,7 +162,7 @@ def as_svg(answer: Answer) -> str:
         *(line(((0.0, gain), (across.top, gain)), 'stroke="#ddd"') for gain in up.steps),
         line(band, 'fill="#bcd8ef"'), line(((size, gain.bytes) for size, gain in curve), 'stroke="#1f5f99"'),
         *(line(((size, 0.0), (size, up.top)), 'stroke="#777" stroke-dasharray="4"') for size in answer.sizes),
-        '<g fill="black" font-family="sans-serif">',
-        words((WIDTH / 2, MARGIN / 2), "middle", f"{answer.found.fsname}: bytes given back, by flash (90% interval)"),
-        *(words(at(size, 0.0), "middle", bytes_text(size)) for size in across.steps),
-        *(words(at(0.0, gain), "end", bytes_text(gain)) for gain in up.steps[1:]), "</g></svg>\n"))
+        '<g fill="black" font-family="sans-serif" text-anchor="middle">',
+        words((WIDTH / 2, MARGIN / 2), "", f"{answer.found.fsname}: bytes given back, by flash (90% interval)"),
+        *(words(at(size, 0.0), 'dy="18"', bytes_text(size)) for size in across.steps), '<g text-anchor="end">',
+        *(words(at(0.0, gain), 'dx="-8" dy="4"', bytes_text(gain)) for gain in up.steps[1:]), "</g></g></svg>\n"))

@@ -1,0 +1,87 @@
+"""Whether ``tierctl whatif`` predicts what tierd then brings.
+
+    python -m bench.whatif --hours 6 --seed 1
+
+simulates hours of streams and neighbours on the recorded test bed without tierd, has lustre-exporter scraped every 15 s
+of virtual time, puts that into a real Prometheus, and asks it. Then it simulates the same hours with tierd. Needs
+.tools/bin (make tools).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+
+from simulator.fluid.cluster import FluidCluster
+from simulator.jobs import Job
+from simulator.jobs.large_files import StreamingReader, StreamingWriter
+from simulator.jobs.small_files import SmallFileWriter
+from simulator.settings import recorded_test_bed
+from tests.tierd.whatif.past import kept, record
+from tierd.clock import SystemClock
+from tierd.config.settings import Settings
+from tierd.policies.registry import has_victim
+from tierd.simulation.comparison import streams
+from tierd.simulation.run import run
+from tierd.whatif.command import asked, query_api
+from tierd.whatif.flash import given_back
+from tierd.whatif.report import as_text
+
+HOUR = 3600.0
+
+
+def hours_of_jobs(hours: int, seed: int) -> list[Job]:
+    """A stream in each hour; beside it, for some time, a neighbour that creates small files, or a trickle of them."""
+    rng, jobs = Random(seed), list[Job]()
+    for hour in range(hours):
+        begin = hour * HOUR
+        stream, file = (StreamingReader, "input") if rng.random() < 0.3 else (StreamingWriter, "stream")
+        jobs.append(stream(job_id=f"ior.{1000 + hour}", path=f"/proj/flow{hour}/{file}.dat", start_seconds=begin + 60,
+                           stop_seconds=begin + HOUR - 60))
+        comes = begin + rng.uniform(300, 1200)
+        jobs.append(SmallFileWriter(
+            job_id=f"mdt_small.{2000 + hour}", directory=f"/proj/ingest{hour}", start_seconds=comes,
+            stop_seconds=comes + rng.uniform(900, 2100), keep=rng.choice((200, 1000, 4000)),
+            files_per_second=0.2 if rng.random() < 0.2 else rng.uniform(12, 40),
+            sizes=rng.choice(((1 << 20,), (64 << 10, 256 << 10, 1 << 20), (4 << 10, 32 << 10)))))
+    return jobs
+
+
+def moved(rates: Sequence[Sequence[float]]) -> float:
+    """Bytes of MB/s in seconds."""
+    return sum(map(sum, rates)) * 1e6
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--hours", type=int, default=6)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--scrape", type=float, default=15.0, help="scrape interval in seconds")
+    chosen = parser.parse_args()
+    seconds, jobs = chosen.hours * HOUR, hours_of_jobs(chosen.hours, chosen.seed)
+    with tempfile.TemporaryDirectory() as name:
+        off = FluidCluster(recorded_test_bed(chosen.seed), jobs)
+        begin, file = off.epoch, record(off, seconds, Path(name), chosen.scrape)
+        with kept(file, Path(name)) as url:
+            answer = asked(query_api(Settings(), url, "", SystemClock()), Settings(), begin - 60, off.epoch + 60)
+    on = run(FluidCluster(recorded_test_bed(chosen.seed), jobs), jobs, seconds, policy=Settings())
+    predicted = answer.needed[-1].gain
+    real = moved([on.rates[job.job_id] for job in streams(jobs)]) - moved(
+        [off.throughput(job.job_id, 0, seconds) for job in streams(jobs)])
+    found = {(finding.aggressor, finding.victim) for _, finding in on.findings if has_victim(finding)}
+    mine = {(case.aggressor, case.victim) for case in answer.cases}
+    curve = [given_back(answer.needed, part * answer.needed[-1].high_bytes / 50).bytes for part in range(60)]
+    lines = as_text(answer)
+    lines.append(f"{chosen.hours} h: predicted {predicted.bytes / 1e9:.1f} GB ({predicted.low_bytes / 1e9:.1f} to "
+                 f"{predicted.high_bytes / 1e9:.1f}), real {real / 1e9:.1f} GB")
+    lines.append(f"cases that the run with tierd lacks: {sorted(mine - found)}; only there: {sorted(found - mine)}")
+    lines.append(f"the curve is {'' if curve == sorted(curve) else 'not '}monotone")
+    sys.stdout.write("\n".join((*lines, "")))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""What tierd would have done in a recorded past, and what it then brings."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from simulator.fluid.cluster import FluidCluster
+from simulator.settings import recorded_test_bed
+from tests.servers import free_port
+from tests.tierd.simulated import NOISE, STREAM
+from tests.tierd.whatif.conftest import JOBS, SECONDS, Past
+from tests.tierd.whatif.past import Samples, keeping, kept
+from tierd.cli.tierctl import main
+from tierd.config.settings import Settings
+from tierd.simulation.run import run
+from tierd.whatif.command import asked
+from tierd.whatif.report import Answer, as_text, not_known
+
+
+def answer(past: Past, samples: Samples | None = None, step_seconds: float | None = None,
+           settings: Settings | None = None, interrupted_after: int = 10**9) -> Answer:
+    api = keeping(past.samples if samples is None else samples, interrupted_after=interrupted_after)
+    return asked(api, settings or Settings(), past.begin, past.end, step_seconds, (1e8, 1e9))
+
+
+def without(past: Past, **labels: str) -> Samples:
+    return {names: points for names, points in past.samples.items()
+            if not all(dict(names).get(name, "").startswith(value) for name, value in labels.items())}
+
+
+def test_what_it_predicts_is_what_tierd_brings(past: Past) -> None:
+    outcome = run(FluidCluster(recorded_test_bed(), JOBS), JOBS, SECONDS, policy=Settings())
+    brought = sum(outcome.rates[STREAM.job_id]) * 1e6 - past.streamed_bytes
+    found = answer(past)
+    (case,) = found.cases
+    assert (case.kind, case.aggressor, case.victim, case.refused) == (
+        "noisy-neighbour", NOISE.job_id, STREAM.job_id, "")
+    assert case.begin - past.begin == pytest.approx(120, abs=20)
+    gain = found.needed[-1].gain
+    assert gain.bytes == pytest.approx(brought, rel=0.2)
+    assert gain.low_bytes < brought < gain.high_bytes
+    assert [(finding.aggressor, finding.victim) for _, finding in outcome.findings] == [(case.aggressor, case.victim)]
+    flash = recorded_test_bed().osts[0].device.size_bytes * 2
+    used = outcome.pools_used["flash"]
+    assert found.needed[-1].low_bytes == pytest.approx((max(used) - used[0]) * flash, rel=0.25)
+
+
+def test_long_windows_find_it_too(past: Past) -> None:
+    found = answer(past, step_seconds=60.0)
+    assert [case.aggressor for case in found.all_cases] == [NOISE.job_id]
+    assert "cases shorter than 2 min: a window is 60 s long" in not_known(found)
+
+
+def test_mode_and_policies_are_those_of_the_settings(past: Past) -> None:
+    settings = Settings()
+    reports = replace(settings, act=replace(settings.act, on=()))
+    found = answer(past, settings=reports)
+    assert [case.refused for case in found.cases] == ["reported-only"]
+    assert found.needed[-1].gain.bytes == 0
+    assert "in 1 case tierd would have done nothing: reported-only" in as_text(found)
+
+
+@pytest.mark.parametrize(("labels", "words"), [
+    ({"target": "MDT"}, "no MDT has counters"),
+    ({"__name__": "lustre_job", "target": "OST0003"}, "1 OST without counters (lustre-OST0003)"),
+    ({"__name__": "lustre_pool_target_info"}, "all OSTs that rotate count as one pool"),
+    ({"target": "OST0000"}, "pools that no stream keeps busy: flash"),
+])
+def test_what_is_not_known_is_said(past: Past, labels: dict[str, str], words: str) -> None:
+    assert words in "\n".join(not_known(answer(past, without(past, **labels))))
+
+
+def test_without_pools_the_disks_are_one(past: Past) -> None:
+    found = answer(past, without(past, __name__="lustre_pool_target_info"))
+    assert [case.aggressor for case in found.cases] == [NOISE.job_id]
+
+
+def test_after_control_c_it_shows_what_is_complete(past: Past) -> None:
+    found = answer(past, interrupted_after=5)
+    assert isinstance(found.stopped, KeyboardInterrupt)
+    assert past.begin < found.until < past.end - 60
+    assert any("reading was stopped" in each for each in not_known(found))
+
+
+def test_the_command_asks_a_real_prometheus(past: Past, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    times = [datetime.fromtimestamp(each, UTC).isoformat()[:19] for each in (past.begin - 60, past.end + 60)]
+    with kept(past.file, tmp_path) as url:
+        command = ["--utc", "whatif", "--prometheus", url, "--since", times[0], "--until", times[1]]
+        assert main([*command, "--flash", "100G,1T", "--picture", str(tmp_path / "curve.svg")]) == 0
+        text = capsys.readouterr().out
+        assert main([*command, "--json", "--fs", "lustre"]) == 0
+        told = json.loads(capsys.readouterr().out)
+        assert main([*command, "--fs", "other"]) == 1
+        assert 'lustre_jobs_read_timestamp_seconds{fs="other"}' in capsys.readouterr().err
+    same = answer(past)
+    assert told["cases"][0]["lost"]["bytes"] == pytest.approx(same.cases[0].lost.bytes)
+    assert told["complete"]
+    assert [each["job"] for each in told["jobs"]] == [NOISE.job_id]
+    assert text.splitlines()[0].startswith("lustre, 2026-11-18 11:0")
+    assert "placed new files of 1 job on flash" in text
+    assert [line.split()[:2] for line in text.splitlines() if line.endswith(" min") or " GB (" in line]
+    assert ElementTree.parse(tmp_path / "curve.svg").getroot().tag.endswith("svg")
+
+
+@pytest.mark.parametrize(("arguments", "words"), [
+    ((), "name the server: --prometheus http://prometheus:9090"),
+    (("--prometheus", "prometheus:9090"), "give the whole address"),
+    (("--prometheus", "http://me:secret@prometheus:9090"), "others can see a password in an address"),
+    (("--prometheus", "http://p:9090", "--since", "2026-11-20", "--until", "2026-11-19"),
+     "--since 2026-11-20 is not before"),
+    (("--config", "/nowhere/tierd.toml"), "/nowhere/tierd.toml: No such file"),
+])
+def test_what_it_cannot_do_has_a_mend(arguments: tuple[str, ...], words: str,
+                                      capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["whatif", *arguments]) == 1
+    assert words in capsys.readouterr().err
+
+
+def test_a_prometheus_that_is_away_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    assert main(["whatif", "--prometheus", url]) == 1
+    assert f"{url}/api/v1/query_range: " in capsys.readouterr().err
+
+
+def test_a_size_of_flash_needs_a_unit(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["whatif", "--flash", "50,100T"])
+    assert "'50' is not a size: 500G, 50T, 1.5P" in capsys.readouterr().err
