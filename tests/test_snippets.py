@@ -17,7 +17,7 @@ from tests.servers import TOOLS, program
 
 ROOT = Path(__file__).parents[1]
 NOTHING = ("systemctl", "lctl", "docker", "make", "ln", "python3", "pip")
-NOT_RUN = re.compile(r"tierctl (?:simulate|evaluate|status|top)"  # minutes, or a daemon
+NOT_RUN = re.compile(r"tierctl (?:simulate|evaluate|status|top|whatif)"  # minutes, a daemon, or Prometheus
                      r"|tierd --config tierd.toml &|lustre-exporter +# serve")  # without an end
 
 
