@@ -56,7 +56,7 @@ def billed(bed: BedKind, seed: int, cold: bool) -> list[Billed]:
             continue
         for finding in engine.run_cycle(window, lambda *_: (), lambda: scenario.facts).findings:
             if finding.victim in engine.tracks:
-                bill_windows(cases, 1, finding, engine.tracks[finding.victim], window.seconds)
+                bill_windows(cases, 1, finding, engine.tracks[finding.victim])
     found = []
     for victim in scenario.losses:
         mine = [(case, lost) for key, case in cases.items() if key[2] == victim

@@ -41,7 +41,7 @@ class Bill:
         with self._lock:
             for finding in holding.values():
                 if (number := daemon.log.known_number(finding)) and finding.victim in tracks:
-                    bill_windows(self._cases, number, finding, tracks[finding.victim], daemon.windows[-1].seconds)
+                    bill_windows(self._cases, number, finding, tracks[finding.victim])
             ended = [key for key, case in self._cases.items()
                      if key not in holding or day_of(case.begun_at) != day_of(now)]
             if ended or now >= self._stored_at + STORE_SECONDS:

@@ -115,19 +115,20 @@ MAX_LATE_SECONDS = 60.0
 found in a minute costs little."""
 
 
-def bill_windows(cases: dict[Key, Case], number: int, finding: Finding, track: StreamTrack, seconds: float) -> None:
+def bill_windows(cases: dict[Key, Case], number: int, finding: Finding, track: StreamTrack) -> None:
     """Enter the windows since the last call into the case of a finding that holds.
 
-    ``seconds`` is the length of the newest window. Of another stream, and of a job that lost its place in the model,
-    nothing is entered.
+    The first one stands for the time since the aggressor came. Later, time in which the stream was not seen is not
+    billed: it may have paused. Of another stream, and of a job that lost its place in the model, nothing is entered.
     """
     evidence = finding.evidence.of_stream
     if finding.aggressor not in track.jobs or evidence is None:
         return
     case = cases.get(finding.key)
     if case is None:
-        since, newest = track.windows[-1].end - seconds, track.windows[-1].end
-        if newest - MAX_LATE_SECONDS <= evidence.aggressor_came_at < since:
+        newest = track.windows[-1]
+        since = newest.end - newest.seconds
+        if newest.end - MAX_LATE_SECONDS <= evidence.aggressor_came_at < since:
             since = evidence.aggressor_came_at
         case = cases[finding.key] = Case(number, since, since)
     column = 1 + track.jobs.index(finding.aggressor)
@@ -137,7 +138,8 @@ def bill_windows(cases: dict[Key, Case], number: int, finding: Finding, track: S
     costs = dict(zip(track.jobs, track.mean[1:].tolist(), strict=False))
     for window in track.windows:
         if window.end > case.ended_at:
-            seconds = window.end - case.ended_at
+            is_first = case.ended_at == case.begun_at
+            seconds = window.end - (case.ended_at if is_first else max(case.ended_at, window.end - window.seconds))
             taken = dict(window.taken)
             dose = taken.pop(finding.aggressor, 0.0)
             others = sum(costs.get(job, 0.0) * each for job, each in taken.items())

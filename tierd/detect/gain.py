@@ -30,6 +30,8 @@ class StreamWindow:
     """A stream in one window."""
 
     end: float
+    seconds: float
+    """Its length."""
     log_rate: float
     """Logarithm of bytes per second."""
     taken: Mapping[str, float]
@@ -92,7 +94,7 @@ def extended(track: StreamTrack | None, end: float, seconds: float, now: Newest,
     *doses, rivals = now.exposure[at].tolist()
     taken = {name: dose for name, dose in zip(names, doses, strict=True) if dose > 0}
     windows = [each for each in (track.windows if track else ()) if end - seconds < each.end < end]
-    newest = StreamWindow(end, log(now.rate[at]), taken, rivals)
+    newest = StreamWindow(end, now.seconds, log(now.rate[at]), taken, rivals)
     return StreamTrack((*windows, newest), names, now.mean[at], now.covariance[at], float(now.noise[at]))
 
 
@@ -174,5 +176,6 @@ def probability_of_loss_to_others(track: StreamTrack, before: Sequence[StreamWin
     was, now = track.doses(before), track.doses(since)
     slower = fmean(each.log_rate for each in since) - fmean(each.log_rate for each in before)
     now[-1] = log1p(expm1(now[-1]) * exp(slower))
-    mean, error = track.lost_to(now - was)
+    mean, _ = track.lost_to(now - was)
+    _, error = track.lost_to(np.maximum(now - was, 0))  # what takes less costs no more, however little is known of it
     return normal((mean + log1p(-share)) / max(error, LEAST_ERROR))

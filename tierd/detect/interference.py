@@ -198,6 +198,8 @@ class Streams:
 class Newest:
     """What a window said, by stream."""
 
+    seconds: float
+    """Length of the window."""
     streams: Streams
     exposure: Floats
     """D of each slot, and R."""
@@ -285,7 +287,7 @@ class Interference:
         seen = np.flatnonzero(there)
         for some in np.array_split(seen, -(-len(seen) // AT_ONCE) or 1):
             self._filter(streams.row[some], np.log(rate[some]), exposure[some], window.seconds)
-        now = self.newest = Newest(streams, exposure, rate, *self._posterior(streams.row),
+        now = self.newest = Newest(window.seconds, streams, exposure, rate, *self._posterior(streams.row),
                                    self._state["slot"][streams.row], self._state["noise"][streams.row])
         self.rival_losses = list(self._to_rivals(now, recent, kinds, costs))
         return list(self._losses(now))
@@ -505,7 +507,8 @@ class Interference:
         mean = mean + gain * error[..., None]
         covariance -= gain[..., :, None] * along[..., None, :]
         mean[..., 1:] = np.maximum(mean[..., 1:], 0)  # nobody gains from a neighbour
-        self._learn_noise(row, rate, chance[:, NORMAL, NORMAL], error[:, NORMAL, NORMAL], spread[:, NORMAL, NORMAL])
+        ratio = (weight * error[:, :, NORMAL]**2 / spread[:, :, NORMAL]).sum(axis=1)
+        self._learn_noise(row, rate, chance[:, NORMAL, NORMAL], ratio)
         state["mean"][row], state["covariance"][row], state["weight"][row] = joined(chance, mean, covariance)
 
     def _kinds_before(self, row: Ints, exposure: Floats, seconds: float) -> tuple[Floats, Floats]:
@@ -520,16 +523,18 @@ class Interference:
                                   np.full(len(row), jump), surprise))
         return np.log(np.maximum(chance, 1e-12)), new * (SURPRISE / np.maximum(come, 1e-3))[:, None]**2
 
-    def _learn_noise(self, row: Ints, rate: Floats, chance: Floats, error: Floats, spread: Floats) -> None:
-        """Learn the error of a window from how far it was from what was expected, as far as it was a usual one."""
+    def _learn_noise(self, row: Ints, rate: Floats, chance: Floats, ratio: Floats) -> None:
+        """Learn the error of a window from how far it was from what was expected.
+
+        ``ratio`` is its squared error by the variance that was expected, which is mostly that of b and of the level
+        while they are not known (West and Harrison 1997, section 4.5). One that is far off counts as three deviations.
+        """
         state = self._state
-        lately = state["lately"][row]
-        state["lately"][row] = np.where(state["windows"][row] > 0, lately + SMOOTHING * chance * (rate - lately), rate)
+        lately, windows = state["lately"][row], state["windows"][row]
+        state["lately"][row] = np.where(windows > 0, lately + SMOOTHING * chance * (rate - lately), rate)
         state["windows"][row] += 1
-        known = state["noise"][row]
-        seen = np.minimum(error**2, 9 * spread) - (spread - known)
-        weight = chance / (NOISE_WINDOWS + np.minimum(state["windows"][row], NOISE_MEMORY - NOISE_WINDOWS))
-        state["noise"][row] = np.maximum(known + weight * (seen - known), LEAST_NOISE**2)
+        change = (np.minimum(ratio, 9) - 1) / np.minimum(NOISE_WINDOWS + windows, NOISE_MEMORY)
+        state["noise"][row] = np.maximum(state["noise"][row] * (1 + np.where(windows > 0, change, 0)), LEAST_NOISE**2)
 
     def _losses(self, now: Newest) -> Iterator[Loss]:
         part = now.exposure[:, :SUSPECTS] * now.mean[:, 1:1 + SUSPECTS]

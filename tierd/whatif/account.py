@@ -133,12 +133,12 @@ class Account:
             track = self._engine.tracks.get(finding.victim)
             if track is None:
                 continue
-            bill_windows(self._all, 0, finding, track, window.seconds)
+            bill_windows(self._all, 0, finding, track)
             if finding.aggressor not in self.neighbours:
                 self._refused[key] = self._refusal(finding, window.end, flash)
             elif key in self._all:
                 self._after.setdefault(key, Case(0, window.start, window.start))
-                bill_windows(self._after, 0, finding, track, window.seconds)
+                bill_windows(self._after, 0, finding, track)
             if finding.aggressor in self.neighbours:
                 self._neighbour_of.update(dict.fromkeys(finding.aggressors, self.neighbours[finding.aggressor]))
 

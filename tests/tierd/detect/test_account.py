@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from math import exp, log
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tierd.detect.account import MAX_WINDOWS, MOST_LOST, Account, BilledWindow, Lost
+from tests.tierd.worlds import noise
+from tierd.detect.account import MAX_WINDOWS, MOST_LOST, Account, BilledWindow, Case, Key, Lost, bill_windows
+from tierd.detect.gain import StreamTrack, StreamWindow
+from tierd.model import Finding
+
+FINDING = Finding("noisy-neighbour", 0, "m.2", "s.1", ("lustre-OST0002",), "", noise(aggressor_came_at=0.0))
 
 HALF = log(2)
 """Device time that costs a stream half of its throughput if b is 1."""
@@ -61,3 +67,14 @@ def test_a_long_case_takes_no_more_room_and_loses_nothing() -> None:
     made = account(*(BilledWindow(100e6, 2.0, HALF, 0.0) for _ in range(5 * MAX_WINDOWS)))
     assert len(made.windows) <= MAX_WINDOWS
     assert made.lost().bytes == pytest.approx(5 * MAX_WINDOWS * 100e6)
+
+
+def test_time_in_which_the_stream_was_not_seen_is_not_billed() -> None:
+    seen = [StreamWindow(end, 5.0, log(100e6), {FINDING.aggressor: HALF}, 0.0) for end in (5.0, 10.0, 60.0)]
+    cases: dict[Key, Case] = {}
+    for last in (2, 3):
+        track = StreamTrack(seen[:last], (FINDING.aggressor,), np.array((18.0, 1.0, 0.0)), np.zeros((3, 3)), 0.0)
+        bill_windows(cases, 1, FINDING, track)
+    (case,) = cases.values()
+    assert [window.seconds for window in case.account.windows] == [5.0, 5.0, 5.0]
+    assert (case.begun_at, case.ended_at) == (0.0, 60.0)
