@@ -13,6 +13,7 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -20,7 +21,8 @@ from simulator.fluid.cluster import FluidCluster
 from simulator.jobs import Job
 from simulator.jobs.large_files import StreamingReader, StreamingWriter
 from simulator.jobs.small_files import SmallFileWriter
-from simulator.settings import recorded_test_bed
+from simulator.servers.objects import Capacity
+from simulator.settings import ClusterSettings, recorded_test_bed
 from tests.tierd.whatif.past import kept, record
 from tierd.clock import SystemClock
 from tierd.config.settings import Settings
@@ -32,6 +34,7 @@ from tierd.whatif.flash import given_back
 from tierd.whatif.report import as_text
 
 HOUR = 3600.0
+SPACE = 64
 
 
 def hours_of_jobs(hours: int, seed: int) -> list[Job]:
@@ -51,6 +54,14 @@ def hours_of_jobs(hours: int, seed: int) -> list[Job]:
     return jobs
 
 
+def bed(seed: int) -> ClusterSettings:
+    """The recorded test bed with larger targets, so that none is full after some hours."""
+    small = recorded_test_bed(seed)
+    return replace(small, osts=tuple(replace(
+        ost, device=replace(ost.device, size_bytes=SPACE * ost.device.size_bytes),
+        capacity=Capacity(SPACE * ost.capacity.size_bytes, SPACE * ost.capacity.inodes)) for ost in small.osts))
+
+
 def moved(rates: Sequence[Sequence[float]]) -> float:
     """Bytes of MB/s in seconds."""
     return sum(map(sum, rates)) * 1e6
@@ -64,11 +75,11 @@ def main() -> None:
     chosen = parser.parse_args()
     seconds, jobs = chosen.hours * HOUR, hours_of_jobs(chosen.hours, chosen.seed)
     with tempfile.TemporaryDirectory() as name:
-        off = FluidCluster(recorded_test_bed(chosen.seed), jobs)
+        off = FluidCluster(bed(chosen.seed), jobs)
         begin, file = off.epoch, record(off, seconds, Path(name), chosen.scrape)
         with kept(file, Path(name)) as url:
             answer = asked(query_api(Settings(), url, "", SystemClock()), Settings(), begin - 60, off.epoch + 60)
-    on = run(FluidCluster(recorded_test_bed(chosen.seed), jobs), jobs, seconds, policy=Settings())
+    on = run(FluidCluster(bed(chosen.seed), jobs), jobs, seconds, policy=Settings())
     predicted = answer.needed[-1].gain
     real = moved([on.rates[job.job_id] for job in streams(jobs)]) - moved(
         [off.throughput(job.job_id, 0, seconds) for job in streams(jobs)])

@@ -151,8 +151,8 @@ class Account:
         case, after = self._all.pop(key), self._after.pop(key, None)
         given = after.account.lost() if after is not None else Lost()
         given = given if given.is_certain else Lost()
-        self.cases.append(PastCase(*key, case.begun_at, case.ended_at, case.account.lost(), given,
-                                   self._refused.pop(key, "")))
+        self.cases.append(PastCase(*key, begin=case.begun_at, end=case.ended_at, lost=case.account.lost(),
+                                   given_back=given, refused=self._refused.pop(key, "")))
         if given.is_certain:
             neighbour = self.neighbours[key[1]]
             neighbour.gain = total((neighbour.gain, given))
@@ -200,6 +200,6 @@ class Account:
         if ActKind.SET_DEFAULT_LAYOUT not in layouts:
             return plan.refusals[0].reason if plan.refusals else Reason.NOT_SMALL
         self.neighbours[finding.aggressor] = Neighbour(
-            finding.aggressor, now, layouts[ActKind.SET_DEFAULT_LAYOUT].components[0].extent_end or 0, made,
-            ActKind.MIGRATE in layouts)
+            finding.aggressor, now, layouts[ActKind.SET_DEFAULT_LAYOUT].components[0].extent_end or 0,
+            before=made, moves=ActKind.MIGRATE in layouts)
         return ""

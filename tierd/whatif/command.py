@@ -46,7 +46,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     whatif.add_argument("--step", type=client.duration_seconds, metavar="TIME",
                         help="length of a window; longer ones need less time, and show less (default: the scrape "
                              f"interval, at least {LEAST_STEP_SECONDS:.0f}s)")
-    whatif.add_argument("--flash", type=flash_sizes, default=(), metavar="SIZE,…",
+    whatif.add_argument("--flash", type=flash_sizes, default=(), metavar="SIZES",
                         help="sizes of flash to compare: 50T,100T,200T")
     whatif.add_argument("--picture", type=Path, metavar="FILE", help="write gain against flash to this SVG file")
     whatif.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print everything as JSON")
@@ -81,7 +81,7 @@ def run(chosen: argparse.Namespace) -> int:
         if since >= until:
             raise ValueError(f"--since {chosen.since} is not before --until")
         answer = asked(query_api(settings, chosen.prometheus, chosen.fs or "", clock), settings, since, until,
-                       chosen.step, chosen.flash)
+                       step_seconds=chosen.step, sizes=chosen.flash)
         if chosen.picture is not None:
             chosen.picture.write_text(as_svg(answer), encoding="utf-8")
     except (ConfigurationError, ValueError, SourceError) as error:
@@ -103,8 +103,8 @@ def query_api(settings: Settings, url: str, fsname: str, clock: Clock) -> QueryA
     prometheus = prometheus_url(replace(settings.sense.prometheus, url=url or settings.sense.prometheus.url))
     if not prometheus.url:
         raise ValueError("name the server: --prometheus http://prometheus:9090, or --config with [sense.prometheus]")
-    return QueryApi(prometheus, fsname, clock, HttpClient(prometheus.access, QUERY_SECONDS, os.environ), QUERY_SECONDS,
-                    settings.sense.skew_seconds)
+    return QueryApi(prometheus, fsname, clock, HttpClient(prometheus.access, QUERY_SECONDS, os.environ),
+                    timeout_seconds=QUERY_SECONDS, skew_seconds=settings.sense.skew_seconds)
 
 
 def asked(api: QueryApi, settings: Settings, since: float, until: float, step_seconds: float | None = None,
@@ -127,5 +127,6 @@ def asked(api: QueryApi, settings: Settings, since: float, until: float, step_se
     account.close()
     neighbours = sorted(account.neighbours.values(), key=lambda each: -each.gain.bytes)
     reserve = settings.resolved_scopes.whole.small_files_to_flash.reserve
-    return Answer(found, account.until, step, past.seen, account.known_pools, account.cases, neighbours,
-                  needs(neighbours, reserve), sizes, stopped)
+    return Answer(found=found, until=account.until, step_seconds=step, seen=past.seen, known_pools=account.known_pools,
+                  all_cases=account.cases, neighbours=neighbours, needed=needs(neighbours, reserve), sizes=sizes,
+                  stopped=stopped)

@@ -27,7 +27,7 @@ WIDTH, HEIGHT, MARGIN = 640, 360, 70
 """Of the picture."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Answer:
     """What happened in a past time, and what tierd would have done."""
 
