@@ -2,9 +2,8 @@
 
     python -m bench.whatif --hours 6 --seed 1
 
-simulates hours of streams and neighbours on the recorded test bed without tierd, has lustre-exporter scraped every 15 s
-of virtual time, puts that into a real Prometheus, and asks it. Then it simulates the same hours with tierd. Needs
-.tools/bin (make tools).
+simulates hours of streams and neighbours without tierd, has lustre-exporter scraped every 15 s of virtual time, puts that
+into a real Prometheus, and asks it. Then it simulates the same hours with tierd. Needs .tools/bin (make tools).
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ from simulator.jobs import Job
 from simulator.jobs.large_files import StreamingReader, StreamingWriter
 from simulator.jobs.small_files import SmallFileWriter
 from simulator.servers.objects import Capacity
-from simulator.settings import ClusterSettings, recorded_test_bed
 from tests.tierd.whatif.past import kept, record
 from tierd.clock import SystemClock
 from tierd.config.settings import Settings
 from tierd.policies.registry import has_victim
+from tierd.simulation.beds import Bed, BedKind, draw_bed
 from tierd.simulation.comparison import streams
 from tierd.simulation.run import run
 from tierd.whatif.command import asked, query_api
@@ -54,12 +53,12 @@ def hours_of_jobs(hours: int, seed: int) -> list[Job]:
     return jobs
 
 
-def bed(seed: int) -> ClusterSettings:
-    """The recorded test bed with larger targets, so that none is full after some hours."""
-    small = recorded_test_bed(seed)
-    return replace(small, osts=tuple(replace(
-        ost, device=replace(ost.device, size_bytes=SPACE * ost.device.size_bytes),
-        capacity=Capacity(SPACE * ost.capacity.size_bytes, SPACE * ost.capacity.inodes)) for ost in small.osts))
+def spacious(bed: Bed) -> Bed:
+    """The test bed with larger targets, so that none is full after some hours."""
+    osts = tuple(replace(ost, device=replace(ost.device, size_bytes=SPACE * ost.device.size_bytes),
+                         capacity=Capacity(SPACE * ost.capacity.size_bytes, SPACE * ost.capacity.inodes))
+                 for ost in bed.cluster.osts)
+    return replace(bed, cluster=replace(bed.cluster, osts=osts))
 
 
 def moved(rates: Sequence[Sequence[float]]) -> float:
@@ -71,15 +70,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hours", type=int, default=6)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--bed", type=BedKind, default=BedKind.RECORDED, help=f"one of {', '.join(BedKind)}")
     parser.add_argument("--scrape", type=float, default=15.0, help="scrape interval in seconds")
     chosen = parser.parse_args()
-    seconds, jobs = chosen.hours * HOUR, hours_of_jobs(chosen.hours, chosen.seed)
+    bed = spacious(draw_bed(chosen.bed, chosen.seed))
+    seconds, jobs = chosen.hours * HOUR, bed.placed(hours_of_jobs(chosen.hours, chosen.seed))
     with tempfile.TemporaryDirectory() as name:
-        off = FluidCluster(bed(chosen.seed), jobs)
+        off = FluidCluster(bed.cluster, jobs)
         begin, file = off.epoch, record(off, seconds, Path(name), chosen.scrape)
         with kept(file, Path(name)) as url:
             answer = asked(query_api(Settings(), url, "", SystemClock()), Settings(), begin - 60, off.epoch + 60)
-    on = run(FluidCluster(bed(chosen.seed), jobs), jobs, seconds, policy=Settings())
+    on = run(FluidCluster(bed.cluster, jobs), jobs, seconds, policy=Settings())
     predicted = answer.needed[-1].gain
     real = moved([on.rates[job.job_id] for job in streams(jobs)]) - moved(
         [off.throughput(job.job_id, 0, seconds) for job in streams(jobs)])

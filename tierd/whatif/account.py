@@ -118,14 +118,15 @@ class Account:
 
     @property
     def known_pools(self) -> Sequence[str]:
-        """Pools in which the costs of service are known."""
-        return tuple(self._engine.costs)
+        """Pools whose costs of service are known, and those that the settings name as flash."""
+        return (*self._engine.costs, *self._settings.resolved_scopes.flash_pools)
 
     def add(self, window: Window, reading: Reading, facts: Facts, flash: set[str]) -> None:
         """Take in a window and the reading at its end. ``flash``: targets on flash."""
         found = self._engine.run_cycle(window, lambda *_: (), lambda: facts).findings
         self.until = window.end
         self._count(CounterTable.of(reading.jobs), window.end)
+        flash = flash.union(*(facts.pools.get(pool, ()) for pool in self._settings.resolved_scopes.flash_pools))
         holding = {finding.key: finding for finding in found if finding.evidence.of_stream is not None}
         for key in self._all.keys() - holding.keys():
             self._end(key)

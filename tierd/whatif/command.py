@@ -90,7 +90,7 @@ def run(chosen: argparse.Namespace) -> int:
     except OSError as error:
         print(f"{error.filename}: {error.strerror}", file=sys.stderr)
         return 1
-    print(as_json(answer) if chosen.json else "\n".join(as_text(answer)))
+    print(as_json(answer) if chosen.json else "\n".join(map(printable, as_text(answer))))
     if isinstance(answer.stopped, KeyboardInterrupt):
         raise answer.stopped
     if answer.stopped is not None:

@@ -14,7 +14,7 @@ from tierd.detect.account import Lost, total
 from tierd.sense.prometheus_past import POOLS, Found, Seen
 from tierd.sense.readings import is_ost
 from tierd.structs import json_text
-from tierd.text import bytes_text, count_of, duration_text, first_names, percent, printable, table
+from tierd.text import bytes_text, count_of, duration_text, first_names, percent, table
 from tierd.whatif.account import Neighbour, PastCase
 from tierd.whatif.flash import Need, given_back
 
@@ -37,6 +37,7 @@ class Answer:
     step_seconds: float
     seen: Seen
     known_pools: Sequence[str]
+    """Pools whose costs of service are known, and those that the settings name as flash."""
     all_cases: Sequence[PastCase]
     neighbours: Sequence[Neighbour]
     needed: Sequence[Need]
@@ -97,8 +98,8 @@ def as_text(answer: Answer) -> list[str]:
     if answer.cases:
         lines += ["", *table(("BEGIN", "LASTED", "STREAM", "BESIDE", "LOST", "GIVEN BACK"), [
             (client.local_time(case.begin).strftime("%m-%d %H:%M"), duration_text(case.end - case.begin),
-             printable(case.victim), printable(case.aggressor), bytes_text(case.lost.bytes),
-             bytes_text(case.given_back.bytes)) for case in answer.cases[:MOST_CASES]])]
+             case.victim, case.aggressor, bytes_text(case.lost.bytes), bytes_text(case.given_back.bytes))
+            for case in answer.cases[:MOST_CASES]])]
     if len(answer.cases) > MOST_CASES:
         lines.append(f"and {len(answer.cases) - MOST_CASES} more: --json")
     return [*lines, "", "Not known:", *(f"- {each}" for each in not_known(answer))]

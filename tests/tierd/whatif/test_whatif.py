@@ -70,7 +70,7 @@ def test_mode_and_policies_are_those_of_the_settings(past: Past) -> None:
     ({"target": "MDT"}, "no MDT has counters"),
     ({"__name__": "lustre_job", "target": "OST0003"}, "1 OST without counters (lustre-OST0003)"),
     ({"__name__": "lustre_pool_target_info"}, "all OSTs that rotate count as one pool"),
-    ({"target": "OST0000"}, "pools that no stream keeps busy: flash"),
+    ({"jobid": STREAM.job_id}, "pools that no stream keeps busy: hdd"),
 ])
 def test_what_is_not_known_is_said(past: Past, labels: dict[str, str], words: str) -> None:
     assert words in "\n".join(not_known(answer(past, without(past, **labels))))
