@@ -136,6 +136,7 @@ _MOVED_PATHS = tuple((until, root, re.compile(what)) for until, root, what in (
     ((2, 16), PROCFS, r"(?:osc|mdc)/[^/]+/(?:import|rpc_stats|state)"),
     ((2, 16), PROCFS, r"(?:mdt|obdfilter)/[^/]+/recovery_status|obdfilter/[^/]+/stats"),
     ((2, 14), PROCFS, r"osd-\w+/[^/]+/brw_stats"),
+    ((2, 12), PROCFS, r"osd-\w+/[^/]+/nonrotational"),
     ((2, 13), PROCFS, r"mdd/[^/]+/changelog_(?:users|mask)"),
     ((2, 13), DEBUGFS, r"llite/[^/]+/max_read_ahead_(?:per_file_)?mb"),
     ((2, 12), PROCFS, r"(?:obdfilter|osd-\w+)/[^/]+/(?:blocksize|files(?:free|total)|kbytes\w+)"),

@@ -99,7 +99,7 @@ class Engine:
         self._facts = Facts()
         self._amends: tuple[Facts, Sequence[Amend]] = self._facts, ()
         """What policies change in findings about slowed streams, and the facts that say so."""
-        self._learner = CostLearner(flash=settings.resolved_scopes.flash_pools)
+        self._learner = CostLearner()
         self._arrays = ArrayTracker()
         self._tasks: Mapping[str, tuple[str, ...]] = {}
         """Tasks of each large array since the oldest window."""
@@ -137,8 +137,7 @@ class Engine:
         self._watch.take_over(memory.runner)
         self._recent, self._interference, self._streams = memory.recent, memory.interference, memory.streams
         self._tracks = memory.tracks
-        if memory.learner.flash == self._learner.flash:
-            self._learner = memory.learner
+        self._learner = memory.learner
         settings = self._settings.noisy_neighbour
         self._history.recent_seconds = self._recent.seconds = settings.recent_seconds
         self._recent.classes = settings.classes
@@ -219,7 +218,7 @@ class Engine:
 
     def use_costs(self, costs: Mapping[str, DeviceCosts]) -> None:
         """Start with the costs that an earlier run learned."""
-        self._learner = CostLearner(costs, self._settings.resolved_scopes.flash_pools)
+        self._learner = CostLearner(costs)
 
     def _slowdowns(self, window: Window) -> SlowdownView:
         """Learn from the newest window what service costs, and what each stream loses."""
@@ -229,7 +228,8 @@ class Engine:
         names, pool = pool_numbers(recent.targets, self._facts.pools)
         unhealthy = np.array([recent.targets[target] for target in window.conditions if target in recent.targets],
                              dtype=np.int64)
-        self._learner.learn(columns, kinds, pool, names, unhealthy)
+        flash = {*self._settings.resolved_scopes.flash_pools, *self._facts.flash}
+        self._learner.learn(columns, kinds, pool, names, unhealthy, flash=flash)
         costs = self._learner.table(pool, names, unhealthy)
         work = recent_work(recent.windows, kinds, len(recent.jobs))
         losses = self._interference.update(columns, work, kinds, costs)

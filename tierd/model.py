@@ -682,6 +682,8 @@ class Facts:
     clients: tuple[ClientLoad, ...] = ()
     pools: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Pool name to full target names."""
+    flash: frozenset[str] = frozenset()
+    """Pools whose targets are all on flash, as far as the servers report it."""
     fill: Mapping[str, TargetFill] = field(default_factory=dict)
     """By full target name."""
     closed: Mapping[str, str] = field(default_factory=dict)

@@ -87,6 +87,7 @@ def server_files(cluster: ClusterView) -> Iterator[tuple[str, str]]:
         yield f"{_DEBUGFS}/obdfilter/{ost.name}/stats", stats_file(clock, ost.stats)
         yield f"{_DEBUGFS}/obdfilter/{ost.name}/recovery_status", recovery_status(clock, ost.health, clients)
         yield f"{_DEBUGFS}/osd-ldiskfs/{ost.name}/brw_stats", brw_stats_file(clock, ost.bulk.brw)
+        yield f"sys/fs/lustre/osd-ldiskfs/{ost.name}/nonrotational", f"{int(not ost.rotational)}\n"
     for mdt in cluster.mdts:
         yield f"proc/fs/lustre/mdt/{mdt.name}/job_stats", job_stats_file(clock, mdt.jobs, cluster.now)
         yield f"proc/fs/lustre/mdt/{mdt.name}/md_stats", stats_file(clock, mdt.stats)

@@ -78,6 +78,8 @@ DRIFT = 0.1**2 / 120
 """Variance of b, each second: what a job costs varies by 10% in two minutes, as its files fill other places."""
 VARIES = 0.1
 """Relative error of a present loss: what a second of device time costs a stream, from minute to minute."""
+LASTS = 0.2
+"""The same for the time to come, in which the suspects' files lie elsewhere and their load changes."""
 SMOOTHING = 0.3
 """Weight of the newest window in the device time of a job. A hiccup of a target slows all jobs on it at once, which is
 no sign that one slows another. A change by a factor of two is taken at once: the job came, left or changed."""
@@ -125,7 +127,7 @@ class Loss:
 
     victim: int
     suspects: tuple[int, ...]
-    """The most costly first; together they cost four fifths of what all suspects cost."""
+    """The most costly first; they cost four fifths of what all suspects cost."""
     targets: tuple[int, ...]
     bytes_per_second: float
     """Rate of the stream in the newest window."""
@@ -446,8 +448,10 @@ class Interference:
         alike = (found <= 2 * old) & (old <= 2 * found) & (old > 0)
         new = state["exposure"][row] = np.where(alike, old + SMOOTHING * (found - old), found)
         before = state["utilisation"][row]
-        busy = state["utilisation"][row] = np.where(before > 0, before + SLOW_SMOOTHING * (use - before), use)
-        # a stream keeps its targets busy: where they do less than the costs say, they are slower than their pool
+        alone = found[:, :SUSPECTS].sum(axis=1) < LEAST_EXPOSURE
+        busy = state["utilisation"][row] = np.where(before > 0, before + SLOW_SMOOTHING * alone * (use - before), use)
+        # a stream keeps its targets busy: where they do less than the costs say, they are slower than their pool, or
+        # the suspects cost more than that, which is for b to say
         part = new[:, :SUSPECTS] / np.clip(busy, 0.3, 1.2)[:, None]
         whole = part.sum(axis=1, keepdims=True)
         lost = -np.log1p(-np.minimum(whole, MOST_EXPOSURE)) * part / np.maximum(whole, 1e-9)
@@ -542,9 +546,9 @@ class Interference:
         order = np.argsort(-part, axis=1)
         before = np.cumsum(np.take_along_axis(part, order, axis=1), axis=1) - np.take_along_axis(part, order, axis=1)
         for at in np.flatnonzero((whole > LEAST_EXPOSURE / 2) & (now.rate > 0)).tolist():
-            named = order[at][before[at] < 0.8 * whole[at]]
-            named = named[part[at, named] > 0]
-            yield self._loss(now, at, named, tuple(now.slot[at, named].tolist()))
+            costly = order[at][part[at, order[at]] > 0]
+            named = costly[before[at, :len(costly)] < 0.8 * whole[at]]
+            yield self._loss(now, at, costly, tuple(now.slot[at, named].tolist()))
 
     def _to_rivals(self, now: Newest, recent: RecentWork, kinds: JobKinds, costs: CostTable) -> Iterator[Loss]:
         """Losses to other streams that came while the stream was seen; the stream with most device time is named."""
@@ -576,7 +580,7 @@ class Interference:
         else:
             carrier = Carrier.HISTORY if job in self._remembered else Carrier.LOAD
         targets = tuple(now.streams.target[now.streams.of == at].tolist())
-        return Loss(job, suspects, targets, float(now.rate[at]), lost, error=sqrt(variance + (VARIES * lost)**2 + 1e-6),
+        return Loss(job, suspects, targets, float(now.rate[at]), lost, error=sqrt(variance + (LASTS * lost)**2 + 1e-6),
                     carrier=carrier, came_at=float(state["came_at"][first]), rate_before=before)
 
     def _posterior(self, row: Ints) -> tuple[Floats, Floats]:

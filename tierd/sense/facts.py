@@ -301,7 +301,8 @@ class FactsCollector:
             fill = {target: TargetFill(s.size_bytes, s.avail_bytes) for target, s in space.items()}
             facts = replace(facts, pools=self.filesystem.pools(), fill=self._growth.measured(fill, now))
             self.media.learn_pools(facts.pools)
-            facts = replace(facts, closed=self.closed())
+            on_flash = frozenset(filter(self.media.is_on_flash, facts.pools))
+            facts = replace(facts, flash=on_flash, closed=self.closed())
         facts = replace(facts, metadata_loads=self.metadata.loads, metadata_services=self.metadata.services)
         with self._or_unknown("metadata room"):
             facts = replace(facts, metadata={mdt: MetadataFill(room.used, room.inodes_free)

@@ -167,13 +167,13 @@ MadeWindow = Callable[[Random], Sequence[JobLoad]]
 def learned(make: MadeWindow, windows: int, learner: CostLearner | None = None, pool: str = "hdd",
             unhealthy: Sequence[str] = (), seed: int = 5) -> CostLearner:
     """A learner that has seen so many windows."""
-    learner, rng = learner or CostLearner(flash=("flash",)), Random(seed)
+    learner, rng = learner or CostLearner(), Random(seed)
     targets, jobs = Names((target, n) for n, target in enumerate(TARGETS)), Names()
     for number in range(windows):
         loads = {(each.target, each.job): each for each in make(rng)}
         made = window_columns(Window(5.0 * number, 5.0 * number + 5, loads, {}), targets, jobs, 64 << 10)
         learner.learn(made, kinds_of_jobs([made], len(jobs), Classes()), np.zeros(len(targets), np.int64), [pool],
-                      np.array([targets[each] for each in unhealthy], np.int64))
+                      np.array([targets[each] for each in unhealthy], np.int64), flash={"flash"})
     return learner
 
 
