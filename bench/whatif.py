@@ -2,8 +2,8 @@
 
     python -m bench.whatif --hours 6 --seed 1
 
-simulates hours of streams and neighbours without tierd, has lustre-exporter scraped every 15 s of virtual time, puts that
-into a real Prometheus, and asks it. Then it simulates the same hours with tierd. Needs .tools/bin (make tools).
+simulates hours of streams and neighbours without tierd, has lustre-exporter scraped every 15 s of virtual time, puts
+that into a real Prometheus, and asks it. Then it simulates the same hours with tierd. Needs .tools/bin (make tools).
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ def hours_of_jobs(hours: int, seed: int) -> list[Job]:
             job_id=f"mdt_small.{2000 + hour}", directory=f"/proj/ingest{hour}", start_seconds=comes,
             stop_seconds=comes + rng.uniform(900, 2100), keep=rng.choice((200, 1000, 4000)),
             files_per_second=0.2 if rng.random() < 0.2 else rng.uniform(12, 40),
+            rereads_per_second=rng.choice((0.0, 0.0, 5.0)),
             sizes=rng.choice(((1 << 20,), (64 << 10, 256 << 10, 1 << 20), (4 << 10, 32 << 10)))))
     return jobs
 

@@ -24,7 +24,7 @@ from tierd.sense.exposition import (
     target_of,
 )
 from tierd.sense.http_client import SourceError, redacted
-from tierd.sense.prometheus import QueryApi, Series, quoted
+from tierd.sense.prometheus import BATCH_TARGETS, QueryApi, Series, quoted
 from tierd.sense.readings import LONGEST_SECONDS, LONGEST_WINDOWS, Reading, Stamp, is_ost, window
 
 POOLS = "lustre_pool_target_info"
@@ -64,16 +64,20 @@ class Seen:
     targets: set[str] = field(default_factory=set)
     """With counters of jobs."""
     families: set[str] = field(default_factory=set)
-    facts: Facts = field(default_factory=Facts)
-    """Pools, as far as the servers show them; otherwise one of all targets that rotate."""
+    pools: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """As the servers show them."""
     flash: set[str] = field(default_factory=set)
     """Targets whose devices do not rotate."""
 
     def note(self, reading: Reading) -> None:
         self.targets |= reading.targets
         self.flash |= {target for target, flash in reading.is_flash.items() if flash}
-        if POOLS not in self.families:
-            self.facts = Facts(pools={"": tuple(sorted(filter(is_ost, self.targets - self.flash)))})
+
+    def facts(self) -> Facts:
+        """Pools; without any, one of all targets that rotate."""
+        pools = self.pools or {"": tuple(sorted(filter(is_ost, self.targets - self.flash)))}
+        return Facts(pools=pools, flash=frozenset(pool for pool, members in pools.items()
+                                                  if self.flash.issuperset(members)))
 
     def check(self) -> None:
         """Raise SourceError if families are missing without which nothing can be said."""
@@ -166,9 +170,8 @@ class PastWindows:
         self._put_conditions(about, moments)
         samples = sum(len(series.points) for series, *_ in about)
         targets = sorted({target.removeprefix(f"{self._api.fsname}-") for each in moments for target in each.stamps})
-        most = self._api.settings.batch_targets
-        for first in range(0, len(targets), most):
-            jobs = self._asked(self._api.selector(JOBS, "target", targets[first:first + most]), moments)
+        for first in range(0, len(targets), BATCH_TARGETS):
+            jobs = self._asked(self._api.selector(JOBS, "target", targets[first:first + BATCH_TARGETS]), moments)
             samples += sum(len(series.points) for series, *_ in jobs)
             for series, target, exporter in jobs:
                 job, tail = series.labels.get(JOBID), tail_of(series.labels)
@@ -189,7 +192,7 @@ class PastWindows:
                     else:
                         at.view.gauges[target][series.name] = value
         if pools:
-            self.seen.facts = Facts(pools={pool: tuple(sorted(members)) for pool, members in pools.items()})
+            self.seen.pools = {pool: tuple(sorted(members)) for pool, members in pools.items()}
 
     def _asked(self, query: str, moments: Sequence[Moment]) -> list[tuple[Series, str, str]]:
         """The series, with their target and their exporter."""

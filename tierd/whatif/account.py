@@ -6,7 +6,7 @@ tierd would have given a neighbour's new files a default layout, flash gives bac
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from lustre.fid import Fid
@@ -121,12 +121,11 @@ class Account:
         """Pools whose costs of service are known, and those that the settings name as flash."""
         return (*self._engine.costs, *self._settings.resolved_scopes.flash_pools)
 
-    def add(self, window: Window, reading: Reading, facts: Facts, flash: set[str]) -> None:
-        """Take in a window and the reading at its end. ``flash``: targets on flash."""
-        found = self._engine.run_cycle(window, lambda *_: (), lambda: facts).findings
+    def add(self, window: Window, reading: Reading, facts: Callable[[], Facts]) -> None:
+        """Take in a window and the reading at its end. ``facts`` returns the pools."""
+        found = self._engine.run_cycle(window, lambda *_: (), facts).findings
         self.until = window.end
         self._count(CounterTable.of(reading.jobs), window.end)
-        flash = flash.union(*(facts.pools.get(pool, ()) for pool in self._settings.resolved_scopes.flash_pools))
         holding = {finding.key: finding for finding in found if finding.evidence.of_stream is not None}
         for key in self._all.keys() - holding.keys():
             self._end(key)
@@ -136,7 +135,7 @@ class Account:
                 continue
             bill_windows(self._all, 0, finding, track)
             if finding.aggressor not in self.neighbours:
-                self._refused[key] = self._refusal(finding, window.end, flash)
+                self._refused[key] = self._refusal(finding, window.end, facts())
             elif key in self._all:
                 self._after.setdefault(key, Case(0, window.start, window.start))
                 bill_windows(self._after, 0, finding, track)
@@ -177,22 +176,23 @@ class Account:
         for neighbour in working.values():
             neighbour.peaks[part] = max(neighbour.peaks.get(part, 0.0), neighbour.files * neighbour.mean_bytes)
 
-    def _refusal(self, finding: Finding, now: float, flash: set[str]) -> str:
+    def _refusal(self, finding: Finding, now: float, facts: Facts) -> str:
         """Why tierd would not act on a finding, as a reason code. Otherwise its aggressor becomes a neighbour."""
         stream, settings = finding.evidence.of_stream, self._settings
         assert stream is not None
-        if finding.kind not in settings.act.on or flash.issuperset(finding.targets):
+        pools = {facts.pool_of(target) for target in finding.targets}
+        if finding.kind not in settings.act.on or pools <= {*facts.flash, *settings.resolved_scopes.flash_pools}:
             return Reason.REPORTED_ONLY
         if finding.held or finding.advice_only:
             return Reason.UNCONFIRMED if finding.held else Reason.UNCLEAR_IO
         worth = benefit.refusal(finding, stream, benefit.effect((), settings.benefit), settings.benefit)
         if worth is not None:
             return worth.reason
-        made, pools = Made(), settings.resolved_scopes.whole.small_files_to_flash
+        made, scope = Made(), settings.resolved_scopes.whole.small_files_to_flash
         for known in filter(None, map(self._made.get, finding.aggressors)):
             made.add(known.creates, known.unlinks, known.written_bytes)
-        plenty = dict.fromkeys((pools.flash_pool, pools.hdd_pool), PLENTY_BYTES)
-        capacity = Capacity({pools.flash_pool: ("flash",), pools.hdd_pool: finding.targets}, plenty, plenty,
+        plenty = dict.fromkeys((scope.flash_pool, scope.hdd_pool), PLENTY_BYTES)
+        capacity = Capacity({scope.flash_pool: ("flash",), scope.hdd_pool: finding.targets}, plenty, plenty,
                             {DIRECTORY: None})
         activity = DirectoryActivity(finding.aggressor, DIRECTORY, creates=int(made.creates),
                                      unlinks=int(made.unlinks), candidates=(OLD,))

@@ -117,7 +117,7 @@ def asked(api: QueryApi, settings: Settings, since: float, until: float, step_se
     with bar("reading", found.end - found.begin) as progress:
         try:
             for window, reading in past:
-                account.add(window, reading, past.seen.facts, past.seen.flash)
+                account.add(window, reading, past.seen.facts)
                 progress(window.end - found.begin)
         except (KeyboardInterrupt, SourceError) as error:
             if not past.seen.windows:

@@ -65,18 +65,18 @@ class Answer:
 
 def not_known(answer: Answer) -> Iterator[str]:
     """What the data does not show."""
-    seen, pools = answer.seen, answer.seen.facts.pools
+    seen, facts = answer.seen, answer.seen.facts()
     yield (f"cases shorter than {duration_text(2 * answer.step_seconds)}: a window is "
            f"{duration_text(answer.step_seconds)} long")
     if seen.gap_seconds:
         yield f"{duration_text(seen.gap_seconds)} in which nothing was scraped"
-    if lacking := sorted({target for members in pools.values() for target in members} - seen.targets):
+    if lacking := sorted({target for members in facts.pools.values() for target in members} - seen.targets):
         yield f"{count_of(len(lacking), 'OST')} without counters ({first_names(lacking)}): scrape every OSS"
     if all(map(is_ost, seen.targets)):
         yield "jobs of small files with large RPCs: no MDT has counters of jobs. Scrape every MDS"
     if POOLS not in seen.families:
         yield "pools: no MDS shows any, so all OSTs that rotate count as one pool of equal disks"
-    if unknown := sorted(set(pools) - set(answer.known_pools)):
+    if unknown := sorted(set(facts.pools) - facts.flash - set(answer.known_pools)):
         yield f"anything about pools that no stream keeps busy: {', '.join(unknown) or 'the disks'}"
     if uncertain := len(answer.all_cases) - len(answer.cases):
         yield f"whether {count_of(uncertain, 'more stream')} lost anything"

@@ -44,7 +44,7 @@ def test_windows_have_all_that_counters_show(past: Past) -> None:
     assert seen.windows == len(windows) == 39
     assert seen.gap_seconds == 0
     assert {window.seconds for window, _ in windows} == {15.0}
-    assert sorted(seen.facts.pools) == ["flash", "hdd"]
+    assert sorted(seen.facts().pools) == ["flash", "hdd"]
     assert any(NOISE.job_id in window.namespace for window, _ in windows)
 
 
@@ -129,4 +129,4 @@ def test_without_pools_all_targets_that_rotate_are_one(past: Past) -> None:
             flash = ("target", "OST0000") in labels or ("target", "OST0001") in labels
             samples[("__name__", NONROTATIONAL), *labels[1:]] = [(at, float(flash)) for at, _ in points]
     _, seen = read(keeping(samples), past)
-    assert seen.facts.pools == {"": tuple(f"lustre-OST000{number}" for number in range(2, 6))}
+    assert seen.facts().pools == {"": tuple(f"lustre-OST000{number}" for number in range(2, 6))}
