@@ -25,6 +25,9 @@ class Extension(Protocol):
     requests: Mapping[str, Callable[[Mapping[str, object]], Struct]]
     """Answers to requests of the control socket, by name."""
 
+    posted: Mapping[str, Callable[[Mapping[str, object]], Struct]]
+    """Answers to what other nodes post to tierd's port: ``NAME`` to ``/-/NAME``. A part may lack it."""
+
     def step(self) -> None:
         """Called after each cycle, once verdicts are known. It does not ask the file system."""
 
