@@ -23,10 +23,14 @@ examples:
   tierd --config /etc/tierd/tierd.toml                 run the daemon (dry run unless act.dry_run = false)
   tierd mover --config /etc/tierd/tierd.toml           run a mover of a cluster
   tierd reader --config /etc/tierd/tierd.toml          run a changelog reader of a cluster
+  tierd brake --leader https://tierd:9170              run the agent of an OSS, which slows jobs (act.brake)
 """
 
-ROOMS = ("tierd.cluster.command",)
-"""Modules of parts that can be removed, each with its commands, and with what makes the daemon one of several."""
+ROOMS = (
+    "tierd.cluster.command",
+    "tierd.brake.command",
+)
+"""Modules of parts that can be removed, each with its commands; one may have what makes the daemon one of several."""
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as in shells."""
 
@@ -100,13 +104,16 @@ def run(chosen: argparse.Namespace) -> int:
         if chosen.online:
             parser().error("--online needs --check-config")
         log_to_standard_error()
+        if alone := getattr(chosen, "alone", None):
+            return int(alone(chosen))
         settings = load(chosen.config) if chosen.config else Settings()
         path = web.config_path(settings.web, chosen.config, chosen.web_config)
         web_config = WebConfigFile(path) if path and chosen.command is None else None
         if chosen.command is None:
             if chosen.config is None:
                 parser().error("--config FILE or a command is required; see --help")
-            make_candidate = next((room.candidate for room in rooms()), process.alone)
+            make_candidate = next((room.candidate for room in rooms() if hasattr(room, "candidate")),
+                                  process.alone)
             return process.serve(chosen.config, settings, web_config, make_candidate)
         if serve := getattr(chosen, "serve", None):
             if chosen.config is None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # tierctl imports this module for each command, and must star
 
 COMMANDS: Mapping[str, tuple[str, ...]] = {
     "tierd.bill": ("bill",),
+    "tierd.brake": (),
 }
 """The package of each part, and its commands of tierctl, which are in its module ``command``."""
 

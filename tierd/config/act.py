@@ -271,6 +271,8 @@ class ActSettings(Table):
     without_user_xattr: Annotated[bool, Strict()] = False
     """Act although the mount has no ``user_xattr``, so that tierd cannot read the attribute ``user.tierd``. The other
     opt-outs hold."""
+    brake: Annotated[bool, Strict()] = False
+    """Slow a job that surely slows a stream, by rules of TBF that an agent on each OSS sets."""
     default_layouts_per_second: Annotated[float, Gt(0)] = 20.0
     """Maximum number of default layouts set per second. Each takes half a dozen requests to an MDT."""
     journal: WholePath = "/var/lib/tierd/journal.sqlite"
