@@ -91,6 +91,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run(chosen: argparse.Namespace) -> int:
     """Run the daemon or the command; 1, with an error message, for an error in its input."""
+    if alone := getattr(chosen, "alone", None):  # without a configuration
+        log_to_standard_error()
+        return int(alone(chosen))
     from tierd.config.load import ConfigurationError, load  # noqa: PLC0415 -- needs the extra, as do the others
     from tierd.config.settings import Settings  # noqa: PLC0415
     from tierd.daemon import process, web  # noqa: PLC0415
@@ -104,8 +107,6 @@ def run(chosen: argparse.Namespace) -> int:
         if chosen.online:
             parser().error("--online needs --check-config")
         log_to_standard_error()
-        if alone := getattr(chosen, "alone", None):
-            return int(alone(chosen))
         settings = load(chosen.config) if chosen.config else Settings()
         path = web.config_path(settings.web, chosen.config, chosen.web_config)
         web_config = WebConfigFile(path) if path and chosen.command is None else None

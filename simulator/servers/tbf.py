@@ -79,14 +79,14 @@ class Tbf:
         self.partitions = partitions
         self._was_set = False
         self._engine = engine
-        self._rules: list[Rule] = []
+        self.rules: list[Rule] = []
         self._buckets: dict[tuple[str, int], Bucket] = {}
 
     def set_parameter(self, name: str, value: str) -> None:
         """Write ``nrs_policies`` or ``nrs_tbf_rule``. Raises OSError as the kernel does."""
         if name == "nrs_policies":
             self.policy, self._was_set = value if value in KINDS else "", True
-            self._rules = [Rule("default", (), DEFAULT_RATE)] if self.policy else []
+            self.rules = [Rule("default", (), DEFAULT_RATE)] if self.policy else []
         else:
             self._command(value.removeprefix("reg ").strip())
         for (job, _), bucket in self._buckets.items():
@@ -100,9 +100,9 @@ class Tbf:
         if start := _START.fullmatch(text):
             self._start(start[1], tuple(start[2].split()), int(start[3]), before=start[4])
         elif change := _CHANGE.fullmatch(text):
-            self._rules[self._place(change[1])].rate = int(change[2])
+            self.rules[self._place(change[1])].rate = int(change[2])
         elif stop := _STOP.fullmatch(text):
-            self._rules = [rule for rule in self._rules if rule.name != stop[1] or rule.name == "default"]
+            self.rules = [rule for rule in self.rules if rule.name != stop[1] or rule.name == "default"]
         else:
             raise _failed(errno.EINVAL)
 
@@ -111,18 +111,18 @@ class Tbf:
             raise _failed(errno.ENAMETOOLONG)
         if not re.fullmatch(r"\w+", name, re.ASCII) or not jobs or not 0 < rate < 1_000_000:
             raise _failed(errno.EINVAL)
-        if any(rule.name == name for rule in self._rules):
+        if any(rule.name == name for rule in self.rules):
             raise _failed(errno.EEXIST)
-        self._rules.insert(self._place(before) if before else 0, Rule(name, jobs, rate))
+        self.rules.insert(self._place(before) if before else 0, Rule(name, jobs, rate))
 
     def _place(self, name: str) -> int:
-        for number, rule in enumerate(self._rules):
+        for number, rule in enumerate(self.rules):
             if rule.name == name:
                 return number
         raise _failed(errno.ENOENT)
 
     def _rule(self, job: str) -> Rule | None:
-        return next((rule for rule in self._rules if not rule.jobs or job in rule.jobs), None)
+        return next((rule for rule in self.rules if not rule.jobs or job in rule.jobs), None)
 
     def _rate(self, job: str) -> float:
         rule = self._rule(job)
@@ -158,7 +158,7 @@ class Tbf:
     def _partition(self, number: int) -> str:
         used = [self._rule(job) for job, partition in self._buckets if partition == number]
         lines = (f"{rule.name} {rule.condition} {rule.rate:.0f}, ref {sum(each is rule for each in used)}\n"
-                 for rule in self._rules)
+                 for rule in self.rules)
         return f"CPT {number}:\n{''.join(lines)}"
 
 

@@ -1,8 +1,8 @@
 """The agent on an OSS: it sets the rules that the leader wants, and removes them without the leader.
 
 The kernel keeps a rule until somebody stops it. So the agent holds each rule only while the leader answers: after
-``LEASE_SECONDS`` without an answer, at its start and at its end it removes all rules of ours. The unit removes them if
-it was killed (``ExecStopPost=``).
+``LEASE_SECONDS`` without an answer it removes all rules of ours; so do its start and its end, and the unit if it was
+killed (``ExecStopPost=``).
 """
 
 from __future__ import annotations
@@ -28,6 +28,30 @@ SetParameter = Callable[[str, str], str]
 """Sets a parameter to a value. Returns why it cannot, or ""."""
 
 
+def oss_state(node: str, tree: Tree) -> tuple[OssState, Rules]:
+    """What an OSS has now. Without the policy ``tbf``, it has no rules: the kernel answers ENODEV."""
+    policy, queued = policy_of(tree.read(f"{SERVICE}/nrs_policies") or b"")
+    rules = nrs_tbf_rule.parse(tree.read(f"{SERVICE}/nrs_tbf_rule") or b"").rows
+    return OssState(node=node, targets=tree.devices("obdfilter"), policy=policy, queued=queued,
+                    partitions=partitions(rules), rules=ours(rules)), rules
+
+
+def set_rules(wanted: Sequence[WantedRule], rules: Rules, set_parameter: SetParameter) -> str:
+    """Make the rules of ours those that are wanted. Returns what failed, or ""."""
+    trouble = []
+    for text in commands(wanted, rules):
+        failed = set_parameter(f"{SERVICE.replace('/', '.')}.nrs_tbf_rule", text)
+        log.log(logging.WARNING if failed else logging.INFO, "nrs_tbf_rule: %s%s", text, failed and f": {failed}")
+        trouble += [failed] * bool(failed)
+    return "; ".join(trouble)
+
+
+def released(tree: Tree, set_parameter: SetParameter) -> bool:
+    """Remove all rules of ours. Returns whether none is left."""
+    set_rules((), oss_state("", tree)[1], set_parameter)
+    return not oss_state("", tree)[0].rules
+
+
 class Agent:
     """Its state between two steps. One thread calls it."""
 
@@ -42,43 +66,18 @@ class Agent:
     def step(self) -> None:
         """Ask the leader, and make the rules those that it wants."""
         now = self._monotonic()
+        state, rules = oss_state(self._node, self._tree)
         try:
-            self._wanted = self._ask(self.state()).rules
+            self._wanted = self._ask(state.replaced(trouble=self._trouble)).rules
         except (OSError, ValueError) as error:
             self._say("leader", f"the leader does not answer: {error}")
             self._wanted = self._wanted if now < self._until else ()
         else:
             self._until = now + LEASE_SECONDS
             self._say("leader", "the leader answers")
-        self._apply(self._wanted)
-
-    def state(self) -> OssState:
-        """What this OSS has now."""
-        policy, queued = policy_of(self._tree.read(f"{SERVICE}/nrs_policies") or b"")
-        rules = self._rules()
-        return OssState(node=self._node, targets=self._tree.devices("obdfilter"), policy=policy, queued=queued,
-                        partitions=partitions(rules), rules=ours(rules), trouble=self._trouble)
-
-    def release(self) -> bool:
-        """Remove all rules of ours. Returns whether none is left."""
-        self._apply(())
-        return not ours(self._rules())
-
-    def _apply(self, wanted: Sequence[WantedRule]) -> None:
-        state = self.state()
         self._say("policy", f"the policy of {SERVICE} is tbf {state.policy}: rules can be set" if state.takes_rules else
                   f"the policy of {SERVICE} is not tbf for jobs: no rule can be set, until an administrator starts it")
-        self._trouble = "; ".join(filter(None, map(self._command, commands(
-            wanted if state.takes_rules else (), self._rules()))))
-
-    def _command(self, text: str) -> str:
-        failed = self._set(f"{SERVICE.replace('/', '.')}.nrs_tbf_rule", text)
-        log.log(logging.WARNING if failed else logging.INFO, "nrs_tbf_rule: %s%s", text, failed and f": {failed}")
-        return failed
-
-    def _rules(self) -> Rules:
-        """The rules; none if the policy is stopped, which the kernel calls ENODEV."""
-        return nrs_tbf_rule.parse(self._tree.read(f"{SERVICE}/nrs_tbf_rule") or b"").rows
+        self._trouble = set_rules(self._wanted if state.takes_rules else (), rules, self._set)
 
     def _say(self, about: str, words: str) -> None:
         if self._said.get(about) != words:

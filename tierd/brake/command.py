@@ -40,26 +40,25 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Run until SIGTERM or SIGINT, or remove the rules once. Returns the exit status."""
     from lustre.parameters import Roots, Tree  # noqa: PLC0415
-    from tierd.brake.agent import POLL_SECONDS, Agent  # noqa: PLC0415
+    from tierd.brake.agent import POLL_SECONDS, Agent, released  # noqa: PLC0415
     from tierd.clock import SystemClock  # noqa: PLC0415
     from tierd.daemon.systemd import Notifier  # noqa: PLC0415
 
     if not chosen.leader and not chosen.release:
         print("tierd brake: name the leader with --leader, or use --release", file=sys.stderr)
         return 2
-    clock, notify = SystemClock(), Notifier(os.environ)
-    agent = Agent(os.uname().nodename, Tree(Roots.of(chosen.root / "proc", chosen.root / "sys")), lctl(chosen.lctl),
-                  asking(chosen), clock.monotonic)
+    clock, notify, tree = SystemClock(), Notifier(os.environ), Tree(Roots.of(chosen.root / "proc", chosen.root / "sys"))
     if chosen.release:
-        return 0 if agent.release() else 1
+        return 0 if released(tree, lctl(chosen.lctl)) else 1
+    agent = Agent(os.uname().nodename, tree, lctl(chosen.lctl), asking(chosen), clock.monotonic)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: clock.wake())
-    agent.release()
+    released(tree, lctl(chosen.lctl))  # of an agent that was killed
     notify(READY="1")
     while not clock.wait(POLL_SECONDS):
         agent.step()
         notify(WATCHDOG="1")
-    return 0 if agent.release() else 1
+    return 0 if released(tree, lctl(chosen.lctl)) else 1
 
 
 def lctl(program: str) -> SetParameter:

@@ -43,6 +43,11 @@ class Brake:
         self.requests: Mapping[str, object] = {}
         self.posted = {"brake": self._answer} if self._settings.act.brake else {}
 
+    @property
+    def jobs(self) -> tuple[str, ...]:
+        """Jobs that are braked now."""
+        return tuple(self._braked)
+
     def step(self) -> None:
         with self._lock:
             self._update()
