@@ -19,6 +19,8 @@ from tierd.policies.registry import policy_for
 from tierd.text import percent, printable
 
 log = logging.getLogger("tierd.brake")
+CERTAIN_LOSS = 0.1
+"""A brake begins when the stream loses so much with a probability of 95%. A choice: with less it has nine tenths."""
 LEASE_SECONDS = 30.0
 """An OSS that has not asked for this time has no rules any more."""
 SURE_SECONDS = 15.0
@@ -80,7 +82,7 @@ class Brake:
         """Whether the loss is certain, and from a job that tierd acts on, or another stream, for which it never does."""
         stream = finding.evidence.of_stream
         return (stream is not None and not finding.held and finding.advice_only is (policy_for(finding).plan is None)
-                and stream.loss_low >= self._settings.noisy_neighbour.min_loss)
+                and stream.loss_low >= CERTAIN_LOSS)
 
     def _is_allowed(self, finding: Finding) -> bool:
         """Whether its scopes let tierd act, and no brake changes what either job does now."""
