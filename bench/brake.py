@@ -58,7 +58,7 @@ class BrakedWorld:
             write_rules(cluster, root)
             agent.step()
             known = {job for _, job in self.begun}
-            self.begun += [(cluster.now, job) for job in brake.jobs if job not in known]
+            self.begun += [(cluster.now, job) for job in world.daemon.store.braked if job not in known]
 
         self.folder = folder  # removed with this object
         scheduler.every("brake", POLL_SECONDS, step)
@@ -150,8 +150,8 @@ def main() -> None:
         f"{sum((each.victim or 0) >= 0.9 for each in done)} of them have 90%, "
         f"{sum((each.unbraked or 0) >= 0.9 for each in done)} without the brake; total: median "
         f"{median([each.total or 0 for each in done] or [0.0]):.1%}, {sum((each.total or 0) >= 0.95 for each in done)} "
-        f"have 95%; {sum(each.harm > HARMFUL_LOSS for each in every)} harmed; {sum(bool(each.braked) for each in innocent)} "
-        f"of {len(innocent)} innocents braked\n")
+        f"have 95%; {sum(each.harm > HARMFUL_LOSS for each in every)} harmed; "
+        f"{sum(bool(each.braked) for each in innocent)} of {len(innocent)} innocents braked\n")
 
 
 if __name__ == "__main__":

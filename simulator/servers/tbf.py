@@ -30,6 +30,8 @@ _STOP = re.compile(r"stop (\S+)")
 
 @dataclass(slots=True)
 class Rule:
+    """A rule, as the OSS tries them in turn."""
+
     name: str
     jobs: tuple[str, ...]
     """Empty for the rule ``default``, which fits all jobs."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from lustre.formats import nrs_tbf_rule
 from lustre.parameters import Tree
-from tierd.brake.rules import OssState, Rules, WantedRule, WantedRules, commands, ours, partitions, policy_of
+from tierd.brake.rules import OssState, Rules, WantedRule, WantedRules, commands, ours, policy_of
 
 log = logging.getLogger("tierd.brake")
 LEASE_SECONDS = 20.0
@@ -33,7 +33,7 @@ def oss_state(node: str, tree: Tree) -> tuple[OssState, Rules]:
     policy, queued = policy_of(tree.read(f"{SERVICE}/nrs_policies") or b"")
     rules = nrs_tbf_rule.parse(tree.read(f"{SERVICE}/nrs_tbf_rule") or b"").rows
     return OssState(node=node, targets=tree.devices("obdfilter"), policy=policy, queued=queued,
-                    partitions=partitions(rules), rules=ours(rules)), rules
+                    partitions=len({rule.partition for rule in rules}) or 1, rules=ours(rules)), rules
 
 
 def set_rules(wanted: Sequence[WantedRule], rules: Rules, set_parameter: SetParameter) -> str:

@@ -13,15 +13,13 @@ from tierd.model import Finding, Window
 from tierd.text import bytes_text, duration_text
 
 BOX_SECONDS = REST_SECONDS = 600.0
-"""A brake ends after the first time, whether or not there is a cure; moves of a large directory take minutes. A job whose
-brake ended without a cure is not braked again for the second one. A choice."""
+"""Longest time of a brake, and time without one after one without a cure. A choice: moves take minutes."""
 MEASURE_SECONDS = 20.0
 """Time in force before a brake is measured: some windows, and the RPCs that waited when it began. A choice."""
 QUIET_WINDOWS = 3
 """Windows without need of a rule after which the brake ends. A choice."""
 RELAXED = 0.3
-"""A job that sends less than this part of what it may needs no rule. A choice: the rule also counts RPCs that
-``job_stats`` has not."""
+"""A job that sends less than this part of what it may needs no rule. A choice: rules count more than job_stats."""
 MAX_WAIT_SECONDS = 60.0
 """Time that a request may wait for its turn. A choice: clients give up after ``at_max``, 600 s."""
 MIN_REGAINED = 0.25
@@ -34,12 +32,12 @@ class BrakedJob:
 
     number: int
     """Of the finding that began it."""
-    job: str
+    finding: Finding
     began_at: float
     before: Load
     limits: dict[str, Limit] = field(default_factory=dict)
     """By victim."""
-    now: Load = Load(0.0, {})
+    now: Load
     in_force_at: float = 0.0
     """When an OSS first reported its rule; 0 before."""
     rates: dict[str, int] = field(default_factory=dict)
@@ -47,9 +45,8 @@ class BrakedJob:
     quiet: int = 0
     """Windows in a row without need of a rule."""
     lost_bytes: float = 0.0
-    """What the job moved less than at its rate before."""
+    """What the job moved less than before; ``won_bytes``: what the victims moved more."""
     won_bytes: float = 0.0
-    """What the victims moved more."""
 
     @property
     def _victims_before(self) -> float:
@@ -60,19 +57,10 @@ class BrakedJob:
         """Of its rules."""
         return f"tierd_F{self.number}"
 
-    @property
-    def finding(self) -> Finding:
-        """That which began it."""
-        return next(iter(self.limits.values())).finding
-
-    @property
-    def targets(self) -> frozenset[str]:
-        return frozenset(target for limit in self.limits.values() for target in limit.finding.targets)
-
     def update(self, window: Window, tracks: Mapping[str, StreamTrack], known: Collection[OssState],
                jobs: int) -> None:
         """Learn from the newest window, and compute the rates anew. ``jobs`` is the number of its job ids."""
-        self.now = load_of(self.job, window)
+        self.now = load_of(self.finding.aggressor, window)
         if self.in_force_at:
             self.lost_bytes += (self.before.bytes_per_second - self.now.bytes_per_second) * window.seconds
             self.won_bytes += (self._victims(window) - self._victims_before) * window.seconds
@@ -121,7 +109,7 @@ class BrakedJob:
             return "no OSS has set its rule", REST_SECONDS
         lately = windows[-3:]
         victims = sum(map(self._victims, lately)) / len(lately)
-        job = sum(load_of(self.job, window).bytes_per_second for window in lately) / len(lately)
+        job = sum(load_of(self.finding.aggressor, window).bytes_per_second for window in lately) / len(lately)
         was = max(self._victims_before, 1.0)
         if not victims:
             return "they have ended", 0.0
@@ -133,6 +121,5 @@ class BrakedJob:
 
     @property
     def account(self) -> str:
-        """What the brake cost and gave, for people."""
         won, lost = (bytes_text(max(size, 0.0)) for size in (self.won_bytes, self.lost_bytes))
-        return f"{self.job} moved about {lost} less than at its rate before, {' and '.join(self.limits)} {won} more"
+        return f"{self.finding.aggressor} moved about {lost} less than before, {' and '.join(self.limits)} {won} more"

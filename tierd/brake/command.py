@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,13 +24,14 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         description="Run the agent of an OSS: while the leader says so, it slows a job by a rule of Lustre's token "
                     "bucket filter (TBF). It only changes rules named tierd_*, and removes them when it ends, and "
                     "within 30 s if the leader does not answer.")
-    brake.add_argument("--leader", action="append", default=[], metavar="URL",
-                       help="address of tierd's port: https://tierd.example.org:9170; repeat it for a standby")
+    what = brake.add_mutually_exclusive_group(required=True)
+    what.add_argument("--leader", action="append", metavar="URL",
+                      help="address of tierd's port: https://tierd.example.org:9170; repeat it for a standby")
+    what.add_argument("--release", action="store_true", help="remove all rules named tierd_*, and exit")
     brake.add_argument("--user", default="", help="user for that port; its password is in --password-file")
-    for name, what in (("password", "the password"), ("ca", "CA certificates of the leader"),
-                       ("cert", "a client certificate"), ("key", "its key")):
-        brake.add_argument(f"--{name}-file", default="", metavar="FILE", help=f"file with {what}")
-    brake.add_argument("--release", action="store_true", help="remove all rules named tierd_*, and exit")
+    for name, content in (("password", "the password"), ("ca", "CA certificates of the leader"),
+                          ("cert", "a client certificate"), ("key", "its key")):
+        brake.add_argument(f"--{name}-file", default="", metavar="FILE", help=f"file with {content}")
     brake.add_argument("--lctl", default="lctl", help=argparse.SUPPRESS)
     brake.add_argument("--root", default="/", type=Path, help=argparse.SUPPRESS)
     brake.set_defaults(alone=run)
@@ -44,9 +44,6 @@ def run(chosen: argparse.Namespace) -> int:
     from tierd.clock import SystemClock  # noqa: PLC0415
     from tierd.daemon.systemd import Notifier  # noqa: PLC0415
 
-    if not chosen.leader and not chosen.release:
-        print("tierd brake: name the leader with --leader, or use --release", file=sys.stderr)
-        return 2
     clock, notify, tree = SystemClock(), Notifier(os.environ), Tree(Roots.of(chosen.root / "proc", chosen.root / "sys"))
     if chosen.release:
         return 0 if released(tree, lctl(chosen.lctl)) else 1
@@ -65,8 +62,8 @@ def lctl(program: str) -> SetParameter:
     """Sets parameters with ``lctl``. Returns what it says about a failure, or ""."""
     def set_parameter(parameter: str, value: str) -> str:
         try:
-            done = subprocess.run([program, "set_param", f"{parameter}={value}"], capture_output=True, check=False,
-                                  text=True, errors="replace", timeout=TIMEOUT_SECONDS)
+            done = subprocess.run((program, "set_param", f"{parameter}={value}"), capture_output=True,  # noqa: S603
+                                  check=False, text=True, errors="replace", timeout=TIMEOUT_SECONDS)
         except (OSError, subprocess.TimeoutExpired) as error:
             return f"{program}: {error}"
         return " ".join(done.stderr.split()) or f"exit status {done.returncode}" if done.returncode else ""

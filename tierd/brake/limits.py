@@ -47,11 +47,7 @@ def load_of(job: str, window: Window) -> Load:
 
 
 def allowed_dose(lost: float, cost: float, error: float) -> float:
-    """D with which a stream loses this part, if b is one standard deviation above its mean.
-
-    >>> round(allowed_dose(0.05, cost=0.8, error=0.2), 4)
-    0.0513
-    """
+    """D with which a stream loses this part, if b is one standard deviation above its mean."""
     return -log1p(-lost) / max(cost + error, 1e-9)
 
 
@@ -64,7 +60,7 @@ def acceptable_loss(dose: float, cost: float, error: float, victim: float, job: 
     (0.05, None)
     """
     for lost in LOSSES:
-        kept = allowed_dose(lost, cost, error) / max(dose, 1e-9)
+        kept = allowed_dose(lost, cost, error) / dose
         if kept < LITTLE and victim * exp(cost * dose * (1 - kept)) + job * kept >= MIN_TOTAL * (victim + job):
             return lost
     return None
@@ -85,21 +81,19 @@ class Limit:
 
     def update(self, track: StreamTrack | None, load: Load) -> None:
         """Learn from the newest window, in which the rule may have been in force."""
-        rpcs, job = load.on(self.finding.targets), self.finding.aggressor
-        if track is None or not self.lost or rpcs < 1:
-            return
-        dose, cost = track.windows[-1].taken.get(job, 0.0) / rpcs, cost_of(track, job)
-        if dose > 0 and cost is not None:
-            self.dose_per_rpc += (SMOOTHING if self.dose_per_rpc else 1.0) * (dose - self.dose_per_rpc)
+        rpcs, known = load.on(self.finding.targets), cost_of(track, self.finding.aggressor)
+        if known and self.lost and rpcs >= 1:
+            dose, *cost = known
+            self.dose_per_rpc += (SMOOTHING if self.dose_per_rpc else 1.0) * (dose / rpcs - self.dose_per_rpc)
             self.rpcs_per_second = allowed_dose(self.lost, *cost) / self.dose_per_rpc
 
 
-def cost_of(track: StreamTrack, job: str) -> tuple[float, float] | None:
-    """Mean and standard deviation of b of a job for a stream."""
-    if job not in track.jobs:
+def cost_of(track: StreamTrack | None, job: str) -> tuple[float, float, float] | None:
+    """D in the newest window, and mean and standard deviation of b, of a job for a stream; None if it takes nothing."""
+    if track is None or job not in track.jobs or not (dose := track.windows[-1].taken.get(job)):
         return None
     column = 1 + track.jobs.index(job)
-    return float(track.mean[column]), sqrt(max(float(track.covariance[column, column]), 0.0))
+    return dose, float(track.mean[column]), sqrt(max(float(track.covariance[column, column]), 0.0))
 
 
 def limit_of(finding: Finding, stream: SlowdownEvidence, track: StreamTrack | None, load: Load) -> Limit | None:
@@ -111,10 +105,7 @@ def limit_of(finding: Finding, stream: SlowdownEvidence, track: StreamTrack | No
     if finding.advice_only and rpcs >= 1:
         kept = (victim + moved) / 2 / max(moved, 1.0)
         return Limit(finding, stream, 0.0, kept * rpcs) if kept < LITTLE else None
-    cost = cost_of(track, finding.aggressor) if track else None
-    if track is None or cost is None:
-        return None
-    lost = acceptable_loss(track.windows[-1].taken.get(finding.aggressor, 0.0), *cost, victim, moved)
-    made = Limit(finding, stream, lost or 0.0)
+    known = cost_of(track, finding.aggressor)
+    made = Limit(finding, stream, acceptable_loss(*known, victim, moved) or 0.0 if known else 0.0)
     made.update(track, load)
     return made if made.rpcs_per_second else None

@@ -21,8 +21,6 @@ MAX_JOBS = 100
 """Jobs in one rule. With all of 31 characters the text is shorter than the kernel's 4,095."""
 MAX_RATE = 999_999
 """``LPROCFS_NRS_RATE_MAX`` is one more."""
-MAX_RULES = 64
-"""Rules on one OSS: a choice. Each costs the kernel a comparison for each new class of requests."""
 Rules = Collection[nrs_tbf_rule.Rule]
 
 
@@ -49,7 +47,7 @@ class WantedRule(Struct, frozen=True, kw_only=True):
                 and all(JOB.fullmatch(job) for job in self.jobs))
 
 
-class WantedRules(Struct, frozen=True, kw_only=True):
+class WantedRules(Struct, frozen=True):
     """The answer of the leader: all rules for one OSS."""
 
     rules: tuple[WantedRule, ...] = ()
@@ -94,18 +92,13 @@ def policy_of(policies: bytes) -> tuple[str, int]:
                  if each.priority == b"regular" and each.order == b"tbf" and each.state == b"started"), ("", 0))
 
 
-def partitions(rules: Rules) -> int:
-    """Number of CPTs: each has at least the rule ``default``."""
-    return len({rule.partition for rule in rules}) or 1
-
-
 def ours(rules: Rules) -> tuple[KnownRule, ...]:
     """Rules of ours, each once for all CPTs and both kinds of requests."""
-    found = []
+    found, partitions = [], len({rule.partition for rule in rules})
     for name in sorted({rule.rule_name for rule in rules if NAME.fullmatch(rule.rule_name.decode("ascii", "replace"))}):
         same = [rule for rule in rules if rule.rule_name == name]
         regular = [rule for rule in same if rule.priority == b"regular"]
-        alike = len(regular) == partitions(rules) and len({(rule.condition, rule.rate) for rule in same}) == 1
+        alike = len(regular) == partitions and len({(rule.condition, rule.rate) for rule in same}) == 1
         found.append(KnownRule(name=name.decode(), rate=same[0].rate, classes=sum(rule.classes for rule in regular),
                                condition=same[0].condition.decode("ascii", "replace") if alike else ""))
     return tuple(found)
@@ -117,7 +110,7 @@ def commands(wanted: Sequence[WantedRule], rules: Rules) -> Iterator[str]:
     A rule goes before ``default`` and after all others: a rule of an administrator for the same job comes first. Only
     ``stop`` is for requests of both kinds.
     """
-    asked = {rule.name: rule for rule in wanted[:MAX_RULES] if rule.is_safe}
+    asked = {rule.name: rule for rule in wanted if rule.is_safe}
     kept = {rule.name: rule.rate for rule in ours(rules)
             if rule.name in asked and rule.condition == asked[rule.name].condition}
     yield from (f"stop {rule.name}" for rule in ours(rules) if rule.name not in kept)

@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Collection, Iterator, Mapping
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import GaugeMetricFamily, Metric
 
 from tierd.brake.cases import BrakedJob
 from tierd.brake.limits import limit_of, load_of
@@ -26,7 +26,7 @@ LEASE_SECONDS = 30.0
 SURE_SECONDS = 15.0
 """Time for which rules stay wanted after the last cycle in which tierd might act: a late reading ends no brake."""
 MAX_NODES, MAX_TEXT = 4096, 300
-"""OSSs that are remembered, and characters of what one says that are logged: a choice."""
+"""OSSs that are remembered, and logged characters of what one says. A choice."""
 
 
 class Brake:
@@ -41,14 +41,9 @@ class Brake:
         """Until when a job must not be braked again."""
         self._said: dict[int, str] = {}
         """The last line about each finding."""
-        self._seen = self._sure_at = self._lost_bytes = 0.0
+        self._seen = self._sure_at = 0.0
         self.requests: Mapping[str, object] = {}
         self.posted = {"brake": self._answer} if self._settings.act.brake else {}
-
-    @property
-    def jobs(self) -> tuple[str, ...]:
-        """Jobs that are braked now."""
-        return tuple(self._braked)
 
     def step(self) -> None:
         with self._lock:
@@ -65,13 +60,10 @@ class Brake:
         may_act = self._daemon.may_begin and not self._settings.act.dry_run
         self._sure_at = now if may_act else self._sure_at
         for braked in list(self._braked.values()):
-            known = self._serving(braked.targets)
+            known = self._serving([target for limit in braked.limits.values() for target in limit.finding.targets])
             braked.update(windows[-1], self._daemon.detection.tracks, known, len(self._jobs(braked.finding)))
-            end = braked.end(windows, now)
-            if now >= self._sure_at + SURE_SECONDS:
-                end = "tierd may not act now", 0.0
-            elif not known:
-                end = "tbf was stopped, or no agent asks", 0.0
+            end = (("tierd may not act now", 0.0) if now >= self._sure_at + SURE_SECONDS else braked.end(windows, now)
+                   if known else ("tbf was stopped, or no agent asks", 0.0))
             if end is not None:
                 self._release(braked, *end)
         for finding in self._daemon.findings if may_act else ():
@@ -79,13 +71,13 @@ class Brake:
                 self._begin(finding, now)
 
     def _is_strong(self, finding: Finding) -> bool:
-        """Whether the loss is certain, and from a job that tierd acts on, or another stream, for which it never does."""
+        """Whether the loss is certain, and due to a job that tierd acts on, or a stream, for which it never does."""
         stream = finding.evidence.of_stream
         return (stream is not None and not finding.held and finding.advice_only is (policy_for(finding).plan is None)
                 and stream.loss_low >= CERTAIN_LOSS)
 
     def _is_allowed(self, finding: Finding) -> bool:
-        """Whether its scopes let tierd act, and no brake changes what either job does now."""
+        """Whether its scopes let tierd act, and no brake changes what its jobs do now."""
         job, victim, scopes = finding.aggressor, finding.victim, self._settings.resolved_scopes
         modes = {scopes.of(each).mode for each in finding.directories or ("/",)}
         if Mode.OBSERVE in modes or (
@@ -96,13 +88,12 @@ class Brake:
             for each, other in self._braked.items())
 
     def _begin(self, finding: Finding, now: float) -> None:
-        """Brake the aggressor, or add a victim to its brake."""
         job, number = finding.aggressor, self._daemon.log.known_number(finding)
         known, jobs = self._serving(finding.targets), self._jobs(finding)
         window, tracks = self._daemon.windows[-1], self._daemon.detection.tracks
         load, stream = load_of(job, window), finding.evidence.of_stream
         limit = limit_of(finding, stream, tracks.get(finding.victim), load) if stream else None
-        braked = self._braked.get(job) or BrakedJob(number=number, job=job, began_at=now, before=load)
+        braked = self._braked.get(job) or BrakedJob(number=number, finding=finding, began_at=now, before=load, now=load)
         if limit is None or not number:
             return
         if not known or not WantedRule(name=braked.name, jobs=jobs, rate=1).is_safe:
@@ -122,15 +113,13 @@ class Brake:
         return tuple(self._daemon.engine.jobs_of(finding))
 
     def _serving(self, targets: Collection[str]) -> list[OssState]:
-        """The OSSs of these targets that take rules."""
         return [oss for oss, _ in self._known.values() if oss.takes_rules and not set(targets).isdisjoint(oss.targets)]
 
     def _release(self, braked: BrakedJob, why: str, rest_seconds: float) -> None:
-        del self._braked[braked.job]
-        self._lost_bytes += max(braked.lost_bytes, 0.0)
-        self._rests[braked.job] = self._clock.now() + rest_seconds
+        del self._braked[braked.finding.aggressor]
+        self._rests[braked.finding.aggressor] = self._clock.now() + rest_seconds
         self._publish()
-        self._say(braked.number, f"RELEASED {braked.job}: {why}; {braked.account}")
+        self._say(braked.number, f"RELEASED {braked.finding.aggressor}: {why}; {braked.account}")
 
     def _publish(self) -> None:
         """Tell detection and the judge what is slowed on purpose."""
@@ -145,25 +134,21 @@ class Brake:
 
     def _answer(self, request: Mapping[str, object]) -> WantedRules:
         """The rules for an OSS. Raises ValueError for an odd request."""
-        oss, now = OssState.from_json(request), self._clock.now()
+        oss = OssState.from_json(request)
         with self._lock:
             former = self._known.get(oss.node)
             if former is None and len(self._known) >= MAX_NODES:
                 raise ValueError("too many OSSs ask")
             if oss.trouble and (former is None or former[0].trouble != oss.trouble):
                 log.warning("brake on %s: %s", printable(oss.node[:MAX_TEXT]), printable(oss.trouble[:MAX_TEXT]))
-            self._known[oss.node] = oss, now
+            self._known[oss.node] = oss, self._clock.now()
             self._update()
-            return WantedRules(rules=tuple(
+            return WantedRules(tuple(
                 WantedRule(name=braked.name, jobs=self._jobs(braked.finding), rate=braked.rates[oss.node])
                 for braked in self._braked.values() if oss.node in braked.rates))
 
     def metrics(self) -> Iterator[Metric]:
-        with self._lock:
-            lost_bytes = self._lost_bytes + sum(max(each.lost_bytes, 0.0) for each in self._braked.values())
-            yield GaugeMetricFamily("tierd_braked_jobs", "Jobs that are slowed on OSSs now.", value=len(self._braked))
-        yield CounterMetricFamily("tierd_brake_lost_bytes", "Bytes that braked jobs moved less than at their rate"
-                                  " before, since the start of tierd.", value=lost_bytes)
+        yield GaugeMetricFamily("tierd_braked_jobs", "Jobs that rules of TBF slow now.", value=len(self._braked))
 
     def close(self) -> None:
         """Agents get no answer any more, and remove the rules."""

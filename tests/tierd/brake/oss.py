@@ -1,4 +1,4 @@
-"""An OSS for agents: parameter files below a root, with the token bucket filter of the simulator, and the real texts."""
+"""An OSS for agents: parameter files below a root, with the simulated token bucket filter, and the real texts."""
 
 from __future__ import annotations
 
