@@ -37,7 +37,7 @@ from tierd.cluster.connection import Connection
 from tierd.cluster.leader import Candidate
 from tierd.cluster.mover import Fences, FoundFile, Mover
 from tierd.cluster.streams import Names
-from tierd.config.act import ActSettings, BreakerSettings, ClaimSettings, Limits, MoverSettings, Rate
+from tierd.config.act import ActSettings, ClaimSettings, Limits, MoverSettings, Rate
 from tierd.config.cluster import ClusterSettings
 from tierd.config.settings import Settings
 from tierd.model import Action
@@ -161,7 +161,7 @@ def measured(broker: Broker, movers: int, files: int, move_seconds: float) -> Me
                 clock.wait(0.1)
                 dispatch.trouble()
             gate = Gate(lustre, FakeEngine(0.0), Budget(LIMITS, clock.now()),  # type: ignore[arg-type]
-                        CircuitBreaker(BreakerSettings()), journal, clock, False, dispatch=dispatch)
+                        CircuitBreaker(), journal, clock, False, dispatch=dispatch)
             finding = journal.add_finding(FINDING)
             paths = [lustre.path_of(Fid(9, number)) for number in range(files)]
             gate.submit([Action(ActKind.MIGRATE, FLASH, "", FINDING.key, path.rpartition("/")[0], path, 4096)

@@ -85,16 +85,13 @@ def _headers(section: Section) -> tuple[tuple[str, str], ...]:
     return tuple(section.values.items())
 
 
-_FileStates = tuple[tuple[int, ...] | None, ...]
-
-
 class WebConfigFile:
     """A web configuration file, and the last good configuration read from it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = threading.Lock()
-        self._mark = _file_states((path,))  # before reading, so that a change meanwhile causes a reload
+        self._mark = file_states((path,))  # before reading, so that a change meanwhile causes a reload
         self._config = load_web_config(path)
         self._reported: list[str] = []
         self.successful = True
@@ -105,7 +102,7 @@ class WebConfigFile:
     def config(self) -> WebConfig:
         """Return the configuration in use, after a reload if a file has changed."""
         with self._lock:
-            mark = _file_states(self._config.files)
+            mark = file_states(self._config.files)
             if mark != self._mark or not self.successful:  # a missing file may appear later
                 self._mark = mark
                 self._read()
@@ -114,7 +111,7 @@ class WebConfigFile:
     def reload(self) -> bool:
         """Reload, even if no file has changed. Logs mistakes and returns whether the load succeeded."""
         with self._lock:
-            self._mark, self._reported = _file_states(self._config.files), []
+            self._mark, self._reported = file_states(self._config.files), []
             self._read()
             return self.successful
 
@@ -147,7 +144,8 @@ class WebConfigFile:
         return wrong
 
 
-def _file_states(files: tuple[Path, ...]) -> _FileStates:
+def file_states(files: tuple[Path, ...]) -> tuple[tuple[int, ...] | None, ...]:
+    """What changes when a file is written or replaced; None for a file that is not there."""
     return tuple([_file_state(path) for path in files])
 
 

@@ -1,10 +1,14 @@
-"""``python -m scripts.metrics_reference > docs/metrics.md``: the reference of all metrics, made from the collectors."""
+"""``python -m scripts.metrics_reference > docs/metrics.md``: the reference of all metrics.
+
+It is made from the collectors, and from the calls in tierd that make a family with a literal name.
+"""
 
 from __future__ import annotations
 
+import ast
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -158,7 +162,7 @@ def reference() -> str:
     head = HEAD.replace("UNREAD", unread_parameters.table())
     return "\n".join(
         [head, *(section for collector in (*COLLECTORS, ONLY_SLIM) for section in _collector(collector)),
-         *_self_metrics(), ""]
+         *_self_metrics(), *_metrics_of_tierd(), ""]
     )
 
 
@@ -215,6 +219,55 @@ def _self_metrics() -> Iterator[str]:
     yield ""
     yield from helps
     yield "\nThe exporter also shows `process_…` and `python_gc_…` of its own process."
+
+
+KINDS = {"gauge": "gauge", "gauges": "gauge", "GaugeMetricFamily": "gauge", "counters": "counter",
+         "CounterMetricFamily": "counter", "info": "gauge", "InfoMetricFamily": "gauge"}
+"""The kind of the families that a call of these functions and classes makes."""
+SUFFIXES = {"counters": "_total", "CounterMetricFamily": "_total", "info": "_info", "InfoMetricFamily": "_info"}
+
+
+def _metrics_of_tierd() -> Iterator[str]:
+    yield "\n## tierd\n"
+    yield ("On the port of tierd, all with the label `fs`. Families of a part that is off (`[cluster]`, `[reader]`, "
+           "`[sense.slurm]`) are not there. [PowerFlex](powerflex.md#metrics) has its own table.\n")
+    yield "| name | type | labels |\n|---|---|---|"
+    found: dict[str, tuple[str, str, str]] = {}
+    for path in sorted((Path(__file__).parent.parent / "tierd").rglob("*.py")):
+        for name, *rest in _families_in(ast.parse(path.read_text(encoding="utf-8"))):
+            found.setdefault(name, (rest[0], rest[1], rest[2]))
+    with tempfile.NamedTemporaryFile() as web:
+        for metric in WebConfigMetrics(WebConfigFile(Path(web.name)), "tierd_").collect():
+            suffix = "_total" if metric.type == "counter" else ""
+            found[metric.name + suffix] = metric.type, "", metric.documentation
+    yield from (f"| `{name}` | {kind} | {labels} |" for name, (kind, labels, _) in sorted(found.items()))
+    yield ""
+    yield from (f"- `{name}`: {about}" for name, (_, _, about) in sorted(found.items()))
+
+
+def _families_in(tree: ast.Module) -> Iterator[tuple[str, str, str, str]]:
+    """Name, kind, labels and help of the families that a module makes."""
+    texts = {target.id: node.value.value for node in tree.body if isinstance(node, ast.Assign)
+             for target in node.targets if isinstance(target, ast.Name) and isinstance(node.value, ast.Constant)}
+    for call in ast.walk(tree):
+        called = getattr(call.func, "id", "") if isinstance(call, ast.Call) else ""
+        if called not in KINDS or not isinstance(call, ast.Call) or len(call.args) < 2:
+            continue
+        name, about, *more = (_written(each, texts) for each in call.args)
+        if name.startswith(("tierd_", "lustre_")) and "powerflex" not in name:
+            given = {keyword.arg: keyword.value for keyword in call.keywords}.get("labels")
+            labels = more[0].split() if called in {"gauges", "counters"} else (
+                ast.literal_eval(given) if isinstance(given, ast.List | ast.Tuple) else [])
+            yield f"{name}{SUFFIXES.get(called, '')}", KINDS[called], ", ".join(f"`{each}`" for each in labels), about
+
+
+def _written(node: ast.expr, texts: Mapping[str, object]) -> str:
+    """A literal text, or that of a constant of the module; "" for a value that only a run has."""
+    if isinstance(node, ast.JoinedStr):
+        return "".join(_written(each, texts) for each in node.values)
+    if isinstance(node, ast.FormattedValue):
+        return _written(node.value, texts)
+    return str(node.value if isinstance(node, ast.Constant) else texts.get(getattr(node, "id", ""), ""))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Changes in directories of this node, through inotify. Only this module uses pyinotify.
 
 inotify reports what goes through this node's own kernel: neither what other clients of Lustre do, nor counters. So it
-can report that a configuration file changed and, on a file system with one client, that files were created and
-closed. When its queue overflows, events are lost, and this is reported.
+can report, on a file system with one client, that files were created and closed. When its queue overflows, events are
+lost, and this is reported.
 
 pyinotify manages the watches. Its reader is not used, since it drops a whole batch of events for one name that is not
 UTF-8. Its import adds a handler and a level to its logger, which is undone, and warns of ``asyncore``.
@@ -25,11 +25,9 @@ MAX_EVENTS = 100_000
 """Events held until they are taken; further ones are reported as lost."""
 NO_PYINOTIFY = "pyinotify is not installed (pip install pyinotify)"
 _HEAD = struct.Struct("iIII")
-_ACCESS, _MODIFY, _ATTRIB, CLOSE_WRITE, CLOSE_READ, OPEN = (1 << bit for bit in range(6))
+_ACCESS, _MODIFY, _ATTRIBUTES, CLOSE_WRITE, CLOSE_READ, OPEN = (1 << bit for bit in range(6))
 MOVED_FROM, MOVED_TO, CREATE, DELETE, DELETE_SELF, MOVE_SELF = (1 << bit for bit in range(6, 12))
 _UNMOUNT, _OVERFLOW, _IGNORED, _ONLY_DIRECTORIES, IS_DIRECTORY = 0x2000, 0x4000, 0x8000, 0x01000000, 0x40000000
-CONFIGURATION = CLOSE_WRITE | MOVED_FROM | MOVED_TO | CREATE | DELETE | _ATTRIB
-"""What an editor, ``install``, ``mv`` or a configuration tool does to a file. (``CREATE``: symbolic links.)"""
 FILES = CREATE | OPEN | CLOSE_WRITE | CLOSE_READ | MOVED_FROM | MOVED_TO | DELETE
 
 

@@ -74,16 +74,16 @@ HEALTH = Row("Health", (
     stat("Exporters down", "Nodes that Prometheus cannot scrape. Their state is unknown.",
          Query(none_of('count(up{job=~"lustre.*"} == 0)', 'up{job=~"lustre.*"}')), unit="short", steps=ANY_IS_BAD,
          height=3, empty="no exporter", links=(link_from_value("exporters", "Exporters and tierd"),)),
-    table("Firing alerts", "Firing alerts with what they are about. Each has a runbook in docs/runbooks, which the "
-          "packages install: meaning, impact, diagnosis, mitigation.",
+    table("Firing alerts", "Firing alerts with what they are about. Each has a page of the documentation (meaning, "
+          "impact, diagnosis, mitigation), which tierd serves as /runbooks/ and the name of the alert.",
           Query("label_replace(max by (alertname, severity, fs, target, pool, instance, victim, aggressor) "
-                f'({ALERTS}), "runbook", "/usr/share/doc/lustre-tierd/runbooks/$1.md", "alertname", "(.+)")'),
+                f'({ALERTS}), "runbook", "docs/runbooks/$1.md", "alertname", "(.+)")'),
           unit="short",
           columns={"severity": ("Severity", ""), "alertname": ("Alert", ""), "fs": ("File system", ""),
                    "target": ("Target", ""), "pool": ("Pool", ""), "instance": ("Node", ""),
                    "victim": ("Victim", ""), "aggressor": ("Aggressor", ""), "runbook": ("Runbook", "")},
           overrides=(coloured("Severity", {"critical": ("critical", RED), "warning": ("warning", YELLOW)}),
-                     *sized({"Severity": 80, "File system": 90, "Target": 90, "Pool": 80, "Runbook": 460}),
+                     *sized({"Severity": 80, "File system": 90, "Target": 90, "Pool": 80, "Runbook": 340}),
                      column_links("Victim", link_from_row("jobs", "This job", fs="File system", jobid="Victim")),
                      column_links("Target", link_from_row("targets", "This target", fs="File system",
                                                           target="Target"))),

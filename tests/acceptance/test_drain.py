@@ -23,7 +23,7 @@ from tierd.model import Action
 from tierd.policies.metadata_storm import NO_LAYOUT
 
 FILES = 60
-SETTINGS = DrainSettings(scan_files_per_second=1e5, queue_files=20, retry_seconds=1.0)
+SETTINGS = DrainSettings(scan_files_per_second=1e5, retry_seconds=1.0)
 
 
 def osts_of(layout: Layout) -> set[int]:

@@ -22,7 +22,7 @@ from tierd.act.recovery import close_unfinished
 from tierd.act.undo import Undo
 from tierd.acts import ActKind, Outcome
 from tierd.clock import SystemClock
-from tierd.config.act import BreakerSettings, Limits, Rate
+from tierd.config.act import Limits, Rate
 from tierd.model import Action, Evidence, Finding
 
 FINDING = Finding("noisy-neighbour", 1.0, "noise", "stream", (), "acceptance", Evidence(), ())
@@ -49,7 +49,7 @@ class Tierd:
             self.site.filesystem,
             self.engine,
             budget,
-            CircuitBreaker(BreakerSettings()),
+            CircuitBreaker(),
             self.journal,
             clock,
             self.dry_run,

@@ -153,7 +153,7 @@ def drained(folder: Path) -> Trace:
     """A drain that is continued after a restart, which drops its queued moves and finds them again."""
     site = site_of(
         Cluster(recorded_test_bed()), folder,
-        drain=DrainSettings(scan_files_per_second=200.0, queue_files=10, retry_seconds=5.0),
+        drain=DrainSettings(scan_files_per_second=200.0, retry_seconds=5.0),
         limits={"files_per_second": 2.0, "bytes_per_second": 1e9, "per_pool": FAST, "per_target": FAST})
     make_files(site)
     site.run(until=5)

@@ -41,6 +41,8 @@ MAX_PASSES = 3
 STEP_SECONDS = 2.0
 """Maximum time of one step of a walk, so that other plans do not wait."""
 MAX_STEP_VISITS = 5000
+QUEUE_FILES = 500
+"""Moves queued before the walk waits for them. A choice: some minutes of work at the usual limits."""
 MAX_EXAMPLES = 5
 """Paths that are named for each reason."""
 MAX_REASONS = 30
@@ -432,7 +434,7 @@ class Drains:
                 continue
             if file is not None:
                 found.append(file)
-            if (len(found) >= self._settings.queue_files or self._clock.now() >= until
+            if (len(found) >= QUEUE_FILES or self._clock.now() >= until
                     or drain.phase is not Phase.RUNNING):
                 break
         return False

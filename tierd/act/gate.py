@@ -151,6 +151,8 @@ BATCH_LOOKUP_SECONDS = 4.0
 examine and ten to move, so a shorter time leaves the mover's threads (``movers.at_once``) without files."""
 OUTCOME_WAIT_SECONDS = 0.25
 """Time to wait for the next outcome of a mover on another node, before limits and pauses are checked again."""
+DEFAULT_LAYOUTS_PER_SECOND = 20.0
+"""Default layouts that are set. Each takes half a dozen requests to an MDT, which serves thousands. A choice."""
 DEFAULT_LAYOUT_BURST_SECONDS = 2.0
 """Burst of default layouts, in seconds of their rate."""
 
@@ -165,7 +167,7 @@ class Gate:
     def __init__(self, filesystem: Filesystem, mover: Mover, budget: Budget, breaker: CircuitBreaker, journal: Journal,
                  clock: Clock, dry_run: bool, guard: ActGuard | None = None,
                  maintenance: MaintenanceGuard | None = None, executor: Executor | None = None,
-                 default_layouts_per_second: float = 20.0, batch: int = BATCH_MOVES,
+                 batch: int = BATCH_MOVES,
                  dispatch: Dispatch | None = None, pace: BackgroundPace | None = None) -> None:
         """``executor`` sets several default layouts at the same time.
 
@@ -183,7 +185,7 @@ class Gate:
         self.completed_acts = CompletedActs(journal, clock)
         self._guard = guard or NoGuard()
         self.queue = MoveQueue(filesystem, budget, self._guard, batch, self.dispatch.full_for, pace=pace)
-        bucket = TokenBucket(Rate(default_layouts_per_second), DEFAULT_LAYOUT_BURST_SECONDS, clock.now())
+        bucket = TokenBucket(Rate(DEFAULT_LAYOUTS_PER_SECOND), DEFAULT_LAYOUT_BURST_SECONDS, clock.now())
         self.default_layouts = DefaultLayoutQueue(
             filesystem, journal, self.completed_acts, self._guard, self._halt, clock=clock, dry_run=dry_run,
             bucket=bucket, executor=executor)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from lustre.layout.model import Component, Layout
 from tierd.acts import OrderKind, Outcome
-from tierd.config.act import BreakerSettings, Limits, Rate
+from tierd.config.act import Limits, Rate
 from tierd.model import StreamedTargets
 from tierd.policies.registry import policy_of
 from tierd.refusal import Reason, Refusal
@@ -317,12 +317,16 @@ class BackgroundPace:
                 yield from ((job, seconds) for job in target.streams)
 
 
+LAST_MOVES, FAILED_MOVES, FAILED_SHARE = 100, 10, 0.5
+"""Moves that the circuit breaker considers, and how many of them must have failed, in number and as a share. A choice:
+ten failures are no accident of one file, and fewer than half of the moves may be those of one bad directory."""
+
+
 class CircuitBreaker:
     """Counts failures among the last moves. A refusal or a busy file is no failure."""
 
-    def __init__(self, settings: BreakerSettings) -> None:
-        self._settings = settings
-        self._failed: deque[bool] = deque(maxlen=settings.window)
+    def __init__(self) -> None:
+        self._failed: deque[bool] = deque(maxlen=LAST_MOVES)
 
     def note(self, result: Outcome, path: str) -> Refusal | None:
         """Count one outcome. Refuses all further moves if it trips the breaker."""
@@ -330,7 +334,7 @@ class CircuitBreaker:
             return Refusal(Reason.PAUSED, f"a file is not as expected after its move: {path}")
         self._failed.append(result == Outcome.FAILED)
         failures = sum(self._failed)
-        if failures >= self._settings.failures and failures >= self._settings.share * len(self._failed):
+        if failures >= FAILED_MOVES and failures >= FAILED_SHARE * len(self._failed):
             self._failed.clear()
             return Refusal(Reason.PAUSED, f"{failures} of the last moves failed")
         return None

@@ -243,7 +243,7 @@ def plan_lines(answer: answers.PlanAnswer) -> list[str]:
     cases = {case.finding: case for case in state.cases if case.state}
     for plan in answer.plans:
         finding = plan.finding
-        lines += ["", f"F{finding.id}  {finding.kind}: {finding.sentence}"]
+        lines += ["", *clauses(f"F{finding.id}  {finding.kind}: ", finding.sentence)]
         if (case := cases.get(plan.finding.id)) is not None:
             acted = f"{time_text(case.acted_at)} ({case.state_text})"
             follows = "only files that became eligible since then are added"
@@ -251,10 +251,21 @@ def plan_lines(answer: answers.PlanAnswer) -> list[str]:
         lines += step_lines(plan.actions, "  ")
         if plan.recommended:
             lines += ["  not done because of the mode:", *step_lines(plan.recommended, "    ")]
-        lines += [f"  not done: {refusal}" for refusal in plan.refusals]
+        lines += [line for refusal in plan.refusals for line in clauses("  not done: ", refusal)]
         if not (plan.actions or plan.recommended or plan.refusals):
             lines.append("  nothing to do: all planned layouts are in place")
     return lines
+
+
+def clauses(head: str, sentence: str) -> list[str]:
+    """A sentence with a line for each of its clauses.
+
+    >>> clauses("  not done: ", "the loss is small; benefit.min_gain is 8%")
+    ['  not done: the loss is small;', '      benefit.min_gain is 8%']
+    """
+    indent = " " * (len(head) - len(head.lstrip()) + 4)
+    return [f"{head if number == 0 else indent}{clause}"
+            for number, clause in enumerate(sentence.replace("; ", ";\n").split("\n"))]
 
 
 COMMANDS: Mapping[str, str] = {
@@ -269,7 +280,7 @@ def step_lines(actions: Sequence[answers.ActionAnswer], indent: str) -> list[str
     for action in [a for a in actions if a.action != ActKind.MIGRATE] + moves[:MAX_SHOWN]:
         place = shell_word(action.path or action.directory)
         command = COMMANDS.get(action.action, "(advice) lfs migrate --non-block")
-        lines += [f"{indent}{command} {action.layout} {place}", f"{indent}    because {action.reason}"]
+        lines += [f"{indent}{command} {action.layout} {place}", *clauses(f"{indent}    because ", action.reason)]
     if len(moves) > MAX_SHOWN:
         rest = moves[MAX_SHOWN:]
         lines.append(f"{indent}and {count_of(len(rest), 'more move')}, {bytes_text(sum(a.size_bytes for a in rest))}")

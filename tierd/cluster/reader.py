@@ -51,6 +51,9 @@ from tierd.sense.changelogs.tally_source import Position, ReaderState
 log = logging.getLogger("tierd.cluster")
 MARGIN_SECONDS = 2.0
 """A reader trusts its lease for this much less than NATS keeps it."""
+MAX_WINDOWS = 24
+"""Tallies that wait for the leader: two minutes. Beyond them the reader stops reading, and the records stay in the
+changelog. A choice."""
 MAX_WINDOW_RECORDS = 200_000
 """Records after which a window ends early."""
 STATE_SECONDS = 5.0
@@ -220,7 +223,7 @@ class MdtReader:
         self._follow(token, position)
         if self._clearing is not None:
             self._clearing()
-        if len(self._windows) < self._settings.max_windows:
+        if len(self._windows) < MAX_WINDOWS:
             self._take_in()
             if self._over():
                 self._end_window()

@@ -1,4 +1,4 @@
-"""Settings of acts: ``[act]``, ``[limits]``, ``[breaker]``, ``[claim]`` and ``[movers]``, and maintenance windows.
+"""Settings of acts: ``[act]``, ``[limits]``, ``[claim]`` and ``[movers]``, and maintenance windows.
 
 Maintenance windows are the hours of the week in which tierd may change something, in this node's local time.
 """
@@ -174,17 +174,6 @@ class GeneralLimits(Limits):
 
 
 @dataclass(frozen=True)
-class BreakerSettings(Table):
-    """When the circuit breaker stops all moves."""
-
-    failures: Annotated[int, Ge(1)] = 10
-    """Minimum number of failed moves among the last ``window`` moves."""
-    share: Annotated[float, Gt(0), Le(1)] = 0.5
-    """Minimum share of failed moves among the last ``window`` moves."""
-    window: Annotated[int, Ge(1)] = 100
-
-
-@dataclass(frozen=True)
 class ClaimSettings(Table):
     """Folder and expiry of the claim."""
 
@@ -201,8 +190,6 @@ class DrainSettings(Table):
 
     scan_files_per_second: Annotated[float, Gt(0)] = 500.0
     """Maximum number of directory entries examined per second. Each takes about one request to an MDT."""
-    queue_files: Annotated[int, Ge(1), Le(10_000)] = 500
-    """Moves queued before the walk waits for them."""
     reserve: Annotated[float, Ge(0), Lt(1)] = 0.05
     """Share of each other target that stays free."""
     retry_seconds: Annotated[float, Ge(0)] = 60.0
@@ -273,8 +260,6 @@ class ActSettings(Table):
     opt-outs hold."""
     brake: Annotated[bool, Strict()] = False
     """Slow a job that surely slows a stream, by rules of TBF that an agent on each OSS sets."""
-    default_layouts_per_second: Annotated[float, Gt(0)] = 20.0
-    """Maximum number of default layouts set per second. Each takes half a dozen requests to an MDT."""
     journal: WholePath = "/var/lib/tierd/journal.sqlite"
     socket: Annotated[str, AfterValidator(socket_path)] = "/run/tierd/tierd.sock"
     """Control socket, which tierctl uses."""

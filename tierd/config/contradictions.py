@@ -202,12 +202,6 @@ def ages(settings: Settings, values: Mapping[str, object]) -> Iterator[Contradic
             location = one_that_is_set(values, ("sense", name), stale)
             yield Contradiction(location, f"{what} would be too old: {name} = {getattr(sense, name):g} must be shorter "
                                 f"than stale_seconds = {sense.stale_seconds:g}", others=(("sense", name), stale))
-    if settings.breaker.failures > settings.breaker.window:
-        window = ("breaker", "window")
-        yield Contradiction(
-            one_that_is_set(values, ("breaker", "failures"), window),
-            f"the circuit breaker could never open: failures = {settings.breaker.failures} must not exceed "
-            f"window = {settings.breaker.window}", others=(("breaker", "failures"), window))
     if settings.verify.harm_seconds > settings.verify.judge_seconds:
         judge = ("verify", "judge_seconds")
         yield Contradiction(

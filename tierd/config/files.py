@@ -7,19 +7,16 @@ without a signal.
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TypeGuard
 
-from tierd.inotify import CONFIGURATION, InotifyError, Watcher
-
-log = logging.getLogger("tierd.config")
+from httpserver.config import file_states
 
 
 @dataclass(frozen=True)
@@ -162,46 +159,17 @@ def _places(text: str) -> Mapping[tuple[str, ...], int]:
 
 
 class ConfigurationWatch:
-    """Watches the folders of the file and of its drop-ins. Without inotify, it logs that once and detects no change.
+    """Notices by timestamps that the file or a drop-in has changed, also on a network file system."""
 
-    A reload by hand (SIGHUP) works without inotify too.
-    """
-
-    def __init__(self, path: Path, watcher: Callable[[], Watcher]) -> None:
+    def __init__(self, path: Path) -> None:
         self._path = Path(os.path.abspath(path))
-        self._drop_ins = drop_in_folder(self._path)
-        self._watcher: Watcher | None = None
-        try:
-            self._watcher = watcher()
-            self._watcher.add(str(self._path.parent), CONFIGURATION)
-        except InotifyError as error:
-            log.warning("after a change of the configuration run systemctl reload tierd: tierd does not notice it, "
-                        "because %s", error)
-        self._add_drop_ins()
+        self._seen = self._states()
 
     def changed(self) -> bool:
-        """Whether a file of the configuration changed since the last call. True if events were lost."""
-        if self._watcher is None:
-            return False
-        events, lost = self._watcher.take()
-        relevant = bool(lost)
-        for event in events:
-            if event.folder == str(self._path.parent) and event.name == self._drop_ins.name:
-                self._add_drop_ins()
-                relevant = True
-            elif event.folder == str(self._path.parent):
-                relevant |= event.name == self._path.name
-            else:
-                relevant |= event.name.endswith(".toml") and not event.name.startswith(".")
-        return relevant
+        """Whether a file has changed, come or gone since the last call."""
+        before, self._seen = self._seen, self._states()
+        return self._seen != before
 
-    def close(self) -> None:
-        if self._watcher is not None:
-            self._watcher.close()
-
-    def _add_drop_ins(self) -> None:
-        if self._watcher is not None and self._drop_ins.is_dir():
-            try:
-                self._watcher.add(str(self._drop_ins), CONFIGURATION)
-            except InotifyError:
-                return  # removed again, or unreadable: an event of the parent folder reports a new one
+    def _states(self) -> tuple[object, ...]:
+        files = file_and_drop_ins(self._path)
+        return files, file_states(files)

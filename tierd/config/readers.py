@@ -23,5 +23,3 @@ class ReaderSettings(Table):
     """A reader that has not renewed its lease of an MDT for this time loses it to another reader."""
     max_mdts: Annotated[int, Ge(0)] = 0
     """MDTs that one reader reads at most; 0 for no limit. With 40 MDTs and 6 readers: 8, so that one may fail."""
-    max_windows: Annotated[int, Ge(1), Le(1000)] = 24
-    """Tallies that wait for the leader. Beyond them the reader stops reading, and the records stay in the changelog."""

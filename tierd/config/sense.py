@@ -50,14 +50,10 @@ class PrometheusSettings(Table):
     """More label matchers, for a Prometheus of several clusters: ``cluster="a"``."""
     lookback_seconds: Annotated[float, Ge(10)] = 75.0
     """Range of the samples in a query: two and a half scrape intervals."""
-    batch_targets: Annotated[int, Gt(0)] = 16
-    """Targets in one query. Fewer make smaller answers and more of them."""
     access: ServerAccess = field(default_factory=lambda: ServerAccess(max_bytes=32 << 20))
     learn_seconds: Annotated[float, Ge(0)] = 86400.0
     """Range of the query for the usual throughput of jobs, once after a start. It uses the recording rules of
     ``alerts/rules/interference.yml``. 0: no query."""
-    learn_timeout_seconds: Annotated[float, Gt(0)] = 20.0
-    """Limit of the total time of that query. An incomplete answer is not used."""
 
 
 def exporter_url(url: str) -> str:

@@ -18,7 +18,6 @@ from pydantic import AfterValidator, BeforeValidator, InstanceOf, Strict
 
 from tierd.config.act import (
     ActSettings,
-    BreakerSettings,
     ClaimSettings,
     DrainSettings,
     GeneralLimits,
@@ -152,7 +151,6 @@ class Settings(Table):
     verify: verify.Settings = field(default_factory=verify.Settings)
     drain: DrainSettings = field(default_factory=DrainSettings)
     limits: GeneralLimits = field(default_factory=GeneralLimits)
-    breaker: BreakerSettings = field(default_factory=BreakerSettings)
     own_jobs: tuple[str, ...] = ("lfs.0", "tierd.0")
     """Job ids of tierd's own moves, which do not count as activity."""
     history_seconds: Annotated[float, Gt(0)] = 1800.0

@@ -225,6 +225,8 @@ class Case(Struct, frozen=True, kw_only=True):
     waiting_defaults: int = 0
     moves: Mapping[str, int] = {}
     """Number of its files whose move has ended, by outcome, as the journal has them."""
+    needless_moves: int = 0
+    """Number of its queued files since the start of tierd that needed no move: they were gone, or as wanted."""
     waiting_moves: int = 0
     moves_held: bool = False
     """Whether its moves wait, so that the effect is measured without them."""
@@ -269,7 +271,7 @@ class Case(Struct, frozen=True, kw_only=True):
     @property
     def files_text(self) -> str:
         """What became of its files; empty if none is to be moved."""
-        return files_text(self.moves, self.waiting_moves, held=self.moves_held)
+        return files_text(self.moves, self.waiting_moves, self.needless_moves, held=self.moves_held)
 
     @property
     def done_text(self) -> str:

@@ -244,7 +244,7 @@ def case_of(finding: Finding, number: int | None, figures: CaseFigures, waiting:
         ended_at=None if active else done.ended_at, state=done.state, dry_run=is_dry_run(done), judged=done.judged,
         undo_reason=done.undo_reason, acted_at=done.first_act_at or None,
         defaults=default_rows(done.defaults), waiting_defaults=waiting_defaults, moves=+done.moves,
-        waiting_moves=waiting_moves, moves_held=done.moves_held,
+        needless_moves=done.needless_moves, waiting_moves=waiting_moves, moves_held=done.moves_held,
         time_before=own.time_before if past or changed(done) else None)
     return judged_case(case.replaced(judged_at=done.judged_at or None), finding.evidence.numbers(), done.verdict,
                        done.judgement)

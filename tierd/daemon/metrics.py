@@ -298,7 +298,7 @@ def device_time_metrics(daemon: Daemon) -> Iterator[Metric]:
     """Device time of jobs, and utilisation, of targets whose costs of service are known."""
     times = daemon.engine.device_time
     yield gauges("lustre_target_device_time_share", "Estimated share of the target's service time that the job takes,"
-                 f" for the {JOBS_OF_TARGET} jobs that take most.", "target jobid",
+                 " for the five jobs that take most.", "target jobid",
                  {(short_name(target), job): part for target, time in times.items()
                   for job, part in time.top(JOBS_OF_TARGET)})
     yield gauges("lustre_target_utilisation_ratio", "Estimated share of the time in which the target is busy, by what"
@@ -352,7 +352,9 @@ def last_event_metric(daemon: Daemon) -> Metric:
     done, acts = daemon.counters, daemon.parts.gate.completed_acts
     carried_out = (ActKind.SET_DEFAULT_LAYOUT, ActKind.MIGRATE)
     return gauges(
-        "tierd_last_event_timestamp_seconds", "Unix time of the last event, by kind of event. 0 means there was none.",
+        "tierd_last_event_timestamp_seconds", "Unix time of the last event, by kind of event: finding (of any kind),"
+        " slowdown (of a stream), default-layout, moves-begun, move, verdict, undo, failure, dry-run. 0 means there was"
+        " none.",
         "event", {
             "finding": max(done.found_at.values(), default=0.0),
             "slowdown": max((done.found_at.get(kind, 0.0) for kind in kinds_of_slowdowns()), default=0.0),

@@ -35,7 +35,6 @@ from tierd.daemon.service import Service
 from tierd.daemon.standby import StandbyServer
 from tierd.daemon.supervisor import Supervisor
 from tierd.daemon.systemd import BEAT_SECONDS, Heartbeat, Notifier, extended_start
-from tierd.inotify import Watcher
 from tierd.model import SiteFacts
 from tierd.sense.changelogs.recording import MarkWriter
 from tierd.sense.clients import THIS_NODE, ClientPoller, mounts_of_exporter, mounts_of_node
@@ -198,7 +197,7 @@ def serve(path: Path, settings: Settings, web_config: WebConfigFile | None = Non
         signal.signal(number, lambda *_: clock.wake())
     signal.signal(signal.SIGHUP, lambda *_: reload.append(True))
     notify = Notifier(os.environ)
-    watch = ConfigurationWatch(path, lambda: Watcher(clock.now))
+    watch = ConfigurationWatch(path)
     faulthandler.enable()  # logs the stacks when systemd's watchdog ends the process
     node = make_candidate(settings, clock)
     if node is not None and not stand_by(node, clock, notify, STAND_BY_SECONDS,
@@ -237,7 +236,6 @@ def serve(path: Path, settings: Settings, web_config: WebConfigFile | None = Non
         notify(STOPPING="1")
         for heartbeat in heartbeats:
             heartbeat.stop()
-        watch.close()
         supervisor.close()
         if renewing is not None:
             renewing.stop()

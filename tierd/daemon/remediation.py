@@ -75,6 +75,8 @@ class Remediation:
     before this time may speak for the acts and never against them."""
     moves: Counter[Outcome] = field(default_factory=Counter)
     """Number of its moves that have ended, by outcome, as the journal has them."""
+    needless_moves: int = 0
+    """Number of its queued moves that needed no act, so that the journal has none: the file was gone, or as wanted."""
     in_use: Counter[str] = field(default_factory=Counter)
     """How often each file was in use when it was to be moved."""
     braked_at: float = 0.0
@@ -633,6 +635,7 @@ class Remediations:
 
     def _were_moved(self, case: Remediation, outcomes: Sequence[CompletedAct]) -> None:
         case.moves.update(o.result for o in outcomes if o.entry)
+        case.needless_moves += sum(not o.entry for o in outcomes)
         if all(o.result == Outcome.GONE for o in outcomes):
             return
         case.moved_at = self._clock.now()

@@ -84,9 +84,8 @@ def build_gate(settings: Settings, node: Node, journal: Journal, dispatch: Dispa
                       approved=lambda key: gate.approvals.approved(key))  # noqa: PLW0108 -- the gate is made below
     maintenance = MaintenanceGuard(settings.act.pause_file, settings.act.windows)
     gate = Gate(
-        filesystem, node.mover, Budget(settings.limits, clock.now()), CircuitBreaker(settings.breaker), journal,
+        filesystem, node.mover, Budget(settings.limits, clock.now()), CircuitBreaker(), journal,
         clock=clock, dry_run=settings.act.dry_run, guard=guard, maintenance=maintenance, executor=node.executor,
-        default_layouts_per_second=settings.act.default_layouts_per_second,
         batch=max(BATCH_MOVES, BATCH_MOVES_PER_THREAD * settings.movers.at_once), dispatch=dispatch,
         pace=BackgroundPace(settings.limits.max_stream_loss, settings.drain.max_stream_loss))
     undo = Undo(filesystem, node.mover, journal, clock,

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Protocol
 from wsgiref.types import StartResponse, WSGIEnvironment
 
 from prometheus_client import CollectorRegistry
@@ -18,6 +17,7 @@ from prometheus_client.registry import Collector
 
 from httpserver.config import WebConfigFile
 from httpserver.metrics import WebConfigMetrics
+from tierd.act.dispatch import RemoteStandby
 from tierd.config.settings import Settings
 from tierd.daemon import metrics, web
 from tierd.daemon.answers import Json, StandbyAnswer, to_json
@@ -30,37 +30,12 @@ HUNG_SECONDS = 120.0
 """A standby whose last attempt to lead is older is not healthy: the file system or NATS does not answer."""
 
 
-class Standby(Protocol):
-    """A standby, as its servers show it. :class:`StandbyAnswer` says what the values mean."""
-
-    @property
-    def seen(self) -> float:
-        """Time of the last attempt to lead, epoch seconds."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def leader(self) -> str: ...
-    @property
-    def generation(self) -> int: ...
-    @property
-    def position(self) -> int: ...
-    @property
-    def behind_messages(self) -> int | None: ...
-    @property
-    def copy_age_seconds(self) -> float | None: ...
-
-    @property
-    def problem(self) -> str:
-        """Why it could not lead; "" if it could."""
-
-
 @dataclass(frozen=True)
 class StandbyCollector(Collector):
     """Metrics of a standby."""
 
     fs: str
-    standby: Callable[[], Standby]
+    standby: Callable[[], RemoteStandby]
     connected: Callable[[], bool]
     web_config: WebConfigFile | None
 
@@ -104,7 +79,7 @@ class StandbyApp(web.App):
 class StandbyServer:
     """The socket and the port of a standby, from construction to :meth:`close`."""
 
-    def __init__(self, settings: Settings, fs: str, standby: Callable[[], Standby], connected: Callable[[], bool],
+    def __init__(self, settings: Settings, fs: str, standby: Callable[[], RemoteStandby], connected: Callable[[], bool],
                  now: Callable[[], float], web_config: WebConfigFile | None = None) -> None:
         """``standby`` returns the present state, for any thread. Raises OSError if an address is in use."""
         self._fs, self._standby, self._now = fs, standby, now

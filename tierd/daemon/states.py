@@ -155,11 +155,22 @@ def gain_text(contended: float | None, after: float | None, regained: tuple[floa
         f": {regained_text(*regained)}" if regained else "")
 
 
-def files_text(moves: Mapping[str, int], waiting: int, *, held: bool) -> str:
+def outcome_text(outcome: str) -> str:
+    """How a move ended, after the number of files.
+
+    >>> outcome_text("already"), outcome_text("gave-way")
+    ('as wanted before', 'gave way')
+    """
+    return "as wanted before" if outcome == Outcome.ALREADY else outcome.replace("-", " ")
+
+
+def files_text(moves: Mapping[str, int], waiting: int, needless: int = 0, *, held: bool) -> str:
     """What became of the files of a case.
 
-    >>> files_text({"done": 47, "gone": 2, "gave-way": 1}, 90, held=True)
-    '47 files moved, 90 wait while the effect is measured; not moved: 2 gone, 1 gave way'
+    >>> files_text({"done": 47, "already": 2, "gave-way": 1}, 90, held=True)
+    '47 files moved, 90 wait while the effect is measured; not moved: 2 as wanted before, 1 gave way'
+    >>> files_text({"done": 20, "gone": 1}, 0, 30, held=False)
+    '20 files moved; not moved: 1 gone, 30 needed no move'
     >>> files_text({"dry-run": 1}, 0, held=False), files_text({"undone": 3}, 0, held=False)
     ('1 file would be moved', '0 files moved, 3 moved back')
     >>> files_text({}, 0, held=False)
@@ -168,12 +179,13 @@ def files_text(moves: Mapping[str, int], waiting: int, *, held: bool) -> str:
     moved, dry, back = (moves.get(outcome, 0) for outcome in (Outcome.DONE, Outcome.DRY_RUN, Outcome.UNDONE))
     left = sorted(((count, outcome) for outcome, count in moves.items() if outcome not in {
         Outcome.DONE, Outcome.DRY_RUN, Outcome.UNDONE}), reverse=True)
-    if not (moves or waiting):
+    if not (moves or waiting or needless):
         return ""
     parts = [f"{count_of(dry, 'file')} would be moved" if dry else f"{count_of(moved, 'file')} moved"]
     if back:
         parts.append(f"{back} moved back")
     if waiting:
         parts.append(f"{waiting} wait{' while the effect is measured' if held else ''}")
-    why = ", ".join(f"{count} {outcome.replace('-', ' ')}" for count, outcome in left)
+    why = ", ".join([*(f"{count} {outcome_text(outcome)}" for count, outcome in left),
+                     *([f"{needless} needed no move"] if needless else [])])
     return ", ".join(parts) + (f"; not moved: {why}" if why else "")

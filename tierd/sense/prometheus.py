@@ -39,6 +39,8 @@ from tierd.sense.http_client import HttpClient, SourceError, redacted
 from tierd.sense.readings import Reading, Stamp
 
 JSON_TYPES = ("application/json",)
+BATCH_TARGETS = 16
+"""Targets in one query about jobs. Fewer make smaller answers and more of them. A choice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,9 +332,8 @@ class PrometheusCounters:
 
     def _jobs(self, about: Sequence[Series], now: float) -> list[Series]:
         targets = sorted({series.labels["target"] for series in about if "target" in series.labels})
-        most = self._api.settings.batch_targets
-        return [series for first in range(0, len(targets), most)
-                for series in self._series(JOB_FAMILIES, targets[first:first + most], now)]
+        return [series for first in range(0, len(targets), BATCH_TARGETS)
+                for series in self._series(JOB_FAMILIES, targets[first:first + BATCH_TARGETS], now)]
 
     def _series(self, families: Sequence[str], targets: Sequence[str], now: float) -> list[Series]:
         window = f"[{int(self._api.settings.lookback_seconds * 1000)}ms]"

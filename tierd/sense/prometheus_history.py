@@ -26,6 +26,8 @@ MAX_JOBS = 200
 """Number of jobs with the most bytes, and number of jobs with the most operations."""
 BATCH_JOBS = 25
 """Jobs in one query."""
+LEARN_TIMEOUT_SECONDS = 20.0
+"""Limit of the time of all queries together: tierd learns from its own readings meanwhile. A choice."""
 MAX_LOADS = 100_000
 """Maximum number of loads (one for each job, target and window) in the whole history."""
 
@@ -54,9 +56,9 @@ class PrometheusHistory:
         found: dict[tuple[float, str, str], list[float]] = defaultdict(lambda: [0.0, 0.0])
         names = sorted(jobs)
         for begin in range(0, len(names), BATCH_JOBS):
-            if self._api.clock.now() - begun > settings.learn_timeout_seconds:
+            if self._api.clock.now() - begun > LEARN_TIMEOUT_SECONDS:
                 raise SourceError(f"{redacted(settings.url)}: its history takes longer than "
-                                  f"{settings.learn_timeout_seconds:g} s")
+                                  f"{LEARN_TIMEOUT_SECONDS:g} s")
             for span in spans:
                 for series in self._query(names[begin:begin + BATCH_JOBS], *span):
                     self._take(series, jobs, found)

@@ -24,7 +24,7 @@ from tierd.sense.freshness import CheckedReadings, CheckedRecords, RecordSource,
 from tierd.sense.http_client import HttpClient
 from tierd.sense.parameters import read_this_node
 from tierd.sense.prometheus import PrometheusCounters, QueryApi
-from tierd.sense.prometheus_history import PrometheusHistory
+from tierd.sense.prometheus_history import LEARN_TIMEOUT_SECONDS, PrometheusHistory
 from tierd.sense.prometheus_rates import ANSWER_SECONDS, PrometheusRates
 from tierd.sense.readings import Reading
 from tierd.sense.watched import WatchedDirectories
@@ -86,8 +86,8 @@ def history_source(
     settings = sense.prometheus
     if not settings.url or not settings.learn_seconds:
         return None
-    client = HttpClient(settings.access, settings.learn_timeout_seconds, environment)
-    return PrometheusHistory(QueryApi(settings, fsname, clock, client, settings.learn_timeout_seconds,
+    client = HttpClient(settings.access, LEARN_TIMEOUT_SECONDS, environment)
+    return PrometheusHistory(QueryApi(settings, fsname, clock, client, LEARN_TIMEOUT_SECONDS,
                                       skew_seconds=sense.skew_seconds))
 
 

@@ -21,7 +21,7 @@ from tierd.act.operating_state import MaintenanceGuard
 from tierd.act.outcomes import CompletedAct
 from tierd.act.undo import Undo
 from tierd.acts import ActKind
-from tierd.config.act import BreakerSettings, Limits, Rate
+from tierd.config.act import Limits, Rate
 from tierd.model import Action, Finding
 
 FINDING = Finding("noisy-neighbour", 1.0, "m", "s", ("lustre-OST0002",), "…", noise(), ("/d",))
@@ -65,7 +65,7 @@ class World:
             self.port,
             self.engine,
             Budget(limits, 1000.0),
-            CircuitBreaker(BreakerSettings()),
+            CircuitBreaker(),
             self.journal,
             self.clock,
             dry_run,

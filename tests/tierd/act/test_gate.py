@@ -23,7 +23,7 @@ from tierd.act.queue import BATCH_MOVES, BATCH_MOVES_REMOTE
 from tierd.act.recovery import close_unfinished
 from tierd.act.undo import Undo
 from tierd.acts import ActKind, Outcome
-from tierd.config.act import BreakerSettings, Rate
+from tierd.config.act import Rate
 from tierd.model import Action
 
 
@@ -53,7 +53,7 @@ class ToOtherNodes(InProcessDispatch):
 def test_a_batch_for_other_nodes_fills_messages_for_many_targets(world: World) -> None:
     """A message has files of one target: a batch of 16 would give each of 16 targets a message with one file."""
     dispatch = ToOtherNodes(world)
-    world.gate = Gate(world.port, world.engine, Budget(FAST, 1000.0), CircuitBreaker(BreakerSettings()), world.journal,
+    world.gate = Gate(world.port, world.engine, Budget(FAST, 1000.0), CircuitBreaker(), world.journal,
                       world.clock, False, dispatch=dispatch)
     world.submit(*world.files(BATCH_MOVES_REMOTE + 50))
     assert world.pump() == {"done": BATCH_MOVES_REMOTE + 50}
@@ -111,7 +111,7 @@ def test_a_layout_of_a_later_release_is_refused_and_holds_nothing_up(world: Worl
     port = Odd(world.lustre)
     port.defaults["/d"] = HDD
     gate = Gate(
-        port, world.engine, Budget(FAST, 1000.0), CircuitBreaker(BreakerSettings()), world.journal, world.clock, False
+        port, world.engine, Budget(FAST, 1000.0), CircuitBreaker(), world.journal, world.clock, False
     )
     world.lustre.create("/odd", DATA)
     world.lustre.create("/plain", DATA)
@@ -134,7 +134,7 @@ def test_a_layout_lustre_cannot_have_is_a_failure_and_no_crash(world: World) -> 
     port = Strict(world.lustre)
     port.defaults["/d"] = HDD
     gate = Gate(
-        port, world.engine, Budget(FAST, 1000.0), CircuitBreaker(BreakerSettings()), world.journal, world.clock, False
+        port, world.engine, Budget(FAST, 1000.0), CircuitBreaker(), world.journal, world.clock, False
     )
     (outcome,) = submitted(gate, [Action(ActKind.SET_DEFAULT_LAYOUT, FLASH, "", FINDING.key, "/d")], world.finding)
     assert (outcome.result, outcome.detail) == ("failed", "no file can be given the pattern 'compress'")

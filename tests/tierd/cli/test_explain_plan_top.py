@@ -110,6 +110,7 @@ def test_a_plan_is_shown_and_nothing_is_done(site: Site, capsys: pytest.CaptureF
     assert plan.startswith("DRAINING: looking first; the queue is empty (tierctl resume ends the drain); mode full\n")
     assert "  lfs setstripe -E 1M -c 1 -p flash -E -1 " in plan
     assert " -p hdd /proj/ingest\n" in plan
+    assert max(map(len, plan.splitlines())) < 120
     assert shown(capsys, "history", site=site) == "no acts yet\n"
     site.filesystem.set_xattr("/proj", "user.tierd", b"off")
     site.run(until=90)

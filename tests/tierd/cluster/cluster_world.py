@@ -31,7 +31,7 @@ from tierd.cluster.connection import Connection
 from tierd.cluster.dispatch import NatsDispatch
 from tierd.cluster.mover import Fault, Fences, Mover, PortLook, no_fault
 from tierd.cluster.streams import Names
-from tierd.config.act import BreakerSettings, ClaimSettings, Limits, MoverSettings
+from tierd.config.act import ClaimSettings, Limits, MoverSettings
 from tierd.config.cluster import ClusterSettings
 from tierd.config.settings import Settings
 from tierd.model import Action
@@ -96,7 +96,7 @@ class ClusterWorld:
     def gate_with(self, dispatch: Dispatch) -> Gate:
         self.dispatch = dispatch
         self.gate = Gate(self.port, self.engine(), Budget(self.limits, self.clock.now()),
-                         CircuitBreaker(BreakerSettings()), self.journal, self.clock, False,
+                         CircuitBreaker(), self.journal, self.clock, False,
                          maintenance=MaintenanceGuard(str(self.pause)), dispatch=dispatch)
         return self.gate
 

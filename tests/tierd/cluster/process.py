@@ -26,7 +26,7 @@ from tierd.cluster.connection import Connection
 from tierd.cluster.leader import Candidate
 from tierd.cluster.mover import Fences, Mover, PortLook
 from tierd.cluster.streams import Names
-from tierd.config.act import ActSettings, BreakerSettings, ClaimSettings, MoverSettings
+from tierd.config.act import ActSettings, ClaimSettings, MoverSettings
 from tierd.config.cluster import ClusterSettings
 from tierd.config.settings import Settings
 from tierd.logs import log_to_standard_error
@@ -102,7 +102,7 @@ def lead(role: Role) -> None:
     journal = Journal(Path(settings.act.journal), copied=True)
     dispatch = node.attach(journal, port, settings)
     engine = LeaseMover(client.part("calls"), Destination(port.pools, port.space, no_quota), clock)
-    gate = Gate(port, engine, Budget(FAST, clock.now()), CircuitBreaker(BreakerSettings()), journal, clock,
+    gate = Gate(port, engine, Budget(FAST, clock.now()), CircuitBreaker(), journal, clock,
                 False, SiteOfLeader(node), dispatch=dispatch)
     for entry, outcome, _ in close_unfinished(journal, port, clock.now()):
         if outcome != "done":

@@ -30,7 +30,7 @@ from tierd.sense.changelogs.tallies import TallyLimits
 from tierd.sense.changelogs.tally_source import TallySource
 from tierd.sense.own_moves import OwnMoves
 
-SETTINGS = ReaderSettings(enabled=True, window_seconds=0.2, lease_seconds=5.0, max_windows=8)
+SETTINGS = ReaderSettings(enabled=True, window_seconds=0.2, lease_seconds=5.0)
 KEY = "a key that only root can read"
 MOST = 400
 """Records of one read."""

@@ -34,7 +34,7 @@ from tierd.cluster.connection import BrokerError, Connection
 from tierd.cluster.leader import Candidate
 from tierd.cluster.mover import Fences, FoundFile, Mover
 from tierd.cluster.streams import Names
-from tierd.config.act import ActSettings, BreakerSettings, ClaimSettings, MoverSettings
+from tierd.config.act import ActSettings, ClaimSettings, MoverSettings
 from tierd.config.settings import Settings
 from tierd.model import Action
 from tierd.refusal import Reason, Refusal
@@ -172,7 +172,7 @@ def lead(settings: Settings, fs: str, lustre: FakeLustre, folder: Path, generati
         clock.wait(0.1)
     journal = Journal(Path(settings.act.journal), copied=True)
     dispatch = node.attach(journal, lustre, settings)  # type: ignore[arg-type]
-    gate = Gate(lustre, lustre, Budget(FAST, clock.now()), CircuitBreaker(BreakerSettings()), journal, clock, False,  # type: ignore[arg-type]
+    gate = Gate(lustre, lustre, Budget(FAST, clock.now()), CircuitBreaker(), journal, clock, False,  # type: ignore[arg-type]
                 dispatch=dispatch)
     list(close_unfinished(journal, lustre, clock.now()))  # type: ignore[arg-type]
     gate.requeue([], [(each, Refusal(Reason.OUT_OF_DATE, "")) for each in gate.first_to_requeue(gate.to_requeue)])

@@ -25,7 +25,7 @@ from tests.tierd.logged import logged
 from tierd.clock import SystemClock
 from tierd.cluster.connection import Connection
 from tierd.cluster.messages import signed
-from tierd.cluster.reader import Lease, MdtReader, Reader, Window
+from tierd.cluster.reader import MAX_WINDOWS, Lease, MdtReader, Reader, Window
 from tierd.cluster.streams import Names
 from tierd.sense.changelogs.tally_source import Position, TallyOutcome
 
@@ -262,7 +262,7 @@ def test_without_nats_a_reader_stops_reading_and_clears_nothing(tmp_path, own_br
     reader.describe()
     assert "not connected yet" not in reader.state().problem
     assert world.changelog.cleared(MDT) <= world.leader.journal[MDT]
-    assert reader.state().records <= read + SETTINGS.max_windows * 4000
+    assert reader.state().records <= read + MAX_WINDOWS * 4000
     world.leader.step()
     assert "NATS" in world.leader.problem
     own_broker.start()

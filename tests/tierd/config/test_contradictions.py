@@ -73,7 +73,6 @@ REFUSED = [
     ('[sense.exporter_access]\nkey_file = "/x"', 2, "a key needs its certificate: set cert_file"),
     ("[sense]\ntimeout_seconds = 90", 2, "timeout_seconds = 90 must be shorter than stale_seconds = 90"),
     ("[sense]\nstale_seconds = 5", 2, "every reading would be too old: cycle_seconds = 5 must be shorter"),
-    ("[breaker]\nwindow = 5", 2, "the circuit breaker could never open: failures = 10 must not exceed window = 5"),
     ('[web]\nenabled = "no"', 2, "write true or false, without quotes (it is 'no')"),
     ('[detect.striping]\nenabled = "false"', 2, "write true or false, without quotes (it is 'false')"),
     ("[detect.hot_small_files]\nenabled = 1", 2, "write true or false, without quotes (it is 1)"),

@@ -34,7 +34,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
     cluster = Cluster(recorded_test_bed())
     settings = acting(
         tmp_path, limits={"files_per_second": 50.0, "bytes_per_second": 1e9, "per_pool": FAST, "per_target": FAST},
-        drain=DrainSettings(scan_files_per_second=200.0, queue_files=10, retry_seconds=5.0))
+        drain=DrainSettings(scan_files_per_second=200.0, retry_seconds=5.0))
     made = Site(cluster, Clearing(cluster), settings, tmp_path)
     made.start()
     yield made

@@ -19,6 +19,7 @@ from tests.tierd.worlds import noise
 from tierd.acts import ActKind
 from tierd.config.settings import Settings
 from tierd.daemon.job_work import WindowWork
+from tierd.daemon.status import StatusPublisher
 from tierd.model import Action, Finding, JobLoad, NamespaceLoad, Window
 from tierd.refusal import Reason
 
@@ -165,6 +166,22 @@ def test_an_act_is_refused_where_the_job_has_left_since_it_was_planned(tmp_path:
         (ActKind.SET_DEFAULT_LAYOUT, "refused", Reason.JOB_ELSEWHERE),
         (ActKind.MIGRATE, "refused", Reason.JOB_ELSEWHERE)]
     assert same_shape(at.filesystem.layout("/proj/before") or COVERING, HDD)
+
+
+def test_a_queued_file_that_is_gone_is_told_with_its_case(tmp_path: Path) -> None:
+    at = with_moves_waiting(tmp_path)
+    (case,) = at.daemon.cases
+    at.gate.drop(case.finding.key)
+    at.gate.submit([Action(ActKind.MIGRATE, COVERING, "", case.finding.key, "/proj/ingest", "/proj/ingest/none")],
+                   case.number)
+    before, ended = case.needless_moves, case.moves.total()
+    at.cluster.advance(3.0)  # until the limit allows a move
+    at.daemon.remediations.move(at.cluster.epoch + 10, requests_only=False)
+    assert (case.needless_moves, case.moves.total()) == (before + 1, ended)
+    publisher = StatusPublisher()
+    publisher.publish(at.daemon)
+    (record,) = publisher.view.cases
+    assert f"{before + 1} needed no move" in record.done_text
 
 
 class Unlisting(FluidCluster):

@@ -116,7 +116,7 @@ def test_a_cycle_that_hangs_is_no_sign_of_life(site: Site) -> None:
 
 def test_every_metric_is_documented(site: Site) -> None:
     _, metrics = fetched(site, "/metrics")
-    page = (Path(__file__).parents[3] / "docs/operations.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs/metrics.md").read_text(encoding="utf-8")
     names = set(re.findall(r"^# TYPE (tierd_\w+) ", metrics, re.MULTILINE))
     assert len(names) > 35
     assert [name for name in sorted(names) if f"`{name}`" not in page] == []

@@ -144,7 +144,7 @@ def test_metrics_of_the_web_configuration_are_documented(
     assert 'tierd_web_config_reload_successful{fs="lustre"} 1.0' in metrics()
     web_file("nonsense: 1\n")
     assert 'tierd_web_config_reload_successful{fs="lustre"} 0.0' in metrics()
-    page = (Path(__file__).parents[3] / "docs/operations.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs/metrics.md").read_text(encoding="utf-8")
     names = re.findall(r"^# TYPE (tierd_web\w+) ", metrics(), re.MULTILINE)
     assert [name for name in names if f"`{name}`" not in page] == []
 

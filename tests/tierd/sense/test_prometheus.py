@@ -221,7 +221,7 @@ def test_a_real_prometheus_says_what_its_exporter_says(scraped: tuple[Cluster, P
     clock = SystemClock()
 
     def read(after: float) -> Reading:
-        settings = PrometheusSettings(prometheus, 'cluster="a"', lookback_seconds=30.0, batch_targets=3)
+        settings = PrometheusSettings(prometheus, 'cluster="a"', lookback_seconds=30.0)
         client = HttpClient(settings.access, 10.0, {})
         ask = PrometheusCounters(QueryApi(settings, "lustre", clock, client, 10.0, 30.0), 60.0)
         until = clock.now() + 40

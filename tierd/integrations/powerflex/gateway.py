@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 from urllib.parse import urlsplit
 
-from annotated_types import Ge, Gt
+from annotated_types import Gt
 
 from tierd.config.sense import ServerAccess, asks_http
 from tierd.sense.http_client import HttpClient, SourceError, StatusError, read_secret
@@ -70,15 +70,12 @@ class PowerFlexSettings:
     """CA certificates (PEM) for the gateway's certificate; empty: the system's certificates."""
     volumes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Targets on each volume: ``{"ost0" = ["OST0000"]}``."""
-    interval_seconds: Annotated[float, Ge(5)] = 30.0
     timeout_seconds: Annotated[float, Gt(0)] = 10.0
     """Limit of the time of one answer."""
     stale_seconds: Annotated[float, Gt(0)] = 180.0
     """Age of the last answer above which tierd does not know whether a rebuild runs."""
     min_bytes_per_second: Annotated[float, Gt(0)] = 50e6
     """Rate from which a rebalance counts as work that slows applications. A rebuild always counts."""
-    max_bytes: Annotated[int, Gt(0)] = 32 << 20
-    """Maximum length of an answer; a longer one is refused."""
 
 
 def validated(settings: PowerFlexSettings) -> PowerFlexSettings:
@@ -363,7 +360,7 @@ class Gateway:
     def __init__(self, settings: PowerFlexSettings, now: Callable[[], float]) -> None:
         self._settings = settings
         self._now = now
-        access = ServerAccess(ca_file=settings.ca_file, max_bytes=settings.max_bytes)
+        access = ServerAccess(ca_file=settings.ca_file)
         self._client = HttpClient(access, settings.timeout_seconds, {})
         self._url = settings.url.rstrip("/")
         self._token = ""

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from tierd.audit.checks import Line
 
 SYSTEM = "PowerFlex"
+INTERVAL_SECONDS = 30.0
+"""Time between two questions to the gateway. A choice: a rebuild takes many minutes."""
 REBUILD, REBALANCE, UNKNOWN = "rebuild", "rebalance", "unknown"
 
 
@@ -82,7 +84,7 @@ class PowerFlex(Source):
         """Take the answer of the last request if there is one, and send the next if it is due. Never waits."""
         now = self._clock.now()
         self._take()
-        due = self._asked_at is None or not 0 <= now - self._asked_at < self.settings.interval_seconds
+        due = self._asked_at is None or not 0 <= now - self._asked_at < INTERVAL_SECONDS
         if self._under_way is None and due:
             self._asked_at = now
             self._under_way = self._executor.submit(self.gateway.read)

@@ -25,7 +25,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
-from annotated_types import Ge, Gt
+from annotated_types import Gt
 from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily, Metric
 from pydantic import AfterValidator
 
@@ -42,6 +42,8 @@ MAX_IDS = 500
 """Jobs that one ``sacct`` looks up."""
 MAX_NUMBER = 10**11
 log = logging.getLogger("tierd.integrations")
+REFRESH_SECONDS = 60.0
+"""Time between two questions to Slurm. A choice: its controller answers all users."""
 SOON_SECONDS = 10.0
 """Time between two answers while a job is not known yet."""
 
@@ -66,7 +68,6 @@ class SlurmSettings:
     job_id: str = r"(\d+)(?:_(?:\d+|\[\]))?"
     """Regular expression for a whole job id of Lustre. Its first group is the number of Slurm's job. For
     ``jobid_name=%e.%j``: ``.+\\.(\\d+)``. A task of an array may be ``1234_7``; ``1234_[]`` is tierd's name for all."""
-    refresh_seconds: Annotated[float, Ge(5)] = 60.0
     timeout_seconds: Annotated[float, Gt(0)] = 20.0
     max_bytes: Annotated[int, Gt(0)] = 64 << 20
     """Maximum length of an answer; a longer one is refused. ``sacct`` gives only the jobs that tierd shows."""
@@ -255,7 +256,7 @@ class SlurmJobs(Source):
     def _refresh_if_due(self) -> None:
         fresh = any(name not in self._answered for name in self._known)
         age = self._clock.now() - self._asked_at
-        pause = SOON_SECONDS if fresh and not self.problem else self._settings.refresh_seconds
+        pause = SOON_SECONDS if fresh and not self.problem else REFRESH_SECONDS
         if self._known and not self._busy and not 0 <= age < pause:
             self._busy, self._asked_at = True, self._clock.now()
             self._executor.submit(self._refresh, list(self._known))

@@ -19,7 +19,7 @@ from tierd.act.movers.lease import LeaseMover
 from tierd.act.movers.space_and_quota import Destination
 from tierd.act.undo import Undo
 from tierd.acts import ActKind, Outcome
-from tierd.config.act import BreakerSettings, Limits, Rate
+from tierd.config.act import Limits, Rate
 from tierd.model import Action, Finding
 
 FINDING = Finding("noisy-neighbour", 1.0, "m", "s", ("lustre-OST0002",), "…", noise(), ("/d",))
@@ -44,7 +44,7 @@ def work(lustre: socket.socket, journal_path: Path) -> None:
     plenty = Rate(1e6, 1e12)
     budget = Budget(Limits(1e6, 1e12, per_pool=plenty, per_target=plenty), 1000.0)
     clock = Clock()
-    gate = Gate(filesystem, mover, budget, CircuitBreaker(BreakerSettings()), journal, clock, False)
+    gate = Gate(filesystem, mover, budget, CircuitBreaker(), journal, clock, False)
     finding = journal.add_finding(FINDING)
     gate.submit([Action(ActKind.SET_DEFAULT_LAYOUT, FLASH, "", FINDING.key, "/d"),
                  *(Action(ActKind.MIGRATE, FLASH, "", FINDING.key, "/", name, 9000) for name in NAMES)], finding)
