@@ -234,8 +234,8 @@ class RateSolver:
         return FlowRates(flows, rates, used, waits, metadata_wait)
 
     def _limited(self, one: Flow) -> Flow:
-        """A flow within the rule of the OSS for its job, whose buckets have as many senders as there are CPTs."""
-        limit = self._tbf.limit(one.job.job_id)
+        """A flow within the rule of the OSS for its job."""
+        limit = self._tbf.limit(one.job.job_id, one.job.nodes)
         rpcs = sum(demand.targets * demand.rpcs for stage in one.stages for demand in stage)
         return replace(one, rate_max=min(one.rate_max, limit / rpcs)) if rpcs and limit < float("inf") else one
 

@@ -130,10 +130,10 @@ class Tbf:
         rule = self._rule(job)
         return rule.rate if rule else DEFAULT_RATE
 
-    def limit(self, job: str) -> float:
-        """Requests per second that the OSS serves for a job on all CPTs; infinite without a rule for it."""
+    def limit(self, job: str, senders: int) -> float:
+        """Requests per second that the OSS serves for a job of so many senders; infinite without a rule for it."""
         rule = self._rule(job)
-        return rule.rate * self.partitions if rule and rule.jobs else float("inf")
+        return rule.rate * min(self.partitions, senders) if rule and rule.jobs else float("inf")
 
     def turn(self, job: str, sender: str) -> Completion | None:
         """Completes when a request may be served; None if it need not wait. The sender decides the CPT."""

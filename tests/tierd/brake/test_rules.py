@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lustre.formats import nrs_tbf_rule
-from tests.tierd.brake.oss import Oss, printed
+from tests.tierd.brake.oss import CAPTURE, Oss, printed
 from tierd.brake.agent import oss_state, set_rules
 from tierd.brake.rules import MAX_JOBS, KnownRule, WantedRule, commands, ours, policy_of
 
@@ -79,3 +79,17 @@ def test_hostile_job_ids_and_names_enter_no_rule(wanted: list[WantedRule]) -> No
 @pytest.mark.parametrize("jobs", [(), ("x" * 32,), ("a",) * (MAX_JOBS + 1)])
 def test_too_many_too_long_and_no_job_ids_enter_no_rule(jobs: tuple[str, ...]) -> None:
     assert list(commands([WANTED.replaced(jobs=jobs)], ())) == []
+
+
+def test_a_real_oss_takes_rules_for_regular_requests_before_default() -> None:
+    """As ``tbf``, ``tbf jobid`` and ``tbf jobid+opcode`` print them."""
+    texts = (CAPTURE.parent / "tbf-ranks.txt").read_text()
+    asked = 'nrs_tbf_rule=reg start tierd_F9 jobid={x.1 y:2@h-3} rate=5 rank=default\nexit code 0\n'
+    printed_then = texts.partition(asked)[2].partition("exit code")[0].encode()
+    rules = nrs_tbf_rule.parse(printed_then).rows
+    assert [(rule.priority, rule.rule_name) for rule in rules][:3] == [
+        (b"regular", b"night"), (b"regular", b"tierd_F9"), (b"regular", b"default")]
+    assert ours(rules) == (KnownRule(name="tierd_F9", condition="jobid={x.1 y:2@h-3}", rate=5, classes=0),)
+    wanted = WantedRule(name="tierd_F9", jobs=("x.1", "y:2@h-3"), rate=7)
+    assert list(commands([wanted], rules)) == ["reg change tierd_F9 rate=7"]
+    assert list(commands([], rules)) == ["stop tierd_F9"]
