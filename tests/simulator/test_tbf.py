@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from dataclasses import replace
 
 import pytest
@@ -74,15 +75,15 @@ def test_its_rules_are_printed_as_a_real_oss_does() -> None:
 
 
 @pytest.mark.parametrize(("text", "number"), [
-    ("start tierd_1 jobid={x} rate=5", errno.EEXIST), ("start a_name_that_is_too_long jobid={x} rate=5", errno.ENAMETOOLONG),
+    ("start tierd_1 jobid={x} rate=5", errno.EEXIST),
+    ("start a_name_that_is_too_long jobid={x} rate=5", errno.ENAMETOOLONG),
     ("change nosuch rate=5", errno.ENOENT), ("start new jobid={x} rate=5 rank=nosuch", errno.ENOENT),
     ("start new jobid={} rate=5", errno.EINVAL), ("start new jobid={x} rate=0", errno.EINVAL), ("begin", errno.EINVAL)])
 def test_it_refuses_what_the_kernel_refuses(text: str, number: int) -> None:
     _, tbf = filtered()
     tbf.set_parameter("nrs_tbf_rule", "start tierd_1 jobid={dd.0} rate=20")
-    with pytest.raises(OSError) as error:
+    with pytest.raises(OSError, match=os.strerror(number)):
         tbf.set_parameter("nrs_tbf_rule", text)
-    assert error.value.errno == number
 
 
 def test_without_the_policy_nothing_waits_and_no_rule_can_be_set() -> None:
