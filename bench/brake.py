@@ -25,7 +25,6 @@ from tierd.brake.agent import POLL_SECONDS, Agent
 from tierd.brake.running import Brake
 from tierd.config.settings import Settings
 from tierd.daemon.answers import to_json
-from tierd.policies.registry import has_victim
 from tierd.simulation.beds import DRAWN, BedKind
 from tierd.simulation.comparison import streams
 from tierd.simulation.evaluate import COLD_SECONDS, Trial, compared, one_by_one, ratio
@@ -34,7 +33,7 @@ from tierd.simulation.run import Outcome
 from tierd.simulation.world import IN_MEMORY, World
 
 SOON_SECONDS, LATER_SECONDS = 10, 20
-"""Seconds after the finding between which a victim is measured: at 15 s."""
+"""Seconds after the evidence is strong between which a victim is measured: at 15 s."""
 HARMFUL_LOSS = 0.05
 
 
@@ -87,19 +86,22 @@ class Result:
     where: str
     truth: str
     braked: tuple[str, ...]
+    after: float | None
+    """Seconds from the finding to the brake, which wants stronger evidence."""
     victim: float | None
-    """Least throughput of a victim 15 s after the finding, as a part of that without the suspects."""
+    """Least throughput of a victim 15 s after that, as a part of that without the suspects."""
     unbraked: float | None
     """The same without the brake."""
     total: float | None
-    """Bytes of all jobs from the finding on, as a part of those without the brake."""
+    """Bytes of all jobs from the brake on, as a part of those without it."""
     harm: float
     """Largest loss of a job that was not braked, against the run without the brake."""
 
     def __str__(self) -> str:
+        after = "" if self.after is None else f" after {self.after:.0f} s"
         shares = ", ".join(f"{name} {'-' if share is None else format(share, '.0%')}" for name, share in (
             ("victim", self.victim), ("unbraked", self.unbraked), ("total", self.total), ("harm", self.harm)))
-        return f"{self.where}: {self.truth}, braked {' '.join(self.braked) or 'nothing'}, {shares}"
+        return f"{self.where}: {self.truth}, braked {' '.join(self.braked) or 'nothing'}{after}, {shares}"
 
 
 def result(bed: BedKind, seed: int, cold: bool) -> Result:
@@ -110,16 +112,18 @@ def result(bed: BedKind, seed: int, cold: bool) -> Result:
     watched = trial.without_acts(settings, starts)
     verdict = compared(seed, trial.case, without, watched, trial.without_suspects, starts=starts)
     begun = [(time, job) for time, job in beside.begun if time < NOISE_ENDS - LATER_SECONDS]
-    victim = unbraked = total = None
+    after = victim = unbraked = total = None
     if begun:
-        at = min(time for time, finding in braked.findings if has_victim(finding) or finding.aggressor == begun[0][1])
+        at, job = begun[0]
+        after = at - min(time for time, finding in braked.findings if finding.aggressor == job)
         names = [job.job_id for job in streams(trial.case.jobs) if job.job_id not in trial.case.suspects]
         victim, unbraked = (least(each, trial.without_suspects, names, at) for each in (braked, without))
         total = ratio(braked, without, [job.job_id for job in trial.case.jobs], at, NOISE_ENDS)
     names_braked = {job for _, job in beside.begun}
     spared = [jobs for jobs in one_by_one(trial.case.jobs) if not names_braked or trial.case.names.isdisjoint(jobs)]
     harm = max((1 - ratio(braked, without, jobs, 0, trial.case.seconds) for jobs in spared), default=0.0)
-    return Result(f"{bed} {seed}", verdict.truth, tuple(sorted(names_braked)), victim, unbraked, total, harm=harm)
+    return Result(f"{bed} {seed}", verdict.truth, tuple(sorted(names_braked)), after, victim,
+                  unbraked=unbraked, total=total, harm=harm)
 
 
 def least(outcome: Outcome, alone: Outcome, names: Sequence[str], at: float) -> float:
