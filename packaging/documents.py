@@ -27,7 +27,8 @@ EXAMPLES = {
     "lustre-tierd": ("alerts/rules/*.yml", "alerts/rack/*.yml", "alerts/alertmanager.yml", "dashboards/json/*.json",
                      "dashboards/provisioning/**/*", "packaging/containers/**/*", "packaging/ansible/**/*",
                      "systemd/tierd.toml", "systemd/tierd.service", "systemd/tierd@.service", "systemd/web.yml",
-                     "systemd/tierd-mover@.service", "systemd/tierd-reader@.service", "packaging/nats/nats.conf",
+                     "systemd/tierd-mover@.service", "systemd/tierd-reader@.service", "systemd/tierd-brake.service",
+                     "packaging/nats/nats.conf",
                      "packaging/slurm/*",
                      "tests/tapes/README.md", "tests/tapes/noisy-create-1m/*"),
 }

@@ -18,6 +18,7 @@ case $package in
         install -D -m 644 systemd/tierd.service "$root/usr/lib/systemd/system/tierd.service"
         install -D -m 644 systemd/tierd@.service "$root/usr/lib/systemd/system/tierd@.service"
         install -D -m 644 systemd/tierd-reader@.service "$root/usr/lib/systemd/system/tierd-reader@.service"
+        install -D -m 644 systemd/tierd-brake.service "$root/usr/lib/systemd/system/tierd-brake.service"
         install -D -m 644 "systemd/tierd-mover@.service" "$root/usr/lib/systemd/system/tierd-mover@.service"
         install -D -m 644 systemd/tierd.tmpfiles "$root/usr/lib/tmpfiles.d/tierd.conf"
         install -D -m 600 systemd/tierd.toml "$root/etc/tierd/tierd.toml"

@@ -150,6 +150,7 @@ MULTIPLIERS = {
     "policy": "running policies but fifo",
     "by": "1",
     "rule": "rules",
+    "condition": "1",
     "path": "backends",
     "rwid": "1",
     "roid": "1",

@@ -31,6 +31,7 @@ from simulator.servers.mdt import Mdt
 from simulator.servers.namespace import Inode, Namespace
 from simulator.servers.ost import Ost
 from simulator.servers.placement import Placement, extents
+from simulator.servers.tbf import Tbf
 from simulator.settings import ClusterSettings, ExporterLoad
 from simulator.workload import EventWorkload, Workload
 
@@ -62,9 +63,10 @@ class Cluster:
         self.log = Throughput()
         self.epoch_ns = settings.epoch_seconds * 10**9
         fsname = settings.fsname
+        self.tbf = Tbf(self.engine, settings.partitions)  # one node serves all OSTs
         self.osts = tuple(
             Ost(self.engine, f"{fsname}-OST{index:04x}", index, ost, self.random(f"ost{index}"),
-                queue_wait_seconds=self._queue_wait(index))
+                queue_wait_seconds=self._queue_wait(index), tbf=self.tbf)
             for index, ost in enumerate(settings.osts)
         )
         self.mdts = tuple(
@@ -279,6 +281,12 @@ class Cluster:
         with self.lock:
             self.engine.spawn(steps()).then(finish)
         return work
+
+    def set_service_parameter(self, name: str, value: str) -> None:
+        """``lctl set_param ost.OSS.ost_io.NAME=VALUE`` for ``nrs_policies`` and ``nrs_tbf_rule``. Raises OSError."""
+        with self.lock:
+            self.about_to_change()
+            self.tbf.set_parameter(name, value)
 
     def slow_down(self, ost_index: int, factor: float) -> None:
         with self.lock:

@@ -14,7 +14,7 @@ Fragment = tuple[int, int]
 class Rpc:
     """Reads or writes of one object by one job; contiguous pieces are one fragment."""
 
-    __slots__ = ("done", "fragments", "job_id", "sent_at", "size_bytes", "stored", "sync", "write")
+    __slots__ = ("done", "fragments", "job_id", "sender", "sent_at", "size_bytes", "stored", "sync", "write")
 
     def __init__(self, write: bool, stored: StoredObject, fragments: list[Fragment], job_id: str, sync: bool) -> None:
         self.write = write
@@ -24,6 +24,7 @@ class Rpc:
         self.job_id = job_id
         self.sync = sync
         self.sent_at = 0.0
+        self.sender = ""
         self.done = Completion()
 
     def merge(self, other: Rpc, size_bytes_max: int) -> bool:

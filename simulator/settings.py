@@ -35,6 +35,8 @@ class ClusterSettings:
     mover_client: int = 0
     costs: CallCosts = PRODUCTION
     """Cost of calls and moves on the mover's mount."""
+    partitions: int = 1
+    """CPU partitions (CPT) of the OSS."""
 
 
 FLASH_KIB, HDD_KIB = 978_880, 1_957_708

@@ -23,10 +23,14 @@ examples:
   tierd --config /etc/tierd/tierd.toml                 run the daemon (dry run unless act.dry_run = false)
   tierd mover --config /etc/tierd/tierd.toml           run a mover of a cluster
   tierd reader --config /etc/tierd/tierd.toml          run a changelog reader of a cluster
+  tierd brake --leader https://tierd:9170              run the agent of an OSS, which slows jobs (act.brake)
 """
 
-ROOMS = ("tierd.cluster.command",)
-"""Modules of parts that can be removed, each with its commands, and with what makes the daemon one of several."""
+ROOMS = (
+    "tierd.cluster.command",
+    "tierd.brake.command",
+)
+"""Modules of parts that can be removed, each with its commands; one may have what makes the daemon one of several."""
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as in shells."""
 
@@ -87,6 +91,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run(chosen: argparse.Namespace) -> int:
     """Run the daemon or the command; 1, with an error message, for an error in its input."""
+    if alone := getattr(chosen, "alone", None):  # without a configuration
+        log_to_standard_error()
+        return int(alone(chosen))
     from tierd.config.load import ConfigurationError, load  # noqa: PLC0415 -- needs the extra, as do the others
     from tierd.config.settings import Settings  # noqa: PLC0415
     from tierd.daemon import process, web  # noqa: PLC0415
@@ -106,7 +113,8 @@ def run(chosen: argparse.Namespace) -> int:
         if chosen.command is None:
             if chosen.config is None:
                 parser().error("--config FILE or a command is required; see --help")
-            make_candidate = next((room.candidate for room in rooms()), process.alone)
+            make_candidate = next((room.candidate for room in rooms() if hasattr(room, "candidate")),
+                                  process.alone)
             return process.serve(chosen.config, settings, web_config, make_candidate)
         if serve := getattr(chosen, "serve", None):
             if chosen.config is None:

@@ -41,6 +41,7 @@ from tierd.policies.registry import has_victim, policies, policy_for, policy_of
 from tierd.policies.runner import PolicyRunner
 from tierd.scoped_plans import plan_by_scope, situation_of
 
+FindingKey = tuple[str, str, str]
 OLD_SECONDS = 90.0
 """Findings of half minutes older than this, from before a gap in the counters, are dropped."""
 MAX_EARLY_FACTS = 12
@@ -93,6 +94,9 @@ class Engine:
         verify = settings.verify
         self._tracks = Tracks(verify.judge_seconds,
                               verify.moving_seconds + verify.settle_seconds + 2 * verify.judge_seconds)
+        self.kept: Mapping[FindingKey, Finding] = {}
+        """Findings that hold as they were while their aggressors are slowed on purpose. Nothing is found about what
+        these aggressors lose meanwhile."""
         self.acted_for: Collection[str] = ()
         """Victims whose acts have no verdict yet."""
         self._watch = PolicyRunner(settings.policies)
@@ -253,9 +257,11 @@ class Engine:
         A stream that used a target which is not seen may be slow for that reason: nothing is found about it, and what
         was found is held.
         """
-        settings = self._settings.noisy_neighbour
-        yield from chain.from_iterable(policy.find_slowed(view, settings) for policy in policies().values()
-                                       if policy.find_slowed is not None)
+        settings, slowed = self._settings.noisy_neighbour, {key[1] for key in self.kept}
+        found = chain.from_iterable(policy.find_slowed(view, settings) for policy in policies().values()
+                                    if policy.find_slowed is not None)
+        yield from (replace(finding, time=window.end) for finding in self.kept.values())
+        yield from (each for each in found if each.key not in self.kept and each.victim not in slowed)
         if window.unseen:
             in_doubt = {view.jobs[job] for job in self._interference.in_doubt}
             yield from (replace(finding, held=True) for finding in self._active.values()

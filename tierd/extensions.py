@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # tierctl imports this module for each command, and must star
 COMMANDS: Mapping[str, tuple[str, ...]] = {
     "tierd.bill": ("bill",),
     "tierd.whatif": ("whatif",),
+    "tierd.brake": (),
 }
 """The package of each part, and its commands of tierctl, which are in its module ``command``."""
 
@@ -28,6 +29,9 @@ class Extension(Protocol):
 
     requests: Mapping[str, Callable[[Mapping[str, object]], Struct]]
     """Answers to requests of the control socket, by name."""
+
+    posted: Mapping[str, Callable[[Mapping[str, object]], Struct]]
+    """Answers to what other nodes post to tierd's port: ``NAME`` to ``/-/NAME``. A part may lack it."""
 
     def step(self) -> None:
         """Called after each cycle, once verdicts are known. It does not ask the file system."""

@@ -69,10 +69,12 @@ POLICY_QUEUED = Gauge(
     "Requests that a running policy for the order of requests (NRS) other than fifo holds back now.",
     (*LABELS, "priority", "policy"), NOW)
 RULES = "ost.OSS.*.nrs_tbf_rule"
+MAX_RULES, MAX_CONDITION_BYTES = 200, 300
+"""Rules of a service that are shown, the first in the order of evaluation, and bytes of a condition. A choice."""
 RULE_RATE = Gauge(
     "lustre_service_tbf_rule_rate",
     "Requests per second that the rule of the token bucket filter (TBF) allows each class of requests, such as a job,"
-    " on each CPU partition.", (*LABELS, "priority", "rule"), RULES)
+    " on each CPU partition.", (*LABELS, "priority", "rule", "condition"), RULES)
 RULE_CLASSES = Gauge(
     "lustre_service_tbf_rule_classes",
     "Classes of requests, such as jobs, to which the rule of the token bucket filter (TBF) applies now, summed over CPU"
@@ -130,16 +132,17 @@ def _rules(node: Node, page: MetricsPage, kind: str, name: str) -> None:
         return
     parsed = nrs_tbf_rule.parse(data)
     node.skipped(kind, "nrs_tbf_rule", parsed.skipped)
-    rates: dict[tuple[bytes, bytes], int] = {}
+    first: dict[tuple[bytes, bytes], nrs_tbf_rule.Rule] = {}
     classes: dict[tuple[bytes, bytes], int] = {}
     for rule in parsed.rows:  # one for each CPT
         key = rule.priority, rule.rule_name
-        rates.setdefault(key, rule.rate)
+        if len(first) < MAX_RULES or key in first:
+            first.setdefault(key, rule)
         classes[key] = classes.get(key, 0) + rule.classes
-    for (priority, rule_name), rate in rates.items():
-        labels = label_text(service=name, priority=priority, rule=rule_name)
-        page.sample(RULE_RATE, labels, rate)
-        page.sample(RULE_CLASSES, labels, classes[priority, rule_name])
+    for key, rule in first.items():
+        labels = label_text(service=name, priority=rule.priority, rule=rule.rule_name)
+        page.sample(RULE_RATE, b'%b,condition="%b"' % (labels, escape(rule.condition[:MAX_CONDITION_BYTES])), rule.rate)
+        page.sample(RULE_CLASSES, labels, classes[key])
 
 
 FAMILIES = (*RULE.families(), QUEUED, ACTIVE, POLICY, POLICY_QUEUED, RULE_RATE, RULE_CLASSES, *THREADS.values())

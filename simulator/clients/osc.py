@@ -111,7 +111,7 @@ class Osc:
             rpc = ready.popleft()
             in_flight[rpc.write] += 1
             self.direct_in_flight += rpc.sync
-            rpc.sent_at = self._engine.now
+            rpc.sent_at, rpc.sender = self._engine.now, self.name.rpartition("-")[2]
             self._count_sent(rpc)
             sending = self._wire.seconds(True, rpc.size_bytes) if rpc.write else 0.0
             self._engine.after(self._network_seconds + sending, self.ost.bulk.serve, rpc, partial(self._reply, rpc))

@@ -85,7 +85,7 @@ class FluidCluster(Cluster):
         self._workload = self._flowing = FluidWorkload(
             self.engine, self.about_to_change, [client.nid for client in settings.clients], self._open, self._close
         )  # fmt: skip
-        self._balance = RateSolver(settings, self.namespace, self.osts, self.mdts)
+        self._balance = RateSolver(settings, self.namespace, self.osts, self.mdts, self.tbf)
         self._counting = FlowCounters(self.osts)
         self._files: dict[str, FlowFiles] = {}
         self._written: dict[str, list[Inode]] = {}

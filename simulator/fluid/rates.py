@@ -17,6 +17,7 @@ from simulator.servers.mdt import Mdt
 from simulator.servers.namespace import Inode, Namespace
 from simulator.servers.ost import Ost
 from simulator.servers.placement import ROOM_BYTES_MIN
+from simulator.servers.tbf import Tbf
 from simulator.settings import ClusterSettings
 
 BALANCE_ROUNDS = 300
@@ -203,12 +204,13 @@ class RateSolver:
     """Computes rates from the present state of a cluster."""
 
     def __init__(
-        self, settings: ClusterSettings, namespace: Namespace, osts: Sequence[Ost], mdts: Sequence[Mdt]
+        self, settings: ClusterSettings, namespace: Namespace, osts: Sequence[Ost], mdts: Sequence[Mdt], tbf: Tbf
     ) -> None:  # fmt: skip
         self._settings = settings
         self._namespace = namespace
         self._osts = osts
         self._mdts = mdts
+        self._tbf = tbf
 
     def rates(
         self, jobs: Iterable[Job], pool_shares: Mapping[str, Mapping[str, float]], others: Sequence[Flow] = ()
@@ -222,7 +224,7 @@ class RateSolver:
                     used[index, stage, number] = self._targets_of(one.job, demand)
         stuck = {key[0] for key, targets in used.items()
                  if not targets or any(self._osts[target].health.away for target in targets)}
-        flows = [replace(one, rate_max=0.0) if n in stuck else one for n, one in enumerate(flows)]
+        flows = [replace(one, rate_max=0.0) if n in stuck else self._limited(one) for n, one in enumerate(flows)]
         groups, members = self._groups(used)
         number_of = {target: group for group, targets in enumerate(members) for target in targets}
         places = {key: _group_shares(targets, number_of) for key, targets in used.items()}
@@ -230,6 +232,12 @@ class RateSolver:
         rates, states, metadata_wait = balance_flows(flows, groups, places, cores)
         waits = {target: states[group].wait for target, group in number_of.items()}
         return FlowRates(flows, rates, used, waits, metadata_wait)
+
+    def _limited(self, one: Flow) -> Flow:
+        """A flow within the rule of the OSS for its job."""
+        limit = self._tbf.limit(one.job.job_id, one.job.nodes)
+        rpcs = sum(demand.targets * demand.rpcs for stage in one.stages for demand in stage)
+        return replace(one, rate_max=min(one.rate_max, limit / rpcs)) if rpcs and limit < float("inf") else one
 
     def _flow(self, job: Job, pool_shares: Mapping[str, float]) -> Flow:
         inode = self._place(job)

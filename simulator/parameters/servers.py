@@ -96,6 +96,8 @@ def server_files(cluster: ClusterView) -> Iterator[tuple[str, str]]:
         yield f"{_DEBUGFS}/mdd/{mdt.name}/changelog_users", _changelog_users(cluster, mdt)
         yield f"{_DEBUGFS}/mdd/{mdt.name}/changelog_mask", _changelog_mask(mdt)
     yield f"{_DEBUGFS}/ost/OSS/ost_io/stats", stats_file(clock, _summed(ost.bulk.service for ost in cluster.osts))
+    for name, text in cluster.tbf.files():
+        yield f"{_DEBUGFS}/ost/OSS/ost_io/{name}", text
     yield f"{_DEBUGFS}/mds/MDS/mdt/stats", stats_file(clock, _summed(mdt.service for mdt in cluster.mdts))
     threads = sum(mdt.settings.cores for mdt in cluster.mdts)
     for name in ("threads_started", "threads_max"):

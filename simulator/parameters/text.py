@@ -13,6 +13,7 @@ from simulator.clients.client import Client
 from simulator.counters import BUCKETS, MINMAX, Counter, Histogram, Stats
 from simulator.servers.mdt import Mdt
 from simulator.servers.ost import Ost
+from simulator.servers.tbf import Tbf
 from simulator.settings import ClusterSettings
 
 NANOSECONDS = 10**9
@@ -39,6 +40,8 @@ class ClusterView(Protocol):
     def clients(self) -> Sequence[Client]: ...
     @property
     def mounts(self) -> int: ...
+    @property
+    def tbf(self) -> Tbf: ...
 
 
 class KernelClock:

@@ -25,6 +25,7 @@ from simulator.network import Rpc
 from simulator.servers.health import Health
 from simulator.servers.journal import Journal, JournalSettings
 from simulator.servers.objects import Capacity, ObjectStore, StoredObject
+from simulator.servers.tbf import Tbf
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,8 @@ class BulkService:
         while ost.health.away:
             yield ost.health.back
         arrived = self._engine.now
+        if ost.tbf is not None and (turn := ost.tbf.turn(rpc.job_id, rpc.sender)) is not None:
+            yield turn
         self.active += 1
         self._count_service(ost.jitter(0.0004))
         mib = rpc.size_bytes / (1 << 20)
@@ -184,8 +187,10 @@ class Ost:
     """One OST and its counters."""
 
     def __init__(self, engine: Engine, name: str, index: int, settings: OstSettings, rng: Random,
-                 queue_wait_seconds: Callable[[], float] | None = None) -> None:  # fmt: skip
+                 queue_wait_seconds: Callable[[], float] | None = None, tbf: Tbf | None = None) -> None:  # fmt: skip
         self.name = name
+        self.tbf = tbf
+        """The filter of the OSS that serves it."""
         self.index = index
         self.settings = settings
         self.device = build(engine, settings.device)

@@ -19,7 +19,8 @@ from tierd.act.journal.schema import open_journal
 
 DIST = Path(os.environ.get("TIERD_PACKAGES", "missing")).resolve()
 PACKAGES = ("lustre-exporter", "lustre-tierd")
-UNITS = ("lustre-exporter.service", "tierd.service", "tierd-mover@a.service", "tierd-reader@a.service")
+UNITS = ("lustre-exporter.service", "tierd.service", "tierd-mover@a.service", "tierd-reader@a.service",
+         "tierd-brake.service")
 pytestmark = [
     pytest.mark.skipif(not DIST.is_dir(), reason="TIERD_PACKAGES names no folder of packages"),
     pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("dpkg"), reason="needs root and dpkg"),

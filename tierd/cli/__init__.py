@@ -20,7 +20,8 @@ MODULES = {f"tierd.cli.{module}": commands for module, commands in {
     "report": ("report",), "layout": ("layout",), "audit": ("audit",), "simulate": ("simulate", "evaluate"),
     "completion": ("completion",),
 }.items()} | {f"tierd.integrations.{name}.command": commands for name, commands in registry.COMMANDS.items()
-              if commands} | {f"{package}.command": commands for package, commands in extensions.COMMANDS.items()}
+              if commands} | {f"{package}.command": commands for package, commands in extensions.COMMANDS.items()
+                             if commands}
 """Each module and its commands, in the order of ``tierctl --help``."""
 
 

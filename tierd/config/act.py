@@ -258,6 +258,8 @@ class ActSettings(Table):
     without_user_xattr: Annotated[bool, Strict()] = False
     """Act although the mount has no ``user_xattr``, so that tierd cannot read the attribute ``user.tierd``. The other
     opt-outs hold."""
+    brake: Annotated[bool, Strict()] = False
+    """Slow a job that surely slows a stream, by rules of TBF that an agent on each OSS sets."""
     journal: WholePath = "/var/lib/tierd/journal.sqlite"
     socket: Annotated[str, AfterValidator(socket_path)] = "/run/tierd/tierd.sock"
     """Control socket, which tierctl uses."""

@@ -69,7 +69,7 @@ class Judge:
         windows, tracks = self._history()
         for case in judged:
             with self._lock:
-                if case.state in OPEN:
+                if case.state in OPEN and not self._is_braked(case, now):
                     self._judged(case, windows, tracks, flash.get(case.pool, ()), now)
         self._judge_moves(windows)
         self._totals.settle()
@@ -78,6 +78,14 @@ class Judge:
             self._gate.queue.hold([case.finding.key for case in self._store if case.moves_held
                                    or not unseen.isdisjoint(case.finding.targets)])
         self._undoing.go_on()
+
+    def _is_braked(self, case: Remediation, now: float) -> bool:
+        """Whether a job of a remediation is slowed on purpose. Then its acts are measured from the end of that on."""
+        began = [self._store.braked[job] for job in (case.finding.aggressor, case.finding.victim)
+                 if job in self._store.braked]
+        if began:
+            case.acted_at, case.braked_at = now, case.braked_at or min(began)
+        return bool(began)
 
     def _judged(self, case: Remediation, windows: Sequence[Window], tracks: Mapping[str, StreamTrack],
                 flash: Collection[str], now: float) -> None:
@@ -98,10 +106,10 @@ class Judge:
             return
         case.to(State.JUDGING)
         on_mdt = case.layout.components[0].on_mdt
-        judgement = judge(Act(case.finding, case.begun_at, case.acted_at, flash, on_mdt), windows, tracks, now,
+        judgement = judge(Act(case.finding, case.unslowed_until, case.acted_at, flash, on_mdt), windows, tracks, now,
                           settings, totals=self._totals)
         if judgement.verdict != Verdict.TOO_EARLY and case.moved_at > case.acted_at:
-            alone = judge(Act(case.finding, case.begun_at, case.moved_at, flash, on_mdt), windows, tracks, now,
+            alone = judge(Act(case.finding, case.unslowed_until, case.moved_at, flash, on_mdt), windows, tracks, now,
                           settings, totals=self._totals)
             latest = case.acted_at + settings.settle_seconds + MAX_MEASURING_TIMES * settings.judge_seconds
             if judgement.verdict in {Verdict.DID_NOT_HELP, Verdict.HARMED_OTHERS} or judgement.is_slower:
@@ -123,7 +131,7 @@ class Judge:
             return
         case.to(State.JUDGING)
         since = max(case.acted_at, case.moved_at)
-        judgement = judge_own(Act(case.finding, case.begun_at, since, flash,
+        judgement = judge_own(Act(case.finding, case.unslowed_until, since, flash,
                                   case.layout.components[0].on_mdt), windows, now, self._settings.verify,
                               self._totals, operations=case.finding.evidence.in_operations)
         if judgement.verdict != Verdict.TOO_EARLY:

@@ -261,7 +261,7 @@ class Daemon:
 
     def set_defaults(self) -> None:
         with self._log_filesystem_errors():
-            while self._may_begin() and self.remediations.set_defaults():
+            while self.may_begin and self.remediations.set_defaults():
                 pass
 
     def move(self, seconds: float) -> int:
@@ -269,7 +269,7 @@ class Daemon:
         moved = 0
         with self._log_filesystem_errors():
             moved = self.remediations.attend_moves()
-            if self._may_begin():
+            if self.may_begin:
                 until = self._clock.now() + seconds
                 moved += self.remediations.move(until, requests_only="changelog" in self.faults)
         return moved
@@ -313,7 +313,8 @@ class Daemon:
         names = "blind", "mover", "claim", "nats", "changelog"
         return tuple(self.faults[name] for name in names if name in self.faults)
 
-    def _may_begin(self) -> bool:
+    @property
+    def may_begin(self) -> bool:
         """Whether an act may start: the reading is recent, and no other mover works on the file system."""
         free = "mover" not in self.faults and not self._gate.operating_state.held
         return free and self._has_recent_reading() and self._allowed()

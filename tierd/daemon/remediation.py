@@ -7,7 +7,7 @@ later. After a restart, open remediations come from the journal.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from threading import RLock
@@ -79,6 +79,8 @@ class Remediation:
     """Number of its queued moves that needed no act, so that the journal has none: the file was gone, or as wanted."""
     in_use: Counter[str] = field(default_factory=Counter)
     """How often each file was in use when it was to be moved."""
+    braked_at: float = 0.0
+    """When one of its jobs was first slowed on purpose, while its acts were not judged; 0 if none was."""
     moves_held: bool = False
     """Whether its moves wait, so that the effect is measured without them."""
     departed: bool = False
@@ -92,6 +94,11 @@ class Remediation:
     """Time of the newest changelog record of the aggressor that was noted; epoch seconds."""
     earlier: list[CompletedAct] = field(default_factory=list)
     """Default layouts in force of earlier remediations of the same finding. They still fill the flash pool."""
+
+    @property
+    def unslowed_until(self) -> float:
+        """End of the time before its acts: their begin, or that of a brake before them."""
+        return min(self.begun_at, self.braked_at or self.begun_at)
 
     @property
     def moved(self) -> int:
@@ -164,6 +171,8 @@ class RemediationStore:
         self.lock = RLock()
         """Held for moments only, never during a request to the file system."""
         self._by_key: dict[FindingKey, Remediation] = {}
+        self.braked: Mapping[str, float] = {}
+        """Jobs that are slowed on purpose, and since when. What they do meanwhile is no verdict on an act."""
 
     def __iter__(self) -> Iterator[Remediation]:
         with self.lock:

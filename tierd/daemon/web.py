@@ -10,10 +10,12 @@ each ends after less than a minute; browsers connect again by themselves.
 from __future__ import annotations
 
 import hmac
+import json
 import secrets
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from urllib.parse import parse_qs, urlsplit
 from wsgiref.types import StartResponse, WSGIEnvironment
 
@@ -82,13 +84,15 @@ class App:
 
     def __init__(self, registry: CollectorRegistry, ask: Ask, alive: Callable[[], bool],
                  evaluate: Callable[[], None], changes: Changes | None = None,
-                 change_users: Collection[str] = ()) -> None:
+                 change_users: Collection[str] = (), posted: Mapping[str, Ask] = MappingProxyType({})) -> None:
+        """``posted`` answers what other nodes post, by path."""
         self._registry = registry
         self._ask = ask
         self._alive = alive
         self._evaluate = evaluate
         self._changes = changes or Changes()
         self._change_users = frozenset(change_users)
+        self._posted = posted
         self._tokens = FormTokens()
         self._pages = Pages(ask)
         self._streams = threading.BoundedSemaphore(MAX_EVENT_STREAMS)
@@ -100,6 +104,8 @@ class App:
         if method == "POST" and path == "/-/evaluate":
             self._evaluate()
             return respond(start, "202 Accepted", "cycle scheduled\n")
+        if method == "POST" and path in self._posted:
+            return self._take(self._posted[path], environ, start)
         if method == "POST" and path == "/do":
             return self._do(environ, start)
         if method not in {"GET", "HEAD"} or path in {"/-/evaluate", "/do"}:
@@ -147,6 +153,17 @@ class App:
             return respond(start, "403 Forbidden", "the page is older than the last start of tierd: load it again\n")
         body, well = self._pages.done(form, self._viewer(environ))
         return respond(start, "200 OK" if well else "409 Conflict", body, HTML)
+
+    @staticmethod
+    def _take(answer: Ask, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
+        """Answer a JSON object of another node. A page of another site cannot send this content type."""
+        if environ.get("CONTENT_TYPE", "") != "application/json":
+            return respond(start, "415 Unsupported Media Type", "application/json\n")
+        try:
+            request = json.loads(environ["wsgi.input"].read(MAX_BODY_BYTES))
+            return respond(start, "200 OK", json.dumps(answer(request)), "application/json")
+        except (ValueError, RecursionError) as error:
+            return respond(start, "400 Bad Request", printable(str(error)) + "\n")
 
     def _health(self, path: str, start: StartResponse) -> Iterable[bytes]:
         if not self._alive():

@@ -33,6 +33,7 @@ def test_rules_of_the_token_bucket_filter_and_the_classes_that_use_them(grow, ex
     running = exporter(grow({f"{SERVICE}/nrs_policies": POLICIES.format(state="started"),
                              f"{SERVICE}/nrs_tbf_rule": WRITTEN["nrs_tbf_rule"]}))  # fmt: skip
     text = running.scrape("services")
+    assert b'rule="tierd_2",condition="jobid={cp.1001 fio_rand.1001}"' in text
     assert shown(samples, text, "lustre_service_tbf_rule_rate", "priority", "rule") == {
         ("regular", "tierd_2"): "50", ("regular", "bad"): "5", ("regular", "tierd_1"): "20",
         ("regular", "default"): "10000", ("high_priority", "tierd_1"): "20", ("high_priority", "default"): "10000",
@@ -68,3 +69,12 @@ def test_quotas_of_ranges_of_ids_are_families_of_their_own(grow, exporter, sampl
     assert shown(samples, text, "lustre_quota_lqa_granted_bytes", "lqa", "id") == {("teams", "1000"): "30720"}
     assert shown(samples, text, "lustre_quota_lqa_hard_limit_files", "lqa", "id") == {("teams", "1000"): "40"}
     assert shown(samples, text, "lustre_quota_granted_bytes", "pool") == {"": "30720", "flash": "30720"}
+
+
+def test_of_very_many_rules_the_first_are_shown(grow, exporter, samples) -> None:
+    many = "".join(f"r{number} jobid={{{'x' * 900}}} 5, ref 0\n" for number in range(5000))
+    running = exporter(grow({f"{SERVICE}/nrs_policies": POLICIES.format(state="started"),
+                             f"{SERVICE}/nrs_tbf_rule": f"regular_requests:\nCPT 0:\n{many}"}))  # fmt: skip
+    lines = [line for line in running.scrape("services").splitlines() if line.startswith(b"lustre_service_tbf_rule_r")]
+    assert len(lines) == 200
+    assert max(map(len, lines)) < 500

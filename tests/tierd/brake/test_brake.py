@@ -1,0 +1,227 @@
+"""The brake of a simulated site: the leader's rules over HTTP, the agent of its OSS, and what detection makes of it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import urllib.error
+import urllib.request
+from dataclasses import dataclass, replace
+
+import pytest
+
+from lustre.parameters import Roots, Tree
+from simulator.cluster import Cluster
+from simulator.fluid.cluster import FluidCluster
+from simulator.jobs.large_files import StreamingWriter
+from simulator.settings import recorded_test_bed
+from tests.tierd.simulated import NOISE, STREAM
+from tests.tierd.site import Site, fetched, shown
+from tierd.brake.agent import Agent
+from tierd.brake.cases import BOX_SECONDS
+from tierd.brake.command import asking
+
+NO_FILES = argparse.Namespace(user="", password_file="", ca_file="", cert_file="", key_file="")
+
+
+@dataclass
+class BrakedSite:
+    """A site with TBF, and an agent that asks it twice in each cycle."""
+
+    site: Site
+    agent: Agent | None = None
+
+    @property
+    def cluster(self) -> Cluster:
+        return self.site.cluster
+
+    def set(self, parameter: str, value: str) -> str:
+        try:
+            self.cluster.set_service_parameter(parameter.rpartition(".")[2], value)
+        except OSError as error:
+            return str(error.strerror)
+        return ""
+
+    def begin(self) -> None:
+        """An agent starts."""
+        assert self.site.service.web is not None
+        leader = f"http://127.0.0.1:{self.site.service.web.port}"
+        root = self.site.folder / "node"
+        ask = asking(argparse.Namespace(leader=[leader], **vars(NO_FILES)))
+        self.agent = Agent("oss1", Tree(Roots.of(root / "proc", root / "sys")), self.set, ask, lambda: self.cluster.now)
+
+    def run(self, until: float) -> None:
+        while self.cluster.now < until:
+            for _ in range(2):
+                self.cluster.advance(2.5)
+                self.cluster.write_parameters(self.site.folder / "node", clients=False)
+                if self.agent is not None:
+                    self.agent.step()
+            self.site.service.cycle()
+
+    def run_until(self, words: str, before: float) -> str:
+        while not (found := [sentence for sentence in self.site.said if words in sentence]):
+            self.run(self.cluster.now + 5)
+            assert self.cluster.now < before, self.site.said
+        return found[0]
+
+    @property
+    def rules(self) -> list[str]:
+        return [rule.name for rule in self.cluster.tbf.rules if rule.name != "default"]
+
+    def mean(self, job: str, seconds: float = 5.0) -> float:
+        rates = self.cluster.throughput(job, self.cluster.now - seconds, self.cluster.now)
+        return sum(rates) / len(rates)
+
+
+@pytest.fixture
+def braked(site: Site) -> BrakedSite:
+    """Nothing is done about the finding but the brake."""
+    site.restart(act={"brake": True, "on": ("noisy-neighbour",), "mode": "full"})
+    made = BrakedSite(site)
+    made.set("nrs_policies", "tbf jobid")
+    made.begin()
+    return made
+
+
+def test_the_stream_has_nine_tenths_within_15_s_and_the_rule_goes_when_the_files_are_on_flash(
+        braked: BrakedSite) -> None:
+    braked.run(until=25)
+    usual = braked.mean(STREAM.job_id)
+    said = braked.run_until("BRAKED", before=60)
+    assert f"BRAKED {NOISE.job_id}: " in said
+    assert f"(rule tierd_F1), so that {STREAM.job_id} loses 5% at most" in said
+    assert braked.run_until("FOUND", before=60)
+    braked.run(braked.cluster.now + 5)
+    assert braked.rules == ["tierd_F1"]
+    braked.run(braked.cluster.now + 10)
+    assert braked.mean(STREAM.job_id) >= 0.9 * usual
+    said = braked.run_until("RELEASED", before=120)
+    assert "it hardly loads their targets any more" in said
+    assert f"{NOISE.job_id} moved about" in said
+    assert braked.rules == []
+
+
+def test_the_verdict_is_about_the_layout_and_not_about_the_brake(braked: BrakedSite) -> None:
+    braked.run_until("RELEASED", before=120)
+    released_at = braked.cluster.now
+    said = braked.run_until("KEPT", before=300)
+    assert "it helped" in said
+    assert braked.cluster.now > released_at + braked.site.settings.verify.judge_seconds
+
+
+@pytest.fixture
+def without_cure(braked: BrakedSite) -> BrakedSite:
+    """Its policy does not act here: files stay where they are."""
+    braked.site.restart(act={"on": ()})
+    braked.begin()
+    return braked
+
+
+def test_the_finding_holds_as_it_was_and_the_case_says_what_the_brake_cost(
+        without_cure: BrakedSite, capsys: pytest.CaptureFixture[str]) -> None:
+    without_cure.run_until("BRAKED", before=60)
+    without_cure.run(without_cure.cluster.now + 60)
+    (finding,) = without_cure.site.service.daemon.findings
+    assert finding.evidence.of_stream is not None
+    assert finding.evidence.of_stream.loss_low > 0.15
+    assert not any("ended" in words for words in without_cure.site.said)
+    without_cure.run_until("RELEASED", before=60 + BOX_SECONDS + 60)
+    explained = shown(capsys, "explain", "F1", site=without_cure.site)
+    assert "BRAKED" in explained
+    assert "less than before" in explained
+    assert "tierd_braked_jobs" in fetched(without_cure.site, "/metrics")[1]
+
+
+def test_it_ends_after_its_time_and_does_not_begin_again_at_once(without_cure: BrakedSite) -> None:
+    without_cure.run_until("BRAKED", before=60)
+    begun = without_cure.cluster.now
+    said = without_cure.run_until("RELEASED", before=begun + BOX_SECONDS + 30)
+    assert "10 min have passed" in said
+    without_cure.run(without_cure.cluster.now + 120)
+    assert without_cure.rules == []
+    assert sum("BRAKED" in words for words in without_cure.site.said) == 1
+
+
+def test_a_pause_ends_it(without_cure: BrakedSite) -> None:
+    without_cure.run_until("BRAKED", before=60)
+    without_cure.run(without_cure.cluster.now + 10)
+    assert without_cure.rules == ["tierd_F1"]
+    without_cure.site.service.gate.operating_state.pause("maintenance")
+    without_cure.run(without_cure.cluster.now + 30)
+    assert without_cure.rules == []
+    assert any("tierd may not act now" in words for words in without_cure.site.said)
+
+
+def test_a_leader_that_is_killed_leaves_no_rule(without_cure: BrakedSite) -> None:
+    without_cure.run_until("BRAKED", before=60)
+    without_cure.run(without_cure.cluster.now + 10)
+    assert without_cure.rules == ["tierd_F1"]
+    assert without_cure.site.service.web is not None
+    without_cure.site.service.web.close()
+    without_cure.run(without_cure.cluster.now + 30)
+    assert without_cure.rules == []
+
+
+@pytest.mark.parametrize("changed", [{"brake": False}, {"dry_run": True}, {"mode": "observe"}])
+def test_it_is_off_by_default_and_where_tierd_does_not_act(braked: BrakedSite, changed: dict[str, object]) -> None:
+    braked.site.restart(act=changed)
+    braked.begin()
+    braked.run(until=70)
+    assert any("FOUND" in words for words in braked.site.said)
+    assert braked.cluster.tbf.rules[0].name == "default"
+    assert not any("BRAKED" in words for words in braked.site.said)
+
+
+def test_without_tbf_for_jobs_it_says_so_and_does_nothing(without_cure: BrakedSite) -> None:
+    without_cure.set("nrs_policies", "fifo")
+    said = without_cure.run_until("NOT BRAKED", before=60)
+    assert "on no OSS of its targets does an agent ask, and tbf run with rules for jobs" in said
+    without_cure.run(without_cure.cluster.now + 30)
+    assert sum("BRAKED" in words for words in without_cure.site.said) == 1
+
+
+def test_an_administrator_may_stop_tbf_meanwhile(without_cure: BrakedSite) -> None:
+    without_cure.run_until("BRAKED", before=60)
+    without_cure.run(without_cure.cluster.now + 10)
+    without_cure.set("nrs_policies", "fifo")
+    assert "tbf was stopped, or no agent asks" in without_cure.run_until("RELEASED", before=120)
+
+
+def test_a_hostile_job_id_enters_no_rule(site: Site) -> None:
+    hostile = replace(NOISE, job_id="x}.1 {*")
+    site.restart(act={"brake": True, "on": ()})
+    site.begin_again(FluidCluster(recorded_test_bed(), (STREAM, hostile)))
+    made = BrakedSite(site)
+    made.set("nrs_policies", "tbf jobid")
+    made.begin()
+    assert "its job ids cannot be in a rule" in made.run_until("NOT BRAKED", before=90)
+    assert made.rules == []
+
+
+def test_another_stream_gets_a_fair_share_for_some_time(site: Site) -> None:
+    large = StreamingWriter(job_id="late.1700", path="/proj/flow/late.dat", start_seconds=60.0, threads=16)
+    site.restart(act={"brake": True})
+    site.begin_again(FluidCluster(recorded_test_bed(), (STREAM, large)))
+    made = BrakedSite(site)
+    made.set("nrs_policies", "tbf jobid")
+    made.begin()
+    made.run(until=140)
+    found = [words for words in site.said if "BRAKED" in words]
+    taken, left = made.mean("late.1700"), made.mean(STREAM.job_id)
+    assert found == [] or taken <= 1.3 * left
+
+
+def test_odd_requests_are_refused(braked: BrakedSite) -> None:
+    assert braked.site.service.web is not None
+    url = f"http://127.0.0.1:{braked.site.service.web.port}/-/brake"
+    answers = {}
+    for kind, body in (("application/json", b'{"node": "a"}'), ("application/json", b"[]"), ("text/plain", b"{}"),
+                       ("application/json", b'{"node": 3}')):
+        request = urllib.request.Request(url, body, {"Content-Type": kind})
+        try:
+            with urllib.request.urlopen(request) as answer:
+                answers[kind, body] = json.load(answer)
+        except urllib.error.HTTPError as error:
+            answers[kind, body] = error.code
+    assert list(answers.values()) == [{"rules": []}, 400, 415, 400]

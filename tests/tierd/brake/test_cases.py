@@ -1,0 +1,102 @@
+"""The rates of a braked job on each OSS, and the end of its brake."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from tierd.brake.cases import BOX_SECONDS, MEASURE_SECONDS, BrakedJob
+from tierd.brake.limits import Limit, Load
+from tierd.brake.rules import KnownRule, OssState
+from tierd.model import Finding, JobLoad, SlowdownEvidence, Window
+from tierd.text import Carrier
+
+STREAM = SlowdownEvidence(
+    victim_usual_bytes_per_second=100e6, victim_bytes_per_second=60e6, slowdown=1.67, loss_low=0.3, loss_high=0.5,
+    loss_probability=1.0, carrier=Carrier.ARRIVAL)
+FINDING = Finding("noisy-neighbour", 100.0, "small.1", "stream.2", ("hdd0", "hdd1"), "", STREAM)
+BEFORE = Load(20e6, {"hdd0": 40.0, "hdd1": 40.0})
+
+
+def oss(number: int = 0, **more: object) -> OssState:
+    return OssState(node=f"oss{number}", policy="jobid",
+                    **{"targets": (f"hdd{number}", f"flash{number}"), **more})  # type: ignore[arg-type]
+
+
+def window(rpcs: Mapping[str, float], end: float = 105.0, stream: float = 60e6, job: float = 20e6) -> Window:
+    """Five seconds in which the job sends RPCs to targets, and both move bytes at these rates."""
+    loads = {(target, "small.1"): JobLoad(target, "small.1", write_bytes=5 * job / len(rpcs), writes=5 * each)
+             for target, each in rpcs.items()}
+    if stream:
+        loads["hdd0", "stream.2"] = JobLoad("hdd0", "stream.2", write_bytes=5 * stream, writes=50.0)
+    return Window(end - 5, end, loads, {})
+
+
+def braked(rpcs_per_second: float = 20.0) -> BrakedJob:
+    return BrakedJob(number=1, finding=FINDING, began_at=100.0, before=BEFORE, now=BEFORE,
+                     limits={"stream.2": Limit(FINDING, STREAM, 0.05, rpcs_per_second)})
+
+
+IN_FORCE = KnownRule(name="tierd_F1", condition="jobid={small.1}", rate=10, classes=1)
+
+
+def test_what_it_may_send_is_divided_by_oss_class_and_partition() -> None:
+    job = braked()
+    both = [oss(0), oss(1, targets=("hdd1",))]
+    job.update(window(BEFORE.rpcs), {}, both, 1)
+    assert job.rates == {"oss0": 10, "oss1": 10}
+    job = braked()
+    job.update(window(BEFORE.rpcs), {}, [oss(partitions=2)], 1)
+    assert job.rates == {"oss0": 5}
+    job = braked()
+    job.update(window(BEFORE.rpcs), {}, [oss(partitions=2, rules=(IN_FORCE,))], 1)  # one client: one partition is used
+    assert job.rates == {"oss0": 10}
+    job.update(window(BEFORE.rpcs), {}, [oss(rules=(IN_FORCE.replaced(classes=5),))], 1)
+    assert job.rates == {"oss0": 2}
+
+
+def test_with_more_classes_than_requests_there_is_no_brake() -> None:
+    job = braked()
+    job.update(window(BEFORE.rpcs), {}, [oss()], 50)
+    assert job.rates == {}
+
+
+def test_the_rate_rises_as_files_land_elsewhere_and_the_brake_ends() -> None:
+    job, here = braked(), [oss(rules=(IN_FORCE,))]
+    seen = []
+    for end, flash in ((105.0, 0.0), (110.0, 10.0), (115.0, 30.0), (120.0, 75.0)):
+        job.update(window({"hdd0": 10.0, "flash0": flash}, end), {}, here, 1)
+        seen.append(job.rates.get("oss0"))
+    assert seen == [10, 20, None, None]
+    assert job.end([window({"flash0": 80.0})], 120.0) is None
+    job.update(window({"flash0": 80.0}, 125.0), {}, here, 1)
+    assert job.end([window({"flash0": 80.0})], 125.0) == ("it hardly loads their targets any more", 0.0)
+
+
+def test_no_request_waits_for_more_than_a_minute() -> None:
+    job = braked()
+    job.update(window(BEFORE.rpcs), {}, [oss(queued=1800)], 1)
+    assert job.rates == {"oss0": 30}
+
+
+@pytest.mark.parametrize(("stream", "small", "why"), [
+    (98e6, 3e6, None), (60e6, 16e6, "they did not get faster"), (65e6, 1e6, "it cost more than it gave"),
+    (0.0, 3e6, "they have ended")])
+def test_it_is_measured_once_it_is_in_force(stream: float, small: float, why: str | None) -> None:
+    job, here = braked(), [oss(rules=(IN_FORCE,))]
+    for end in (105.0, 110.0, 115.0, 120.0, 125.0):
+        newest = window({"hdd0": 10.0, "hdd1": 10.0}, end, stream, small)
+        job.update(newest, {}, here, 1)
+        found = job.end([newest] * 3, end)
+    assert (found and found[0]) == why
+    assert job.lost_bytes == pytest.approx((20e6 - small) * 20)
+    assert job.won_bytes == pytest.approx((stream - 60e6) * 20)
+
+
+def test_it_ends_after_its_time_and_where_no_oss_sets_the_rule() -> None:
+    job = braked()
+    job.update(window(BEFORE.rpcs), {}, [oss()], 1)
+    assert job.end([], 100.0 + MEASURE_SECONDS - 1) is None
+    assert job.end([], 100.0 + MEASURE_SECONDS) == ("no OSS has set its rule", BOX_SECONDS)
+    assert job.end([], 100.0 + BOX_SECONDS) == ("10 min have passed", BOX_SECONDS)

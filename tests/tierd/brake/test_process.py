@@ -1,0 +1,121 @@
+"""``tierd brake`` as a process with a program in place of ``lctl``: SIGTERM and SIGKILL leave no rule behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+
+from tests.servers import output_until
+from tests.tierd.brake import fake_lctl
+from tests.units import SYSTEMD
+
+NO_RULES = "regular_requests:\nCPT 0:\ndefault * 10000, ref 0\n"
+POLICIES = ("\nregular_requests:\n  - name: tbf jobid\n    state: started\n    fallback: no\n    queued: 0\n"
+            "    active: 0\n\n")
+
+
+class Leader(BaseHTTPRequestHandler):
+    """Wants one rule."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        body = json.dumps({"rules": [{"name": "tierd_F1", "jobs": ["cp.1001"], "rate": 20}]}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Says nothing."""
+
+
+@dataclass
+class Place:
+    """An OSS with a leader."""
+
+    folder: Path
+    leader: str
+
+    @property
+    def rules(self) -> Path:
+        return self.folder / "sys/kernel/debug/lustre/ost/OSS/ost_io/nrs_tbf_rule"
+
+    @property
+    def options(self) -> list[str]:
+        return ["--root", str(self.folder), "--lctl", str(self.folder / "lctl")]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {**os.environ, "RULES": str(self.rules)}
+
+    @contextmanager
+    def agent(self) -> Iterator[subprocess.Popen[str]]:
+        command = [sys.executable, "-m", "tierd", "brake", "--leader", self.leader, *self.options]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=self.environment) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    server = HTTPServer(("127.0.0.1", 0), Leader)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    made = Place(tmp_path, f"http://127.0.0.1:{server.server_port}")
+    made.rules.parent.mkdir(parents=True)
+    made.rules.write_text(NO_RULES)
+    made.rules.with_name("nrs_policies").write_text(POLICIES)
+    (tmp_path / "lctl").write_text(f"#!/bin/sh\nexec {sys.executable} {fake_lctl.__file__} \"$@\"\n")
+    (tmp_path / "lctl").chmod(0o755)
+    yield made
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_stale_rule_goes_at_the_start_and_that_of_the_agent_at_its_end(place: Place) -> None:
+    place.rules.write_text(NO_RULES.replace("default", "tierd_F9 jobid={dd.0} 5, ref 0\ndefault"))
+    with place.agent() as process:
+        assert process.stderr is not None
+        output_until(process.stderr, "nrs_tbf_rule: stop tierd_F9")
+        output_until(process.stderr, "nrs_tbf_rule: reg start tierd_F1 jobid={cp.1001} rate=20 rank=default")
+        assert "tierd_F1 jobid={cp.1001} 20" in place.rules.read_text()
+        process.send_signal(signal.SIGTERM)
+        output_until(process.stderr, "nrs_tbf_rule: stop tierd_F1")
+        assert process.wait(10) == 0
+    assert place.rules.read_text() == NO_RULES
+
+
+def test_after_a_kill_the_unit_removes_the_rule(place: Place) -> None:
+    with place.agent() as process:
+        assert process.stderr is not None
+        output_until(process.stderr, "nrs_tbf_rule: reg start tierd_F1")
+        process.kill()
+        process.wait(10)
+    assert "tierd_F1" in place.rules.read_text()
+    unit = (SYSTEMD / "tierd-brake.service").read_text()
+    (after,) = re.findall(r"^ExecStopPost=/opt/lustre-tierd/bin/(.+)$", unit, re.MULTILINE)
+    subprocess.run([sys.executable, "-m", *shlex.split(after), *place.options], env=place.environment, check=True)
+    assert place.rules.read_text() == NO_RULES
+    assert re.search("^Restart=always$", unit, re.MULTILINE)
+
+
+def test_without_a_leader_the_agent_says_what_is_missing() -> None:
+    done = subprocess.run([sys.executable, "-m", "tierd", "brake"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "--leader" in done.stderr

@@ -1,0 +1,85 @@
+"""The agent on an OSS: it sets the rules that the leader wants, and removes them without the leader.
+
+The kernel keeps a rule until somebody stops it. So the agent holds each rule only while the leader answers: after
+``LEASE_SECONDS`` without an answer it removes all rules of ours; so do its start and its end, and the unit if it was
+killed (``ExecStopPost=``).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+from lustre.formats import nrs_tbf_rule
+from lustre.parameters import Tree
+from tierd.brake.rules import OssState, Rules, WantedRule, WantedRules, commands, ours, policy_of
+
+log = logging.getLogger("tierd.brake")
+LEASE_SECONDS = 20.0
+"""Time without an answer of the leader after which rules are removed. With the questions and commands under way, none
+stays for 30 s."""
+POLL_SECONDS = 2.0
+"""Time between two questions to the leader. A choice: a brake acts within two cycles."""
+SERVICE = "ost/OSS/ost_io"
+"""The service of bulk RPCs, for all OSTs of the node."""
+Ask = Callable[[OssState], WantedRules]
+"""Tells the leader about this OSS, and returns the rules that it wants. Raises OSError or ValueError."""
+SetParameter = Callable[[str, str], str]
+"""Sets a parameter to a value. Returns why it cannot, or ""."""
+
+
+def oss_state(node: str, tree: Tree) -> tuple[OssState, Rules]:
+    """What an OSS has now. Without the policy ``tbf``, it has no rules: the kernel answers ENODEV."""
+    policy, queued = policy_of(tree.read(f"{SERVICE}/nrs_policies") or b"")
+    rules = nrs_tbf_rule.parse(tree.read(f"{SERVICE}/nrs_tbf_rule") or b"").rows
+    return OssState(node=node, targets=tree.devices("obdfilter"), policy=policy, queued=queued,
+                    partitions=len({rule.partition for rule in rules}) or 1, rules=ours(rules)), rules
+
+
+def set_rules(wanted: Sequence[WantedRule], rules: Rules, set_parameter: SetParameter) -> str:
+    """Make the rules of ours those that are wanted. Returns what failed, or ""."""
+    trouble = []
+    for text in commands(wanted, rules):
+        failed = set_parameter(f"{SERVICE.replace('/', '.')}.nrs_tbf_rule", text)
+        log.log(logging.WARNING if failed else logging.INFO, "nrs_tbf_rule: %s%s", text, failed and f": {failed}")
+        trouble += [failed] * bool(failed)
+    return "; ".join(trouble)
+
+
+def released(tree: Tree, set_parameter: SetParameter) -> bool:
+    """Remove all rules of ours. Returns whether none is left."""
+    set_rules((), oss_state("", tree)[1], set_parameter)
+    return not oss_state("", tree)[0].rules
+
+
+class Agent:
+    """Its state between two steps. One thread calls it."""
+
+    def __init__(self, node: str, tree: Tree, set_parameter: SetParameter, ask: Ask,
+                 monotonic: Callable[[], float]) -> None:
+        self._node, self._tree, self._set, self._ask, self._monotonic = node, tree, set_parameter, ask, monotonic
+        self._wanted: Sequence[WantedRule] = ()
+        self._until = float("-inf")
+        self._trouble = ""
+        self._said: dict[str, str] = {}
+
+    def step(self) -> None:
+        """Ask the leader, and make the rules those that it wants."""
+        now = self._monotonic()
+        state, rules = oss_state(self._node, self._tree)
+        try:
+            self._wanted = self._ask(state.replaced(trouble=self._trouble)).rules
+        except (OSError, ValueError) as error:
+            self._say("leader", f"the leader does not answer: {error}")
+            self._wanted = self._wanted if now < self._until else ()
+        else:
+            self._until = now + LEASE_SECONDS
+            self._say("leader", "the leader answers")
+        self._say("policy", f"the policy of {SERVICE} is tbf {state.policy}: rules can be set" if state.takes_rules else
+                  f"the policy of {SERVICE} is not tbf for jobs: no rule can be set, until an administrator starts it")
+        self._trouble = set_rules(self._wanted if state.takes_rules else (), rules, self._set)
+
+    def _say(self, about: str, words: str) -> None:
+        if self._said.get(about) != words:
+            self._said[about] = words
+            log.info("%s", words)

@@ -1,0 +1,158 @@
+"""The brake in the leader: which jobs are slowed, and what each OSS is told."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Collection, Iterator, Mapping
+
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+from tierd.brake.cases import BrakedJob
+from tierd.brake.limits import limit_of, load_of
+from tierd.brake.rules import OssState, WantedRule, WantedRules
+from tierd.config.act import Mode
+from tierd.daemon.loop import Daemon
+from tierd.daemon.users import WhoseJobs
+from tierd.model import Finding
+from tierd.policies.registry import policy_for
+from tierd.text import percent, printable
+
+log = logging.getLogger("tierd.brake")
+CERTAIN_LOSS = 0.1
+"""A brake begins when the stream loses so much with a probability of 95%. A choice: with less it has nine tenths."""
+LEASE_SECONDS = 30.0
+"""An OSS that has not asked for this time has no rules any more."""
+SURE_SECONDS = 15.0
+"""Time for which rules stay wanted after the last cycle in which tierd might act: a late reading ends no brake."""
+MAX_NODES, MAX_TEXT = 4096, 300
+"""OSSs that are remembered, and logged characters of what one says. A choice."""
+
+
+class Brake:
+    """One step after each cycle, and one before each answer to an OSS. Safe in any thread."""
+
+    def __init__(self, daemon: Daemon) -> None:
+        self._daemon, self._clock, self._settings = daemon, daemon.parts.node.clock, daemon.parts.settings
+        self._lock = threading.Lock()
+        self._known: dict[str, tuple[OssState, float]] = {}
+        self._braked: dict[str, BrakedJob] = {}
+        self._rests: dict[str, float] = {}
+        """Until when a job must not be braked again."""
+        self._said: dict[int, str] = {}
+        """The last line about each finding."""
+        self._seen = self._sure_at = 0.0
+        self.requests: Mapping[str, object] = {}
+        self.posted = {"brake": self._answer} if self._settings.act.brake else {}
+
+    def step(self) -> None:
+        with self._lock:
+            self._update()
+
+    def _update(self) -> None:
+        windows, now = self._daemon.windows, self._clock.now()
+        if not self._settings.act.brake or not windows or windows[-1].end == self._seen:
+            return
+        self._seen = windows[-1].end
+        self._known = {node: each for node, each in self._known.items() if now < each[1] + LEASE_SECONDS}
+        self._rests = {job: until for job, until in self._rests.items() if now < until}
+        self._said = dict(list(self._said.items())[-MAX_NODES:])
+        may_act = self._daemon.may_begin and not self._settings.act.dry_run
+        self._sure_at = now if may_act else self._sure_at
+        for braked in list(self._braked.values()):
+            known = self._serving([target for limit in braked.limits.values() for target in limit.finding.targets])
+            braked.update(windows[-1], self._daemon.detection.tracks, known, len(self._jobs(braked.finding)))
+            end = (("tierd may not act now", 0.0) if now >= self._sure_at + SURE_SECONDS else braked.end(windows, now)
+                   if known else ("tbf was stopped, or no agent asks", 0.0))
+            if end is not None:
+                self._release(braked, *end)
+        for finding in self._daemon.findings if may_act else ():
+            if self._is_strong(finding) and self._is_allowed(finding):
+                self._begin(finding, now)
+
+    def _is_strong(self, finding: Finding) -> bool:
+        """Whether the loss is certain, and due to a job that tierd acts on, or a stream, for which it never does."""
+        stream = finding.evidence.of_stream
+        return (stream is not None and not finding.held and finding.advice_only is (policy_for(finding).plan is None)
+                and stream.loss_low >= CERTAIN_LOSS)
+
+    def _is_allowed(self, finding: Finding) -> bool:
+        """Whether its scopes let tierd act, and no brake changes what its jobs do now."""
+        job, victim, scopes = finding.aggressor, finding.victim, self._settings.resolved_scopes
+        modes = {scopes.of(each).mode for each in finding.directories or ("/",)}
+        if Mode.OBSERVE in modes or (
+                Mode.ASK in modes and not self._daemon.parts.gate.approvals.approved(finding.key)):
+            return False
+        return job not in self._rests and victim not in self._braked and all(
+            job not in other.limits and (each != job or victim not in other.limits)
+            for each, other in self._braked.items())
+
+    def _begin(self, finding: Finding, now: float) -> None:
+        job, number = finding.aggressor, self._daemon.log.known_number(finding)
+        known, jobs = self._serving(finding.targets), self._jobs(finding)
+        window, tracks = self._daemon.windows[-1], self._daemon.detection.tracks
+        load, stream = load_of(job, window), finding.evidence.of_stream
+        limit = limit_of(finding, stream, tracks.get(finding.victim), load) if stream else None
+        braked = self._braked.get(job) or BrakedJob(number=number, finding=finding, began_at=now, before=load, now=load)
+        if limit is None or not number:
+            return
+        if not known or not WantedRule(name=braked.name, jobs=jobs, rate=1).is_safe:
+            self._say(number, "NOT BRAKED: " + ("its job ids cannot be in a rule" if known else (
+                "on no OSS of its targets does an agent ask, and tbf run with rules for jobs")))
+            return
+        braked.limits[finding.victim] = limit
+        braked.update(window, tracks, known, len(jobs))
+        if braked.rates:
+            self._braked[job] = braked
+            self._publish()
+            rates = " and ".join(f"{rate} RPC/s on {printable(node)}" for node, rate in sorted(braked.rates.items()))
+            left = f"loses {percent(limit.lost)} at most" if limit.lost else "gets as much as it does"
+            self._say(number, f"BRAKED {job}: {rates} at most (rule {braked.name}), so that {finding.victim} {left}")
+
+    def _jobs(self, finding: Finding) -> tuple[str, ...]:
+        return tuple(self._daemon.engine.jobs_of(finding))
+
+    def _serving(self, targets: Collection[str]) -> list[OssState]:
+        return [oss for oss, _ in self._known.values() if oss.takes_rules and not set(targets).isdisjoint(oss.targets)]
+
+    def _release(self, braked: BrakedJob, why: str, rest_seconds: float) -> None:
+        del self._braked[braked.finding.aggressor]
+        self._rests[braked.finding.aggressor] = self._clock.now() + rest_seconds
+        self._publish()
+        self._say(braked.number, f"RELEASED {braked.finding.aggressor}: {why}; {braked.account}")
+
+    def _publish(self) -> None:
+        """Tell detection and the judge what is slowed on purpose."""
+        self._daemon.engine.kept = {limit.finding.key: limit.finding for braked in self._braked.values()
+                                    for limit in braked.limits.values()}
+        self._daemon.store.braked = {job: braked.began_at for job, braked in self._braked.items()}
+
+    def _say(self, number: int, words: str) -> None:
+        if self._said.get(number) != words:
+            self._said[number] = words
+            self._daemon.log.of_number(number, [words])
+
+    def _answer(self, request: Mapping[str, object]) -> WantedRules:
+        """The rules for an OSS. Raises ValueError for an odd request."""
+        oss = OssState.from_json(request)
+        with self._lock:
+            former = self._known.get(oss.node)
+            if former is None and len(self._known) >= MAX_NODES:
+                raise ValueError("too many OSSs ask")
+            if oss.trouble and (former is None or former[0].trouble != oss.trouble):
+                log.warning("brake on %s: %s", printable(oss.node[:MAX_TEXT]), printable(oss.trouble[:MAX_TEXT]))
+            self._known[oss.node] = oss, self._clock.now()
+            self._update()
+            return WantedRules(tuple(
+                WantedRule(name=braked.name, jobs=self._jobs(braked.finding), rate=braked.rates[oss.node])
+                for braked in self._braked.values() if oss.node in braked.rates))
+
+    def metrics(self) -> Iterator[Metric]:
+        yield GaugeMetricFamily("tierd_braked_jobs", "Jobs that rules of TBF slow now.", value=len(self._braked))
+
+    def close(self) -> None:
+        """Agents get no answer any more, and remove the rules."""
+
+
+def start(daemon: Daemon, _: WhoseJobs) -> Brake:
+    return Brake(daemon)
