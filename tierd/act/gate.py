@@ -183,6 +183,7 @@ class Gate:
         self.completed_acts = CompletedActs(journal, clock)
         self._guard = guard or NoGuard()
         self.queue = MoveQueue(filesystem, budget, self._guard, batch, self.dispatch.full_for, pace=pace)
+        self.queue.made_mirrors = journal.made_mirrors
         bucket = TokenBucket(Rate(default_layouts_per_second), DEFAULT_LAYOUT_BURST_SECONDS, clock.now())
         self.default_layouts = DefaultLayoutQueue(
             filesystem, journal, self.completed_acts, self._guard, self._halt, clock=clock, dry_run=dry_run,

@@ -17,7 +17,7 @@ from threading import RLock
 from lustre.errors import Stale
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem
-from lustre.layout.model import Layout, names_osts, same_shape
+from lustre.layout.model import Layout, in_sync, mirrors, names_osts, one_mirror, same_shape, with_mirror
 from tierd.act.guard import ActGuard, JobCheck, NoJobCheck
 from tierd.act.limits import BackgroundPace, Budget, Charge, LimitReached, MoveCost, Spent, cost_of_move, is_background
 from tierd.act.movers.moves import Move
@@ -57,12 +57,15 @@ class QueuedMove:
     """What it takes from streams, if it can wait."""
     arrival: int = 0
     """Its place in the order of arrival."""
+    own_mirrors: bool = False
+    """Whether the file has mirrors that tierd gave it."""
 
     @property
     def move(self) -> Move:
         action = self.action
         targets = frozenset(self.cost.targets) if self.cost is not None else frozenset()
-        return Move(action.path, action.layout, action.fid or self.fid, action.size_bytes or None, targets=targets)
+        return Move(action.path, action.layout, action.fid or self.fid, action.size_bytes or None, targets=targets,
+                    own_mirrors=self.own_mirrors)
 
 
 _arrival = attrgetter("arrival")
@@ -103,6 +106,8 @@ class MoveQueue:
         self._held: frozenset[FindingKey] = frozenset()
         self._held_directories: Container[str] = frozenset()
         self.jobs: JobCheck = NoJobCheck()
+        self.made_mirrors: Callable[[Fid, Layout], bool] = lambda *_: False
+        """Whether tierd gave a file the mirrors of its layout."""
         self.closed: Mapping[str, str] = {}
         """Targets that take no files of moves, with the reasons."""
         self.delays: Mapping[FindingKey, Refusal] = {}
@@ -284,7 +289,7 @@ class MoveQueue:
             each = self._examined(each)
         except (FileNotFoundError, Stale):  # no act, and nothing to spend budget on
             return each, Outcome.GONE
-        if each.before is not None and same_shape(each.before, each.action.layout):
+        if each.before is not None and same_shape(each.before, each.action.layout) and in_sync(each.before):
             return each, Outcome.ALREADY
         return each, self._wait(each.cost, each.action, now)
 
@@ -329,15 +334,25 @@ class MoveQueue:
         except OSError as error:
             return replace(waiting, refusal=of_error(error), cost=MoveCost(action.size_bytes))
         refusal: Refusal | None = None
-        end = action.layout.components[0].extent_end
+        own_mirrors, copied, copied_bytes = False, action.layout, status.size_bytes
+        if before is not None and action.layout.mirror_count > 1:
+            copied = one_mirror(mirrors(action.layout)[-1])
+            action = replace(action, layout=with_mirror(before, action.layout))
+        if before is not None and before.mirror_count > 1:
+            own_mirrors = self.made_mirrors(status.fid, before)
+            copied_bytes = 0 if in_sync(before) else status.size_bytes
+        end = copied.components[0].extent_end
         if status.is_directory:
             refusal = Refusal(Reason.IS_DIRECTORY, "the path is a directory now")
-        elif end is not None and status.size_bytes > end and not names_osts(action.layout):
+        elif before is not None and before.mirror_count > 1 and not own_mirrors:
+            refusal = Refusal(Reason.MIRRORED, "the file has mirrors that tierd did not make")
+        elif end is not None and status.size_bytes > end and not names_osts(action.layout) and not own_mirrors:
             refusal = Refusal(Reason.GROWN, f"the file has grown to {status.size_bytes} bytes and no longer fits "
                               "the flash component")
-        cost = cost_of_move(status.size_bytes, before, action.layout, self._filesystem.fsname)
+        cost = cost_of_move(copied_bytes, before, copied, self._filesystem.fsname)
         closed = next((target for target in cost.written if target in self.closed), "")
         if closed:
             refusal = refusal or Refusal(Reason.TARGET_CLOSED, f"{closed} {self.closed[closed]}")
         refusal = refusal or self.jobs.elsewhere(action) or self._guard.refusal(action)
-        return replace(waiting, before=before, refusal=refusal, fid=status.fid, cost=cost)
+        return replace(waiting, action=action, before=before, refusal=refusal, fid=status.fid, cost=cost,
+                       own_mirrors=own_mirrors)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from threading import RLock
 
-from lustre.layout.model import Layout
+from lustre.layout.model import Layout, destination
 from tierd.act import recovery
 from tierd.act.journal.entry import Entry
 from tierd.act.journal.writer import Journal
@@ -147,12 +147,12 @@ class Remediation:
 
     @property
     def pool(self) -> str:
-        return self.layout.components[0].pool
+        return destination(self.layout).pool
 
     @property
     def size_bytes(self) -> int:
         """End of the first component. 0 if the layout has one component."""
-        return self.layout.components[0].extent_end or 0
+        return destination(self.layout).extent_end or 0
 
 
 class RemediationStore:
