@@ -2,8 +2,8 @@
 
 An extension copies the file under a lease and adds the copy to the layout in one transaction: a writer wins, and a kill
 leaves the file with one mirror or with two, both whole. A write later goes to the preferred mirror, and makes the other
-one stale. So the mirror on disks is brought up to date before the one on flash is removed; Lustre refuses to remove the
-only mirror in sync.
+one stale. So the mirror on disks is brought up to date before the one on flash is removed. (2.17.57 would do that
+itself, and change the modification time.)
 
 The exit code of ``lfs`` decides nothing: 2.17.57 removes a mirror and reports an error. The file is read afterwards.
 """
@@ -111,7 +111,7 @@ class MirrorMover:
         """What is to be done with a file that has mirrors: nothing, unless tierd made them."""
         present = facts.layout
         groups = mirrors(present) if present is not None else ()
-        ours = [group for group in groups if all("prefer" in component.flags for component in group)]
+        ours = [group for group in groups if any("prefer" in component.flags for component in group)]
         if not move.own_mirrors or present is None or len(groups) != 2 or len(ours) != 1:
             why = Refusal(Reason.MIRRORED, "the file has mirrors that tierd did not make")
             return self._refused(move, why, present)

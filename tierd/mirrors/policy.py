@@ -9,7 +9,9 @@ A stale mirror is brought up to date if its file is found hot once more, and bef
 
 from __future__ import annotations
 
-from lustre.layout.model import Component, Layout, mirrors, one_mirror
+from dataclasses import replace
+
+from lustre.layout.model import Layout, mirrors, one_mirror
 from tierd.model import Candidate, StoredFile
 from tierd.policies.protocol import Mirroring, Policy, Use
 
@@ -20,19 +22,18 @@ SETTLED_SECONDS = 600.0
 
 
 def added(layout: Layout, file: Candidate, use: Use, now: float) -> Layout:
-    """A mirror of the whole file in the pool of the first component, or the given layout if the file should move."""
-    first = layout.components[0]
+    """The layout as a mirror beside the present one, or as it is if the file should move."""
     young = file.created_at > 0 and now - file.created_at < SETTLED_SECONDS
-    if first.on_mdt or young or use.read_share < READ_SHARE:
+    if layout.components[0].on_mdt or young or use.read_share < READ_SHARE:
         return layout
-    return Layout((Component(pool=first.pool, mirror_id=2, flags=("prefer",)),), mirror_count=2)
+    return Layout(tuple(replace(part, mirror_id=2) for part in layout.components), mirror_count=2)
 
 
 def kept(file: StoredFile, flash_pool: str) -> Layout | None:
     """The layout of a file without its preferred mirror on a flash pool. None if it has no such mirror, or others."""
     groups = mirrors(file.layout) if file.layout is not None else ()
-    rest = [group for group in groups if {part.pool for part in group} != {flash_pool}
-            or not all("prefer" in part.flags for part in group)]
+    rest = [group for group in groups
+            if group[0].pool != flash_pool or not any("prefer" in part.flags for part in group)]
     return one_mirror(rest[0]) if len(groups) == 2 and len(rest) == 1 else None
 
 

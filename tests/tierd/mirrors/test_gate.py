@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from lustre.layout.model import Component, Layout, mirrors, one_mirror
+from lustre.layout.model import Layout, mirrors, one_mirror
 from tests.tierd.act.gate_world import FAST, FINDING, World
+from tests.tierd.act.movers.both_engines import PFL
 from tests.tierd.act.movers.fakelfs import MOUNT, FakeLfs
 from tests.tierd.act.movers.minicalls import MiniCalls
 from tests.tierd.act.movers.minilustre import FLASH, HDD, MiniClock
@@ -21,7 +22,7 @@ from tierd.config.act import Limits, Rate
 from tierd.mirrors.mover import MirrorMover
 from tierd.model import Action
 
-TO_FLASH = Layout((Component(pool="flash", mirror_id=2, flags=("prefer",)),), mirror_count=2)
+TO_FLASH = Layout(tuple(replace(part, mirror_id=2) for part in PFL.components), mirror_count=2)
 SIZE = 100
 
 
@@ -32,7 +33,7 @@ class MirrorWorld(World):
         super().__init__(folder, limits, dry_run, engine=self.with_mirrors)
 
     def with_mirrors(self, engine: Mover) -> Mover:
-        self.lfs = FakeLfs(self.lustre, (FLASH, HDD))
+        self.lfs = FakeLfs(self.lustre, (PFL, HDD))
         destination = Destination(self.port.pools, self.port.space, self.lustre.quota)
         return MirrorMover(engine, LfsMover(  # type: ignore[arg-type]
             MiniCalls(self.lustre), destination, MOUNT.__add__, self.lfs, clock=MiniClock(self.lustre)))
@@ -68,7 +69,7 @@ def world(tmp_path: Path) -> MirrorWorld:
 
 def test_a_mirror_comes_and_goes_and_the_journal_has_both_layouts(world: MirrorWorld) -> None:
     assert world.extend() is Outcome.DONE
-    assert world.pools() == ["hdd", "flash"]
+    assert world.pools() == ["hdd", "flash", "hdd"]
     assert world.split() is Outcome.DONE
     assert world.pools() == ["hdd"]
     one, two = (world.journal.entry(number) for number in (1, 2))
@@ -82,7 +83,7 @@ def test_mirrors_that_tierd_did_not_make_stay(world: MirrorWorld) -> None:
     world.extend()
     world.lustre.names["/1"].store.layout = world.layout("/0")
     assert world.split("/1") is Outcome.REFUSED
-    assert world.pools("/1") == ["hdd", "flash"]
+    assert world.pools("/1") == ["hdd", "flash", "hdd"]
     world.split("/0")
     world.lustre.names["/0"].store.layout = world.layout("/1")
     assert world.split("/0") is Outcome.REFUSED, "its own mirror is gone: somebody made another one"
@@ -92,7 +93,7 @@ def test_a_move_of_a_file_with_mirrors_is_refused(world: MirrorWorld) -> None:
     world.extend()
     world.submit("/0", layout=FLASH)
     assert world.ended() is Outcome.REFUSED
-    assert world.pools() == ["hdd", "flash"]
+    assert world.pools() == ["hdd", "flash", "hdd"]
 
 
 def test_undo_removes_the_mirror_and_an_undone_split_makes_it_again(world: MirrorWorld) -> None:
@@ -107,7 +108,7 @@ def test_undo_removes_the_mirror_and_an_undone_split_makes_it_again(world: Mirro
     entry = world.journal.entry(3)
     assert entry is not None
     assert world.undo(entry, "by root").outcome == Outcome.UNDONE
-    assert world.pools() == ["hdd", "flash"]
+    assert world.pools() == ["hdd", "flash", "hdd"]
 
 
 def test_undo_after_a_write_keeps_what_was_written(world: MirrorWorld) -> None:

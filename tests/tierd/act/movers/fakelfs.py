@@ -151,7 +151,8 @@ class FakeLfs:
         new = calls.layout(volatile)
         assert new is not None
         parts = (*(replace(part, mirror_id=1) for part in node.store.layout.components),
-                 *(replace(part, mirror_id=2, flags=("init", "prefer")) for part in new.components))
+                 *(replace(part, mirror_id=2, flags=() if number else ("init", "prefer"))
+                   for number, part in enumerate(new.components)))
         node.store.layout = Layout(parts, 2, 2, state="ro")
         calls.step("merged")
 
@@ -179,11 +180,12 @@ class FakeLfs:
         if node.writers:
             return FinishedCommand(16, f"error lfs mirror split: cannot split '{MOUNT}{path}': Device or resource busy")
         rest = tuple(part for part in node.store.layout.components if part.mirror_id != mirror)
-        if any("stale" in part.flags for part in rest):
-            return FinishedCommand(117, f"error lfs mirror split: cannot split '{MOUNT}{path}': "
-                                   "Structure needs cleaning")
+        if any("stale" in part.flags for part in rest):  # lfs of 2.17.57 synchronises it, and sets the time to now
+            rest = tuple(replace(part, flags=tuple(flag for flag in part.flags if flag != "stale")) for part in rest)
+            node.mtime_ns = self.lustre.tick()
         node.store.layout = replace(node.store.layout, components=rest, mirror_count=1)
-        return FinishedCommand(0, "")
+        return FinishedCommand(0, f"lfs mirror mirror: cannot get UNLOCK lease, ext 8 for {node.fid}: "
+                               "Invalid argument (22)\n")
 
     def _copy_and_swap(self, calls: MiniCalls, source: int, volatile: int) -> None:
         status = _ask("cannot stat source file", calls.status, source)
