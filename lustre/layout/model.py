@@ -223,7 +223,7 @@ def explain(layout: Layout) -> str:
     groups = mirrors(layout)
     lines = [", ".join(_phrase(component) for component in group) for group in groups]
     if len(lines) == 1:
-        return lines[0]
+        return f"a mirror: {lines[0]}" if layout.mirror_count > 1 else lines[0]
     stale = [", stale" if any("stale" in component.flags for component in group) else "" for group in groups]
     return "; ".join(f"mirror {n}{s}: {line}" for n, (s, line) in enumerate(zip(stale, lines, strict=True), start=1))
 

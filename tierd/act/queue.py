@@ -17,7 +17,16 @@ from threading import RLock
 from lustre.errors import Stale
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem
-from lustre.layout.model import Layout, in_sync, mirrors, names_osts, one_mirror, same_shape, with_mirror
+from lustre.layout.model import (
+    Layout,
+    destination,
+    in_sync,
+    mirrors,
+    names_osts,
+    one_mirror,
+    same_shape,
+    with_mirror,
+)
 from tierd.act.guard import ActGuard, JobCheck, NoJobCheck
 from tierd.act.limits import BackgroundPace, Budget, Charge, LimitReached, MoveCost, Spent, cost_of_move, is_background
 from tierd.act.movers.moves import Move
@@ -334,25 +343,34 @@ class MoveQueue:
         except OSError as error:
             return replace(waiting, refusal=of_error(error), cost=MoveCost(action.size_bytes))
         refusal: Refusal | None = None
-        own_mirrors, copied, copied_bytes = False, action.layout, status.size_bytes
-        if before is not None and action.layout.mirror_count > 1:
-            copied = one_mirror(mirrors(action.layout)[-1])
-            action = replace(action, layout=with_mirror(before, action.layout))
-        if before is not None and before.mirror_count > 1:
-            own_mirrors = self.made_mirrors(status.fid, before)
-            copied_bytes = 0 if in_sync(before) else status.size_bytes
-        end = copied.components[0].extent_end
+        layout, cost = planned(action.layout, before, status.size_bytes, self._filesystem.fsname)
+        mirrored = before is not None and before.mirror_count > 1
+        own_mirrors = before is not None and mirrored and self.made_mirrors(status.fid, before)
+        end = destination(layout).extent_end
         if status.is_directory:
             refusal = Refusal(Reason.IS_DIRECTORY, "the path is a directory now")
-        elif before is not None and before.mirror_count > 1 and not own_mirrors:
+        elif mirrored and not own_mirrors:
             refusal = Refusal(Reason.MIRRORED, "the file has mirrors that tierd did not make")
         elif end is not None and status.size_bytes > end and not names_osts(action.layout) and not own_mirrors:
             refusal = Refusal(Reason.GROWN, f"the file has grown to {status.size_bytes} bytes and no longer fits "
                               "the flash component")
-        cost = cost_of_move(copied_bytes, before, copied, self._filesystem.fsname)
         closed = next((target for target in cost.written if target in self.closed), "")
         if closed:
             refusal = refusal or Refusal(Reason.TARGET_CLOSED, f"{closed} {self.closed[closed]}")
         refusal = refusal or self.jobs.elsewhere(action) or self._guard.refusal(action)
-        return replace(waiting, action=action, before=before, refusal=refusal, fid=status.fid, cost=cost,
-                       own_mirrors=own_mirrors)
+        return replace(waiting, action=replace(action, layout=layout), before=before, refusal=refusal, fid=status.fid,
+                       cost=cost, own_mirrors=own_mirrors)
+
+
+def planned(wanted: Layout, before: Layout | None, size_bytes: int, fsname: str) -> tuple[Layout, MoveCost]:
+    """The whole layout that a file shall get, with mirrors that it keeps, and the cost of the copy.
+
+    ``wanted`` may be one mirror alone, to be added. Where mirrors in sync are given up, nothing is copied.
+    """
+    copied = one_mirror(mirrors(wanted)[-1]) if wanted.mirror_count > 1 else wanted
+    if before is not None and before.mirror_count > 1 and in_sync(before):
+        size_bytes = 0
+    cost = cost_of_move(size_bytes, before, copied, fsname)
+    if before is None or copied is wanted or same_shape(before, copied):
+        return copied, cost
+    return with_mirror(before, wanted), cost

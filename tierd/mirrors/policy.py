@@ -12,19 +12,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lustre.layout.model import Layout, mirrors, one_mirror
-from tierd.model import Candidate, StoredFile
+from tierd.model import StoredFile
 from tierd.policies.protocol import Mirroring, Policy, Use
 
 READ_SHARE = 0.9
 """Minimum share of reads among the job's reads and writes. A choice."""
-SETTLED_SECONDS = 600.0
-"""Minimum age of a file: whoever writes a file does so soon after its creation, as a rule. A choice."""
 
 
-def added(layout: Layout, file: Candidate, use: Use, now: float) -> Layout:
-    """The layout as a mirror beside the present one, or as it is if the file should move."""
-    young = file.created_at > 0 and now - file.created_at < SETTLED_SECONDS
-    if layout.components[0].on_mdt or young or use.read_share < READ_SHARE:
+def added(layout: Layout, use: Use) -> Layout:
+    """The layout as a mirror beside the present one, or as it is if files that are used so should move."""
+    if layout.components[0].on_mdt or use.read_share < READ_SHARE:
         return layout
     return Layout(tuple(replace(part, mirror_id=2) for part in layout.components), mirror_count=2)
 

@@ -164,7 +164,7 @@ def plan(finding: Finding, evidence: HotSmallFilesEvidence, situation: Situation
         if not worth and activity.candidates:
             refusals.append(Refusal(Reason.NOT_WORTH, f"no file saves {settings.benefit_factor:g} times the disk time "
                                     "that its move costs").about(activity.directory))
-        moves += [plans.move(finding, activity.directory, c, situation.mirrored(layout, c, use, finding.time),
+        moves += [plans.move(finding, activity.directory, c, situation.mirrored(layout, use),
                              f"{finding.aggressor} reads the file again and "
                              f"again; within {settings.horizon_seconds / 60:.0f} minutes the move saves {w:.0f} times "
                              "the disk time it costs")

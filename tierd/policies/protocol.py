@@ -19,7 +19,7 @@ from tierd.decide import benefit
 from tierd.decide.plans import FlashSettings, Plan
 from tierd.detect.slowdowns import SlowdownSettings, SlowdownView
 from tierd.detect.view import View
-from tierd.model import Candidate, Capacity, DirectoryActivity, Evidence, Facts, Finding, JobLoad, StoredFile, Window
+from tierd.model import Capacity, DirectoryActivity, Evidence, Facts, Finding, JobLoad, StoredFile, Window
 from tierd.refusal import Refusal
 from tierd.verify.judgement import JobTotals, Judgement
 from tierd.verify.judgement import Settings as VerifySettings
@@ -110,8 +110,8 @@ class Choice:
 class Mirroring:
     """Mirrors on flash instead of moves."""
 
-    added: Callable[[Layout, Candidate, Use, float], Layout]
-    """The layout of the move of a file that is used so: a mirror to be added, or the given one."""
+    added: Callable[[Layout, Use], Layout]
+    """The layout of the moves of files that are used so: a mirror to be added, or the given one."""
     kept: Callable[[StoredFile, str], Layout | None]
     """The layout of a file without its mirror on a flash pool; None if it has no such mirror."""
 
@@ -155,9 +155,9 @@ class Situation:
         choices = [place(on_flash, use, self, flash_has_room) for place in self.places]
         return next((choice for choice in choices if choice.layout != on_flash), [*choices, Choice(on_flash)][0])
 
-    def mirrored(self, layout: Layout, file: Candidate, use: Use, now: float) -> Layout:
-        """The layout of the move of a file: a mirror to be added, or the given one."""
-        return layout if self.mirroring is None else self.mirroring.added(layout, file, use, now)
+    def mirrored(self, layout: Layout, use: Use) -> Layout:
+        """The layout of the moves of files that are used so: a mirror to be added, or the given one."""
+        return layout if self.mirroring is None else self.mirroring.added(layout, use)
 
     def without_mirror(self, file: StoredFile, flash_pool: str) -> Layout | None:
         """The layout of a file without the mirror on flash that tierd gave it; None if it has none."""

@@ -79,6 +79,12 @@ def test_a_mirror_comes_and_goes_and_the_journal_has_both_layouts(world: MirrorW
             for layout in (entry.layout_before, entry.layout_after) if layout is not None] == [1, 2, 2, 1]
 
 
+def test_a_file_that_is_on_flash_already_needs_no_mirror(world: MirrorWorld) -> None:
+    world.lustre.create("/2", b"x" * SIZE, PFL)
+    assert world.extend("/2") is Outcome.ALREADY
+    assert not world.lfs.commands
+
+
 def test_mirrors_that_tierd_did_not_make_stay(world: MirrorWorld) -> None:
     world.extend()
     world.lustre.names["/1"].store.layout = world.layout("/0")
