@@ -18,8 +18,12 @@ from tests.acceptance.conftest import engine_of
 from tests.acceptance.files import made
 from tests.acceptance.ledger import Ledger
 from tests.acceptance.site import MIB, Site, checksum, long_ago, noise
+from tests.acceptance.test_gate import FINDING, Tierd
 from tierd.act.movers.moves import Move, MoveOutcome, MoveResult
 from tierd.act.movers.parallel import Engine
+from tierd.act.recovery import close_unfinished
+from tierd.acts import ActKind, Outcome
+from tierd.model import Action
 from tierd.refusal import Reason
 
 pytest.importorskip("tierd.mirrors")
@@ -43,9 +47,23 @@ def changed(engine: Engine, site: Site, place: Path, wanted: Layout, *, own: boo
 
 
 def extended(engine: Engine, site: Site, place: Path) -> MoveOutcome:
-    flash = Layout((Component(0, 512 * MIB, pool=site.flash, mirror_id=2),
-                    Component(512 * MIB, None, pool=site.hdd, mirror_id=2)), mirror_count=2)
-    return changed(engine, site, place, with_mirror(site.layout(place), flash), own=False)
+    return changed(engine, site, place, with_mirror(site.layout(place), template(site)), own=False)
+
+
+def template(site: Site) -> Layout:
+    """A mirror as policies plan it: not yet with the layout that the file has."""
+    return Layout((Component(0, 512 * MIB, pool=site.flash, mirror_id=2),
+                   Component(512 * MIB, None, pool=site.hdd, mirror_id=2)), mirror_count=2)
+
+
+def submitted(tierd: Tierd, place: Path, layout: Layout) -> Outcome:
+    """What becomes of a move through the gate."""
+    number = tierd.journal.add_finding(FINDING)
+    name = tierd.site.name(place)
+    tierd.gate.submit([Action(ActKind.MIGRATE, layout, "acceptance", FINDING.key, tierd.site.name(place.parent), name,
+                              place.stat().st_size)], number)
+    (outcome,) = tierd.gate.pump(time.time() + 600)
+    return outcome.result
 
 
 def split(engine: Engine, site: Site, place: Path) -> MoveOutcome:
@@ -205,6 +223,52 @@ def test_a_killed_split_leaves_the_file_whole(
     assert checksum(place) == digest
     if site.layout(place).mirror_count == 2:
         assert split(engine, site, place).result is MoveResult.DONE
+    ledger.enter(place)
+
+
+def test_the_journal_knows_its_mirrors(
+        engine: Engine, site: Site, folder: Path, ledger: Ledger, tmp_path: Path) -> None:
+    place, other = (made(site, folder / name, noise(MIB, 11)) for name in ("ours", "theirs"))
+    tierd = Tierd(site, engine, tmp_path)
+    assert submitted(tierd, place, template(site)) is Outcome.DONE
+    site.lfs("mirror", "extend", "-N", "--flags=prefer", "-E", "512M", "-c", "1", "-p", site.flash, "-E", "-1", "-c",
+             "1", "-p", site.hdd, str(other))
+    for each, outcome in ((place, Outcome.DONE), (other, Outcome.REFUSED)):
+        assert submitted(tierd, each, one_mirror(mirrors(site.layout(each))[0])) is outcome
+    assert pools(site, place) == [site.hdd]
+    assert site.layout(other).mirror_count == 2
+    one, two = (tierd.journal.entry(number) for number in (1, 2))
+    assert one is not None
+    assert two is not None
+    assert tierd.undo(two, "acceptance").outcome == Outcome.UNDONE, "the mirror is made again"
+    assert site.layout(place).mirror_count == 2
+    assert tierd.undo(one, "acceptance").outcome == Outcome.UNDONE
+    assert pools(site, place) == [site.hdd]
+    ledger.enter(place)
+
+
+@pytest.mark.parametrize("after_seconds", KILL_AFTER_SECONDS)
+def test_a_killed_tierd_finds_out_whether_the_mirror_was_made(
+        engine: Engine, site: Site, folder: Path, ledger: Ledger, tmp_path: Path, after_seconds: float) -> None:
+    place = made(site, folder / f"tierd-{after_seconds}", noise(LARGE_BYTES, 12))
+    digest = checksum(place)
+    child = os.fork()
+    if not child:
+        try:
+            submitted(Tierd(site, engine_of(site, "lfs"), tmp_path), place, template(site))
+        finally:
+            os._exit(0)
+    time.sleep(after_seconds)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    time.sleep(2.0)
+    tierd = Tierd(site, engine, tmp_path)
+    for entry, outcome, _ in close_unfinished(tierd.journal, site.filesystem, time.time()):
+        assert (outcome is Outcome.DONE) == (site.layout(place).mirror_count == 2), (entry, outcome)
+    for entry in list(tierd.journal.entries(Outcome.DONE)):
+        assert tierd.undo(entry, "acceptance").outcome == Outcome.UNDONE
+    site.forget_everything()
+    assert (checksum(place), pools(site, place)) == (digest, [site.hdd])
     ledger.enter(place)
 
 
