@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -153,6 +154,56 @@ def test_a_dry_run_changes_nothing(tmp_path: Path) -> None:
     world.files(1)
     assert world.extend() is Outcome.DRY_RUN
     assert not world.lfs.commands
+
+
+class Died(BaseException):
+    """SIGKILL of tierd, and of its lfs."""
+
+
+def lived(world: MirrorWorld) -> None:
+    """A mirror is made, the file is written, the mirror is removed, made again, and removed once more."""
+    world.extend()
+    world.lustre.write("/0", b"new", 0)
+    world.split()
+    for number in (2, 1):
+        world.lustre.clock_ns += 60_000_000_000
+        entry = world.journal.entry(number)
+        assert entry is not None
+        world.undo(entry, "by root")
+
+
+def test_after_a_kill_at_any_step_of_lfs_the_journal_knows_its_mirrors(tmp_path: Path) -> None:
+    survived = step = 0
+    while not survived:
+        step += 1
+        (tmp_path / str(step)).mkdir()
+        world = MirrorWorld(tmp_path / str(step))
+        world.lustre.directory_project = 7
+        world.files(1)
+        world.lfs.before = counted(step)
+        try:
+            lived(world)
+            survived = step
+        except Died:
+            world.lustre.process_died()
+        list(close_unfinished(world.journal, world.port, 2.0))
+        where = f"killed at step {step}"
+        layout, fid = world.layout(), world.port.status("/0").fid
+        assert world.lustre.contents("/0")[:3] in (b"new", b"\0\0\0"), where
+        assert world.journal.made_mirrors(fid, layout) == (layout.mirror_count == 2), where
+        world.journal.close()
+    assert survived > 15
+
+
+def counted(last: int) -> Callable[[str, int], None]:
+    steps: list[str] = []
+
+    def before(name: str, _: int) -> None:
+        steps.append(name)
+        if len(steps) == last:
+            raise Died
+
+    return before
 
 
 @pytest.mark.parametrize(("extended", "outcome"), [(False, Outcome.INTERRUPTED), (True, Outcome.DONE)])
