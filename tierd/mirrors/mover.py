@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 
 from lustre.errors import Busy
@@ -28,6 +29,7 @@ from tierd.act.movers.moves import (
     halted_outcome,
     never_halt,
     outcome_of_error,
+    refused_outcome,
 )
 from tierd.act.movers.parallel import Engine
 from tierd.act.movers.space_and_quota import DestinationState
@@ -79,10 +81,11 @@ class MirrorMover:
             if not mirrored:
                 yield from self.engine.examine(list(some))
                 continue
-            for move in some:
-                found = self._examined(move, batch)
-                yield found if isinstance(found, MoveOutcome) else MoveOutcome(move, MoveResult.MOVABLE,
-                                                                              before=found.facts.layout)
+            yield from inspection.examine(some, partial(self._facts_of, batch=batch))
+
+    def _facts_of(self, move: Move, batch: DestinationState) -> FileFacts | MoveOutcome:
+        found = self._examined(move, batch)
+        return found if isinstance(found, MoveOutcome) else found.facts
 
     def _examined(self, move: Move, batch: DestinationState) -> Change | MoveOutcome:
         try:
@@ -98,13 +101,13 @@ class MirrorMover:
         """How a file without mirrors gets one. Its room is reserved."""
         groups = mirrors(move.layout)
         if present is None or len(groups) != 2 or not same_shape(one_mirror(groups[0]), present):
-            return self._refused(move, Refusal(Reason.CHANGED, "the file has no mirrors, or another layout"), present)
+            return refused_outcome(move, Refusal(Reason.CHANGED, "the file has no mirrors, or another layout"), present)
         added = one_mirror(groups[1])
         found = self._lfs.facts_of(replace(move, layout=added), batch)
         if isinstance(found, MoveOutcome):
             return replace(found, move=move)
         if refusal := mirroring_refusal(found):
-            return self._refused(move, refusal, present)
+            return refused_outcome(move, refusal, present)
         return Change(found, move.layout, command=("extend", "-N", "--flags=prefer", *setstripe_arguments(added)))
 
     def _of_mirrored(self, move: Move, facts: FileFacts, batch: DestinationState) -> Change | MoveOutcome:
@@ -114,15 +117,15 @@ class MirrorMover:
         ours = [group for group in groups if any("prefer" in component.flags for component in group)]
         if not move.own_mirrors or present is None or len(groups) != 2 or len(ours) != 1:
             why = Refusal(Reason.MIRRORED, "the file has mirrors that tierd did not make")
-            return self._refused(move, why, present)
+            return refused_outcome(move, why, present)
         kept, flash = groups if groups[1] is ours[0] else reversed(groups)
         if move.objects and move.objects != checks.objects_digest(present):
-            return self._refused(move, Refusal(Reason.CHANGED, "its layout was changed since it was chosen"), present)
+            return refused_outcome(move, Refusal(Reason.CHANGED, "its layout was changed since it was chosen"), present)
         stale = [group for group in groups if _is_stale(group)]
         resync = bool(stale) if move.layout.mirror_count > 1 else kept in stale
         as_wanted = present if move.layout.mirror_count > 1 else one_mirror(kept)
         if not same_shape(as_wanted, move.layout):
-            return self._refused(move, Refusal(Reason.CHANGED, "its mirrors are not as tierd made them"), present)
+            return refused_outcome(move, Refusal(Reason.CHANGED, "its mirrors are not as tierd made them"), present)
         if move.layout.mirror_count > 1 and not resync:
             detail = "its mirrors are in sync"
             return MoveOutcome(move, MoveResult.ALREADY, "already", detail, present, after=present)
@@ -131,15 +134,11 @@ class MirrorMover:
         refusal = (checks.refusal_for(replace(to, layout=one_mirror(flash)), alone)
                    or mirroring_refusal(facts) or (batch.refusal(to, alone) if resync else None))
         if refusal is not None:
-            return self._refused(move, refusal, present)
+            return refused_outcome(move, refusal, present)
         if busy := self._lfs.modified_just_now(move, facts):
             return busy
         split = () if move.layout.mirror_count > 1 else ("split", "-d", "--mirror-id", str(flash[0].mirror_id))
         return Change(facts, move.layout, resync, split)
-
-    @staticmethod
-    def _refused(move: Move, refusal: Refusal, present: Layout | None) -> MoveOutcome:
-        return MoveOutcome(move, MoveResult.REFUSED, refusal.reason, refusal.sentence, present, after=present)
 
     def _moved(self, move: Move, batch: DestinationState) -> MoveOutcome:
         """Change the mirrors of one file. The file as it is afterwards decides the outcome."""

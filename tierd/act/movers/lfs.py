@@ -24,6 +24,7 @@ import subprocess
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from lustre.errors import LustreError, kind_of
 from lustre.filesystem import Calls, FileFlags
@@ -171,12 +172,7 @@ class LfsMover:
                 yield from self._process(arguments, _first_files(left, self._files_per_process), shared)
 
     def examine(self, moves: Sequence[Move]) -> Iterator[MoveOutcome]:
-        batch = self.batch()
-        for move in moves:
-            found = self.facts_of(move, batch)
-            yield (
-                found if isinstance(found, MoveOutcome) else MoveOutcome(move, MoveResult.MOVABLE, before=found.layout)
-            )
+        return inspection.examine(moves, partial(self.facts_of, batch=self.batch()))
 
     def facts_of(self, move: Move, batch: DestinationState) -> FileFacts | MoveOutcome:
         """Facts of a file that may be moved, or the outcome. Refuses a file whose next write might not show."""

@@ -154,6 +154,10 @@ def outcome_of_error(move: Move, error: OSError, before: Layout | None = None) -
     return MoveOutcome(move, MoveResult.FAILED, "error", str(error), before, after=before, error=error)
 
 
+def refused_outcome(move: Move, refusal: Refusal, layout: Layout | None) -> MoveOutcome:
+    return MoveOutcome(move, MoveResult.REFUSED, refusal.reason, refusal.sentence, layout, after=layout)
+
+
 def halted_outcome(move: Move, refusal: Refusal) -> MoveOutcome:
     """The outcome of a move that was not begun since ``halt`` refused."""
     return MoveOutcome(move, MoveResult.GAVE_WAY, Reason.HALTED, refusal.sentence, not_copied=1.0)
