@@ -119,8 +119,6 @@ def without_objects(layout: Layout) -> Layout:
 
 def mirrors(layout: Layout) -> tuple[tuple[Component, ...], ...]:
     """Components of each mirror in file order. An extension component is merged into the component that it extends."""
-    if len(layout.components) == 1:
-        return (layout.components,)
     groups: dict[int, list[Component]] = {}
     for component in layout.components:
         group = groups.setdefault(component.mirror_id, [])
