@@ -351,7 +351,8 @@ class MoveQueue:
             refusal = Refusal(Reason.IS_DIRECTORY, "the path is a directory now")
         elif mirrored and not own_mirrors:
             refusal = Refusal(Reason.MIRRORED, "the file has mirrors that tierd did not make")
-        elif end is not None and status.size_bytes > end and not names_osts(action.layout) and not own_mirrors:
+        elif (end is not None and status.size_bytes > end and not names_osts(action.layout) and not own_mirrors
+              and action.undoes is None):
             refusal = Refusal(Reason.GROWN, f"the file has grown to {status.size_bytes} bytes and no longer fits "
                               "the flash component")
         closed = next((target for target in cost.written if target in self.closed), "")
