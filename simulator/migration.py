@@ -1,4 +1,4 @@
-"""``lfs migrate -n`` and ``lfs mirror resync``: file data copied through the same queues as every job's I/O.
+"""``lfs migrate -n`` and ``lfs mirror``: file data copied through the same queues as every job's I/O.
 
 A migration reads every byte from the old targets, writes it to the new targets and swaps the layouts. If a writer opens
 the file meanwhile, or the file is unlinked, the copy is discarded. The changelog has the records of a real migration:
@@ -8,7 +8,7 @@ MDT sets the modification time to the present; the mover restores it if nobody h
 the part for the MDT is written once more.
 
 A resync rewrites every stale mirror from a mirror that is in sync. Components of the stale mirror without objects first
-get their objects.
+get their objects. An extension copies the file, and adds the copy to the layout as a mirror; a split removes one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from lustre.changelog.record import RecordType
-from lustre.layout.model import Component, Layout, pools_of
+from lustre.layout.model import Component, Layout, mirrors, one_mirror, pools_of, same_shape
 from simulator.clients.client import Client
 from simulator.clients.handle import FileHandle
 from simulator.engine import Completion, Steps
@@ -55,8 +55,11 @@ class Migration(Copy):
         self.layout = layout
 
     def steps(self, client: Client, actor: Actor, start_seconds: float) -> Steps[None]:
-        yield client.jitter(start_seconds)
         inode = client.servers.namespace.lookup(self.path)
+        if inode.layout is not None and inode.layout.mirror_count > 1:
+            yield from self._change_mirrors(client, actor, inode, start_seconds)
+            return
+        yield client.jitter(start_seconds)
         check_movable(inode)
         if bytes_on_mdt_of(inode.layout) and bytes_on_mdt_of(self.layout) not in {0, bytes_on_mdt_of(inode.layout)}:
             raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP), inode.path)
@@ -75,7 +78,9 @@ class Migration(Copy):
         fid = client.servers.namespace.new_fid(inode.mdt_index, client.index)
         volatile = Inode(fid, inode.mdt_index, None, "", client.time)
         yield from client.mdcs[inode.mdt_index].ask("open", actor.job_id)
-        volatile.layout = placement.create(with_pool_name(self.layout, inode))
+        extends = self.layout.mirror_count > 1
+        wanted = one_mirror(mirrors(self.layout)[-1]) if extends else self.layout
+        volatile.layout = placement.create(with_pool_name(wanted, inode))
         mode = OPEN_MODE_BASE | OPEN_CREATE
         client.record(RecordType.OPEN, volatile, actor, OPEN_CREATE, parent=inode.parent, open_mode=mode)
         try:
@@ -90,6 +95,11 @@ class Migration(Copy):
         finally:
             yield from client.mdcs[inode.mdt_index].ask("close", actor.job_id)
             client.record(RecordType.CLOSE, inode, actor, LEASE_FLAGS)
+        if extends:
+            assert inode.layout is not None
+            inode.layout = layouts.with_mirror(inode.layout, volatile.layout)
+            client.record(RecordType.LAYOUT, inode, actor, parent=inode.parent)
+            return
         if bytes_on_mdt_of(volatile.layout) and not bytes_on_mdt_of(inode.layout):
             yield from self._resync_on_mdt(client, actor, inode)
         old, inode.layout = inode.layout, volatile.layout
@@ -98,6 +108,28 @@ class Migration(Copy):
             yield from restore_times(client, inode, actor)
         if old is not None:
             client.engine.after(client.jitter(0.5), placement.release, old)
+
+    def _change_mirrors(self, client: Client, actor: Actor, inode: Inode, start_seconds: float) -> Steps[None]:
+        """Resynchronise the mirrors, or keep only the one with the wanted layout, which is first made in sync."""
+        assert inode.layout is not None
+        groups = layouts.mirrors_of(inode.layout)
+        kept = next((number for number, parts in groups.items() if same_shape(Layout(tuple(parts)), self.layout)), None)
+        if self.layout.mirror_count > 1 or (kept is not None and layouts.is_stale(groups[kept])):
+            resync = Resync(self.path)
+            yield from resync.steps(client, actor, start_seconds)
+            self.copied_bytes += resync.copied_bytes
+        if self.layout.mirror_count > 1:
+            return
+        yield client.jitter(start_seconds)
+        check_movable(inode)
+        if kept is None or layouts.is_stale(layouts.mirrors_of(inode.layout)[kept]):
+            raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), inode.path)
+        yield from client.mdcs[inode.mdt_index].ask("layout", actor.job_id)
+        check_movable(inode)
+        removed = Layout(tuple(part for part in inode.layout.components if part.mirror_id != kept))
+        inode.layout = layouts.with_one_mirror(inode.layout, kept)
+        client.record(RecordType.LAYOUT, inode, actor, parent=inode.parent)
+        client.engine.after(client.jitter(0.5), client.servers.placement.release, removed)
 
     def _resync_on_mdt(self, client: Client, actor: Actor, inode: Inode) -> Steps[None]:
         """Write the part of the file for the MDT from the old layout, which is still the only one in sync."""
@@ -203,4 +235,4 @@ class Resync(Copy):
 def _stale_mirrors(layout: Layout | None) -> list[list[Component]]:
     if layout is None or layout.mirror_count == 1:
         return []
-    return [parts for parts in layouts.mirrors_of(layout).values() if any("stale" in part.flags for part in parts)]
+    return [parts for parts in layouts.mirrors_of(layout).values() if layouts.is_stale(parts)]

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from tierd.integrations.registry import COMMANDS
-from tierd.policies.registry import policies
+from tierd.policies.registry import ELSEWHERE, policies
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("lustre", "httpserver", "exporter", "tierd", "simulator")
@@ -36,7 +36,8 @@ FORBIDDEN: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("tierd.daemon", FRONT[1:]),
     ("tierd.detect", (*PURE, *WORLD, "tierd.decide")),
     ("tierd.decide", (*PURE, *WORLD, "tierd.detect")),
-    ("tierd.policies", (*PURE, *WORLD, *FRONT, "tierd.config", "tierd.cluster")),
+    *((name, (*PURE, *WORLD, *FRONT, "tierd.config", "tierd.cluster")) for name in ("tierd.policies", *ELSEWHERE)),
+    ("tierd.mirrors", (*FRONT, "tierd.cluster")),
 )
 """Package, and what nothing in it may import."""
 
@@ -222,8 +223,9 @@ OTHER_NAMES = {
 
 
 def test_nothing_outside_a_policy_names_its_kind_or_its_evidence() -> None:
-    found = [words for name, path in modules() if under(name, "tierd") and name not in OTHER_NAMES
-             and name not in POLICY_INTERFACE and not (under(name, "tierd.policies") and name != "tierd.policies")
+    found = [words for name, path in modules() if under(name, "tierd")
+             and name not in (*OTHER_NAMES, *POLICY_INTERFACE, *ELSEWHERE)
+             and not (under(name, "tierd.policies") and name != "tierd.policies")
              for words in policy_words(name, path.read_text(encoding="utf-8"))]
     assert found == []
 

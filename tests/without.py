@@ -38,7 +38,7 @@ class Registry(SourceFileLoader):
 
     def get_data(self, path: str) -> bytes:
         text = Path(path).read_text(encoding="utf-8")
-        return re.sub(rf'^    "(tierd\.)?{self.without}(\.command)?"(: .*)?,\n', "", text, flags=re.MULTILINE).encode()
+        return re.sub(rf'^    "(tierd\.)?{self.without}(\.\w+)?"(: .*)?,\n', "", text, flags=re.MULTILINE).encode()
 
     def path_stats(self, path: str) -> dict[str, float]:
         raise OSError(f"{path} is not cached")
@@ -54,7 +54,8 @@ class Deleted(MetaPathFinder):
                   target: ModuleType | None = None) -> ModuleSpec | None:
         if f"{fullname}.".startswith(f"{self.name}."):
             raise ModuleNotFoundError(f"{fullname} was removed", name=fullname)
-        if fullname not in (f"{POLICIES}.registry", f"{INTEGRATIONS}.registry", "tierd.__main__", "tierd.extensions"):
+        if fullname not in (f"{POLICIES}.registry", f"{INTEGRATIONS}.registry", "tierd.__main__", "tierd.extensions",
+                            "tierd.act.movers.engines"):
             return None
         spec = PathFinder.find_spec(fullname, path)
         assert spec is not None

@@ -11,6 +11,7 @@ from math import log
 import numpy as np
 
 from lustre.fid import Fid
+from lustre.layout.model import Layout
 from tierd.arrays import ArrayTracker, with_arrays
 from tierd.config.settings import Settings
 from tierd.decide.plans import Plan
@@ -36,7 +37,7 @@ from tierd.model import (
     StreamedTargets,
     Window,
 )
-from tierd.policies.protocol import Amend, never_tried
+from tierd.policies.protocol import Amend, never_made, never_tried
 from tierd.policies.registry import has_victim, policies, policy_for, policy_of
 from tierd.policies.runner import PolicyRunner
 from tierd.scoped_plans import plan_by_scope, situation_of
@@ -292,16 +293,17 @@ class Engine:
         return replace(finding, advice_only=False) if acted_on else finding
 
     def plan(self, finding: Finding, activities: Sequence[DirectoryActivity], capacity: Capacity,
-             was_tried: Callable[[Fid, float, float], bool] = never_tried, draining: Collection[str] = ()) -> Plan:
+             was_tried: Callable[[Fid, float, float], bool] = never_tried, draining: Collection[str] = (),
+             made_mirrors: Callable[[Fid, Layout], bool] = never_made) -> Plan:
         """The plan for a finding. ``was_tried``: whether a file was moved since one time, or tried since another.
 
-        ``draining`` are the targets that are being emptied.
+        ``draining`` are the targets that are being emptied. ``made_mirrors``: whether tierd gave a file its mirrors.
         """
         capacity = replace(capacity, placements=self._facts.placements, metadata_fill=self._facts.metadata)
         situation = replace(
             situation_of(self._settings, capacity), stored=self._facts.stored, resident=self._facts.resident,
             victim_slowed=any(target in self._targets_of_victims for target in finding.targets), was_tried=was_tried,
-            draining=draining)
+            draining=draining, made_mirrors=made_mirrors)
         return plan_by_scope(finding, attribution.activities_of_finding(finding, activities), situation,
                              self._settings.resolved_scopes)
 

@@ -26,6 +26,7 @@ def situation_of(settings: Settings, capacity: Capacity) -> Situation:
     scopes = settings.resolved_scopes
     return Situation(capacity, scopes.whole.small_files_to_flash, tables=settings.tables, benefit=settings.benefit,
                      places=[place for name in settings.act.on if (place := policy_of(name).place) is not None],
+                     mirroring=next((known for name in settings.act.on if (known := policy_of(name).mirroring)), None),
                      pools_of=lambda path: scopes.of(path).small_files_to_flash)
 
 

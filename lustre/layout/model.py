@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lustre.fid import Fid
@@ -118,8 +119,6 @@ def without_objects(layout: Layout) -> Layout:
 
 def mirrors(layout: Layout) -> tuple[tuple[Component, ...], ...]:
     """Components of each mirror in file order. An extension component is merged into the component that it extends."""
-    if len(layout.components) == 1:
-        return (layout.components,)
     groups: dict[int, list[Component]] = {}
     for component in layout.components:
         group = groups.setdefault(component.mirror_id, [])
@@ -129,6 +128,30 @@ def mirrors(layout: Layout) -> tuple[tuple[Component, ...], ...]:
         else:
             group.append(component)
     return tuple(tuple(group) for group in groups.values())
+
+
+def one_mirror(components: Sequence[Component]) -> Layout:
+    """A layout to request, with the components of one mirror alone."""
+    return without_objects(Layout(tuple(replace(c, mirror_id=0) for c in components), composite=len(components) > 1))
+
+
+def with_mirror(present: Layout, wanted: Layout) -> Layout:
+    """The present layout with the last mirror of another one beside it; as it is if it has mirrors already."""
+    first = without_objects(present)
+    if present.mirror_count > 1:
+        return first
+    return Layout((*(replace(c, mirror_id=1) for c in first.components),
+                   *(replace(c, mirror_id=2) for c in mirrors(wanted)[-1])), mirror_count=2)
+
+
+def destination(layout: Layout) -> Component:
+    """Where a move to a layout puts the first bytes that it copies: with mirrors, into the last one."""
+    return mirrors(layout)[-1][0]
+
+
+def in_sync(layout: Layout) -> bool:
+    """Whether no mirror lacks what was written to another one."""
+    return not any("stale" in component.flags for component in layout.components)
 
 
 def pools_of(layout: Layout) -> tuple[str, ...]:
@@ -198,7 +221,7 @@ def explain(layout: Layout) -> str:
     groups = mirrors(layout)
     lines = [", ".join(_phrase(component) for component in group) for group in groups]
     if len(lines) == 1:
-        return lines[0]
+        return f"a mirror: {lines[0]}" if layout.mirror_count > 1 else lines[0]
     stale = [", stale" if any("stale" in component.flags for component in group) else "" for group in groups]
     return "; ".join(f"mirror {n}{s}: {line}" for n, (s, line) in enumerate(zip(stale, lines, strict=True), start=1))
 

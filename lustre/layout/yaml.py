@@ -189,7 +189,7 @@ def _composite(layout: Layout) -> Iterator[str]:
 def _entry(component: Component) -> Iterator[str]:
     number = component.component_id
     yield f"  - lcme_id:             {number or 'N/A'}"
-    yield f"    lcme_mirror_id:      {component.mirror_id if number else 'N/A'}"
+    yield f"    lcme_mirror_id:      {component.mirror_id if number or component.mirror_id else 'N/A'}"
     yield f"    lcme_flags:          {','.join(component.flags) or 0}"
     if component.mirror_link_id:
         yield f"    lcme_mirror_link_id: {component.mirror_link_id:#x}"

@@ -31,7 +31,7 @@ def mirror_to_read(layout: Layout, osts: Sequence[Ost]) -> Layout:
 
     def rank(parts: list[Component]) -> tuple[bool, bool, bool]:
         targets = [osts[stripe.ost_index] for part in parts for stripe in part.objects]
-        stale = any("stale" in part.flags for part in parts)
+        stale = is_stale(parts)
         away = any(ost.health.away for ost in targets)
         slow = any(ost.rotational for ost in targets)
         return stale or away, not any("prefer" in part.flags for part in parts), slow
@@ -48,7 +48,7 @@ def mirror_to_write(layout: Layout, osts: Sequence[Ost] = ()) -> Layout:
     """
     if layout.mirror_count == 1:
         return layout
-    true = [parts for parts in mirrors_of(layout).values() if not any("stale" in part.flags for part in parts)]
+    true = [parts for parts in mirrors_of(layout).values() if not is_stale(parts)]
 
     def rank(parts: list[Component]) -> tuple[bool, bool, int]:
         targets = [osts[stripe.ost_index] for part in parts for stripe in part.objects] if osts else []
@@ -57,6 +57,25 @@ def mirror_to_write(layout: Layout, osts: Sequence[Ost] = ()) -> Layout:
 
     best = min(true, key=rank)
     return replace(layout, components=tuple(best))
+
+
+def is_stale(parts: Sequence[Component]) -> bool:
+    return any("stale" in part.flags for part in parts)
+
+
+def with_mirror(layout: Layout, copy: Layout) -> Layout:
+    """Layout with a copy beside the file, as its preferred mirror."""
+    taken = max(part.component_id for part in layout.components) & 0xFFFF
+    first = tuple(replace(part, mirror_id=1, component_id=part.component_id or 1) for part in layout.components)
+    second = tuple(replace(part, mirror_id=2, component_id=2 << 16 | taken + number, flags=("prefer", *part.flags))
+                   for number, part in enumerate(copy.components, start=1))
+    return Layout((*first, *second), layout.generation + 1, 2, state="ro")
+
+
+def with_one_mirror(layout: Layout, kept: int) -> Layout:
+    """Layout after a split: only one mirror is left."""
+    parts = tuple(part for part in layout.components if part.mirror_id == kept)
+    return replace(layout, components=parts, generation=layout.generation + 1, mirror_count=1, state="")
 
 
 def mirrors_in_sync(layout: Layout) -> bool:

@@ -10,7 +10,7 @@ import pytest
 
 from lustre.changelog.decode import decode
 from lustre.changelog.record import RecordType
-from lustre.layout.model import Component, Layout
+from lustre.layout.model import Component, Layout, in_sync, one_mirror, with_mirror
 from simulator.cluster import Cluster
 from simulator.engine import Steps
 from simulator.servers import layouts
@@ -231,3 +231,68 @@ def test_a_layout_that_ends_takes_no_bytes_behind_its_end() -> None:
     assert done.error is not None
     with pytest.raises(OSError, match="No data"):
         raise done.error
+
+
+def mirrored(cluster: Cluster, size: int = MIB) -> Inode:
+    """A file on disks with a mirror on flash."""
+    inode = written(cluster, Layout((Component(pool="hdd"),), composite=False), size)
+    assert inode.layout is not None
+    flash = Layout((Component(0, MIB, "flash", mirror_id=2), Component(MIB, None, "hdd", mirror_id=2)), mirror_count=2)
+    done(cluster, inode, with_mirror(inode.layout, flash))
+    return inode
+
+
+def again(cluster: Cluster, inode: Inode) -> None:
+    """Write a page of a file that exists."""
+    client = cluster.clients[0]
+
+    def steps() -> Steps[None]:
+        handle = yield from client.names.open(inode, ACTOR, write=True)
+        yield from client.data.write(handle, 0, 4096, direct=False)
+        yield from client.data.fsync(handle)
+        yield from client.names.close(handle)
+
+    assert cluster.engine.spawn(steps()).error is None
+    cluster.advance(60)
+
+
+def done(cluster: Cluster, inode: Inode, layout: Layout) -> int:
+    """Bytes that a change of the mirrors has copied."""
+    change = cluster.start_migration(inode.path, layout)
+    cluster.advance(5)
+    assert change.finished.done
+    assert change.finished.error is None
+    return change.copied_bytes
+
+
+def test_a_mirror_is_added_read_and_removed_without_a_copy() -> None:
+    cluster = Cluster(bed())
+    inode = mirrored(cluster)
+    layout = inode.layout
+    assert layout is not None
+    assert (pools(inode), layout.state) == (["hdd", "flash"], "ro")
+    assert layouts.mirror_to_read(layout, cluster.osts).components[0].pool == "flash"
+    flash = layout.components[1].objects[0]
+    assert done(cluster, inode, one_mirror(layout.components[:1])) == 0
+    assert pools(inode) == ["hdd"]
+    assert flash.fid not in cluster.osts[flash.ost_index].store.objects, "its space is free"
+
+
+def test_a_written_file_is_synchronised_before_its_mirror_goes() -> None:
+    cluster = Cluster(bed())
+    inode = mirrored(cluster)
+    again(cluster, inode)
+    assert inode.layout is not None
+    assert ["stale" in part.flags for part in inode.layout.components] == [True, False, False]
+    assert done(cluster, inode, one_mirror(inode.layout.components[:1])) == MIB
+    assert pools(inode) == ["hdd"]
+    assert in_sync(inode.layout)
+
+
+def test_a_stale_mirror_is_synchronised_on_request() -> None:
+    cluster = Cluster(bed())
+    inode = mirrored(cluster)
+    again(cluster, inode)
+    assert inode.layout is not None
+    assert done(cluster, inode, inode.layout) == MIB
+    assert (in_sync(inode.layout), inode.layout.mirror_count) == (True, 2)

@@ -219,11 +219,8 @@ class Claim:
 
     def _highest(self) -> tuple[str, bool]:
         """Newest claim, and whether it was released; "" if there is no claim."""
-        known = [match for name in self._folder.names() if (match := _ENTRY_NAME.fullmatch(name))]
-        if not known:
-            return "", True
-        last = max(known, key=lambda match: (int(match[1]), bool(match[2])))
-        return last[1], bool(last[2])
+        last = _newest(self._folder)
+        return ("", True) if last is None else (last[1], bool(last[2]))
 
     def _unchanged_for(self, name: str) -> float:
         stamp, now = self._folder.stamp(name), self._monotonic()
@@ -254,11 +251,13 @@ def read_key(folder: ClaimFolder) -> str:
 
 def read_claim(folder: ClaimFolder) -> SeenClaim:
     """The newest claim: one reading of the folder, and one of its entry. Raises OSError."""
+    last = _newest(folder)
+    return SeenClaim(0) if last is None or last[2] else SeenClaim(int(last[1]), folder.content(last[0]))
+
+
+def _newest(folder: ClaimFolder) -> re.Match[str] | None:
     known = [match for name in folder.names() if (match := _ENTRY_NAME.fullmatch(name))]
-    if not known:
-        return SeenClaim(0)
-    last = max(known, key=lambda match: (int(match[1]), bool(match[2])))
-    return SeenClaim(0) if last[2] else SeenClaim(int(last[1]), folder.content(last[0]))
+    return max(known, key=lambda match: (int(match[1]), bool(match[2])), default=None)
 
 
 def describe_holder(holder: str) -> str:

@@ -185,6 +185,7 @@ class Gate:
         self.completed_acts = CompletedActs(journal, clock)
         self._guard = guard or NoGuard()
         self.queue = MoveQueue(filesystem, budget, self._guard, batch, self.dispatch.full_for, pace=pace)
+        self.queue.made_mirrors = journal.made_mirrors
         bucket = TokenBucket(Rate(DEFAULT_LAYOUTS_PER_SECOND), DEFAULT_LAYOUT_BURST_SECONDS, clock.now())
         self.default_layouts = DefaultLayoutQueue(
             filesystem, journal, self.completed_acts, self._guard, self._halt, clock=clock, dry_run=dry_run,

@@ -86,7 +86,7 @@ class SiteGuard:
 
     def refusal(self, action: Action) -> Refusal | None:
         mode = self._settings.resolved_scopes.of(action.path or action.directory).mode
-        ordered = action.finding[0] in BY_ADMINISTRATOR
+        ordered = action.finding[0] in BY_ADMINISTRATOR or action.undoes is not None
         if not ordered and not mode_allows(mode, action.kind):
             return Refusal(Reason.MODE, f"mode {mode} applies there")
         if not ordered and mode is Mode.ASK and not self._approved(action.finding):

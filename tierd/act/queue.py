@@ -17,7 +17,16 @@ from threading import RLock
 from lustre.errors import Stale
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem
-from lustre.layout.model import Layout, names_osts, same_shape
+from lustre.layout.model import (
+    Layout,
+    destination,
+    in_sync,
+    mirrors,
+    names_osts,
+    one_mirror,
+    same_shape,
+    with_mirror,
+)
 from tierd.act.guard import ActGuard, JobCheck, NoJobCheck
 from tierd.act.limits import BackgroundPace, Budget, Charge, LimitReached, MoveCost, Spent, cost_of_move, is_background
 from tierd.act.movers.moves import Move
@@ -57,12 +66,15 @@ class QueuedMove:
     """What it takes from streams, if it can wait."""
     arrival: int = 0
     """Its place in the order of arrival."""
+    own_mirrors: bool = False
+    """Whether the file has mirrors that tierd gave it."""
 
     @property
     def move(self) -> Move:
         action = self.action
         targets = frozenset(self.cost.targets) if self.cost is not None else frozenset()
-        return Move(action.path, action.layout, action.fid or self.fid, action.size_bytes or None, targets=targets)
+        return Move(action.path, action.layout, action.fid or self.fid, action.size_bytes or None, targets=targets,
+                    own_mirrors=self.own_mirrors)
 
 
 _arrival = attrgetter("arrival")
@@ -103,6 +115,8 @@ class MoveQueue:
         self._held: frozenset[FindingKey] = frozenset()
         self._held_directories: Container[str] = frozenset()
         self.jobs: JobCheck = NoJobCheck()
+        self.made_mirrors: Callable[[Fid, Layout], bool] = lambda *_: False
+        """Whether tierd gave a file the mirrors of its layout."""
         self.closed: Mapping[str, str] = {}
         """Targets that take no files of moves, with the reasons."""
         self.delays: Mapping[FindingKey, Refusal] = {}
@@ -284,7 +298,7 @@ class MoveQueue:
             each = self._examined(each)
         except (FileNotFoundError, Stale):  # no act, and nothing to spend budget on
             return each, Outcome.GONE
-        if each.before is not None and same_shape(each.before, each.action.layout):
+        if each.before is not None and same_shape(each.before, each.action.layout) and in_sync(each.before):
             return each, Outcome.ALREADY
         return each, self._wait(each.cost, each.action, now)
 
@@ -329,15 +343,35 @@ class MoveQueue:
         except OSError as error:
             return replace(waiting, refusal=of_error(error), cost=MoveCost(action.size_bytes))
         refusal: Refusal | None = None
-        end = action.layout.components[0].extent_end
+        layout, cost = planned(action.layout, before, status.size_bytes, self._filesystem.fsname)
+        mirrored = before is not None and before.mirror_count > 1
+        own_mirrors = before is not None and mirrored and self.made_mirrors(status.fid, before)
+        end = destination(layout).extent_end
         if status.is_directory:
             refusal = Refusal(Reason.IS_DIRECTORY, "the path is a directory now")
-        elif end is not None and status.size_bytes > end and not names_osts(action.layout):
+        elif mirrored and not own_mirrors:
+            refusal = Refusal(Reason.MIRRORED, "the file has mirrors that tierd did not make")
+        elif (end is not None and status.size_bytes > end and not names_osts(action.layout) and not own_mirrors
+              and action.undoes is None):
             refusal = Refusal(Reason.GROWN, f"the file has grown to {status.size_bytes} bytes and no longer fits "
                               "the flash component")
-        cost = cost_of_move(status.size_bytes, before, action.layout, self._filesystem.fsname)
         closed = next((target for target in cost.written if target in self.closed), "")
         if closed:
             refusal = refusal or Refusal(Reason.TARGET_CLOSED, f"{closed} {self.closed[closed]}")
         refusal = refusal or self.jobs.elsewhere(action) or self._guard.refusal(action)
-        return replace(waiting, before=before, refusal=refusal, fid=status.fid, cost=cost)
+        return replace(waiting, action=replace(action, layout=layout), before=before, refusal=refusal, fid=status.fid,
+                       cost=cost, own_mirrors=own_mirrors)
+
+
+def planned(wanted: Layout, before: Layout | None, size_bytes: int, fsname: str) -> tuple[Layout, MoveCost]:
+    """The whole layout that a file shall get, with mirrors that it keeps, and the cost of the copy.
+
+    ``wanted`` may be one mirror alone, to be added. Where mirrors in sync are given up, nothing is copied.
+    """
+    copied = one_mirror(mirrors(wanted)[-1]) if wanted.mirror_count > 1 else wanted
+    if before is not None and before.mirror_count > 1 and in_sync(before):
+        size_bytes = 0
+    cost = cost_of_move(size_bytes, before, copied, fsname)
+    if before is None or copied is wanted or same_shape(before, copied):
+        return copied, cost
+    return with_mirror(before, wanted), cost

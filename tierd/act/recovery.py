@@ -17,7 +17,7 @@ from itertools import islice
 from threading import RLock
 
 from lustre.filesystem import Filesystem
-from lustre.layout.model import Component, Layout, explain
+from lustre.layout.model import Component, Layout, explain, in_sync
 from tierd.act import orders
 from tierd.act.journal.entry import Entry, Stamp, StoredMove
 from tierd.act.journal.writer import Journal
@@ -60,7 +60,8 @@ def _outcome_found(entry: Entry, filesystem: Filesystem) -> tuple[Outcome, str]:
     if entry.outcome == Outcome.UNDOING:
         below = "; directories created below may still have tierd's default: lfs getstripe -d -r"
         return Outcome.UNDONE, "found undone" + (below if entry.kind == ActKind.SET_DEFAULT_LAYOUT else "")
-    if found is Has.AFTER:
+    was_mirrored = entry.layout_before is not None and entry.layout_before.mirror_count > 1
+    if found is Has.AFTER and (present is None or in_sync(present) or not was_mirrored):
         return Outcome.DONE, "tierd ended before it recorded the outcome; found done"
     if mirror := mirror_left(entry.layout_before, present):
         return Outcome.INTERRUPTED, ("tierd ended during the act. The file is whole and has two mirrors; remove the "

@@ -64,6 +64,8 @@ def earlier_layout(entry: Entry, pools: Mapping[str, tuple[str, ...]]) -> Layout
     """The layout that undoes a move. Raises ValueError if it is unknown, or a pool of it."""
     if entry.layout_before is None or entry.layout_after is None:
         raise ValueError("the earlier layout is unknown")
+    if max(entry.layout_before.mirror_count, entry.layout_after.mirror_count) > 1:
+        return without_objects(entry.layout_before)  # one mirror stays where it is
     return (undo_relocation(entry.layout_before) if names_osts(entry.layout_after)
             else undo_layout(entry.layout_before, pools))
 
@@ -287,7 +289,9 @@ class Undo:
         Subdirectories that got a default striping keep their stripes, and pass nothing on.
         """
         if earlier is not None:
-            (moved,) = outcome_of_each(self._mover.move, [Move(entry.place, earlier, entry.fid)])
+            (moved,) = outcome_of_each(self._mover.move, [Move(
+                entry.place, earlier, entry.fid,
+                own_mirrors=entry.layout_after is not None and entry.layout_after.mirror_count > 1)])
             done = moved.result in {MoveResult.DONE, MoveResult.ALREADY}
             return UndoResult(Outcome.UNDONE if done else outcome_of_move(moved), moved.detail)
         if entry.kind == ActKind.SET_DEFAULT_STRIPING:

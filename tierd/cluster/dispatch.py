@@ -621,4 +621,4 @@ def _file_to_move(each: NumberedMove, layout: int) -> FileToMove:
     return FileToMove(each.act, str(move.fid), messages.path_to_wire(move.path), move.size_bytes or 0, layout,
                       objects=objects_digest(each.before),
                       layout_generation=each.before.generation if each.before else 0,
-                      mtime=move.mtime_seconds or 0.0, by_request=each.by_request)
+                      mtime=move.mtime_seconds or 0.0, by_request=each.by_request, own_mirrors=move.own_mirrors)

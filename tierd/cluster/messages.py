@@ -55,6 +55,8 @@ class FileToMove:
     """Epoch seconds; 0 if unknown."""
     by_request: bool = False
     """Whether an administrator asked for it. Then the mode of the scope does not apply."""
+    own_mirrors: bool = False
+    """Whether tierd gave the file the mirrors that it has."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -401,7 +401,8 @@ class Mover:
         if file.layout >= len(message.layouts):
             raise ValueError("it names a layout that it does not have")
         layout = messages.layout_from_wire(message.layouts[file.layout])
-        move = Move(path, layout, fid, file.size_bytes, file.mtime or None, objects=file.objects)
+        move = Move(path, layout, fid, file.size_bytes, file.mtime or None, objects=file.objects,
+                    own_mirrors=file.own_mirrors)
         if self.settings.resolved_scopes.of(path).mode not in {Mode.FULL, Mode.ASK} and not file.by_request:
             raise ValueError("the mode of its scope allows no moves")
         if foreign := set(pools_of(layout)) - self._pools:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from threading import RLock
 
 from lustre.layout.directory import setdirstripe_arguments
-from lustre.layout.model import explain
+from lustre.layout.model import destination, explain
 from tierd.act.journal.entry import Entry
 from tierd.act.journal.writer import Journal
 from tierd.act.outcomes import CompletedAct
@@ -114,7 +114,7 @@ def moved_sentences(outcomes: Sequence[CompletedAct], waiting: int) -> Iterator[
         names = ", ".join(quoted(o.action.path) for o in went[:2])
         more = f" and {len(went) - 2} more" if len(went) > 2 else ""
         pools = sorted({"the MDT" if first.on_mdt else first.pool
-                        for first in (o.action.layout.components[0] for o in went)})
+                        for first in (destination(o.action.layout) for o in went)})
         yield f"{verb} {names}{more} to {', '.join(pools)}; {waiting} queued"
     gone = sum(o.result == Outcome.GONE for o in outcomes)
     if gone:

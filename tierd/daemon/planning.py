@@ -143,7 +143,8 @@ class Planner:
         rest = [a if a.directory in layouts else replace(a, candidates=()) for a in rest]
         sized = space.with_sizes(self._filesystem, rest, executor=self._executor,
                                enough=lambda: self._clock.now() >= until)
-        plan = self._engine.plan(finding, sized, room, self._journal.was_tried, self._draining())
+        plan = self._engine.plan(finding, sized, room, self._journal.was_tried, self._draining(),
+                                 made_mirrors=self._journal.made_mirrors)
         return replace(plan, refusals=(*plan.refusals, *refusals))
 
     def _capacity(self) -> Capacity:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from threading import RLock
 
-from lustre.layout.model import Layout
+from lustre.layout.model import Layout, destination
 from tierd.act import recovery
 from tierd.act.journal.entry import Entry
 from tierd.act.journal.writer import Journal
@@ -156,12 +156,12 @@ class Remediation:
 
     @property
     def pool(self) -> str:
-        return self.layout.components[0].pool
+        return destination(self.layout).pool
 
     @property
     def size_bytes(self) -> int:
         """End of the first component. 0 if the layout has one component."""
-        return self.layout.components[0].extent_end or 0
+        return destination(self.layout).extent_end or 0
 
 
 class RemediationStore:
@@ -223,12 +223,15 @@ UNDO_REASONS = {Verdict.DID_NOT_HELP: "it did not help", Verdict.HARMED_OTHERS: 
 def is_undone(finding: Finding, entry: Entry) -> bool:
     """Whether an act is undone after a verdict against it.
 
-    A default layout, and the move of a file to an MDT, which it fills and loads, or to stripes that slow each later
-    use. Other files stay where they are, because a move costs as much as the move before.
+    A default layout, a mirror, whose removal costs no copy, and the move of a file to an MDT, which it fills and loads,
+    or to stripes that slow each later use. Other files stay where they are, because a move costs as much as the move
+    before.
     """
     if entry.kind != ActKind.MIGRATE:
         return entry.kind == ActKind.SET_DEFAULT_LAYOUT
-    return policy_for(finding).restores_layouts or bool(entry.layout_after and entry.layout_after.components[0].on_mdt)
+    after = entry.layout_after
+    return policy_for(finding).restores_layouts or (
+        after is not None and (after.mirror_count > 1 or after.components[0].on_mdt))
 
 
 def _reopened(journal: Journal, number: int, finding: Finding, entries: Sequence[Entry], state: State,

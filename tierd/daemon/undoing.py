@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -16,20 +15,18 @@ from tierd.acts import DEFAULT_KINDS, ActKind, Outcome, Verdict
 from tierd.daemon import log
 from tierd.daemon.log import FindingLog
 from tierd.daemon.node import DaemonParts
-from tierd.daemon.remediation import Remediation, RemediationStore
+from tierd.daemon.remediation import Remediation, RemediationStore, is_undone
 from tierd.daemon.states import State
 from tierd.decide.plans import reserved
 from tierd.model import Action, Capacity, MetadataTargets
-from tierd.policies.registry import policies, policy_for
+from tierd.policies.registry import policies
 from tierd.sense import space
 from tierd.text import count_of
 
 UNDO = "undo"
-"""Kind in the key of moves that restore stripes."""
+"""Kind in the key of moves that restore earlier layouts."""
 RESTORE_SECONDS = 30.0
-"""Time between two attempts to restore the stripes of a file that is in use."""
-UNDONE_MOVES = 16
-"""Moves to an MDT that one step undoes."""
+"""Time between two attempts to restore the layout of a file that is in use."""
 
 
 class CaseUndo:
@@ -47,7 +44,9 @@ class CaseUndo:
             entry for entry in parts.journal.judgements.default_layouts_in_force() if entry.id not in in_cases]
         """Default layouts in force that belong to no remediation in the store. They still fill the flash pool."""
         self._restored_at: dict[int, float] = {}
-        """When the move of a file back to its earlier stripes was last queued, by the number of the act."""
+        """When the move of a file back to its earlier layout was last queued, by the number of the act."""
+        self._restoring_since: dict[int, float] = {}
+        """When the first files of a remediation were queued to be moved back."""
         self._available_before: Mapping[str, int] = {}
         """Free bytes of each pool at the last :meth:`watch_free_space`: as many less may be free at the next."""
         self._said: dict[int, UndoResult] = {}
@@ -59,12 +58,7 @@ class CaseUndo:
             self._undo(case, case.undo_reason)
 
     def _undo(self, case: Remediation, reason: str) -> None:
-        """Drop the queued moves of a remediation, then undo its default layouts.
-
-        Files that it moved to an MDT move back: they fill the MDT and load it. Files that it gave other stripes get
-        their earlier layout, when they are closed: the stripes would slow each later use. Other files stay where they
-        are, because a move costs as much as the move before.
-        """
+        """Drop the queued moves of a remediation, undo its default layouts, and then move files back (is_undone)."""
         with self._lock:
             self._gate.default_layouts.drop(case.finding.key)
             dropped = len(self._gate.drop(case.finding.key))
@@ -74,27 +68,27 @@ class CaseUndo:
         acts = [outcome.entry for outcome in there]
         over = space.call_each(lambda act: self._undo_act_of(case.number, act, reason), acts, self._executor)
         gone = {act for act, done in zip(acts, over, strict=True) if done}
-        on_mdt = () if any(not done for done in over) else self._moved_to_mdt(case.number)
-        self._undo_moves(case.number, on_mdt[:UNDONE_MOVES], reason)
-        restored = self._restored_stripes(case, reason)
+        restored = all(over) and self._restored_files(case, reason)
         with self._lock:
             case.defaults = [outcome for outcome in case.defaults if outcome.entry not in gone]
-            if not case.defaults and len(on_mdt) <= UNDONE_MOVES and restored and case.state is State.UNDOING:
+            if not case.defaults and restored and case.state is State.UNDOING:
+                self._restoring_since.pop(case.number, None)
                 case.settle(State.UNDONE)
 
-    def _restored_stripes(self, case: Remediation, reason: str) -> bool:
-        """Give rewritten files their earlier stripes, through the queue and within the limits. True when all is done.
+    def _restored_files(self, case: Remediation, reason: str) -> bool:
+        """Give files their earlier layouts, through the queue and within the limits. True when all is done.
 
         A file that its job has open gives way, and is tried again for ``moving_seconds``.
         """
-        if not policy_for(case.finding).restores_layouts or self._gate.dry_run:
+        if self._gate.dry_run:
             return True
-        key = UNDO, case.finding.aggressor, case.finding.subject
-        late = self._clock.now() > max(case.judged_at, case.moved_at) + self._settings.verify.moving_seconds
+        now, key = self._clock.now(), (UNDO, case.finding.aggressor, case.finding.subject)
+        late = now > self._restoring_since.setdefault(case.number, now) + self._settings.verify.moving_seconds
         if late:
             self._gate.drop(key)
         left = [entry for entry in self._journal.acts_in_force(case.number)
-                if entry.kind == ActKind.MIGRATE and entry.id not in self._said and entry.undoes is None]
+                if entry.kind == ActKind.MIGRATE and entry.id not in self._said and entry.undoes is None
+                and is_undone(case.finding, entry)]
         pools = self._filesystem.pools() if left else {}
         for entry in left:
             result = self._restored(entry, key, pools, reason, case.number, late=late)
@@ -131,25 +125,6 @@ class CaseUndo:
                                       size_bytes=entry.size_bytes,
                                       fid=entry.fid, undoes=entry.id)], number)
         return None
-
-    def _moved_to_mdt(self, number: int) -> Sequence[Entry]:
-        """Moves of a finding that put data on an MDT and were not tried to undo yet, the newest first."""
-        return [entry for entry in reversed(self._journal.acts_in_force(number))
-                if entry.kind == ActKind.MIGRATE and entry.id not in self._said and entry.layout_after is not None
-                and entry.layout_after.components[0].on_mdt]
-
-    def _undo_moves(self, number: int, entries: Sequence[Entry], reason: str) -> None:
-        """Undo moves, each once, and log their number. A file that was removed meanwhile needs nothing."""
-        results = Counter[str]()
-        for entry in entries:
-            result = self.act(entry, reason)
-            self._said[entry.id] = result
-            if result.outcome == Outcome.UNDONE:
-                self._moved_back(number)
-            results["moved back" if result.outcome == Outcome.UNDONE else f"not moved back ({result.detail})"] += 1
-        if results:
-            self._log.of_number(number, [f"files on the MDT: {count} {what}: {reason}"
-                                         for what, count in results.items()])
 
     def _moved_back(self, number: int) -> None:
         """Count a file of a remediation that was moved back."""

@@ -7,8 +7,9 @@ free space. It does not demote a file just because the aggressor has stopped: it
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated
 
 from annotated_types import Ge, Gt, Lt
@@ -121,31 +122,37 @@ def plan(finding: Finding, evidence: ColdOnFlashEvidence, situation: Situation) 
     left = evidence.bytes_to_free
     for pools, files in by_pools.items():
         planned = demotions(finding, left, evidence.cold_before, files, situation.capacity, pools,
-                            situation.tables.of(ColdToDisk))
+                            situation.tables.of(ColdToDisk),
+                            partial(situation.without_mirror, flash_pool=pools.flash_pool))
         left -= sum(action.size_bytes for action in planned.actions)
         plans.append(planned)
     return joined(plans)
 
 
 def demotions(finding: Finding, wanted: float, cold_before: float, stored: Sequence[StoredFile], capacity: Capacity,
-              pools: Pools, settings: ColdToDisk) -> Plan:
-    """Moves of cold files, the coldest first, until so many bytes are free."""
+              pools: Pools, settings: ColdToDisk,
+              without_mirror: Callable[[StoredFile], Layout | None] = lambda _: None) -> Plan:
+    """Moves of cold files, the coldest first, until so many bytes are free.
+
+    First of all tierd's mirrors on flash go: the files are on disks already.
+    """
     if not capacity.pools.get(pools.hdd_pool):
         return Plan((), (Refusal(Reason.NO_POOL, f"pool {pools.hdd_pool!r} does not exist or has no targets"),))
     left = room_bytes(capacity, pools.hdd_pool, settings.disk_reserve)
     actions: list[Action] = []
     too_large = False
-    for file in sorted(stored, key=lambda f: (f.read_at, f.path)):
-        if wanted <= 0 or len(actions) >= settings.max_moves or file.read_at >= cold_before:
+    cold = [(file, without_mirror(file)) for file in stored if file.read_at < cold_before]
+    for file, kept in sorted(cold, key=lambda each: (each[1] is None, each[0].read_at, each[0].path)):
+        if wanted <= 0 or len(actions) >= settings.max_moves:
             break
-        layout = disk_layout(file.layout, pools)
+        layout = kept or disk_layout(file.layout, pools)
         if layout is None or file.size_bytes < MIN_BYTES:
             continue
-        if file.size_bytes > left:
+        if kept is None and file.size_bytes > left:
             too_large = True
             continue
         wanted -= file.size_bytes
-        left -= file.size_bytes
+        left -= 0 if kept is not None else file.size_bytes
         days = (finding.time - file.read_at) / DAY_SECONDS
         actions.append(move(finding, file.path.rpartition("/")[0] or "/", file, layout, f"pool {pools.flash_pool!r} "
                             f"is short of space, and the file was not used for {days:.0f} days"))

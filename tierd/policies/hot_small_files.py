@@ -144,7 +144,8 @@ def plan(finding: Finding, evidence: HotSmallFilesEvidence, situation: Situation
             refusals.append(Refusal(size.refused or Reason.SIZES_UNKNOWN, size.reason).about(activity.directory))
             continue
         on_flash = plans.flash_first(size.component_bytes, capacity.default_layouts.get(activity.directory), pools)
-        choice = situation.placed(on_flash, Use(evidence.read_operations_share))
+        use = Use(evidence.read_operations_share)
+        choice = situation.placed(on_flash, use)
         layout = choice.layout
         if choice.on_mdt:
             room[True] = choice.room_bytes
@@ -163,7 +164,8 @@ def plan(finding: Finding, evidence: HotSmallFilesEvidence, situation: Situation
         if not worth and activity.candidates:
             refusals.append(Refusal(Reason.NOT_WORTH, f"no file saves {settings.benefit_factor:g} times the disk time "
                                     "that its move costs").about(activity.directory))
-        moves += [plans.move(finding, activity.directory, c, layout, f"{finding.aggressor} reads the file again and "
+        moves += [plans.move(finding, activity.directory, c, situation.mirrored(layout, use),
+                             f"{finding.aggressor} reads the file again and "
                              f"again; within {settings.horizon_seconds / 60:.0f} minutes the move saves {w:.0f} times "
                              "the disk time it costs")
                   for w, c in sorted(worth, key=lambda pair: (-pair[0] / (pair[1].size_bytes or 1), pair[1].path))]

@@ -107,6 +107,20 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
+class Mirroring:
+    """Mirrors on flash instead of moves."""
+
+    added: Callable[[Layout, Use], Layout]
+    """The layout of the moves of files that are used so: a mirror to be added, or the given one."""
+    kept: Callable[[StoredFile, str], Layout | None]
+    """The layout of a file without its mirror on a flash pool; None if it has no such mirror."""
+
+
+def never_made(_: Fid, __: Layout) -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
 class Situation:
     """What a plan is made of, besides the finding."""
 
@@ -131,11 +145,24 @@ class Situation:
     """Whether a file was moved since one time, or tried since another."""
     draining: Collection[str] = ()
     """Targets that are being emptied."""
+    mirroring: Mirroring | None = None
+    """None if ``[act] on`` allows no mirrors."""
+    made_mirrors: Callable[[Fid, Layout], bool] = never_made
+    """Whether tierd gave a file the mirrors of its layout."""
 
     def placed(self, on_flash: Layout, use: Use, *, flash_has_room: bool = True) -> Choice:
         """The best layout for small files: the given one, with its first component on flash, or one of ``places``."""
         choices = [place(on_flash, use, self, flash_has_room) for place in self.places]
         return next((choice for choice in choices if choice.layout != on_flash), [*choices, Choice(on_flash)][0])
+
+    def mirrored(self, layout: Layout, use: Use) -> Layout:
+        """The layout of the moves of files that are used so: a mirror to be added, or the given one."""
+        return layout if self.mirroring is None else self.mirroring.added(layout, use)
+
+    def without_mirror(self, file: StoredFile, flash_pool: str) -> Layout | None:
+        """The layout of a file without the mirror on flash that tierd gave it; None if it has none."""
+        made = file.layout is not None and file.layout.mirror_count > 1 and self.made_mirrors(file.fid, file.layout)
+        return self.mirroring.kept(file, flash_pool) if self.mirroring is not None and made else None
 
 
 Place = Callable[[Layout, Use, Situation, bool], Choice]
@@ -220,6 +247,7 @@ class Policy:
     option: str = ""
     """What an entry in ``[act] on`` permits that other policies do: ``places small files on the MDT``."""
     place: Place | None = None
+    mirroring: Mirroring | None = None
 
     judged_by: JudgedBy = JudgedBy.CAUSE
     needs_its_job: bool = False

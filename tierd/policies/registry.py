@@ -42,7 +42,12 @@ NAMES = (
     "data_on_mdt",
 )
 """Modules of the policies of tierd, each with its ``POLICY``, in the order of its metrics."""
-BUILT_IN: tuple[Policy, ...] = tuple(import_module(f"tierd.policies.{name}").POLICY for name in NAMES)
+ELSEWHERE = (
+    "tierd.mirrors.policy",
+)
+"""Policies of other packages of tierd."""
+BUILT_IN: tuple[Policy, ...] = tuple(
+    import_module(name).POLICY for name in (*(f"tierd.policies.{name}" for name in NAMES), *ELSEWHERE))
 UNKNOWN = Policy("")
 """For findings of no policy, and for those whose stored numbers are of another version: nothing is done or judged."""
 

@@ -33,6 +33,7 @@ def slower(tmp_path: Path, text: str = "") -> tuple[World, Remediation]:
     at.cluster.make_directory("/proj", ONE)
     at.cluster.make_file("/proj/one", 16 * MIB)
     number = at.journal.add_finding(FINDING)
+    at.gate.approvals.decide(FINDING.key, "root", approved=True)
     at.gate.submit([Action(ActKind.MIGRATE, FOUR, "8 processes share it", FINDING.key, "/proj", "/proj/one",
                            16 * MIB)], number)
     at.run(until=20)
@@ -53,6 +54,12 @@ def stripes(at: World) -> int:
 
 def first_outcome(at: World) -> str:
     return str(next(iter(at.journal.entries())).outcome)
+
+
+def test_what_was_approved_is_undone_without_a_question(tmp_path: Path) -> None:
+    at, _ = slower(tmp_path, "mode = 'ask'\n")
+    at.run(until=40)
+    assert stripes(at) == 1
 
 
 def test_a_closed_file_has_its_earlier_stripes_again(tmp_path: Path) -> None:

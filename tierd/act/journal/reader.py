@@ -103,8 +103,7 @@ class JournalReader:
 
     def under_way(self) -> list[Entry]:
         """Acts without an outcome, oldest first."""
-        return [entry_of(row) for row in self._all(
-            f"SELECT {ENTRY_COLUMNS} FROM actions WHERE outcome = 'under way' ORDER BY id")]  # noqa: S608
+        return self._entries("WHERE outcome = 'under way' ORDER BY id DESC")
 
     def acts_of(self, finding: int, count: int) -> list[Entry]:
         return [entry_of(row) for row in self._all(
@@ -112,9 +111,8 @@ class JournalReader:
 
     def acts_between(self, since: float, until: float, most: int, kind: ActKind | None = None) -> list[Entry]:
         """The last acts of a period, oldest first, of one kind if it is given."""
-        rows = self._all(f"SELECT {ENTRY_COLUMNS} FROM actions WHERE intended_at BETWEEN ? AND ? AND "  # noqa: S608
-                         "kind LIKE ? ORDER BY intended_at DESC, id DESC LIMIT ?", since, until, kind or "%", most)
-        return [entry_of(row) for row in reversed(rows)]
+        return self._entries("WHERE intended_at BETWEEN ? AND ? AND kind LIKE ? ORDER BY intended_at DESC, id DESC "
+                             "LIMIT ?", since, until, kind or "%", most)
 
     def complete_since(self) -> float | None:
         """Time from which the journal has every act: older ones were removed, or there are none. None if it is empty.

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from lustre.fid import Fid
 from lustre.layout.directory import DefaultStriping
-from lustre.layout.model import Layout
+from lustre.layout.model import Layout, same_shape
 from tierd.act.journal.changes import JournalChanges, end_copies
 from tierd.act.journal.connection import SharedConnection, pragma
 from tierd.act.journal.entry import (
@@ -25,6 +25,7 @@ from tierd.act.journal.entry import (
     judgement_of,
     striping_text,
     to_bytes,
+    to_layout,
     to_path,
     to_text,
     wanted_to_text,
@@ -199,6 +200,13 @@ class Journal:
         """Whether an act that moved a file has ended since a time, and was not undone."""
         return self.db.execute("SELECT 1 FROM actions WHERE fid = ? AND kind = 'migrate' AND ended_at >= ? AND "
                                 "outcome = 'done' LIMIT 1", (str(fid), since)).fetchone() is not None
+
+    def made_mirrors(self, fid: Fid, layout: Layout) -> bool:
+        """Whether tierd gave a file these mirrors, by its last act about the file that is in force."""
+        row = self.db.execute("SELECT layout_after FROM actions WHERE fid = ? AND kind = 'migrate' AND "
+                              "outcome = 'done' ORDER BY id DESC LIMIT 1", (str(fid),)).fetchone()
+        made = to_layout(row[0]) if row is not None else None
+        return made is not None and made.mirror_count > 1 and same_shape(made, layout)
 
     def was_tried(self, fid: Fid, moved_since: float, tried_since: float) -> bool:
         """Whether tierd has moved a file since a time, or tried to since another."""

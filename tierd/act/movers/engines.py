@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from importlib import import_module
 
 from lustre.filesystem import Quota
 from lustre.llapi.calls import Library
@@ -84,6 +85,10 @@ def needs_other(outcome: MoveOutcome) -> bool:
     return outcome.result is MoveResult.REFUSED and outcome.reason in OTHER_ENGINE
 
 
+FURTHER = (
+    "tierd.mirrors.mover",
+)
+"""Modules with a function ``engine``, which adds to an engine what it cannot do."""
 JOB_TAG = "tierd.0"
 """Job id of tierd's own I/O, one of ``own_jobs``."""
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
@@ -108,7 +113,10 @@ def build_mover(mount: Mount, library: Library, tree: Tree, settings: MoverSetti
     lease = LeaseMover(calls, destination, fence=fence)
     lfs = LfsMover(calls, destination, calls.whole, run, settings.lfs,
                    overstripes=lambda: migrates_to_overstriped(tree))
-    return EitherEngine(lease, lfs) if settings.engine == "lease" else EitherEngine(lfs, lease)
+    engine: Engine = EitherEngine(lease, lfs) if settings.engine == "lease" else EitherEngine(lfs, lease)
+    for name in FURTHER:
+        engine = import_module(name).engine(engine, lfs)
+    return engine
 
 
 def job_tag(tree: Tree) -> dict[str, str]:

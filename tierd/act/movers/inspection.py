@@ -8,7 +8,7 @@ stands, and the outcome reports it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from lustre.errors import Gone, Stale
@@ -23,7 +23,7 @@ from tierd.act.movers.checks import (
     read_facts,
     read_open_facts,
 )
-from tierd.act.movers.moves import Move, MoveOutcome, MoveResult, outcome_of_error
+from tierd.act.movers.moves import Move, MoveOutcome, MoveResult, outcome_of_error, refused_outcome
 from tierd.act.movers.space_and_quota import DestinationState
 from tierd.clock import Clock
 from tierd.refusal import Reason, Refusal
@@ -324,11 +324,11 @@ def refusal_before(
     refusal = refusal or also(move, facts) or batch.refusal(move, facts, take=take)
     if refusal is None:
         return None
-    return MoveOutcome(move, MoveResult.REFUSED, refusal.reason, refusal.sentence, facts.layout, after=facts.layout)
+    return refused_outcome(move, refusal, facts.layout)
 
 
-def examine(calls: Calls, moves: Sequence[Move], batch: DestinationState, also: EngineCheck) -> Iterator[MoveOutcome]:
+def examine(moves: Iterable[Move], facts_of: Callable[[Move], FileFacts | MoveOutcome]) -> Iterator[MoveOutcome]:
     """Examine files as before a move: ``MOVABLE``, or the outcome of a move not begun."""
     for move in moves:
-        found = facts_before(calls, move, batch, also)
+        found = facts_of(move)
         yield found if isinstance(found, MoveOutcome) else MoveOutcome(move, MoveResult.MOVABLE, before=found.layout)

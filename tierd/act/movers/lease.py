@@ -165,7 +165,8 @@ class LeaseMover:
                 yield self._moved(move, shared)
 
     def examine(self, moves: Sequence[Move]) -> Iterator[MoveOutcome]:
-        return inspection.examine(self._calls, moves, self.batch(), _engine_check)
+        batch = self.batch()
+        return inspection.examine(moves, lambda move: inspection.facts_before(self._calls, move, batch, _engine_check))
 
     def _moved(self, move: Move, batch: DestinationState) -> MoveOutcome:
         """Move one file. Examines it by name first, and opens it for writing only if that disturbs no application."""

@@ -24,6 +24,7 @@ import subprocess
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from lustre.errors import LustreError, kind_of
 from lustre.filesystem import Calls, FileFlags
@@ -98,7 +99,8 @@ _TIMES_REFUSAL = (
     "the data would leave the MDT: Lustre then sets the modification time to the present, lfs does not restore it, and "
     "tierd could not detect a write. The engine `lease` moves such files"
 )
-_BUSY = ("Device or resource busy", "Text file busy", "Resource temporarily unavailable", "source file changed")
+_BUSY = ("Device or resource busy", "Text file busy", "Resource temporarily unavailable", "source file changed",
+         ": -16")
 _NO_LEASE = "cannot get lease"
 """Words of ``lfs_migrate`` (lustre/utils/lfs.c) before it copies. On the way to an MDT a later step has them too."""
 _NUMBERS = {
@@ -134,12 +136,12 @@ class LfsMover:
         ``overstripes`` returns whether this release of ``lfs`` migrates files to overstriped layouts.
         """
         self._overstripes = overstripes
-        self._calls = calls
+        self.calls = calls
         self._destination = destination
-        self._place = place
+        self.place = place
         self._run = run
         self._lfs = lfs
-        self._clock = clock or SystemClock()
+        self.clock = clock or SystemClock()
         self._files_per_process = FILES_OF_FIRST_PROCESS
 
     def batch(self) -> DestinationState:
@@ -155,12 +157,12 @@ class LfsMover:
             if why := halt():
                 yield halted_outcome(move, why)
                 continue
-            found = self._facts_of(move, shared)
+            found = self.facts_of(move, shared)
             if isinstance(found, MoveOutcome):
                 yield replace(found, not_copied=1.0)
             else:
                 group = ready.setdefault(setstripe_arguments(move.layout), [])
-                group.append(_Ready(move, found, self._place(move.path)))
+                group.append(_Ready(move, found, self.place(move.path)))
         for arguments, group in ready.items():
             left = deque(group)
             while left:
@@ -170,39 +172,45 @@ class LfsMover:
                 yield from self._process(arguments, _first_files(left, self._files_per_process), shared)
 
     def examine(self, moves: Sequence[Move]) -> Iterator[MoveOutcome]:
-        batch = self.batch()
-        for move in moves:
-            found = self._facts_of(move, batch)
-            yield (
-                found if isinstance(found, MoveOutcome) else MoveOutcome(move, MoveResult.MOVABLE, before=found.layout)
-            )
+        return inspection.examine(moves, partial(self.facts_of, batch=self.batch()))
 
-    def _facts_of(self, move: Move, batch: DestinationState) -> FileFacts | MoveOutcome:
+    def facts_of(self, move: Move, batch: DestinationState) -> FileFacts | MoveOutcome:
         """Facts of a file that may be moved, or the outcome. Refuses a file whose next write might not show."""
 
         def also(move: Move, facts: FileFacts) -> Refusal | None:
             setstripe_arguments(move.layout)  # raises if lfs has no options for the layout
             if checks.leaves_mdt(move.layout, facts.layout):
                 return Refusal(Reason.TIMES, _TIMES_REFUSAL)
-            if checks.enters_mdt(move.layout, facts.layout) and (refusal := _not_by_mirroring(facts)):
+            if checks.enters_mdt(move.layout, facts.layout) and (refusal := mirroring_refusal(facts)):
                 return refusal
             if any(component.overstriped for component in move.layout.components) and not self._overstripes():
                 return Refusal(Reason.OVERSTRIPED, "lfs migrate before Lustre 2.17 does not place several objects on "
                                "one target (LU-18824). The engine `lease` moves such files")
             return self._project(move, facts, batch)
 
-        found = inspection.facts_before(self._calls, move, batch, also)
+        found = inspection.facts_before(self.calls, move, batch, also)
         if isinstance(found, MoveOutcome):
             return found
-        age_seconds = int(self._clock.now()) - found.status.mtime_ns // 1_000_000_000
+        return self.modified_just_now(move, found) or found
+
+    def modified_just_now(self, move: Move, facts: FileFacts) -> MoveOutcome | None:
+        """The outcome for a file whose next write might have the same modification time."""
+        age_seconds = int(self.clock.now()) - facts.status.mtime_ns // 1_000_000_000
         if -CLOCK_AHEAD_SECONDS < age_seconds < RECENTLY_MODIFIED_SECONDS:
             return MoveOutcome(move, MoveResult.GAVE_WAY, "busy", "the file was modified just now, so it is in use",
-                           found.layout, after=found.layout)
-        return found
+                               facts.layout, after=facts.layout)
+        return None
+
+    def run(self, *words: str) -> FinishedCommand:
+        """Run ``lfs`` with these arguments."""
+        try:
+            return self._run((self._lfs, *words))
+        except OSError as error:
+            return FinishedCommand(127, f"{self._lfs} cannot be run: {error}")
 
     def _project(self, move: Move, facts: FileFacts, batch: DestinationState) -> Refusal | None:
         """``lfs`` gives the new objects to the project of the directory, whatever the file's is."""
-        given = batch.project_beside(self._calls, move.path)
+        given = batch.project_beside(self.calls, move.path)
         if given == facts.project:
             return None
         detail = f"the file belongs to project {facts.project}, and its objects would count for project {given}"
@@ -211,18 +219,14 @@ class LfsMover:
     def _process(self, arguments: tuple[str, ...], files: list[_Ready],
                  batch: DestinationState) -> Iterator[MoveOutcome]:
         """Run one process. Examines each file afterwards, whatever the exit code."""
-        command = [self._lfs, "migrate", "--non-block", *arguments, *(ready.place for ready in files)]
-        begun = self._clock.now()
-        try:
-            finished = self._run(command)
-        except OSError as error:
-            finished = FinishedCommand(127, f"{self._lfs} cannot be run: {error}")
-        self._note_time(len(files), self._clock.now() - begun)
+        begun = self.clock.now()
+        finished = self.run("migrate", "--non-block", *arguments, *(ready.place for ready in files))
+        self._note_time(len(files), self.clock.now() - begun)
         pools = batch.pools_afterwards()
         for ready in files:
             failure = _failure(finished, ready.place)
-            outcome = inspection.verify_move(self._calls, ready.move, ready.facts, None, pools, failure=failure,
-                                             clock=self._clock)
+            outcome = inspection.verify_move(self.calls, ready.move, ready.facts, None, pools, failure=failure,
+                                             clock=self.clock)
             if checks.enters_mdt(ready.move.layout, ready.facts.layout):
                 yield self._without_half_a_move(ready, outcome, pools, failure)
             elif outcome.result is MoveResult.GAVE_WAY and _NO_LEASE in str(failure):
@@ -244,28 +248,25 @@ class LfsMover:
         mirror = checks.mirror_left(ready.facts.layout, outcome.after)
         if not mirror:
             return outcome
-        command = [self._lfs, "mirror", "split", "-d", "--mirror-id", str(mirror), ready.place]
-        try:
-            words = self._run(command).errors.strip()
-        except OSError as error:
-            words = str(error)
-        again = inspection.verify_move(self._calls, ready.move, ready.facts, None, pools,
-                                       failure=failure or outcome.error, clock=self._clock)
+        command = ["mirror", "split", "-d", "--mirror-id", str(mirror), ready.place]
+        words = self.run(*command).errors.strip()
+        again = inspection.verify_move(self.calls, ready.move, ready.facts, None, pools,
+                                       failure=failure or outcome.error, clock=self.clock)
         if not checks.mirror_left(ready.facts.layout, again.after):
             return again
         detail = (f"the move was interrupted, and the file is whole with two mirrors ({words or 'no message'}); remove "
-                  f"the second: {' '.join(command)}")
+                  f"the second: {' '.join([self._lfs, *command])}")
         return MoveOutcome(ready.move, MoveResult.FAILED, "mirror-left", detail, outcome.before, after=again.after,
                            error=failure or outcome.error)
 
 
-def _not_by_mirroring(facts: FileFacts) -> Refusal | None:
+def mirroring_refusal(facts: FileFacts) -> Refusal | None:
     """Refuses files for which it is unknown what mirroring does to an archived copy or to encrypted data."""
     if facts.hsm.copied:
-        return Refusal(Reason.ARCHIVED, "the file has a copy in an archive, and data gets to an MDT by mirroring, "
-                       "which may make the copy out of date")
+        return Refusal(Reason.ARCHIVED, "the file has a copy in an archive, which mirroring may make out of date; "
+                       "data gets to an MDT by mirroring too")
     if FileFlags.ENCRYPTED in facts.flags:
-        return Refusal(Reason.ENCRYPTED, "the file is encrypted, and data gets to an MDT by mirroring")
+        return Refusal(Reason.ENCRYPTED, "the file is encrypted; tierd does not mirror it, nor move it to an MDT")
     return None
 
 
@@ -288,8 +289,17 @@ def _failure(finished: FinishedCommand, place: str) -> OSError | None:
     if begin < 0:
         message = finished.errors.strip() or "no message"
         return LustreError(errno.EIO, f"lfs exited with {finished.code}: {message}") if finished.code else None
-    words = finished.errors[begin + len(place) + 4 :].partition("\n")[0]
+    return _error_in(finished.errors[begin + len(place) + 4 :].partition("\n")[0], "lfs migrate")
+
+
+def failure_of_one(finished: FinishedCommand, place: str) -> OSError | None:
+    """The messages of a process of ``lfs mirror`` about one file, as an error. Its exit code may be 0 nevertheless."""
+    words = finished.errors.replace(place, "FILE").strip()
+    return _error_in(words or "no message", "lfs mirror") if words or finished.code else None
+
+
+def _error_in(words: str, program: str) -> OSError:
     number = next((number for text, number in _NUMBERS.items() if text in words), errno.EIO)
     if any(word in words for word in _BUSY):
         number = errno.EBUSY
-    return kind_of(number)(number, f"lfs migrate: {words}")
+    return kind_of(number)(number, f"{program}: {words}")

@@ -76,6 +76,8 @@ class Move:
     """Full names of the targets that hold the file, for the limit of moves per target."""
     objects: str = ""
     """Digest of the objects that held the file (:func:`tierd.act.movers.checks.objects_digest`); "" if unknown."""
+    own_mirrors: bool = False
+    """Whether tierd gave the file the mirrors that it has, by the journal. Those of others are not touched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +152,10 @@ def outcome_of_error(move: Move, error: OSError, before: Layout | None = None) -
         if isinstance(error, kind):
             return MoveOutcome(move, result, reason, str(error), before, after=before, error=error)
     return MoveOutcome(move, MoveResult.FAILED, "error", str(error), before, after=before, error=error)
+
+
+def refused_outcome(move: Move, refusal: Refusal, layout: Layout | None) -> MoveOutcome:
+    return MoveOutcome(move, MoveResult.REFUSED, refusal.reason, refusal.sentence, layout, after=layout)
 
 
 def halted_outcome(move: Move, refusal: Refusal) -> MoveOutcome:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from lustre.errors import of_errno
 from lustre.fid import Fid
 from lustre.filesystem import FileFlags, Hsm, Quota, Space
-from lustre.layout.model import Component, Layout, StripeObject
+from lustre.layout.model import Component, Layout, StripeObject, in_sync, mirrors
 
 PAGE = 4096
 SECOND = 1_000_000_000
@@ -137,12 +137,14 @@ class MiniLustre:
         node = self.names[path]
         self.break_lease(node)
         self.put(node.store, data, offset)
+        self.make_stale(node)
         node.ctime_ns = node.mtime_ns = node.store.mtime_ns = self.tick()
 
     def truncate_name(self, path: str, size: int) -> None:
         node = self.names[path]
         self.break_lease(node)
         self.cut(node.store, size)
+        self.make_stale(node)
         node.ctime_ns = node.mtime_ns = node.store.mtime_ns = self.tick()
 
     def open_writer(self, path: str) -> Node:
@@ -290,6 +292,16 @@ class MiniLustre:
         else:
             store.data.extend(bytes(size - len(store.data)))
         store.version += 1
+
+    @staticmethod
+    def make_stale(node: Node) -> None:
+        """A write goes to the preferred mirror if it is in sync; the other one becomes stale."""
+        layout = node.store.layout
+        groups = mirrors(layout)
+        if len(groups) > 1 and in_sync(layout):
+            primary = next((group for group in groups if "prefer" in group[0].flags), groups[0])[0].mirror_id
+            node.store.layout = replace(layout, state="wp", components=tuple(
+                c if c.mirror_id == primary else replace(c, flags=(*c.flags, "stale")) for c in layout.components))
 
     def used_bytes(self) -> int:
         return sum(len(store.pages) * PAGE for store in self.live_stores())

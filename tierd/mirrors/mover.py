@@ -1,0 +1,181 @@
+"""Adds a mirror on flash to a file, resynchronises it, and removes it, by ``lfs mirror``.
+
+An extension copies the file under a lease and adds the copy to the layout in one transaction: a writer wins, and a kill
+leaves the file with one mirror or with two, both whole. A write later goes to the preferred mirror, and makes the other
+one stale. So the mirror on disks is brought up to date before the one on flash is removed. (2.17.57 would do that
+itself, and change the modification time.)
+
+The exit code of ``lfs`` decides nothing: 2.17.57 removes a mirror and reports an error. The file is read afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import groupby
+
+from lustre.errors import Busy
+from lustre.layout.model import Component, Layout, in_sync, mirrors, one_mirror, same_shape
+from lustre.layout.setstripe import setstripe_arguments
+from tierd.act.movers import checks, inspection
+from tierd.act.movers.checks import FileFacts
+from tierd.act.movers.lfs import LfsMover, failure_of_one, mirroring_refusal
+from tierd.act.movers.moves import (
+    Halt,
+    Move,
+    MoveOutcome,
+    MoveResult,
+    halted_outcome,
+    never_halt,
+    outcome_of_error,
+    refused_outcome,
+)
+from tierd.act.movers.parallel import Engine
+from tierd.act.movers.space_and_quota import DestinationState
+from tierd.refusal import Reason, Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What is to be done with the mirrors of a file that was examined."""
+
+    facts: FileFacts
+    wanted: Layout
+    resync: bool = False
+    """Whether a mirror is brought up to date first, or only."""
+    command: tuple[str, ...] = ()
+    """Arguments of ``lfs mirror`` that change the layout, without the path; empty to resynchronise only."""
+
+
+class MirrorMover:
+    """Implements :class:`~tierd.act.movers.parallel.Engine`. Moves that change no mirrors go to another engine."""
+
+    def __init__(self, engine: Engine, lfs: LfsMover) -> None:
+        self.engine = engine
+        self._lfs = lfs
+        self._calls = lfs.calls
+
+    @property
+    def files_at_a_time(self) -> int:
+        return self.engine.files_at_a_time
+
+    def batch(self) -> DestinationState:
+        return self.engine.batch()
+
+    def move(
+        self, moves: Iterable[Move], halt: Halt = never_halt, batch: DestinationState | None = None
+    ) -> Iterator[MoveOutcome]:
+        shared = self.batch() if batch is None else batch
+        for mirrored, some in groupby(moves, changes_mirrors):
+            if not mirrored:
+                yield from self.engine.move(some, halt, shared)
+                continue
+            for move in some:
+                why = halt()
+                yield halted_outcome(move, why) if why else self._moved(move, shared)
+
+    def examine(self, moves: Sequence[Move]) -> Iterator[MoveOutcome]:
+        batch = self.batch()
+        for mirrored, some in groupby(moves, changes_mirrors):
+            if not mirrored:
+                yield from self.engine.examine(list(some))
+                continue
+            yield from inspection.examine(some, partial(self._facts_of, batch=batch))
+
+    def _facts_of(self, move: Move, batch: DestinationState) -> FileFacts | MoveOutcome:
+        found = self._examined(move, batch)
+        return found if isinstance(found, MoveOutcome) else found.facts
+
+    def _examined(self, move: Move, batch: DestinationState) -> Change | MoveOutcome:
+        try:
+            present = self._calls.layout_of(move.path)
+            if present is None or present.mirror_count == 1:
+                return self._extension(move, present, batch)
+            facts = checks.read_facts(self._calls, move.path)
+            return self._of_mirrored(move, facts, batch)
+        except OSError as error:
+            return outcome_of_error(move, error)
+
+    def _extension(self, move: Move, present: Layout | None, batch: DestinationState) -> Change | MoveOutcome:
+        """How a file without mirrors gets one. Its room is reserved."""
+        groups = mirrors(move.layout)
+        if present is None or len(groups) != 2 or not same_shape(one_mirror(groups[0]), present):
+            return refused_outcome(move, Refusal(Reason.CHANGED, "the file has no mirrors, or another layout"), present)
+        added = one_mirror(groups[1])
+        found = self._lfs.facts_of(replace(move, layout=added), batch)
+        if isinstance(found, MoveOutcome):
+            return replace(found, move=move)
+        if refusal := mirroring_refusal(found):
+            return refused_outcome(move, refusal, present)
+        return Change(found, move.layout, command=("extend", "-N", "--flags=prefer", *setstripe_arguments(added)))
+
+    def _of_mirrored(self, move: Move, facts: FileFacts, batch: DestinationState) -> Change | MoveOutcome:
+        """What is to be done with a file that has mirrors: nothing, unless tierd made them."""
+        present = facts.layout
+        groups = mirrors(present) if present is not None else ()
+        ours = [group for group in groups if any("prefer" in component.flags for component in group)]
+        if not move.own_mirrors or present is None or len(groups) != 2 or len(ours) != 1:
+            why = Refusal(Reason.MIRRORED, "the file has mirrors that tierd did not make")
+            return refused_outcome(move, why, present)
+        kept, flash = groups if groups[1] is ours[0] else reversed(groups)
+        if move.objects and move.objects != checks.objects_digest(present):
+            return refused_outcome(move, Refusal(Reason.CHANGED, "its layout was changed since it was chosen"), present)
+        stale = [group for group in groups if _is_stale(group)]
+        resync = bool(stale) if move.layout.mirror_count > 1 else kept in stale
+        as_wanted = present if move.layout.mirror_count > 1 else one_mirror(kept)
+        if not same_shape(as_wanted, move.layout):
+            return refused_outcome(move, Refusal(Reason.CHANGED, "its mirrors are not as tierd made them"), present)
+        if move.layout.mirror_count > 1 and not resync:
+            detail = "its mirrors are in sync"
+            return MoveOutcome(move, MoveResult.ALREADY, "already", detail, present, after=present)
+        alone = replace(facts, layout=one_mirror(kept))
+        to = replace(move, layout=one_mirror(stale[0] if resync else flash), objects="")
+        refusal = (checks.refusal_for(replace(to, layout=one_mirror(flash)), alone)
+                   or mirroring_refusal(facts) or (batch.refusal(to, alone) if resync else None))
+        if refusal is not None:
+            return refused_outcome(move, refusal, present)
+        if busy := self._lfs.modified_just_now(move, facts):
+            return busy
+        split = () if move.layout.mirror_count > 1 else ("split", "-d", "--mirror-id", str(flash[0].mirror_id))
+        return Change(facts, move.layout, resync, split)
+
+    def _moved(self, move: Move, batch: DestinationState) -> MoveOutcome:
+        """Change the mirrors of one file. The file as it is afterwards decides the outcome."""
+        found = self._examined(move, batch)
+        if isinstance(found, MoveOutcome):
+            return replace(found, not_copied=1.0)
+        before = found.facts
+        if found.resync:
+            failure = self._run(move, "resync")
+            try:
+                now = checks.read_facts(self._calls, move.path)
+            except OSError as error:
+                return outcome_of_error(move, error, before.layout)
+            if now.fid != before.fid:
+                return inspection.removed_outcome(move, before.layout, failure)
+            if now.layout is None or not in_sync(now.layout):
+                why = failure or Busy(16, "somebody wrote to the file while its mirrors were synchronised")
+                return replace(outcome_of_error(move, why, before.layout), after=now.layout)
+            if not found.command:
+                return MoveOutcome(move, MoveResult.DONE, before=before.layout, after=now.layout)
+            before = now
+        failure = self._run(move, *found.command)
+        return inspection.verify_move(self._calls, move, before, None, batch.pools_afterwards(), failure=failure,
+                                      clock=self._lfs.clock)
+
+    def _run(self, move: Move, *words: str) -> OSError | None:
+        place = self._lfs.place(move.path)
+        return failure_of_one(self._lfs.run("mirror", *words, place), place)
+
+
+def changes_mirrors(move: Move) -> bool:
+    return move.own_mirrors or move.layout.mirror_count > 1
+
+
+def _is_stale(group: Sequence[Component]) -> bool:
+    return any("stale" in component.flags for component in group)
+
+
+def engine(engine: Engine, lfs: LfsMover) -> Engine:
+    return MirrorMover(engine, lfs)
