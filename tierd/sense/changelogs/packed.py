@@ -20,6 +20,7 @@ from operator import attrgetter
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lustre.changelog.decode import (
     EXTRA,
@@ -36,6 +37,7 @@ from lustre.changelog.decode import (
     some,
 )
 from lustre.changelog.record import Record, RecordType
+from tierd.loads import Bools, Ints
 
 _EXTENSIONS = JOB_ID | EXTRA
 _PLAIN, _OPENED = OWNER | NID, OWNER | NID | OPEN
@@ -52,16 +54,15 @@ _FIELDS = np.dtype({
     "itemsize": 148,
 })  # fmt: skip
 """The fields of a regular record. Flags, type, index and time are those of any record."""
-PIECE = 512
-"""Records in one piece. These and the objects that are made of them fit into the processor cache."""
-IRREGULAR = -1
-"""Instead of the type of a record that is not regular."""
+PIECE = 8192
+"""Records in one piece: about as many as one read returns."""
 
 
 class PackedRecords(Sequence[Record]):
     """Records in their bytes. They are decoded when one of them is needed; most are counted from their bytes."""
 
-    __slots__ = ("_decoded", "_times", "data", "fields", "last_index", "newest_time", "oldest_time", "starts")
+    __slots__ = ("_decoded", "data", "fields", "last_index", "newest_time", "oldest_time", "starts",
+                 "times")
 
     def __init__(self, data: bytes, starts: list[int], end: int) -> None:
         """``starts`` are the byte offsets of the records; at least 148 bytes follow the last one."""
@@ -70,31 +71,26 @@ class PackedRecords(Sequence[Record]):
         """Where each record begins, and where the last one ends."""
         anywhere: np.ndarray[tuple[int], np.dtype[np.void]] = np.ndarray(
             (len(data) - _FIELDS.itemsize + 1,), _FIELDS, data, strides=(1,))
-        self.fields = anywhere[starts]
+        self.fields = anywhere[np.array(starts)]
         time = self.fields["time"]
-        self._times = (time >> SECOND_SHIFT) + (time & ((1 << SECOND_SHIFT) - 1)) / 1e9
+        self.times = (time >> SECOND_SHIFT) + (time & ((1 << SECOND_SHIFT) - 1)) / 1e9
         self.last_index = int(self.fields["index"][-1])
-        self.oldest_time, self.newest_time = float(self._times.min()), float(self._times.max())
+        self.oldest_time, self.newest_time = float(self.times.min()), float(self.times.max())
         self._decoded: list[Record] | None = None
 
-    def rows(self) -> Iterator[tuple[int, float, bytes, bytes, bytes, bytes, int, int, int, int]]:
-        """Type, time, target, parent, job id, NID, flags of the open, and begin of the name and of the next record.
-
-        FIDs are bytes. A record that is not regular has the type ``IRREGULAR``, and its other fields mean nothing.
-        """
-        fields = self.fields
+    def regular(self, fields: NDArray[np.void]) -> tuple[Bools, Bools]:
+        """Which of some fields are those of regular records, and which of these have the flags of an open."""
         opened = fields["extra"] == _OPENED
         regular = ((fields["flags"] & _MASK) == _REGULAR) & (opened | (fields["extra"] == _PLAIN))
-        kinds = np.where(regular, fields["type"].astype(np.int64), IRREGULAR)
-        names = np.where(opened, _SIZES[_OPENED], _SIZES[_PLAIN]) + self.starts[:-1]
-        modes = np.where(opened, fields["open_mode"], 0)
-        return zip(kinds.tolist(), self._times.tolist(), fields["target"].tolist(), fields["parent"].tolist(),
-                   fields["job_id"].tolist(), fields["nid"].tolist(), modes.tolist(), self.starts, names.tolist(),
-                   self.starts[1:], strict=False)
+        return regular, opened & regular
 
-    def decoded(self, at: int) -> Record:
-        """The record at a byte offset."""
-        [record], _ = some(self.data, at, 1)
+    def names(self, which: Ints, opened: Bools) -> Ints:
+        """Where the names of regular records begin."""
+        return np.asarray(self.starts)[which] + np.where(opened, _SIZES[_OPENED], _SIZES[_PLAIN])
+
+    def decoded(self, number: int) -> Record:
+        """One record."""
+        [record], _ = some(self.data, self.starts[number], 1)
         return record
 
     @property
@@ -177,13 +173,6 @@ def targets(records: Sequence[Record]) -> list[bytes]:
     if isinstance(records, PackedRecords):
         return cast("list[bytes]", records.fields["target"].tolist())
     return [record.target for record in records]
-
-
-def types_and_fids(records: Sequence[Record]) -> list[tuple[int, bytes, bytes]]:
-    """Type, target and parent of each record. FIDs may be bytes."""
-    if not isinstance(records, PackedRecords):
-        return [(record.type, record.target, record.parent) for record in records]
-    return list(zip(records.fields["type"].tolist(), targets(records), records.fields["parent"].tolist(), strict=True))
 
 
 def renames(records: Sequence[Record]) -> Sequence[Record]:
