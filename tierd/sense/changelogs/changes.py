@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from tierd.loads import Bools, Ints
 from tierd.sense.changelogs.counts import CLOSES, MIN_SHARED_OPENS, OPENS, OUTGROWN, WRITE_OPENS, CountTables
-from tierd.sense.changelogs.fields import CLOSE, LAYOUT, OPEN, RENAME, Fields
 from tierd.sense.changelogs.files import Bytes, as_fid
+from tierd.sense.changelogs.packed import CLOSE, LAYOUT, OPEN, RENAME, Fields
 from tierd.sense.paths import PathCache
 
 WRITE_MODES = 0o3002

@@ -27,7 +27,9 @@ from lustre.nid import nid_text
 from tierd.loads import Bools, Ints
 from tierd.sense.changelogs.changes import Changes, files_in
 from tierd.sense.changelogs.counts import CREATES, UNLINKS, CountTables, Names
-from tierd.sense.changelogs.fields import (
+from tierd.sense.changelogs.files import as_fid
+from tierd.sense.changelogs.index import KeyIndex, Words, grown
+from tierd.sense.changelogs.packed import (
     CLOSE,
     CREATE,
     LAYOUT,
@@ -39,8 +41,6 @@ from tierd.sense.changelogs.fields import (
     Fields,
     counted_records,
 )
-from tierd.sense.changelogs.files import as_fid
-from tierd.sense.changelogs.index import KeyIndex, Words, grown
 from tierd.sense.own_moves import OtherMovers, OwnMoves
 from tierd.sense.paths import PathCache, directory_of, join
 
