@@ -86,9 +86,10 @@ def replay(tape: Tape, settings: Settings, read: ReadCounters = parameters.readi
     before = read(tape.trees[0], tape.times[0])
     records_read = 0
     for time, tree in zip(tape.times[1:], tape.trees[1:], strict=True):
+        begin = records_read
         while records_read < len(tape.records) and tape.records[records_read].time <= time:
-            table.add([[tape.records[records_read]]])
             records_read += 1
+        table.add([tape.records[begin:records_read]])
         after = read(tree, time)
         result = engine.run_cycle(window(before, after), table.of_job, partial(facts, tree, time))
         before = after

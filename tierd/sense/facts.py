@@ -12,6 +12,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import InitVar, dataclass, field, replace
+from operator import attrgetter
 
 import numpy as np
 
@@ -29,13 +30,15 @@ from tierd.model import (
     TargetFill,
 )
 from tierd.sense import space
-from tierd.sense.changelogs.counts import COUNTED, SharedRun, counted
+from tierd.sense.changelogs.counts import COUNTED, SharedRun
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.clients import ClientPoller
 from tierd.sense.disks import DiskPoller
 from tierd.sense.file_walks import Inventory, UnevenPools
 from tierd.sense.metadata import MetadataMeter
 from tierd.sense.space import PoolMedia
+
+counted = attrgetter(*COUNTED)
 
 
 class FillRates:

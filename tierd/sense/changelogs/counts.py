@@ -1,69 +1,72 @@
 """Two bounded tables that changelog records fill: files, and counts of one job in one directory.
 
-A full table drops a few entries at a time: the files that were added first, or the counts that were idle longest.
-
->>> known = CountTables(max_files=2, max_counts=9, max_listed_files=9)
->>> counts = known.counts("cp.0", "/in", 5.0)
->>> for number in range(3):
-...     known.remember(Fid(1, number), File(counts, "/in", b"f%d" % number))
-...     known.keep(counts, Fid(1, number))
->>> [known.files[fid].path for fid in known.of(counts)]
-['/in/f1', '/in/f2']
+Both are columns of numbers, so that thousands of records are added at once. Jobs, directories and counts have numbers,
+which :meth:`CountTables.settle` may change. A full table drops what was added first, or was idle longest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from heapq import nsmallest
-from itertools import islice
-from operator import attrgetter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 from lustre.fid import Fid
 from lustre.nid import NONE as NID_OF_NOBODY
+from tierd.loads import Floats, Ints, Numbers
 from tierd.model import MAX_CLIENTS
+from tierd.sense.changelogs.files import FileTable
+from tierd.sense.changelogs.index import KeyIndex, grown
 from tierd.sense.paths import join
 
 COUNTED = ("creates", "opens", "closes", "unlinks", "outgrown", "write_opens")
-"""Counts of a job in a directory, which only grow."""
-counted = attrgetter(*COUNTED)
-MIN_SWEPT = 4
-"""The list of files of a job in a directory is cleaned up when more than a third of it, and this, may be stale."""
+"""Counts of a job in a directory, which only grow. The last are opens of existing files for writing."""
+CREATES, OPENS, CLOSES, UNLINKS, OUTGROWN, WRITE_OPENS = range(6)
+_PLACE_BITS = 32
 
 
-@dataclass(slots=True, eq=False)
+class Names(Numbers[str]):
+    """Numbers of names, and the names by number."""
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self.by_number: list[str] = []
+        for name in names:
+            self[name]
+
+    def __missing__(self, name: str) -> int:
+        self.by_number.append(name)
+        return super().__missing__(name)
+
+
 class DirectoryCounts:
     """Counts of one job in one directory. The directory is a path, or a FID in brackets if its path is unknown."""
 
-    job: str
-    directory: str
-    creates: int = 0
-    opens: int = 0
-    closes: int = 0
-    unlinks: int = 0
-    outgrown: int = 0
-    write_opens: int = 0
-    """Opens of existing files for writing."""
-    last_time: float = 0.0
-    """Time of the newest record, without closes by client threads."""
-    files: list[Fid] = field(default_factory=list)
-    """Files in the order of their first record. It may have duplicates and dropped files, and is cleaned up now and
-    then: a set would take more memory than everything else that is stored about a file."""
-    stale: int = 0
-    """Entries of ``files`` that are duplicates or dropped files, at most."""
-    in_table: bool = True
-    """Whether these counts are still in the table."""
-    earlier: int = 0
-    """Creates and opens at the mark before the last."""
-    marked: int = 0
-    """Creates and opens at the last mark."""
-    clients: tuple[str, ...] = ()
-    """NIDs of the first clients that created, opened or removed files; at most ``MAX_CLIENTS``."""
+    __slots__ = ("_table", "clients", "directory", "in_table", "job", "number")
+
+    def __init__(self, table: CountTable, job: str, directory: str, number: int) -> None:
+        self._table = table
+        self.job, self.directory, self.number = job, directory, number
+        self.clients: tuple[str, ...] = ()
+        """NIDs of the first clients that created, opened or removed files; at most ``MAX_CLIENTS``."""
+        self.in_table = True
+        """Whether these counts are still in the table."""
+
+    @property
+    def counted(self) -> tuple[int, ...]:
+        """The counts, in the order of ``COUNTED``."""
+        return tuple(self._table.counted[self.number].tolist())
+
+    @property
+    def last_time(self) -> float:
+        """Time of the newest record, without closes by client threads."""
+        return float(self._table.last_time[self.number])
 
     @property
     def lately(self) -> int:
         """Creates and opens since the mark before the last."""
-        return self.creates + self.opens - self.earlier
+        creates, opens, *_ = self.counted
+        return creates + opens - int(self._table.earlier[self.number])
 
     def add_client(self, nid: str) -> None:
         """Remember a client. A record without a NID, or with that of no client, adds none."""
@@ -71,27 +74,150 @@ class DirectoryCounts:
             self.clients += (nid,)
 
 
-@dataclass(slots=True, eq=False)
-class File:
-    """A file that a record named. The table has up to two hundred thousand, so each field costs memory."""
+_COLUMNS = {"counted": (np.int64, len(COUNTED)), "last_time": (float,), "earlier": (np.int64,), "marked": (np.int64,),
+            "job": (np.int64,), "place": (np.int64,), "in_table": (bool,)}
 
-    counts: DirectoryCounts
-    """Counts of the job that created it or opened it last, in its directory at that time."""
-    directory: str
-    name: bytes = b""
-    created: bool = False
-    open_count: int = 0
-    reopened: int = 0
-    """Opens, without the open that created it."""
-    created_at: float = 0.0
-    closed_at: float = 0.0
 
-    @property
-    def path(self) -> str:
-        """Path below the root of the file system; "" if unknown."""
-        if not self.directory.startswith("/") or not self.name:
-            return ""
-        return join(self.directory, self.name.decode("utf-8", "surrogateescape"))
+class CountTable:
+    """Counts by job and directory."""
+
+    counted: NDArray[np.int64]
+    last_time: NDArray[np.float64]
+    earlier: NDArray[np.int64]
+    """Creates and opens at the mark before the last."""
+    marked: NDArray[np.int64]
+    """Creates and opens at the last mark."""
+    job: NDArray[np.int64]
+    place: NDArray[np.int64]
+    in_table: NDArray[np.bool_]
+
+    def __init__(self) -> None:
+        self.jobs, self.places = Names(), Names()
+        """Numbers of jobs and of directories."""
+        self.every: list[DirectoryCounts] = []
+        """By number. Some are no longer in the table."""
+        self._number_of: dict[int, int] = {}
+        """Numbers of those in the table, by job and directory."""
+        for name, (kind, *more) in _COLUMNS.items():
+            setattr(self, name, np.zeros((64, *more), kind))
+
+    def __len__(self) -> int:
+        return len(self._number_of)
+
+    def __iter__(self) -> Iterator[DirectoryCounts]:
+        """All in the table."""
+        return map(self.every.__getitem__, self._number_of.values())
+
+    def number(self, job: int, place: int) -> int:
+        """Number of the counts of a job in a directory, made if needed."""
+        number = self._number_of.setdefault(job << _PLACE_BITS | place, len(self.every))
+        if number == len(self.every):
+            for name in _COLUMNS if number == len(self.job) else ():
+                setattr(self, name, grown(getattr(self, name), number + 1))
+            self.every.append(DirectoryCounts(self, self.jobs.by_number[job], self.places.by_number[place], number))
+            self.job[number], self.place[number], self.in_table[number] = job, place, True
+        return number
+
+    def numbers(self, job: Ints, place: Ints) -> Ints:
+        """Numbers of the counts of jobs in directories, made if needed."""
+        pairs, at = np.unique(job << _PLACE_BITS | place, return_inverse=True)
+        mask = (1 << _PLACE_BITS) - 1
+        found: Ints = np.array([self.number(pair >> _PLACE_BITS, pair & mask) for pair in pairs.tolist()], np.int64)[at]
+        return found
+
+    def has(self, job: int, place: int) -> bool:
+        return job << _PLACE_BITS | place in self._number_of
+
+    def find(self, job: str, directory: str) -> DirectoryCounts | None:
+        """The counts of a job in a directory, if the table has them."""
+        if job not in self.jobs or directory not in self.places:
+            return None
+        number = self._number_of.get(self.jobs[job] << _PLACE_BITS | self.places[directory])
+        return None if number is None else self.every[number]
+
+    def of(self, job: str, directory: str, time: float) -> DirectoryCounts:
+        """The counts of a job in a directory, made if needed. A record at ``time`` belongs to them."""
+        number = self.number(self.jobs[job], self.places[directory])
+        self.last_time[number] = max(self.last_time[number], time)
+        return self.every[number]
+
+    def of_jobs(self, jobs: Iterable[str]) -> Ints:
+        """Numbers of the counts of jobs that are in the table."""
+        some = [self.jobs[job] for job in jobs if job in self.jobs]
+        every = self.job[:len(self.every)]
+        which = every == some[0] if len(some) == 1 else np.isin(every, some)
+        return np.flatnonzero(which & self.in_table[:len(self.every)])
+
+    def of_directory(self, directory: str) -> Ints:
+        """Numbers of the counts of all jobs in a directory."""
+        here = self.place[:len(self.every)] == self.places.get(directory, -1)
+        return np.flatnonzero(here & self.in_table[:len(self.every)])
+
+    def drop(self, numbers: Ints) -> None:
+        """Remove counts from the table."""
+        for number in numbers.tolist():
+            self.every[number].in_table = False
+            del self._number_of[int(self.job[number]) << _PLACE_BITS | int(self.place[number])]
+        self.in_table[numbers] = False
+
+    def idle_longest(self, count: int) -> Ints:
+        """Numbers of those with the oldest last records."""
+        numbers = np.fromiter(self._number_of.values(), np.int64, len(self))
+        return numbers[np.argsort(self.last_time[numbers], kind="stable")[:count]]
+
+    def present(self, owner: NDArray[np.integer], place: NDArray[np.integer]) -> Ints:
+        """Numbers of the counts of the jobs of files in the present directories of the files."""
+        found = owner.astype(np.int64)
+        moved = ~self.in_table[found] | (self.place[found] != place)
+        if moved.any():
+            found[moved] = self.numbers(self.job[found[moved]], place[moved].astype(np.int64))
+        return found
+
+    def at_work(self, numbers: Ints, time: Floats) -> None:
+        """Note the times of records that show jobs at work."""
+        np.maximum.at(self.last_time, numbers, time)
+
+    def mark(self) -> None:
+        """Begin a new period of recent activity. ``lately`` counts from the mark before this one."""
+        self.earlier[:] = self.marked
+        self.marked[:] = self.counted[:, (CREATES, OPENS)].sum(axis=1)
+
+    def compact(self, owners: NDArray[np.int32], places: NDArray[np.int32]) -> tuple[Ints, Ints]:
+        """Drop what is neither in the table nor one of these owners of files; and directories that nothing names.
+
+        Returns the new numbers of counts and of directories by their old ones.
+        """
+        kept = self.in_table[:len(self.every)].copy()
+        kept[owners] = True
+        rows = np.flatnonzero(kept)
+        self.every = [self.every[number] for number in rows.tolist()]
+        jobs, self.job[:len(rows)] = _renumbered(len(self.jobs), self.job[rows])
+        new_place, self.place[:len(rows)] = _renumbered(len(self.places), self.place[rows], places)
+        for name in _COLUMNS.keys() - {"job", "place"}:
+            setattr(self, name, getattr(self, name)[rows])
+        self.job, self.place = self.job[:len(rows)], self.place[:len(rows)]
+        self.jobs = _kept_names(self.jobs, jobs)
+        self.places = _kept_names(self.places, new_place)
+        self._number_of = {}
+        for number, counts in enumerate(self.every):
+            counts.number = number
+            if self.in_table[number]:
+                self._number_of[int(self.job[number]) << _PLACE_BITS | int(self.place[number])] = number
+        return np.where(kept, np.cumsum(kept) - 1, -1), new_place
+
+
+def _renumbered(count: int, used: Ints, also: NDArray[np.int32] | None = None) -> tuple[Ints, Ints]:
+    """New numbers by old ones, of those used, which keep their order; and those used by their new numbers."""
+    kept = np.zeros(count, bool)
+    kept[used] = True
+    if also is not None:
+        kept[also] = True
+    new = np.where(kept, np.cumsum(kept) - 1, -1)
+    return new, new[used]
+
+
+def _kept_names(names: Names, new: Ints) -> Names:
+    return Names(name for name, number in zip(names.by_number, new.tolist(), strict=True) if number >= 0)
 
 
 MIN_SHARED_OPENS = 4
@@ -112,141 +238,143 @@ class SharedRun:
 
 
 class CountTables:
-    """The table of files, and the table of counts by job and directory."""
+    """The table of files, the table of counts by job and directory, and which of these lists which files."""
 
     def __init__(self, max_files: int, max_counts: int, max_listed_files: int) -> None:
         self.max_files = max_files
         self.max_counts = max_counts
         self._max_listed_files = max_listed_files
-        self.files: dict[Fid, File] = {}
-        self.by_job_and_directory: dict[tuple[str, str], DirectoryCounts] = {}
-        """By job and directory."""
-        self.directories: dict[str, set[str]] = {}
-        """Directories of each job in the table of counts."""
+        self.files, self.counts = FileTable(), CountTable()
+        self._lister: NDArray[np.int32] = np.zeros(64, np.int32)
+        self._listed: NDArray[np.int32] = np.zeros(64, np.int32)
+        """Counts and row of each file that counts list: those whose job created or opened it in their directory."""
+        self._lists = 0
+        self._clients = KeyIndex(1)
+        """Pairs of counts and clients that were seen."""
+        self._settled = 0, 0
+        """Entries of the lists and bytes of names after the last compaction."""
+        self.compactions = 0
+        """How often numbers have got another meaning."""
         self.layouts_since: dict[str, float] = {}
         """When the default layout of a directory was found changed. Files made before outgrow an earlier one."""
-        self.shared: dict[Fid, SharedRun] = {}
+        self.shared: dict[bytes, SharedRun] = {}
         """Runs on files that are shared now."""
         self.shared_runs: list[SharedRun] = []
         """Runs that have ended and were not taken yet."""
         self.additions: list[tuple[DirectoryCounts, Fid]] | None = None
         """Files added to the lists of jobs and directories since the last tally; None without tallies."""
 
-    def of_job(self, job: str) -> list[DirectoryCounts]:
-        """The counts of a job, by directory."""
-        return [self.by_job_and_directory[job, directory] for directory in self.directories.get(job, ())]
+    def path(self, row: int) -> str:
+        """Path of a file below the root of the file system; "" if unknown."""
+        directory, name = self.counts.places.by_number[self.files.place[row]], self.files.name(row)
+        return join(directory, name.decode("utf-8", "surrogateescape")) if directory.startswith("/") and name else ""
 
-    def of_directory(self, directory: str) -> list[DirectoryCounts]:
-        """The counts of all jobs in a directory."""
-        return [counts for (_, place), counts in self.by_job_and_directory.items() if place == directory]
-
-    def counts(self, job: str, directory: str, time: float) -> DirectoryCounts:
-        """The counts of a job in a directory, made if needed. A record at ``time`` belongs to them."""
-        key = job, directory
-        counts = self.by_job_and_directory.get(key)
-        if counts is None:
-            if len(self.by_job_and_directory) >= self.max_counts:
-                self._evict_counts()
-            counts = self.by_job_and_directory[key] = DirectoryCounts(job, directory)
-            self.directories.setdefault(job, set()).add(directory)
-        if time > counts.last_time:  # noqa: PLR1730 -- of every record: max() takes twice as long
-            counts.last_time = time
-        return counts
-
-    def counts_of(self, file: File, time: float) -> DirectoryCounts:
-        """The counts of a file's job in the present directory of the file."""
-        counts = file.counts
-        if not counts.in_table or counts.directory is not file.directory:
-            return self.counts(counts.job, file.directory, time)
-        if time > counts.last_time:  # noqa: PLR1730 -- of every record: max() takes twice as long
-            counts.last_time = time
-        return counts
-
-    def opened(self, fid: Fid, file: File, job: str, time: float) -> None:
+    def opened(self, row: int, job: str, openers: int, time: float) -> None:
         """Note one more open of a file that is shared."""
+        fid = self.files.fid(row)
         run = self.shared.get(fid)
         if run is not None:
-            run.openers = max(run.openers, file.open_count)
-        elif file.path:
+            run.openers = max(run.openers, openers)
+        elif path := self.path(row):
             if len(self.shared) >= MAX_SHARED_RUNS:
                 del self.shared[next(iter(self.shared))]  # its last close was lost, or it was removed
-            self.shared[fid] = SharedRun(job, file.path, file.open_count, time)
+            self.shared[fid] = SharedRun(job, path, openers, time)
 
-    def closed_by_all(self, fid: Fid, time: float) -> None:
-        """Note that nobody has a shared file open any more."""
-        run = self.shared.pop(fid)
-        run.ended_at = time
-        self.shared_runs = [*self.shared_runs[1 - MAX_SHARED_RUNS:], run]
+    def closed_by_all(self, row: int, time: float) -> None:
+        """Note that nobody has a file open any more."""
+        run = self.shared.pop(self.files.fid(row), None)
+        if run is not None:
+            run.ended_at = time
+            self.shared_runs = [*self.shared_runs[1 - MAX_SHARED_RUNS:], run]
 
-    def mark(self) -> None:
-        """Begin a new period of recent activity. ``lately`` counts from the mark before this one."""
-        for counts in self.by_job_and_directory.values():
-            counts.earlier, counts.marked = counts.marked, counts.creates + counts.opens
+    def forget(self, rows: Ints) -> None:
+        """Drop files."""
+        if self.shared:
+            for row in rows.tolist():
+                self.shared.pop(self.files.fid(row), None)
+        self.files.present[rows] = False
 
-    def remember(self, fid: Fid, file: File) -> None:
-        """Put a file into the table."""
-        files, before = self.files, len(self.files)
-        files[fid] = file
-        if len(files) == before:
-            file.counts.stale += 1
-        elif before >= self.max_files:
-            self.forget_first_files()
+    def count(self, column: int, numbers: Ints, nids: Ints, names: Sequence[str], order: Ints) -> None:
+        """Count one record for each of these counts, and remember the clients in their order."""
+        np.add.at(self.counts.counted[:, column], numbers, 1)
+        before = len(self._clients)
+        pairs = (numbers << _PLACE_BITS | nids)[:, None].astype(np.uint64)
+        new = np.flatnonzero(self._clients.numbers_of(pairs) >= before)
+        for at in new[np.argsort(order[new])].tolist():
+            self.counts.every[numbers[at]].add_client(names[nids[at]])
 
-    def forget(self, fid: Fid) -> None:
-        """Drop a file, if it is in the table."""
-        self.shared.pop(fid, None)
-        file = self.files.pop(fid, None)
-        if file is not None:
-            file.counts.stale += 1
-
-    def forget_first_files(self) -> None:
-        """Drop the files that were added first."""
-        for first in list(islice(self.files, evicted_at_once(self.max_files))):
-            self.forget(first)
-
-    def keep(self, counts: DirectoryCounts, fid: Fid) -> None:
-        """Add a file to the list of a job in a directory."""
-        counts.files.append(fid)
+    def list_files(self, numbers: Ints, rows: Ints) -> None:
+        """Add files to the lists of counts."""
+        end = self._lists + len(rows)
+        self._lister, self._listed = grown(self._lister, end), grown(self._listed, end)
+        self._lister[self._lists:end], self._listed[self._lists:end] = numbers, rows
+        self._lists = end
         if self.additions is not None:
-            self.additions.append((counts, fid))
-        if counts.stale > MIN_SWEPT and 3 * counts.stale > len(counts.files):
-            self._sweep(counts)
+            self.additions += [(self.counts.every[number], self.files.fid(row))
+                               for number, row in zip(numbers.tolist(), rows.tolist(), strict=True)]
 
-    def keep_all(self, counts: DirectoryCounts, fids: Sequence[Fid]) -> None:
-        """Add the files of a tally to the list of a job in a directory."""
-        counts.files.extend(fids)
-        counts.stale += len(fids)  # a reader may send a file again
-        if counts.stale > MIN_SWEPT and 3 * counts.stale > len(counts.files):
-            self._sweep(counts)
+    def listed(self, numbers: Ints) -> dict[int, list[int]]:
+        """Rows of the files that counts list, in the order of their first records; the last ones beyond the limit."""
+        some = np.zeros(len(self.counts.every), bool)
+        some[numbers] = True
+        lister, listed = self._lister[:self._lists], self._listed[:self._lists]
+        at = np.flatnonzero(some[lister] & self.files.present[listed])
+        found: dict[int, dict[int, None]] = {number: {} for number in numbers.tolist()}
+        for number, row in zip(lister[at].tolist(), listed[at].tolist(), strict=True):
+            found[number][row] = None
+        return {number: list(rows)[-self._max_listed_files:] for number, rows in found.items()}
 
-    def _sweep(self, counts: DirectoryCounts) -> None:
-        counts.files, counts.stale = self.of(counts), 0
+    def in_use(self, since: float) -> NDArray[np.bool_]:
+        """Whether counts list a file that is open, or was closed since a time by whichever thread; by their number."""
+        files = self.files
+        used = files.present & ((files.open_count > 0) | (files.closed_at >= since))
+        found = np.zeros(len(self.counts.every), bool)
+        found[self._lister[:self._lists][used[self._listed[:self._lists]]]] = True
+        return found
 
-    def of(self, counts: DirectoryCounts) -> list[Fid]:
-        """Files of a job in a directory that are in the table, in order; the last ones if the limit is exceeded."""
-        in_table = self.files
-        files = list(dict.fromkeys(filter(in_table.__contains__, counts.files)))
-        return files[-self._max_listed_files:] if len(files) > self._max_listed_files else files
+    def settle(self) -> None:
+        """Enforce the limits. Numbers may change."""
+        files, counts = self.files, self.counts
+        rows = files.rows()
+        if len(rows) > self.max_files:
+            self.forget(rows[:len(rows) - self.max_files])
+        if len(counts) > self.max_counts:
+            more = len(counts) - self.max_counts + self.max_counts // 32  # finding one takes as long as finding several
+            counts.drop(counts.idle_longest(more))
+        lists, name_bytes = self._settled
+        if (len(counts.every) > 2 * self.max_counts
+                or len(counts.jobs) + len(counts.places) > 4 * self.max_counts + self.max_files):
+            self._compact_counts()
+            self.forget_clients()
+        elif len(self._clients) > MAX_CLIENTS * self.max_counts:
+            self.forget_clients()
+        if (len(files.fids) > self.max_files + self.max_files // 2 or self._lists > 2 * lists + self.max_files
+                or files.names_used > 2 * name_bytes + (1 << 20)):
+            self._compact_files()
 
-    def forgotten(self, key: tuple[str, str]) -> DirectoryCounts:
-        """Remove counts from the table and return them."""
-        counts = self.by_job_and_directory.pop(key)
-        counts.in_table = False
-        directories = self.directories[counts.job]
-        directories.discard(counts.directory)
-        if not directories:
-            del self.directories[counts.job]
-        return counts
+    def forget_clients(self) -> None:
+        """Forget the numbers of clients, but not who worked where."""
+        self._clients = KeyIndex(1)
 
-    def _evict_counts(self) -> None:
-        for key in nsmallest(
-            evicted_at_once(self.max_counts),
-            self.by_job_and_directory,
-            lambda key: self.by_job_and_directory[key].last_time,
-        ):
-            self.forgotten(key)
+    def _compact_counts(self) -> None:
+        files = self.files
+        present = files.rows()
+        number, place = self.counts.compact(files.owner[present], files.place[present])
+        files.owner[present], files.place[present] = number[files.owner[present]], place[files.place[present]]
+        self._keep_lists(number[self._lister[:self._lists]], self._listed[:self._lists])
+        self.compactions += 1
 
+    def _compact_files(self) -> None:
+        row = self.files.compact()
+        self._keep_lists(self._lister[:self._lists], row[self._listed[:self._lists]])
+        self._settled = self._lists, self.files.names_used
 
-def evicted_at_once(most: int) -> int:
-    """Entries to drop at once from a table of ``most`` entries. Finding one takes as long as finding several."""
-    return max(1, most // 32)
+    def _keep_lists(self, lister: Ints | NDArray[np.int32], listed: Ints | NDArray[np.int32]) -> None:
+        """Make these the lists, as far as counts and files are in the table."""
+        kept = np.flatnonzero((listed >= 0) & (lister >= 0))
+        kept = kept[self.counts.in_table[lister[kept]] & self.files.present[listed[kept]]]
+        if len(kept) > 2 * self.max_files:  # jobs that open files in turn add them again and again
+            _, first = np.unique(lister[kept].astype(np.int64) << _PLACE_BITS | listed[kept], return_index=True)
+            kept = kept[np.sort(first)]
+        self._lister, self._listed = lister[kept].astype(np.int32), listed[kept].astype(np.int32)
+        self._lists = len(kept)

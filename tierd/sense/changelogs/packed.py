@@ -15,35 +15,44 @@ others are decoded one by one (:mod:`lustre.changelog.decode`).
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lustre.changelog.decode import (
     EXTRA,
     JOB_ID,
     NAME_BYTES_MAX,
     NID,
-    OPEN,
     OWNER,
-    RENAME,
     SECOND_SHIFT,
     TYPE_FLAG_BITS,
     form,
     measure,
     some,
 )
+from lustre.changelog.decode import (
+    OPEN as OPEN_FLAG,
+)
+from lustre.changelog.decode import (
+    RENAME as RENAME_FLAG,
+)
 from lustre.changelog.record import Record, RecordType
+from tierd.loads import Bools, Floats, Ints
+from tierd.sense.changelogs.files import Bytes, fid_words
+from tierd.sense.changelogs.index import Words
 
 _EXTENSIONS = JOB_ID | EXTRA
-_PLAIN, _OPENED = OWNER | NID, OWNER | NID | OPEN
+_PLAIN, _OPENED = OWNER | NID, OWNER | NID | OPEN_FLAG
 _SIZES = {extra: form(_EXTENSIONS, extra).size for extra in (_PLAIN, _OPENED)}
 """Bytes before the name of a regular record, by its extra flags."""
 _begin = struct.Struct("<HH92xQ").unpack_from
 """Bytes of the name, flags, extra flags of a regular record."""
-_MASK = (RENAME | _EXTENSIONS) << TYPE_FLAG_BITS
+_MASK = (RENAME_FLAG | _EXTENSIONS) << TYPE_FLAG_BITS
 _REGULAR = _EXTENSIONS << TYPE_FLAG_BITS
 _FIELDS = np.dtype({
     "names": ["flags", "type", "index", "time", "target", "parent", "job_id", "extra", "nid", "open_mode"],
@@ -52,16 +61,15 @@ _FIELDS = np.dtype({
     "itemsize": 148,
 })  # fmt: skip
 """The fields of a regular record. Flags, type, index and time are those of any record."""
-PIECE = 512
-"""Records in one piece. These and the objects that are made of them fit into the processor cache."""
-IRREGULAR = -1
-"""Instead of the type of a record that is not regular."""
+PIECE = 8192
+"""Records in one piece: about as many as one read returns."""
 
 
 class PackedRecords(Sequence[Record]):
     """Records in their bytes. They are decoded when one of them is needed; most are counted from their bytes."""
 
-    __slots__ = ("_decoded", "_times", "data", "fields", "last_index", "newest_time", "oldest_time", "starts")
+    __slots__ = ("_decoded", "data", "fields", "last_index", "newest_time", "oldest_time", "starts",
+                 "times")
 
     def __init__(self, data: bytes, starts: list[int], end: int) -> None:
         """``starts`` are the byte offsets of the records; at least 148 bytes follow the last one."""
@@ -70,31 +78,26 @@ class PackedRecords(Sequence[Record]):
         """Where each record begins, and where the last one ends."""
         anywhere: np.ndarray[tuple[int], np.dtype[np.void]] = np.ndarray(
             (len(data) - _FIELDS.itemsize + 1,), _FIELDS, data, strides=(1,))
-        self.fields = anywhere[starts]
+        self.fields = anywhere[np.array(starts)]
         time = self.fields["time"]
-        self._times = (time >> SECOND_SHIFT) + (time & ((1 << SECOND_SHIFT) - 1)) / 1e9
+        self.times = (time >> SECOND_SHIFT) + (time & ((1 << SECOND_SHIFT) - 1)) / 1e9
         self.last_index = int(self.fields["index"][-1])
-        self.oldest_time, self.newest_time = float(self._times.min()), float(self._times.max())
+        self.oldest_time, self.newest_time = float(self.times.min()), float(self.times.max())
         self._decoded: list[Record] | None = None
 
-    def rows(self) -> Iterator[tuple[int, float, bytes, bytes, bytes, bytes, int, int, int, int]]:
-        """Type, time, target, parent, job id, NID, flags of the open, and begin of the name and of the next record.
-
-        FIDs are bytes. A record that is not regular has the type ``IRREGULAR``, and its other fields mean nothing.
-        """
-        fields = self.fields
+    def regular(self, fields: NDArray[np.void]) -> tuple[Bools, Bools]:
+        """Which of some fields are those of regular records, and which of these have the flags of an open."""
         opened = fields["extra"] == _OPENED
         regular = ((fields["flags"] & _MASK) == _REGULAR) & (opened | (fields["extra"] == _PLAIN))
-        kinds = np.where(regular, fields["type"].astype(np.int64), IRREGULAR)
-        names = np.where(opened, _SIZES[_OPENED], _SIZES[_PLAIN]) + self.starts[:-1]
-        modes = np.where(opened, fields["open_mode"], 0)
-        return zip(kinds.tolist(), self._times.tolist(), fields["target"].tolist(), fields["parent"].tolist(),
-                   fields["job_id"].tolist(), fields["nid"].tolist(), modes.tolist(), self.starts, names.tolist(),
-                   self.starts[1:], strict=False)
+        return regular, opened & regular
 
-    def decoded(self, at: int) -> Record:
-        """The record at a byte offset."""
-        [record], _ = some(self.data, at, 1)
+    def names(self, which: Ints, opened: Bools) -> Ints:
+        """Where the names of regular records begin."""
+        return np.asarray(self.starts)[which] + np.where(opened, _SIZES[_OPENED], _SIZES[_PLAIN])
+
+    def decoded(self, number: int) -> Record:
+        """One record."""
+        [record], _ = some(self.data, self.starts[number], 1)
         return record
 
     @property
@@ -179,15 +182,119 @@ def targets(records: Sequence[Record]) -> list[bytes]:
     return [record.target for record in records]
 
 
-def types_and_fids(records: Sequence[Record]) -> list[tuple[int, bytes, bytes]]:
-    """Type, target and parent of each record. FIDs may be bytes."""
-    if not isinstance(records, PackedRecords):
-        return [(record.type, record.target, record.parent) for record in records]
-    return list(zip(records.fields["type"].tolist(), targets(records), records.fields["parent"].tolist(), strict=True))
-
-
 def renames(records: Sequence[Record]) -> Sequence[Record]:
     """The records of renames."""
     if isinstance(records, PackedRecords) and not (records.fields["type"] == RecordType.RENAME).any():
         return ()
     return [record for record in records if record.type is RecordType.RENAME]
+
+
+CREATE, OPEN, CLOSE, UNLINK, RENAME, LAYOUT, MKDIR = _KINDS = tuple(int(kind) for kind in (
+    RecordType.CREATE, RecordType.OPEN, RecordType.CLOSE, RecordType.UNLINK, RecordType.RENAME, RecordType.LAYOUT,
+    RecordType.MKDIR))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fields:
+    """A row for each record."""
+
+    kind: Ints
+    time: Floats
+    target: Words
+    """FID. Of a rename, that of what was renamed."""
+    parent: Words
+    job: Words
+    nid: Ints
+    """Number of the client."""
+    mode: Ints
+    """Flags of an open."""
+    name_at: Ints
+    """Where the name begins in the text."""
+    name_bytes: Ints
+    number: Ints
+    """Which of the records this is."""
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    def at(self, which: Ints | Bools | slice) -> Fields:
+        return Fields(*(getattr(self, field.name)[which] for field in fields(self)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CountedRecords:
+    """The counted ones of some records."""
+
+    fields: Fields
+    text: Bytes
+    """It has all names."""
+    record: Callable[[int], Record]
+    """Decodes one of the records."""
+
+    def name(self, fields: Fields, at: int) -> str:
+        begin = int(fields.name_at[at])
+        name = self.text[begin:begin + int(fields.name_bytes[at])].tobytes()
+        return name.decode("utf-8", "surrogateescape")
+
+
+def counted_records(records: Sequence[Record], nids: Callable[[Words], Ints],
+                    nid: Callable[[str], int]) -> CountedRecords:
+    """Read fields. ``nids`` and ``nid`` give the numbers of clients, by their NIDs in bytes and in text."""
+    packed = records if isinstance(records, PackedRecords) else None
+    kinds = packed.fields["type"].astype(np.int64) if packed is not None else np.array(
+        [record.type for record in records], np.int64)
+    which = np.flatnonzero(np.isin(kinds, _KINDS))
+    if packed is None:
+        found, regular, text = _empty(kinds[which], which), np.zeros(len(which), bool), b""
+        record: Callable[[int], Record] = records.__getitem__
+    else:
+        found, regular, text = _regular(packed, kinds[which], which, nids)
+        record = packed.decoded
+    names = _decode(found, np.flatnonzero(~regular), record, nid, len(text))
+    return CountedRecords(found, np.frombuffer(b"".join((text, *names)), np.uint8), record)
+
+
+def _empty(kind: Ints, which: Ints) -> Fields:
+    count = len(which)
+    none = np.zeros(count, np.int64)
+    return Fields(kind, np.zeros(count), np.zeros((count, 2), np.uint64), np.zeros((count, 2), np.uint64),
+                  job=np.zeros((count, 4), np.uint64), nid=none.copy(), mode=none.copy(), name_at=none.copy(),
+                  name_bytes=none.copy(), number=which)
+
+
+def _words(column: NDArray[np.void]) -> Words:
+    return np.ascontiguousarray(column).view(np.uint64).reshape(len(column), column.dtype.itemsize // 8)
+
+
+def _regular(packed: PackedRecords, kind: Ints, which: Ints, nids: Callable[[Words], Ints]) -> tuple[
+        Fields, Bools, bytes]:
+    """Fields of records, as far as they are regular; which of them are; and the text with their names."""
+    fields_of = packed.fields[which]
+    regular, opened = packed.regular(fields_of)
+    begins, starts = packed.names(which, opened), np.asarray(packed.starts)
+    nid = np.zeros(len(which), np.int64)
+    nid[regular] = nids(_words(fields_of["nid"][regular]))
+    return Fields(
+        kind, packed.times[which], _words(fields_of["target"]), _words(fields_of["parent"]),
+        job=_words(fields_of["job_id"]), nid=nid,
+        mode=np.where(opened, fields_of["open_mode"], 0).astype(np.int64), name_at=begins,
+        name_bytes=starts[which + 1] - begins, number=which), regular, packed.data
+
+
+def _decode(found: Fields, rows: Ints, record: Callable[[int], Record], nid: Callable[[str], int],
+            text_bytes: int) -> list[bytes]:
+    """Put in the fields of decoded records. Returns their names, which come behind the text."""
+    each = [record(number) for number in found.number[rows].tolist()]
+    if not each:
+        return []
+    names = [one.name for one in each]
+    sizes = np.array([len(name) for name in names])
+    found.time[rows] = [one.time for one in each]
+    found.target[rows] = fid_words([(one.source or one.target) if one.type is RecordType.RENAME else one.target
+                                    for one in each])
+    found.parent[rows] = fid_words([one.parent for one in each])
+    found.job[rows] = _words(np.array([one.job_id for one in each], "S32"))
+    found.nid[rows] = [nid(one.nid) for one in each]
+    found.mode[rows] = [one.open_mode or 0 for one in each]
+    found.name_at[rows], found.name_bytes[rows] = text_bytes + np.cumsum(sizes) - sizes, sizes
+    return names

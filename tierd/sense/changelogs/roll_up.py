@@ -1,4 +1,4 @@
-"""Adds each changelog record to the counts of its job and directory.
+"""Adds changelog records to the counts of their jobs and directories, many at a time.
 
 Recordings of Lustre 2.17 show three properties of records that this module depends on:
 
@@ -9,96 +9,72 @@ Recordings of Lustre 2.17 show three properties of records that this module depe
   file is moved, so it does not show that the job is at work.
 * Files that a job creates and unlinks again are gone before tierd can move them.
 
-Each job id is decoded once. The counts of a job are cached by directory until a path changes.
-
-Most records are added from the fields that numpy reads (:mod:`tierd.sense.changelogs.packed`), without a ``Record``.
+The order of records matters only among those of one file, and around renames of directories. So records are sorted by
+file. What a file is begins with a CREATE, ends with an UNLINK, and lasts in between: the records of a file up to the
+next CREATE or UNLINK are a *phase*. The first phases of all files are added at once, then the second ones, and so on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache, partial
-from typing import cast
+from collections.abc import Callable, Sequence
 
-from lustre.changelog.record import Record, RecordType
+import numpy as np
+from numpy.typing import NDArray
+
+from lustre.changelog.record import Record
 from lustre.fid import Fid
 from lustre.nid import nid_text
-from tierd.sense.changelogs.counts import MIN_SHARED_OPENS, CountTables, DirectoryCounts, File, SharedRun
-from tierd.sense.changelogs.packed import IRREGULAR, PackedRecords, types_and_fids
+from tierd.loads import Bools, Ints
+from tierd.sense.changelogs.changes import Changes, files_in
+from tierd.sense.changelogs.counts import CREATES, UNLINKS, CountTables, Names
+from tierd.sense.changelogs.files import as_fid
+from tierd.sense.changelogs.index import KeyIndex, Words, grown
+from tierd.sense.changelogs.packed import (
+    CLOSE,
+    CREATE,
+    LAYOUT,
+    MKDIR,
+    OPEN,
+    RENAME,
+    UNLINK,
+    CountedRecords,
+    Fields,
+    counted_records,
+)
 from tierd.sense.own_moves import OtherMovers, OwnMoves
 from tierd.sense.paths import PathCache, directory_of, join
 
-
-@dataclass(slots=True, eq=False)
-class JobCounts:
-    """Cached properties of one job id."""
-
-    name: str
-    tagged: bool
-    """Whether records with this job id may be tierd's own."""
-    places: dict[bytes, DirectoryCounts] = field(default_factory=dict)
-    """Counts of the job by directory. Some may have been dropped from the table."""
+MOST_CLIENTS = 100_000
+"""NIDs in the cache. A choice."""
 
 
-class JobTable:
-    """Cache of jobs: at most as many as counts, with at most twice as many directories in all."""
+class Interned:
+    """Numbers of names that stand in records as keys of fixed size. Each key is decoded once."""
 
-    def __init__(self, known: CountTables, path: PathCache, tags: Collection[str]) -> None:
-        self._known = known
-        self._path = path
-        self._tags = tags
-        self.by_id: dict[bytes, JobCounts] = {}
-        self._places = 0
-        """Number of cached directories over all jobs."""
-        self._changes = 0
-        """Value of ``PathCache.changes`` for which the cached directories are valid."""
+    def __init__(self, words: int, decode: Callable[[bytes], str]) -> None:
+        self._keys = KeyIndex(words)
+        self._decode = decode
+        self._number: NDArray[np.int64] = np.zeros(64, np.int64)
+        self._known = 0
 
-    def anew(self, job_id: bytes) -> JobCounts:
-        """Add a job to the cache."""
-        if len(self.by_id) >= self._known.max_counts:
-            self.by_id.clear()
-            self._places = 0
-        name = job_id.decode("utf-8", "replace")
-        job = self.by_id[job_id] = JobCounts(name, name in self._tags)
-        return job
+    def __len__(self) -> int:
+        return self._known
 
-    def check_paths(self) -> None:
-        """Drop the cached directories if a path may have changed."""
-        if self._path.changes != self._changes:
-            self._changes = self._path.changes
-            self._forget_places()
-
-    def _forget_places(self) -> None:
-        for each in self.by_id.values():
-            each.places.clear()
-        self._places = 0
-
-    def counts_in(self, job: JobCounts, directory: Fid, time: float) -> DirectoryCounts:
-        """The counts of a job in the directory with this FID. They are cached."""
-        if self._places >= 2 * self._known.max_counts:
-            self._forget_places()
-        counts = job.places[directory] = self._known.counts(job.name, self._path.place(directory), time)
-        self._places += 1
-        return counts
+    def numbers_of(self, keys: Words, names: Names) -> Ints:
+        found = self._keys.numbers_of(keys)
+        self._number = grown(self._number, len(self._keys))
+        for key in range(self._known, len(self._keys)):
+            self._number[key] = names[self._decode(self._keys.keys[key].tobytes())]
+        self._known = len(self._keys)
+        return self._number[found]
 
 
-WRITE_MODES = 0o3002
-"""Flags of an open that may change the file: write, truncate, append (``MDS_FMODE_WRITE``, ``MDS_OPEN_TRUNC``,
-``MDS_OPEN_APPEND``)."""
-_MADE_HERE = {RecordType.CREATE, RecordType.MKDIR}
-"""Records that name the path of their target, so that it need not be looked up."""
-_WITH_PARENT = {RecordType.CREATE, RecordType.UNLINK, RecordType.MKDIR, RecordType.RENAME}
+def job_name(job_id: bytes) -> str:
+    return job_id.partition(b"\0")[0].decode("utf-8", "replace")
 
 
-_CREATE, _OPEN, _CLOSE, _UNLINK = (
-    int(kind) for kind in (RecordType.CREATE, RecordType.OPEN, RecordType.CLOSE, RecordType.UNLINK))
-_AS_FIELDS = {_CREATE, _OPEN, _CLOSE, _UNLINK}
-_AS_RECORDS = {RecordType.MKDIR, RecordType.RENAME, RecordType.LAYOUT, IRREGULAR}
-_COUNTED = _AS_FIELDS | _AS_RECORDS
-as_fid = partial(bytes.__new__, Fid)
-"""Makes a FID from its bytes. FIDs are equal to their bytes, so they are looked up as bytes."""
-_nid = lru_cache(maxsize=4096)(nid_text)
+def nid_name(nid: bytes) -> str:
+    return nid_text(nid, False)
 
 
 class RollUp:
@@ -106,182 +82,184 @@ class RollUp:
 
     def __init__(self, known: CountTables, path: PathCache, movers: OtherMovers, is_echo: OwnMoves) -> None:
         self._known = known
-        self._files = cast("dict[bytes, File]", known.files)
-        self._shared = cast("dict[bytes, SharedRun]", known.shared)
+        self._files, self._counts = known.files, known.counts
         self._path = path
         self._movers = movers
         self._is_echo = is_echo
-        self._jobs = JobTable(known, path, is_echo.tags)
+        self._nids, self._clients = Names(), Interned(3, nid_name)
+        self._begin()
         self.closes = 0
         """CLOSE records so far."""
 
-    def add(self, records: Sequence[Record]) -> None:
-        """Add records in the order of one MDT's changelog. Records of tierd's own moves are ignored."""
-        self._jobs.check_paths()
-        if isinstance(records, PackedRecords):
-            self._add_packed(records)
-            return
-        for record in records:
-            self._add(record)
+    def _begin(self) -> None:
+        """Drop all caches of numbers."""
+        self._compactions, self._changes = self._known.compactions, self._path.changes
+        self._jobs = Interned(4, job_name)
+        self._parents = KeyIndex(3)
+        self._counts_in: NDArray[np.int32] = np.zeros(0, np.int32)
+        """Counts of each job and parent that has a number in ``_parents``; -1 if they are not known."""
 
-    def _add(self, record: Record) -> None:
-        kind, time = record.type, record.time
-        if kind not in _COUNTED:
-            return
-        job = self._job(record.job_id)
-        if (job.tagged or record.target in self._is_echo.files) and self._is_echo(record, job.name):
-            return
-        if kind is RecordType.CREATE:
-            self._create(job, time, record.target, record.parent, record.name, nid=record.nid)
-        elif kind is RecordType.CLOSE:
-            self._close(job, time, record.target)
-        elif kind is RecordType.UNLINK:
-            self._unlink(job, time, record.target, record.parent, record.nid)
-        elif kind is RecordType.OPEN:
-            self._open(job, time, record.target, record.parent, record.nid, mode=record.open_mode or 0)
-        elif kind is RecordType.LAYOUT:
-            self._layout(record, job, time)
-        elif kind is RecordType.RENAME:
-            self._rename(record)
-            self._jobs.check_paths()
-        else:
-            self._make_directory(record)
-            self._jobs.check_paths()
+    def read(self, records: Sequence[Record]) -> CountedRecords:
+        """The fields of records. This changes no table."""
+        if len(self._nids) > MOST_CLIENTS:
+            self._nids, self._clients = Names(), Interned(3, nid_name)
+            self._known.forget_clients()
+        nids, clients = self._nids, self._clients
+        return counted_records(records, lambda keys: clients.numbers_of(keys, nids), nids.__getitem__)
 
-    def _add_packed(self, records: PackedRecords) -> None:
-        data, moved, job_of = records.data, self._is_echo.files, self._jobs.by_id.get
-        create, opened, close, unlink = self._create, self._open, self._close, self._unlink
-        nid_bytes, nid = b"", ""
-        for kind, time, target, parent, job_id, its_nid, mode, at, name_at, end in records.rows():
-            if kind not in _AS_FIELDS:
-                if kind in _AS_RECORDS:
-                    self._add(records.decoded(at))
-                continue
-            job = job_of(job_id) or self._job(job_id)
-            if job.tagged or (moved and target in moved):
-                self._add(records.decoded(at))
-                continue
-            if kind == _CLOSE:
-                close(job, time, target)
-                continue
-            if its_nid != nid_bytes:  # most records have that of the record before
-                nid_bytes, nid = its_nid, _nid(its_nid, False)
-            if kind == _CREATE:
-                create(job, time, target, parent, data[name_at:end], nid=nid)
-            elif kind == _UNLINK:
-                unlink(job, time, target, parent, nid)
-            else:
-                opened(job, time, target, parent, nid, mode=mode)
-
-    def fids_without_path(self, records: Sequence[Record]) -> set[Fid]:
+    def fids_without_path(self, counted: CountedRecords) -> set[Fid]:
         """FIDs of directories and opened files whose paths these records need and the cache lacks."""
-        seen = types_and_fids(records)
-        opened = {target for kind, target, _ in seen if kind == _OPEN}
-        parents = {parent for kind, _, parent in seen if kind in _WITH_PARENT}
-        made = {target for kind, target, _ in seen if kind in _MADE_HERE}
-        needed = (parents | (opened - self._files.keys())) - made
-        return {fid for fid in map(as_fid, needed) if fid and fid not in self._path.known}
+        fields = counted.fields
+        opened = fields.target[fields.kind == OPEN]
+        parents = fields.parent[np.isin(fields.kind, (CREATE, UNLINK, MKDIR, RENAME))]
+        made = fields.target[np.isin(fields.kind, (CREATE, MKDIR))]
+        needed = _fids(parents) | _fids(opened[~self._files.has(opened)])
+        return {fid for fid in needed - _fids(made) if fid != bytes(16) and fid not in self._path.known}
 
-    def _job(self, job_id: bytes) -> JobCounts:
-        job_id = job_id.partition(b"\0")[0]
-        return self._jobs.by_id.get(job_id) or self._jobs.anew(job_id)
+    def add(self, counted: CountedRecords) -> None:
+        """Add records in the order of one MDT's changelog. Records of tierd's own moves are ignored."""
+        if self._known.compactions != self._compactions:
+            self._begin()
+        fields = self._without_echoes(counted)
+        begin = 0
+        for at in np.flatnonzero(fields.kind == RENAME).tolist():
+            fid = as_fid(fields.target[at].tobytes())
+            if fid in self._path.known:
+                self._add(fields.at(slice(begin, at)), counted)
+                begin = at
+                if self._files.row_of(fid) < 0:
+                    self._path.renamed(fid)
+        self._add(fields.at(slice(begin, None)), counted)
+        self._known.settle()
 
-    def _in_parent(self, job: JobCounts, time: float, parent: bytes) -> DirectoryCounts:
-        counts = job.places.get(parent)
-        if counts is None or not counts.in_table:
-            return self._jobs.counts_in(job, as_fid(parent), time)
-        if time > counts.last_time:  # noqa: PLR1730 -- of every record: max() takes twice as long
-            counts.last_time = time
-        return counts
+    def _without_echoes(self, counted: CountedRecords) -> Fields:
+        fields, moved = counted.fields, self._is_echo.files
+        if not moved and not self._is_echo.tags:
+            return fields
+        jobs = self._jobs.numbers_of(fields.job, self._counts.jobs)
+        tagged = [self._counts.jobs[tag] for tag in self._is_echo.tags if tag in self._counts.jobs]
+        doubtful = np.isin(jobs, tagged)
+        if moved:
+            doubtful |= np.fromiter((target in moved for target in _each_fid(fields.target)), bool, len(fields))
+        kept = np.ones(len(fields), bool)
+        for at in np.flatnonzero(doubtful).tolist():
+            kept[at] = not self._is_echo(counted.record(int(fields.number[at])),
+                                         self._counts.jobs.by_number[jobs[at]])
+        return fields if kept.all() else fields.at(kept)
 
-    def _create(self, job: JobCounts, time: float, target: bytes, parent: bytes, name: bytes, nid: str) -> None:
-        counts = self._in_parent(job, time, parent)
-        counts.creates += 1
-        if nid not in counts.clients:
-            counts.add_client(nid)
-        fid = as_fid(target)
-        self._known.remember(fid, File(counts, counts.directory, name, True, 0, reopened=0, created_at=time,
-                                       closed_at=time))
-        self._known.keep(counts, fid)
-
-    def _make_directory(self, record: Record) -> None:
-        above = self._path(record.parent)
-        if above:
-            self._path.learn(record.target, join(above, record.name.decode("utf-8", "surrogateescape")))
-
-    def _open(self, job: JobCounts, time: float, target: bytes, parent: bytes, nid: str, mode: int) -> None:
-        file = self._files.get(target)
-        if file is None:
-            fid = as_fid(target)
-            path = self._path(fid)
-            directory = directory_of(path) if path else self._path.place(as_fid(parent))
-            counts = self._known.counts(job.name, directory, time)
-            file = File(counts, directory, path.rpartition("/")[2].encode("utf-8", "surrogateescape"))
-            self._known.remember(fid, file)
-            self._known.keep(counts, fid)
-        else:
-            counts = self._known.counts(job.name, file.directory, time)
-            if file.counts is not counts:
-                file.counts.stale += 1
-                counts.stale += 1  # the file may have been there before
-                file.counts = counts
-                self._known.keep(counts, as_fid(target))
-        file.open_count += 1
-        if file.open_count >= MIN_SHARED_OPENS:
-            self._known.opened(as_fid(target), file, job.name, time)
-        if not (file.created and file.closed_at == file.created_at):
-            if nid not in counts.clients:
-                counts.add_client(nid)
-            counts.opens += 1  # otherwise it is the open that created the file, which is counted as a create
-            file.reopened += 1
-            if mode & WRITE_MODES:
-                counts.write_opens += 1
-
-    def _close(self, job: JobCounts, time: float, target: bytes) -> None:
-        file = self._files.get(target)
-        if file is None:
+    def _add(self, fields: Fields, counted: CountedRecords) -> None:
+        """Add records without a rename of a directory, except for the first."""
+        if not len(fields):
             return
-        self.closes += 1
-        if file.open_count:
-            file.open_count -= 1
-            if not file.open_count and target in self._shared:
-                self._known.closed_by_all(as_fid(target), time)
-        file.closed_at = time
-        counts = file.counts
-        if not counts.in_table or counts.directory is not file.directory:
-            owner = counts.job if (counts.job, file.directory) in self._known.by_job_and_directory else job.name
-            counts = self._known.counts(owner, file.directory, time if owner == job.name else 0.0)
-        elif time > counts.last_time and counts.job == job.name:
-            counts.last_time = time
-        counts.closes += 1
+        for at in np.flatnonzero(fields.kind == MKDIR).tolist():
+            above = self._path(as_fid(fields.parent[at].tobytes()))
+            if above:
+                self._path.learn(as_fid(fields.target[at].tobytes()), join(above, counted.name(fields, at)))
+        if self._path.changes != self._changes or len(self._parents) > 4 * self._known.max_counts:
+            self._changes, self._parents, self._counts_in = self._path.changes, KeyIndex(3), self._counts_in[:0]
+        fields, row = self._of_files(fields)
+        order = np.argsort(row, kind="stable")
+        fields, row = fields.at(order), row[order]
+        job = self._jobs.numbers_of(fields.job, self._counts.jobs)
+        begins, of_file = files_in(row)
+        events = np.cumsum((fields.kind == CREATE) | (fields.kind == UNLINK))
+        phase = events - events[begins][of_file]
+        last = int(phase.max(initial=0))
+        for number in range(last + 1):
+            which: Bools | slice = phase == number if last else slice(None)
+            self._phase(fields.at(which), row[which], job[which], counted)
 
-    def _unlink(self, job: JobCounts, time: float, target: bytes, parent: bytes, nid: str) -> None:
-        file = self._files.pop(target, None)
-        if file is None:
-            counts = self._in_parent(job, time, parent)
-        else:
-            file.counts.stale += 1
-            counts = self._known.counts_of(file, time)
-        if nid not in counts.clients:
-            counts.add_client(nid)
-        counts.unlinks += 1
+    def _of_files(self, fields: Fields) -> tuple[Fields, Ints]:
+        """Records of files that have a row, or get one, and their rows. Names of other files may be removed."""
+        row = self._files.fids.find(fields.target)
+        new = (row < 0) & ((fields.kind == CREATE) | (fields.kind == OPEN) | (fields.kind == LAYOUT))
+        self._files.rows_of(fields.target[new])
+        row[row < 0] = self._files.fids.find(fields.target[row < 0])
+        here = row >= 0
+        if not here.all():
+            astray = fields.at(~here & (fields.kind == UNLINK))
+            job = self._jobs.numbers_of(astray.job, self._counts.jobs)
+            self._count(UNLINKS, self._in_parent(job, astray.parent), astray)
+            fields, row = fields.at(here), row[here]
+        return fields, row
 
-    def _layout(self, record: Record, job: JobCounts, time: float) -> None:
-        file = self._files.get(record.target)
-        if job.name:  # a migration or a setstripe, not a file that grew
-            path = file.path if file is not None else self._path(record.target)
-            if not path:
-                return  # an unnamed file that a mover copies into
-            self._movers.moved(directory_of(path), job.name, time, record)
-        elif file is not None and file.created_at >= self._known.layouts_since.get(file.directory, 0.0):
-            self._known.counts_of(file, time).outgrown += 1
+    def _phase(self, fields: Fields, row: Ints, job: Ints, counted: CountedRecords) -> None:
+        """Add one phase of each file. ``row`` and ``job`` are those of the records."""
+        files, (begins, of_file) = self._files, files_in(row)
+        first = fields.kind[begins]
+        made, removed = begins[first == CREATE], begins[first == UNLINK]
+        known = files.present[row[removed]]
+        astray, removed = removed[~known], removed[known]
+        made = made[np.argsort(fields.number[made])]
+        new, stray, gone = row[made], fields.at(astray), row[removed]
+        numbers = self._in_parent(job[made], fields.parent[made])
+        self._count(CREATES, numbers, fields.at(made))
+        files.put(new, numbers, self._counts.place[numbers], created=True, created_at=fields.time[made],
+                  closed_at=fields.time[made])
+        files.put_names(new, counted.text, fields.name_at[made], fields.name_bytes[made])
+        self._known.list_files(numbers, new)
+        self._count(UNLINKS, self._in_parent(job[astray], stray.parent), stray)
+        self._count(UNLINKS, self._counts.present(files.owner[gone], files.place[gone]), fields.at(removed))
+        files.present[gone] = False
+        live = files.present[row] & (fields.kind != CREATE) & (fields.kind != UNLINK)
+        found = np.flatnonzero((fields.kind == OPEN) & ~files.present[row])
+        _, which = np.unique(of_file[found], return_index=True)
+        for at in found[which].tolist():
+            self._find(fields, row, job, at)
+            same = slice(at, at + np.searchsorted(of_file[at:], of_file[at], side="right"))
+            live[same] = fields.kind[same] != UNLINK
+        if live.any():
+            changes = Changes(self._known, self._path, fields.at(live), row[live], job[live])
+            changes.add(counted.text, self._nids.by_number)
+            self.closes += int(np.count_nonzero(fields.kind[live] == CLOSE))
+        self._move_layouts(fields, row, job, counted)
 
-    def _rename(self, record: Record) -> None:
-        moved = record.source or record.target
-        file = self._files.get(moved)
-        if file is None:
-            self._path.renamed(moved)
-            return
-        # jobs often write under a temporary name and rename: the new name lasts
-        file.name = record.name
-        file.directory = self._path.place(record.parent)
+    def _in_parent(self, job: Ints, parent: Words) -> Ints:
+        """Numbers of the counts of jobs in the parents that records name."""
+        keys = self._parents.numbers_of(np.column_stack((job.astype(np.uint64), parent)))
+        before = len(self._counts_in)
+        self._counts_in = grown(self._counts_in, len(self._parents))
+        self._counts_in[before:] = -1
+        counts = self._counts
+        numbers = self._counts_in[keys]
+        for key in np.unique(keys[(numbers < 0) | ~counts.in_table[numbers]]).tolist():
+            words = self._parents.keys[key]
+            place = counts.places[self._path.place(as_fid(words[1:].tobytes()))]
+            self._counts_in[key] = counts.number(int(words[0]), place)
+        return self._counts_in[keys].astype(np.int64)
+
+    def _count(self, column: int, numbers: Ints, fields: Fields) -> None:
+        """Count one record for each of these counts."""
+        self._counts.at_work(numbers, fields.time)
+        self._known.count(column, numbers, fields.nid, self._nids.by_number, fields.number)
+
+    def _find(self, fields: Fields, row: Ints, job: Ints, at: int) -> None:
+        """Look for the file that a record opens, and that is not known."""
+        path = self._path(as_fid(fields.target[at].tobytes()))
+        directory = directory_of(path) if path else self._path.place(as_fid(fields.parent[at].tobytes()))
+        place = self._counts.places[directory]
+        one, number = row[at:at + 1], np.array([self._counts.number(int(job[at]), place)])
+        self._files.put(one, number, place, created=False)
+        self._files.put_name(int(row[at]), path.rpartition("/")[2].encode("utf-8", "surrogateescape"))
+        self._known.list_files(number, one)
+
+    def _move_layouts(self, fields: Fields, row: Ints, job: Ints, counted: CountedRecords) -> None:
+        """Note new layouts under the id of a job: of a migration or a setstripe, not of a file that grew."""
+        layouts = np.flatnonzero(fields.kind == LAYOUT)
+        for at in layouts[np.argsort(fields.number[layouts])].tolist():
+            name, known = self._counts.jobs.by_number[job[at]], self._files.present[row[at]]
+            if not name:
+                continue
+            path = self._known.path(int(row[at])) if known else self._path(as_fid(fields.target[at].tobytes()))
+            if path:  # otherwise it is an unnamed file that a mover copies into
+                self._movers.moved(directory_of(path), name, float(fields.time[at]),
+                                   counted.record(int(fields.number[at])))
+
+
+def _each_fid(fids: Words) -> list[bytes]:
+    data = fids.tobytes()
+    return [data[at:at + 16] for at in range(0, len(data), 16)]
+
+
+def _fids(fids: Words) -> set[Fid]:
+    return set(map(as_fid, _each_fid(fids)))

@@ -9,11 +9,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from threading import RLock
 
+import numpy as np
+
 from lustre.changelog.record import Record
 from lustre.fid import Fid
 from lustre.filesystem import FileStatus
 from tierd.model import Candidate, DirectoryActivity, OpenFile, SharedFile
-from tierd.sense.changelogs.counts import COUNTED, CountTables, DirectoryCounts, File, SharedRun
+from tierd.sense.changelogs.counts import UNLINKS, CountTables, DirectoryCounts, SharedRun
+from tierd.sense.changelogs.files import fid_words
 from tierd.sense.changelogs.packed import oldest_time
 from tierd.sense.changelogs.roll_up import RollUp
 from tierd.sense.changelogs.tallies import MoveCollector, Tally, TallyContent, TallyLimits, TallyMaker, add_tally
@@ -74,10 +77,11 @@ class ActivityTable:
                     self._add_tally(batch)
             else:
                 count, oldest = len(batch), oldest_time(batch)
+                counted = self._records.read(batch)
                 if self._executor is not None:
-                    self._path.look_up(self._records.fids_without_path(batch), self._executor)
+                    self._path.look_up(self._records.fids_without_path(counted), self._executor)
                 with self._lock:
-                    self._records.add(batch)
+                    self._records.add(counted)
                     if self._making is not None:
                         self._making.note(batch)
             self.records_read += count
@@ -95,8 +99,7 @@ class ActivityTable:
     def _add_tally(self, tally: Tally) -> None:
         known = self._of_mdt.setdefault(tally.mdt, set())
         if tally.begun:  # whether its files are open is unknown to the new reader
-            for fid in known:
-                self._known.forget(fid)
+            self._known.forget(self._known.files.known_rows(known))
             known.clear()
         add_tally(self._known, tally.content, self._movers, self._is_echo)
         known.difference_update(tally.content.removed)
@@ -108,7 +111,7 @@ class ActivityTable:
         with self._lock:
             if self._marked_at is None or not 0 <= now - self._marked_at < RECENT_SECONDS:
                 self._marked_at = now
-                self._known.mark()
+                self._known.counts.mark()
 
     def other_mover_in(self, directory: str, since: float) -> str:
         """Job id of another mover that has moved several files of a directory since a time; "" for none."""
@@ -143,9 +146,11 @@ class ActivityTable:
     def forget_directory(self, directory: str) -> None:
         """Remove a directory's counts and their files."""
         with self._lock:
-            for counts in self._known.of_directory(directory):
-                for fid in self._known.forgotten((counts.job, directory)).files:
-                    self._known.forget(fid)
+            known = self._known
+            numbers = known.counts.of_directory(directory)
+            for rows in known.listed(numbers).values():
+                known.forget(np.array(rows, np.int64))
+            known.counts.drop(numbers)
 
     def reconcile(self, directory: str, found: Mapping[Fid, tuple[str, FileStatus]]) -> None:
         """Correct the table by a scan of a directory. ``found`` has the name and status of its present files.
@@ -156,87 +161,102 @@ class ActivityTable:
         """
         known = self._known
         with self._lock:
-            every = known.of_directory(directory)
-            before = {fid for counts in every for fid in known.of(counts)}
-            if not every or (before and not before & found.keys()):
+            every = known.counts.of_directory(directory)
+            files = known.files
+            before = {files.fid(row): row for rows in known.listed(every).values() for row in rows}
+            if not len(every) or (before and not before.keys() & found.keys()):
                 self.forget_directory(directory)
                 return
-            for fid in before:
+            for fid, row in before.items():
                 if fid in found:
-                    known.files[fid].name = found[fid][0].encode("utf-8", "surrogateescape")
-                    known.files[fid].open_count = 0
+                    files.put_name(row, found[fid][0].encode("utf-8", "surrogateescape"))
+                    files.open_count[row] = 0
                     known.shared.pop(fid, None)
                 else:
-                    known.forget(fid)
-            latest = max(every, key=lambda counts: (counts.last_time, counts.job))
+                    known.forget(np.array([row]))
+            latest = max(map(known.counts.every.__getitem__, every.tolist()),
+                         key=lambda counts: (counts.last_time, counts.job))
             for fid, (name, status) in found.items():
                 if fid not in before:
-                    known.remember(fid, File(latest, directory, name.encode("utf-8", "surrogateescape"), created=True,
-                                             created_at=status.mtime, closed_at=status.mtime))
-                    known.keep(latest, fid)
+                    new = files.rows_of(fid_words([fid]))
+                    files.put(new, latest.number, known.counts.place[latest.number], created=True,
+                              created_at=status.mtime, closed_at=status.mtime)
+                    files.put_name(int(new[0]), name.encode("utf-8", "surrogateescape"))
+                    known.list_files(np.array([latest.number]), new)
+            known.settle()
 
     def places(self) -> list[str]:
         """All directories in the table, the most recently active first."""
         latest: dict[str, float] = {}
         with self._lock:
-            for (_, directory), counts in self._known.by_job_and_directory.items():
-                latest[directory] = max(latest.get(directory, 0.0), counts.last_time)
+            for counts in self._known.counts:
+                latest[counts.directory] = max(latest.get(counts.directory, 0.0), counts.last_time)
         return sorted(latest, key=lambda directory: (-latest[directory], directory))
 
     def files_by_sequence(self) -> dict[str, dict[int, tuple[Fid, str]]]:
         """FID and name of one known file of each directory, for each sequence of FIDs in it."""
+        files, found = self._known.files, dict[str, dict[int, tuple[Fid, str]]]()
         with self._lock:
-            files = list(self._known.files.items())
-        latest: dict[str, dict[int, tuple[Fid, File]]] = {}
-        for fid, file in files:
-            if file.name:
-                latest.setdefault(file.directory, {})[fid.sequence] = fid, file
-        return {place: {sequence: (fid, file.name.decode("utf-8", "surrogateescape"))
-                        for sequence, (fid, file) in by_sequence.items()} for place, by_sequence in latest.items()}
+            rows = files.rows()
+            rows = rows[files.name_bytes[rows] > 0][::-1]
+            keys = np.column_stack((files.place[rows].astype(np.uint64), files.fids.keys[rows, 0]))
+            _, first = np.unique(keys, axis=0, return_index=True)
+            for row in rows[first].tolist():
+                fid, place = files.fid(row), self._known.counts.places.by_number[files.place[row]]
+                found.setdefault(place, {})[fid.sequence] = fid, files.name(row).decode("utf-8", "surrogateescape")
+        return found
 
     def of_job(self, job: str, since: float) -> list[DirectoryActivity]:
         """Activities of a job in directories where it was active since a time or has files open, most files first."""
         with self._lock:
-            return sorted([self._with_files(counts) for counts in self._recent(job, since)], key=_most_files_first)
+            recent = self._recent([job], since)
+            listed = self._known.listed(np.array([counts.number for counts in recent], np.int64))
+            return sorted([self._with_files(counts, listed[counts.number]) for counts in recent], key=_most_files_first)
 
     def counts_of_job(self, job: str, since: float) -> list[DirectoryActivity]:
         """Like ``of_job``, without the files. It is cheap: there may be a hundred thousand files."""
         with self._lock:
-            return sorted(map(_activity, self._recent(job, since)), key=_most_files_first)
+            return sorted(map(_activity, self._recent([job], since)), key=_most_files_first)
 
     def summaries(self, since: float) -> list[DirectoryActivity]:
         """Counts of all jobs and directories active since a time, without their files. It is cheap."""
         with self._lock:
-            return [_activity(counts) for counts in self._known.by_job_and_directory.values()
-                    if counts.last_time >= since]
+            return [_activity(counts) for counts in self._known.counts if counts.last_time >= since]
 
-    def _recent(self, job: str, since: float) -> list[DirectoryCounts]:
-        return [counts for counts in self._known.of_job(job)
-                if counts.last_time >= since or self._is_in_use(counts, since)]
+    def _recent(self, jobs: Iterable[str], since: float, *, counting_open: bool = True) -> list[DirectoryCounts]:
+        """Counts of jobs that have records since a time, or also a file that is open or was closed since then."""
+        counts = self._known.counts
+        numbers = counts.of_jobs(jobs)
+        recent = counts.last_time[numbers] >= since
+        if counting_open and not recent.all():
+            recent |= self._known.in_use(since)[numbers]
+        return [counts.every[number] for number in numbers[recent].tolist()]
 
-    def _is_in_use(self, counts: DirectoryCounts, since: float) -> bool:
-        """Whether a file is open, or was closed since a time, by whichever thread."""
+    def _with_files(self, counts: DirectoryCounts, rows: Sequence[int]) -> DirectoryActivity:
         files = self._known.files
-        return any((file := files.get(fid)) is not None and (file.open_count or file.closed_at >= since)
-                   for fid in counts.files)
-
-    def _with_files(self, counts: DirectoryCounts) -> DirectoryActivity:
-        files = [(fid, self._known.files[fid]) for fid in self._known.of(counts)]
+        each = [(row, files.fid(row), self._known.path(row)) for row in rows]
         return _activity(
-            counts, tuple(OpenFile(fid, file.path) for fid, file in files if not file.created),
-            tuple(Candidate(fid, file.path, file.closed_at, file.created_at, opens=file.reopened)
-                  for fid, file in files if not file.open_count and file.path))
+            counts, tuple(OpenFile(fid, path) for row, fid, path in each if not files.created[row]),
+            tuple(Candidate(fid, path, float(files.closed_at[row]), float(files.created_at[row]),
+                            opens=int(files.reopened[row]))
+                  for row, fid, path in each if not files.open_count[row] and path))
 
     def operations_of(self, jobs: Collection[str]) -> dict[str, dict[str, OperationCounts]]:
         """Operations of these jobs by directory, since they began there. It is cheap."""
+        found: dict[str, dict[str, OperationCounts]] = {}
         with self._lock:
-            return {job: {each.directory: (each.creates, each.opens, each.closes, each.unlinks) for each in every}
-                    for job in jobs if (every := self._known.of_job(job))}
+            counts = self._known.counts
+            numbers = counts.of_jobs(jobs)
+            for number, each in zip(numbers.tolist(), counts.counted[numbers, :UNLINKS + 1].tolist(), strict=True):
+                one = counts.every[number]
+                found.setdefault(one.job, {})[one.directory] = tuple(each)
+        return found
 
     def last_record(self, jobs: Iterable[str]) -> float:
         """Time of the newest record of any of these jobs; 0 without one."""
         with self._lock:
-            return max((counts.last_time for job in jobs for counts in self._known.of_job(job)), default=0.0)
+            counts = self._known.counts
+            return float(counts.last_time[counts.of_jobs(jobs)].max(initial=0.0))
 
     def works_in(self, jobs: Iterable[str], directory: str, since: float, *, counting_open: bool) -> bool:
         """Whether one of these jobs has records since a time in a directory or just below it.
@@ -244,17 +264,19 @@ class ActivityTable:
         ``counting_open``: a file that it has open counts too.
         """
         with self._lock:
-            return any(counts.last_time >= since or (counting_open and self._is_in_use(counts, since))
-                       for job in jobs for counts in self._known.of_job(job)
-                       if directory in {counts.directory, counts.directory.rpartition("/")[0]})
+            return any(directory in {counts.directory, counts.directory.rpartition("/")[0]}
+                       for counts in self._recent(jobs, since, counting_open=counting_open))
 
     def shared_files(self, min_openers: int) -> list[SharedFile]:
         """Files that at least ``min_openers`` have open now, the most open first. None without CLOSE records."""
         if not self._records.closes:
             return []
+        files, found = self._known.files, list[SharedFile]()
         with self._lock:
-            found = [SharedFile(file.counts.job, file.path, file.open_count) for file in self._known.files.values()
-                     if file.open_count >= min_openers and file.path]
+            for row in np.flatnonzero(files.present & (files.open_count >= min_openers)).tolist():
+                if path := self._known.path(row):
+                    owner = self._known.counts.every[files.owner[row]]
+                    found.append(SharedFile(owner.job, path, int(files.open_count[row])))
         return sorted(found, key=lambda f: (-f.openers, f.path))
 
 
@@ -264,6 +286,8 @@ def _most_files_first(activity: DirectoryActivity) -> tuple[int, str]:
 
 def _activity(counts: DirectoryCounts, existing: tuple[OpenFile, ...] = (),
               candidates: tuple[Candidate, ...] = ()) -> DirectoryActivity:
+    creates, opens, closes, unlinks, outgrown, write_opens = counts.counted
     return DirectoryActivity(
-        counts.job, counts.directory, existing_files=existing, candidates=candidates, lately=counts.lately,
-        last_time=counts.last_time, clients=counts.clients, **{name: getattr(counts, name) for name in COUNTED})
+        counts.job, counts.directory, creates, opens, closes, unlinks=unlinks, outgrown=outgrown,
+        existing_files=existing, candidates=candidates, lately=counts.lately, last_time=counts.last_time,
+        write_opens=write_opens, clients=counts.clients)

@@ -12,8 +12,8 @@ records count once, in order, whoever read them and however often a tally arrive
 >>> from lustre.changelog.record import Record, RecordType
 >>> known = CountTables(max_files=9, max_counts=9, max_listed_files=9)
 >>> making = TallyMaker(known, TallyLimits())
->>> counts = known.counts("cp.0", "/in", 5.0)
->>> counts.creates += 3
+>>> number = known.counts.of("cp.0", "/in", 5.0).number
+>>> known.counts.counted[number, 0] += 3
 >>> [(row.job, row.directory, row.creates) for row in making.content(()).directories]
 [('cp.0', '/in', 3)]
 >>> making.content(()).directories
@@ -28,9 +28,12 @@ from operator import itemgetter
 from random import Random
 from typing import NamedTuple
 
+import numpy as np
+
 from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
-from tierd.sense.changelogs.counts import COUNTED, CountTables, DirectoryCounts, File, counted
+from tierd.sense.changelogs.counts import COUNTED, CountTables, DirectoryCounts
+from tierd.sense.changelogs.files import fid_words
 from tierd.sense.changelogs.packed import renames, targets
 from tierd.sense.own_moves import OtherMovers, OwnMoves
 
@@ -210,19 +213,22 @@ class TallyMaker:
         """Files of counts that wait for a later tally."""
         self._renamed: dict[Fid, None] = {}
         """Directories and unknown files that were renamed since the last tally."""
+        self._rows: dict[Fid, int] = {}
+        """Rows of those files in the table that this tally may be about."""
         known.additions = []
 
     def note(self, records: Sequence[Record]) -> None:
         """Remember which files records are about."""
         self._touched.update(targets(records))
-        for record in renames(records):
-            renamed = record.source or record.target
-            self._touched.add(renamed)
-            if renamed not in self._known.files and len(self._renamed) <= self._limits.max_renames:
+        moved = [record.source or record.target for record in renames(records)]
+        self._touched.update(moved)
+        for renamed, known in zip(moved, self._known.files.has(fid_words(moved)).tolist(), strict=True):
+            if not known and len(self._renamed) <= self._limits.max_renames:
                 self._renamed[renamed] = None
 
     def content(self, moves: Sequence[OtherMove], closes: int = 0) -> TallyContent:
         """What changed since the last call."""
+        self._find_rows()
         chosen, waiting = self._chosen()
         removed = self._gone()
         members = self._sampled(chosen, removed)
@@ -230,14 +236,17 @@ class TallyMaker:
         rows = [self._row(counts) for counts in chosen]
         fids = self._changed({fid for added in members.values() for fid in added})
         files = []
+        table = self._known.files
         for fid in fids:
-            file = self._known.files[fid]
-            if file.counts not in places:
-                places[file.counts] = len(rows)
-                rows.append(DirectoryTally(file.counts.job, file.counts.directory))
-            files.append(FileTally(fid, places[file.counts], file.directory, file.name, file.created,
-                                   open_count=file.open_count,
-                                   reopened=file.reopened, created_at=file.created_at, closed_at=file.closed_at))
+            row = self._rows[fid]
+            owner = self._known.counts.every[table.owner[row]]
+            if owner not in places:
+                places[owner] = len(rows)
+                rows.append(DirectoryTally(owner.job, owner.directory))
+            files.append(FileTally(
+                fid, places[owner], self._known.counts.places.by_number[table.place[row]], table.name(row),
+                bool(table.created[row]), open_count=int(table.open_count[row]), reopened=int(table.reopened[row]),
+                created_at=float(table.created_at[row]), closed_at=float(table.closed_at[row])))
         positions = {fid: place for place, fid in enumerate(fids)}
         for counts, added in members.items():
             place = places[counts]
@@ -249,12 +258,22 @@ class TallyMaker:
                             renamed=renamed,
                             waiting=waiting)
 
+    def _find_rows(self) -> None:
+        """Find the rows of the files that the leader knows, and of those added since the last tally."""
+        self._left += self._known.additions or ()
+        self._known.additions = []
+        fids = list(self._uses.keys() | {fid for _, fid in self._left})
+        table = self._known.files
+        found = table.fids.find(fid_words(fids))
+        there = table.present[found] & (found >= 0)
+        self._rows = {fid: row for fid, row, known in zip(fids, found.tolist(), there.tolist(), strict=True) if known}
+
     def _chosen(self) -> tuple[list[DirectoryCounts], int]:
         """The counts of this tally, the most active first, and how many wait."""
         changed = []
-        for counts in self._known.by_job_and_directory.values():
+        for counts in self._known.counts:
             before, last_time = self._sent.get(counts, (_NOTHING, 0.0))
-            if (now := counted(counts)) != before or counts.last_time != last_time:
+            if (now := counts.counted) != before or counts.last_time != last_time:
                 changed.append((sum(now[:-1]) - sum(before[:-1]), counts))  # opens for writing are opens
         changed.sort(key=itemgetter(0), reverse=True)
         most = self._limits.max_directories
@@ -262,15 +281,15 @@ class TallyMaker:
 
     def _row(self, counts: DirectoryCounts) -> DirectoryTally:
         before, _ = self._sent.get(counts, (_NOTHING, 0.0))
-        now = counted(counts)
+        now = counts.counted
         self._sent[counts] = now, counts.last_time
+        more = {name: n - b for name, n, b in zip(COUNTED, now, before, strict=True)}
         return DirectoryTally(counts.job, counts.directory, last_time=counts.last_time, clients=counts.clients,
-                              **{name: n - b for name, n, b in zip(COUNTED, now, before, strict=True)})
+                              **more)  # type: ignore[arg-type]
 
     def _gone(self) -> set[Fid]:
         """Files that the leader knows and that are no longer in the table; forget them and evicted counts."""
-        files = self._known.files
-        gone = {fid for fid in self._uses if fid not in files}
+        gone = self._uses.keys() - self._rows.keys()
         for fid in gone:
             del self._uses[fid]
         if gone:
@@ -308,12 +327,9 @@ class TallyMaker:
         """Offer new files of the chosen counts to their samples. Returns the added ones; replaced ones are removed."""
         now = set(chosen)
         added: dict[DirectoryCounts, dict[Fid, None]] = {}
-        offered = [*self._left, *(self._known.additions or ())]
-        self._known.additions = []
-        self._left = []
-        files, limits = self._known.files, self._limits
+        offered, self._left, limits = self._left, [], self._limits
         for counts, fid in offered:
-            if fid not in files or not counts.in_table:
+            if fid not in self._rows or not counts.in_table:
                 continue
             if counts not in now:
                 self._left.append((counts, fid))
@@ -339,30 +355,29 @@ class TallyMaker:
 
     def _changed(self, added: set[Fid]) -> list[Fid]:
         """Files whose state the leader needs: new ones, and known ones with records, in the order of the table."""
-        wanted = {fid for fid in self._uses if fid in self._known.files and (fid in self._touched or fid in added)}
-        return sorted(wanted, key=lambda fid: (self._known.files[fid].created_at, fid))
+        wanted = {fid for fid in self._uses if fid in self._rows and (fid in self._touched or fid in added)}
+        return sorted(wanted, key=lambda fid: (self._known.files.created_at[self._rows[fid]], fid))
 
 
 def add_tally(known: CountTables, content: TallyContent, movers: OtherMovers, is_echo: OwnMoves) -> None:
     """Add a tally to a table."""
-    counts = []
+    counts, files = known.counts, known.files
+    numbers = []
     for row in content.directories:
-        total = known.counts(row.job, row.directory, row.last_time)
-        for which in COUNTED:
-            setattr(total, which, getattr(total, which) + getattr(row, which))
+        total = counts.of(row.job, row.directory, row.last_time)
+        counts.counted[total.number] += [getattr(row, which) for which in COUNTED]
         for nid in row.clients:
             total.add_client(nid)
-        counts.append(total)
-    for fid in content.removed:
-        known.forget(fid)
-    files = known.files
-    for fid, place, directory, name, created, open_count, reopened, created_at, closed_at in content.files:
-        files[fid] = File(counts[place], directory, name, created, open_count, reopened=reopened,
-                          created_at=created_at, closed_at=closed_at)
-    while len(files) > known.max_files:
-        known.forget_first_files()
-    for total, row in zip(counts, content.directories, strict=True):
-        known.keep_all(total, [content.files[place].fid for place in row.files])
+        numbers.append(total.number)
+    known.forget(files.known_rows(content.removed))
+    rows = files.rows_of(fid_words([file.fid for file in content.files]))
+    for at, file in zip(rows.tolist(), content.files, strict=True):
+        files.put(at, numbers[file.counts], counts.places[file.directory], file.created, file.open_count,
+                  reopened=file.reopened, created_at=file.created_at, closed_at=file.closed_at)
+        files.put_name(at, file.name)
+    for number, row in zip(numbers, content.directories, strict=True):
+        known.list_files(np.full(len(row.files), number), rows[list(row.files)])
+    known.settle()
     for move in content.moves:
         record = Record(0, RecordType.LAYOUT, move.time, target=move.fid, job_id=move.job.encode(), uid=move.uid,
                         nid=move.nid)

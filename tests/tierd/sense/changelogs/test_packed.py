@@ -1,4 +1,4 @@
-"""The table filled from fields that numpy reads is the table filled record by record: damage, echoes, full tables."""
+"""A table filled from the bytes of records is that filled from decoded ones, and many at once are one by one."""
 
 from __future__ import annotations
 
@@ -123,21 +123,21 @@ def packed(records: Iterable[Record]) -> bytes:
     return b"".join(encode(each._replace(gid=0 if each.uid is not None else None)) for each in records)
 
 
-@settings(max_examples=600)
+@settings(max_examples=150)
 @given(st.lists(st.lists(work(), max_size=40), min_size=1, max_size=3), st.integers(1, 12), st.integers(1, 12),
        st.integers(1, 50))
 def test_records_that_meet(several: list[list[Record]], max_files: int, max_counts: int, most: int) -> None:
     same([packed(each) for each in several], max_files, max_counts, most)
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(st.lists(any_record(), max_size=6), st.integers(0, 3000), st.binary(max_size=90))
 def test_any_records_cut_short_and_before_anything(several: list[Record], cut: int, rest: bytes) -> None:
     data = b"".join(map(encode, several))
     same([data, data[:cut], data + rest])
 
 
-@settings(max_examples=300)
+@settings(max_examples=80)
 @given(st.sampled_from(RECORDED), st.integers(0, 1 << 20), st.lists(damage, max_size=3))
 def test_recorded_records_and_damage(path: Path, first: int, several: list[tuple[int, bytes, int]]) -> None:
     data = path.read_bytes()[:20_000]
@@ -155,6 +155,54 @@ def test_the_tallies_of_a_reader(several: list[list[Record]], most: int) -> None
         fill(plain, pieces(data, most))
         ours, expected = (replace(each, removed=tuple(sorted(each.removed))) for each in (quick.tally(), plain.tally()))
         assert repr(ours) == repr(expected)
+
+
+@st.composite
+def life(draw: st.DrawFn, number: int) -> list[Record]:
+    """Records of a file from its creation, or later, up to its end, or before."""
+    first = Record(1, RecordType.CREATE, draw(st.integers(0, 9)), target=Fid(0x200000403, number),
+                   parent=Fid(0x200000402, draw(st.integers(0, 4))), name=b"f%d" % number, job_id=b"cp.1", uid=1, gid=0,
+                   nid="10.0.0.1@tcp")
+    kinds = draw(st.lists(st.sampled_from((RecordType.OPEN, RecordType.CLOSE, RecordType.OPEN, RecordType.CLOSE,
+                                           RecordType.LAYOUT, RecordType.RENAME)), max_size=12))
+    found = [first]
+    for kind in kinds:
+        one = found[-1]._replace(type=kind, time=found[-1].time + draw(st.integers(0, 3)), job_id=draw(
+            st.sampled_from((b"cp.1", b"cp.1", b"cp.2", b"", TAG))), open_mode=draw(st.sampled_from((1, 2))))
+        found.append(one._replace(source=one.target, name=draw(st.sampled_from((b"g", b"h"))))
+                     if kind is RecordType.RENAME else one._replace(source=None))
+    end = [found[-1]._replace(type=RecordType.UNLINK, source=None)] if draw(st.booleans()) else []
+    return [*found[draw(st.integers(0, 1)):], *end]
+
+
+@st.composite
+def lives(draw: st.DrawFn) -> list[Record]:
+    """The records of several files, those of each in their order."""
+    each = [draw(life(number)) for number in range(1, draw(st.integers(2, 7)))]
+    found = []
+    while left := [one for one in each if one]:
+        found.append(draw(st.sampled_from(left)).pop(0))
+    return found
+
+
+def in_order(told: object) -> object:
+    """The same without the order of parts."""
+    if isinstance(told, dict):
+        return sorted((key, in_order(value)) for key, value in told.items())
+    return sorted(map(repr, told)) if isinstance(told, list) else told
+
+
+@settings(max_examples=80)
+@given(lives(), st.integers(2, 60))
+def test_many_records_at_once_and_one_by_one(records: list[Record], most: int) -> None:
+    data, (quick, plain) = packed(records), (table(99, 99) for _ in range(2))
+    fill(quick, packed_pieces(data, most))
+    fill(plain, packed_pieces(data, 1))
+    ours, expected = ([*map(in_order, state(each)[2:8]), *({
+        (seen.job, seen.directory): (replace(seen, candidates=(), existing_files=(), clients=()), {*seen.candidates},
+                                     {*seen.existing_files}, {*seen.clients})
+        for job in JOBS for seen in each.of_job(job, 0.0)},)] for each in (quick, plain))
+    assert ours == expected
 
 
 def lived(number: int, job: bytes = b"m.2", time: float = 10.0) -> list[Record]:

@@ -10,8 +10,6 @@ from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
 from lustre.nid import NONE as NID_OF_NOBODY
 from tierd.model import MAX_CLIENTS
-from tierd.sense.changelogs.counts import MIN_SWEPT, CountTables, File
-from tierd.sense.changelogs.roll_up import JobTable
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.paths import PathCache
 
@@ -179,14 +177,6 @@ def test_jobs_that_come_and_go_for_months_are_not_all_remembered() -> None:
     assert len(table.summaries(0.0)) <= 20
 
 
-def test_the_cache_of_jobs_and_of_their_directories_is_bounded() -> None:
-    jobs = JobTable(CountTables(9, max_counts=10, max_listed_files=9), PathCache(resolve), ())
-    for number in range(500):
-        jobs.counts_in(jobs.anew(b"m.%d" % (number % 15)), Fid(7, number), 10.0)
-        assert len(jobs.by_id) <= 10
-        assert sum(len(job.places) for job in jobs.by_id.values()) <= 20
-
-
 def test_a_directory_is_looked_up_once() -> None:
     requested: list[Fid] = []
     table = ActivityTable(lambda fid: requested.append(fid) or f"/d{fid.object_id}")
@@ -205,20 +195,6 @@ def test_the_clients_of_a_job_in_a_directory_are_remembered() -> None:
     assert table.of_job("m.2", 0)[0].clients == seen.clients
     table.add([[record(RecordType.UNLINK, 50 + n, 14)._replace(nid=f"10.0.1.{n}@tcp") for n in range(20)]])
     assert len(table.summaries(0)[0].clients) == MAX_CLIENTS
-
-
-@given(st.integers(0, 40), st.integers(1, 300))
-def test_a_list_of_files_has_at_most_half_as_many_removed_files_as_present_ones(present: int, removed: int) -> None:
-    known = CountTables(max_files=1000, max_counts=9, max_listed_files=1000)
-    mine = known.counts("j.1", "/d", 5.0)
-    for number in range(present + removed):
-        fid = Fid(1, number)
-        known.remember(fid, File(mine, "/d", b"f"))
-        known.keep(mine, fid)
-        if number >= present:
-            known.forget(fid)
-    assert known.of(mine) == [Fid(1, number) for number in range(present)]
-    assert len(mine.files) <= 3 * (present + 1) // 2 + MIN_SWEPT + 1
 
 
 A, B, C = (Fid(0x200000400, number) for number in (1, 2, 3))
