@@ -203,7 +203,10 @@ class PastWindows:
         return [(series, target_of(series.labels), exporter_of(series.labels)) for series in found]
 
     def _points(self, series: Series, moments: Sequence[Moment]) -> Iterator[tuple[Moment, float]]:
-        return ((moments[round((time - moments[0].time) / self._step)], value) for time, value in series.points)
+        for time, value in series.points:
+            number = round((time - moments[0].time) / self._step)
+            if 0 <= number < len(moments):  # VictoriaMetrics moves the ends of a range to multiples of the step
+                yield moments[number], value
 
 
 def exporter_of(labels: Mapping[str, str]) -> str:

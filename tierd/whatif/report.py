@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from html import escape
@@ -11,6 +11,7 @@ from html import escape
 from tierd.cli import client
 from tierd.daemon.charts import Axes
 from tierd.detect.account import Lost, total
+from tierd.refusal import Reason
 from tierd.sense.prometheus_past import POOLS, Found, Seen
 from tierd.sense.readings import is_ost
 from tierd.structs import json_text
@@ -23,6 +24,14 @@ MOST_CASES = 20
 PARTS = 4
 """Sizes of flash that are shown if none were asked for: parts of what is needed at most."""
 DAY_SECONDS = 86_400
+WHY: Mapping[str, str] = {
+    Reason.REPORTED_ONLY: "flash for small files does not help, or act.on lacks such findings",
+    Reason.LITTLE_TO_GAIN: "there was too little to gain",
+    Reason.UNCERTAIN_GAIN: "the loss was not certain enough",
+    Reason.UNCLEAR_IO: "it is not clear whether the other job's I/O is small",
+    Reason.NOT_SMALL: "its files are not small, or only whole files on flash would help",
+}
+"""Why tierd would have done nothing, by reason code; others are shown as they are."""
 WIDTH, HEIGHT, MARGIN = 640, 360, 70
 """Of the picture."""
 
@@ -81,7 +90,8 @@ def not_known(answer: Answer) -> Iterator[str]:
     if uncertain := len(answer.all_cases) - len(answer.cases):
         yield f"whether {count_of(uncertain, 'more stream')} lost anything"
     if answer.neighbours:
-        yield "sizes and lifetimes of files: a size is the mean of what a job writes for each new file"
+        yield ("sizes and lifetimes of files: a size is the mean of what a job writes for each new file, which is too "
+               "large if it writes files again")
     if answer.stopped is not None:
         yield f"the time after {client.time_text(answer.until)}: reading was stopped"
 
@@ -93,7 +103,7 @@ def as_text(answer: Answer) -> list[str]:
              + (f": {lost_text(answer.lost)}" if answer.cases else "")]
     if answer.needed[1:]:
         lines += flash_lines(answer)
-    lines += [f"in {count_of(count, 'case')} tierd would have done nothing: {reason}"
+    lines += [f"in {count_of(count, 'case')} tierd would have done nothing: {WHY.get(reason, reason)}"
               for reason, count in Counter(case.refused for case in answer.cases if case.refused).most_common()]
     if answer.cases:
         lines += ["", *table(("BEGIN", "LASTED", "STREAM", "BESIDE", "LOST", "GIVEN BACK"), [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.tierd.simulated import NOISE, STREAM
@@ -18,7 +20,7 @@ __all__ = ["past"]
 
 def read(api: Kept, past: Past, step_seconds: float = 15.0) -> tuple[list[tuple[Window, Reading]], Seen]:
     found = survey(api, past.begin - 3600, past.end + 3600)
-    windows = PastWindows(keeping(api.samples, found.fsname, api.most_samples), found, step_seconds)
+    windows = PastWindows(replace(api, fsname=found.fsname), found, step_seconds)
     return list(windows), windows.seen
 
 
@@ -54,6 +56,13 @@ def test_chunks_do_not_change_what_is_read(past: Past, step_seconds: float, most
     whole, _ = read(keeping(past.samples), past, step_seconds)
     assert [window for window, _ in read(keeping(past.samples, most_samples=most_samples), past, step_seconds)[0]
             ] == [window for window, _ in whole]
+
+
+def test_times_may_be_moved_to_multiples_of_the_step(past: Past) -> None:
+    """As VictoriaMetrics does."""
+    moved, _ = read(replace(keeping(past.samples), aligns=True), past, 60.0)
+    assert 0.8 * total(past.samples) < written(moved) <= total(past.samples)
+    assert [window.seconds for window, _ in moved] == [60.0] * len(moved)
 
 
 def test_an_answer_that_is_too_large_at_one_time_is_an_error(past: Past) -> None:

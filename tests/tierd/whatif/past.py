@@ -89,6 +89,8 @@ class Kept(QueryApi):
     asked: list[str] = field(default_factory=list)
     interrupted_after: int = 10**9
     """Queries until Ctrl-C."""
+    aligns: bool = False
+    """Whether times are moved to multiples of the step."""
 
     def series(self, path: str, form: Mapping[str, str]) -> list[Series]:
         self.asked.append(form["query"])
@@ -105,6 +107,8 @@ class Kept(QueryApi):
         if path.endswith("/query"):
             return [of(labels, points) for labels, points in chosen.items()]
         begin, end, step = (float(form[name]) for name in ("start", "end", "step"))
+        if self.aligns:
+            begin, end = begin - begin % step, end - end % step + step
         times = [begin + number * step for number in range(int((end - begin) / step + 1e-6) + 1)]
         if form["query"].startswith("count by (fs)"):
             return [series for fs in sorted({dict(labels)["fs"] for labels in chosen})

@@ -18,9 +18,10 @@ from tests.tierd.whatif.conftest import JOBS, SECONDS, Past
 from tests.tierd.whatif.past import Samples, keeping, kept
 from tierd.cli.tierctl import main
 from tierd.config.settings import Settings
+from tierd.refusal import Reason
 from tierd.simulation.run import run
 from tierd.whatif.command import asked
-from tierd.whatif.report import Answer, as_text, not_known
+from tierd.whatif.report import WHY, Answer, as_text, not_known
 
 
 def answer(past: Past, samples: Samples | None = None, step_seconds: float | None = None,
@@ -63,7 +64,7 @@ def test_mode_and_policies_are_those_of_the_settings(past: Past) -> None:
     found = answer(past, settings=reports)
     assert [case.refused for case in found.cases] == ["reported-only"]
     assert found.needed[-1].gain.bytes == 0
-    assert "in 1 case tierd would have done nothing: reported-only" in as_text(found)
+    assert f"in 1 case tierd would have done nothing: {WHY[Reason.REPORTED_ONLY]}" in as_text(found)
 
 
 @pytest.mark.parametrize(("labels", "words"), [
