@@ -69,7 +69,7 @@ def daemon(folder: Path, counters: Counters, changelogs: Changelogs, clock: Cloc
     source = LiveSource(CheckedReadings("counters", counters.reading, clock, stale, skew), follower)
     journal = Journal(folder / "journal.sqlite")
     mover = PortMover(filesystem)
-    budget, breaker = Budget(settings.limits, clock.now()), CircuitBreaker(settings.breaker)
+    budget, breaker = Budget(settings.limits, clock.now()), CircuitBreaker()
     gate = Gate(filesystem, mover, budget, breaker, journal, clock, dry_run=True)
     undo = Undo(filesystem, mover, journal, clock)
     node = Node(filesystem=filesystem, mover=mover, read=source.reading, mdts=(), clock=clock)
