@@ -86,6 +86,8 @@ class Result:
     where: str
     truth: str
     braked: tuple[str, ...]
+    fair: bool
+    """Whether these are streams, which have a fair share beside another one."""
     after: float | None
     """Seconds from the finding to the brake, which wants stronger evidence."""
     victim: float | None
@@ -116,13 +118,16 @@ def result(bed: BedKind, seed: int, cold: bool) -> Result:
     if begun:
         at, job = begun[0]
         after = at - min(time for time, finding in braked.findings if finding.aggressor == job)
-        names = [job.job_id for job in streams(trial.case.jobs) if job.job_id not in trial.case.suspects]
+        names = [job.job_id for job in streams(trial.case.jobs)
+                 if job.job_id not in {*trial.case.suspects, *(job for _, job in beside.begun)}]
         victim, unbraked = (least(each, trial.without_suspects, names, at) for each in (braked, without))
         total = ratio(braked, without, [job.job_id for job in trial.case.jobs], at, NOISE_ENDS)
     names_braked = {job for _, job in beside.begun}
-    spared = [jobs for jobs in one_by_one(trial.case.jobs) if not names_braked or trial.case.names.isdisjoint(jobs)]
+    spared = [jobs for jobs in one_by_one(trial.case.jobs) if not names_braked or
+              (trial.case.names | names_braked).isdisjoint(jobs)]
     harm = max((1 - ratio(braked, without, jobs, 0, trial.case.seconds) for jobs in spared), default=0.0)
-    return Result(f"{bed} {seed}", verdict.truth, tuple(sorted(names_braked)), after, victim,
+    return Result(f"{bed} {seed}", verdict.truth, tuple(sorted(names_braked)),
+                  names_braked <= {job.job_id for job in streams(trial.case.jobs)}, after, victim=victim,
                   unbraked=unbraked, total=total, harm=harm)
 
 
@@ -149,13 +154,15 @@ def main() -> None:
             print(each, flush=True)
     done = [each for each in every if each.victim is not None and each.truth == "aggressor"]
     innocent = [each for each in every if each.truth == "innocent"]
+    wrongly = sum(bool(each.braked) and not each.fair for each in innocent)
     sys.stdout.write(
         f"{len(every)} scenarios, {len(done)} aggressors braked; victims at 15 s: "
         f"{sum((each.victim or 0) >= 0.9 for each in done)} of them have 90%, "
         f"{sum((each.unbraked or 0) >= 0.9 for each in done)} without the brake; total: median "
         f"{median([each.total or 0 for each in done] or [0.0]):.1%}, {sum((each.total or 0) >= 0.95 for each in done)} "
         f"have 95%; {sum(each.harm > HARMFUL_LOSS for each in every)} harmed; "
-        f"{sum(bool(each.braked) for each in innocent)} of {len(innocent)} innocents braked\n")
+        f"{wrongly} of {len(innocent)} innocents braked, beside "
+        f"{sum(bool(each.braked) and each.fair for each in every)} fair shares of streams\n")
 
 
 if __name__ == "__main__":

@@ -48,6 +48,7 @@ class Osc:
         network_seconds: float = NETWORK_SECONDS,
     ) -> None:  # fmt: skip
         self.name = name
+        self.mount = name.rpartition("-")[2]
         self.ost = ost
         self.settings = settings
         self.stats = Stats(counters.OSC_STATS, engine.now)
@@ -111,7 +112,7 @@ class Osc:
             rpc = ready.popleft()
             in_flight[rpc.write] += 1
             self.direct_in_flight += rpc.sync
-            rpc.sent_at, rpc.sender = self._engine.now, self.name.rpartition("-")[2]
+            rpc.sent_at, rpc.sender = self._engine.now, self.mount
             self._count_sent(rpc)
             sending = self._wire.seconds(True, rpc.size_bytes) if rpc.write else 0.0
             self._engine.after(self._network_seconds + sending, self.ost.bulk.serve, rpc, partial(self._reply, rpc))
@@ -139,7 +140,7 @@ class Osc:
     def sync(self, job_id: str) -> Steps[None]:
         began = self._engine.now
         yield self._network_seconds
-        yield from self.ost.sync(job_id)
+        yield from self.ost.sync(job_id, self.mount)
         yield self._network_seconds
         self.request("ost_sync", self._engine.now - began)
 

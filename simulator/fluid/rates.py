@@ -236,7 +236,8 @@ class RateSolver:
     def _limited(self, one: Flow) -> Flow:
         """A flow within the rule of the OSS for its job."""
         limit = self._tbf.limit(one.job.job_id, one.job.nodes)
-        rpcs = sum(demand.targets * demand.rpcs for stage in one.stages for demand in stage)
+        rpcs = sum(demand.targets * demand.rpcs * (2 if demand.sync and demand.objects else 1)
+                   for stage in one.stages for demand in stage)
         return replace(one, rate_max=min(one.rate_max, limit / rpcs)) if rpcs and limit < float("inf") else one
 
     def _flow(self, job: Job, pool_shares: Mapping[str, float]) -> Flow:

@@ -229,9 +229,11 @@ class Ost:
         self.health.replayed += len(lost)
         return gather(self.bulk.again(rpc) for rpc in lost if rpc.stored.fid in self.store.objects)
 
-    def sync(self, job_id: str) -> Steps[None]:
+    def sync(self, job_id: str, sender: str = "") -> Steps[None]:
         while self.health.away:
             yield self.health.back
+        if self.tbf is not None and (turn := self.tbf.turn(job_id, sender)) is not None:
+            yield turn
         began = self._engine.now
         yield self.jitter(self.settings.preparing_seconds)
         yield self.journal.commit()

@@ -19,7 +19,7 @@ MEASURE_SECONDS = 20.0
 QUIET_WINDOWS = 3
 """Windows without need of a rule after which the brake ends. A choice."""
 RELAXED = 0.3
-"""A job that sends less than this part of what it may needs no rule. A choice: rules count more than job_stats."""
+"""A job that sends less than this part of what it may needs no rule. A choice."""
 MAX_WAIT_SECONDS = 60.0
 """Time that a request may wait for its turn. A choice: clients give up after ``at_max``, 600 s."""
 MIN_REGAINED = 0.25

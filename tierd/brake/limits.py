@@ -32,7 +32,7 @@ class Load:
     bytes_per_second: float
     """On all targets."""
     rpcs: Mapping[str, float]
-    """Bulk RPCs per second on each target."""
+    """RPCs per second on each target: bulk, sync and punch, which ``ost_io`` serves, and few others."""
 
     def on(self, targets: Collection[str]) -> float:
         return sum(self.rpcs.get(target, 0.0) for target in targets)
@@ -43,7 +43,7 @@ def load_of(job: str, window: Window) -> Load:
     found = [(target, load, window.seconds_of(target))
              for (target, _), load in loads.rows(loads.jobs_among((job,))).items()]
     return Load(sum(load.moved_bytes / seconds for _, load, seconds in found),
-                {target: load.bulk_operations / seconds for target, load, seconds in found})
+                {target: load.operations / seconds for target, load, seconds in found})
 
 
 def allowed_dose(lost: float, cost: float, error: float) -> float:
@@ -99,12 +99,13 @@ def cost_of(track: StreamTrack | None, job: str) -> tuple[float, float, float] |
 def limit_of(finding: Finding, stream: SlowdownEvidence, track: StreamTrack | None, load: Load) -> Limit | None:
     """The limit for a finding; None if a brake would do little or harm, or the posterior does not say how much.
 
-    Of a finding with another stream, for which no layout helps, it is a fair share: half of what both move.
+    Of a finding with another stream, for which no layout helps, a stream that moves more than three quarters of what
+    both move gets half, or what the other one cannot use.
     """
     rpcs, moved, victim = load.on(finding.targets), load.bytes_per_second, stream.victim_bytes_per_second
-    if finding.advice_only and rpcs >= 1:
-        kept = (victim + moved) / 2 / max(moved, 1.0)
-        return Limit(finding, stream, 0.0, kept * rpcs) if kept < LITTLE else None
+    if finding.advice_only:
+        kept = 1 - (min(stream.victim_usual_bytes_per_second, (victim + moved) / 2) - victim) / max(moved, 1.0)
+        return Limit(finding, stream, 0.0, kept * rpcs) if moved > 3 * victim and rpcs >= 1 and kept < LITTLE else None
     known = cost_of(track, finding.aggressor)
     made = Limit(finding, stream, acceptable_loss(*known, victim, moved) or 0.0 if known else 0.0)
     made.update(track, load)
