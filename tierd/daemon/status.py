@@ -112,7 +112,7 @@ class StatusPublisher:
         waiting, device_time = gate.waiting_by_finding(), daemon.engine.device_time
         with daemon.store.lock:  # for a moment: the rest is made of copies
             done = [replace(case, defaults=[*case.defaults]) for case in daemon.cases]
-        figures = updated_figures(self.view.figures, findings, done, windows, times=device_time, numbers=numbers,
+        figures = updated_figures(self.view.figures, findings, numbers, done, windows, times=device_time,
                                   journal=self._journal)
         cases = tuple(all_cases(findings, numbers, done, figures,
                                 lambda key: (gate.default_layouts.of(key), waiting[key])))
