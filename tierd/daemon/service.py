@@ -250,9 +250,7 @@ class Service:
             stager=self._stager)
         metrics = registry(self.daemon, beside)
         users = settings.web.change_users if self._web_config is not None else ()
-        app = web.App(metrics, self.answer, self.liveness.alive, self.node.nudge, self._publisher.changes,
-                      change_users=users)
-        self._closing.callback(self._publisher.changes.close)
+        app = web.App(metrics, self.answer, self.liveness.alive, self.node.nudge, users)
         try:
             self.web = web.listen(settings.web, app, self._web_config)
         except OSError as error:
