@@ -32,10 +32,10 @@ class Settings:
     min_gain: Annotated[float, Gt(0), Lt(1)] = 0.08
     """Minimum expected gain of the victim as a fraction of its usual throughput: a loss of a tenth, of which an act is
     expected to win back ``first_effect``."""
-    min_probability: Annotated[float, Gt(0), Lt(1)] = 0.925
+    min_probability: Annotated[float, Gt(0), Lt(1)] = 0.93
     """Minimum probability that the victim loses ``noisy_neighbour.min_loss``, for a gain of ``min_gain``. A gain of
-    twice as much needs half the odds. A choice: an act against an innocent job counts as much as the whole throughput
-    of the victim, as long as the act stands."""
+    twice as much needs half the odds. A choice: so an act against an innocent job counts as much as the whole
+    throughput of a victim."""
     factor: Annotated[float, Ge(1)] = 2.0
     """Minimum expected gain of the victim as a multiple of the bytes moved. A choice."""
     horizon_seconds: Annotated[float, Gt(0)] = 600.0
