@@ -76,7 +76,7 @@ def needed_probability(gain: float, settings: Settings) -> float:
     Decision Functions", 1950). Both are the same at ``min_probability`` for ``min_gain``.
 
     >>> [round(needed_probability(gain, Settings()), 2) for gain in (0.08, 0.16, 0.32)]
-    [0.93, 0.86, 0.76]
+    [0.93, 0.87, 0.77]
     """
     mistake = settings.min_gain * settings.min_probability / (1 - settings.min_probability)
     return mistake / (mistake + gain)
