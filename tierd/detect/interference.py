@@ -72,6 +72,8 @@ SURPRISE, SURPRISE_PROBABILITY, SURPRISE_WINDOWS = 0.5, 0.05, 2
 """Error of the log that all jobs that have just come cost beyond device time, if one does; its probability at each
 arrival; and the windows in which a job counts as new: the first may begin before it. RAID groups can lose far more than
 device time to a few partial stripes, because a whole stripe waits for each."""
+PARTIAL = 6.0
+"""Largest error of b for it: RAID 6 reads three chunks and writes three for a write of less than one."""
 DOSE_ERROR = 0.1
 """Relative error of the device time that jobs took in one window: costs are means."""
 DRIFT = 0.1**2 / 120
@@ -526,7 +528,8 @@ class Interference:
         jump, surprise = JUMPS_A_SECOND * seconds, np.where(come > 0, SURPRISE_PROBABILITY, 0.0)
         chance = np.column_stack((1 - ODD_PROBABILITY - jump - surprise, np.full(len(row), ODD_PROBABILITY),
                                   np.full(len(row), jump), surprise))
-        return np.log(np.maximum(chance, 1e-12)), new * (SURPRISE / np.maximum(come, 1e-3))[:, None]**2
+        error = np.minimum(SURPRISE / np.maximum(come, 1e-3), PARTIAL)
+        return np.log(np.maximum(chance, 1e-12)), new * error[:, None]**2
 
     def _learn_noise(self, row: Ints, rate: Floats, chance: Floats, ratio: Floats) -> None:
         """Learn the error of a window from how far it was from what was expected.
