@@ -17,9 +17,6 @@ from tierd.model import Finding
 
 MOST_LOST = -log1p(-MOST_EXPOSURE)
 """Logarithm of the largest part that a stream is billed to have lost: that of the largest D."""
-NOTICED = 0.05
-"""Part of what a stream moves below which a loss may be nothing: disks vary as much. A finding is about no less, too.
-"""
 MAX_WINDOWS = 240
 """Windows of an account. More are joined in pairs: the doses of a long case differ little from one to the next."""
 
@@ -71,8 +68,7 @@ class Account:
     def lost(self) -> Lost:
         margin = ERRORS_OF_90_PERCENT * self.error
         mean, low, high = (self._lost(max(self.cost + each, 0.0)) for each in (0.0, -margin, margin))
-        least = NOTICED * sum(window.bytes for window in self.windows)
-        return Lost(mean[0], low[0] if low[0] >= least else 0.0, high[0], mean[1])
+        return Lost(mean[0], low[0], high[0], mean[1])
 
     def _lost(self, cost: float) -> tuple[float, float]:
         """Bytes and seconds for a value of b. What several suspects cost together is shared by their parts of b D."""

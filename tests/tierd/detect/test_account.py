@@ -41,10 +41,6 @@ def test_what_is_learned_later_counts_for_earlier_windows() -> None:
     assert made.lost().bytes == pytest.approx(100e6)
 
 
-def test_a_loss_that_no_user_notices_is_not_billed() -> None:
-    assert not account(BilledWindow(100e6, 2.0, HALF, 0.0), cost=0.06, error=0.01).lost().is_certain
-
-
 def test_suspects_share_what_they_cost_together() -> None:
     of_one = account(BilledWindow(100e6, 2.0, HALF / 4, 3 * HALF / 4)).lost()
     of_other = account(BilledWindow(100e6, 2.0, 3 * HALF / 4, HALF / 4)).lost()
