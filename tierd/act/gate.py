@@ -329,9 +329,8 @@ class Gate:
         outcomes = self.attend()
         while len(self.queue) and self._clock.now() < deadline and not self._halt() and not self.dispatch.trouble():
             now = self._clock.now()
-            batch, needless = self.queue.next_batch(
-                now, requests_only=requests_only, most=self.dispatch.room(),
-                enough=lambda until=now + BATCH_LOOKUP_SECONDS: self._clock.now() > until)
+            batch, needless = self.queue.next_batch(now, requests_only=requests_only, most=self.dispatch.room(),
+                                                 enough=partial(self._past, now + BATCH_LOOKUP_SECONDS))
             if needless:
                 with self._journal.transaction():
                     self._journal.queue.remove(action.path for action, _ in needless)
@@ -359,6 +358,9 @@ class Gate:
             self.dispatch.withdraw(why)
             outcomes += self._batches.collect(self._keep)
         return outcomes
+
+    def _past(self, time: float) -> bool:
+        return self._clock.now() > time
 
     def _begins(self, fid: Fid) -> None:
         self.on_begin(fid)
