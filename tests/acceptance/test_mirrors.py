@@ -136,6 +136,17 @@ def test_a_split_after_a_write_keeps_what_was_written(
     ledger.enter(place)
 
 
+def test_a_time_that_was_set_while_there_were_two_mirrors_stays(
+        engine: Engine, site: Site, folder: Path, ledger: Ledger) -> None:
+    place = made(site, folder / "touched", noise(MIB, 13))
+    assert extended(engine, site, place).result is MoveResult.DONE
+    os.utime(place, (1_400_000_000, 1_400_000_000))
+    assert split(engine, site, place).result is MoveResult.DONE
+    site.forget_everything()
+    assert place.stat().st_mtime == 1_400_000_000
+    ledger.enter(place)
+
+
 def test_mirrors_of_others_stay(engine: Engine, site: Site, folder: Path) -> None:
     place = made(site, folder / "others", noise(MIB, 5))
     site.lfs("mirror", "extend", "-N", "-c", "1", "-p", site.flash, str(place))

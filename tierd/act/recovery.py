@@ -176,7 +176,8 @@ def _replanned(move: StoredMove, filesystem: Filesystem, settings: Settings, lay
                        "a finding that still holds again")
     policy = settings.resolved_scopes.of(move.path).small_files_to_flash
     if not move.pool:
-        return Refusal(Reason.REMEDIATION_OVER, "moves to an MDT are planned again if their finding still holds")
+        return Refusal(Reason.REMEDIATION_OVER, "moves to an MDT, and mirrors, are planned again if their finding "
+                       "still holds")
     if move.pool not in ({policy.flash_pool, policy.hdd_pool} if by_name else {policy.flash_pool}):
         return Refusal(Reason.POOL_CHANGED, f"pool {move.pool!r} is no longer the configured one")
     if not room.pools.get(move.pool):

@@ -254,7 +254,7 @@ class ActSettings(Table):
     """Hours in which changes may be made, in local time: ``Mon-Fri 20:00-06:00``. Empty: at any time."""
     on: tuple[str, ...] = field(default_factory=acted_on_by_default)
     """Kinds of findings that are acted on; the others are only reported. ``data-on-mdt`` allows tierd to place small
-    files on the MDT instead of flash, where that is better."""
+    files on the MDT instead of flash, where that is better, and ``mirror-on-flash`` mirrors instead of moves."""
     without_user_xattr: Annotated[bool, Strict()] = False
     """Act although the mount has no ``user_xattr``, so that tierd cannot read the attribute ``user.tierd``. The other
     opt-outs hold."""

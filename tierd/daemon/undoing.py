@@ -27,6 +27,8 @@ UNDO = "undo"
 """Kind in the key of moves that restore earlier layouts."""
 RESTORE_SECONDS = 30.0
 """Time between two attempts to restore the layout of a file that is in use."""
+RESTORED_AT_ONCE = 64
+"""Files that one step examines. Each takes two requests to an MDT. A choice."""
 
 
 class CaseUndo:
@@ -43,10 +45,8 @@ class CaseUndo:
         self._standing = [] if parts.settings.act.dry_run else [
             entry for entry in parts.journal.judgements.default_layouts_in_force() if entry.id not in in_cases]
         """Default layouts in force that belong to no remediation in the store. They still fill the flash pool."""
-        self._restored_at: dict[int, float] = {}
-        """When the move of a file back to its earlier layout was last queued, by the number of the act."""
-        self._restoring_since: dict[int, float] = {}
-        """When the first files of a remediation were queued to be moved back."""
+        self._restored_at: dict[int, tuple[float, float]] = {}
+        """When the move of a file back to its earlier layout was first and last queued, by the number of the act."""
         self._available_before: Mapping[str, int] = {}
         """Free bytes of each pool at the last :meth:`watch_free_space`: as many less may be free at the next."""
         self._said: dict[int, UndoResult] = {}
@@ -72,7 +72,6 @@ class CaseUndo:
         with self._lock:
             case.defaults = [outcome for outcome in case.defaults if outcome.entry not in gone]
             if not case.defaults and restored and case.state is State.UNDOING:
-                self._restoring_since.pop(case.number, None)
                 case.settle(State.UNDONE)
 
     def _restored_files(self, case: Remediation, reason: str) -> bool:
@@ -82,16 +81,13 @@ class CaseUndo:
         """
         if self._gate.dry_run:
             return True
-        now, key = self._clock.now(), (UNDO, case.finding.aggressor, case.finding.subject)
-        late = now > self._restoring_since.setdefault(case.number, now) + self._settings.verify.moving_seconds
-        if late:
-            self._gate.drop(key)
         left = [entry for entry in self._journal.acts_in_force(case.number)
                 if entry.kind == ActKind.MIGRATE and entry.id not in self._said and entry.undoes is None
                 and is_undone(case.finding, entry)]
         pools = self._filesystem.pools() if left else {}
-        for entry in left:
-            result = self._restored(entry, key, pools, reason, case.number, late=late)
+        waiting = [entry for entry in left if not self._gate.queue.has(entry.place)]
+        for entry in sorted(waiting, key=lambda each: self._restored_at.get(each.id, (0.0, 0.0))[1])[:RESTORED_AT_ONCE]:
+            result = self._restored(entry, pools, reason, case)
             if result is not None:
                 self._said[entry.id] = result
                 if result.outcome == Outcome.UNDONE:
@@ -100,9 +96,12 @@ class CaseUndo:
                 self._log.undone(case.number, entry, result.outcome, result.detail)
         return all(entry.id in self._said for entry in left)
 
-    def _restored(self, entry: Entry, key: tuple[str, str, str], pools: Mapping[str, tuple[str, ...]], reason: str,
-                  number: int, *, late: bool) -> UndoResult | None:
+    def _restored(self, entry: Entry, pools: Mapping[str, tuple[str, ...]], reason: str,
+                  case: Remediation) -> UndoResult | None:
         """What became of one file; None while it is still to be done. Queues its move."""
+        now = self._clock.now()
+        first_at, last_at = self._restored_at.get(entry.id, (now, 0.0))
+        late = now > first_at + self._settings.verify.moving_seconds
         try:
             earlier = earlier_layout(entry, pools)
             found, _ = present_state(entry, self._filesystem, earlier)
@@ -117,13 +116,13 @@ class CaseUndo:
             return UndoResult(Outcome.REFUSED, "somebody changed the file or its layout since")
         if late:
             return UndoResult(Outcome.GAVE_WAY, f"its job keeps it open; tierctl undo {entry.id} restores it")
-        now = self._clock.now()
-        if not self._gate.queue.has(entry.place) and now >= self._restored_at.get(entry.id, 0.0) + RESTORE_SECONDS:
-            self._restored_at[entry.id] = now
+        if now >= last_at + RESTORE_SECONDS:
+            self._restored_at[entry.id] = first_at, now
+            key = UNDO, case.finding.aggressor, case.finding.subject
             self._gate.submit([Action(ActKind.MIGRATE, earlier, f"undo of act {entry.id}: {reason}", key,
                                       entry.place.rpartition("/")[0] or "/", path=entry.place,
                                       size_bytes=entry.size_bytes,
-                                      fid=entry.fid, undoes=entry.id)], number)
+                                      fid=entry.fid, undoes=entry.id)], case.number)
         return None
 
     def _moved_back(self, number: int) -> None:

@@ -5,7 +5,9 @@ leaves the file with one mirror or with two, both whole. A write later goes to t
 one stale. So the mirror on disks is brought up to date before the one on flash is removed. (2.17.57 would do that
 itself, and change the modification time.)
 
-The exit code of ``lfs`` decides nothing: 2.17.57 removes a mirror and reports an error. The file is read afterwards.
+A mirror has a modification time of its own, that of its copy, which the file shows once the other one is gone. It is
+set back. The exit code of ``lfs`` decides nothing: 2.17.57 removes a mirror and reports an error. The file is read
+afterwards.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from lustre.layout.model import Component, Layout, in_sync, mirrors, one_mirror,
 from lustre.layout.setstripe import setstripe_arguments
 from tierd.act.movers import checks, inspection
 from tierd.act.movers.checks import FileFacts
-from tierd.act.movers.lfs import LfsMover, failure_of_one, mirroring_refusal
+from tierd.act.movers.lfs import RECENTLY_MODIFIED_SECONDS, LfsMover, failure_of_one, mirroring_refusal
 from tierd.act.movers.moves import (
     Halt,
     Move,
@@ -160,9 +162,31 @@ class MirrorMover:
             if not found.command:
                 return MoveOutcome(move, MoveResult.DONE, before=before.layout, after=now.layout)
             before = now
+            self._lfs.clock.wait(RECENTLY_MODIFIED_SECONDS)  # the next write has another time than this copy
+        begun_at = self._lfs.clock.now()
         failure = self._run(move, *found.command)
-        return inspection.verify_move(self._calls, move, before, None, batch.pools_afterwards(), failure=failure,
-                                      clock=self._lfs.clock)
+        outcome = inspection.verify_move(self._calls, move, before, None, batch.pools_afterwards(), failure=failure,
+                                         clock=self._lfs.clock)
+        try:
+            if outcome.result is MoveResult.DONE and move.layout.mirror_count == 1:
+                self._restore_times(before, begun_at)
+        except OSError as error:
+            return replace(outcome, detail=f"its modification time may have changed: {error}")
+        return outcome
+
+    def _restore_times(self, before: FileFacts, begun_at: float) -> None:
+        """Set the times back, unless somebody has written to the file since the split began."""
+        descriptor = self._calls.open_fid(before.fid)
+        try:
+            version = self._calls.data_version(descriptor)  # this client then asks for the times
+            now = checks.read_open_facts(self._calls, descriptor, before.hsm)
+            since = int(begun_at) - RECENTLY_MODIFIED_SECONDS
+            if now.layout is not None and before.status.mtime_ns // 10**9 < now.status.mtime_ns // 10**9 <= since:
+                copied = inspection.VerifiedCopy(now.layout, version)
+                inspection.times_restored(self._calls, descriptor, before, copied, now, version=version,
+                                          clock=self._lfs.clock)
+        finally:
+            self._calls.close(descriptor)
 
     def _run(self, move: Move, *words: str) -> OSError | None:
         place = self._lfs.place(move.path)

@@ -17,11 +17,13 @@ from tests.tierd.act.movers.minilustre import FLASH, HDD, MiniClock
 from tierd.act.movers.lfs import LfsMover
 from tierd.act.movers.moves import Mover
 from tierd.act.movers.space_and_quota import Destination
-from tierd.act.recovery import close_unfinished
+from tierd.act.recovery import close_unfinished, examine_again
 from tierd.acts import ActKind, Outcome
-from tierd.config.act import Limits, Rate
+from tierd.config.act import ActSettings, Limits, Rate
+from tierd.config.settings import Settings
 from tierd.mirrors.mover import MirrorMover
 from tierd.model import Action
+from tierd.refusal import Reason
 
 TO_FLASH = Layout(tuple(replace(part, mirror_id=2) for part in PFL.components), mirror_count=2)
 SIZE = 100
@@ -84,6 +86,14 @@ def test_a_file_that_is_on_flash_already_needs_no_mirror(world: MirrorWorld) -> 
     world.lustre.create("/2", b"x" * SIZE, PFL)
     assert world.extend("/2") is Outcome.ALREADY
     assert not world.lfs.commands
+
+
+def test_a_mirror_that_waits_is_planned_anew_after_a_restart_and_not_moved(world: MirrorWorld) -> None:
+    world.submit("/0", layout=TO_FLASH)
+    (stored,) = world.journal.queue.all()
+    settings = Settings(act=ActSettings(dry_run=False))
+    found = examine_again([stored], world.port, settings, lambda *_: PFL, stored.stamp.since)
+    assert [(why.reason, move.path) for move, why in found.left] == [(Reason.REMEDIATION_OVER, "/0")]
 
 
 def test_mirrors_that_tierd_did_not_make_stay(world: MirrorWorld) -> None:

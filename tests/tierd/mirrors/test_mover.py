@@ -112,6 +112,25 @@ def test_a_stale_mirror_on_disks_is_synchronised_before_that_on_flash_is_removed
     assert world.node.mtime_ns == mtime_ns
 
 
+@pytest.mark.parametrize("step", ["open_fid", "data_version", "set_times"])
+def test_the_time_of_a_write_after_a_split_stands(step: str) -> None:
+    world = World()
+    world.extend()
+    world.write()
+
+    def before(name: str, _: int) -> None:
+        if name == step and world.pools == ["hdd"]:
+            world.calls.before = lambda *_: None
+            world.data = b"later" + world.data[5:]
+            world.lustre.write("/a", b"later", 0)
+            written.append(world.node.mtime_ns)
+
+    written: list[int] = []
+    world.calls.before = before
+    assert world.split().result is MoveResult.DONE
+    assert world.node.mtime_ns >= written[0]
+
+
 def test_a_stale_mirror_on_flash_is_removed_without_a_copy() -> None:
     world = World()
     world.extend()

@@ -9,8 +9,10 @@ import pytest
 from lustre.fid import Fid
 from lustre.layout.model import Component, Layout, StripeObject, explain, with_mirror
 from tests.tierd.decide.test_further_policies import COLD, HOT, READ_AGAIN, candidate, room
-from tierd.acts import ActKind
+from tierd.act.journal.entry import Entry
+from tierd.acts import ActKind, Outcome
 from tierd.config.load import parse
+from tierd.daemon.remediation import is_undone
 from tierd.decide.plans import FlashSettings, Plan
 from tierd.mirrors.policy import POLICY
 from tierd.model import DirectoryActivity, StoredFile
@@ -69,6 +71,13 @@ def test_cold_mirrors_go_first_and_need_no_room_on_disks() -> None:
     assert [action.path for action in plan.actions] == ["/d/f2", "/d/f1"]
     assert {explain(action.layout) for action in plan.actions} == {explain(ON_DISKS)}
     assert [action.path for action in cold(plain, mirrored(1, 30), free=500e9).actions] == ["/d/f1", "/d/plain"]
+
+
+def test_a_mirror_is_removed_if_it_did_not_help_and_a_moved_file_stays() -> None:
+    both = with_mirror(ON_DISKS, FIRST_64K)
+    entry = Entry(1, ActKind.MIGRATE, "/d/f", ON_DISKS, both, 65536, Outcome.DONE, "", "", 1.0)
+    assert is_undone(HOT, entry)
+    assert not is_undone(HOT, replace(entry, layout_after=FIRST_64K))
 
 
 @pytest.mark.parametrize("plan", [

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from lustre.fid import Fid
 from lustre.layout.directory import DefaultStriping, default_of_yaml, default_to_yaml
-from lustre.layout.model import Layout, destination
+from lustre.layout.model import Layout
 from lustre.layout.yaml import from_yaml, to_yaml
 from tierd.act.journal.connection import Row, SharedConnection
 from tierd.acts import ActKind, Outcome
@@ -120,7 +120,7 @@ class StoredMove:
     finding: int
     key: tuple[str, str, str]
     pool: str
-    """Destination of the file's first bytes."""
+    """Destination of the file's first bytes; "" for data on the MDT and for a mirror, which are planned anew."""
     size_bytes: int
     fid: Fid | None
     reason: str
@@ -141,7 +141,7 @@ class QueueStore:
 
     def add(self, actions: Iterable[Action], finding: int, stamp: Stamp) -> None:
         """Store these moves, as far as there is room."""
-        rows = [(to_bytes(a.path), finding, json.dumps(a.finding), destination(a.layout).pool, a.size_bytes,
+        rows = [(to_bytes(a.path), finding, json.dumps(a.finding), _stored_pool(a.layout), a.size_bytes,
                  None if a.fid is None else str(a.fid), printable(a.reason), stamp.fs, stamp.dry_run, stamp.since)
                 for a in actions][: max(0, self._maximum - len(self))]
         self._db.executemany(
@@ -176,6 +176,10 @@ class QueueStore:
             (count,) = self._db.execute("SELECT count(*) FROM waiting_moves").only()
             self._stored = int(count)
         return self._stored
+
+
+def _stored_pool(layout: Layout) -> str:
+    return layout.components[0].pool if layout.mirror_count == 1 else ""
 
 
 def _key(text: str) -> tuple[str, str, str]:

@@ -162,13 +162,13 @@ def _examine_once(
             return now, 0
         version = calls.data_version(descriptor)
         if leaves_mdt(move.layout, before.layout) and layout_objects(now.layout) != layout_objects(before.layout):
-            return _times_restored(calls, descriptor, before, copied, now, version=version, clock=clock)
+            return times_restored(calls, descriptor, before, copied, now, version=version, clock=clock)
         return now, version
     finally:
         calls.close(descriptor)
 
 
-def _times_restored(
+def times_restored(
     calls: Calls, descriptor: int, before: FileFacts, copied: VerifiedCopy, now: FileFacts, version: int, clock: Clock
 ) -> tuple[FileFacts, int]:
     """Restore the times of a file unless somebody has written to it since. Returns the file afterwards.

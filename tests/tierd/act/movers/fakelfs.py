@@ -167,6 +167,7 @@ class FakeLfs:
             node.store.layout = replace(node.store.layout, state="ro", components=tuple(
                 replace(part, flags=tuple(flag for flag in part.flags if flag != "stale"))
                 for part in node.store.layout.components))
+            self.lustre.mirror_mtimes_ns[node.fid] = self.lustre.tick()
         finally:
             node.leased_by = None
 
@@ -184,6 +185,7 @@ class FakeLfs:
             rest = tuple(replace(part, flags=tuple(flag for flag in part.flags if flag != "stale")) for part in rest)
             node.mtime_ns = self.lustre.tick()
         node.store.layout = replace(node.store.layout, components=rest, mirror_count=1)
+        node.mtime_ns = max(node.mtime_ns, self.lustre.mirror_mtimes_ns.pop(node.fid, 0))
         return FinishedCommand(0, f"lfs mirror mirror: cannot get UNLOCK lease, ext 8 for {node.fid}: "
                                "Invalid argument (22)\n")
 

@@ -120,6 +120,8 @@ class MiniLustre:
         self.tick_ns = SECOND
         """What passes with each change. Lustre keeps whole seconds: with 0, all that happens has the same time."""
         self.next_number = 100
+        self.mirror_mtimes_ns: dict[Fid, int] = {}
+        """When the objects of a mirror were written last, where the other mirror hides it."""
         self.later: list[Callable[[], None]] = []
 
     # -- what applications do ---------------------------------------------------------------------------------------
