@@ -455,6 +455,8 @@ class Reader:
         lease, reader = self._leases[mdt], self._readers[mdt]
         token = lease.token
         if not lease.held or not token:
+            if self._problems.get(mdt):  # from now on, reading it is the work of another reader
+                self._problems[mdt] = self._logged[mdt] = ""
             return False
         before = reader.counters.records
         try:

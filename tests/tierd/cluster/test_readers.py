@@ -274,6 +274,16 @@ def test_without_nats_a_reader_stops_reading_and_clears_nothing(tmp_path, own_br
     until(lambda: b'"problem":""' in (value.data if (value := stored.get("r1")) else b""), "so does its description")
 
 
+def test_a_reader_that_lost_its_lease_keeps_no_problem_of_that_mdt(world, connect) -> None:
+    reader = reader_over(world.changelog, connect("reader"), world.names, "r1", ["MDT0001"])
+    reader.step_leases()
+    reader.step("MDT0001")
+    assert reader.state().problem == "MDT0001: the leader has not published its position"
+    reader.stop()
+    reader.step("MDT0001")
+    assert reader.state().problem == ""
+
+
 def test_a_new_leader_begins_at_the_position_of_the_journal(world, reading) -> None:
     reading(world)
     world.work(100)

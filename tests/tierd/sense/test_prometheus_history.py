@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.servers import free_port, program, running
 from tests.tierd.sense.clocks import NOW, SettableClock
 from tests.tierd.sense.loopback_server import Behave, answers_json, liar
+from tests.tierd.sense.real_prometheus import label_text, prometheus_with
 from tierd.clock import Clock, SystemClock
 from tierd.config.sense import PrometheusSettings, ServerAccess
 from tierd.model import JobLoad, Window
@@ -111,25 +110,10 @@ def test_with_many_pairs_the_points_are_further_apart() -> None:
 
 
 def test_a_real_prometheus_with_a_day_in_it(tmp_path: Path) -> None:
-    clock = SystemClock()
-    now = int(clock.now())
-    lines = []
-    for name, value in ((BYTES, 50e6), (OPERATIONS, 48.0)):
-        lines.append(f"# TYPE {name} gauge")
-        for job in ("ior.1", HOSTILE):
-            label = job.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-            lines += [f'{name}{{fs="lustre",target="OST0002",jobid="{label}"}} {value} {at}'
-                      for at in range(now - 90_000, now - 60, 60)]
-    (tmp_path / "day.txt").write_text("\n".join([*lines, "# EOF", ""]))
-    made = subprocess.run([program("promtool"), "tsdb", "create-blocks-from", "openmetrics", str(tmp_path / "day.txt"),
-                           str(tmp_path / "data")], capture_output=True, text=True, check=False)
-    assert made.returncode == 0, made.stderr
-    (tmp_path / "prometheus.yml").write_text("")
-    port = free_port()
-    with running([program("prometheus"), f"--config.file={tmp_path}/prometheus.yml",
-                  f"--storage.tsdb.path={tmp_path}/data", f"--web.listen-address=127.0.0.1:{port}",
-                  "--log.level=warn"], f"http://127.0.0.1:{port}/-/ready", tmp_path / "log"):
-        ask = remembering(f"http://127.0.0.1:{port}", clock, 20.0, "lustre")
+    series = {f'{name}{{fs="lustre",target="OST0002",jobid="{label_text(job)}"}}': lambda _, value=value: value
+              for name, value in ((BYTES, 50e6), (OPERATIONS, 48.0)) for job in ("ior.1", HOSTILE)}
+    with prometheus_with(tmp_path, "gauge", series) as (url, now):
+        ask = remembering(url, SystemClock(), 20.0, "lustre")
         learned = ask(Window(now, now + 5, seen("ior.1", HOSTILE).loads, {}), now)
     assert 66 <= len(learned.windows) <= 69
     assert [w.end for w in learned.windows] == sorted(w.end for w in learned.windows)

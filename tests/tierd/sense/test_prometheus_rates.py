@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.servers import free_port, program, running
 from tests.tierd.sense.clocks import NOW, SettableClock
 from tests.tierd.sense.loopback_server import Behave, answers_json, liar
+from tests.tierd.sense.real_prometheus import label_text, prometheus_with
 from tierd.act.journal.rates import JOBS, TARGETS
 from tierd.clock import Clock, SystemClock
 from tierd.config.sense import PrometheusSettings, ServerAccess
@@ -55,24 +54,10 @@ def test_a_bad_answer_is_no_history(behave: Behave, words: str) -> None:
 
 
 def test_a_real_prometheus_understands_the_question(tmp_path: Path) -> None:
-    now = int(SystemClock().now())
-    label = HOSTILE.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    lines = []
-    for name, of, rate in (("lustre_job_read_bytes", "", 1e6), ("lustre_job_write_bytes", "", 2e6),
-                           ("lustre_job_operations", ',operation="read"', 3.0)):
-        lines.append(f"# TYPE {name} counter")
-        lines += [f'{name}_total{{fs="lustre",target="OST0002",jobid="{label}"{of}}} {rate * (at - now + 90_000)} {at}'
-                  for at in range(now - 90_000, now - 60, 60)]
-    (tmp_path / "day.txt").write_text("\n".join([*lines, "# EOF", ""]))
-    made = subprocess.run([program("promtool"), "tsdb", "create-blocks-from", "openmetrics", str(tmp_path / "day.txt"),
-                           str(tmp_path / "data")], capture_output=True, text=True, check=False)
-    assert made.returncode == 0, made.stderr
-    (tmp_path / "prometheus.yml").write_text("")
-    port = free_port()
-    with running([program("prometheus"), f"--config.file={tmp_path}/prometheus.yml",
-                  f"--storage.tsdb.path={tmp_path}/data", f"--web.listen-address=127.0.0.1:{port}",
-                  "--log.level=warn"], f"http://127.0.0.1:{port}/-/ready", tmp_path / "log"):
-        points = asking(f"http://127.0.0.1:{port}", SystemClock(), "lustre").of_name(
-            JOBS, HOSTILE, now - 86_400, now - 600, 300)
+    of = f'_total{{fs="lustre",target="OST0002",jobid="{label_text(HOSTILE)}"'
+    with prometheus_with(tmp_path, "counter", {
+            f"lustre_job_read_bytes{of}}}": lambda at: 1e6 * at, f"lustre_job_write_bytes{of}}}": lambda at: 2e6 * at,
+            f'lustre_job_operations{of},operation="read"}}': lambda at: 3.0 * at}) as (url, now):
+        points = asking(url, SystemClock(), "lustre").of_name(JOBS, HOSTILE, now - 86_400, now - 600, 300)
     assert len(points) == 287
     assert points[-1][1:] == pytest.approx((1e6, 2e6, 3.0, 0.0))

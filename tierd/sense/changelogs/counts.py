@@ -249,6 +249,8 @@ class CountTables:
         self._listed: NDArray[np.int32] = np.zeros(64, np.int32)
         """Counts and row of each file that counts list: those whose job created or opened it in their directory."""
         self._lists = 0
+        self._begins: Ints | None = None
+        """Where the list of each of the counts begins, once they are sorted."""
         self._clients = KeyIndex(1)
         """Pairs of counts and clients that were seen."""
         self._settled = 0, 0
@@ -266,8 +268,12 @@ class CountTables:
 
     def path(self, row: int) -> str:
         """Path of a file below the root of the file system; "" if unknown."""
-        directory, name = self.counts.places.by_number[self.files.place[row]], self.files.name(row)
-        return join(directory, name.decode("utf-8", "surrogateescape")) if directory.startswith("/") and name else ""
+        return self.paths(np.array([row]))[0]
+
+    def paths(self, rows: Ints) -> list[str]:
+        directories = map(self.counts.places.by_number.__getitem__, self.files.place[rows].tolist())
+        return [join(directory, name.decode("utf-8", "surrogateescape")) if directory.startswith("/") and name else ""
+                for directory, name in zip(directories, self.files.names_of(rows), strict=True)]
 
     def opened(self, row: int, job: str, openers: int, time: float) -> None:
         """Note one more open of a file that is shared."""
@@ -290,8 +296,8 @@ class CountTables:
     def forget(self, rows: Ints) -> None:
         """Drop files."""
         if self.shared:
-            for row in rows.tolist():
-                self.shared.pop(self.files.fid(row), None)
+            for fid in self.files.fids_of(rows):
+                self.shared.pop(fid, None)
         self.files.present[rows] = False
 
     def count(self, column: int, numbers: Ints, nids: Ints, names: Sequence[str], order: Ints) -> None:
@@ -308,21 +314,23 @@ class CountTables:
         end = self._lists + len(rows)
         self._lister, self._listed = grown(self._lister, end), grown(self._listed, end)
         self._lister[self._lists:end], self._listed[self._lists:end] = numbers, rows
-        self._lists = end
+        self._lists, self._begins = end, None
         if self.additions is not None:
-            self.additions += [(self.counts.every[number], self.files.fid(row))
-                               for number, row in zip(numbers.tolist(), rows.tolist(), strict=True)]
+            self.additions += zip(map(self.counts.every.__getitem__, numbers.tolist()), self.files.fids_of(rows),
+                                  strict=True)
 
     def listed(self, numbers: Ints) -> dict[int, list[int]]:
         """Rows of the files that counts list, in the order of their first records; the last ones beyond the limit."""
-        some = np.zeros(len(self.counts.every), bool)
-        some[numbers] = True
-        lister, listed = self._lister[:self._lists], self._listed[:self._lists]
-        at = np.flatnonzero(some[lister] & self.files.present[listed])
-        found: dict[int, dict[int, None]] = {number: {} for number in numbers.tolist()}
-        for number, row in zip(lister[at].tolist(), listed[at].tolist(), strict=True):
-            found[number][row] = None
-        return {number: list(rows)[-self._max_listed_files:] for number, rows in found.items()}
+        if self._begins is None or len(self._begins) <= len(self.counts.every):
+            order = np.argsort(self._lister[:self._lists], kind="stable")
+            self._lister, self._listed = self._lister[order], self._listed[order]
+            self._begins = np.searchsorted(self._lister, np.arange(len(self.counts.every) + 1))
+        found = {}
+        for number in numbers.tolist():
+            rows = self._listed[self._begins[number]:self._begins[number + 1]]
+            rows = rows[self.files.present[rows]]
+            found[number] = list(dict.fromkeys(rows.tolist()))[-self._max_listed_files:]
+        return found
 
     def in_use(self, since: float) -> NDArray[np.bool_]:
         """Whether counts list a file that is open, or was closed since a time by whichever thread; by their number."""
@@ -377,4 +385,4 @@ class CountTables:
             _, first = np.unique(lister[kept].astype(np.int64) << _PLACE_BITS | listed[kept], return_index=True)
             kept = kept[np.sort(first)]
         self._lister, self._listed = lister[kept].astype(np.int32), listed[kept].astype(np.int32)
-        self._lists = len(kept)
+        self._lists, self._begins = len(kept), None

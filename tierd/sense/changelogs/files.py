@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from lustre.fid import Fid
+from lustre.fid import FID_BYTES, Fid
 from tierd.loads import Bools, Ints
 from tierd.sense.changelogs.index import KeyIndex, Words, grown
 
@@ -24,6 +24,11 @@ _COLUMNS = {"present": bool, "owner": np.int32, "place": np.int32, "created": bo
 
 def fid_words(fids: Collection[bytes]) -> Words:
     return np.frombuffer(b"".join(fids), np.uint64).reshape(-1, 2)
+
+
+def each_fid(fids: Words) -> list[Fid]:
+    data = fids.tobytes()
+    return [as_fid(data[at:at + FID_BYTES]) for at in range(0, len(data), FID_BYTES)]
 
 
 class FileTable:
@@ -78,6 +83,9 @@ class FileTable:
     def fid(self, row: int) -> Fid:
         return as_fid(self.fids.keys[row].tobytes())
 
+    def fids_of(self, rows: Ints) -> list[Fid]:
+        return each_fid(self.fids.keys[rows])
+
     def rows(self) -> Ints:
         """The rows of all files."""
         return np.flatnonzero(self.present[:len(self.fids)])
@@ -104,9 +112,11 @@ class FileTable:
         text = np.frombuffer(name, np.uint8)
         self.put_names(np.array([row]), text, np.zeros(1, np.int64), np.array([len(name)]))
 
-    def name(self, row: int) -> bytes:
-        at = self.name_at[row]
-        return self.names[at:at + self.name_bytes[row]].tobytes()
+    def names_of(self, rows: Ints) -> list[bytes]:
+        sizes = self.name_bytes[rows].astype(np.int64)
+        at, which = _pieces(self.name_at[rows], sizes)
+        text = self.names[which].tobytes()
+        return [text[begin:end] for begin, end in zip(at.tolist(), (at + sizes).tolist(), strict=True)]
 
     def compact(self) -> Ints:
         """Drop the rows without a file. Returns the new number of each row, -1 for those that are dropped."""

@@ -27,7 +27,7 @@ from lustre.nid import nid_text
 from tierd.loads import Bools, Ints
 from tierd.sense.changelogs.changes import Changes, files_in
 from tierd.sense.changelogs.counts import CREATES, UNLINKS, CountTables, Names
-from tierd.sense.changelogs.files import as_fid
+from tierd.sense.changelogs.files import as_fid, each_fid
 from tierd.sense.changelogs.index import KeyIndex, Words, grown
 from tierd.sense.changelogs.packed import (
     CLOSE,
@@ -113,8 +113,8 @@ class RollUp:
         opened = fields.target[fields.kind == OPEN]
         parents = fields.parent[np.isin(fields.kind, (CREATE, UNLINK, MKDIR, RENAME))]
         made = fields.target[np.isin(fields.kind, (CREATE, MKDIR))]
-        needed = _fids(parents) | _fids(opened[~self._files.has(opened)])
-        return {fid for fid in needed - _fids(made) if fid != bytes(16) and fid not in self._path.known}
+        needed = {*each_fid(parents), *each_fid(opened[~self._files.has(opened)])}.difference(each_fid(made))
+        return {fid for fid in needed if fid and fid not in self._path.known}
 
     def add(self, counted: CountedRecords) -> None:
         """Add records in the order of one MDT's changelog. Records of tierd's own moves are ignored."""
@@ -140,7 +140,7 @@ class RollUp:
         tagged = [self._counts.jobs[tag] for tag in self._is_echo.tags if tag in self._counts.jobs]
         doubtful = np.isin(jobs, tagged)
         if moved:
-            doubtful |= np.fromiter((target in moved for target in _each_fid(fields.target)), bool, len(fields))
+            doubtful |= np.fromiter((target in moved for target in each_fid(fields.target)), bool, len(fields))
         kept = np.ones(len(fields), bool)
         for at in np.flatnonzero(doubtful).tolist():
             kept[at] = not self._is_echo(counted.record(int(fields.number[at])),
@@ -256,10 +256,3 @@ class RollUp:
                                    counted.record(int(fields.number[at])))
 
 
-def _each_fid(fids: Words) -> list[bytes]:
-    data = fids.tobytes()
-    return [data[at:at + 16] for at in range(0, len(data), 16)]
-
-
-def _fids(fids: Words) -> set[Fid]:
-    return set(map(as_fid, _each_fid(fids)))

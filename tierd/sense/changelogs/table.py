@@ -201,9 +201,11 @@ class ActivityTable:
             rows = rows[files.name_bytes[rows] > 0][::-1]
             keys = np.column_stack((files.place[rows].astype(np.uint64), files.fids.keys[rows, 0]))
             _, first = np.unique(keys, axis=0, return_index=True)
-            for row in rows[first].tolist():
-                fid, place = files.fid(row), self._known.counts.places.by_number[files.place[row]]
-                found.setdefault(place, {})[fid.sequence] = fid, files.name(row).decode("utf-8", "surrogateescape")
+            rows = rows[first]
+            for fid, place, name in zip(files.fids_of(rows), files.place[rows].tolist(), files.names_of(rows),
+                                        strict=True):
+                known = found.setdefault(self._known.counts.places.by_number[place], {})
+                known[fid.sequence] = fid, name.decode("utf-8", "surrogateescape")
         return found
 
     def of_job(self, job: str, since: float) -> list[DirectoryActivity]:
@@ -233,13 +235,16 @@ class ActivityTable:
         return [counts.every[number] for number in numbers[recent].tolist()]
 
     def _with_files(self, counts: DirectoryCounts, rows: Sequence[int]) -> DirectoryActivity:
-        files = self._known.files
-        each = [(row, files.fid(row), self._known.path(row)) for row in rows]
+        files, at = self._known.files, np.array(rows, np.int64)
+        fids, paths = files.fids_of(at), self._known.paths(at)
+        existing, closed = (~files.created[at]).tolist(), (files.open_count[at] == 0).tolist()
+        opened = tuple(OpenFile(fid, path) for fid, path, exists in zip(fids, paths, existing, strict=True) if exists)
         return _activity(
-            counts, tuple(OpenFile(fid, path) for row, fid, path in each if not files.created[row]),
-            tuple(Candidate(fid, path, float(files.closed_at[row]), float(files.created_at[row]),
-                            opens=int(files.reopened[row]))
-                  for row, fid, path in each if not files.open_count[row] and path))
+            counts, opened,
+            tuple(Candidate(fid, path, closed_at, created_at, opens=opens)
+                  for fid, path, closed_at, created_at, opens, is_closed in zip(
+                      fids, paths, files.closed_at[at].tolist(), files.created_at[at].tolist(),
+                      files.reopened[at].tolist(), closed, strict=True) if is_closed and path))
 
     def operations_of(self, jobs: Collection[str]) -> dict[str, dict[str, OperationCounts]]:
         """Operations of these jobs by directory, since they began there. It is cheap."""
@@ -273,10 +278,11 @@ class ActivityTable:
             return []
         files, found = self._known.files, list[SharedFile]()
         with self._lock:
-            for row in np.flatnonzero(files.present & (files.open_count >= min_openers)).tolist():
-                if path := self._known.path(row):
-                    owner = self._known.counts.every[files.owner[row]]
-                    found.append(SharedFile(owner.job, path, int(files.open_count[row])))
+            rows = np.flatnonzero(files.present & (files.open_count >= min_openers))
+            for path, owner, openers in zip(self._known.paths(rows), files.owner[rows].tolist(),
+                                            files.open_count[rows].tolist(), strict=True):
+                if path:
+                    found.append(SharedFile(self._known.counts.every[owner].job, path, openers))
         return sorted(found, key=lambda f: (-f.openers, f.path))
 
 

@@ -237,14 +237,14 @@ class TallyMaker:
         fids = self._changed({fid for added in members.values() for fid in added})
         files = []
         table = self._known.files
-        for fid in fids:
-            row = self._rows[fid]
+        at = [self._rows[fid] for fid in fids]
+        for fid, row, name in zip(fids, at, table.names_of(np.array(at, np.int64)), strict=True):
             owner = self._known.counts.every[table.owner[row]]
             if owner not in places:
                 places[owner] = len(rows)
                 rows.append(DirectoryTally(owner.job, owner.directory))
             files.append(FileTally(
-                fid, places[owner], self._known.counts.places.by_number[table.place[row]], table.name(row),
+                fid, places[owner], self._known.counts.places.by_number[table.place[row]], name,
                 bool(table.created[row]), open_count=int(table.open_count[row]), reopened=int(table.reopened[row]),
                 created_at=float(table.created_at[row]), closed_at=float(table.closed_at[row])))
         positions = {fid: place for place, fid in enumerate(fids)}

@@ -1,0 +1,40 @@
+"""A real Prometheus with a day of samples in it."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.servers import free_port, program, running
+from tierd.clock import SystemClock
+
+DAY_SECONDS = 90_000
+"""Time between the first sample and now. The last one is a minute old."""
+
+
+@contextmanager
+def prometheus_with(folder: Path, kind: str, series: Mapping[str, Callable[[int], float]]) -> Iterator[tuple[str, int]]:
+    """Yield its URL and the time. ``series`` gives the value so many seconds after the first sample."""
+    now, lines, typed = int(SystemClock().now()), list[str](), set[str]()
+    for name, value in series.items():
+        family = name.partition("{")[0].removesuffix("_total")
+        lines += [] if family in typed else [f"# TYPE {family} {kind}"]
+        typed.add(family)
+        lines += [f"{name} {value(at)} {now - DAY_SECONDS + at}" for at in range(0, DAY_SECONDS - 60, 60)]
+    (folder / "day.txt").write_text("\n".join([*lines, "# EOF", ""]))
+    made = subprocess.run([program("promtool"), "tsdb", "create-blocks-from", "openmetrics", str(folder / "day.txt"),
+                           str(folder / "data")], capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stderr
+    (folder / "prometheus.yml").write_text("")
+    url = f"http://127.0.0.1:{free_port()}"
+    with running([program("prometheus"), f"--config.file={folder}/prometheus.yml",
+                  f"--storage.tsdb.path={folder}/data", f"--web.listen-address={url.removeprefix('http://')}",
+                  "--log.level=warn"], f"{url}/-/ready", folder / "log"):
+        yield url, now
+
+
+def label_text(value: str) -> str:
+    """A value of a label in the text format."""
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
