@@ -22,6 +22,7 @@ case $package in
         install -D -m 644 "systemd/tierd-mover@.service" "$root/usr/lib/systemd/system/tierd-mover@.service"
         install -D -m 644 systemd/tierd.tmpfiles "$root/usr/lib/tmpfiles.d/tierd.conf"
         install -D -m 600 systemd/tierd.toml "$root/etc/tierd/tierd.toml"
+        install -D -m 600 systemd/tierd-brake.environment "$root/etc/tierd/brake.environment"
         # The unit's ConfigurationDirectoryMode: this folder has drop-ins and files with passwords.
         chmod 750 "$root/etc/tierd"
         ;;
