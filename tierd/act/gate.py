@@ -185,7 +185,6 @@ class Gate:
         self.completed_acts = CompletedActs(journal, clock)
         self._guard = guard or NoGuard()
         self.queue = MoveQueue(filesystem, budget, self._guard, batch, self.dispatch.full_for, pace=pace)
-        self.queue.made_mirrors = journal.made_mirrors
         bucket = TokenBucket(Rate(DEFAULT_LAYOUTS_PER_SECOND), DEFAULT_LAYOUT_BURST_SECONDS, clock.now())
         self.default_layouts = DefaultLayoutQueue(
             filesystem, journal, self.completed_acts, self._guard, self._halt, clock=clock, dry_run=dry_run,
@@ -199,6 +198,7 @@ class Gate:
             completed_acts=self.completed_acts, operating_state=self.operating_state, halt=self._halt, clock=clock,
             on_begin=self._begins)
         self._requeue_list = RequeueList(journal.queue.all())
+        self.queue.made_mirrors = journal.made_mirrors
         self.waiting_since = clock.now()
         """Time when moves were last added to an empty queue, or of the start; epoch seconds."""
         self._stopping: Refusal | None = None
