@@ -18,7 +18,7 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from operator import attrgetter
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -173,20 +173,6 @@ def oldest_time(records: Sequence[Record]) -> float:
     if isinstance(records, PackedRecords):
         return records.oldest_time
     return min(map(_time, records), default=float("inf"))
-
-
-def targets(records: Sequence[Record]) -> list[bytes]:
-    """Target of each record. FIDs may be bytes."""
-    if isinstance(records, PackedRecords):
-        return cast("list[bytes]", records.fields["target"].tolist())
-    return [record.target for record in records]
-
-
-def renames(records: Sequence[Record]) -> Sequence[Record]:
-    """The records of renames."""
-    if isinstance(records, PackedRecords) and not (records.fields["type"] == RecordType.RENAME).any():
-        return ()
-    return [record for record in records if record.type is RecordType.RENAME]
 
 
 CREATE, OPEN, CLOSE, UNLINK, RENAME, LAYOUT, MKDIR = _KINDS = tuple(int(kind) for kind in (

@@ -83,7 +83,7 @@ class ActivityTable:
                 with self._lock:
                     self._records.add(counted)
                     if self._making is not None:
-                        self._making.note(batch)
+                        self._making.note(counted.fields)
             self.records_read += count
             self.oldest_time = min(self.oldest_time, oldest)
             del batch  # its memory is used for the next one

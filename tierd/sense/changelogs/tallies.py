@@ -33,8 +33,8 @@ import numpy as np
 from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
 from tierd.sense.changelogs.counts import COUNTED, CountTables, DirectoryCounts
-from tierd.sense.changelogs.files import fid_words
-from tierd.sense.changelogs.packed import renames, targets
+from tierd.sense.changelogs.files import each_fid, fid_words
+from tierd.sense.changelogs.packed import RENAME, Fields
 from tierd.sense.own_moves import OtherMovers, OwnMoves
 
 
@@ -217,13 +217,12 @@ class TallyMaker:
         """Rows of those files in the table that this tally may be about."""
         known.additions = []
 
-    def note(self, records: Sequence[Record]) -> None:
+    def note(self, fields: Fields) -> None:
         """Remember which files records are about."""
-        self._touched.update(targets(records))
-        moved = [record.source or record.target for record in renames(records)]
-        self._touched.update(moved)
-        for renamed, known in zip(moved, self._known.files.has(fid_words(moved)).tolist(), strict=True):
-            if not known and len(self._renamed) <= self._limits.max_renames:
+        self._touched.update(each_fid(fields.target))
+        moved = fields.target[fields.kind == RENAME]
+        for renamed in each_fid(moved[~self._known.files.has(moved)]):
+            if len(self._renamed) <= self._limits.max_renames:
                 self._renamed[renamed] = None
 
     def content(self, moves: Sequence[OtherMove], closes: int = 0) -> TallyContent:
