@@ -1,7 +1,7 @@
 """HTTP/1.1 server for one address: one request per connection, with limits of time and size, TLS and passwords.
 
 A request must arrive, and the client must read the response, within :class:`Timeouts`. A response of known size has a
-``Content-Length``, so a client detects a truncated one. The end of the connection ends any other, such as events.
+``Content-Length``, so a client detects a truncated one. The end of the connection ends any other.
 
 With a web configuration, connections use TLS, and every request needs a user and password, as the file demands.
 """

@@ -62,22 +62,6 @@ class CycleFindings:
     """Findings that are no longer active, as of the previous cycle."""
 
 
-@dataclass(frozen=True, slots=True)
-class EngineMemory:
-    """What an engine has seen, for one with other settings that replaces it."""
-
-    history: History
-    recent: RecentWindows
-    learner: CostLearner
-    interference: Interference
-    tracks: Tracks
-    streams: StreamWatch
-    active: Mapping[tuple[str, str, str], Finding]
-    runner: PolicyRunner
-    arrays: ArrayTracker
-    tasks: Mapping[str, tuple[str, ...]]
-
-
 class Engine:
     """Runs the policies. Holds the history of windows and the active findings, which hysteresis needs."""
 
@@ -127,25 +111,21 @@ class Engine:
         """Slowed streams, and those beside them, for verdicts; by job."""
         return self._tracks.known
 
-    @property
-    def memory(self) -> EngineMemory:
-        return EngineMemory(self._history, self._recent, learner=self._learner, interference=self._interference,
-                            tracks=self._tracks,
-                            streams=self._streams, active=self._active, runner=self._watch, arrays=self._arrays,
-                            tasks=self._tasks)
-
-    def take_over(self, memory: EngineMemory) -> None:
-        """Continue where a previous engine with the same sources ended. Its findings hold until the next window."""
-        self._history, self._arrays, self._tasks = memory.history, memory.arrays, memory.tasks
-        self._active = dict(memory.active)
-        self._watch.take_over(memory.runner)
-        self._recent, self._interference, self._streams = memory.recent, memory.interference, memory.streams
-        self._tracks = memory.tracks
-        if memory.learner.flash == self._learner.flash:
-            self._learner = memory.learner
+    def take_over(self, before: Engine, active: Collection[tuple[str, str, str]]) -> tuple[Finding, ...]:
+        """Continue where an engine with the same sources ended. Of its findings, those with these keys hold until the
+        next window; returns them.
+        """
+        self._history, self._arrays, self._tasks = before._history, before._arrays, before._tasks
+        self._recent, self._interference, self._streams = before._recent, before._interference, before._streams
+        self._tracks = before._tracks
+        self._watch.take_over(before._watch)
+        self._active = {key: finding for key, finding in before._active.items() if key in active}
+        if before._learner.flash == self._learner.flash:
+            self._learner = before._learner
         settings = self._settings.noisy_neighbour
         self._history.recent_seconds = self._recent.seconds = settings.recent_seconds
         self._recent.classes = settings.classes
+        return tuple(self._active.values())
 
     def use_history(self, windows: Sequence[Window], jobs: Collection[str]) -> None:
         """Learn the usual rates of these jobs from Prometheus' history."""

@@ -17,6 +17,8 @@ from tierd.daemon import page
 from tierd.daemon.answers import to_json
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
+LOOK_AGAIN = "document.dispatchEvent(new Event('visibilitychange'))"
+"""The page asks every five seconds, and at once when it is looked at again."""
 PAGES = ("/", "/targets", "/jobs", "/history", "/case/F1", "/job/x?range=1d", "/target/y",
          "/drain/l-OST0004")
 
@@ -100,7 +102,7 @@ def test_the_cursor_says_value_and_time(port: Port, browser: Browser) -> None:
     words = "document.querySelector('#curve-2').closest('figure').querySelector('.value').textContent"
     assert browser.run(words) == "2026-11-18 11:05:40 UTC: operations 108/s, metadata operations 20/s"
     port.answers["rates"] = to_json(RATES.replaced(problem=""))
-    port.changes.announce()
+    browser.run(LOOK_AGAIN)
     browser.until("!document.getElementById('curves').textContent.includes('timeout')")
     assert browser.run(words).startswith("2026-11-18 11:05:40 UTC")
     assert browser.run("document.activeElement.id") == "curve-2"
@@ -148,7 +150,7 @@ def test_a_new_status_appears_without_a_reload_and_leaves_what_is_open(port: Por
     browser.until("document.getElementById('live').textContent.includes('live')")
     browser.run("document.getElementById('advice-3').open = true; window.loaded = 'once'")
     port.answers["overview"] = overview(status_paused="maintenance of oss03")
-    port.changes.announce()
+    browser.run(LOOK_AGAIN)
     browser.until("document.getElementById('banner').textContent.includes('maintenance of oss03')")
     assert browser.run("window.loaded") == "once"
     assert browser.run("document.getElementById('advice-3').open") is True
@@ -162,7 +164,7 @@ def test_typed_text_survives_an_update_of_the_page(locked: Port, browser: Browse
     browser.open(url)
     browser.run("document.getElementById('reason').focus(); document.getElementById('reason').value = 'oss'")
     locked.answers["overview"] = overview(status_mode="new-files-only")
-    locked.changes.announce()
+    browser.run(LOOK_AGAIN)
     browser.until("document.getElementById('mode').textContent.includes('new-files-only')")
     assert browser.run("document.getElementById('reason').value") == "oss"
 

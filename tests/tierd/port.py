@@ -16,7 +16,6 @@ from prometheus_client import CollectorRegistry
 from httpserver.config import WebConfigFile
 from tests.operation.page_answers import ANSWERS
 from tierd.config.settings import WebSettings
-from tierd.daemon.status import Changes
 from tierd.daemon.web import App, listen
 
 Answer = tuple[int, str, http.client.HTTPMessage]
@@ -45,8 +44,7 @@ class Port:
         self.answers: dict[str, Any] = dict(ANSWERS)
         self.asked: list[dict[str, Any]] = []
         self.evaluated = 0
-        self.changes = Changes()
-        app = App(CollectorRegistry(), self.ask, lambda: True, self.evaluate, self.changes, users)
+        app = App(CollectorRegistry(), self.ask, lambda: True, self.evaluate, users)
         self.server = listen(WebSettings(port=0), app, web_config)
         self.url = f"http://127.0.0.1:{self.server.port}"
 
@@ -84,5 +82,4 @@ def serving() -> Iterator[Callable[..., Port]]:
 
     yield start
     for port in ports:
-        port.changes.close()
         port.server.close()

@@ -45,6 +45,15 @@ def add_daemon_options(command: argparse.ArgumentParser, default: object = argpa
                          default=switch)
 
 
+def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, words: str,
+                run: Callable[[argparse.Namespace], int], description: str = "") -> argparse.ArgumentParser:
+    """Add a command that asks the daemon. ``words`` are its line in the list of commands."""
+    command = commands.add_parser(name, help=words, description=description or f"{words[0].upper()}{words[1:]}.")
+    add_daemon_options(command)
+    command.set_defaults(run=run)
+    return command
+
+
 def socket_of(chosen: argparse.Namespace, run: str = RUN) -> str:
     """The path of the daemon's socket. Raises ControlError if there are several and none is selected."""
     if chosen.socket:

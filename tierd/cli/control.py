@@ -42,9 +42,7 @@ HELPS = {
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     for name, words in HELPS.items():
-        command = commands.add_parser(name, help=words, description=f"{words[0].upper()}{words[1:]}.")
-        client.add_daemon_options(command)
-        command.set_defaults(run=run, command=name)
+        command = client.add_command(commands, name, words, run)
         if name == "pause":
             command.add_argument("--for", dest="seconds", type=client.duration_seconds, metavar="TIME",
                                  help="resume by itself after this time: 30m, 2h, 1d")

@@ -14,12 +14,12 @@ _TARGET = re.compile(r"(?:.+-)?OST[0-9a-fA-F]{1,4}")
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    command = commands.add_parser(
-        "drain-target", help="move all files from an OST to other targets of their pools",
-        description="Find all files with an object on an OST, and move them to other targets of the same pool. Show "
-                    "first what would be done and the command that stops new objects there, and ask. Without a target, "
-                    "show the progress of all drains. [limits], maintenance windows, opt-outs and pins of users apply; "
-                    "modes do not. The journal records each move; tierctl undo reverses it.")
+    command = client.add_command(
+        commands, "drain-target", "move all files from an OST to other targets of their pools", run,
+        "Find all files with an object on an OST, and move them to other targets of the same pool. Show first what "
+        "would be done and the command that stops new objects there, and ask. Without a target, show the progress of "
+        "all drains. [limits], maintenance windows, opt-outs and pins of users apply; modes do not. The journal "
+        "records each move; tierctl undo reverses it.")
     command.add_argument("target", nargs="?", type=target_name, metavar="TARGET", help="OST0004, or lustre-OST0004")
     which = command.add_mutually_exclusive_group()
     which.add_argument("--dry-run", dest="preview", action="store_true",
@@ -30,8 +30,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
                        ("end", "end the drain, and give back new objects where tierd stopped them")):
         which.add_argument(f"--{act}", dest="act", action="store_const", const=act, help=words)
     command.add_argument("--yes", action="store_true", help="begin without a question, in scripts")
-    client.add_daemon_options(command)
-    command.set_defaults(run=run, act="begin", preview=False)
+    command.set_defaults(act="begin", preview=False)
 
 
 def target_name(text: str) -> str:

@@ -30,24 +30,20 @@ from tierd.text import (
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    explain = commands.add_parser(
-        "explain", help="show one finding in full: evidence, directories, acts, verdict",
-        description="Show everything in the journal about one finding (F3, from tierctl findings) or order (D3 of a "
-                    "drain, O3 of others), or about what caused one act (17, from tierctl history).")
+    explain = client.add_command(
+        commands, "explain", "show one finding in full: evidence, directories, acts, verdict",
+        client.showing("explain", answers.ExplainAnswer.from_json, explanation, "id"),
+        "Show everything in the journal about one finding (F3, from tierctl findings) or order (D3 of a drain, O3 of "
+        "others), or about what caused one act (17, from tierctl history).")
     explain.add_argument("id", metavar="ID", help="name of a finding (F3) or order (D3, O3), or number of an act (17)")
-    client.add_daemon_options(explain)
-    explain.set_defaults(run=client.showing("explain", answers.ExplainAnswer.from_json, explanation, "id"))
-    advise = commands.add_parser(
-        "advise", help="list settings of clients and jobs to change by hand",
-        description="List active advice: the command, where to run it, and the expected effect. tierd never changes "
-                    "these settings itself.")
-    client.add_daemon_options(advise)
-    advise.set_defaults(run=client.showing("advise", answers.FindingsAnswer.from_json, advice_lines))
-    plan = commands.add_parser("plan", help="show what tierd would do now, and what it refuses",
-                               description="Show the plan for active findings as lfs commands, with reasons and "
-                                           "refusals. Changes and queues nothing.")
-    client.add_daemon_options(plan)
-    plan.set_defaults(run=show_plan)
+    client.add_command(
+        commands, "advise", "list settings of clients and jobs to change by hand",
+        client.showing("advise", answers.FindingsAnswer.from_json, advice_lines),
+        "List active advice: the command, where to run it, and the expected effect. tierd never changes these settings "
+        "itself.")
+    client.add_command(
+        commands, "plan", "show what tierd would do now, and what it refuses", show_plan,
+        "Show the plan for active findings as lfs commands, with reasons and refusals. Changes and queues nothing.")
 
 
 def explanation(answer: answers.ExplainAnswer) -> list[str]:

@@ -13,12 +13,11 @@ LOST_SECONDS = 15.0
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    movers = commands.add_parser(
-        "movers", help="list the movers on other nodes, and the moves that were sent to them",
-        description="List the movers that work for the leader of this file system through NATS, with the files that "
-                    "they moved, and the moves under way by source target.")
-    client.add_daemon_options(movers)
-    movers.set_defaults(run=client.showing("movers", MoversAnswer.from_json, mover_lines))
+    client.add_command(
+        commands, "movers", "list the movers on other nodes, and the moves that were sent to them",
+        client.showing("movers", MoversAnswer.from_json, mover_lines),
+        "List the movers that work for the leader of this file system through NATS, with the files that they moved, "
+        "and the moves under way by source target.")
 
 
 def mover_lines(answer: MoversAnswer) -> list[str]:

@@ -13,11 +13,11 @@ from tierd.daemon.answers import DESTINATIONS, OrderAnswer
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     for name, where in DESTINATIONS.items():
-        command = commands.add_parser(
-            name, help=f"move a file or the files below a directory {where}",
-            description=f"Queue moves of a file or of all files below a directory {where}. [limits], opt-outs and "
-                        "pins of users apply; modes do not. The journal records each move; tierctl undo reverses "
-                        "it. In a dry run tierd only reports the moves.")
+        command = client.add_command(
+            commands, name, f"move a file or the files below a directory {where}", run,
+            f"Queue moves of a file or of all files below a directory {where}. [limits], opt-outs and pins of users "
+            "apply; modes do not. The journal records each move; tierctl undo reverses it. In a dry run tierd only "
+            "reports the moves.")
         command.add_argument("path", type=nonempty_path, metavar="PATH",
                              help="path below the mount point, or from the root of the file system")
         command.add_argument("--max-files", type=positive, default=1000, metavar="N",
@@ -26,8 +26,6 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
                              help="maximum size of all files together, for example 500G (default: 1T)")
         command.add_argument("--preview", action="store_true", help="show what would be queued; queue nothing")
         progress.add_wait_option(command)
-        client.add_daemon_options(command)
-        command.set_defaults(run=run, command=name)
 
 
 def nonempty_path(path: str) -> str:

@@ -10,12 +10,11 @@ from tierd.text import count_of
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    readers = commands.add_parser(
-        "readers", help="show the changelog readers, and the position in each MDT's changelog",
-        description="Show who reads the changelog of each MDT, the last record that tierd has, the age of the last "
-                    "tally, and the readers that are there.")
-    client.add_daemon_options(readers)
-    readers.set_defaults(run=client.showing("readers", ReadersAnswer.from_json, lines))
+    client.add_command(
+        commands, "readers", "show the changelog readers, and the position in each MDT's changelog",
+        client.showing("readers", ReadersAnswer.from_json, lines),
+        "Show who reads the changelog of each MDT, the last record that tierd has, the age of the last tally, and the "
+        "readers that are there.")
 
 
 def lines(answer: ReadersAnswer) -> list[str]:

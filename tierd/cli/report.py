@@ -15,18 +15,16 @@ from tierd.text import printable
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    report = commands.add_parser(
-        "report", help="show findings, acts and their effect in a period",
-        description="Print the findings of a period with their verdicts, from the journal. With --output, also write "
-                    "one HTML file with plots, findings, acts and verdicts. The file loads nothing from the network.")
-    client.add_daemon_options(report)
+    report = client.add_command(
+        commands, "report", "show findings, acts and their effect in a period", run,
+        "Print the findings of a period with their verdicts, from the journal. With --output, also write one HTML file "
+        "with plots, findings, acts and verdicts. The file loads nothing from the network.")
     report.add_argument("--since", default="1d", metavar="WHEN",
                         help="start: 6h, 7d, or 2026-11-20T08:00 in local time (default: %(default)s)")
     report.add_argument("--until", default="", metavar="WHEN",
                         help="end: 6h, 7d, or 2026-11-20T08:00 in local time (default: now)")
     report.add_argument("-o", "--output", type=Path, metavar="FILE",
                         help="write the whole report to this HTML file; - writes it to standard output")
-    report.set_defaults(run=run)
 
 
 def run(chosen: argparse.Namespace) -> int:

@@ -10,12 +10,11 @@ from tierd.daemon.answers import StagingAnswer, StagingsAnswer
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    stages = commands.add_parser(
-        "stages", help="list what jobs have staged to and from flash",
-        description="List the last stagings of jobs: #BB_LUA stage_in and stage_out in their scripts.")
+    stages = client.add_command(
+        commands, "stages", "list what jobs have staged to and from flash",
+        client.showing("stage-state", StagingsAnswer.from_json, stage_lines, "job"),
+        "List the last stagings of jobs: #BB_LUA stage_in and stage_out in their scripts.")
     stages.add_argument("job", nargs="?", default="", metavar="JOB", help="id of a job (default: all jobs)")
-    client.add_daemon_options(stages)
-    stages.set_defaults(run=client.showing("stage-state", StagingsAnswer.from_json, stage_lines, "job"))
 
 
 def stage_lines(answer: StagingsAnswer) -> list[str]:

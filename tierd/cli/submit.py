@@ -25,10 +25,8 @@ EXIT_INTERRUPTED = 130
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    submit = commands.add_parser(
-        "submit", help="queue files for migration, from robinhood's cmd()",
-        description=DESCRIPTION)
-    submit.set_defaults(run=run)
+    submit = client.add_command(commands, "submit", "queue files for migration, from robinhood's cmd()", run,
+                                DESCRIPTION)
     submit.add_argument("paths", nargs="*", metavar="PATH",
                         help="path below the mount point; - reads paths from standard input")
     submit.add_argument("-0", "--null", action="store_true",
@@ -36,7 +34,6 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     submit.add_argument("--demote", action="store_true", help="move to HDD (default: to flash)")
     submit.add_argument("--reason", default="", metavar="WORDS",
                         help="reason for the journal, for example robinhood's {rule}")
-    client.add_daemon_options(submit)
 
 
 def run(chosen: argparse.Namespace) -> int:

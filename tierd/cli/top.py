@@ -12,19 +12,17 @@ from tierd.daemon.client import ControlError, ask
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    top = commands.add_parser("top", help="show targets, jobs and interference, live or of the past",
-                              description="Show the targets and jobs of the last cycle, and interference between jobs. "
-                                          "Keys sort, filter, and open a target or job; ? lists them. A narrow "
-                                          "terminal shows fewer columns. A file, a pipe or a dumb terminal gets one "
-                                          "screen with the busiest.")
-    client.add_daemon_options(top)
+    top = client.add_command(
+        commands, "top", "show targets, jobs and interference, live or of the past", run,
+        "Show the targets and jobs of the last cycle, and interference between jobs. Keys sort, filter, and open a "
+        "target or job; ? lists them. A narrow terminal shows fewer columns. A file, a pipe or a dumb terminal gets "
+        "one screen with the busiest.")
     top.add_argument("--interval", type=float, default=2.0, metavar="SECONDS",
                      help="refresh interval (default: %(default)s)")
     top.add_argument("--once", action="store_true", help="print one screen and exit")
     top.add_argument("--replay", type=client.moment_option, metavar="TIME",
                      help="show the past from a duration ago (2h) or a time (2026-11-20T03:00) on, as far as tierd "
                           "keeps it: 30 days; Left and Right step")
-    top.set_defaults(run=run)
 
 
 NOT_LIVE_ROWS, LIVE_ROWS = 20, 500

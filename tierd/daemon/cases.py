@@ -6,7 +6,7 @@ A case is a finding that holds, a remediation, or both. The words for its state 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby, islice, takewhile
 
@@ -51,6 +51,8 @@ class Figures:
     time_now: TargetTimeRow | None = None
     time_before: TargetTimeRow | None = None
     """Before the first act."""
+    over: bool = False
+    """Whether nothing more is measured."""
 
 
 NONE = Figures()
@@ -60,10 +62,8 @@ NONE = Figures()
 class CaseFigures:
     """The figures of all cases."""
 
-    live: Mapping[Key, Figures] = field(default_factory=dict)
-    """Of the cases that are not over."""
-    past: Mapping[int, Figures] = field(default_factory=dict)
-    """Of those that are, by the number of the finding."""
+    of: Mapping[int, Figures] = field(default_factory=dict)
+    """By the number of the finding."""
     times: Mapping[str, TargetTime] = field(default_factory=dict)
     """The device times that ``time_now`` was made of."""
 
@@ -74,52 +74,45 @@ BEFORE_SECONDS = 240.0
 """Part of a curve before the aggressor came."""
 
 
-def updated_figures(before: CaseFigures, findings: Sequence[Finding], cases: Sequence[Remediation],
-                    windows: Sequence[Window], times: Mapping[str, TargetTime],
-                    numbers: Mapping[Key, int] | None = None, journal: JournalReader | None = None) -> CaseFigures:
-    """The figures of the present cases. What was measured before the first act stays, and so does a closed case.
+def updated_figures(before: CaseFigures, findings: Sequence[Finding], numbers: Mapping[Key, int],
+                    cases: Sequence[Remediation], windows: Sequence[Window], times: Mapping[str, TargetTime],
+                    journal: JournalReader | None = None) -> CaseFigures:
+    """The figures of the present cases. What was measured before the first act stays, and so does a case that is over.
 
     ``numbers`` are those of the findings. A remediation of before a restart has its curve in the journal.
     """
     holding = by_key(findings)
+    active = {numbers[key]: finding for key, finding in holding.items()}
+    done = {case.number: case for case in cases}
     time = windows[-1].end if windows else 0.0
-    again = begun_again(holding, numbers or {}, cases)
-    over = [case for case in cases if case.finding.key not in holding or case.finding.key in again]
-    past = {case.number: before.past.get(case.number) or past_figures(case, before) for case in over
-            if case.number in before.past or case.finding.key in again
-            or (case.state is State.CLOSED and time > max(case.ended_at or 0.0, case.judged_at) + AFTER_SECONDS)}
-    anew = {case.finding.key for case in over if case.number in past}
-    """Keys whose figures so far are those of a case that is over."""
-    live = {**holding, **{case.finding.key: case.finding for case in cases if case.number not in past}}
-    drawn = [key for key, finding in live.items() if finding.victim][:MAX_STREAMS]
-    acted = {case.finding.key for case in cases if case.number not in past and changed(case)}
-    reopened = {case.finding.key: case.number for case in cases
-                if case.number not in past and case.finding.key not in before.live}
-    figures = {}
-    for key, finding in live.items():
-        known = before.live.get(key, NONE)
-        same = known if key not in anew else NONE
+    figures: dict[int, Figures] = {}
+    for number, finding in {**active, **{case.number: case.finding for case in cases}}.items():
+        known, case = before.of.get(number, NONE), done.get(number)
+        acted = case is not None and changed(case)
+        if case is not None and number not in active and (
+                known.over or case.finding.key in holding or is_over(case, time)):
+            figures[number] = replace(known, over=True, time_now=None, time_before=known.time_before if acted else None)
+            continue
         stream = finding.victim, frozenset(finding.targets)
         begin = (onset(finding.evidence.numbers()) or finding.time) - BEFORE_SECONDS
-        curve = same.curve if same.stream == stream else ()
-        if journal is not None and key in reopened:
-            curve = journal.curve(reopened[key], begin, time)
+        curve = known.curve if known.stream == stream else ()
+        if journal is not None and case is not None and number not in before.of:
+            curve = journal.curve(number, begin, time)
+        drawn = finding.victim and sum(bool(each.curve) and not each.over for each in figures.values()) < MAX_STREAMS
         # activities publish several times in a cycle
         now = (known.time_now if before.times is times else None) or mean_time(finding.targets, times)
-        figures[key] = Figures(stream, extended(curve, windows, stream, begin) if key in drawn else (),
-                               time_now=now, time_before=known.time_before if key in acted else now)
-    return CaseFigures(figures, past, times)
+        figures[number] = Figures(stream, extended(curve, windows, stream, begin) if drawn else (), time_now=now,
+                                  time_before=known.time_before if acted else now)
+    return CaseFigures(figures, times)
+
+
+def is_over(case: Remediation, time: float) -> bool:
+    return case.state is State.CLOSED and time > max(case.ended_at or 0.0, case.judged_at) + AFTER_SECONDS
 
 
 def by_key(findings: Iterable[Finding]) -> dict[Key, Finding]:
     """The findings that are cases: all but mere advice."""
     return {finding.key: finding for finding in findings if finding.victim or not finding.advice_only}
-
-
-def begun_again(holding: Collection[Key], numbers: Mapping[Key, int], cases: Iterable[Remediation]) -> set[Key]:
-    """Keys of findings that began again after their case was closed."""
-    return {key for case in cases if (key := case.finding.key) in holding and case.state == State.CLOSED
-            and numbers.get(key) not in {None, case.number}}
 
 
 def changed(case: Remediation) -> bool:
@@ -130,12 +123,6 @@ def changed(case: Remediation) -> bool:
 def is_dry_run(case: Remediation) -> bool:
     """Whether something was done in a dry run, so that nothing has changed."""
     return bool(case.moves[Outcome.DRY_RUN]) or any(done.result == Outcome.DRY_RUN for done in case.defaults)
-
-
-def past_figures(case: Remediation, figures: CaseFigures) -> Figures:
-    """What is kept of a case that is over."""
-    own = figures.live.get(case.finding.key, NONE)
-    return replace(own, time_now=None, time_before=own.time_before if changed(case) else None)
 
 
 UNTHINNED_POINTS = 24
@@ -199,12 +186,10 @@ def all_cases(findings: Sequence[Finding], numbers: Mapping[Key, int], cases: Se
 
     A finding that began again after its case was closed is a case of its own, with the number that the journal gave it.
     """
-    holding, done = by_key(findings), {case.finding.key: case for case in cases}
-    again = begun_again(holding, numbers, cases)
-    found = [case_of(finding, numbers.get(key), figures, waiting, done.get(key) if key not in again else None)
-             for key, finding in holding.items()]
-    found += [case_of(case.finding, case.number, figures, waiting, case, active=False)
-              for key, case in done.items() if key not in holding or key in again]
+    done = {case.number: case for case in cases}
+    active = [(numbers.get(key), finding) for key, finding in by_key(findings).items()]
+    found = [case_of(finding, number, figures, waiting, done.pop(number or 0, None)) for number, finding in active]
+    found += [case_of(case.finding, number, figures, waiting, case, active=False) for number, case in done.items()]
     return sorted(found, key=lambda case: (not case.active, case.state not in OPEN, -case.active * case.loss,
                                            -case.since))
 
@@ -231,9 +216,8 @@ Waiting = Callable[[Key], tuple[int, int]]
 
 def case_of(finding: Finding, number: int | None, figures: CaseFigures, waiting: Waiting,
             done: Remediation | None = None, *, active: bool = True) -> Case:
-    past = figures.past.get(done.number) if done and not active else None
-    own = past or figures.live.get(finding.key, NONE)
-    case = found_case(finding, number or (done.number if done else None), finding.evidence.numbers(), active=active)
+    own = figures.of.get(number or 0, NONE)
+    case = found_case(finding, number, finding.evidence.numbers(), active=active)
     closed = done is not None and done.closed and not active
     case = case.replaced(now=None if closed else recent_rate(own.curve, case.onset), curve=own.curve,
                          time_now=None if closed else own.time_now)
@@ -245,7 +229,7 @@ def case_of(finding: Finding, number: int | None, figures: CaseFigures, waiting:
         undo_reason=done.undo_reason, acted_at=done.first_act_at or None,
         defaults=default_rows(done.defaults), waiting_defaults=waiting_defaults, moves=+done.moves,
         needless_moves=done.needless_moves, waiting_moves=waiting_moves, moves_held=done.moves_held,
-        time_before=own.time_before if past or changed(done) else None)
+        time_before=own.time_before if own.over or changed(done) else None)
     return judged_case(case.replaced(judged_at=done.judged_at or None), finding.evidence.numbers(), done.verdict,
                        done.judgement)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from lustre.filesystem import Filesystem
 from tierd.act.drain import Drains
@@ -25,7 +25,7 @@ from tierd.daemon.undoing import CaseUndo
 from tierd.decide.plans import Plan
 from tierd.detect.costs import costs_from_json, costs_to_json
 from tierd.detect.device_time import TargetTime
-from tierd.engine import Engine, EngineMemory
+from tierd.engine import Engine
 from tierd.model import Finding, Window
 from tierd.policies.registry import has_victim, policies, policy_for, policy_of
 from tierd.refusal import Reason, sentence_of
@@ -96,7 +96,7 @@ def reopened_store(journal: Journal, settings: Settings, now: float) -> Remediat
 class Memory:
     """What a daemon knows, for the one that replaces it at a reload."""
 
-    engine: EngineMemory
+    engine: Engine
     known: KnownFindings
 
 
@@ -342,14 +342,13 @@ class Daemon:
 
     @property
     def memory(self) -> Memory:
-        return Memory(self.engine.memory, self.log.known)
+        return Memory(self.engine, self.log.known)
 
     def take_over(self, memory: Memory) -> None:
         """Continue where the daemon before ended: a finding that holds keeps its number."""
         self.log.take_over(memory.known)
-        active = {key: finding for key, finding in memory.engine.active.items() if key in self.log.known.numbers}
-        self.engine.take_over(replace(memory.engine, active=active))
-        self.detection.windows, self.detection.findings = self.engine.windows, tuple(active.values())
+        self.detection.findings = self.engine.take_over(memory.engine, self.log.known.numbers)
+        self.detection.windows = self.engine.windows
         self.detection.tracks = self.engine.tracks
 
     @property

@@ -82,8 +82,6 @@ class Viewer:
     """Empty if the port has no passwords."""
     token: str = ""
     """Token of the user's forms; empty if the user may change nothing."""
-    number: int = 0
-    """Number of the status when the page was asked for: events announce later ones."""
 
 
 @dataclass(frozen=True, slots=True)

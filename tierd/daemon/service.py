@@ -256,10 +256,9 @@ class Service:
             stager=self._stager)
         metrics = registry(self.daemon, beside)
         users = settings.web.change_users if self._web_config is not None else ()
-        app = web.App(metrics, self.answer, self.liveness.alive, self.node.nudge, self._publisher.changes,
-                      change_users=users, posted={f"/-/{name}": partial(posted, handler) for each in self._extensions
-                                                  for name, handler in getattr(each, "posted", {}).items()})
-        self._closing.callback(self._publisher.changes.close)
+        app = web.App(metrics, self.answer, self.liveness.alive, self.node.nudge, users,
+                      posted={f"/-/{name}": partial(posted, handler) for each in self._extensions
+                              for name, handler in getattr(each, "posted", {}).items()})
         try:
             self.web = web.listen(settings.web, app, self._web_config)
         except OSError as error:

@@ -6,7 +6,6 @@ answers; the sentence about each cycle goes to the log and to ``systemctl status
 
 from __future__ import annotations
 
-import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -62,47 +61,13 @@ class StatusSnapshot:
     """Pools, and the space on their targets."""
 
 
-class Changes:
-    """Counts announcements of a status, and lets a few threads wait for the next one: events of the page."""
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self.number = 0
-        """Announcements so far."""
-        self.closed = False
-        """Whether no announcement follows."""
-
-    def announce(self) -> None:
-        with self._changed:
-            self.number += 1
-            self._changed.notify_all()
-
-    def close(self) -> None:
-        """Wake all that wait; nobody waits any more."""
-        with self._changed:
-            self.closed = True
-            self._changed.notify_all()
-
-    def rest(self, seconds: float) -> None:
-        """Wait for so long, or until no announcement follows."""
-        with self._changed:
-            self._changed.wait_for(lambda: self.closed, seconds)
-
-    def wait(self, after: int, seconds: float) -> int:
-        """Wait until there are more than ``after`` announcements, or for so long. Returns their number."""
-        with self._changed:
-            self._changed.wait_for(lambda: self.number > after or self.closed, seconds)
-            return self.number
-
-
 class StatusPublisher:
-    """Holds the latest snapshot. Activities publish it, and any thread reads it or waits for the next one."""
+    """Holds the latest snapshot. Activities publish it, and any thread reads it."""
 
     def __init__(self, journal: JournalReader | None = None) -> None:
         """``journal`` has the curves of cases of before a restart."""
         self._journal = journal
         self.view = StatusSnapshot()
-        self.changes = Changes()
 
     def publish(self, daemon: Daemon) -> None:
         windows, counters, gate = daemon.windows, daemon.counters, daemon.parts.gate
@@ -112,7 +77,7 @@ class StatusPublisher:
         waiting, device_time = gate.waiting_by_finding(), daemon.engine.device_time
         with daemon.store.lock:  # for a moment: the rest is made of copies
             done = [replace(case, defaults=[*case.defaults]) for case in daemon.cases]
-        figures = updated_figures(self.view.figures, findings, done, windows, times=device_time, numbers=numbers,
+        figures = updated_figures(self.view.figures, findings, numbers, done, windows, times=device_time,
                                   journal=self._journal)
         cases = tuple(all_cases(findings, numbers, done, figures,
                                 lambda key: (gate.default_layouts.of(key), waiting[key])))
@@ -122,7 +87,6 @@ class StatusPublisher:
             waiting=waiting.total(), cycles=counters.cycles, cycle_seconds=counters.cycle_seconds,
             looking_since=windows[0].start if windows else 0.0,
             device_time=device_time, figures=figures, facts=daemon.facts.known)
-        self.changes.announce()
 
 
 STALLED_SECONDS = 60.0

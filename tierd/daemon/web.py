@@ -2,9 +2,6 @@
 
 The server is that of :mod:`httpserver`, with a small number of connections: the unit limits tierd's threads, and
 cycles need some of them. TLS and passwords come from ``--web.config.file`` or ``[web] config_file``.
-
-``/events`` tells a page when there is something new. Each such answer holds a thread, so there are few of them, and
-each ends after less than a minute; browsers connect again by themselves.
 """
 
 from __future__ import annotations
@@ -12,8 +9,7 @@ from __future__ import annotations
 import hmac
 import json
 import secrets
-import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from urllib.parse import parse_qs, urlsplit
@@ -26,22 +22,12 @@ from httpserver.config import WebConfigFile
 from httpserver.connections import Connections
 from httpserver.server import Address, Server
 from httpserver.serving import BackgroundServer
-from tierd.clock import SystemClock
 from tierd.config.settings import WebSettings
 from tierd.daemon.answers import Json
 from tierd.daemon.page import Asset, PageError, Pages, Viewer
-from tierd.daemon.status import Changes
 from tierd.text import printable
 
 MAX_CONNECTIONS = 16
-MAX_EVENT_STREAMS = 6
-"""Maximum number of pages that receive changes at once. Further pages poll every few seconds."""
-EVENT_STREAM_SECONDS = 45.0
-"""An answer with events ends after this time, before the server's own limit on answers."""
-MIN_EVENT_SECONDS = 2.0
-"""Least time between two events: moves change the status several times a second."""
-BEAT_SECONDS = 15.0
-"""Without a change, a comment is sent this often, which shows whether the client is still there."""
 DROP_WAIT_SECONDS = 1.0
 """Wait for the thread of a dropped connection, so that there are never more threads than connections."""
 MAX_BODY_BYTES = 1 << 20
@@ -79,23 +65,21 @@ class FormTokens:
 class App:
     """The WSGI application. ``ask`` answers like the control socket; ``evaluate`` starts a cycle soon.
 
-    ``changes`` announces each new status. ``change_users`` may use the buttons of the page.
+    ``change_users`` may use the buttons of the page.
     """
 
     def __init__(self, registry: CollectorRegistry, ask: Ask, alive: Callable[[], bool],
-                 evaluate: Callable[[], None], changes: Changes | None = None,
-                 change_users: Collection[str] = (), posted: Mapping[str, Ask] = MappingProxyType({})) -> None:
+                 evaluate: Callable[[], None], change_users: Collection[str] = (), *,
+                 posted: Mapping[str, Ask] = MappingProxyType({})) -> None:
         """``posted`` answers what other nodes post, by path."""
         self._registry = registry
         self._ask = ask
         self._alive = alive
         self._evaluate = evaluate
-        self._changes = changes or Changes()
         self._change_users = frozenset(change_users)
         self._posted = posted
         self._tokens = FormTokens()
         self._pages = Pages(ask)
-        self._streams = threading.BoundedSemaphore(MAX_EVENT_STREAMS)
 
     def __call__(self, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
         """Answer one request. For HEAD, the server leaves the body out."""
@@ -115,8 +99,6 @@ class App:
             return respond(start, "200 OK", encode(self._registry), kind)
         if path in {"/-/healthy", "/healthz", "/-/ready"}:
             return self._health(path, start)
-        if path == "/events":
-            return self._events(environ, start, head=method == "HEAD")
         if asset := self._pages.assets.get(path):
             return send_asset(environ, start, asset)
         return self._page(path, environ, start)
@@ -137,7 +119,7 @@ class App:
     def _viewer(self, environ: WSGIEnvironment) -> Viewer:
         user = environ.get("REMOTE_USER", "")
         may_change = bool(user) and user in self._change_users
-        return Viewer(user, self._tokens.token(user) if may_change else "", self._changes.number)
+        return Viewer(user, self._tokens.token(user) if may_change else "")
 
     def _do(self, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
         """Carry out what a button asks for, if the user may, and the form is one that tierd made for this user."""
@@ -172,45 +154,6 @@ class App:
         if isinstance(faults, Mapping) and faults:
             return respond(start, "503 Service Unavailable", printable("; ".join(faults.values())) + "\n")
         return respond(start, "200 OK", "OK\n")
-
-    def _events(self, environ: WSGIEnvironment, start: StartResponse, *, head: bool) -> Iterable[bytes]:
-        """Server-sent events (HTML Living Standard, section 9.2): one for each status later than that of the page."""
-        query = first_values(environ.get("QUERY_STRING", ""))
-        known = environ.get("HTTP_LAST_EVENT_ID") or query.get("after", "")
-        after = int(known) if known.isascii() and known.isdigit() and len(known) < 18 else self._changes.number
-        if not self._streams.acquire(blocking=False):
-            return respond(start, "503 Service Unavailable", f"{MAX_EVENT_STREAMS} pages listen already\n")
-        start("200 OK", [("Content-Type", "text/event-stream"), NO_STORE, *HEADERS])
-        seconds = 0.0 if head else EVENT_STREAM_SECONDS
-        return EventStream(self._changes, after, self._streams.release, seconds, SystemClock().monotonic)
-
-
-class EventStream:
-    """The body of an answer with events. The server calls :meth:`close` at its end, also when the client has left."""
-
-    def __init__(self, changes: Changes, after: int, release: Callable[[], None], seconds: float,
-                 clock: Callable[[], float]) -> None:
-        """``after`` is the status that the client has. One of before a restart of tierd may be later than all."""
-        self._changes = changes
-        self._seen = after if after <= changes.number else -1
-        self._release = release
-        self._seconds = seconds
-        self._clock = clock
-
-    def __iter__(self) -> Iterator[bytes]:
-        """Yield events and beats until the time is over or the service closes."""
-        until = self._clock() + self._seconds
-        yield b"retry: 3000\n\n"
-        while (left := until - self._clock()) > 0 and not self._changes.closed:
-            number = self._changes.wait(self._seen, min(BEAT_SECONDS, left))
-            yield b"id: %d\ndata: new\n\n" % number if number > self._seen else b":\n\n"
-            if number > self._seen:
-                self._seen = number
-                self._changes.rest(MIN_EVENT_SECONDS)
-
-    def close(self) -> None:
-        release, self._release = self._release, lambda: None
-        release()
 
 
 def first_values(query: str) -> dict[str, str]:

@@ -74,15 +74,16 @@ def test_device_time_before_the_first_act_stays() -> None:
         assert row is not None
         return {job.job: job.share for job in row.jobs}["noise.1"]
 
-    figures = updated_figures(CaseFigures(), (FINDING,), (), (), noisy)
-    before = figures.live[FINDING.key].time_before
-    figures = updated_figures(figures, (FINDING,), (remediation(),), (), quiet)
-    acted = figures.live[FINDING.key]
+    numbers = {FINDING.key: 1}
+    figures = updated_figures(CaseFigures(), (FINDING,), numbers, (), (), noisy)
+    before = figures.of[1].time_before
+    figures = updated_figures(figures, (FINDING,), numbers, (remediation(),), (), quiet)
+    acted = figures.of[1]
     assert acted.time_before == before
     assert share(acted.time_now) < share(before)
-    dry = updated_figures(figures, (FINDING,), (remediation(outcome=Outcome.DRY_RUN),), (), quiet)
-    assert dry.live[FINDING.key].time_before == acted.time_now
-    assert updated_figures(figures, (), (), (), quiet).live == {}
+    dry = updated_figures(figures, (FINDING,), numbers, (remediation(outcome=Outcome.DRY_RUN),), (), quiet)
+    assert dry.of[1].time_before == acted.time_now
+    assert updated_figures(figures, (), {}, (), (), quiet).of == {}
 
 
 def test_mean_time_weighs_targets_by_how_busy_they_are() -> None:

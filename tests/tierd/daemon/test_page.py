@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import http.client
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -21,8 +20,7 @@ from tests.tierd.site import Site, fetched
 from tierd.daemon import charts, page
 from tierd.daemon.answers import DrainsAnswer, RefusalAnswer, SourceAnswer, to_json
 from tierd.daemon.states import STATE_TEXTS, State, state_text
-from tierd.daemon.status import Changes
-from tierd.daemon.web import MAX_EVENT_STREAMS, EventStream, FormTokens
+from tierd.daemon.web import FormTokens
 
 LOGIN = login("prometheus", "secret")
 SAME: dict[str, Any] = {"Sec-Fetch-Site": "same-origin"}
@@ -296,63 +294,6 @@ def test_a_failed_request_is_explained_on_the_page(locked: Port) -> None:
     assert "the journal has no act 99; tierctl history lists &lt;them&gt;" in body
     assert locked.post({"do": "rm", "token": locked.token(**LOGIN)}, **LOGIN, **SAME)[0] == 409
     assert {"request": "undo", "id": 99, "by": "prometheus (web)"} in locked.asked
-
-
-# Events
-
-
-class Seconds:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        self.now += 1.0
-        return self.now
-
-
-def test_an_answer_with_events_ends_and_starts_with_what_the_page_lacks() -> None:
-    changes, released = Changes(), []
-    changes.announce()
-    stream = EventStream(changes, 0, lambda: released.append(1), 4.0, Seconds())
-    found = iter(stream)
-    assert next(found) == b"retry: 3000\n\n"
-    assert next(found) == b"id: 1\ndata: new\n\n"
-    changes.close()
-    assert list(found) == []
-    stream.close()
-    stream.close()
-    assert released == [1]
-
-
-def test_a_page_from_before_a_restart_is_notified_at_once() -> None:
-    changes = Changes()
-    changes.announce()
-    assert b"data" in list(iter_until_data(EventStream(changes, 4711, lambda: None, 9.0, Seconds())))[-1]
-
-
-def iter_until_data(stream: EventStream) -> Iterator[bytes]:
-    for piece in stream:
-        yield piece
-        if b"data" in piece:
-            return
-
-
-def test_few_pages_listen_at_a_time_and_the_others_are_refused(serving: Callable[..., Port]) -> None:
-    port = serving()
-    listening = []
-    for _ in range(MAX_EVENT_STREAMS):
-        connection = http.client.HTTPConnection("127.0.0.1", port.server.port, timeout=20)
-        connection.request("GET", "/events")
-        answer = connection.getresponse()
-        assert answer.headers["Content-Type"] == "text/event-stream"
-        assert answer.readline() == b"retry: 3000\n"
-        listening.append((connection, answer))
-    assert port.request("/events")[0] == 503
-    assert port.request("/")[0] == 200
-    port.changes.close()
-    for connection, answer in listening:
-        answer.read()
-        connection.close()
 
 
 # A daemon

@@ -183,7 +183,7 @@ def test_an_engine_that_takes_over_goes_on() -> None:
     first, second = Engine(Settings()), Engine(Settings())
     for seen in windows[:8]:
         first.run_cycle(seen, lambda *_: (), lambda: facts)
-    second.take_over(first.memory)
+    second.take_over(first, ())
     begun = [each for seen in windows[8:] for each in second.run_cycle(seen, lambda *_: (), lambda: facts).begun]
     evidence = only(begun).evidence
     assert isinstance(evidence, NoisyNeighbourEvidence)

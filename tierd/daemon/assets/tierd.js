@@ -1,11 +1,10 @@
 // Keeps tierd's pages up to date. Without this script they are the same pages, as they were when they were loaded.
 "use strict";
 
-const POLL_SECONDS = 10;
+const POLL_SECONDS = 5;  // a cycle of tierd
 const live = document.getElementById("live");
 let busy = false;
 let again = false;
-let number = document.body.dataset.number;  // of the status that the page shows
 
 function show(on, words) {
   live.className = on ? "live-on" : "";
@@ -44,7 +43,6 @@ async function refresh() {
       if (was && made.querySelector("#" + CSS.escape(was.id))) point(was.id, was.time);
     }
     document.title = page.title;
-    number = page.body.dataset.number;
     show(true, "live");
   } catch (error) {
     show(false, "no answer from tierd; trying again");
@@ -52,19 +50,6 @@ async function refresh() {
     busy = false;
     if (again) { again = false; setTimeout(refresh, 500); }
   }
-}
-
-// A browser connects again by itself when an answer has ended, and not when it was refused: then the page asks.
-function listen() {
-  const events = new EventSource("/events?after=" + number);
-  events.onmessage = () => { if (!document.hidden) refresh(); };
-  events.onopen = () => show(true, "live");
-  events.onerror = () => {
-    if (events.readyState === EventSource.CLOSED) {
-      refresh();
-      setTimeout(listen, POLL_SECONDS * 1000);
-    }
-  };
 }
 
 // The value under the cursor. Everything hangs on the document: parts of the page are replaced.
@@ -157,5 +142,10 @@ function addCopyButtons(within) {
 }
 
 addCopyButtons(document);
-document.addEventListener("visibilitychange", () => { if (!document.hidden) refresh(); });
-listen();
+function refreshIfSeen() {
+  if (!document.hidden) refresh();
+}
+
+document.addEventListener("visibilitychange", refreshIfSeen);
+setInterval(refreshIfSeen, POLL_SECONDS * 1000);
+show(true, "live");
