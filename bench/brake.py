@@ -3,7 +3,7 @@
     python -m bench.brake --seeds 990000-990003 [--cold]
 
 runs each scenario on each test bed with tierd and TBF, with and without the brake, and without the suspects. It prints
-each brake, and the row of docs/evaluation.md.
+each scenario and a summary.
 """
 
 from __future__ import annotations

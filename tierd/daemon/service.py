@@ -257,8 +257,8 @@ class Service:
         metrics = registry(self.daemon, beside)
         users = settings.web.change_users if self._web_config is not None else ()
         app = web.App(metrics, self.answer, self.liveness.alive, self.node.nudge, users,
-                      {f"/-/{name}": partial(posted, handler) for each in self._extensions
-                       for name, handler in getattr(each, "posted", {}).items()})
+                      posted={f"/-/{name}": partial(posted, handler) for each in self._extensions
+                              for name, handler in getattr(each, "posted", {}).items()})
         try:
             self.web = web.listen(settings.web, app, self._web_config)
         except OSError as error:

@@ -69,7 +69,7 @@ class App:
     """
 
     def __init__(self, registry: CollectorRegistry, ask: Ask, alive: Callable[[], bool],
-                 evaluate: Callable[[], None], change_users: Collection[str] = (),
+                 evaluate: Callable[[], None], change_users: Collection[str] = (), *,
                  posted: Mapping[str, Ask] = MappingProxyType({})) -> None:
         """``posted`` answers what other nodes post, by path."""
         self._registry = registry
