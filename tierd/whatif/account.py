@@ -137,6 +137,7 @@ class Account:
             if finding.aggressor not in self.neighbours:
                 self._refused[key] = self._refusal(finding, window.end, facts())
             elif key in self._all:
+                self._refused[key] = ""
                 self._after.setdefault(key, Case(0, window.start, window.start))
                 bill_windows(self._after, 0, finding, track)
             if finding.aggressor in self.neighbours:
@@ -165,7 +166,7 @@ class Account:
             before = self._counters.get(pair, (0.0, 0.0, 0.0))
             if values == before:
                 continue
-            done = [now - earlier for now, earlier in zip(values, before, strict=True)]
+            done = [value - earlier for value, earlier in zip(values, before, strict=True)]
             self._counters[pair], done = values, values if min(done) < 0 else done
             self._made.setdefault(pair[1], Made()).add(*done)
             if pair[1] in self._neighbour_of:
