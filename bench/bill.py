@@ -60,7 +60,7 @@ def billed(bed: BedKind, seed: int, cold: bool) -> list[Billed]:
     found = []
     for victim in scenario.losses:
         mine = [(case, lost) for key, case in cases.items() if key[2] == victim
-                and (lost := case.account.lost()).is_certain]
+                and (lost := case.lost()).is_certain]
         if mine:
             begin, end = (each - scenario.begun for each in (min(case.begun_at for case, _ in mine),
                                                              max(case.ended_at for case, _ in mine)))

@@ -55,7 +55,7 @@ class Bill:
         whose = self._whose(jobs)
         found = []
         for (_, aggressor, victim), case in self._cases.items():
-            lost = case.account.lost()
+            lost = case.lost()
             (by_user, by_project), (user, project) = (whose.get(job, ("", "")) for job in (aggressor, victim))
             found.append(BillEntry(
                 finding=case.number, begun_at=case.begun_at, ended_at=case.ended_at, aggressor=aggressor, victim=victim,
@@ -109,7 +109,7 @@ class Bill:
 
 
 def billed_bytes(case: Case) -> float:
-    lost = case.account.lost()
+    lost = case.lost()
     return lost.bytes if lost.is_certain else 0.0
 
 

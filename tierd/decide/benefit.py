@@ -32,10 +32,10 @@ class Settings:
     min_gain: Annotated[float, Gt(0), Lt(1)] = 0.08
     """Minimum expected gain of the victim as a fraction of its usual throughput: a loss of a tenth, of which an act is
     expected to win back ``first_effect``."""
-    min_probability: Annotated[float, Gt(0), Lt(1)] = 0.925
+    min_probability: Annotated[float, Gt(0), Lt(1)] = 0.93
     """Minimum probability that the victim loses ``noisy_neighbour.min_loss``, for a gain of ``min_gain``. A gain of
-    twice as much needs half the odds. A choice: an act against an innocent job counts as much as the whole throughput
-    of the victim, as long as the act stands."""
+    twice as much needs half the odds. A choice: so an act against an innocent job counts as much as the whole
+    throughput of a victim."""
     factor: Annotated[float, Ge(1)] = 2.0
     """Minimum expected gain of the victim as a multiple of the bytes moved. A choice."""
     horizon_seconds: Annotated[float, Gt(0)] = 600.0
@@ -76,7 +76,7 @@ def needed_probability(gain: float, settings: Settings) -> float:
     Decision Functions", 1950). Both are the same at ``min_probability`` for ``min_gain``.
 
     >>> [round(needed_probability(gain, Settings()), 2) for gain in (0.08, 0.16, 0.32)]
-    [0.93, 0.86, 0.76]
+    [0.93, 0.87, 0.77]
     """
     mistake = settings.min_gain * settings.min_probability / (1 - settings.min_probability)
     return mistake / (mistake + gain)

@@ -8,7 +8,7 @@ the windows are kept, and the present b is applied to all of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import exp, expm1, hypot, log1p, sqrt
 
 from tierd.detect.gain import StreamTrack
@@ -17,9 +17,8 @@ from tierd.model import Finding
 
 MOST_LOST = -log1p(-MOST_EXPOSURE)
 """Logarithm of the largest part that a stream is billed to have lost: that of the largest D."""
-NOTICED = 0.05
-"""Part of what a stream moves below which a loss may be nothing: disks vary as much. A finding is about no less, too.
-"""
+CERTAIN = 0.95
+"""Probability of a loss from which it is billed: that of the lower end of an interval."""
 MAX_WINDOWS = 240
 """Windows of an account. More are joined in pairs: the doses of a long case differ little from one to the next."""
 
@@ -71,8 +70,7 @@ class Account:
     def lost(self) -> Lost:
         margin = ERRORS_OF_90_PERCENT * self.error
         mean, low, high = (self._lost(max(self.cost + each, 0.0)) for each in (0.0, -margin, margin))
-        least = NOTICED * sum(window.bytes for window in self.windows)
-        return Lost(mean[0], low[0] if low[0] >= least else 0.0, high[0], mean[1])
+        return Lost(mean[0], low[0], high[0], mean[1])
 
     def _lost(self, cost: float) -> tuple[float, float]:
         """Bytes and seconds for a value of b. What several suspects cost together is shared by their parts of b D."""
@@ -110,6 +108,13 @@ class Case:
     begun_at: float
     ended_at: float
     account: Account = field(default_factory=Account)
+    is_noticed: bool = False
+    """Whether the loss to all suspects was as large as a finding is about, with ``CERTAIN``, at some time."""
+
+    def lost(self) -> Lost:
+        """What the stream lost to the aggressor; from 0 on if that may have been nothing all the time."""
+        lost = self.account.lost()
+        return lost if self.is_noticed else replace(lost, low_bytes=0.0)
 
 
 Key = tuple[str, str, str]
@@ -135,6 +140,7 @@ def bill_windows(cases: dict[Key, Case], number: int, finding: Finding, track: S
         if newest.end - MAX_LATE_SECONDS <= evidence.aggressor_came_at < since:
             since = evidence.aggressor_came_at
         case = cases[finding.key] = Case(number, since, since)
+    case.is_noticed |= evidence.loss_probability >= CERTAIN
     column = 1 + track.jobs.index(finding.aggressor)
     account = case.account
     account.cost = float(track.mean[column])

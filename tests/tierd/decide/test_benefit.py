@@ -42,7 +42,7 @@ def test_moves_must_pay_within_the_horizon() -> None:
 
 
 @pytest.mark.parametrize(("probability", "now", "refused"), [
-    (0.79, 44e6, None), (0.78, 44e6, Reason.UNCERTAIN_GAIN), (0.79, 55e6, Reason.UNCERTAIN_GAIN), (0.89, 55e6, None),
+    (0.81, 44e6, None), (0.79, 44e6, Reason.UNCERTAIN_GAIN), (0.81, 55e6, Reason.UNCERTAIN_GAIN), (0.89, 55e6, None),
     (float("nan"), 44e6, Reason.UNCERTAIN_GAIN)])
 def test_a_loss_must_be_more_probable_the_less_there_is_to_gain(
         probability: float, now: float, refused: Reason | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import exp, log
 
 import numpy as np
@@ -41,10 +42,6 @@ def test_what_is_learned_later_counts_for_earlier_windows() -> None:
     assert made.lost().bytes == pytest.approx(100e6)
 
 
-def test_a_loss_that_no_user_notices_is_not_billed() -> None:
-    assert not account(BilledWindow(100e6, 2.0, HALF, 0.0), cost=0.06, error=0.01).lost().is_certain
-
-
 def test_suspects_share_what_they_cost_together() -> None:
     of_one = account(BilledWindow(100e6, 2.0, HALF / 4, 3 * HALF / 4)).lost()
     of_other = account(BilledWindow(100e6, 2.0, 3 * HALF / 4, HALF / 4)).lost()
@@ -82,3 +79,13 @@ def test_time_in_which_the_stream_was_not_seen_is_not_billed() -> None:
     (case,) = cases.values()
     assert [window.seconds for window in case.account.windows] == [5.0, 5.0, 5.0]
     assert (case.begun_at, case.ended_at) == (0.0, 60.0)
+
+
+@pytest.mark.parametrize("probability", [0.9, 0.99])
+def test_a_loss_that_may_be_nothing_all_the_time_is_not_billed(probability: float) -> None:
+    evidence = noise(aggressor_came_at=0.0, loss_probability=probability)
+    cases: dict[Key, Case] = {}
+    track = StreamTrack([StreamWindow(5.0, 5.0, log(100e6), {FINDING.aggressor: HALF}, 0.0)], (FINDING.aggressor,),
+                        np.array((18.0, 1.0, 0.0)), np.zeros((3, 3)), 0.0)
+    bill_windows(cases, 1, replace(FINDING, evidence=evidence), track)
+    assert [case.lost().is_certain for case in cases.values()] == [probability > 0.95]

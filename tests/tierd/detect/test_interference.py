@@ -381,8 +381,29 @@ def test_random_writes_are_suspects_like_files() -> None:
     assert bed.names(loss.suspects) == {"f.3"}
 
 
-@pytest.mark.parametrize(("before", "usual"), [(0.0, 38.6e6), (38.0e6, 38.0e6), (42.4e6, 41.3e6), (33.0e6, 36.1e6)])
-def test_the_usual_rate_is_that_of_just_before_as_far_as_the_interval_of_the_loss_allows(before: float,
-                                                                                         usual: float) -> None:
-    loss = Loss(0, (1,), (2,), 31.6e6, 0.2, 0.0411, Carrier.ARRIVAL, 1.0, before)
-    assert loss.usual_bytes_per_second == pytest.approx(usual, rel=2e-3)
+def test_a_stream_that_varies_by_a_tenth_is_known_to_and_its_arrivals_teach_less() -> None:
+    """Every arrival makes the expected variance large: that says nothing about the noise of a window."""
+    rng, bed = Random(9), Bed()
+    run(bed, (window(n, at(rng, ALONE, noise=0.1)) for n in range(12)))
+    run(bed, (window(12 + n, at(rng, ALONE * (1 - share(20)), noise=0.1), small_files("m.2", 20)) for n in range(2)))
+    assert bed.model.newest is not None
+    assert 0.05 < bed.model.newest.noise[0]**0.5 < 0.2
+
+
+def test_a_loss_is_that_to_all_suspects_though_only_the_costly_are_named() -> None:
+    rng, bed = Random(5), Bed()
+    run(bed, (window(n, at(rng, ALONE)) for n in range(9)))
+    both = share(20) + share(3)
+    (loss,) = run(bed, (window(9 + n, at(rng, ALONE * (1 - both)), small_files("m.2", 20), small_files("n.3", 3))
+                        for n in range(12)))[-1]
+    assert bed.names(loss.suspects) == {"m.2"}
+    assert loss.share == pytest.approx(both, abs=0.05)
+
+
+def test_a_loss_stays_where_a_neighbour_costs_far_more_than_device_time() -> None:
+    """The targets do less than the costs say as long as it is there. They are no slower than their pool."""
+    rng, bed = Random(6), Bed()
+    run(bed, (window(n, at(rng, ALONE)) for n in range(9)))
+    losses = [each.share for (each,) in run(
+        bed, (window(9 + n, at(rng, ALONE * 0.3), small_files("m.2", 10)) for n in range(20)))]
+    assert losses[2:] == pytest.approx([0.7] * 18, abs=0.05)

@@ -151,6 +151,14 @@ def test_flash_of_a_scope_that_is_short_is_walked_too() -> None:
     assert [file.path for file in gatherer(files).facts(1000.0).stored] == ["/d/f1"]
 
 
+def test_pools_whose_targets_all_report_flash_are_known() -> None:
+    gather = gatherer(Files())
+    assert gather.facts(1000.0).flash == frozenset()
+    gather.media.learn_devices({target: name == "flash" for name, targets in gather.filesystem.pools().items()
+                                for target in targets})
+    assert gather.facts(1030.0).flash == {"flash"}
+
+
 def test_the_walk_continues_and_begins_again() -> None:
     files = Files(files={f"/d/f{n}": (status(n, atime=100.0), ON_FLASH) for n in range(5)})
     walk = inventory(files)
