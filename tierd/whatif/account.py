@@ -137,6 +137,7 @@ class Account:
             if finding.aggressor not in self.neighbours:
                 self._refused[key] = self._refusal(finding, window.end, facts())
             elif key in self._all:
+                self._refused[key] = ""
                 self._after.setdefault(key, Case(0, window.start, window.start))
                 bill_windows(self._after, 0, finding, track)
             if finding.aggressor in self.neighbours:
@@ -150,10 +151,9 @@ class Account:
     def _end(self, key: Key) -> None:
         case, after = self._all.pop(key), self._after.pop(key, None)
         given = after.account.lost() if after is not None else Lost()
-        given = given if given.is_certain else Lost()
         self.cases.append(PastCase(*key, begin=case.begun_at, end=case.ended_at, lost=case.account.lost(),
                                    given_back=given, refused=self._refused.pop(key, "")))
-        if given.is_certain:
+        if given.bytes:
             neighbour = self.neighbours[key[1]]
             neighbour.gain = total((neighbour.gain, given))
 
@@ -165,7 +165,7 @@ class Account:
             before = self._counters.get(pair, (0.0, 0.0, 0.0))
             if values == before:
                 continue
-            done = [now - earlier for now, earlier in zip(values, before, strict=True)]
+            done = [value - earlier for value, earlier in zip(values, before, strict=True)]
             self._counters[pair], done = values, values if min(done) < 0 else done
             self._made.setdefault(pair[1], Made()).add(*done)
             if pair[1] in self._neighbour_of:

@@ -42,7 +42,7 @@ def living(neighbour: Neighbour, forever: bool) -> Floats:
 
 def needs(neighbours: Iterable[Neighbour], reserve: float) -> list[Need]:
     """The flash for no job, for one, for two, and so on, the most useful first. ``reserve``: share that stays free."""
-    useful = sorted((each for each in neighbours if each.gain.is_certain and each.peaks),
+    useful = sorted((each for each in neighbours if each.gain.bytes and each.peaks),
                     key=lambda each: (-each.gain.bytes / (1 + max(each.peaks.values())), each.job))
     low, high, found = np.zeros(PARTS + 1), np.zeros(PARTS + 1), [Need()]
     for count, each in enumerate(useful, 1):

@@ -57,8 +57,9 @@ class Answer:
 
     @cached_property
     def cases(self) -> list[PastCase]:
-        """Cases in which the stream surely lost something, the largest loss first."""
-        return sorted((case for case in self.all_cases if case.lost.is_certain), key=lambda case: -case.lost.bytes)
+        """Cases in which the stream surely lost something, or tierd would have acted; the largest loss first."""
+        return sorted((case for case in self.all_cases if case.lost.is_certain or case.given_back.bytes),
+                      key=lambda case: -case.lost.bytes)
 
     @cached_property
     def lost(self) -> Lost:
@@ -116,7 +117,7 @@ def as_text(answer: Answer) -> list[str]:
 
 
 def flash_lines(answer: Answer) -> Iterator[str]:
-    need, served = answer.needed[-1], [each for each in answer.neighbours if each.gain.is_certain]
+    need, served = answer.needed[-1], [each for each in answer.neighbours if each.gain.bytes]
     files = sum(each.made.creates for each in served)
     a_day = DAY_SECONDS / max(answer.seen.seconds, 1.0)
     size = sum(each.made.creates * each.mean_bytes for each in served)

@@ -20,7 +20,7 @@ def neighbour(job: str, gain: float, peaks: dict[int, float], error: float = 0.1
 
 NEIGHBOURS = st.lists(st.builds(
     neighbour, st.text(max_size=3), st.floats(1.0, 1e15),
-    st.dictionaries(st.integers(0, PARTS), st.integers(0, 10**15).map(float), max_size=5), st.floats(0.0, 0.99)),
+    st.dictionaries(st.integers(0, PARTS), st.integers(0, 10**15).map(float), max_size=5), st.floats(0.0, 1.0)),
     max_size=6)
 
 
