@@ -35,7 +35,9 @@ def drains(tierd: Tierd, place: Path) -> Drains:
                   NoObjectCreation(), tops=(tierd.site.name(place),))
 
 
-def test_a_drained_ost_is_empty_and_every_file_is_intact(tierd: Tierd, ledger: Ledger) -> None:
+def test_a_drained_ost_is_empty_and_every_file_is_intact(
+        tierd: Tierd, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tierd.act.drain.QUEUE_FILES", 20)
     site = tierd.site
     members = site.filesystem.pools()[site.hdd]
     if len(members) < 2:

@@ -30,7 +30,8 @@ FAST = Rate(1000.0, 1e12)
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    monkeypatch.setattr("tierd.act.drain.QUEUE_FILES", 10)
     cluster = Cluster(recorded_test_bed())
     settings = acting(
         tmp_path, limits={"files_per_second": 50.0, "bytes_per_second": 1e9, "per_pool": FAST, "per_target": FAST},
