@@ -285,7 +285,7 @@ class Interference:
         for some in np.array_split(seen, -(-len(seen) // AT_ONCE) or 1):
             self._filter(streams.row[some], np.log(rate[some]), exposure[some], window.seconds)
         now = self.newest = Newest(window.seconds, streams, exposure, rate, *self._posterior(streams.row),
-                                   self._state["slot"][streams.row], self._state["noise"][streams.row])
+                                   slot=self._state["slot"][streams.row], noise=self._state["noise"][streams.row])
         self.rival_losses = list(self._to_rivals(now, recent, kinds, costs))
         return list(self._losses(now))
 
