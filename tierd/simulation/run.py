@@ -14,7 +14,6 @@ from simulator.scenarios.events import DRAIN_TARGET, Event
 from simulator.scheduler import VirtualScheduler
 from tierd.act.journal.entry import Entry
 from tierd.config.settings import Settings
-from tierd.daemon.log import found_sentences
 from tierd.logs import heard
 from tierd.model import Finding
 from tierd.policies.registry import has_victim
@@ -149,8 +148,8 @@ def run(cluster: Cluster, jobs: Sequence[Job], seconds: float, changes: TimedCha
 
 def found_at(finding: Finding, lines: Sequence[tuple[float, str]], now: float) -> float:
     """When tierd logged a finding; ``now`` if it did not. Findings are collected some seconds later."""
-    sentence = next(found_sentences(finding))
-    return next((time for time, words in reversed(lines) if words == sentence), now)
+    line = f"FOUND {finding.kind}: {finding.sentence}"
+    return next((time for time, words in reversed(lines) if words == line), now)
 
 
 def forget_records(cluster: Cluster) -> None:
