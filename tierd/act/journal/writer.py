@@ -164,8 +164,8 @@ class Journal:
 
     def set_state(self, values: Mapping[str, str]) -> None:
         """Store the values that have changed."""
-        known: dict[str, str] = dict(row for name in values for row in
-                     self.db.execute("SELECT name, value FROM state WHERE name = ?", (name,)).fetchall())
+        known: dict[str, str] = dict(row for name in values for row in self.db.execute(
+            "SELECT name, value FROM state WHERE name = ?", (name,)).fetchall())
         self.db.executemany("INSERT INTO state VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
                              [item for item in values.items() if known.get(item[0], "") != item[1]])
 
