@@ -15,7 +15,7 @@ KNOWN = {
     "fs", "mount", "target", "pool", "operation", "direction", "event", "mask", "pattern", "jobid", "state", "version",
     "nid", "service", "priority", "namespace", "nodemap", "mdt", "user", "id", "type", "size", "directory", "result",
     "resource", "kind", "parameter", "net", "pages", "flag", "phase", "setting",
-    "problem", "policy", "by", "rule", "path", "rwid", "roid", "lqa",
+    "problem", "policy", "by", "rule", "condition", "path", "rwid", "roid", "lqa",
 }  # fmt: skip
 PARAMETER = r"[a-z_]+(-\*)?(\.([A-Za-z_]+(-[a-z]+)?|\*))*"
 

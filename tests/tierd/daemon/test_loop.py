@@ -56,7 +56,7 @@ def test_an_act_that_does_not_help_is_undone(tmp_path: Path) -> None:
     before = at.filesystem.layout(NOISE.directory)
     at.cluster.slow_down(2, 1.0)
     at.run_until_said("SET default layout", before=70)
-    at.cluster.slow_down(2, 1.35)  # meanwhile one disk becomes slow: the stream stays slow whatever the layout
+    at.cluster.slow_down(2, 1.45)  # meanwhile one disk becomes slow: the stream stays slow whatever the layout
     at.run(until=140)
     assert at.filesystem.layout(NOISE.directory) == before
     assert any(s.startswith("UNDOING: it did not help") for s in at.said)

@@ -90,7 +90,7 @@ class Uneven:
         return self._near.records()
 
 
-@pytest.mark.parametrize("seed", [1, 4])
+@pytest.mark.parametrize("seed", [2, 4])
 def test_uneven_readings_do_not_end_a_finding(tmp_path: Path, seed: int) -> None:
     at = world(tmp_path, dry_run=True, hook=lambda near, _: Uneven(near, Random(seed)))
     at.run(until=150)
