@@ -141,6 +141,8 @@ class Loss:
     carrier: Carrier
     came_at: float
     """When the first suspect came; epoch seconds. 0 if it was there before the stream was seen."""
+    rate_before: float = 0.0
+    """Rate of the stream before the first suspect came, if that was just now: bytes per second; otherwise 0."""
 
     @property
     def share(self) -> float:
@@ -149,8 +151,12 @@ class Loss:
 
     @property
     def usual_bytes_per_second(self) -> float:
-        """What the stream would get without these suspects."""
-        return self.bytes_per_second / (1 - self.share)
+        """What the stream would get without these suspects: what it got just before, if the posterior agrees."""
+        beside = self.bytes_per_second
+        if self.rate_before <= beside:
+            return beside / (1 - self.share)
+        least, most = (beside / (1 - self.quantile(errors)) for errors in (-ERRORS_OF_90_PERCENT, ERRORS_OF_90_PERCENT))
+        return min(max(self.rate_before, least), most)
 
     def quantile(self, errors: float) -> float:
         """The share so many standard deviations from the mean; not below 0."""
@@ -225,12 +231,14 @@ STATE = np.dtype([
     ("exposure", float, COLUMNS),
     ("came_at", float, COLUMNS),
     ("seen_at", float, SUSPECTS),
-    # windows since the job came, and windows of the stream before that
+    # windows since the job came, windows of the stream before that, and the mean log rate then
     ("age", float, COLUMNS),
     ("came_after", float, COLUMNS),
-    # of the stream: variance of a window, number of windows, utilisation of its targets
+    ("before", float, COLUMNS),
+    # of the stream: variance of a window, number of windows, mean log rate of late, utilisation of its targets
     ("noise", float),
     ("windows", float),
+    ("lately", float),
     ("utilisation", float),
 ])
 """What is carried on for one stream."""
@@ -392,6 +400,7 @@ class Interference:
             state["exposure"][at, free] = state["age"][at, free] = 0
             state["came_at"][at, free] = self._now - seconds if state["windows"][at] else 0.0
             state["came_after"][at, free] = state["windows"][at]
+            state["before"][at, free] = state["lately"][at]
             state["prior"][at, free] = prior[pair]
             state["mean"][at, :, 1 + free] = prior[pair, 0]
             state["covariance"][at, :, 1 + free, :] = state["covariance"][at, :, :, 1 + free] = 0
@@ -506,7 +515,7 @@ class Interference:
         covariance -= gain[..., :, None] * along[..., None, :]
         mean[..., 1:] = np.maximum(mean[..., 1:], 0)  # nobody gains from a neighbour
         ratio = (weight * error[:, :, NORMAL]**2 / spread[:, :, NORMAL]).sum(axis=1)
-        self._learn_noise(row, ratio)
+        self._learn_noise(row, rate, chance[:, NORMAL, NORMAL], ratio)
         state["mean"][row], state["covariance"][row], state["weight"][row] = joined(chance, mean, covariance)
 
     def _kinds_before(self, row: Ints, exposure: Floats, seconds: float) -> tuple[Floats, Floats]:
@@ -522,14 +531,15 @@ class Interference:
         error = np.minimum(SURPRISE / np.maximum(come, 1e-3), PARTIAL)
         return np.log(np.maximum(chance, 1e-12)), new * error[:, None]**2
 
-    def _learn_noise(self, row: Ints, ratio: Floats) -> None:
+    def _learn_noise(self, row: Ints, rate: Floats, chance: Floats, ratio: Floats) -> None:
         """Learn the error of a window from how far it was from what was expected.
 
         ``ratio`` is its squared error by the variance that was expected, which is mostly that of b and of the level
         while they are not known (West and Harrison 1997, section 4.5). One that is far off counts as three deviations.
         """
         state = self._state
-        windows = state["windows"][row]
+        lately, windows = state["lately"][row], state["windows"][row]
+        state["lately"][row] = np.where(windows > 0, lately + SMOOTHING * chance * (rate - lately), rate)
         state["windows"][row] += 1
         change = (np.minimum(ratio, 9) - 1) / np.minimum(NOISE_WINDOWS + windows, NOISE_MEMORY)
         state["noise"][row] = np.maximum(state["noise"][row] * (1 + np.where(windows > 0, change, 0)), LEAST_NOISE**2)
@@ -562,8 +572,12 @@ class Interference:
         along = np.zeros(1 + COLUMNS)
         along[1 + columns] = now.exposure[at, columns]
         lost, variance = float(along @ now.mean[at]), max(float(along @ now.covariance[at] @ along), 0.0)
+        just_came = first < SUSPECTS and state["age"][first] <= SURPRISE_WINDOWS <= state["came_after"][first]
+        before = exp(state["before"][first]) if just_came else 0.0
         errors = np.append(state["prior"][:, 1], RIVALS_ERROR)[columns]
-        if sqrt(variance) > LITTLE_LEARNED * sqrt(float(((along[1 + columns] * errors)**2).sum())):
+        if now.rate[at] < before:
+            carrier = Carrier.ARRIVAL
+        elif sqrt(variance) > LITTLE_LEARNED * sqrt(float(((along[1 + columns] * errors)**2).sum())):
             carrier = Carrier.DEVICE_TIME
         elif state["came_after"][first] >= SURPRISE_WINDOWS:
             carrier = Carrier.ARRIVAL
@@ -571,7 +585,7 @@ class Interference:
             carrier = Carrier.HISTORY if job in self._remembered else Carrier.LOAD
         targets = tuple(now.streams.target[now.streams.of == at].tolist())
         return Loss(job, suspects, targets, float(now.rate[at]), lost, error=sqrt(variance + (LASTS * lost)**2 + 1e-6),
-                    carrier=carrier, came_at=float(state["came_at"][first]))
+                    carrier=carrier, came_at=float(state["came_at"][first]), rate_before=before)
 
     def _posterior(self, row: Ints) -> tuple[Floats, Floats]:
         """Mean and covariance over all kinds."""

@@ -381,6 +381,13 @@ def test_random_writes_are_suspects_like_files() -> None:
     assert bed.names(loss.suspects) == {"f.3"}
 
 
+@pytest.mark.parametrize(("before", "usual"), [(0.0, 38.6e6), (38.0e6, 38.0e6), (42.4e6, 41.3e6), (33.0e6, 36.1e6)])
+def test_the_usual_rate_is_that_of_just_before_as_far_as_the_interval_of_the_loss_allows(before: float,
+                                                                                         usual: float) -> None:
+    loss = Loss(0, (1,), (2,), 31.6e6, 0.2, 0.0411, Carrier.ARRIVAL, 1.0, before)
+    assert loss.usual_bytes_per_second == pytest.approx(usual, rel=2e-3)
+
+
 def test_a_stream_that_varies_by_a_tenth_is_known_to_and_its_arrivals_teach_less() -> None:
     """Every arrival makes the expected variance large: that says nothing about the noise of a window."""
     rng, bed = Random(9), Bed()
