@@ -32,10 +32,8 @@ class Settings:
     min_gain: Annotated[float, Gt(0), Lt(1)] = 0.08
     """Minimum expected gain of the victim as a fraction of its usual throughput: a loss of a tenth, of which an act is
     expected to win back ``first_effect``."""
-    min_probability: Annotated[float, Gt(0), Lt(1)] = 0.93
-    """Minimum probability that the victim loses ``noisy_neighbour.min_loss``, for a gain of ``min_gain``. A gain of
-    twice as much needs half the odds. A choice: so an act against an innocent job counts as much as the whole
-    throughput of a victim."""
+    min_probability: Annotated[float, Gt(0), Lt(1)] = 0.85
+    """Minimum probability that the victim loses ``noisy_neighbour.min_loss``. A choice."""
     factor: Annotated[float, Ge(1)] = 2.0
     """Minimum expected gain of the victim as a multiple of the bytes moved. A choice."""
     horizon_seconds: Annotated[float, Gt(0)] = 600.0
@@ -61,25 +59,11 @@ def refusal(finding: Finding, evidence: SlowdownEvidence, expected: float,
     if not gain >= settings.min_gain * usual:  # also true for NaN
         return Refusal(Reason.LITTLE_TO_GAIN, f"the expected gain of {rate_text(gain)} is less than "
                        f"{percent(settings.min_gain)} of the usual {rate_text(usual)}").about(finding.victim)
-    needed = needed_probability(gain / usual, settings)
-    if not evidence.loss_probability >= needed:
+    if not evidence.loss_probability >= settings.min_probability:
         return Refusal(Reason.UNCERTAIN_GAIN, f"the loss is real with a probability of "
-                       f"{percent(evidence.loss_probability)}, and {percent(needed)} are needed"
+                       f"{percent(evidence.loss_probability)}, and {percent(settings.min_probability)} are needed"
                        ).about(finding.victim)
     return None
-
-
-def needed_probability(gain: float, settings: Settings) -> float:
-    """Probability of a loss from which an act with this gain, a part of the usual throughput, is worth its risk.
-
-    An act is expected to bring the gain if the loss is real, and costs a fixed amount if it is not (Wald, "Statistical
-    Decision Functions", 1950). Both are the same at ``min_probability`` for ``min_gain``.
-
-    >>> [round(needed_probability(gain, Settings()), 2) for gain in (0.08, 0.16, 0.32)]
-    [0.93, 0.87, 0.77]
-    """
-    mistake = settings.min_gain * settings.min_probability / (1 - settings.min_probability)
-    return mistake / (mistake + gain)
 
 
 def cost_refusal(finding: Finding, evidence: SlowdownEvidence, expected: float, actions: Sequence[Action],

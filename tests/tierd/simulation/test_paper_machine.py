@@ -42,11 +42,12 @@ def test_the_cause_is_found_in_the_second_window_and_the_stream_is_whole_again(n
     assert outcome.mean(STREAM, SECONDS - 10, SECONDS) >= 0.97 * alone
 
 
-@pytest.mark.parametrize(("name", "model"), [
-    ("noisy-neighbour-paper-long", "flows"),
-    ("noisy-neighbour-paper-long-1m", "events")])
-def test_a_neighbour_that_was_there_before_tierd_is_found_on_one_target(name: str, model: str) -> None:
-    """The predicted loss of an eighth is too uncertain for an act: by device time alone, it needs nine tenths."""
+@pytest.mark.parametrize(("name", "model", "acts"), [
+    ("noisy-neighbour-paper-long", "flows", ["set-default-layout"]),
+    ("noisy-neighbour-paper-long-1m", "events", [])])
+def test_a_neighbour_that_was_there_before_tierd_is_found_on_one_target(
+        name: str, model: str, acts: list[str]) -> None:
+    """Files of 1 MB never vary in number. So of the predicted loss too little is certain for an act."""
     starts = 5.0
     outcome = ran(name, model, onset=2.0, seconds=starts + 33.0, tierd_starts=starts)
     (found,) = [(time, finding) for time, finding in outcome.findings if finding.kind == "noisy-neighbour"]
@@ -56,4 +57,4 @@ def test_a_neighbour_that_was_there_before_tierd_is_found_on_one_target(name: st
     assert isinstance(evidence, NoisyNeighbourEvidence)
     assert evidence.lacks_past
     assert evidence.slowdown >= 1.1
-    assert not outcome.entries
+    assert [entry.kind for entry in outcome.entries] == acts
