@@ -90,14 +90,15 @@ def draw_bed(kind: BedKind, seed: int) -> Bed:
     bed = recorded_test_bed(seed)
     if kind is BedKind.RECORDED:
         return Bed(kind, bed, (2, 3, 4, 5))
-    rng = Random(f"tierd-bed-{kind}-{seed}")  # noqa: S311 -- a model, not a secret
+    rng = rng_of(kind, seed, "bed")
     count = rng.choice(COUNTS[kind])
     one = draw_ost(kind, rng)
     osts = tuple(draw_ost(rng.choice(MIXABLE), rng) if kind is BedKind.MIXED else one for _ in range(count))
     disks = tuple(range(2, 2 + count))
+    flash = draw_flash(rng_of(kind, seed, "flash"))
     fast = OscSettings(gather_seconds=0.0005)
     clients = tuple(replace(client, osc=fast, copy_seconds_per_mib=0.0001) for client in bed.clients)
-    cluster = replace(bed, osts=(*bed.osts[:2], *osts), pools={"flash": (0, 1), "hdd": disks}, clients=clients)
+    cluster = replace(bed, osts=(flash, flash, *osts), pools={"flash": (0, 1), "hdd": disks}, clients=clients)
     factor = sum(small_ios_per_second(ost) for ost in osts) / (4 * 40.0)
     return Bed(kind, cluster, disks, min(rng.choice((1, 2, 4, 8)), count), factor,
                cycle_seconds=rng.choice((2.0, 5.0, 5.0, 10.0, 15.0)),
@@ -114,6 +115,20 @@ COUNTS = {
 }
 """Numbers of targets. A simulated RPC costs 0.1 ms of processor time, so fast targets are few: a choice."""
 MIXABLE = (BedKind.THROTTLED, BedKind.DISK, BedKind.RAID)
+
+
+def rng_of(kind: BedKind, seed: int, what: str) -> Random:
+    return Random(f"tierd-{what}-{kind}-{seed}")  # noqa: S311 -- a model, not a secret
+
+
+def draw_flash(rng: Random) -> OstSettings:
+    """A target of the flash pool: a pair of mirrored SSDs. That of the recorded test bed has 1 GiB, which one job of
+    a drawn bed fills in seconds.
+    """
+    size = rng.choice((1920, 3840, 7680)) * 10**9
+    device = FlashSettings(rng.uniform(1.0e9, 2.0e9), rng.uniform(80e-6, 250e-6), rng.choice((8, 16, 32)),
+                           size_bytes=size)
+    return OstSettings(device, Capacity(size, 1 << 22), preparing_seconds_per_mib=0.0001)
 
 
 def draw_ost(kind: BedKind, rng: Random) -> OstSettings:
