@@ -28,6 +28,7 @@ from tierd.policies.registry import has_victim
 from tierd.simulation.beds import DRAWN, BedKind
 from tierd.simulation.comparison import streams
 from tierd.simulation.evaluate import (
+    AROUND_SECONDS,
     COLD_SECONDS,
     FOUND_SECONDS,
     FOUND_SOON_SECONDS,
@@ -44,7 +45,7 @@ CHOICES: Mapping[str, Sequence[ModuleType]] = {
     "SURPRISE_PROBABILITY": (interference,), "DOSE_ERROR": (interference,), "DRIFT": (interference,),
     "SMOOTHING": (interference,), "MODEL_ERROR": (interference,), "RIVALS_ERROR": (interference,),
     "SHARING": (interference,), "LEARNED": (interference,), "LIMITED": (interference,), "IO_BOUND": (interference,),
-    "SPREAD": (costs, interference), "DEPENDENCE": (costs,), "FIRST_WINDOWS": (costs,), "MIXED_SHARE": (costs,),
+    "SPREAD": (costs, interference), "DEPENDENCE": (costs,), "FIRST_WINDOWS": (costs,), "MIXED": (costs,),
 }
 """The constants, and the modules that use them."""
 
@@ -70,6 +71,10 @@ class Recorded:
         """What a stream moved less between two times after the start."""
         beside, alone = (sum(rates[round(begin):round(end)]) for rates in self.rates[stream])
         return (alone - beside) * 1e6
+
+    def lost_share(self, stream: str, begin: float, end: float) -> float:
+        beside, alone = (sum(rates[int(begin):int(end)]) for rates in self.rates[stream])
+        return 1 - beside / alone if alone else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +135,12 @@ def replayed(scenario: Recorded, cold: bool) -> Found:
             if refusal(finding, stream, effect((), settings), settings) is None:
                 acted.append(at - onset)
     within = FOUND_SECONDS if cold else FOUND_SOON_SECONDS
-    settled = [finding for at, finding in found if at <= SETTLED_SECONDS][-1:] or [each for _, each in found[:1]]
     holds = None
-    for finding in settled:
+    for at, finding in [each for each in found if each[0] <= SETTLED_SECONDS][-1:] or found[:1]:
         if (stream := finding.evidence.of_stream) is not None:
-            holds = stream.loss_low <= scenario.losses[finding.victim] <= stream.loss_high
+            lost = scenario.lost_share(finding.victim, max(onset + at - AROUND_SECONDS, scenario.onset),
+                                       min(onset + at + AROUND_SECONDS, NOISE_ENDS))
+            holds = stream.loss_low <= lost <= stream.loss_high
     return Found(scenario.truth, bool(found) and found[0][0] <= within, any(at <= FOUND_SECONDS for at in acted),
                  scenario.layout_helps, holds if scenario.truth == "aggressor" else None)
 

@@ -103,10 +103,14 @@ class JobKinds:
     """Deleted files for each write or other change: the OSTs destroy their objects later and count that for no job."""
 
     def work(self, window: WindowColumns) -> Floats:
-        """Bytes read, bytes written and I/Os of the device, each second, for each row of a window."""
+        """Bytes read, bytes written and I/Os of the device, each second, for each row of a window.
+
+        RPCs of a stream are no I/Os: they are large and in order, so what they cost goes with its bytes.
+        """
         job, loads = window.job, window.loads
         changes = loads[:, 3] + loads[:, 4]
-        ios = (loads[:, 2] + loads[:, 3] + OTHER_IOS * loads[:, 4] + self.destroys_per_change[job] * changes
+        ios = ((loads[:, 2] + loads[:, 3]) * ~self.stream[job] + OTHER_IOS * loads[:, 4]
+               + self.destroys_per_change[job] * changes
                + COMMIT_IOS * loads[:, 3] * self.waits_for_commits[job])
         return np.column_stack((loads[:, 0], loads[:, 1], ios)) / window.seconds
 

@@ -4,7 +4,8 @@ A target is one server with one queue. By the utilisation law (Denning and Buzen
 Network Models", ACM Computing Surveys 10(3), 1978), the time it is busy is the sum over jobs of the work done for
 each job times its cost: ``U = sum(X_i * S_i) <= 1``. Lustre shows the work (``job_stats``), not its cost. Three
 costs are fitted for each pool, because its targets are alike: seconds for a byte read, for a byte written, and for an
-operation of any size (a seek, a commit of the journal, the update of a parity).
+operation of any size (a seek, a commit of the journal, the update of a parity). The RPCs of streams are no operations:
+they are in order, and cost what their bytes cost.
 
 * A stream has the next request ready when one is done, so its targets are busy all the time: ``sum(X_i * S_i) = 1``.
   Pauses, and work that no counter shows, such as a checkpoint of the journal, lower the sum of a window; nothing
@@ -268,8 +269,8 @@ STREAM_SHARE = 0.02
 files leaves a stream little."""
 IN_STEP = 0.9
 """Least rate of a stripe, as a share of the fastest: a window begins and ends within an RPC."""
-MIXED_SHARE = 0.2
-"""Part of a target's operations that other jobs than streams must do for a window to count as mixed."""
+MIXED = 1.0
+"""Operations a second that make a window of a target a mixed one. A choice: a disk does some 100."""
 KEPT, KEPT_OF_WINDOW = 256, 16
 """Windows of targets kept of a pool, of each of two sorts: mixed, and with streams alone; and how many of them one
 window adds at the most, so that a large pool does not forget within seconds."""
@@ -310,7 +311,7 @@ class CostLearner:
         targets = len(pool)
         work, streaming = kinds.work(window), kinds.stream[window.job]
         total, streams = sums(window.target, work, targets), sums(window.target[streaming], work[streaming], targets)
-        streamed, others = streams[:, :2].sum(axis=1), total[:, 2] - streams[:, 2]
+        streamed = streams[:, :2].sum(axis=1)
         busy = (streamed > 0) & (streamed >= STREAM_SHARE * total[:, :2].sum(axis=1)) & (pool >= 0)
         busy[unhealthy] = False
         # which streams are on a target, as one number: targets with the same streams hold the same stripes
@@ -318,10 +319,10 @@ class CostLearner:
         alike = sums(window.target[streaming], marks, targets)[:, 0]
         for number in np.unique(pool[busy]).tolist():
             name = names[number]
-            self._keep(name, np.flatnonzero(busy & (pool == number)), alike, streamed, total, others=others)
+            self._keep(name, np.flatnonzero(busy & (pool == number)), alike, streamed, total)
             self._fit(name, self._priors.get(name, FLASH_PRIOR if name in flash else CostPrior()))
 
-    def _keep(self, pool: str, targets: Ints, alike: Floats, streamed: Floats, total: Floats, others: Floats) -> None:
+    def _keep(self, pool: str, targets: Ints, alike: Floats, streamed: Floats, total: Floats) -> None:
         kept = self._kept.setdefault(pool, _Kept())
         step = -(-len(targets) // KEPT_OF_WINDOW)
         some = set(targets[kept.windows % step::step].tolist())
@@ -329,12 +330,10 @@ class CostLearner:
             stripes = targets[alike[targets] == mark]
             in_step = streamed[stripes] >= IN_STEP * streamed[stripes].max()
             mean = total[stripes[in_step]].mean(axis=0)
-            mixed = others[stripes[in_step]].mean() >= MIXED_SHARE * mean[2]
             for target, together in zip(stripes.tolist(), in_step.tolist(), strict=True):
                 if target in some:
                     work = mean if together else total[target]
-                    one = mixed if together else others[target] >= MIXED_SHARE * total[target, 2]
-                    (kept.mixed if one else kept.alone).append(work)
+                    (kept.mixed if work[2] >= MIXED else kept.alone).append(work)
         kept.windows += 1
 
     def _fit(self, pool: str, prior: CostPrior) -> None:

@@ -1,10 +1,10 @@
 """What an act brought a stream: the posterior of :mod:`tierd.detect.interference`, looked at over the time since.
 
-Of the log of the stream's rate, the neighbour's device time accounts for ``b (D before - D since)``. The stream must
-have that gain: its rate must have risen as much, apart from what others take more or less since. Where b is right and
-the level stayed, both are the same. If the stream did not get faster, the neighbour was not the cause, or the level
+Of the log of the stream's rate, the neighbour's device time accounts for ``b D`` before, less ``b D`` since. The stream
+must have that gain: its rate must have risen as much, apart from what others take more or less since. Where b was right
+and the level stayed, both are the same. If the stream did not get faster, the neighbour was not the cause, or the level
 fell; if it got faster than the neighbour's device time fell, something else helped. So the smaller of the two counts,
-and the interval covers both.
+and the interval covers both. Each b is that of its time: costs of service that are learned later change what b means.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ class StreamWindow:
     """Logarithm of bytes per second."""
     taken: Mapping[str, float]
     """D of each suspect."""
+    cost: Mapping[str, tuple[float, float]]
+    """Mean and standard deviation of b of each suspect, as known after this window."""
     rivals: float
     """R, of other streams."""
 
@@ -93,8 +95,10 @@ def extended(track: StreamTrack | None, end: float, seconds: float, now: Newest,
     names = tuple(jobs[number] if number >= 0 else "" for number in now.slot[at].tolist())
     *doses, rivals = now.exposure[at].tolist()
     taken = {name: dose for name, dose in zip(names, doses, strict=True) if dose > 0}
+    errors = np.sqrt(np.maximum(now.covariance[at].diagonal(), 0.0))
+    cost = dict(zip(names, zip(now.mean[at, 1:-1].tolist(), errors[1:-1].tolist(), strict=True), strict=True))
     windows = [each for each in (track.windows if track else ()) if end - seconds < each.end < end]
-    newest = StreamWindow(end, now.seconds, log(now.rate[at]), taken, rivals)
+    newest = StreamWindow(end, now.seconds, log(now.rate[at]), taken, cost, rivals)
     return StreamTrack((*windows, newest), names, now.mean[at], now.covariance[at], float(now.noise[at]))
 
 
@@ -156,7 +160,10 @@ def gain(track: StreamTrack, neighbour: str, before: Sequence[StreamWindow],
     was, now = track.doses(before), track.doses(since)
     own = np.zeros(len(was), bool)
     own[1 + track.jobs.index(neighbour)] = True
-    explained, error = track.lost_to(np.where(own, was - now, 0.0))
+    b, b_error = before[-1].cost.get(neighbour, (0.0, 0.0))
+    still = fmean(each.taken.get(neighbour, 0.0) * each.cost.get(neighbour, (0.0, 0.0))[0] for each in since)
+    explained = b * float(was[own].sum()) - still
+    error = hypot(b_error * float((was - now)[own].sum()), VARIES * explained)
     others, others_error = track.lost_to(np.where(own, 0.0, now - was))
     noise = track.noise * MEDIAN_VARIANCE * (1 / len(before) + 1 / len(since))
     wandered = WANDER * (fmean(each.end for each in since) - fmean(each.end for each in before))

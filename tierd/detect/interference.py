@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from math import erf, exp, log1p, sqrt
+from math import erf, exp, log, log1p, sqrt
 
 import numpy as np
 
@@ -44,6 +44,8 @@ LEAST_EXPOSURE = 0.01
 """Part of the device time below which a job gets no slot: it cannot cost a stream a noticeable part. A choice."""
 LEAST_RIVALS = 0.02
 """Part of the stream's own device time below which other streams do not count. A choice."""
+LEAST_LOST = 1e-6
+"""A smaller log of a loss is none."""
 MOST_LOST = 30.0
 """A larger log of a loss cannot be told from losing everything in floating point."""
 MOST_EXPOSURE = 0.95
@@ -106,13 +108,15 @@ SMALL_IO_BYTES = 256 << 10
 LEARNED = 0.2
 """Relative error of the cost of an operation up to which it counts as learned; from twice of it, as not learned. A
 choice."""
-LIMITED = 0.1
-"""Probability that a device has a limit of operations beside that of its time. Volumes of a cloud and arrays with
-quality of service do, disks and RAID groups do not. A choice: with 0.2 fewer neighbours that were there before tierd
-are acted on, with 0.05 some more (docs/detection.md)."""
+LIMITED = 0.2
+"""Probability that a device does small I/O beside the stream for nothing. Volumes of a cloud with a limit of I/Os that
+is not full do, and flash, and controllers with a write cache; disks and RAID groups alone do not. A choice
+(docs/detection.md)."""
 IO_BOUND = 0.25
 """Part of the device time for small I/O from which the I/O limit of a device that has one is full."""
 
+QUANTILE_STEPS = 40
+"""Halvings of an interval from 0 to :data:`MOST_LOST`: 3e-11 are left."""
 AT_ONCE = 128
 """Streams that the filter updates at once: 8 KiB for each stay in the processor cache."""
 NORMAL, STRANGE, JUMPED, SURPRISED = range(4)
@@ -143,6 +147,10 @@ class Loss:
     """When the first suspect came; epoch seconds. 0 if it was there before the stream was seen."""
     rate_before: float = 0.0
     """Rate of the stream before the first suspect came, if that was just now: bytes per second; otherwise 0."""
+    limited: float = 0.0
+    """Probability that the devices do small I/O for nothing."""
+    small_io: float = 0.0
+    """Part of the loss that is not there then."""
 
     @property
     def share(self) -> float:
@@ -159,16 +167,33 @@ class Loss:
         return min(max(self.rate_before, least), most)
 
     def quantile(self, errors: float) -> float:
-        """The share so many standard deviations from the mean; not below 0."""
-        return 1 - exp(-min(max(self.mean + errors * self.error, 0.0), MOST_LOST))
+        """The share that is exceeded with the probability with which a normal value exceeds so many errors."""
+        wanted, low, high = normal(-errors), 0.0, MOST_LOST
+        for _ in range(QUANTILE_STEPS):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self._exceeds(middle) > wanted else (low, middle)
+        return 1 - exp(-low)
 
     def probability(self, share: float) -> float:
-        """Probability that the stream loses at least this share.
+        """Probability that the stream loses at least this share."""
+        return self._exceeds(-log1p(-share))
 
-        What the normal distribution has below 0 is the probability that it loses nothing: a device with a limit of
-        I/Os that is not full, or with a cache, loses nothing to small I/O.
+    def _exceeds(self, lost: float) -> float:
+        """Probability that the lost log rate is larger.
+
+        A loss is not negative, and its errors are mostly factors (what an operation costs), so it is taken as
+        log-normal; as a mixture of two, since the devices may do small I/O for nothing. Mean and error are kept.
         """
-        return normal((self.mean + log1p(-share)) / self.error)
+        if self.mean < LEAST_LOST or lost <= 0:
+            return float(lost <= 0)
+        rest = 1 - self.small_io
+        whole = self.mean / (1 - self.limited * self.small_io)
+        squares = 1 - self.limited * (1 - rest**2)
+        ratio = max((self.mean**2 + self.error**2) / (whole**2 * squares), 1 + LEAST_NOISE**2)
+        spread = sqrt(log(ratio))
+        at = (log(whole / lost) - spread**2 / 2) / spread
+        spared = normal(at + log(rest) / spread) if rest > 0 else 0.0
+        return (1 - self.limited) * normal(at) + self.limited * spared
 
 
 def normal(z: float) -> float:
@@ -224,9 +249,10 @@ STATE = np.dtype([
     ("mean", float, (KINDS, 1 + COLUMNS)),
     ("covariance", float, (KINDS, 1 + COLUMNS, 1 + COLUMNS)),
     ("weight", float, KINDS),
-    # number of the job of each slot, -1 for a free one; mean and error of the prior of its b
+    # number of the job of each slot, -1 for a free one; mean and error of the prior of its b, and the part of its
+    # device time that costs the stream nothing if the device does small I/O for nothing
     ("slot", np.int64, SUSPECTS),
-    ("prior", float, (SUSPECTS, 2)),
+    ("prior", float, (SUSPECTS, 3)),
     # smoothed part of the device time; when the job came and was last seen
     ("exposure", float, COLUMNS),
     ("came_at", float, COLUMNS),
@@ -362,7 +388,7 @@ class Interference:
         return self._smoothed(streams.row, found, use)
 
     def _priors(self, streams: Streams, stream: Ints, busy: Floats, work: Floats, costs: CostTable) -> Floats:
-        """Mean and error of b, for each pair of a stream and a suspect on its targets."""
+        """Mean and error of b and the part of small I/O, for each pair of a stream and a suspect on its targets."""
         first = np.searchsorted(streams.of, stream)
         target = streams.target[first]
         relative = costs.errors(target, work) / np.maximum(busy, 1e-9)
@@ -374,7 +400,7 @@ class Interference:
         sharing = SHARING * (1 / np.maximum(streams.share[stream], LEAST_SHARE) - 1)
         error = np.sqrt(relative**2 + MODEL_ERROR**2 + sharing**2 + LIMITED * (1 - LIMITED) * by_limit**2
                         + ((1 - saturation) / 2)**2)
-        return np.column_stack((ELEVATOR * saturation * (1 - LIMITED * by_limit), error))
+        return np.column_stack((ELEVATOR * saturation * (1 - LIMITED * by_limit), error, by_limit))
 
     def _slots(self, row: Ints, job: Ints, busy: Floats, prior: Floats, seconds: float) -> Ints:
         """Slot of each pair; -1 for a job without one. New jobs with a large part get a slot that is free, or whose job
@@ -402,10 +428,26 @@ class Interference:
             state["came_after"][at, free] = state["windows"][at]
             state["before"][at, free] = state["lately"][at]
             state["prior"][at, free] = prior[pair]
-            state["mean"][at, :, 1 + free] = prior[pair, 0]
+            state["mean"][at, :, 1 + free], error = self._known_from_others(int(job[pair]), prior[pair])
             state["covariance"][at, :, 1 + free, :] = state["covariance"][at, :, :, 1 + free] = 0
-            state["covariance"][at, :, 1 + free, 1 + free] = prior[pair, 1]**2
+            state["covariance"][at, :, 1 + free, 1 + free] = error**2
         return slot
+
+    def _known_from_others(self, job: int, prior: Floats) -> tuple[float, float]:
+        """Mean and error of b of a job for a stream that has just met it, from what it costs another stream now.
+
+        Both depend on the devices and on what the job does there. Streams differ by the error of the model.
+        """
+        state = self._state[:len(self._rows)]
+        row, slot = np.nonzero((state["slot"] == job) & (state["exposure"][:, :SUSPECTS] > 0))
+        best, least = float(prior[0]), float(prior[1])
+        for at, column in zip(row.tolist(), (1 + slot).tolist(), strict=True):
+            weight, mean = state["weight"][at], state["mean"][at, :, column]
+            common = float(weight @ mean)
+            variance = float(weight @ (state["covariance"][at, :, column, column] + (mean - common)**2))
+            if (error := sqrt(variance + MODEL_ERROR**2)) < least:
+                best, least = common, error
+        return best, least
 
     def _renew_priors(self, row: Ints, slot: Ints, prior: Floats) -> None:
         """Take the former prior of b out of the posterior and the present one in, where they differ.
@@ -574,10 +616,14 @@ class Interference:
         lost, variance = float(along @ now.mean[at]), max(float(along @ now.covariance[at] @ along), 0.0)
         just_came = first < SUSPECTS and state["age"][first] <= SURPRISE_WINDOWS <= state["came_after"][first]
         before = exp(state["before"][first]) if just_came else 0.0
-        errors = np.append(state["prior"][:, 1], RIVALS_ERROR)[columns]
+        part, errors = along[1 + columns], np.append(state["prior"][:, 1], RIVALS_ERROR)[columns]
+        small = np.append(state["prior"][:, 2], 0.0)[columns]
+        assumed = max(float(((part * errors)**2).sum()), 1e-12)
+        small_io = min(float(part * now.mean[at, 1 + columns] @ small) / max(lost, 1e-9), 1.0)
+        doubt = LIMITED * (1 - LIMITED) * float(((part * small)**2).sum()) / assumed
         if now.rate[at] < before:
             carrier = Carrier.ARRIVAL
-        elif sqrt(variance) > LITTLE_LEARNED * sqrt(float(((along[1 + columns] * errors)**2).sum())):
+        elif variance > LITTLE_LEARNED**2 * assumed:
             carrier = Carrier.DEVICE_TIME
         elif state["came_after"][first] >= SURPRISE_WINDOWS:
             carrier = Carrier.ARRIVAL
@@ -585,7 +631,8 @@ class Interference:
             carrier = Carrier.HISTORY if job in self._remembered else Carrier.LOAD
         targets = tuple(now.streams.target[now.streams.of == at].tolist())
         return Loss(job, suspects, targets, float(now.rate[at]), lost, error=sqrt(variance + (LASTS * lost)**2 + 1e-6),
-                    carrier=carrier, came_at=float(state["came_at"][first]), rate_before=before)
+                    carrier=carrier, came_at=float(state["came_at"][first]), rate_before=before,
+                    limited=limited(small_io, doubt * variance / max(lost, 1e-9)**2), small_io=small_io)
 
     def _posterior(self, row: Ints) -> tuple[Floats, Floats]:
         """Mean and covariance over all kinds."""
@@ -596,6 +643,22 @@ class Interference:
 LITTLE_LEARNED = 0.8
 """A posterior with more than this part of the prior's error has learned little from windows. A choice, for the words
 of a finding and for what is done first: only what can be undone at no cost."""
+
+
+def limited(small_io: float, relative: float) -> float:
+    """Probability that devices do small I/O for nothing, where this makes so much of the variance of a loss.
+
+    ``relative`` is that part of the variance, divided by the square of the loss: what windows teach lowers it, as it
+    lowers all of the variance. ``small_io`` is the part of the loss that is not there then.
+
+    >>> limited(1.0, 0.25), limited(1.0, 0.0), round(limited(0.5, 0.25 * 0.2), 2)
+    (0.2, 0.0, 0.2)
+    """
+    if small_io <= 0:
+        return 0.0
+    square = small_io**2
+    root = sqrt(max(square - 4 * relative * (1 - small_io), 0.0))
+    return min((small_io + 2 * relative - root) / (2 * small_io * (1 + relative)), 1.0)
 
 
 def joined(chance: Floats, mean: Floats, covariance: Floats) -> tuple[Floats, Floats, Floats]:

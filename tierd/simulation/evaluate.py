@@ -176,22 +176,23 @@ def compared(seed: int, case: RandomScenario, with_tierd: Outcome, without: Outc
         under_way=under_way)
 
 
-SETTLED_SECONDS = 30.0
-"""Seconds after the onset at which an interval is compared: the load of a neighbour builds up. A choice."""
+SETTLED_SECONDS, AROUND_SECONDS = 30.0, 15.0
+"""Seconds after the onset at which an interval is compared, and of the loss before and after it. Choices."""
 
 
 def interval_holds(case: RandomScenario, without: Outcome, alone: Outcome, onset: float) -> bool | None:
     """Whether the 90% interval of a finding holds what its victim loses, where tierd only watches; None without one.
 
-    It is the last finding within half a minute after the onset, or the first later one.
+    It is the last finding within half a minute after the onset, or the first later one. A finding says what a stream
+    loses now: it is compared with the loss in the half minute around it, as the load of a neighbour may grow.
     """
     named = [(time, finding) for time, finding in without.slowdowns
              if finding.aggressor in case.names and time > onset]
-    compared = [finding for time, finding in named if time <= onset + SETTLED_SECONDS][-1:] or [
-        finding for _, finding in named[:1]]
-    for finding in compared:
+    compared = [each for each in named if each[0] <= onset + SETTLED_SECONDS][-1:] or named[:1]
+    for time, finding in compared:
         if (stream := finding.evidence.of_stream) is not None:
-            lost = 1 - ratio(without, alone, (finding.victim,), case.noise_starts + 5, NOISE_ENDS)
+            since, until = max(time - AROUND_SECONDS, case.noise_starts), min(time + AROUND_SECONDS, NOISE_ENDS)
+            lost = 1 - ratio(without, alone, (finding.victim,), since, until)
             return stream.loss_low <= lost <= stream.loss_high
     return None
 

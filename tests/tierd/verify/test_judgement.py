@@ -94,7 +94,7 @@ def came(rate: float, stays: bool = False, jitter: float = 0.0) -> list[Window]:
 def test_the_interval_holds_what_the_stream_has_regained(made: Callable[[float], list[Window]], rate: float) -> None:
     found, truth = judged(made(rate)), (rate - 44) / 22
     assert found.verdict == "helped"
-    assert found.won_back == pytest.approx(truth, abs=0.05)
+    assert found.won_back == pytest.approx(truth, abs=0.1)
     assert found.interval is not None
     low, high = found.interval
     assert low <= truth <= high
