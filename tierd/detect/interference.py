@@ -434,20 +434,21 @@ class Interference:
         return slot
 
     def _known_from_others(self, job: int, prior: Floats) -> tuple[float, float]:
-        """Mean and error of b of a job for a stream that has just met it, from what it costs another stream now.
+        """Mean and error of b of a job for a stream that has just met it: by the stream that knows it for longest.
 
-        Both depend on the devices and on what the job does there. Streams differ by the error of the model.
+        b depends on the devices and on what the job does there. Streams differ by the error of the model.
         """
         state = self._state[:len(self._rows)]
         row, slot = np.nonzero((state["slot"] == job) & (state["exposure"][:, :SUSPECTS] > 0))
-        best, least = float(prior[0]), float(prior[1])
-        for at, column in zip(row.tolist(), (1 + slot).tolist(), strict=True):
-            weight, mean = state["weight"][at], state["mean"][at, :, column]
-            common = float(weight @ mean)
-            variance = float(weight @ (state["covariance"][at, :, column, column] + (mean - common)**2))
-            if (error := sqrt(variance + MODEL_ERROR**2)) < least:
-                best, least = common, error
-        return best, least
+        if not len(row):
+            return float(prior[0]), float(prior[1])
+        longest = int(np.argmax(state["age"][row, slot]))
+        at, column = row[longest], 1 + slot[longest]
+        weight, means = state["weight"][at], state["mean"][at, :, column]
+        mean = float(weight @ means)
+        variance = float(weight @ (state["covariance"][at, :, column, column] + (means - mean)**2))
+        error = sqrt(variance + MODEL_ERROR**2)
+        return (mean, error) if error < prior[1] else (float(prior[0]), float(prior[1]))
 
     def _renew_priors(self, row: Ints, slot: Ints, prior: Floats) -> None:
         """Take the former prior of b out of the posterior and the present one in, where they differ.
