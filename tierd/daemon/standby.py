@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from wsgiref.types import StartResponse, WSGIEnvironment
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
-from prometheus_client.registry import Collector
 
 from httpserver.config import WebConfigFile
 from httpserver.metrics import WebConfigMetrics
@@ -21,45 +19,32 @@ from tierd.act.dispatch import RemoteStandby
 from tierd.config.settings import Settings
 from tierd.daemon import metrics, web
 from tierd.daemon.answers import Json, StandbyAnswer, to_json
+from tierd.daemon.changes import CHANGING_REQUESTS
 from tierd.daemon.control import ControlServer
 from tierd.daemon.metrics import gauge
-from tierd.daemon.requests import CHANGING_REQUESTS
 from tierd.text import printable
 
 HUNG_SECONDS = 120.0
 """A standby whose last attempt to lead is older is not healthy: the file system or NATS does not answer."""
 
 
-@dataclass(frozen=True)
-class StandbyCollector(Collector):
+def standby_families(now: RemoteStandby, web_config: WebConfigFile | None, *, connected: bool) -> Iterator[Metric]:
     """Metrics of a standby."""
-
-    fs: str
-    standby: Callable[[], RemoteStandby]
-    connected: Callable[[], bool]
-    web_config: WebConfigFile | None
-
-    def collect(self) -> Iterator[Metric]:
-        """All families, with the label of the file system."""
-        yield from metrics.with_label(self._families(), self.fs)
-
-    def _families(self) -> Iterator[Metric]:
-        now = self.standby()
-        yield metrics.build_info()
-        yield gauge("tierd_standing_by", metrics.STANDING_BY, 1.0)
-        yield gauge("tierd_nats_up", "Whether tierd is connected to NATS (1) or not (0). Without NATS a standby cannot"
-                    " lead.", self.connected())
-        yield gauge("tierd_leader_generation", "Generation of the claim of the tierd that leads. 0 means that nobody"
-                    " leads.", now.generation)
-        yield gauge("tierd_standby_problem", "Whether this standby could not lead now (1), or could (0).",
-                    bool(now.problem))
-        behind, age = now.behind_messages, now.copy_age_seconds
-        yield gauge("tierd_journal_copy_behind_messages", "Messages of the journal's stream that the copy lacks. NaN if"
-                    " unknown.", float("nan") if behind is None else behind)
-        yield gauge("tierd_journal_copy_age_seconds", "Time since the copy of the journal was complete, at the last"
-                    " attempt to lead. +Inf if it never was.", float("inf") if age is None else age)
-        if self.web_config is not None:
-            yield from WebConfigMetrics(self.web_config, "tierd_").collect()
+    yield metrics.build_info()
+    yield gauge("tierd_standing_by", metrics.STANDING_BY, 1.0)
+    yield gauge("tierd_nats_up", "Whether tierd is connected to NATS (1) or not (0). Without NATS a standby cannot"
+                " lead.", connected)
+    yield gauge("tierd_leader_generation", "Generation of the claim of the tierd that leads. 0 means that nobody"
+                " leads.", now.generation)
+    yield gauge("tierd_standby_problem", "Whether this standby could not lead now (1), or could (0).",
+                bool(now.problem))
+    behind, age = now.behind_messages, now.copy_age_seconds
+    yield gauge("tierd_journal_copy_behind_messages", "Messages of the journal's stream that the copy lacks. NaN if"
+                " unknown.", float("nan") if behind is None else behind)
+    yield gauge("tierd_journal_copy_age_seconds", "Time since the copy of the journal was complete, at the last"
+                " attempt to lead. +Inf if it never was.", float("inf") if age is None else age)
+    if web_config is not None:
+        yield from WebConfigMetrics(web_config, "tierd_").collect()
 
 
 class StandbyApp(web.App):
@@ -96,7 +81,8 @@ class StandbyServer:
         self.port = 0
         if not settings.web.enabled:
             return
-        registry = metrics.registry_of(StandbyCollector(self._fs, self._standby, connected, web_config))
+        registry = metrics.registry_of(
+            lambda: standby_families(self._standby(), web_config, connected=connected()), self._fs)
         server = web.listen(settings.web, StandbyApp(registry, self.answer, self._alive, self._sentence), web_config)
         self._closing.callback(server.close)
         self.port = server.port
