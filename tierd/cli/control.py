@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 
@@ -161,7 +161,13 @@ def status_lines(answer: answers.StatusAnswer | answers.StandbyAnswer) -> list[s
     needless = answer.needless_moves
     lines.append(f"acts since start: {outcomes}; {bytes_text(answer.moved_bytes)} moved"
                  + (f"; {count_of(needless, 'queued move')} needed no act" if needless else ""))
-    return [*lines, queue_line(answer), *restart_lines(answer)]
+    lines.append(queue_line(answer))
+    if answer.moves_to_requeue:
+        lines.append(f"  {count_of(answer.moves_to_requeue, 'move')} from before the restart to be checked again")
+    if answer.moves_not_persisted:
+        moves = count_of(answer.moves_not_persisted, "move")
+        lines.append(f"  {moves} not stored in the journal (limit reached) and lost at a restart")
+    return [*lines, *(f"not requeued after the restart: {count}: {why}" for why, count in answer.not_requeued.items())]
 
 
 def case_lines(answer: answers.StatusAnswer) -> list[str]:
@@ -234,17 +240,6 @@ def queue_line(answer: answers.StatusAnswer) -> str:
              if answer.waiting_moves else "no moves queued")
     orders = f"; {count_of(answer.waiting_orders, 'order')} queued for the next cycle" if answer.waiting_orders else ""
     return waits + orders
-
-
-def restart_lines(answer: answers.StatusAnswer) -> Iterator[str]:
-    """The effect of the last restart on the queue, and of the next one."""
-    if answer.moves_to_requeue:
-        yield f"  {count_of(answer.moves_to_requeue, 'move')} from before the restart to be checked again"
-    if answer.moves_not_persisted:
-        moves = count_of(answer.moves_not_persisted, "move")
-        yield f"  {moves} not stored in the journal (limit reached) and lost at a restart"
-    for why, count in answer.not_requeued.items():
-        yield f"not requeued after the restart: {count}: {why}"
 
 
 def finding_lines(answer: answers.FindingsAnswer, job: str = "") -> list[str]:

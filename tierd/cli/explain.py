@@ -6,7 +6,7 @@ These commands change nothing.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import groupby
 from operator import itemgetter
@@ -200,23 +200,18 @@ PLAN_NAPS_SECONDS = (0.05, 0.1, 0.2, 0.4, *[1.0] * 20)
 """Times between two questions whether the plan is made."""
 
 
-def age_lines(answer: answers.PlanAnswer) -> Iterator[str]:
-    """The age of the plan, unless it was made just now, and why there is no younger one."""
-    if answer.problem:
-        yield answer.problem
-    if answer.being_made_seconds is not None:
-        yield (f"making {'a new' if answer.age_seconds else 'the first'} plan has taken "
-               f"{duration_text(answer.being_made_seconds)} so far")
-    if answer.age_seconds and (answer.problem or answer.being_made_seconds is not None):
-        yield f"this plan was made {duration_text(answer.age_seconds)} ago"
-
-
 def plan_lines(answer: answers.PlanAnswer) -> list[str]:
     """The lines of ``tierctl plan``: for each finding the steps, the steps its mode excludes, and refusals."""
     state = answer.status
     lines = [headline(state)]
     lines += [f"CANNOT: {words}" for words in state.faults.values()]
-    lines += age_lines(answer)
+    if answer.problem:
+        lines.append(answer.problem)
+    if answer.being_made_seconds is not None:
+        lines.append(f"making {'a new' if answer.age_seconds else 'the first'} plan has taken "
+                     f"{duration_text(answer.being_made_seconds)} so far")
+    if answer.age_seconds and (answer.problem or answer.being_made_seconds is not None):
+        lines.append(f"this plan was made {duration_text(answer.age_seconds)} ago")
     if answer.age_seconds is None:
         return lines
     if not answer.plans:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -139,7 +140,7 @@ def test_a_full_journal_stops_everything_is_reported_once_and_recovers(
 class Failing:
     """A service that starts, and whose journal then takes nothing, so many times."""
 
-    memory = None
+    daemon = SimpleNamespace(memory=None)
 
     def __init__(self, left: list[None]) -> None:
         self._left = left
