@@ -1,7 +1,8 @@
 """``tierd --config FILE``: the daemon as a process on this node, with its signals.
 
 Builds the service over the mounted file system, its engine, and the sources that the configuration names. A supervisor
-reloads the service when its settings change, and restarts it when its journal fails.
+reloads the service when its settings change, and restarts it when its journal fails. A standby has a socket and a port
+at the addresses of the leader's, and closes both before this process leads.
 """
 
 from __future__ import annotations
@@ -11,13 +12,18 @@ import gc
 import logging
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
+from wsgiref.types import StartResponse, WSGIEnvironment
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import Metric
 
 from httpserver.config import WebConfigFile
+from httpserver.metrics import WebConfigMetrics
 from lustre import mounts
 from lustre.creation import LocalObjectCreation
 from lustre.llapi.calls import Library
@@ -25,6 +31,7 @@ from lustre.mounted import MountedFilesystem, knows_overstriping
 from lustre.mounts import Mount
 from lustre.parameters import Roots, Tree, parse_device
 from tierd.act.claim import Claim, FilesystemClaim, MountedClaimFolder, describe_this_process, holder_has_exited
+from tierd.act.dispatch import RemoteStandby
 from tierd.act.journal.connection import JournalError
 from tierd.act.movers import engines
 from tierd.act.movers.moves import Mover
@@ -33,10 +40,14 @@ from tierd.clock import Clock, SystemClock
 from tierd.config.files import ConfigurationWatch
 from tierd.config.load import ConfigurationError, load
 from tierd.config.settings import Settings
+from tierd.daemon import metrics, web
+from tierd.daemon.answers import Json, StandbyAnswer, to_json
+from tierd.daemon.changes import CHANGING_REQUESTS
+from tierd.daemon.control import ControlServer
 from tierd.daemon.loop import Memory
+from tierd.daemon.metrics import gauge
 from tierd.daemon.node import Node
 from tierd.daemon.service import Service
-from tierd.daemon.standby import StandbyServer
 from tierd.daemon.systemd import BEAT_SECONDS, Heartbeat, Notifier, extended_start
 from tierd.model import SiteFacts
 from tierd.sense.changelogs.recording import MarkWriter
@@ -112,7 +123,7 @@ def standby_server(node: Candidate, settings: Settings, clock: Clock, web_config
 
 def local_node(settings: Settings, clock: SystemClock, claim: FilesystemClaim | None = None) -> Node:
     """The node of this process, with the mounted file system of the settings. Raises OSError if a part is missing."""
-    tree = Tree(Roots.of("/proc", "/sys"))
+    tree, sense = Tree(Roots.of("/proc", "/sys")), settings.sense
     mount = mounts.find(settings.filesystem.mount, Path("/proc/mounts").read_bytes())
     library = Library.load(settings.movers.library)
     filesystem = MountedFilesystem(mount, library, tree)
@@ -121,12 +132,12 @@ def local_node(settings: Settings, clock: SystemClock, claim: FilesystemClaim | 
     if settings.movers.at_once > 1:
         mover = ParallelMover(engine, filesystem.pools, settings.movers.at_once, settings.movers.per_target_at_once)
     folder = MountedClaimFolder(Path(mount.path) / settings.claim.folder.strip("/"))
-    web = HttpClient(settings.sense.exporter_access, settings.sense.wait_seconds, os.environ)
-    clients = {THIS_NODE: mounts_of_node(tree), **{url: mounts_of_exporter(url, web) for url in settings.sense.clients}}
-    servers = {THIS_NODE: disks_of_node(tree), **{url: disks_of_exporter(url, web) for url in settings.sense.exporters}}
+    http = HttpClient(sense.exporter_access, sense.wait_seconds, os.environ)
+    clients = {THIS_NODE: mounts_of_node(tree), **{url: mounts_of_exporter(url, http) for url in sense.clients}}
+    servers = {THIS_NODE: disks_of_node(tree), **{url: disks_of_exporter(url, http) for url in sense.exporters}}
     return Node(
-        filesystem=filesystem, mover=mover, read=counter_source(settings.sense, mount.fsname, tree, clock, os.environ),
-        mdts=settings.sense.mdts or mdts_of(tree, mount.fsname), clock=clock, nudge=clock.nudge,
+        filesystem=filesystem, mover=mover, read=counter_source(sense, mount.fsname, tree, clock, os.environ),
+        mdts=sense.mdts or mdts_of(tree, mount.fsname), clock=clock, nudge=clock.nudge,
         clear_changelog=filesystem.clear_changelog, claim=claim or local_claim(settings, mount, clock),
         clients=ClientPoller(clients, clock), disks=DiskPoller(servers, clock),
         own_nids=lambda: own_nids(tree),
@@ -385,3 +396,87 @@ def error_text(error: Exception) -> str:
     """
     name, words = getattr(error, "filename", None), getattr(error, "strerror", None)
     return printable(f"{name}: {words}" if name and words else str(error))
+
+
+HUNG_SECONDS = 120.0
+"""A standby whose last attempt to lead is older is not healthy: the file system or NATS does not answer."""
+
+
+def standby_families(now: RemoteStandby, web_config: WebConfigFile | None, *, connected: bool) -> Iterator[Metric]:
+    """Metrics of a standby."""
+    yield metrics.build_info()
+    yield gauge("tierd_standing_by", metrics.STANDING_BY, 1.0)
+    yield gauge("tierd_nats_up", "Whether tierd is connected to NATS (1) or not (0). Without NATS a standby cannot"
+                " lead.", connected)
+    yield gauge("tierd_leader_generation", "Generation of the claim of the tierd that leads. 0 means that nobody"
+                " leads.", now.generation)
+    yield gauge("tierd_standby_problem", "Whether this standby could not lead now (1), or could (0).",
+                bool(now.problem))
+    behind, age = now.behind_messages, now.copy_age_seconds
+    yield gauge("tierd_journal_copy_behind_messages", "Messages of the journal's stream that the copy lacks. NaN if"
+                " unknown.", float("nan") if behind is None else behind)
+    yield gauge("tierd_journal_copy_age_seconds", "Time since the copy of the journal was complete, at the last"
+                " attempt to lead. +Inf if it never was.", float("inf") if age is None else age)
+    if web_config is not None:
+        yield from WebConfigMetrics(web_config, "tierd_").collect()
+
+
+class StandbyApp(web.App):
+    """The port of a standby: the status as text instead of the pages."""
+
+    def __init__(self, registry: CollectorRegistry, ask: web.Ask, alive: Callable[[], bool],
+                 page: Callable[[], str]) -> None:
+        super().__init__(registry, ask, alive, lambda: None)
+        self._text = page
+
+    def _page(self, path: str, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
+        if path != "/":
+            return web.respond(start, "404 Not Found", "/, /metrics, /-/healthy, /-/ready\n")
+        return web.respond(start, "200 OK", printable(self._text()) + "\n")
+
+
+class StandbyServer:
+    """The socket and the port of a standby, from construction to :meth:`close`."""
+
+    def __init__(self, settings: Settings, fs: str, standby: Callable[[], RemoteStandby], connected: Callable[[], bool],
+                 now: Callable[[], float], web_config: WebConfigFile | None = None) -> None:
+        """``standby`` returns the present state, for any thread. Raises OSError if an address is in use."""
+        self._fs, self._standby, self._now = fs, standby, now
+        self._closing = ExitStack()
+        try:
+            self._listen(settings, connected, web_config)
+        except BaseException:
+            self._closing.close()
+            raise
+
+    def _listen(self, settings: Settings, connected: Callable[[], bool], web_config: WebConfigFile | None) -> None:
+        control = ControlServer(settings.act.socket, self.answer, settings.control, CHANGING_REQUESTS)
+        self._closing.callback(control.close)
+        self.port = 0
+        if not settings.web.enabled:
+            return
+        registry = metrics.registry_of(
+            lambda: standby_families(self._standby(), web_config, connected=connected()), self._fs)
+        server = web.listen(settings.web, StandbyApp(registry, self.answer, self._alive, self._sentence), web_config)
+        self._closing.callback(server.close)
+        self.port = server.port
+
+    def _alive(self) -> bool:
+        return abs(self._now() - self._standby().seen) < HUNG_SECONDS
+
+    def _sentence(self) -> str:
+        by = self._standby()
+        leads = f"{by.leader} leads (generation {by.generation})" if by.leader else "no leader"
+        return f"this tierd stands by for {self._fs}; {leads}"
+
+    def answer(self, request: Json) -> Json:
+        """The answer to a request. Raises ValueError for all but the status."""
+        if request.get("request") != "status":
+            raise ValueError(f"{self._sentence()}: ask the leader")
+        by = self._standby()
+        return to_json(StandbyAnswer.of(by, time=self._now(), fs=self._fs,
+                                        faults={"standby": by.problem} if by.problem else {}))
+
+    def close(self) -> None:
+        """Close both, so that the service of the leader can listen."""
+        self._closing.close()
