@@ -65,7 +65,9 @@ class Planner:
         if policy_for(finding).waits_for_close:  # it was last seen while its files were open
             finding = replace(finding, time=self._clock.now())
         located = self._located(finding)
-        unchecked = self._unchecked(finding)
+        unchecked = [Refusal(Reason.RECORDS_MISSING, "changelog records are missing: nothing begins there until it is "
+                             "listed again").about(quoted(place))
+                     for place in finding.directories if place in self._table.unchecked]
         if not located and not unchecked and (elsewhere := self._elsewhere(finding)):
             return Plan((), (elsewhere,))
         cooling = self._cooling(finding, {activity.directory for activity in located})
@@ -105,11 +107,6 @@ class Planner:
         checked = [activity for activity in known if activity.directory not in unchecked]
         return [activity for activity in attribution.activities_of_finding(finding, checked)
                 if activity.directory not in unchecked]
-
-    def _unchecked(self, finding: Finding) -> tuple[Refusal, ...]:
-        return tuple(Refusal(Reason.RECORDS_MISSING, "changelog records are missing: nothing begins there until it is "
-                             "listed again").about(quoted(place))
-                     for place in finding.directories if place in self._table.unchecked)
 
     def _activities(self, finding: Finding, name: str, since: float) -> Sequence[DirectoryActivity]:
         return attribution.activities_of_jobs(self._table.of_job, self._engine.jobs_of(finding), name, since)

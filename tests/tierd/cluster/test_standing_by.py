@@ -26,8 +26,7 @@ from tierd.config.act import ActSettings, ClaimSettings
 from tierd.config.settings import Settings
 from tierd.daemon.answers import MoversAnswer, StandbyRow
 from tierd.daemon.client import ControlError, ask
-from tierd.daemon.process import stand_by, standby_server
-from tierd.daemon.standby import StandbyServer
+from tierd.daemon.process import StandbyServer, stand_by, standby_server
 
 
 class Waits:
