@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Annotated, Protocol
+from typing import Annotated, Literal, Protocol
 
 from annotated_types import Ge, MaxLen
 
@@ -22,6 +22,8 @@ from tierd.refusal import Refusal
 
 UNLIMITED = 1 << 30
 Natural = Annotated[int, Ge(0)]
+Version = Literal[1]
+"""Of a message between processes; a later one is refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,7 @@ class RemoteMover:
     copied_bytes: Natural = 0
     nids: Annotated[tuple[str, ...], MaxLen(64)] = ()
     """NIDs of its node, by which the leader knows changelog records of its moves; empty if unknown."""
+    version: Version = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +95,7 @@ class RemoteStandby:
     """Time since its copy was complete; None if it never was since the start."""
     problem: str = ""
     """Why it could not lead; "" if it could."""
+    version: Version = 1
 
 
 @dataclass(slots=True)

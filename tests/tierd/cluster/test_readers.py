@@ -24,9 +24,8 @@ from tests.tierd.cluster.reader_world import (
 from tests.tierd.logged import logged
 from tierd.clock import SystemClock
 from tierd.cluster.connection import Connection
-from tierd.cluster.messages import signed
+from tierd.cluster.messages import Names, signed
 from tierd.cluster.reader import MAX_WINDOWS, Lease, MdtReader, Reader, Window
-from tierd.cluster.streams import Names
 from tierd.sense.changelogs.tally_source import Position, TallyOutcome
 
 MDT = "MDT0000"

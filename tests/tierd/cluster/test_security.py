@@ -15,9 +15,9 @@ import pytest
 from tests.pki import Pki
 from tests.tierd.cluster.broker import Broker, server_program, until
 from tests.tierd.cluster.reader_world import FileChangelog, Leader, life, reader_over
-from tierd.cluster import streams
+from tierd.cluster import messages
 from tierd.cluster.connection import BrokerError, BrokerRefused, Connection
-from tierd.cluster.streams import Names
+from tierd.cluster.messages import Names
 from tierd.config.cluster import ClusterSettings
 
 EXAMPLE = Path(__file__).parents[3] / "packaging/nats/nats.conf"
@@ -69,10 +69,10 @@ def site(authority: Pki, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
     made = Site(broker, authority, folder)
     leader = made.connection("leader")
     assert leader.wait_until_connected(10), leader.trouble
-    streams.declare(leader, NAMES, 1)
-    streams.declare_source(leader, NAMES, "scratch-OST0000", 1, 30.0)
-    streams.declare_readers(leader, NAMES, 1, 10.0)
-    leader.bucket(NAMES.control).put(streams.PERMIT, b"{}")
+    messages.declare(leader, NAMES, 1)
+    messages.declare_source(leader, NAMES, "scratch-OST0000", 1, 30.0)
+    messages.declare_readers(leader, NAMES, 1, 10.0)
+    leader.bucket(NAMES.control).put(messages.PERMIT, b"{}")
     leader.close()
     yield made
     broker.kill()
@@ -93,14 +93,14 @@ def test_a_move_takes_its_way(connections: dict[str, Connection]) -> None:
     mover.listen(NAMES.work, heard.append)
     leader.publish(NAMES.move_subject("scratch-OST0000"), b"move")
     leader.notify(NAMES.work, b"hint")
-    assert mover.bucket(NAMES.control).get(streams.PERMIT) is not None
+    assert mover.bucket(NAMES.control).get(messages.PERMIT) is not None
     taken = mover.fetch(NAMES.moves, "scratch-OST0000", 1.0)
     assert taken is not None
     assert mover.extend_leases([taken]) == [taken]
     mover.publish(NAMES.result_subject("m1"), b"result")
     taken.acknowledge()
     mover.bucket(NAMES.movers).put("m1", b"{}")
-    (result,) = leader.fetch_all(NAMES.results, streams.RESULTS_CONSUMER, 5, 1.0)
+    (result,) = leader.fetch_all(NAMES.results, messages.RESULTS_CONSUMER, 5, 1.0)
     assert result.data == b"result"
     leader.acknowledge_all([result])
     assert leader.bucket(NAMES.movers).all() == {"m1": b"{}"}
@@ -155,7 +155,7 @@ def test_a_mover_hears_only_what_is_meant_for_it(connections: dict[str, Connecti
     connections["mover"].listen(subject, heard.append)
     connections["leader"].publish(NAMES.journal_subject, b"secret")
     connections["leader"].publish("move.scratch.scratch-OST0001", b"secret")
-    assert connections["mover"].bucket(NAMES.control).get(streams.PERMIT) is not None  # everything sent has come
+    assert connections["mover"].bucket(NAMES.control).get(messages.PERMIT) is not None  # everything sent has come
     assert heard == []
 
 

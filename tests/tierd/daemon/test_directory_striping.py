@@ -14,7 +14,7 @@ from simulator.servers.mdt import MdtSettings
 from simulator.settings import recorded_test_bed, with_nodes
 from tests.tierd.logged import logged
 from tests.tierd.simulated import World
-from tierd.act.recovery import close_unfinished
+from tierd.act.undo import close_unfinished
 from tierd.acts import ActKind, Outcome
 from tierd.config.load import parse
 from tierd.model import Action
@@ -55,8 +55,7 @@ def test_the_directories_of_later_steps_are_striped_and_the_act_is_kept(tmp_path
     run_until_judged(at)
     (entry,) = at.journal.entries()
     assert (entry.kind, entry.place, entry.outcome) == (ActKind.SET_DEFAULT_STRIPING, "/proj/steps", Outcome.DONE)
-    assert entry.striping_after is not None
-    assert at.filesystem.default_striping("/proj/steps") == entry.striping_after
+    assert at.filesystem.default_striping("/proj/steps") == entry.after is not None
     last = max(at.filesystem.subdirectories("/proj/steps"))
     assert at.filesystem.directory_stripes(f"/proj/steps/{last}").stripe_count == 2
     assert entry.detail.startswith("kept: it helped: "), at.said
@@ -146,7 +145,7 @@ def test_a_kill_during_the_act_is_resolved_by_the_directory(tmp_path: Path, was_
     at = storm(tmp_path)
     action = planned()
     fid = at.filesystem.status("/proj/steps").fid
-    number = at.journal.intend(action, 1, None, at.cluster.epoch, False, fid, None)
+    number = at.journal.intend(action, 1, None, at.cluster.epoch, False, fid)
     if was_set:
         at.filesystem.set_default_striping("/proj/steps", action.striping)
     assert [found for _, found, _ in close_unfinished(at.journal, at.filesystem, at.cluster.epoch)] == [outcome]

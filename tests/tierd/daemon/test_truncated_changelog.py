@@ -16,7 +16,7 @@ from simulator.settings import recorded_test_bed
 from tests.tierd.logged import logged
 from tests.tierd.simulated import NOISE, STREAM
 from tests.tierd.site import Site, shown
-from tierd.act.claim import Claim, MountedClaimFolder
+from tierd.act.claim import Claim, ClaimFolder
 from tierd.act.movers.moves import PortMover
 from tierd.config.settings import Settings
 from tierd.daemon.node import Node
@@ -41,7 +41,7 @@ class Client:
             sense=replace(settings.sense, readers={"MDT0000": reader} if reader else {}),
             web=replace(settings.web, enabled=False))
         read = parameter_files(self.cluster, folder / "node")
-        claim = Claim(MountedClaimFolder(folder / ".tierd"), "host=a", lambda: self.cluster.now, settings.claim)
+        claim = Claim(ClaimFolder(folder / ".tierd"), "host=a", lambda: self.cluster.now, settings.claim)
         self.marked: list[str] = []
 
         def mark(mdt: str) -> Fid:

@@ -188,16 +188,6 @@ def test_killed_in_the_middle(world: World) -> None:
     assert "-9" in outcomes[1].detail
 
 
-def test_another_file_under_the_name(world: World) -> None:
-    world.lustre.create("/a", b"chosen")
-    world.lustre.create("/b", b"other")
-    world.lustre.link("/a", "/kept")
-    world.lfs.before = lambda *_: world.lustre.rename("/b", "/a") if "/b" in world.lustre.names else None
-    (outcome,) = world.move("/a")
-    assert (outcome.result, outcome.reason) == (MoveResult.FAILED, "not-moved")
-    assert (world.lustre.contents("/a"), world.lustre.contents("/kept")) == (b"other", b"chosen")
-
-
 def test_a_released_file_is_not_brought_back(world: World) -> None:
     world.lustre.create("/a", b"data").hsm = Hsm(HsmFlags.EXISTS | HsmFlags.ARCHIVED | HsmFlags.RELEASED)
     assert [o.reason for o in world.move("/a")] == ["released"]

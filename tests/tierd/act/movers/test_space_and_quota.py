@@ -11,9 +11,10 @@ from lustre.filesystem import Quota, Space
 from lustre.layout.model import Component, Layout
 from tests.tierd.act.movers.minicalls import MiniCalls
 from tests.tierd.act.movers.minilustre import FLASH, PAGE, PFL, MiniLustre
+from tierd.act.limits import bytes_per_pool
 from tierd.act.movers.checks import read_facts
 from tierd.act.movers.moves import Move
-from tierd.act.movers.space_and_quota import Destination, DestinationState, bytes_per_pool
+from tierd.act.movers.space_and_quota import Destination, DestinationState
 
 
 def room_reason(lustre: MiniLustre, wanted: Layout, quota: Callable[[int, int, str], Quota] | None = None) -> str:
