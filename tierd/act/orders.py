@@ -102,47 +102,41 @@ def plan_order(order: Order, filesystem: Filesystem, settings: Settings, now: Ca
             found.left_out[Refusal(Reason.OUT_OF_TIME, "the time limit of one order is reached; split the order")] += 1
             break
         try:
-            why = allowed(path, status) or add_move(found, order, path, status, filesystem.layout(path), room=room,
-                                                    left=left,
-                                                    settings=settings)
+            made = allowed(path, status) or planned_move(order, path, status, filesystem.layout(path), room=room,
+                                                         left=left, settings=settings)
         except OSError as error:
-            why = of_error(error)
-        if why:
-            found.left_out[why] += 1
+            made = of_error(error)
+        if isinstance(made, Refusal):
+            found.left_out[made] += 1
         else:
+            found.actions.append(made)
             size_bytes += status.size_bytes
     return found
 
 
-def add_move(found: OrderPlan, order: Order, path: str, status: FileStatus, present: Layout | None, room: Capacity,
-        left: dict[str, int], settings: Settings) -> Refusal | None:
-    """Add the move of one file, or refuse it."""
+def planned_move(order: Order, path: str, status: FileStatus, present: Layout | None, room: Capacity,
+                 left: dict[str, int], settings: Settings) -> Action | Refusal:
+    """The move of one file, whose room is taken from ``left``, or why it is not moved."""
     policy = settings.resolved_scopes.of(path).small_files_to_flash
-    pool = policy.flash_pool if order.direction == "promote" else policy.hdd_pool
+    promotes = order.direction == "promote"
+    pool = policy.flash_pool if promotes else policy.hdd_pool
     if not room.pools.get(pool):
         return Refusal(Reason.NO_POOL, f"pool {pool!r} does not exist or has no targets")
     if present is None or not present.components:
         return Refusal(Reason.NO_LAYOUT, "the file has no layout to change (not a regular file, or empty)")
-    if order.direction == "promote":
-        size = boundary(max(status.size_bytes, 1))
-        if covers(present, status.size_bytes, pool):
-            return Refusal(Reason.HAS_LAYOUT, f"the file is in pool {pool!r} already")
-        whole = size > policy.sizing.largest_component_bytes
-        layout = layout_on_pool(pool, room, present) if whole else flash_first(size, present, policy)
-        if left[pool] - status.size_bytes < reserved(room, policy):
-            return Refusal(Reason.NO_ROOM, f"pool {pool!r} has no room for the file above its reserve")
-    else:
-        if all(component.pool == pool and not component.on_mdt for component in present.components):
-            return Refusal(Reason.HAS_LAYOUT, f"the file is in pool {pool!r} already")
-        layout = layout_on_pool(pool, room, present)
-        if left[pool] < status.size_bytes:
-            return Refusal(Reason.NO_ROOM, f"pool {pool!r} has no room for the file")
+    if (covers(present, status.size_bytes, pool) if promotes
+            else all(component.pool == pool and not component.on_mdt for component in present.components)):
+        return Refusal(Reason.HAS_LAYOUT, f"the file is in pool {pool!r} already")
+    if left[pool] - status.size_bytes < (reserved(room, policy) if promotes else 0):
+        above = " above its reserve" if promotes else ""
+        return Refusal(Reason.NO_ROOM, f"pool {pool!r} has no room for the file{above}")
     left[pool] -= status.size_bytes
+    size = boundary(max(status.size_bytes, 1))
+    part_on_flash = promotes and size <= policy.sizing.largest_component_bytes
+    layout = flash_first(size, present, policy) if part_on_flash else layout_on_pool(pool, room, present)
     why = f"requested by {order.by}" + (f": {order.reason}" if order.reason else "")
-    found.actions.append(Action(ActKind.MIGRATE, layout, why, (order.kind, order.by, order.path),
-                                path.rpartition("/")[0] or "/", path=path, size_bytes=status.size_bytes,
-                                fid=status.fid))
-    return None
+    return Action(ActKind.MIGRATE, layout, why, (order.kind, order.by, order.path), path.rpartition("/")[0] or "/",
+                  path=path, size_bytes=status.size_bytes, fid=status.fid)
 
 
 def layout_on_pool(pool: str, room: Capacity, present: Layout) -> Layout:
@@ -329,10 +323,9 @@ def _replanned(move: StoredMove, filesystem: Filesystem, settings: Settings, lay
             return Refusal(Reason.CHANGED, "another file has this name now")
         if layout is None:
             direction = "promote" if move.pool == policy.flash_pool else "demote"
-            wish, found = Order(direction, move.path, move.key[1], OrderKind(move.key[0])), OrderPlan()
-            why = add_move(found, wish, move.path, status, filesystem.layout(move.path), room=room, left=left,
-                                  settings=settings)
-            return why or replace(found.actions[0], reason=move.reason, finding=move.key)
+            made = planned_move(Order(direction, move.path, move.key[1], OrderKind(move.key[0])), move.path, status,
+                                filesystem.layout(move.path), room=room, left=left, settings=settings)
+            return made if isinstance(made, Refusal) else replace(made, reason=move.reason, finding=move.key)
     except OSError as error:
         return of_error(error)
     if left[move.pool] - status.size_bytes < reserved(room, policy):

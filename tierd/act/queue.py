@@ -215,12 +215,13 @@ class MoveQueue:
         try:
             while (len(batch) < min(self.batch, most) and not ((batch or needless) and enough())
                    and (found := self._take(sorted_out, requests_only)) is not None):
-                examined.append(found[0])
-                each, why_not = self._checked(found[0], now)
+                taken, lane = found
+                examined.append(taken)
+                each, why_not = self._checked(taken, now)
                 if isinstance(why_not, LimitReached):
                     examined.pop()
                     delays.setdefault(each.action.finding, why_not.refusal)
-                    self._delay(each, found[1], why_not.refusal, sorted_out)
+                    self._delay(each, lane, why_not.refusal, sorted_out)
                     if why_not.everything:
                         break
                     continue

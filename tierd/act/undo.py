@@ -16,13 +16,13 @@ has either the earlier layout or the new one; the journal gets to know which.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from threading import Lock
 from typing import NamedTuple
 
 from lustre.filesystem import Filesystem
-from lustre.layout.model import Component, Layout, in_sync, names_osts, same_shape, without_objects
+from lustre.layout.model import Component, Layout, in_sync, names_osts, without_objects
 from tierd.act.default_layouts import WORDS, default_of, default_words, same_default, set_default
 from tierd.act.journal.entry import Default, Entry
 from tierd.act.journal.writer import Journal
@@ -99,28 +99,15 @@ MAX_SEARCH_SECONDS = 60.0
 _CLOCKS_DIFFER_SECONDS = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class InheritedDefault:
-    """A default layout of tierd that new directories below inherited."""
+def restore_inherited(filesystem: Filesystem, entry: Entry, spared: Collection[str], stop: Halt) -> str:
+    """Restore the earlier default of directories that inherited the one of an act. Returns a summary, or "".
 
-    ours: Layout
-    before: Layout | None
-    """The earlier default, which these directories get."""
-    since: float
-    """Time at which tierd set its default; epoch seconds."""
-    spared: Collection[str]
-    """Directories that have a default by an act of their own; they are left alone."""
-
-
-def restore_inherited(filesystem: Filesystem, top: str, passing: InheritedDefault, stop: Halt) -> str:
-    """Restore the earlier default of directories created below ``top`` since. Returns a summary, or "".
-
-    A directory with another default got it from somebody: it and all below it are left alone. The search ends when
-    ``stop`` refuses.
+    Directories ``spared`` have a default by an act of their own. One with another default got it from somebody: it and
+    all below it are left alone, too. The search ends when ``stop`` refuses.
     """
     changed = older = 0
     troubles: list[str] = []
-    waiting = [top]
+    waiting = [entry.place]
     while waiting:
         directory = waiting.pop()
         try:
@@ -134,7 +121,7 @@ def restore_inherited(filesystem: Filesystem, top: str, passing: InheritedDefaul
                 return _inherited_summary(changed, older, troubles)
             place = join(directory, name)
             try:
-                found = _restore_one(filesystem, place, passing)
+                found = "another" if place in spared else _restore_one(filesystem, place, entry)
             except FileNotFoundError:
                 continue  # removed meanwhile
             except (OSError, ValueError) as error:
@@ -147,14 +134,14 @@ def restore_inherited(filesystem: Filesystem, top: str, passing: InheritedDefaul
     return _inherited_summary(changed, older, troubles)
 
 
-def _restore_one(filesystem: Filesystem, place: str, passing: InheritedDefault) -> str:
+def _restore_one(filesystem: Filesystem, place: str, entry: Entry) -> str:
     """``changed``, ``older`` (it had this default before), or ``another`` (it is left alone)."""
     present = filesystem.layout(place)
-    if present is None or not same_shape(present, passing.ours) or place in passing.spared:
+    if present is None or not same_default(present, entry.after):
         return "another"
-    if filesystem.status(place).mtime < passing.since - _CLOCKS_DIFFER_SECONDS:
+    if filesystem.status(place).mtime < entry.intended_at - _CLOCKS_DIFFER_SECONDS:
         return "older"  # neither it nor anything in it was created since: it had this default before
-    filesystem.set_default_layout(place, passing.before)
+    filesystem.set_default_layout(place, entry.layout_before)
     return "changed"
 
 
@@ -302,10 +289,9 @@ class Undo:
             return reason
         until = self._clock.now() + MAX_SEARCH_SECONDS
         spared = self._journal.default_layout_directories() - {entry.place}
-        passing = InheritedDefault(entry.layout_after, entry.layout_before, entry.intended_at, spared)
         late = Refusal(Reason.OUT_OF_TIME, "the time for the search is over")
-        more = restore_inherited(self._filesystem, entry.place, passing,
-                         lambda: self._blocked_by() or (late if self._clock.now() > until else None))
+        more = restore_inherited(self._filesystem, entry, spared,
+                                 lambda: self._blocked_by() or (late if self._clock.now() > until else None))
         return "; ".join(filter(None, (reason, more)))
 
 

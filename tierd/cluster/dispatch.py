@@ -24,7 +24,15 @@ from lustre.fid import Fid
 from lustre.filesystem import Filesystem
 from lustre.layout.model import Layout, pools_of, same_shape
 from tierd.act.claim import FilesystemClaim
-from tierd.act.dispatch import DispatchCounts, DispatchState, NumberedMove, NumberedOutcome, RemoteMover, RemoteStandby
+from tierd.act.dispatch import (
+    Dispatch,
+    DispatchCounts,
+    DispatchState,
+    NumberedMove,
+    NumberedOutcome,
+    RemoteMover,
+    RemoteStandby,
+)
 from tierd.act.journal.entry import Entry
 from tierd.act.limits import MoveCost
 from tierd.act.movers.checks import objects_digest
@@ -127,8 +135,8 @@ class Slots:
 
 
 @dataclass(eq=False)
-class NatsDispatch:
-    """Implements :class:`tierd.act.dispatch.Dispatch` with movers on other nodes."""
+class NatsDispatch(Dispatch):
+    """Hands moves over to movers on other nodes."""
 
     remote = True
 

@@ -12,7 +12,6 @@ from tests.tierd.cluster.broker import Broker, new_fsname, until
 from tests.tierd.cluster.cluster_world import over_nats
 from tests.tierd.cluster.reader_world import KEY, SETTINGS, FileChangelog, Leader, life, path_of
 from tierd.clock import SystemClock
-from tierd.cluster.connection import Connection
 from tierd.cluster.messages import Names
 from tierd.cluster.mover import Mover
 from tierd.cluster.process import reader_of, run_worker, serve_mover, serve_reader
@@ -41,20 +40,6 @@ class Keys:
 
     def content(self, name: str) -> str:
         return KEY
-
-
-@pytest.fixture
-def connect(shared_broker):
-    made: list[Connection] = []
-
-    def connected() -> Connection:
-        made.append(Connection(shared_broker.settings(), "reader"))
-        assert made[-1].wait_until_connected(20.0)
-        return made[-1]
-
-    yield connected
-    for each in made:
-        each.close()
 
 
 def settings_for(name: str) -> Settings:

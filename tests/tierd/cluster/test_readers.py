@@ -31,21 +31,6 @@ from tierd.sense.changelogs.tally_source import Position, TallyOutcome
 MDT = "MDT0000"
 
 
-@pytest.fixture
-def connect(shared_broker: Broker):
-    made: list[Connection] = []
-
-    def connected(role: str = "leader", broker: Broker = shared_broker) -> Connection:
-        connection = Connection(broker.settings(), role)
-        made.append(connection)
-        assert connection.wait_until_connected(20.0), connection.trouble
-        return connection
-
-    yield connected
-    for each in made:
-        each.close()
-
-
 class World:
     """A changelog that grows, and a leader."""
 

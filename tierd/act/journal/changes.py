@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tierd.act.journal.connection import SharedConnection, Value, open_journal
+from tierd.act.journal.connection import SharedConnection, Value, end_copies, open_journal
 from tierd.structs import Struct, packed
 
 BY_ROWID = ("findings", "actions", "positions", "state", "told", "judgements", "waiting_moves", "waiting_orders",
@@ -31,6 +31,7 @@ CREATE TABLE IF NOT EXISTS copy_position (one INTEGER PRIMARY KEY CHECK (one = 1
 MAX_ROWS = 400
 """Rows of one message."""
 MAX_BYTES = 200_000
+"""Of one message, if it has several rows. NATS accepts a megabyte by default."""
 
 
 class ChangedRow(Struct, frozen=True):
@@ -129,14 +130,6 @@ def position_of(db: SharedConnection) -> int | None:
 
 def set_position(db: SharedConnection, sequence: int) -> None:
     db.execute("INSERT OR REPLACE INTO copy_position VALUES (1, ?)", (sequence,))
-
-
-def end_copies(db: SharedConnection) -> None:
-    """Remove triggers and changes: the journal of a tierd without a cluster."""
-    triggers = db.execute("SELECT name FROM sqlite_master WHERE type = 'trigger' AND name LIKE 'copy\\_%' ESCAPE '\\'")
-    for (name,) in triggers.fetchall():
-        db.execute(f"DROP TRIGGER IF EXISTS {name}")
-    db.execute("DROP TABLE IF EXISTS changed_rows")
 
 
 class JournalCopy:

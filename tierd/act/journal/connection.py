@@ -297,3 +297,11 @@ def _create(db: sqlite3.Connection) -> None:
     db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     db.execute("PRAGMA journal_mode=WAL")
     db.executescript(f"BEGIN IMMEDIATE;{TABLES}PRAGMA user_version = {VERSION};COMMIT;")
+
+
+def end_copies(db: SharedConnection) -> None:
+    """Remove triggers and changes: the journal of a tierd without a cluster."""
+    triggers = db.execute("SELECT name FROM sqlite_master WHERE type = 'trigger' AND name LIKE 'copy\\_%' ESCAPE '\\'")
+    for (name,) in triggers.fetchall():
+        db.execute(f"DROP TRIGGER IF EXISTS {name}")
+    db.execute("DROP TABLE IF EXISTS changed_rows")

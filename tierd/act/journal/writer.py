@@ -13,8 +13,8 @@ from pathlib import Path
 
 from lustre.fid import Fid
 from lustre.layout.model import Layout, same_shape
-from tierd.act.journal.changes import JournalChanges, end_copies
-from tierd.act.journal.connection import SharedConnection, open_journal, pragma
+from tierd.act.journal.changes import JournalChanges
+from tierd.act.journal.connection import SharedConnection, end_copies, open_journal, pragma
 from tierd.act.journal.entry import (
     ENTRY_COLUMNS,
     JUDGEMENT_COLUMNS,
