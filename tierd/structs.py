@@ -49,7 +49,13 @@ def unpacked(data: bytes, kind: type[T]) -> T:
     >>> unpacked(packed({"names": [b"a\xff"]}), dict[str, list[bytes]])
     {'names': [b'a\xff']}
     """
-    return msgspec.msgpack.decode(data, type=kind, dec_hook=bytes.__new__)
+    return msgspec.msgpack.decode(data, type=kind, dec_hook=_of_bytes)
+
+
+def _of_bytes(kind: type[bytes], found: object) -> bytes:
+    if not isinstance(found, bytes):  # a number would give so many bytes
+        raise ValueError("not bytes")
+    return bytes.__new__(kind, found)
 
 
 def decoded(text: str, kind: type[T]) -> T:

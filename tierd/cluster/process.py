@@ -43,6 +43,8 @@ log = logging.getLogger("tierd.cluster")
 MOVER_STOP_SECONDS = 110.0
 """Time to complete the file in progress; systemd kills the process after 120 s."""
 READER_STOP_SECONDS = 15.0
+
+
 def host_name() -> str:
     return os.uname().nodename.partition(".")[0]
 

@@ -115,6 +115,19 @@ def test_a_default_that_somebody_set_meanwhile_stays(tmp_path: Path) -> None:
     assert at.filesystem.default_striping("/proj/steps") == theirs
 
 
+def test_a_striping_that_was_set_despite_an_error_is_in_the_journal_as_done(tmp_path: Path) -> None:
+    at = storm(tmp_path)
+    change = at.filesystem.set_default_striping
+
+    def loses_the_reply(place: str, striping: DefaultStriping | None) -> None:
+        change(place, striping)
+        raise OSError(5, "Input/output error")
+
+    at.filesystem.set_default_striping = loses_the_reply  # type: ignore[method-assign, assignment]
+    at.gate.submit([planned()], 1)
+    assert [outcome.result for outcome in at.gate.set_defaults()] == [Outcome.DONE]
+
+
 def test_the_default_of_a_new_file_system_is_replaced_and_restored(tmp_path: Path) -> None:
     at = storm(tmp_path)
     usual = at.filesystem.default_striping("/")
