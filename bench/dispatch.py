@@ -26,7 +26,7 @@ from lustre.filesystem import FileStatus, Space
 from lustre.layout.model import Component, Layout, StripeObject
 from tests.tierd.act.gate_world import FINDING
 from tests.tierd.cluster.broker import Broker, new_fsname
-from tierd.act.claim import Claim, MountedClaimFolder
+from tierd.act.claim import Claim, ClaimFolder
 from tierd.act.gate import Gate
 from tierd.act.journal.writer import Journal
 from tierd.act.limits import Budget, CircuitBreaker
@@ -35,8 +35,8 @@ from tierd.acts import ActKind
 from tierd.clock import SystemClock
 from tierd.cluster.connection import Connection
 from tierd.cluster.leader import Candidate
+from tierd.cluster.messages import Names
 from tierd.cluster.mover import Fences, FoundFile, Mover
-from tierd.cluster.streams import Names
 from tierd.config.act import ActSettings, ClaimSettings, Limits, MoverSettings, Rate
 from tierd.config.cluster import ClusterSettings
 from tierd.config.settings import Settings
@@ -127,7 +127,7 @@ def settings_of(folder: str, url: str) -> Settings:
 def run_mover(folder: str, url: str, fs: str, name: str, seconds: float) -> None:
     """The process of a mover. Ends when its parent closes its standard input."""
     settings, clock = settings_of(folder, url), SystemClock()
-    fences = Fences(MountedClaimFolder(Path(folder) / ".tierd"), clock)
+    fences = Fences(ClaimFolder(Path(folder) / ".tierd"), clock)
     connection = Connection(settings.cluster, "mover")
     mover = Mover(name, name, connection, Names(fs), FakeEngine(seconds), FakeLook(), fences, settings, clock)
     mover.start()
@@ -145,7 +145,7 @@ def measured(broker: Broker, movers: int, files: int, move_seconds: float) -> Me
     with tempfile.TemporaryDirectory() as folder:
         fs, clock, lustre = new_fsname(), SystemClock(), FakeLustre()
         settings = settings_of(folder, broker.url)
-        claim = Claim(MountedClaimFolder(Path(folder) / ".tierd"), "host=bench nonce=1", clock.monotonic,
+        claim = Claim(ClaimFolder(Path(folder) / ".tierd"), "host=bench nonce=1", clock.monotonic,
                       ClaimSettings(expiry_seconds=3600.0))
         connection = Connection(settings.cluster, "leader")
         connection.wait_until_connected(10)

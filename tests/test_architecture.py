@@ -48,7 +48,7 @@ ONLY: dict[str, tuple[str, ...]] = {
     "pyinotify": ("tierd.inotify",),
     "yaml": ("httpserver.yaml_document", "tierd.sense.discovery"),
     "dns": ("tierd.sense.discovery",),
-    "pymysql": ("tierd.integrations.robinhood.database",),
+    "pymysql": ("tierd.integrations.robinhood.source",),
     "numpy": ("tierd.arrays", "tierd.detect", "tierd.engine", "tierd.loads", "tierd.rates", "tierd.sense",
               "tierd.whatif"),
     "urllib3": ("tierd.sense.http_client",),

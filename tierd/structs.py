@@ -10,12 +10,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from math import isfinite
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 if TYPE_CHECKING:
     from typing import Self
+
+T = TypeVar("T")
 
 
 def json_text(value: object, indent: int | None = None) -> str:
@@ -34,6 +36,31 @@ def finite(value: object) -> object:
     if isinstance(value, (list, tuple)):
         return [finite(each) for each in value]
     return None if isinstance(value, float) and not isfinite(value) else value
+
+
+def packed(value: object) -> bytes:
+    """A value as MessagePack, which has bytes: those of a FID, for instance."""
+    return msgspec.msgpack.encode(value, enc_hook=bytes)
+
+
+def unpacked(data: bytes, kind: type[T]) -> T:
+    r"""The value of a type in MessagePack. Raises ValueError for anything else.
+
+    >>> unpacked(packed({"names": [b"a\xff"]}), dict[str, list[bytes]])
+    {'names': [b'a\xff']}
+    """
+    return msgspec.msgpack.decode(data, type=kind, dec_hook=_of_bytes)
+
+
+def _of_bytes(kind: type[bytes], found: object) -> bytes:
+    if not isinstance(found, bytes):  # a number would give so many bytes
+        raise ValueError("not bytes")
+    return bytes.__new__(kind, found)
+
+
+def decoded(text: str, kind: type[T]) -> T:
+    """The value of a type in JSON. Raises ValueError for anything else."""
+    return msgspec.json.decode(text, type=kind)
 
 
 class Struct(msgspec.Struct, frozen=True):

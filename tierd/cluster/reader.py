@@ -19,7 +19,7 @@ import random
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 from lustre.changelog.record import Record
 from tierd.clock import Clock
@@ -31,11 +31,10 @@ from tierd.cluster.connection import (
     Connection,
     WrongRevision,
 )
-from tierd.cluster.streams import Names
+from tierd.cluster.messages import Names
 from tierd.cluster.tallies import (
     RENAMES,
     PositionMessage,
-    ReaderMessage,
     RenamesMessage,
     encode,
     fid,
@@ -347,6 +346,7 @@ class Reader:
         self._monotonic = monotonic
         self._started = clock.now()
         self._stopping = threading.Event()
+        self._threads: list[threading.Thread] = []
         self._leases = {mdt: Lease(connection.bucket(names.leases), mdt, f"{name} {random.getrandbits(64):x}",
                                    settings.lease_seconds, monotonic) for mdt in mdts}
         self._readers = {mdt: make_reader(mdt, self._publisher(mdt)) for mdt in mdts}
@@ -395,7 +395,22 @@ class Reader:
                     for mdt in self._readers]
         for thread in threads:
             thread.start()
+        self._threads = threads
         return threads
+
+    @property
+    def sound(self) -> bool:
+        """Whether all threads live. Otherwise the process must end, so that another reader gets its leases."""
+        return all(thread.is_alive() for thread in self._threads)
+
+    @property
+    def doing(self) -> str:
+        state = self.state()
+        return state.problem or f"reading {', '.join(sorted(state.mdts)) or 'nothing: others hold the leases'}"
+
+    def join(self, seconds: float) -> None:
+        for thread in self._threads:
+            thread.join(seconds)
 
     def stop(self) -> None:
         self._stopping.set()
@@ -415,8 +430,7 @@ class Reader:
 
     def describe(self) -> None:
         try:
-            state = ReaderMessage(**asdict(self.state()))
-            self._connection.bucket(self._names.readers).put(self._name, messages.encode(state))
+            self._connection.bucket(self._names.readers).put(self._name, messages.encode(self.state()))
             self._note(DESCRIPTION, "")
         except BrokerError as error:
             self._note(DESCRIPTION, str(error.strerror or error))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from threading import RLock
 
 from lustre.layout.directory import setdirstripe_arguments
-from lustre.layout.model import destination, explain
+from lustre.layout.model import Layout, destination, explain
 from tierd.act.journal.entry import Entry
 from tierd.act.journal.writer import Journal
 from tierd.act.outcomes import CompletedAct
@@ -54,7 +54,7 @@ def default_layout_sentences(outcomes: Sequence[CompletedAct]) -> Iterator[str]:
             yield f"{verb[outcome.result]} {what}{f' ({outcome.detail})' if outcome.detail else ''}"
             yield f"      because {outcome.action.reason}"
             continue
-        before = "no default layout of its own" if outcome.before is None else explain(outcome.before)
+        before = explain(outcome.before) if isinstance(outcome.before, Layout) else "no default layout of its own"
         way = outcome.result, explain(outcome.action.layout), before, outcome.detail
         groups.setdefault(way, []).append(outcome.action)
     for (result, layout, before, detail), actions in groups.items():

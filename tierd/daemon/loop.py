@@ -213,13 +213,13 @@ class Daemon:
                     self.remediations.act(self.detection.fresh)
                 if sole_mover and not self._gate.operating_state.held:
                     self.remediations.requeue()
-                if sole_mover and not state.held and not state.draining and not self._gate.to_requeue:
+                if sole_mover and not state.held and not state.draining and not self._gate.requeue_list:
                     self.drains.step()
 
     def _try_opt_outs(self) -> None:
         """Log that users' opt-outs cannot be read on this mount. Tried until they can."""
         if not self._opt_outs_readable:
-            why = self._gate.opt_out_refusal("/")
+            why = self._gate.guard.opt_out_refusal("/")
             self._opt_outs_readable = why is None or why.reason is not Reason.OPT_OUT_UNREADABLE
             self.log.fault("opt-outs", "" if self._opt_outs_readable else sentence_of(why))
 

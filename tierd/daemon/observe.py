@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 
+from tierd.act.guard import JobCheck
 from tierd.arrays import any_at_work
 from tierd.clock import Clock
 from tierd.daemon.log import FindingLog
@@ -242,7 +243,7 @@ class WindowWork:
         return any(any_at_work(finding.aggressor, jobs, at_work) for at_work in (self._jobs, self._window.namespace))
 
 
-class JobWork:
+class JobWork(JobCheck):
     """Notes in remediations when their jobs stop, and checks the jobs of acts just before the acts.
 
     One thread notes; any thread may check.

@@ -18,7 +18,7 @@ from lustre.errors import Unsupported
 from lustre.llapi.calls import Library
 from lustre.mounted import MountedFilesystem
 from lustre.parameters import Roots, Tree
-from tierd.act.opt_out import NO_USER_XATTR, OPT_OUT
+from tierd.act.guard import NO_USER_XATTR, OPT_OUT
 from tierd.config.contradictions import Contradiction, Location
 from tierd.config.scopes import original_location
 from tierd.config.sense import ServerAccess

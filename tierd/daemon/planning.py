@@ -84,7 +84,7 @@ class Planner:
         """A plan to be shown: it leaves out files whose owners opted out, which is checked now."""
         plan = self.worth(finding, self.for_activities(finding, self.activities(finding)))
         moves = [action for action in plan.actions if action.kind == ActKind.MIGRATE][:MAX_OWNERS_ASKED]
-        whys = {action.path: why for action in moves if (why := self._gate.refusal(action))}
+        whys = {action.path: why for action in moves if (why := self._gate.guard.refusal(action))}
         refusals = [why.about(first_names([path for path in whys if whys[path] == why]))
                     for why in dict.fromkeys(whys.values())]
         return replace(plan, actions=tuple(action for action in plan.actions if action.path not in whys),
@@ -155,7 +155,7 @@ class Planner:
 
     def _left_alone(self, directory: str) -> Refusal | None:
         """Why nothing is planned for a directory: its owner opted out, or another mover works in it."""
-        if why := self._gate.opt_out_refusal(directory):
+        if why := self._gate.guard.opt_out_refusal(directory):
             return why
         if mover := self._table.other_mover_in(directory, self._clock.now() - OTHER_MOVER_SECONDS):
             return Refusal(Reason.OTHER_MOVER, f"{mover} moves files there; tierd leaves the directory alone until "

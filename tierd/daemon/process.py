@@ -30,7 +30,7 @@ from lustre.llapi.calls import Library
 from lustre.mounted import MountedFilesystem, knows_overstriping
 from lustre.mounts import Mount
 from lustre.parameters import Roots, Tree, parse_device
-from tierd.act.claim import Claim, FilesystemClaim, MountedClaimFolder, describe_this_process, holder_has_exited
+from tierd.act.claim import Claim, ClaimFolder, FilesystemClaim, describe_this_process, holder_has_exited
 from tierd.act.dispatch import RemoteStandby
 from tierd.act.journal.connection import JournalError
 from tierd.act.movers import engines
@@ -80,7 +80,7 @@ def collect_garbage_rarely() -> None:
 def local_claim(settings: Settings, mount: Mount, clock: SystemClock) -> Claim:
     """The claim of this process on a mounted file system."""
     proc = Path("/proc")
-    folder = MountedClaimFolder(Path(mount.path) / settings.claim.folder.strip("/"))
+    folder = ClaimFolder(Path(mount.path) / settings.claim.folder.strip("/"))
     return Claim(folder, describe_this_process(clock.now(), proc), clock.monotonic, settings.claim,
                  lambda words: holder_has_exited(words, proc))
 
@@ -131,7 +131,7 @@ def local_node(settings: Settings, clock: SystemClock, claim: FilesystemClaim | 
     mover: Mover = engine
     if settings.movers.at_once > 1:
         mover = ParallelMover(engine, filesystem.pools, settings.movers.at_once, settings.movers.per_target_at_once)
-    folder = MountedClaimFolder(Path(mount.path) / settings.claim.folder.strip("/"))
+    folder = ClaimFolder(Path(mount.path) / settings.claim.folder.strip("/"))
     http = HttpClient(sense.exporter_access, sense.wait_seconds, os.environ)
     clients = {THIS_NODE: mounts_of_node(tree), **{url: mounts_of_exporter(url, http) for url in sense.clients}}
     servers = {THIS_NODE: disks_of_node(tree), **{url: disks_of_exporter(url, http) for url in sense.exporters}}

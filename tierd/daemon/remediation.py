@@ -13,7 +13,7 @@ from itertools import chain
 from threading import RLock
 
 from lustre.layout.model import Layout, destination
-from tierd.act import recovery
+from tierd.act import orders
 from tierd.act.journal.entry import Entry
 from tierd.act.journal.writer import Journal
 from tierd.act.orders import OrderPlan
@@ -585,20 +585,20 @@ class Remediations:
 
     def requeue(self) -> None:
         """Check moves that were queued when tierd ended, and queue them again. Log the result once all are checked."""
-        moves = self._gate.first_to_requeue(recovery.REQUEUED_PER_CYCLE)
+        moves = self._gate.requeue_list.first(orders.REQUEUED_PER_CYCLE)
         if not moves:
             return
-        looked = recovery.examine_again(moves, self._filesystem, self._settings, self._layout_of, self._clock.now())
-        self._gate.requeue(looked.again, looked.left)
-        self._taken_up.update(number for _, number in looked.again)
-        self._not_taken_up.update((move.finding, why.sentence) for move, why in looked.left)
+        again, left = orders.examine_again(moves, self._filesystem, self._settings, self._layout_of, self._clock.now())
+        self._gate.requeue(again, left)
+        self._taken_up.update(number for _, number in again)
+        self._not_taken_up.update((move.finding, why.sentence) for move, why in left)
         with self._lock:
-            for action, _ in looked.again:
+            for action, _ in again:
                 if (case := self._store.get(action.finding)) is not None:
                     case.tried.add(action.path)
                     case.queued += 1
-        if not self._gate.to_requeue:
-            for number, sentences in recovery.requeue_messages(self._taken_up, self._not_taken_up).items():
+        if not self._gate.requeue_list:
+            for number, sentences in orders.requeue_messages(self._taken_up, self._not_taken_up).items():
                 self._log.of_number(number, sentences)
             self._taken_up.clear()
             self._not_taken_up.clear()

@@ -282,7 +282,7 @@ class ReadingRequests:
             under_way_moves=gate.under_way,
             waiting_defaults=len(gate.default_layouts),
             waits_for=gate.waits_for,
-            moves_to_requeue=gate.to_requeue,
+            moves_to_requeue=len(gate.requeue_list),
             moves_not_persisted=gate.not_persisted,
             not_requeued=dict(gate.not_requeued),
             moved_bytes=acts.moved_bytes,

@@ -16,19 +16,17 @@ from tierd import extensions
 from tierd.act.applications import ApplicationStore, Preparer
 from tierd.act.dispatch import Dispatch
 from tierd.act.gate import Gate
-from tierd.act.guard import SiteGuard
+from tierd.act.guard import OptOut, SiteGuard
 from tierd.act.journal.connection import JournalError, JournalFile, JournalLock, journal_errors
 from tierd.act.journal.entry import Stamp
 from tierd.act.journal.reader import JournalReader
 from tierd.act.journal.writer import Journal
 from tierd.act.limits import BackgroundPace, Budget, CircuitBreaker
 from tierd.act.operating_state import MaintenanceGuard
-from tierd.act.opt_out import OptOut
-from tierd.act.orders import OrderInbox
+from tierd.act.orders import OrderInbox, out_of_date_refusal
 from tierd.act.queue import BATCH_MOVES, BATCH_MOVES_PER_THREAD
-from tierd.act.recovery import close_unfinished, out_of_date_refusal
 from tierd.act.staging import Stager, StagingStore
-from tierd.act.undo import Undo
+from tierd.act.undo import Undo, close_unfinished
 from tierd.background import DaemonExecutor
 from tierd.config.scopes import below
 from tierd.config.settings import Settings

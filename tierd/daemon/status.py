@@ -12,10 +12,10 @@ from functools import cached_property
 from heapq import nlargest
 
 from lustre.layout.directory import DefaultStriping, setdirstripe_arguments
-from lustre.layout.model import Layout, explain
+from lustre.layout.model import explain
 from lustre.layout.setstripe import setstripe_arguments
 from tierd.act.gate import Gate
-from tierd.act.journal.entry import Entry
+from tierd.act.journal.entry import Default, Entry
 from tierd.act.journal.reader import JournalReader
 from tierd.daemon import answers
 from tierd.daemon.activities import Activity
@@ -199,15 +199,14 @@ def act_answer(entry: Entry) -> answers.ActAnswer:
     return answers.ActAnswer(
         entry.id, entry.intended_at, kind=entry.kind, place=entry.place, size_bytes=entry.size_bytes,
         outcome=entry.outcome, detail=entry.detail,
-        before=layout_words(entry.layout_before, entry.striping_before),
-        after=layout_words(entry.layout_after, entry.striping_after), reason=entry.reason)
+        before=layout_words(entry.before), after=layout_words(entry.after), reason=entry.reason)
 
 
-def layout_words(layout: Layout | None, striping: DefaultStriping | None) -> str | None:
+def layout_words(default: Default) -> str | None:
     """A layout, or a default striping of directories, in words; None if there is neither."""
-    if striping is not None:
-        return f"lfs setdirstripe {' '.join(setdirstripe_arguments(striping))}"
-    return explain(layout) if layout else None
+    if isinstance(default, DefaultStriping):
+        return f"lfs setdirstripe {' '.join(setdirstripe_arguments(default))}"
+    return explain(default) if default else None
 
 
 def jobs_of(findings: Iterable[Finding | answers.Case]) -> list[str]:

@@ -19,7 +19,7 @@ from simulator.cluster import Cluster
 from simulator.engine import Steps
 from simulator.filesystem import SimulatedFilesystem, SimulatedObjectCreation
 from simulator.scheduler import VirtualScheduler
-from tierd.act.claim import FilesystemClaim, NoClaim
+from tierd.act.claim import FilesystemClaim
 from tierd.act.gate import Gate
 from tierd.act.journal.writer import Journal
 from tierd.act.movers.moves import PortMover
@@ -185,7 +185,7 @@ def wire(cluster: Cluster, settings: Settings, folder: Path, dry_run: bool = Fal
     near = LiveSource(parameter_files(cluster, folder / "node"), follower, recording)
     tree = Tree(Roots.of(folder / "node" / "proc", folder / "node" / "sys"))
     node = Node(filesystem=filesystem, mover=PortMover(filesystem), read=near.reading, mdts=mdts, clock=clock,
-                claim=claim or NoClaim(), executor=executor, site_facts=partial(site_facts, cluster),
+                claim=claim or FilesystemClaim(), executor=executor, site_facts=partial(site_facts, cluster),
                 creation=SimulatedObjectCreation(cluster), disks=DiskPoller({THIS_NODE: disks_of_node(tree)}, clock))
     media = PoolMedia(settings.resolved_scopes.pool_pairs)
     gate, undo = build_gate(simulated(settings, dry_run), node, journal, media=media)

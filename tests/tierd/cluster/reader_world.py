@@ -18,8 +18,8 @@ from lustre.fid import Fid
 from simulator.servers.changelog_bytes import encode
 from tierd.clock import SystemClock
 from tierd.cluster.connection import BrokerError, Connection
+from tierd.cluster.messages import Names, declare_readers
 from tierd.cluster.reader import MdtReader, Reader, Window
-from tierd.cluster.streams import Names, declare_readers
 from tierd.cluster.tallies import NatsTallyInbox
 from tierd.config.cluster import ClusterSettings
 from tierd.config.readers import ReaderSettings

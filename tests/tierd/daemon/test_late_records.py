@@ -18,7 +18,7 @@ from simulator.settings import recorded_test_bed
 from tests.tierd.logged import logged
 from tests.tierd.simulated import HDD, NOISE, STREAM, world
 from tests.tierd.site import READ_AGAIN, Site, shown
-from tierd.act.claim import Claim, MountedClaimFolder
+from tierd.act.claim import Claim, ClaimFolder
 from tierd.act.movers.moves import PortMover
 from tierd.acts import Outcome
 from tierd.config.settings import Settings
@@ -136,7 +136,7 @@ class Client:
             sense=replace(settings.sense, readers={"MDT0000": reader} if reader else {}),
             web=replace(settings.web, enabled=False))
         read = parameter_files(self.cluster, folder / "node")
-        claim = Claim(MountedClaimFolder(folder / ".tierd"), "host=a", lambda: self.cluster.now, settings.claim)
+        claim = Claim(ClaimFolder(folder / ".tierd"), "host=a", lambda: self.cluster.now, settings.claim)
         self.marked: list[str] = []
 
         def mark(mdt: str) -> Fid:

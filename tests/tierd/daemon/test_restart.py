@@ -18,7 +18,7 @@ from simulator.fluid.cluster import FluidCluster
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import NOISE, STREAM, world
 from tests.tierd.site import HOSTILE, READ_AGAIN, Site, altered, shown
-from tierd.act import recovery
+from tierd.act import orders
 from tierd.act.journal.entry import QueueStore, Stamp
 from tierd.act.journal.writer import Journal
 from tierd.act.orders import Order, OrderInbox
@@ -180,7 +180,7 @@ def test_moves_of_a_case_that_was_kept_go_on_too(site: Site) -> None:
 def test_requeued_moves_are_reported_once_however_many_cycles_it_takes(site: Site, capsys: pytest.CaptureFixture[str],
                                                                        monkeypatch: pytest.MonkeyPatch) -> None:
     """explain repeated it for each 500 moves."""
-    monkeypatch.setattr(recovery, "REQUEUED_PER_CYCLE", 1)
+    monkeypatch.setattr(orders, "REQUEUED_PER_CYCLE", 1)
     waiting(site, capsys, "/proj/keep/a", "/proj/keep/b", HOSTILE)
     site.restart()
     site.run(until=site.cluster.now + 30)

@@ -77,7 +77,7 @@ def test_a_mirror_is_removed_if_it_did_not_help_and_a_moved_file_stays() -> None
     both = with_mirror(ON_DISKS, FIRST_64K)
     entry = Entry(1, ActKind.MIGRATE, "/d/f", ON_DISKS, both, 65536, Outcome.DONE, "", "", 1.0)
     assert is_undone(HOT, entry)
-    assert not is_undone(HOT, replace(entry, layout_after=FIRST_64K))
+    assert not is_undone(HOT, replace(entry, after=FIRST_64K))
 
 
 @pytest.mark.parametrize("plan", [
