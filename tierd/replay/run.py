@@ -13,11 +13,11 @@ from lustre.parameters import Tree
 from tierd.config.settings import Settings
 from tierd.detect import attribution
 from tierd.engine import Engine, without_duplicates
-from tierd.model import Action, Facts, Finding, TargetFill
+from tierd.model import Action, ClientLoad, Facts, Finding, TargetFill
 from tierd.refusal import Refusal
 from tierd.sense import clients, parameters
 from tierd.sense.changelogs.table import ActivityTable
-from tierd.sense.clients import ClientCounters, client_load
+from tierd.sense.clients import client_load
 from tierd.sense.facts import MIN_OPENERS, FillRates, RecentDirectories
 from tierd.sense.readings import Reading, window
 from tierd.sense.tape import Tape
@@ -32,7 +32,7 @@ class TapeFacts:
         self._table = table
         self._recent = RecentDirectories()
         self._growth = FillRates()
-        self._before: dict[str, tuple[float, ClientCounters]] = {}
+        self._before: dict[str, tuple[float, ClientLoad]] = {}
 
     def __call__(self, tree: Tree, time: float) -> Facts:
         activities = self._table.summaries(0.0)

@@ -48,7 +48,7 @@ def test_the_omni_path_driver_of_a_server_is_known_until_it_does_not_answer() ->
     answers = [parse_disks(EXPOSITION + b'lustre_lnet_omni_path_parameter{setting="krcvqs"} 2\n', URL), None,
                parse_disks(EXPOSITION, URL)]
 
-    def read() -> Mapping[str, DiskCounters]:
+    def read(_: object) -> Mapping[str, DiskCounters]:
         answer = answers.pop(0)
         if answer is None:
             raise OSError("no answer")
@@ -78,7 +78,7 @@ class Counting:
         self.counters: Mapping[str, DiskCounters] = {}
         self.error: OSError | None = None
 
-    def __call__(self) -> Mapping[str, DiskCounters]:
+    def __call__(self, _: object) -> Mapping[str, DiskCounters]:
         if self.error is not None:
             raise self.error
         return self.counters
