@@ -23,7 +23,6 @@ from tierd.model import (
     DirectoryActivity,
     DirectoryPlacement,
     Facts,
-    MetadataFill,
     SharedFile,
     SharedRuns,
     StoredFile,
@@ -308,8 +307,7 @@ class FactsCollector:
             facts = replace(facts, flash=on_flash, closed=self.closed())
         facts = replace(facts, metadata_loads=self.metadata.loads, metadata_services=self.metadata.services)
         with self._or_unknown("metadata room"):
-            facts = replace(facts, metadata={mdt: MetadataFill(room.used, room.inodes_free)
-                                             for mdt, room in self.filesystem.metadata_space().items()})
+            facts = replace(facts, metadata=self.filesystem.metadata_space())
         with self._or_unknown("clients"):
             every = self.clients({t: facts.pool_of(t) for t in facts.fill}) if self.clients is not None else ()
             facts = replace(facts, clients=tuple(c for c in every if c.fsname == self.filesystem.fsname))
