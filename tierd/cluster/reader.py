@@ -40,7 +40,7 @@ from tierd.cluster.tallies import (
     encode,
     fid,
 )
-from tierd.config.readers import ReaderSettings
+from tierd.config.cluster import ReaderSettings
 from tierd.sense.changelogs.clearing import ChangelogClearing
 from tierd.sense.changelogs.follow import ClearChangelog, Follower, MissingRecordsError, ReadFrom
 from tierd.sense.changelogs.packed import newest_time

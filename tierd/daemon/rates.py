@@ -19,7 +19,7 @@ from tierd.model import Window
 from tierd.rates import Point, mean_rates
 from tierd.sense.exposition import LONGEST_LABEL_BYTES
 from tierd.sense.http_client import SourceError
-from tierd.sense.prometheus_rates import PrometheusRates
+from tierd.sense.prometheus_history import PrometheusRates
 
 MINUTE_SECONDS = min(KEPT_SECONDS)
 MAX_SECONDS = max(KEPT_SECONDS.values())

@@ -1,4 +1,4 @@
-"""What jobs got before the start: from answers good and bad, then from a real Prometheus with a day in it."""
+"""What jobs got before the start, and what one got, for a page: from answers good and bad, and a real Prometheus."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ import pytest
 from tests.tierd.sense.clocks import NOW, SettableClock
 from tests.tierd.sense.loopback_server import Behave, answers_json, liar
 from tests.tierd.sense.real_prometheus import label_text, prometheus_with
+from tierd.act.journal.rates import JOBS, TARGETS
 from tierd.clock import Clock, SystemClock
 from tierd.config.sense import PrometheusSettings, ServerAccess
 from tierd.model import JobLoad, Window
 from tierd.sense.http_client import HttpClient, SourceError
 from tierd.sense.prometheus import QueryApi
-from tierd.sense.prometheus_history import BYTES, MAX_JOBS, OPERATIONS, PrometheusHistory, busiest
+from tierd.sense.prometheus_history import BYTES, MAX_JOBS, OPERATIONS, PrometheusHistory, PrometheusRates, busiest
 
-HOSTILE = 'evil.*|"}\n'
+HOSTILE = 'evil.*|"} or vector(1)\n'
 
 
 def seen(*jobs: str) -> Window:
@@ -35,11 +36,14 @@ def answer(*series: dict[str, Any], **more: Any) -> Behave:
     return answers_json(json.dumps({"status": "success", "data": {"resultType": "matrix", "result": series}, **more}))
 
 
-def remembering(url: str, clock: Clock | None = None, seconds: float = 5.0, fs: str = "l",
-                **more: Any) -> PrometheusHistory:
+def api(url: str, clock: Clock | None = None, seconds: float = 5.0, fs: str = "l", **more: Any) -> QueryApi:
     settings = PrometheusSettings(url, access=ServerAccess(max_bytes=8 << 20), **more)
     client = HttpClient(settings.access, seconds, {})
-    return PrometheusHistory(QueryApi(settings, fs, clock or SettableClock(NOW), client, seconds, 30.0))
+    return QueryApi(settings, fs, clock or SettableClock(NOW), client, seconds, 30.0)
+
+
+def remembering(*of: Any, **more: Any) -> PrometheusHistory:
+    return PrometheusHistory(api(*of, **more))
 
 
 def test_rates_become_windows_of_before() -> None:
@@ -119,3 +123,35 @@ def test_a_real_prometheus_with_a_day_in_it(tmp_path: Path) -> None:
     assert [w.end for w in learned.windows] == sorted(w.end for w in learned.windows)
     assert all(w.loads.keys() == {("lustre-OST0002", "ior.1"), ("lustre-OST0002", HOSTILE)} for w in learned.windows)
     assert {w.loads["lustre-OST0002", "ior.1"].moved_bytes / w.seconds for w in learned.windows} == {50e6}
+
+
+def test_a_column_that_is_missing_is_no_load() -> None:
+    series = {"metric": {"column": "write_bytes"}, "values": [[NOW - 120, "5"], [NOW - 60, "7.5"]]}
+    with liar([answer(series), answer()]) as server:
+        rates = PrometheusRates(api(server.url, matchers='cluster="x"'))
+        assert rates.of_name(JOBS, "a.1", NOW - 3600, NOW, 60) == [
+            (NOW - 120, 0.0, 5.0, 0.0, 0.0), (NOW - 60, 0.0, 7.5, 0.0, 0.0)]
+        assert rates.of_name(TARGETS, "l-OST0001", NOW - 3600, NOW, 60) == []
+        first, second = server.requests
+    assert "/api/v1/query_range" in first
+    assert "jobid%3D%22a.1%22%2Ccluster%3D%22x%22" in first
+    assert "target%3D%22OST0001%22" in second
+
+
+@pytest.mark.parametrize(("series", "words"), [
+    ({"metric": {"column": "write_bytes"}, "values": [[NOW, "NaN"]]}, "impossible value"),
+    ({"metric": {}, "values": [[NOW, "1"]]}, "invalid data")])
+def test_points_that_cannot_be_are_an_error(series: dict[str, Any], words: str) -> None:
+    with liar(answer(series)) as server, pytest.raises(SourceError, match=words):
+        PrometheusRates(api(server.url)).of_name(JOBS, HOSTILE, NOW - 3600, NOW, 60)
+
+
+def test_a_real_prometheus_understands_the_question(tmp_path: Path) -> None:
+    of = f'_total{{fs="lustre",target="OST0002",jobid="{label_text(HOSTILE)}"'
+    with prometheus_with(tmp_path, "counter", {
+            f"lustre_job_read_bytes{of}}}": lambda at: 1e6 * at, f"lustre_job_write_bytes{of}}}": lambda at: 2e6 * at,
+            f'lustre_job_operations{of},operation="read"}}': lambda at: 3.0 * at}) as (url, now):
+        points = PrometheusRates(api(url, SystemClock(), fs="lustre")).of_name(
+            JOBS, HOSTILE, now - 86_400, now - 600, 300)
+    assert len(points) == 287
+    assert points[-1][1:] == pytest.approx((1e6, 2e6, 3.0, 0.0))
