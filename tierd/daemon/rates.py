@@ -19,7 +19,6 @@ from tierd.model import Window
 from tierd.rates import Point, mean_rates
 from tierd.sense.exposition import LONGEST_LABEL_BYTES
 from tierd.sense.http_client import SourceError
-from tierd.sense.prometheus_history import PrometheusRates
 
 MINUTE_SECONDS = min(KEPT_SECONDS)
 MAX_SECONDS = max(KEPT_SECONDS.values())
@@ -61,10 +60,14 @@ class _Kept:
     answer: answers.RatesAnswer
 
 
+AskRates = Callable[[str, str, float, float, int], list[Point]]
+"""Points of a kind and a name, since a time until another, with a step in seconds. Raises SourceError."""
+
+
 class RateRequests:
     """Answers questions about past rates. Safe in any thread; holds no lock while it waits."""
 
-    def __init__(self, reader: RateReader, prometheus: PrometheusRates | None, clock: Clock) -> None:
+    def __init__(self, reader: RateReader, prometheus: AskRates | None, clock: Clock) -> None:
         self._reader, self.prometheus, self._clock = reader, prometheus, clock
         self._lock = threading.Lock()
         self._asking = threading.BoundedSemaphore(MAX_QUESTIONS)
@@ -105,7 +108,7 @@ class RateRequests:
         now, source, points = self._clock.now(), "journal", list[Point]()
         step, problem = step_of(now - since), ""
         if self.prometheus is not None:
-            ask = self.prometheus.of_name
+            ask = self.prometheus
             points, problem = self._asked(lambda: ask(kind, name, since, until, step))
             source = "journal" if problem else "Prometheus"
         if source == "journal":

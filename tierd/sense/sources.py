@@ -25,7 +25,7 @@ from tierd.sense.freshness import CheckedReadings, CheckedRecords, RecordSource,
 from tierd.sense.http_client import HttpClient
 from tierd.sense.parameters import read_this_node
 from tierd.sense.prometheus import PrometheusCounters, QueryApi
-from tierd.sense.prometheus_history import ANSWER_SECONDS, LEARN_TIMEOUT_SECONDS, PrometheusHistory, PrometheusRates
+from tierd.sense.prometheus_history import ANSWER_SECONDS, LEARN_TIMEOUT_SECONDS, learned_history, past_rates
 from tierd.sense.readings import Reading
 from tierd.sense.watched import WatchedDirectories
 
@@ -124,9 +124,9 @@ class Sources:
             skew_seconds=sense.skew_seconds,
             note=(lambda: read.problem) if isinstance(read, ExporterReadings) else str)
         about = partial(query_api, sense, parts.filesystem.fsname, parts.clock, parts.environment)
-        self.history = (PrometheusHistory(about(LEARN_TIMEOUT_SECONDS))
+        self.history = (partial(learned_history, about(LEARN_TIMEOUT_SECONDS))
                         if sense.prometheus.url and sense.prometheus.learn_seconds else None)
-        self.rates = PrometheusRates(about(ANSWER_SECONDS)) if sense.prometheus.url else None
+        self.rates = partial(past_rates, about(ANSWER_SECONDS)) if sense.prometheus.url else None
         self._watcher: Watcher | None = None
         self.timed_calls = TimedCalls(parts.clock)
         """Calls to MDTs, with a limited wait."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,15 @@ from tierd.config.sense import PrometheusSettings, ServerAccess
 from tierd.model import JobLoad, Window
 from tierd.sense.http_client import HttpClient, SourceError
 from tierd.sense.prometheus import QueryApi
-from tierd.sense.prometheus_history import BYTES, MAX_JOBS, OPERATIONS, PrometheusHistory, PrometheusRates, busiest
+from tierd.sense.prometheus_history import (
+    BYTES,
+    MAX_JOBS,
+    OPERATIONS,
+    LearnedHistory,
+    busiest,
+    learned_history,
+    past_rates,
+)
 
 HOSTILE = 'evil.*|"} or vector(1)\n'
 
@@ -42,8 +52,8 @@ def api(url: str, clock: Clock | None = None, seconds: float = 5.0, fs: str = "l
     return QueryApi(settings, fs, clock or SettableClock(NOW), client, seconds, 30.0)
 
 
-def remembering(*of: Any, **more: Any) -> PrometheusHistory:
-    return PrometheusHistory(api(*of, **more))
+def remembering(*of: Any, **more: Any) -> Callable[[Window, float], LearnedHistory]:
+    return partial(learned_history, api(*of, **more))
 
 
 def test_rates_become_windows_of_before() -> None:
@@ -128,10 +138,10 @@ def test_a_real_prometheus_with_a_day_in_it(tmp_path: Path) -> None:
 def test_a_column_that_is_missing_is_no_load() -> None:
     series = {"metric": {"column": "write_bytes"}, "values": [[NOW - 120, "5"], [NOW - 60, "7.5"]]}
     with liar([answer(series), answer()]) as server:
-        rates = PrometheusRates(api(server.url, matchers='cluster="x"'))
-        assert rates.of_name(JOBS, "a.1", NOW - 3600, NOW, 60) == [
+        rates = partial(past_rates, api(server.url, matchers='cluster="x"'))
+        assert rates(JOBS, "a.1", NOW - 3600, NOW, 60) == [
             (NOW - 120, 0.0, 5.0, 0.0, 0.0), (NOW - 60, 0.0, 7.5, 0.0, 0.0)]
-        assert rates.of_name(TARGETS, "l-OST0001", NOW - 3600, NOW, 60) == []
+        assert rates(TARGETS, "l-OST0001", NOW - 3600, NOW, 60) == []
         first, second = server.requests
     assert "/api/v1/query_range" in first
     assert "jobid%3D%22a.1%22%2Ccluster%3D%22x%22" in first
@@ -143,7 +153,7 @@ def test_a_column_that_is_missing_is_no_load() -> None:
     ({"metric": {}, "values": [[NOW, "1"]]}, "invalid data")])
 def test_points_that_cannot_be_are_an_error(series: dict[str, Any], words: str) -> None:
     with liar(answer(series)) as server, pytest.raises(SourceError, match=words):
-        PrometheusRates(api(server.url)).of_name(JOBS, HOSTILE, NOW - 3600, NOW, 60)
+        past_rates(api(server.url), JOBS, HOSTILE, NOW - 3600, NOW, 60)
 
 
 def test_a_real_prometheus_understands_the_question(tmp_path: Path) -> None:
@@ -151,7 +161,6 @@ def test_a_real_prometheus_understands_the_question(tmp_path: Path) -> None:
     with prometheus_with(tmp_path, "counter", {
             f"lustre_job_read_bytes{of}}}": lambda at: 1e6 * at, f"lustre_job_write_bytes{of}}}": lambda at: 2e6 * at,
             f'lustre_job_operations{of},operation="read"}}': lambda at: 3.0 * at}) as (url, now):
-        points = PrometheusRates(api(url, SystemClock(), fs="lustre")).of_name(
-            JOBS, HOSTILE, now - 86_400, now - 600, 300)
+        points = past_rates(api(url, SystemClock(), fs="lustre"), JOBS, HOSTILE, now - 86_400, now - 600, 300)
     assert len(points) == 287
     assert points[-1][1:] == pytest.approx((1e6, 2e6, 3.0, 0.0))
