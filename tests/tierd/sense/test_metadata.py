@@ -41,12 +41,6 @@ def test_operations_per_second_by_kind_and_job() -> None:
     assert load.operations == 13.0
 
 
-def test_a_job_whose_entry_began_again_counts_from_zero() -> None:
-    meter = MetadataMeter()
-    meter.learn(reading(0.0, {"a": {"mknod": 1000.0}}))
-    meter.learn(reading(30.0, {"a": {"mknod": 60.0}}))
-    assert meter.loads[0].creates == 2.0
-
 
 def test_readings_that_are_close_together_are_ignored_and_old_ones_are_forgotten() -> None:
     meter = MetadataMeter()
