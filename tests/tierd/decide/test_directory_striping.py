@@ -10,12 +10,12 @@ from lustre.layout.directory import DefaultStriping, DirectoryStripes
 from tierd.acts import ActKind, Verdict
 from tierd.config.load import parse
 from tierd.decide.plans import FlashSettings, Plan
+from tierd.engine import plan_by_scope, situation_of
 from tierd.model import Capacity, DirectoryActivity, DirectoryPlacement, Facts, Finding, MetadataSpace
 from tierd.policies import metadata_storm
 from tierd.policies.metadata_storm import MetadataStormEvidence, judge, rate_below
 from tierd.policies.protocol import Situation
 from tierd.refusal import Reason
-from tierd.scoped_plans import plan_by_scope, situation_of
 
 STORM = MetadataStormEvidence(creates_per_second=800.0, opens_per_second=100.0, unlinks_per_second=0.0, share=0.9,
                               metadata_targets=4, nodes=8)
