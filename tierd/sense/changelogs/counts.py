@@ -107,7 +107,7 @@ class CountTable:
         self._number_of: dict[int, int] = {}
         """Numbers of those in the table, by job and directory."""
         self.past: deque[tuple[float, Ints]] = deque()
-        """All counts at earlier times. Later ones were 0 then."""
+        """All counts at earlier times. Those that were added later were 0 then."""
         for name, (kind, *more) in _COLUMNS.items():
             setattr(self, name, np.zeros((64, *more), kind))
 
@@ -137,13 +137,6 @@ class CountTable:
 
     def has(self, job: int, place: int) -> bool:
         return job << _PLACE_BITS | place in self._number_of
-
-    def find(self, job: str, directory: str) -> DirectoryCounts | None:
-        """The counts of a job in a directory, if the table has them."""
-        if job not in self.jobs or directory not in self.places:
-            return None
-        number = self._number_of.get(self.jobs[job] << _PLACE_BITS | self.places[directory])
-        return None if number is None else self.every[number]
 
     def of(self, job: str, directory: str, time: float) -> DirectoryCounts:
         """The counts of a job in a directory, made if needed. A record at ``time`` belongs to them."""

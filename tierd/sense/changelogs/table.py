@@ -195,11 +195,11 @@ class ActivityTable:
 
     def places(self) -> list[str]:
         """All directories in the table, the most recently active first."""
-        latest: dict[str, float] = {}
         with self._lock:
-            for counts in self._known.counts:
-                latest[counts.directory] = max(latest.get(counts.directory, 0.0), counts.last_time)
-        return sorted(latest, key=lambda directory: (-latest[directory], directory))
+            counts = self._known.counts
+            numbers = np.flatnonzero(counts.in_table[:len(counts.every)])
+            newest = numbers[np.argsort(-counts.last_time[numbers], kind="stable")]
+            return [counts.places.by_number[place] for place in dict.fromkeys(counts.place[newest].tolist())]
 
     def files_by_sequence(self) -> dict[str, dict[int, tuple[Fid, str]]]:
         """FID and name of one known file of each directory, for each sequence of FIDs in it."""
