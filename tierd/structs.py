@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
+from lustre.fid import FID_BYTES, Fid
+
 if TYPE_CHECKING:
     from typing import Self
 
@@ -39,7 +41,7 @@ def finite(value: object) -> object:
 
 
 def packed(value: object) -> bytes:
-    """A value as MessagePack, which has bytes: those of a FID, for instance."""
+    """A value as MessagePack, which has bytes: names, and FIDs."""
     return msgspec.msgpack.encode(value, enc_hook=bytes)
 
 
@@ -49,13 +51,16 @@ def unpacked(data: bytes, kind: type[T]) -> T:
     >>> unpacked(packed({"names": [b"a\xff"]}), dict[str, list[bytes]])
     {'names': [b'a\xff']}
     """
-    return msgspec.msgpack.decode(data, type=kind, dec_hook=_of_bytes)
+    try:
+        return msgspec.msgpack.decode(data, type=kind, dec_hook=_fid)
+    except RecursionError as error:
+        raise ValueError(f"nested too deeply: {error}") from error
 
 
-def _of_bytes(kind: type[bytes], found: object) -> bytes:
-    if not isinstance(found, bytes):  # a number would give so many bytes
-        raise ValueError("not bytes")
-    return bytes.__new__(kind, found)
+def _fid(_: type, found: object) -> Fid:
+    if not isinstance(found, bytes) or len(found) != FID_BYTES:
+        raise ValueError("not a FID")
+    return bytes.__new__(Fid, found)
 
 
 def decoded(text: str, kind: type[T]) -> T:

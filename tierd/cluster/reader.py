@@ -19,9 +19,10 @@ import random
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from lustre.changelog.record import Record
+from lustre.fid import Fid
 from tierd.clock import Clock
 from tierd.cluster import messages
 from tierd.cluster.connection import (
@@ -32,14 +33,8 @@ from tierd.cluster.connection import (
     WrongRevision,
 )
 from tierd.cluster.messages import Names
-from tierd.cluster.tallies import (
-    RENAMES,
-    PositionMessage,
-    RenamesMessage,
-    encode,
-    fid,
-)
-from tierd.config.readers import ReaderSettings
+from tierd.cluster.tallies import RENAMES, PositionMessage, RenamesMessage, encode
+from tierd.config.cluster import ReaderSettings
 from tierd.sense.changelogs.clearing import ChangelogClearing
 from tierd.sense.changelogs.follow import ClearChangelog, Follower, MissingRecordsError, ReadFrom
 from tierd.sense.changelogs.packed import newest_time
@@ -212,7 +207,7 @@ class MdtReader:
         if missed > len(renames.fids):
             self._table.forget_paths()
         elif missed > 0:
-            self._table.renamed([fid(number) for number in renames.fids[-missed:]])
+            self._table.renamed([Fid.unpack(bytes.fromhex(number)) for number in renames.fids[-missed:]])
 
     def step(self, token: int, position: Position) -> None:
         """Read for a while, and publish the tally of a window that is over. ``position`` is the leader's.
@@ -304,8 +299,8 @@ class MdtReader:
         try:
             data = encode(tally)
         except ValueError as error:  # names of extreme length: the counts of this window are lost, and that is reported
-            tally = replace(tally, gap=f"{error}: its activity is left out", content=replace(
-                content, directories=(), files=(), moves=(), renamed=None))
+            tally = tally.replaced(gap=f"{error}: its activity is left out", content=content.replaced(
+                directories=(), files=(), moves=(), renamed=None))
             data = encode(tally)
         window = Window(tally, data, f"{self._mdt}:{self._after}:{last}:{self._token}:{int(self._clock.now() * 1e3)}")
         if moved:

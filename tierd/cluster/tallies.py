@@ -1,46 +1,37 @@
 """Tallies on NATS: their form on the wire, and the inbox of the leader.
 
-A tally is compressed MessagePack with a version. Texts are bytes as Latin-1, because names may hold any byte. A tally
-that is malformed, too large, or of a newer version is refused with ValueError.
+A tally is compressed MessagePack: msgspec checks each number and text while it reads them. A tally that is malformed,
+too large, or of a newer version is refused with ValueError.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, cast
 
 from annotated_types import Len, MaxLen
 
-from lustre.fid import Fid
+from lustre.fid import FID_BYTES, Fid
 from tierd.act.dispatch import Natural, Version
 from tierd.cluster import messages
 from tierd.cluster.connection import Connection, Delivery
 from tierd.cluster.messages import Names, verified
 from tierd.sense.changelogs.tallies import Tally, TallyContent
 from tierd.sense.changelogs.tally_source import Position, ReaderState, ReceivedTally
-from tierd.structs import Struct, packed, unpacked
+from tierd.structs import packed, unpacked
 
 MAX_BYTES = 900 * 1024
 """Size of a tally. NATS accepts a megabyte by default."""
 MAX_PLAIN_BYTES = 32 << 20
-MAX_TIME = 1e11
 MAX_FETCHED = 64
 """Tallies that the leader takes from NATS at a time."""
 MAX_IN_A_CYCLE = 512
 RENAMES = "renames"
 """Key of renamed directories in the bucket of positions."""
 MAX_RENAMES = 1000
-FID_BYTES = 16
-
-
-class TallyMessage(Struct, frozen=True):
-    """A tally, with texts for the wire."""
-
-    version: Version
-    tally: Tally
+FidText = Annotated[str, Len(2 * FID_BYTES, 2 * FID_BYTES)]
 
 
 def encode(tally: Tally) -> bytes:
@@ -48,50 +39,30 @@ def encode(tally: Tally) -> bytes:
 
     The leader then knows fewer files. It learns of one when it changes again.
     """
+    tally = tally.replaced(gap=_escaped(tally.gap), problem=_escaped(tally.problem))
     data = _encoded(tally)
     while len(data) > MAX_BYTES and tally.content.files:
-        tally = replace(tally, content=_with_fewer_files(tally.content))
+        tally = tally.replaced(content=_with_fewer_files(tally.content))
         data = _encoded(tally)
     if len(data) > MAX_BYTES:
         raise ValueError(f"a tally of {len(data)} bytes")
     return data
 
 
+def _encoded(tally: Tally) -> bytes:
+    return zlib.compress(packed(tally), 1)
+
+
+def _escaped(sentence: str) -> str:
+    """A sentence in which a name may hold any byte, as text that UTF-8 has."""
+    return sentence.encode("utf-8", "backslashreplace").decode()
+
+
 def _with_fewer_files(content: TallyContent) -> TallyContent:
     count = len(content.files) // 2
-    rows = tuple(row._replace(files=tuple(place for place in row.files if place < count))
+    rows = tuple(row.replaced(files=tuple(place for place in row.files if place < count))
                  for row in content.directories)
-    return replace(content, directories=rows, files=content.files[:count])
-
-
-def _encoded(tally: Tally) -> bytes:
-    return zlib.compress(packed(TallyMessage(1, _with_texts(tally, text))), 1)
-
-
-def _with_texts(tally: Tally, change: Callable[[str], str]) -> Tally:
-    """A tally with every text that may have any byte in another form."""
-    changed, content = cache(change), tally.content
-    return replace(tally, gap=change(tally.gap), problem=change(tally.problem), content=replace(
-        content,
-        directories=tuple(row._replace(job=changed(row.job), directory=changed(row.directory))
-                          for row in content.directories),
-        files=tuple(file._replace(directory=changed(file.directory)) for file in content.files),
-        moves=tuple(replace(move, job=changed(move.job), directory=changed(move.directory))
-                    for move in content.moves)))
-
-
-def text(words: str) -> str:
-    """The bytes of a text as Latin-1. A name may hold any byte.
-
-    >>> text("ä"), words_of(text("ä"))
-    ('Ã¤', 'ä')
-    """
-    return words.encode("utf-8", "surrogateescape").decode("latin-1")[:16384]
-
-
-def words_of(wire: str) -> str:
-    """The text. Raises ValueError if it is not the bytes of one."""
-    return wire.encode("latin-1").decode("utf-8", "surrogateescape")
+    return content.replaced(directories=rows, files=content.files[:count])
 
 
 def decode(data: bytes) -> Tally:
@@ -103,41 +74,11 @@ def decode(data: bytes) -> Tally:
         plain = unpacking.decompress(data, MAX_PLAIN_BYTES)
         if not unpacking.eof:
             raise ValueError(f"a tally of more than {MAX_PLAIN_BYTES} bytes, or cut short")
-        return _checked(_with_texts(unpacked(plain, TallyMessage).tally, words_of))
+        tally = unpacked(plain, Tally)
     except (zlib.error, ValueError) as error:
         raise ValueError(f"not a tally: {error}") from error
-
-
-def _checked(tally: Tally) -> Tally:
-    """The tally. Raises ValueError for numbers that no reader sends: others would spoil the leader's table."""
-    content, rows, files = tally.content, len(tally.content.directories), len(tally.content.files)
-    numbers = [tally.after, tally.last, tally.records, tally.token, tally.rereads, content.closes, content.waiting]
-    times = [tally.oldest_time, tally.newest_time]
-    for row in content.directories:
-        numbers += row.creates, row.opens, row.closes, row.unlinks, row.outgrown, row.write_opens, *row.files
-        times.append(row.last_time)
-        if row.files and max(row.files) >= files:
-            raise ValueError("a file that it does not have")
-    fids = [*content.removed, *(content.renamed or ())]
-    for file in content.files:
-        numbers += file.counts, file.open_count, file.reopened
-        times += file.created_at, file.closed_at
-        fids.append(file.fid)
-        if file.counts >= rows:
-            raise ValueError("counts that it does not have")
-    for move in content.moves:
-        times.append(move.time)
-        fids.append(move.fid)
-    if min(numbers) < 0 or not all(0 <= time <= MAX_TIME for time in times):
-        raise ValueError("a number below 0, or a time that is none")
-    if any(len(each) != FID_BYTES for each in fids):
-        raise ValueError("a FID of another length")
+    tally.content.check()
     return tally
-
-
-def fid(number: str) -> Fid:
-    """A FID from its bytes as digits. Raises ValueError."""
-    return bytes.__new__(Fid, bytes.fromhex(number))
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +99,7 @@ class RenamesMessage:
     """Renames since the start of the leader, plus ``era``."""
     era: Natural
     """Start of the leader, epoch seconds. Another era makes every cache void."""
-    fids: Annotated[list[Annotated[str, Len(2 * FID_BYTES, 2 * FID_BYTES)]], MaxLen(MAX_RENAMES)]
+    fids: Annotated[list[FidText], MaxLen(MAX_RENAMES)]
     """The last of them."""
     version: Version = 1
 
@@ -215,5 +156,3 @@ def _decoded(data: bytes, secret: str) -> Tally | None:
         return decode(verified(data, secret))
     except ValueError:
         return None
-
-

@@ -22,7 +22,6 @@ from tierd.model import UNSEEN, Window
 from tierd.rates import Point, mean_rates
 from tierd.sense.exposition import LONGEST_LABEL_BYTES
 from tierd.sense.http_client import SourceError
-from tierd.sense.prometheus_rates import PrometheusRates
 
 Row = TypeVar("Row", answers.TargetRow, answers.JobRow)
 ROLES = {"slowed": "slowed", "aggressor": "noise", "none": ""}
@@ -42,11 +41,14 @@ FRESH_SECONDS = 20.0
 MAX_ANSWERS, MAX_QUESTIONS = 64, 2
 """Answers that are kept, and questions to Prometheus at a time: each holds a connection of the port."""
 
+AskRates = Callable[[str, str, float, float, int], list[Point]]
+"""Points of a kind and a name, since a time until another, with a step in seconds. Raises SourceError."""
+
 
 class LoadRequests:
     """Answers about the loads of targets and jobs. Safe in any thread; holds no lock while it waits."""
 
-    def __init__(self, view: ReadingRequests, prometheus: PrometheusRates | None, clock: Clock) -> None:
+    def __init__(self, view: ReadingRequests, prometheus: AskRates | None, clock: Clock) -> None:
         self._view, self._reader, self.prometheus, self._clock = view, view.reader, prometheus, clock
         self._lock = threading.Lock()
         self._asking = threading.BoundedSemaphore(MAX_QUESTIONS)
@@ -158,7 +160,7 @@ class LoadRequests:
         now, source, points = self._clock.now(), "journal", list[Point]()
         step, problem = step_of(now - since), ""
         if self.prometheus is not None:
-            ask = self.prometheus.of_name
+            ask = self.prometheus
             points, problem = self._asked(lambda: ask(kind, name, since, until, step))
             source = "journal" if problem else "Prometheus"
         if source == "journal":

@@ -204,7 +204,7 @@ class Remembering:
         self.asked: list[tuple[object, ...]] = []
         self.problem: SourceError | None = None
 
-    def of_name(self, *asked: object) -> list[Point]:
+    def __call__(self, *asked: object) -> list[Point]:
         self.asked.append(asked)
         if self.problem is not None:
             raise self.problem
@@ -217,7 +217,7 @@ def remembering(site: Site) -> Callable[[], Remembering]:
         made = Remembering()
         site.service.close()
         site.start()
-        site.service.loads.prometheus = made  # type: ignore[assignment]
+        site.service.loads.prometheus = made
         return made
     return restarted
 

@@ -14,12 +14,12 @@ from tierd.acts import ActKind, Outcome
 from tierd.config.load import parse
 from tierd.daemon.remediation import is_undone
 from tierd.decide.plans import FlashSettings, Plan
+from tierd.engine import situation_of
 from tierd.mirrors.policy import POLICY
 from tierd.model import DirectoryActivity, StoredFile
 from tierd.policies import cold_on_flash, hot_small_files
 from tierd.policies.hot_small_files import HotSmallFilesEvidence
 from tierd.policies.protocol import Situation
-from tierd.scoped_plans import situation_of
 
 DAY = 86_400.0
 ON_DISKS = Layout((Component(pool="hdd", objects=(StripeObject(1, Fid(1, 1)),)),), composite=False)
