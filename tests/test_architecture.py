@@ -42,16 +42,17 @@ FORBIDDEN: tuple[tuple[str, tuple[str, ...]], ...] = (
 """Package, and what nothing in it may import."""
 
 ONLY: dict[str, tuple[str, ...]] = {
-    "ctypes": ("lustre.llapi", "tierd.daemon.control", "tierd.inotify"),
+    "ctypes": ("lustre.llapi", "tierd.daemon.control"),
     "subprocess": ("tierd.act.movers.lfs", "tierd.brake.command", "tierd.integrations.slurm.source"),
     "simulator": ("simulator", "tierd.simulation", "tierd.cli"),
+    "pyinotify": ("tierd.inotify",),
     "yaml": ("httpserver.yaml_document", "tierd.sense.discovery"),
     "dns": ("tierd.sense.discovery",),
     "pymysql": ("tierd.integrations.robinhood.source",),
     "numpy": ("tierd.arrays", "tierd.detect", "tierd.engine", "tierd.loads", "tierd.rates", "tierd.sense",
               "tierd.whatif"),
     "urllib3": ("tierd.sense.http_client",),
-    "msgspec": ("tierd.cluster.tallies", "tierd.daemon.answers", "tierd.sense.changelogs.tallies", "tierd.structs"),
+    "msgspec": ("tierd.daemon.answers", "tierd.structs"),
     "nats": ("tierd.cluster.connection",),
     "bcrypt": ("httpserver.basic_auth",),
     "ssl": ("httpserver.tls", "httpserver.server", "tierd.sense.http_client", "tierd.cluster.connection"),

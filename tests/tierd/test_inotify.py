@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import struct
 from collections.abc import Iterator
@@ -37,18 +38,16 @@ def awaited(watcher: Watcher, count: int) -> list[Event]:
 
 
 def test_events_of_files_with_any_name(tmp_path: Path, watcher: Watcher) -> None:
-    folder = os.path.join(tmp_path, os.fsdecode(b"\xfe"))
-    os.mkdir(folder)
-    watcher.add(folder, FILES)
+    watcher.add(str(tmp_path), FILES)
     for name in (b"plain", b"\xff\xfe", "grün".encode(), b"a\nb"):
-        with open(os.path.join(os.fsencode(folder), name), "wb") as file:
+        with open(os.path.join(os.fsencode(tmp_path), name), "wb") as file:
             file.write(b"x")
     found = awaited(watcher, 12)
     assert [(os.fsencode(e.name), e.mask) for e in found[:6]] == [
         (b"plain", CREATE), (b"plain", OPEN), (b"plain", CLOSE_WRITE),
         (b"\xff\xfe", CREATE), (b"\xff\xfe", OPEN), (b"\xff\xfe", CLOSE_WRITE)]
-    assert {(e.folder, e.time) for e in found} == {(folder, 7.0)}
-    assert watcher.folders == {folder}
+    assert {(e.folder, e.time) for e in found} == {(str(tmp_path), 7.0)}
+    assert watcher.folders == {str(tmp_path)}
 
 
 def test_a_directory_that_goes_is_no_longer_watched(tmp_path: Path, watcher: Watcher) -> None:
@@ -84,8 +83,12 @@ def test_a_directory_that_cannot_be_watched_says_why(tmp_path: Path, watcher: Wa
     for name, words in (("none", "No such file or directory"), ("file", "Not a directory")):
         with pytest.raises(InotifyError, match=words):
             watcher.add(str(tmp_path / name), FILES)
+    with pytest.raises(InotifyError, match="its name is not text"):
+        watcher.add(os.fsdecode(b"/\xff"), FILES)
     assert "raise the sysctl fs.inotify.max_user_watches" in watch_error(errno.ENOSPC, "/x")
 
 
-def test_children_do_not_inherit_it(watcher: Watcher) -> None:
+def test_children_do_not_inherit_it_and_logging_is_as_it_was(watcher: Watcher) -> None:
     assert not os.get_inheritable(watcher._descriptor)
+    assert logging.getLogger("pyinotify").handlers == []
+    assert logging.getLogger("pyinotify").level == logging.NOTSET
