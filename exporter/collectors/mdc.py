@@ -10,21 +10,23 @@ from exporter.collector import Collect, Collector, Context, reads
 from exporter.connection_families import client_families
 from exporter.connections import ClientsByTarget
 from exporter.counters import StatsRule
-from exporter.exposition import INFINITY, Counter, Histogram, MetricsPage, doubling, label_text
+from exporter.exposition import INFINITY, Counter, MetricsPage, doubling, label_text
+from exporter.families import FamilyMaker
 from exporter.node import Node
 from exporter.sources import Source, StatsRenderer, paged
 from lustre.formats import batch_stats
 
 LABELS = ("fs", "mount", "target")
 MDC = client_families("mdc", LABELS, "metadata servers")
-MDC_OPERATIONS = Counter(
-    "lustre_mdc_metadata_operations_total",
+OF_MDC = FamilyMaker("lustre_mdc", LABELS, "mdc.*")
+MDC_OPERATIONS = OF_MDC.of("md_stats").counter(
+    "metadata_operations",
     "Metadata operations by this client on the target, by operation. An operation may take several requests or none.",
-    (*LABELS, "operation"), "mdc.*.md_stats")
-BATCHES = Histogram(
-    "lustre_mdc_operations_per_batch",
-    "Batched requests, such as those of statahead, by the number of operations in each.", LABELS, "mdc.*.batch_stats",
-    versions="2.16+", usual=doubling(1, 64))
+    "operation")
+BATCHES = OF_MDC.of("batch_stats").histogram(
+    "operations_per_batch",
+    "Batched requests, such as those of statahead, by the number of operations in each.", doubling(1, 64),
+    versions="2.16+")
 
 
 def start_mdc(_: Context) -> Collect:

@@ -113,7 +113,7 @@ def _read_ahead(node: Node, page: MetricsPage) -> None:
             page.sample(read_ahead.STATAHEAD_STARTED, labels, statahead.total)
             page.sample(read_ahead.STATAHEAD_WRONG, labels, statahead.wrong)
         budget = node.number("llite", device, BUDGET, read_ahead.parse_mebibytes)
-        page.sample(read_ahead.LIMITS[BUDGET], labels, budget)
+        page.sample(read_ahead.SIZES[BUDGET], labels, budget)
 
 
 _REQUESTS_OF = {
@@ -122,7 +122,7 @@ _REQUESTS_OF = {
 }
 FAMILIES = (
     *llite.RULE.families(), read_ahead.HITS, read_ahead.MISSES, read_ahead.STATAHEAD_STARTED,
-    read_ahead.STATAHEAD_WRONG, read_ahead.LIMITS[BUDGET], *_REQUESTS_OF["osc"], OSC.imports, IN_FLIGHT,
+    read_ahead.STATAHEAD_WRONG, read_ahead.SIZES[BUDGET], *_REQUESTS_OF["osc"], OSC.imports, IN_FLIGHT,
     *_REQUESTS_OF["mdc"],
 )  # fmt: skip
 COLLECTOR = Collector("slim", "the slim profile of a client", FAMILIES, start)
