@@ -9,7 +9,7 @@ from exporter.collector import Collect, Collector, Context
 from exporter.exposition import MetricsPage, label_text
 from exporter.families import FamilyMaker
 from exporter.node import Node
-from exporter.sources import Source, StatsRenderer
+from exporter.sources import Source, stats_renderer
 
 LABELS = ("fs", "target", "nid")
 RULES = {
@@ -23,7 +23,7 @@ RULES = {
 
 
 def start(_: Context) -> Collect:
-    renderers = {kind: StatsRenderer(rule) for kind, rule in RULES.items()}
+    renderers = {kind: stats_renderer(rule) for kind, rule in RULES.items()}
     sources: dict[str, Source] = {}
 
     def collect(node: Node, page: MetricsPage) -> None:

@@ -18,7 +18,7 @@ from exporter.exposition import Counter, MetricsPage, doubling, label_text
 from exporter.families import FamilyMaker
 from exporter.node import Node
 from exporter.rpc_stats import READ, WRITE, bounds_of
-from exporter.sources import StatsRenderer, paged
+from exporter.sources import paged, stats_renderer
 from lustre.formats import extents_stats, max_cached_mb, pcc, unstable_stats
 from lustre.parameters import parse_device
 
@@ -71,7 +71,7 @@ RULE = StatsRule(
 
 LLITE_COLLECTOR = Collector(
     "llite", "bytes, operations and their times as applications see them", RULE.families(),
-    reads("llite", "stats", lambda: StatsRenderer(RULE)))
+    reads("llite", "stats", lambda: stats_renderer(RULE)))
 EXTENT_SIZES = OF_MOUNT.of("extents_stats").histogram(
     "extent_size_bytes",
     "Sizes of applications' reads and writes. Lustre counts them only after a value was written to"

@@ -13,7 +13,7 @@ from exporter.counters import StatsRule
 from exporter.exposition import INFINITY, Counter, MetricsPage, doubling, label_text
 from exporter.families import FamilyMaker
 from exporter.node import Node
-from exporter.sources import Source, StatsRenderer, paged
+from exporter.sources import Source, paged, stats_renderer
 from lustre.formats import batch_stats
 
 LABELS = ("fs", "mount", "target")
@@ -31,7 +31,7 @@ BATCHES = OF_MDC.of("batch_stats").histogram(
 
 def start_mdc(_: Context) -> Collect:
     links = ClientsByTarget("mdc", MDC)
-    metadata = Source("mdc", "md_stats", StatsRenderer(StatsRule(MDC_OPERATIONS)))
+    metadata = Source("mdc", "md_stats", stats_renderer(StatsRule(MDC_OPERATIONS)))
     batches = Source("mdc", "batch_stats", paged(_batches))
 
     def collect(node: Node, page: MetricsPage) -> None:
@@ -69,4 +69,4 @@ def _whole_mounts(node: Node) -> list[tuple[str, bytes]]:
 
 LMV_COLLECTOR = Collector(
     "lmv", "metadata operations of a mount as a whole", (LMV_OPERATIONS,),
-    reads("lmv", "md_stats", lambda: StatsRenderer(StatsRule(LMV_OPERATIONS)), _whole_mounts))
+    reads("lmv", "md_stats", lambda: stats_renderer(StatsRule(LMV_OPERATIONS)), _whole_mounts))

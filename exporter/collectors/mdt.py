@@ -11,7 +11,7 @@ from exporter.exposition import MetricsPage, doubling
 from exporter.families import FamilyMaker
 from exporter.node import Node
 from exporter.rpc_stats import bounds_of
-from exporter.sources import StatsRenderer, paged
+from exporter.sources import paged, stats_renderer
 from lustre.formats import rename_stats
 
 OF_MDT = FamilyMaker("lustre_mdt", ("fs", "target"), "mdt.*")
@@ -44,7 +44,7 @@ def _capacity(node: Node, page: MetricsPage) -> None:
 
 FAMILIES = (*RULE.families(), *NUMBERS.values(), *CAPACITY)
 MDT_COLLECTOR = Collector("mdt", "metadata targets of this node", FAMILIES, all_of(
-    reads("mdt", "md_stats", lambda: StatsRenderer(RULE)), reads_numbers("mdt", NUMBERS), stateless(_capacity)))
+    reads("mdt", "md_stats", lambda: stats_renderer(RULE)), reads_numbers("mdt", NUMBERS), stateless(_capacity)))
 RENAME_DIRECTORY_SIZES = OF_MDT.of("rename_stats").histogram(
     "rename_directory_size_bytes",
     "Renames, by the size of the directory: same (within one directory), source or target (between two directories).",

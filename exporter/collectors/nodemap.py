@@ -12,7 +12,7 @@ from exporter.counters import StatsRule
 from exporter.exposition import Gauge, MetricsPage, label_text
 from exporter.families import FamilyMaker
 from exporter.node import Node
-from exporter.sources import StatsRenderer
+from exporter.sources import stats_renderer
 
 OF_NODEMAP = FamilyMaker("lustre_nodemap", ("nodemap",), "nodemap.*")
 ACTIVE = Gauge("lustre_nodemap_active", "Whether nodemaps are enabled (1) or disabled (0).", (), "nodemap.active")
@@ -45,7 +45,7 @@ def _active(node: Node, page: MetricsPage) -> None:
 
 
 def _reads(name: str, rule: StatsRule) -> Callable[[Context], Collect]:
-    return reads("nodemap", name, lambda: StatsRenderer(rule), _nodemaps)
+    return reads("nodemap", name, lambda: stats_renderer(rule), _nodemaps)
 
 
 FAMILIES = (ACTIVE, *FLAGS.values(), *[family for rule in RULES.values() for family in rule.families()])

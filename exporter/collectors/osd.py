@@ -8,7 +8,7 @@ from exporter.counters import StatsRule
 from exporter.exposition import SINGLE_VALUES, Histogram, MetricsPage, doubling
 from exporter.families import FamilyMaker
 from exporter.rpc_stats import READ, WRITE, bounds_of
-from exporter.sources import StatsRenderer, paged
+from exporter.sources import paged, stats_renderer
 from lustre.formats import brw_stats, histogram
 from lustre.formats.histogram import LINEAR
 
@@ -102,5 +102,5 @@ def omitted_bounds(table: histogram.Histogram) -> list[int]:
 FAMILIES = (*[family for family, _ in TABLES.values()], *RULE.families(), *NONROTATIONAL.values())
 COLLECTOR = Collector("osd", "disk I/O and page cache of this node's targets", FAMILIES, all_of(*[
     start for kind in OSD_KINDS for start in (
-        reads(kind, "brw_stats", lambda: paged(_brw_stats)), reads(kind, "stats", lambda: StatsRenderer(RULE)),
+        reads(kind, "brw_stats", lambda: paged(_brw_stats)), reads(kind, "stats", lambda: stats_renderer(RULE)),
         reads_numbers(kind, NONROTATIONAL))]))

@@ -7,7 +7,7 @@ from exporter.collector import Collector, all_of, reads, reads_numbers, stateles
 from exporter.exposition import MetricsPage
 from exporter.families import FamilyMaker
 from exporter.node import Node
-from exporter.sources import StatsRenderer
+from exporter.sources import stats_renderer
 
 OF_OST = FamilyMaker("lustre_ost", ("fs", "target"), "obdfilter.*")
 RULE = OF_OST.of("stats").traffic(
@@ -37,5 +37,5 @@ def _capacity(node: Node, page: MetricsPage) -> None:
 
 FAMILIES = (*RULE.families(), *CAPACITY, *NUMBERS.values(), *MAX_RPC.values())
 COLLECTOR = Collector("ost", "object targets of this node: traffic, operations, space", FAMILIES, all_of(
-    reads("obdfilter", "stats", lambda: StatsRenderer(RULE)), stateless(_capacity), reads_numbers("obdfilter", NUMBERS),
-    reads_numbers("obdfilter", MAX_RPC, convert=lambda mib: mib << 20)))
+    reads("obdfilter", "stats", lambda: stats_renderer(RULE)), stateless(_capacity),
+    reads_numbers("obdfilter", NUMBERS), reads_numbers("obdfilter", MAX_RPC, convert=lambda mib: mib << 20)))

@@ -11,7 +11,7 @@ from exporter.counters import StatsRule
 from exporter.exposition import MetricsPage, escape, label_text
 from exporter.families import FamilyMaker
 from exporter.node import Node
-from exporter.sources import Source, StatsRenderer
+from exporter.sources import Source, stats_renderer
 from lustre.formats import nrs_policies, nrs_tbf_rule
 
 PLACES = {"ost/OSS": None, "mds/MDS": None, "mgs/MGS": frozenset({"mgs"}), "ldlm/services": None}
@@ -80,7 +80,7 @@ THREADS = OF_SERVICE.numbers(
 
 
 def start(_: Context) -> Collect:
-    sources = {kind: Source(kind, "stats", StatsRenderer(RULE)) for kind in PLACES}
+    sources = {kind: Source(kind, "stats", stats_renderer(RULE)) for kind in PLACES}
 
     def collect(node: Node, page: MetricsPage) -> None:
         for kind, only in PLACES.items():
