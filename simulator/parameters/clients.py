@@ -71,11 +71,12 @@ import:
 """
 
 
-def import_file(connection: Osc | Mdc, target: Ost | Mdt, flags: str, nid: str, in_flight: int, version: str) -> str:
+def import_file(connection: Osc | Mdc, target: Ost | Mdt, nid: str, in_flight: int, version: str) -> str:
     """Render an ``import`` file, without the averages that an osc adds."""
     waited, health = connection.stats["req_waittime"], target.health
     return _IMPORT.format(
-        name=connection.name, target=target.name, flags=flags, nid=nid, in_flight=in_flight, version=version,
+        name=connection.name, target=target.name, nid=nid, in_flight=in_flight, version=version,
+        flags=OST_CONNECT_FLAGS if isinstance(target, Ost) else MDT_CONNECT_FLAGS,
         wait_usec=waited.total // max(waited.samples, 1), state=state_of(health), tries=1 + health.recoveries)
 
 
@@ -91,15 +92,6 @@ def state_file(clock: KernelClock, mounted_at: float, health: Health) -> str:
 
 
 _EXTENTS_OFF = "disabled\n write anything to this file to activate, then '0' or 'disable' to deactivate\n"
-_STATAHEAD_LINES = (
-    "statahead total",
-    "statahead wrong",
-    "agl total",
-    "list_total",
-    "fname_total",
-    "hit_total",
-    "miss_total",
-)
 
 
 def llite_files(cluster: ClusterView) -> Iterator[tuple[str, str]]:
@@ -120,9 +112,9 @@ def llite_files(cluster: ClusterView) -> Iterator[tuple[str, str]]:
 
 def _statahead(client: Client) -> str:
     counted = client.statahead
-    values = (counted.total, counted.wrong, counted.agl_total, counted.list_total, counted.fname_total,
-              counted.hit_total, counted.miss_total)  # fmt: skip
-    return "".join(f"{name}: {value}\n" for name, value in zip(_STATAHEAD_LINES, values, strict=True))
+    return (f"statahead total: {counted.total}\nstatahead wrong: {counted.wrong}\nagl total: {counted.agl_total}\n"
+            f"list_total: {counted.list_total}\nfname_total: {counted.fname_total}\nhit_total: {counted.hit_total}\n"
+            f"miss_total: {counted.miss_total}\n")
 
 
 def _max_cached_mb(client: Client) -> str:
@@ -157,8 +149,8 @@ def _osc_import(cluster: ClusterView, client: Client, osc: Osc) -> str:
             f"    write_data_averages:\n       bytes_per_rpc: {size}\n       usecs_per_rpc: {usecs}\n"
             f"       MB_per_sec: {size / usecs:.2f}\n"
         )
-    nid, version = client.settings.nid, cluster.settings.version
-    return import_file(osc, osc.ost, OST_CONNECT_FLAGS, nid, sum(osc.in_flight), version) + averages
+    shown = import_file(osc, osc.ost, client.settings.nid, sum(osc.in_flight), cluster.settings.version)
+    return shown + averages
 
 
 def _osc_rpc_stats(clock: KernelClock, osc: Osc) -> str:
@@ -200,7 +192,7 @@ def mdc_files(cluster: ClusterView) -> Iterator[tuple[str, str]]:
             yield f"{debugfs}/stats", stats_file(clock, mdc.stats)
             yield f"{debugfs}/rpc_stats", _mdc_rpc_stats(clock, mdc)
             yield f"{debugfs}/import", import_file(
-                mdc, mdc.mdt, MDT_CONNECT_FLAGS, client.settings.nid, mdc.in_flight, cluster.settings.version)
+                mdc, mdc.mdt, client.settings.nid, mdc.in_flight, cluster.settings.version)
             yield f"{sysfs}/max_rpcs_in_flight", f"{mdc.max_rpcs_in_flight}\n"
             yield f"{sysfs}/max_mod_rpcs_in_flight", f"{mdc.max_mod_rpcs_in_flight}\n"
 
