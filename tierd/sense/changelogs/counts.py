@@ -343,9 +343,8 @@ class CountTables:
     def settle(self) -> None:
         """Enforce the limits. Numbers may change."""
         files, counts = self.files, self.counts
-        rows = files.rows()
-        if len(rows) > self.max_files:
-            self.forget(rows[:len(rows) - self.max_files])
+        if (more_files := int(np.count_nonzero(files.present)) - self.max_files) > 0:
+            self.forget(files.oldest(more_files))
         if len(counts) > self.max_counts:
             more = len(counts) - self.max_counts + self.max_counts // 32  # finding one takes as long as finding several
             counts.drop(counts.idle_longest(more))
