@@ -88,8 +88,8 @@ class TargetTime:
         busy = self.utilisation
         if busy <= 0 or job not in self.work:
             return DeviceTimeShare(0.0, 0.0)
-        share = min(self.taken[job] / busy, 1.0)
-        of, read, written = self.work[job], self.total, share
+        of, read = self.work[job], self.total
+        share = written = min(self.costs.busy(of) / busy, 1.0)
         difference = (of[0] - written * read[0], of[1] - written * read[1], of[2] - written * read[2])
         return DeviceTimeShare(share, min(self.costs.busy_error(difference) / busy, 1.0))
 

@@ -121,10 +121,6 @@ class Profile:
         return 1.0 if 0 < self.mean_rpc_bytes <= small_bytes else 0.0
 
 
-def seconds_active(job: str, windows: Sequence[Window]) -> float:
-    return sum(window.seconds for window in windows if job in window.jobs)
-
-
 def is_small_files(profile: Profile, classes: Classes) -> bool:
     """Whether the job steadily works on whole small files, with RPCs of any size."""
     return (profile.closing_share >= STEADY_SHARE and profile.moved_bytes > 0 and profile.files >= MIN_FILES

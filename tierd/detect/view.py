@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -25,6 +26,8 @@ class View:
     """The pools for a path, by its scope."""
     memory: dict[float, Mapping[str, Profile]] = field(default_factory=dict, compare=False, repr=False)
     """Cache of ``profiles``, shared by all policies."""
+    seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float), compare=False, repr=False)
+    """Cache of ``seconds_active``."""
 
     @property
     def now(self) -> float:
@@ -42,6 +45,14 @@ class View:
 
     def recent(self, seconds: float) -> Sequence[Window]:
         return [window for window in self.windows if window.end > self.now - seconds]
+
+    def seconds_active(self, job: str) -> float:
+        """Seconds of all windows in which a job was active."""
+        if not self.seconds:
+            for window in self.windows:
+                for active in window.jobs:
+                    self.seconds[active] += window.seconds
+        return self.seconds.get(job, 0.0)
 
     def profiles(self, seconds: float) -> Mapping[str, Profile]:
         if seconds not in self.memory:
