@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from tierd.detect.profile import Profile, profiles
 from tierd.model import Activities, Facts, PoolPair, Window
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class View:
     """The input of :attr:`tierd.policies.protocol.Policy.find`."""
 
@@ -26,8 +27,6 @@ class View:
     """The pools for a path, by its scope."""
     memory: dict[float, Mapping[str, Profile]] = field(default_factory=dict, compare=False, repr=False)
     """Cache of ``profiles``, shared by all policies."""
-    seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float), compare=False, repr=False)
-    """Cache of ``seconds_active``."""
 
     @property
     def now(self) -> float:
@@ -46,13 +45,14 @@ class View:
     def recent(self, seconds: float) -> Sequence[Window]:
         return [window for window in self.windows if window.end > self.now - seconds]
 
-    def seconds_active(self, job: str) -> float:
-        """Seconds of all windows in which a job was active."""
-        if not self.seconds:
-            for window in self.windows:
-                for active in window.jobs:
-                    self.seconds[active] += window.seconds
-        return self.seconds.get(job, 0.0)
+    @cached_property
+    def seconds_active(self) -> Mapping[str, float]:
+        """Seconds of all windows in which each job was active."""
+        found: defaultdict[str, float] = defaultdict(float)
+        for window in self.windows:
+            for job in window.jobs:
+                found[job] += window.seconds
+        return found
 
     def profiles(self, seconds: float) -> Mapping[str, Profile]:
         if seconds not in self.memory:

@@ -132,7 +132,7 @@ def _of_file(file: SharedFile, job: Profile, view: View, settings: Settings) -> 
         "wait for each other's extent locks",
         ContentionEvidence(openers=file.openers, objects=objects, targets_available=available, wanted_objects=wanted,
                            bytes_per_second=job.moved_bytes / job.seconds,
-                           record_bytes=job.typical_rpc_bytes, seconds=view.seconds_active(job.job)),
+                           record_bytes=job.typical_rpc_bytes, seconds=view.seconds_active[job.job]),
         (directory,), advice_only=True, subject=file.path,
         advice=(
             Advice(f"{command} {quoted(directory)}", f"before {quoted(job.job)} creates the file again", effect),

@@ -136,7 +136,7 @@ def of_job(job: Profile, rates: Mapping[str, float], view: View, settings: Setti
         SmallRandomIoEvidence(
             rpcs_per_second=rate, busiest_target_rpcs_per_second=busiest, small_rpc_share=small,
             mean_rpc_bytes=job.mean_rpc_bytes, operations_per_mib=per_mib, read_share=job.reads / job.bulk_operations,
-            seconds=view.seconds_active(job.job)),
+            seconds=view.seconds_active[job.job]),
         places, advice_only=True,
         advice=(
             *([Advice(f"lfs migrate --non-block -c 1 -p {quoted(flash_pool)} FILE",

@@ -169,7 +169,7 @@ def _single_target_stream(job: Profile, recent: Sequence[Window], view: View, se
         f"{quoted(job.job)} moves {percent(share)} of its bytes, {rate_text(rate)}, on {quoted(target)}; the pool has "
         f"{len(members)} targets",
         StripingEvidence(target_share=share, bytes_per_second=rate, targets_available=len(members),
-                         record_bytes=job.typical_rpc_bytes, seconds=view.seconds_active(job.job)),
+                         record_bytes=job.typical_rpc_bytes, seconds=view.seconds_active[job.job]),
         places, advice_only=True, subject=subject, advice=(better,))
 
 
