@@ -31,6 +31,9 @@ class Planned:
     def activities(self, _: Finding) -> Sequence[DirectoryActivity]:
         return ()
 
+    def forget(self) -> None:
+        pass
+
 
 @dataclass
 class RemediationWorld:
