@@ -148,7 +148,8 @@ class Window:
     @property
     def jobs(self) -> frozenset[str]:
         """Jobs with a load on an OST."""
-        return frozenset(map(itemgetter(1), self.loads))
+        found: frozenset[str] | None = getattr(self.loads, "jobs", None)  # columns know them
+        return frozenset(map(itemgetter(1), self.loads)) if found is None else found
 
 
 @dataclass(frozen=True, slots=True)

@@ -312,6 +312,7 @@ class Remediations:
             self._refusals = {f.key: self._refusals[f.key] for f in findings if f.key in self._refusals}
             self._fruitless = {f.key: self._fruitless[f.key] for f in findings if f.key in self._fruitless}
             self._asked = {f.key: self._asked[f.key] for f in findings if f.key in self._asked}
+        refused: list[tuple[Finding, tuple[Refusal, ...]]] = []
         for finding in findings:
             if self._only_reported(finding) or self._is_refused(finding) or self._in_hand(finding):
                 continue
@@ -319,16 +320,22 @@ class Remediations:
             self._note_fruitless(finding, plan)
             with self._lock:
                 refusals = self._refusals[finding.key] = (*plan.refusals, *self._mode_refusals(plan))
-                with self._log.at_once():
-                    self._log.refusals(finding, refusals)
                 if plan.actions:
+                    with self._log.at_once():
+                        self._log.refusals(finding, refusals)
                     self._begin(finding, plan.actions)
-                elif not self._refusals[finding.key]:
+                elif refusals:
+                    refused.append((finding, refusals))
+                else:
                     self._refusals[finding.key] = (NOTHING_TO_DO,)
+        with self._lock, self._log.at_once():
+            for finding, refusals in refused:
+                self._log.refusals(finding, refusals)
         with self._lock:
             followed = [case for case in self._store if self._followed_up(case)]
         for case in followed:
             self._follow_up(case)
+        self._planning.forget()
 
     def _note_fruitless(self, finding: Finding, plan: Plan) -> None:
         """Remember a plan without acts, which costs requests to the file system, so that it is not made in each cycle.

@@ -59,6 +59,9 @@ class Planned:
     def activities(self, _: Finding) -> Sequence[DirectoryActivity]:
         return ()
 
+    def forget(self) -> None:
+        pass
+
 
 @dataclass
 class RemediationWorld:
@@ -345,9 +348,16 @@ def test_plans_of_one_second_read_free_space_once_and_no_files_of_removed_direct
         found = Finding("noisy-neighbour", 0.0, "small.2", "stream.1", (), "it is slow", noise(), (place,))
         planner.for_activities(found, [DirectoryActivity("small.2", place, candidates=(file,))])
     assert (asked.calls["pools"], asked.calls["space"], asked.calls["status"]) == (1, 1, 1)
+    layouts = asked.calls["layout"]
+    planner.for_activities(replace(found, victim="stream.2"), [])
+    assert asked.calls["layout"] == layouts, "each victim of a neighbour asked for the same layouts"
+    planner.forget()
+    planner.for_activities(found, [])
+    assert asked.calls["layout"] > layouts, "a later pass uses old layouts"
+    assert asked.calls["space"] == 2
     at.cluster.advance(2.0)
     planner.for_activities(found, [])
-    assert asked.calls["space"] == 2
+    assert asked.calls["space"] == 3
 
 
 # A remediation takes only the steps of its state machine, and no default layout is lost from sight

@@ -108,6 +108,8 @@ class CountTable:
         """Numbers of those in the table, by job and directory."""
         self.past: deque[tuple[float, Ints]] = deque()
         """All counts at earlier times. Those that were added later were 0 then."""
+        self._of_job: tuple[Ints, Ints] | None = None
+        """Numbers in order of their jobs, and where each job begins; None since one was added."""
         for name, (kind, *more) in _COLUMNS.items():
             setattr(self, name, np.zeros((64, *more), kind))
 
@@ -126,6 +128,7 @@ class CountTable:
                 setattr(self, name, grown(getattr(self, name), number + 1))
             self.every.append(DirectoryCounts(self, self.jobs.by_number[job], self.places.by_number[place], number))
             self.job[number], self.place[number], self.in_table[number] = job, place, True
+            self._of_job = None
         return number
 
     def numbers(self, job: Ints, place: Ints) -> Ints:
@@ -147,9 +150,14 @@ class CountTable:
     def of_jobs(self, jobs: Iterable[str]) -> Ints:
         """Numbers of the counts of jobs that are in the table."""
         some = [self.jobs[job] for job in jobs if job in self.jobs]
-        every = self.job[:len(self.every)]
-        which = every == some[0] if len(some) == 1 else np.isin(every, some)
-        return np.flatnonzero(which & self.in_table[:len(self.every)])
+        if self._of_job is None:
+            order = np.argsort(self.job[:len(self.every)], kind="stable")
+            self._of_job = order, np.searchsorted(self.job[order], np.arange(len(self.jobs) + 1))
+        order, begins = self._of_job
+        every = np.concatenate([order[:0], *(order[begins[job]:begins[job + 1]] for job in some
+                                             if job + 1 < len(begins))])
+        found: Ints = np.sort(every[self.in_table[every]])
+        return found
 
     def of_directory(self, directory: str) -> Ints:
         """Numbers of the counts of all jobs in a directory."""
@@ -223,7 +231,7 @@ class CountTable:
         self.job, self.place = self.job[:len(rows)], self.place[:len(rows)]
         self.jobs = _kept_names(self.jobs, jobs)
         self.places = _kept_names(self.places, new_place)
-        self._number_of = {}
+        self._number_of, self._of_job = {}, None
         for number, counts in enumerate(self.every):
             counts.number = number
             if self.in_table[number]:
@@ -280,6 +288,8 @@ class CountTables:
         """Pairs of counts and clients that were seen."""
         self._settled = 0, 0
         """Entries of the lists and bytes of names after the last compaction."""
+        self._counts_kept = 0
+        """Counts after their last compaction: those in the table and the owners of files."""
         self.compactions = 0
         """How often numbers have got another meaning."""
         self.layouts_since: dict[str, float] = {}
@@ -368,14 +378,13 @@ class CountTables:
     def settle(self) -> None:
         """Enforce the limits. Numbers may change."""
         files, counts = self.files, self.counts
-        rows = files.rows()
-        if len(rows) > self.max_files:
-            self.forget(rows[:len(rows) - self.max_files])
+        if (more_files := int(np.count_nonzero(files.present)) - self.max_files) > 0:
+            self.forget(files.oldest(more_files))
         if len(counts) > self.max_counts:
             more = len(counts) - self.max_counts + self.max_counts // 32  # finding one takes as long as finding several
             counts.drop(counts.idle_longest(more))
         lists, name_bytes = self._settled
-        if (len(counts.every) > 2 * self.max_counts
+        if (len(counts.every) > 2 * max(self.max_counts, self._counts_kept)
                 or len(counts.jobs) + len(counts.places) > 4 * self.max_counts + self.max_files):
             self._compact_counts()
             self.forget_clients()
@@ -395,6 +404,7 @@ class CountTables:
         number, place = self.counts.compact(files.owner[present], files.place[present])
         files.owner[present], files.place[present] = number[files.owner[present]], place[files.place[present]]
         self._keep_lists(number[self._lister[:self._lists]], self._listed[:self._lists])
+        self._counts_kept = len(self.counts.every)
         self.compactions += 1
 
     def _compact_files(self) -> None:

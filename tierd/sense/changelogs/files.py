@@ -90,6 +90,13 @@ class FileTable:
         """The rows of all files."""
         return np.flatnonzero(self.present[:len(self.fids)])
 
+    def oldest(self, count: int) -> Ints:
+        """The rows of the files that were seen first; there must be as many."""
+        begin = some = int(self.present.argmax())
+        while len(found := np.flatnonzero(self.present[begin:some])) < count:
+            some += 2 * count
+        return begin + found[:count]
+
     def put(self, rows: Ints | int, owner: Ints | int, place: Ints | int, *, created: Bools | bool,
             open_count: Ints | int = 0, reopened: Ints | int = 0, created_at: Floats | float = 0.0,
             closed_at: Floats | float = 0.0) -> None:

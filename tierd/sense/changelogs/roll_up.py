@@ -130,34 +130,33 @@ class RollUp:
         """Add records in the order of one MDT's changelog. Records of tierd's own moves are ignored."""
         if self._known.compactions != self._compactions:
             self._begin()
-        fields = self._without_echoes(counted)
+        job = self._jobs.numbers_of(counted.fields.job, self._counts.jobs)
+        fields, job = self._without_echoes(counted, job)
         begin = 0
         for at in np.flatnonzero(fields.kind == RENAME).tolist():
             fid = as_fid(fields.target[at].tobytes())
             if fid in self._path.known:
-                self._add(fields.at(slice(begin, at)), counted)
+                self._add(fields.at(slice(begin, at)), job[begin:at], counted)
                 begin = at
                 if self._files.row_of(fid) < 0:
                     self._path.renamed(fid)
-        self._add(fields.at(slice(begin, None)), counted)
+        self._add(fields.at(slice(begin, None)), job[begin:], counted)
         self._known.settle()
 
-    def _without_echoes(self, counted: CountedRecords) -> Fields:
+    def _without_echoes(self, counted: CountedRecords, job: Ints) -> tuple[Fields, Ints]:
+        """The records that are not of tierd's own moves, and the numbers of their jobs."""
         fields, moved = counted.fields, self._is_echo.files
-        if not moved and not self._is_echo.tags:
-            return fields
-        jobs = self._jobs.numbers_of(fields.job, self._counts.jobs)
         tagged = [self._counts.jobs[tag] for tag in self._is_echo.tags if tag in self._counts.jobs]
-        doubtful = np.isin(jobs, tagged)
+        doubtful = np.isin(job, tagged)
         if moved:
             doubtful |= np.fromiter((target in moved for target in each_fid(fields.target)), bool, len(fields))
         kept = np.ones(len(fields), bool)
         for at in np.flatnonzero(doubtful).tolist():
             kept[at] = not self._is_echo(counted.record(int(fields.number[at])),
-                                         self._counts.jobs.by_number[jobs[at]])
-        return fields if kept.all() else fields.at(kept)
+                                         self._counts.jobs.by_number[job[at]])
+        return fields.at(kept), job[kept]
 
-    def _add(self, fields: Fields, counted: CountedRecords) -> None:
+    def _add(self, fields: Fields, job: Ints, counted: CountedRecords) -> None:
         """Add records without a rename of a directory, except for the first."""
         if not len(fields):
             return
@@ -167,36 +166,37 @@ class RollUp:
                 self._path.learn(as_fid(fields.target[at].tobytes()), join(above, counted.name(fields, at)))
         if self._path.changes != self._changes or len(self._parents) > 4 * self._known.max_counts:
             self._changes, self._parents, self._counts_in = self._path.changes, KeyIndex(3), self._counts_in[:0]
-        fields, row = self._of_files(fields)
+        row = self._rows(fields, job)
         order = np.argsort(row, kind="stable")
-        fields, row = fields.at(order), row[order]
-        job = self._jobs.numbers_of(fields.job, self._counts.jobs)
+        order = order[np.searchsorted(row[order], 0):]  # without the records of other files
+        fields, row, job = fields.at(order), row[order], job[order]
         begins, of_file = files_in(row)
-        events = np.cumsum((fields.kind == CREATE) | (fields.kind == UNLINK))
+        kind = fields.kind
+        events = np.cumsum((kind == CREATE) | (kind == UNLINK))
         phase = events - events[begins][of_file]
         last = int(phase.max(initial=0))
         for number in range(last + 1):
             which: Bools | slice = phase == number if last else slice(None)
             self._phase(fields.at(which), row[which], job[which], counted)
 
-    def _of_files(self, fields: Fields) -> tuple[Fields, Ints]:
-        """Records of files that have a row, or get one, and their rows. Names of other files may be removed."""
-        row = self._files.fids.find(fields.target)
-        new = (row < 0) & ((fields.kind == CREATE) | (fields.kind == OPEN) | (fields.kind == LAYOUT))
-        self._files.rows_of(fields.target[new])
-        row[row < 0] = self._files.fids.find(fields.target[row < 0])
-        here = row >= 0
-        if not here.all():
-            astray = fields.at(~here & (fields.kind == UNLINK))
-            job = self._jobs.numbers_of(astray.job, self._counts.jobs)
-            self._count(UNLINKS, self._in_parent(job, astray.parent), astray)
-            fields, row = fields.at(here), row[here]
-        return fields, row
+    def _rows(self, fields: Fields, job: Ints) -> Ints:
+        """Rows of the files of records, and -1 without a row. Names of such files may be removed."""
+        target, kind = fields.target, fields.kind
+        row = self._files.fids.find(target)
+        new = (row < 0) & ((kind == CREATE) | (kind == OPEN) | (kind == LAYOUT))
+        self._files.rows_of(target[new])
+        row[row < 0] = self._files.fids.find(target[row < 0])
+        astray = np.flatnonzero((row < 0) & (kind == UNLINK))
+        if len(astray):
+            gone = fields.at(astray)
+            self._count(UNLINKS, self._in_parent(job[astray], gone.parent), gone)
+        return row
 
     def _phase(self, fields: Fields, row: Ints, job: Ints, counted: CountedRecords) -> None:
         """Add one phase of each file. ``row`` and ``job`` are those of the records."""
         files, (begins, of_file) = self._files, files_in(row)
-        first = fields.kind[begins]
+        kind, time = fields.kind, fields.time
+        first = kind[begins]
         made, removed = begins[first == CREATE], begins[first == UNLINK]
         known = files.present[row[removed]]
         astray, removed = removed[~known], removed[known]
@@ -204,24 +204,24 @@ class RollUp:
         new, stray, gone = row[made], fields.at(astray), row[removed]
         numbers = self._in_parent(job[made], fields.parent[made])
         self._count(CREATES, numbers, fields.at(made))
-        files.put(new, numbers, self._counts.place[numbers], created=True, created_at=fields.time[made],
-                  closed_at=fields.time[made])
+        files.put(new, numbers, self._counts.place[numbers], created=True, created_at=time[made],
+                  closed_at=time[made])
         files.put_names(new, counted.text, fields.name_at[made], fields.name_bytes[made])
         self._known.list_files(numbers, new)
         self._count(UNLINKS, self._in_parent(job[astray], stray.parent), stray)
         self._count(UNLINKS, self._counts.present(files.owner[gone], files.place[gone]), fields.at(removed))
         files.present[gone] = False
-        live = files.present[row] & (fields.kind != CREATE) & (fields.kind != UNLINK)
-        found = np.flatnonzero((fields.kind == OPEN) & ~files.present[row])
+        live = files.present[row] & (kind != CREATE) & (kind != UNLINK)
+        found = np.flatnonzero((kind == OPEN) & ~files.present[row])
         _, which = np.unique(of_file[found], return_index=True)
         for at in found[which].tolist():
             self._find(fields, row, job, at)
             same = slice(at, at + np.searchsorted(of_file[at:], of_file[at], side="right"))
-            live[same] = fields.kind[same] != UNLINK
+            live[same] = kind[same] != UNLINK
         if live.any():
             changes = Changes(self._known, self._path, fields.at(live), row[live], job[live])
             changes.add(counted.text, self._nids.by_number)
-            self.closes += int(np.count_nonzero(fields.kind[live] == CLOSE))
+            self.closes += int(np.count_nonzero(kind[live] == CLOSE))
         self._move_layouts(fields, row, job, counted)
 
     def _in_parent(self, job: Ints, parent: Words) -> Ints:

@@ -10,6 +10,8 @@ from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
 from lustre.nid import NONE as NID_OF_NOBODY
 from tierd.model import MAX_CLIENTS, NamespaceLoad
+from tierd.sense.changelogs.counts import CountTables
+from tierd.sense.changelogs.files import fid_words
 from tierd.sense.changelogs.table import ActivityTable, Recent
 from tierd.sense.paths import PathCache
 
@@ -175,6 +177,16 @@ def test_jobs_that_come_and_go_for_months_are_not_all_remembered() -> None:
     table.add([[record(RecordType.CREATE, 999, 999.0, b"m.499", name=b"y")]])
     assert [seen.creates for seen in table.of_job("m.499", 0)] == [2]
     assert len(table.summaries(0.0)) <= 20
+
+
+def test_counts_that_own_files_do_not_make_each_batch_compact_the_table() -> None:
+    known = CountTables(max_files=100, max_counts=4, max_listed_files=10)
+    place = known.counts.places["/d"]
+    for number in range(64):
+        row = known.files.rows_of(fid_words([Fid(0x200000403, 1 + number)]))
+        known.files.put(row, known.counts.number(known.counts.jobs[f"j.{number}"], place), place, created=True)
+        known.settle()
+    assert known.compactions <= 4, "each time the table has doubled"
 
 
 def test_a_directory_is_looked_up_once() -> None:
