@@ -229,6 +229,8 @@ def least_not_negative(normal: Floats, right: Floats) -> Floats:
         if found.min() >= 0 and value < least:
             best, least = np.zeros(3), value
             best[at] = found
+            if len(at) == 3:
+                break  # nothing is better than the best without the condition
     return best
 
 

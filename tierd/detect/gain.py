@@ -96,10 +96,12 @@ def extended(track: StreamTrack | None, end: float, seconds: float, now: Newest,
     *doses, rivals = now.exposure[at].tolist()
     taken = {name: dose for name, dose in zip(names, doses, strict=True) if dose > 0}
     errors = np.sqrt(np.maximum(now.covariance[at].diagonal(), 0.0))
-    cost = dict(zip(names, zip(now.mean[at, 1:-1].tolist(), errors[1:-1].tolist(), strict=True), strict=True))
+    known = zip(names, now.mean[at, 1:-1].tolist(), errors[1:-1].tolist(), strict=True)
+    cost = {name: (b, error) for name, b, error in known if name in taken}
     windows = [each for each in (track.windows if track else ()) if end - seconds < each.end < end]
     newest = StreamWindow(end, now.seconds, log(now.rate[at]), taken, cost, rivals)
-    return StreamTrack((*windows, newest), names, now.mean[at], now.covariance[at], float(now.noise[at]))
+    # a view would keep the arrays of all streams
+    return StreamTrack((*windows, newest), names, now.mean[at].copy(), now.covariance[at].copy(), float(now.noise[at]))
 
 
 def beside(now: Newest, jobs: Collection[int]) -> list[int]:
@@ -155,13 +157,14 @@ class Gain:
 def gain(track: StreamTrack, neighbour: str, before: Sequence[StreamWindow],
          since: Sequence[StreamWindow]) -> Gain | None:
     """What a stream gained since an act against a neighbour; None if the posterior does not know this neighbour."""
-    if not before or not since or neighbour not in track.jobs:
+    costs = [each.cost[neighbour] for each in before if neighbour in each.cost]
+    if not costs or not since or neighbour not in track.jobs:
         return None
     was, now = track.doses(before), track.doses(since)
     own = np.zeros(len(was), bool)
     own[1 + track.jobs.index(neighbour)] = True
-    b, b_error = before[-1].cost.get(neighbour, (0.0, 0.0))
-    still = fmean(each.taken.get(neighbour, 0.0) * each.cost.get(neighbour, (0.0, 0.0))[0] for each in since)
+    b, b_error = costs[-1]
+    still = fmean(each.taken[neighbour] * each.cost[neighbour][0] if neighbour in each.taken else 0.0 for each in since)
     explained = b * float(was[own].sum()) - still
     error = hypot(b_error * float((was - now)[own].sum()), VARIES * explained)
     others, others_error = track.lost_to(np.where(own, 0.0, now - was))
