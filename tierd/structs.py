@@ -64,8 +64,14 @@ def _fid(_: type, found: object) -> Fid:
 
 
 def decoded(text: str, kind: type[T]) -> T:
-    """The value of a type in JSON. Raises ValueError for anything else."""
-    return msgspec.json.decode(text, type=kind)
+    r"""The value of a type in JSON. Raises ValueError for anything else.
+
+    It is read by ``json``, because msgspec refuses names with bytes that are not UTF-8, which :func:`json_text` writes.
+
+    >>> decoded(json_text(["a\udcff"]), list[str])
+    ['a\udcff']
+    """
+    return msgspec.convert(json.loads(text), kind)
 
 
 class Struct(msgspec.Struct, frozen=True):

@@ -150,11 +150,11 @@ def drains_to_json(drains: Mapping[str, Drain]) -> str:
 
 
 def drains_from_json(text: str) -> dict[str, Drain]:
-    """Drains from the journal. One that cannot be read raises ValueError.
+    r"""Drains from the journal. One that cannot be read raises ValueError. Names may have any byte.
 
     >>> from tierd.refusal import Reason
     >>> one = Drain("lustre-OST0004", "root", 5.0, 3, limits={"MDT0000": 20000})
-    >>> one.leave(Refusal(Reason.MIRRORED, "the file has mirrors"), "/a")
+    >>> one.leave(Refusal(Reason.MIRRORED, "the file has mirrors"), "/a\udcff")
     >>> drains_from_json(drains_to_json({one.target: one})) == {one.target: one}
     True
     """
