@@ -83,7 +83,7 @@ def bytes_per_ost(layout: Layout | None, size_bytes: int) -> dict[int, int]:
     """
     found: dict[int, int] = {}
     for component, held_bytes in bytes_per_component(layout, size_bytes):
-        osts = [each.ost_index for each in component.objects] or component.ost_list
+        osts = component.ost_list or tuple(each.ost_index for each in component.objects)
         for index in osts:
             found[index] = found.get(index, 0) - (-held_bytes // len(osts))
     return found
