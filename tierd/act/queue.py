@@ -168,7 +168,7 @@ class MoveQueue:
 
     def by_finding(self) -> Counter[FindingKey]:
         with self._lock:
-            return +self._counts
+            return self._counts.copy()
 
     def hold(self, finding_keys: Collection[FindingKey]) -> None:
         """Skip the moves of exactly these findings, until the next call."""
@@ -195,8 +195,11 @@ class MoveQueue:
         """Whether it was not dropped before."""
         if not self._is_queued(each):
             return False
+        key = each.action.finding
         del self._moves[each.action.path]
-        self._counts[each.action.finding] -= 1
+        self._counts[key] -= 1
+        if not self._counts[key]:
+            del self._counts[key]
         return True
 
     def next_batch(self, now: float, *, requests_only: bool = False, most: int = BATCH_MOVES_REMOTE,
