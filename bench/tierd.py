@@ -4,10 +4,8 @@ Runs a whole Daemon with generated counters and with changelogs in the bytes of 
 records, but not generating them. Memory is configured as in the unit file. Asserts that a cycle takes at most a second
 of processor time and the process at most 250 MiB. Streams get what other jobs leave of their
 targets. So tierd learns costs of service, and many streams are exposed to suspects.
-``--learned`` starts with a day of windows from Prometheus' history, which stay for half an hour. ``--cases`` keeps this
-many acts open; each cycle compares them with the time before.
 
-    python -m bench.tierd [--targets N] [--jobs N] [--records N] [--cycles N] [--learned] [--cases N]
+    python -m bench.tierd [--targets N] [--jobs N] [--records N] [--cycles N]
 """
 
 from __future__ import annotations
@@ -22,7 +20,6 @@ import time
 from pathlib import Path
 from random import Random
 
-from bench import tierd_load
 from bench.tierd_load import DIRECTORY_SEQUENCE, MDTS, MIB, SECONDS, Changelogs, Clock, Counters, Job
 from lustre.fid import Fid
 from simulator.cluster import Cluster
@@ -59,7 +56,7 @@ class WithPaths(SimulatedFilesystem):
         return self.large_pools
 
 
-def daemon(folder: Path, counters: Counters, changelogs: Changelogs, clock: Clock, *, learned: bool) -> Daemon:
+def daemon(folder: Path, counters: Counters, changelogs: Changelogs, clock: Clock) -> Daemon:
     """Make a whole daemon over a small simulated file system, in which it looks up paths."""
     filesystem = WithPaths(Cluster(recorded_test_bed(), ()))
     filesystem.large_pools = counters.pools()
@@ -75,7 +72,7 @@ def daemon(folder: Path, counters: Counters, changelogs: Changelogs, clock: Cloc
     node = Node(filesystem=filesystem, mover=mover, read=source.reading, mdts=(), clock=clock)
     return Daemon(DaemonParts(
         node=node, settings=settings, source=source, gate=gate, undo=undo, journal=journal,
-        media=PoolMedia(settings.resolved_scopes.pool_pairs), history=tierd_load.learned if learned else None))
+        media=PoolMedia(settings.resolved_scopes.pool_pairs)))
 
 
 def resident_mib() -> float:
@@ -89,8 +86,6 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=5000)
     parser.add_argument("--records", type=int, default=20_000, help="changelog records per second")
     parser.add_argument("--cycles", type=int, default=400, help="cycles of 5 s; the history is full after 360")
-    parser.add_argument("--learned", action="store_true", help="start with a day of windows from Prometheus' history")
-    parser.add_argument("--cases", type=int, default=0, help="acts that wait for judgement")
     chosen = parser.parse_args()
     clock = Clock()
     rng = Random(0)
@@ -101,14 +96,10 @@ def main() -> int:
     taken: list[float] = []
     resident: list[float] = []
     with tempfile.TemporaryDirectory(prefix="tierd-bench-") as folder:
-        at = daemon(Path(folder), counters, changelogs, clock, learned=chosen.learned)
-        cases = tierd_load.cases(chosen.cases, jobs)
-        for case in cases:
-            at.store.add(case)
+        at = daemon(Path(folder), counters, changelogs, clock)
         collect_garbage_rarely()
         for number in range(chosen.cycles):
             clock.wait(SECONDS)
-            tierd_load.keep_open(cases, clock.now())
             begun, spent = time.process_time(), counters.spent + changelogs.spent
             at.cycle(SECONDS / 2)
             taken.append(time.process_time() - begun - (counters.spent + changelogs.spent - spent))

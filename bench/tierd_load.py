@@ -1,8 +1,8 @@
-"""The synthetic load of a large file system, for :mod:`bench.tierd`: jobs, their counters, changelogs and history.
+"""The synthetic load of a large file system, for :mod:`bench.tierd`: jobs, their counters and changelogs.
 
 Counters have the form of the parsers' results. Changelogs are the bytes of the device of an MDT: files are created,
 closed and unlinked in a few directories of each job. There are so many files that the table of activity is full and has
-lost half of the unlinked files. The history is a day of Prometheus' windows, and acts that wait for judgement.
+lost half of the unlinked files.
 """
 
 from __future__ import annotations
@@ -17,17 +17,10 @@ import numpy as np
 from lustre.changelog.decode import EXTRA, JOB_ID, NID, OWNER, TYPE_FLAG_BITS, VERSION, form
 from lustre.changelog.record import RecordType
 from lustre.fid import Fid
-from lustre.layout.model import Component, Layout
 from simulator.servers.changelog_bytes import nid_bytes
-from tierd.daemon.remediation import Remediation
-from tierd.daemon.states import State
 from tierd.loads import Bools, Columns, Floats, texts
-from tierd.model import Finding, JobLoad, Window
-from tierd.policies.noisy_neighbour import NoisyNeighbourEvidence
 from tierd.sense.counters import CounterTable
-from tierd.sense.prometheus_history import RATE_SECONDS, LearnedHistory, busiest, ranges
 from tierd.sense.readings import Reading
-from tierd.text import Carrier
 
 
 class Job:
@@ -235,47 +228,3 @@ class Changelogs:
         parts.append(_FORM.pack(len(name), _FLAGS, kind, target.index, 0, time, target.fid(file), parent,
                                 self._jobs[job], OWNER | NID, 1000, 1000, _NID))
         parts.append(name)
-
-
-DAY_SECONDS = 86400.0
-COVERING = Layout((Component(0, 1 << 20, "flash"), Component(1 << 20, None, "hdd")))
-SINCE_SECONDS = 55.0
-"""Time since the last act of each case. It is too short for a verdict, so each cycle measures the case."""
-BEGUN_SECONDS = 120.0
-
-
-def learned(seen: Window, before: float) -> LearnedHistory:
-    """Return a day of history for the jobs and times that the daemon would request."""
-    jobs = busiest(seen)
-    loads = [load for load in seen.loads.values() if load.job in jobs]
-    times = sorted(begin + number * step for begin, end, step in ranges(before - 1, DAY_SECONDS, len(loads))
-                   for number in range(int((end - begin) / step) + 1))
-    windows = [Window(time - RATE_SECONDS, time, {(load.target, load.job): JobLoad(
-        load.target, load.job, write_bytes=load.moved_bytes / seen.seconds * RATE_SECONDS,
-        writes=load.bulk_operations / seen.seconds * RATE_SECONDS) for load in loads}, {})
-        for time in times]
-    return LearnedHistory(tuple(windows), jobs)
-
-
-def cases(count: int, jobs: Sequence[Job]) -> list[Remediation]:
-    """Make acts that have not begun, for streams slowed by jobs with small files."""
-    streams = [job for job in jobs if job.kind == "stream"]
-    made = []
-    for number, noise in enumerate([job for job in jobs if job.kind == "files"][:count]):
-        places = set(noise.targets)
-        stream = next((s for s in streams[number:] if places & set(s.targets)), streams[number])
-        targets = tuple(f"big-OST{target:04x}" for target in stream.targets)
-        finding = Finding("noisy-neighbour", 0.0, noise.name, stream.name, targets, "made up", NoisyNeighbourEvidence(
-            victim_usual_bytes_per_second=2e6, victim_bytes_per_second=1e6, slowdown=2.0, loss_low=0.4, loss_high=0.6,
-            loss_probability=0.99, carrier=Carrier.ARRIVAL, aggressor_operations_per_second=100.0,
-            aggressor_operations_share=0.5, aggressor_bytes_per_second=1e6, aggressor_mean_rpc_bytes=1e4,
-            aggressor_largest_rpc_bytes=0, aggressor_read_share=0.0, aggressor_files_per_second=50.0,
-            aggressor_bytes_per_file=2e4))
-        made.append(Remediation(finding, number + 1, 0.0, 0.0, COVERING))
-    return made
-
-
-def keep_open(made: Sequence[Remediation], now: float) -> None:
-    """Keep all acts too young to be judged."""
-    for case in made:
-        case.begun_at, case.acted_at, case.state = now - BEGUN_SECONDS, now - SINCE_SECONDS, State.JUDGING

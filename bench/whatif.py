@@ -28,8 +28,8 @@ from tierd.policies.registry import has_victim
 from tierd.simulation.beds import Bed, BedKind, draw_bed
 from tierd.simulation.comparison import streams
 from tierd.simulation.run import run
+from tierd.whatif.account import given_back
 from tierd.whatif.command import asked, query_api
-from tierd.whatif.flash import given_back
 from tierd.whatif.report import as_text
 
 HOUR = 3600.0

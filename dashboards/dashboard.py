@@ -6,7 +6,7 @@ Thresholds and annotations that several dashboards use are here too.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dashboards.panels import (
@@ -116,6 +116,8 @@ class Row:
 
     title: str
     panels: tuple[Panel, ...]
+    empty: str = ""
+    """Text of panels without data that have none of their own."""
     closed: bool = False
 
 
@@ -172,7 +174,7 @@ def place_panels(rows: Sequence[Row]) -> Iterator[Json]:
         for panel in row.panels:
             number += 1
             top, x = min((max(filled_to[at:at + panel.width]), at) for at in range(COLUMNS - panel.width + 1))
-            inside.append(panel.json(number, x, top))
+            inside.append(replace(panel, empty=panel.empty or row.empty).json(number, x, top))
             filled_to[x:x + panel.width] = [top + panel.height] * panel.width
         y = y + 1 if row.closed else max(filled_to)
         if row.closed:

@@ -207,9 +207,9 @@ def stat(title: str, description: str, *queries: Query, unit: str, steps: Steps,
     return Panel("stat", title, description, queries, unit, width, height, steps, options=options, **more)
 
 
-def total(title: str, description: str, expr: str, unit: str, *, empty: str, width: int = 6) -> Panel:
+def total(title: str, description: str, expr: str, unit: str, width: int = 6) -> Panel:
     return stat(title, description, Query(f"sum({expr})"), unit=unit, steps=((None, "text"),), width=width, height=3,
-                empty=empty, sizes=(14, 28))  # so that the text of an empty one fits
+                sizes=(14, 28))  # so that the text of an empty one fits
 
 
 def bars(title: str, description: str, query: Query, *, unit: str, steps: Steps, **more: Any) -> Panel:

@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from exporter.exposition import Gauge, MetricsPage
+from exporter.families import FamilyMaker
 from lustre.formats.df import Df
 
 OSD_KINDS = ("osd-ldiskfs", "osd-zfs", "osd-wbcfs")
 """Kinds of devices between a target and its disks. Their parameters have one format."""
 
 
-def capacity_families(prefix: str, of: str, labels: tuple[str, ...], source: str) -> tuple[Gauge, ...]:
+def capacity_families(make: FamilyMaker, of: str) -> tuple[Gauge, ...]:
     """Make the five families, in the order of ``Df``; ``of`` names the object in HELP (``the file system``)."""
-    return tuple([Gauge(f"{prefix}_{name}", text, labels, f"{source}.{parameter}") for name, text, parameter in (
-        ("size_bytes", f"Size of {of}.", "kbytestotal"),
-        ("free_bytes", f"Free space in {of}.", "kbytesfree"),
-        ("avail_bytes", f"Space available to users (free, not reserved) in {of}.", "kbytesavail"),
-        ("files", f"Total number of inodes (MDT) or objects (OST) in {of}.", "filestotal"),
-        ("files_free", f"Free inodes (MDT) or objects (OST) in {of}.", "filesfree"),
-    )])
+    return tuple(make.numbers(
+        ("kbytestotal", "size_bytes", f"Size of {of}."),
+        ("kbytesfree", "free_bytes", f"Free space in {of}."),
+        ("kbytesavail", "avail_bytes", f"Space available to users (free, not reserved) in {of}."),
+        ("filestotal", "files", f"Total number of inodes (MDT) or objects (OST) in {of}."),
+        ("filesfree", "files_free", f"Free inodes (MDT) or objects (OST) in {of}."),
+    ).values())
 
 
 def put_capacity(page: MetricsPage, families: tuple[Gauge, ...], labels: bytes, df: Df) -> None:

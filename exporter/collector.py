@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from exporter.clock import Clock
 from exporter.connections import OscTotals
 from exporter.exposition import Family, MetricsPage
 from exporter.node import Node
-from exporter.reading import BELOW_TIMES, Part
+from exporter.reading import BELOW_TIMES, Part, natural
 from exporter.sources import Render, Source
 
 Collect = Callable[[Node, MetricsPage], None]
@@ -62,14 +62,57 @@ class Settings:
     osp_per_target: bool = False
 
 
+Devices = Callable[[Node], list[tuple[str, bytes]]]
+"""The devices of a collector, each with its label text."""
+
+
+def _devices_of(kind: str) -> Devices:
+    return Node.mounts if kind == "llite" else lambda node: node.labelled_targets(kind)
+
+
 def reads(
-    kind: str, name: str, make: Callable[[], Callable[[bytes], Render]],
-    devices: Callable[[Node], list[tuple[str, bytes]]] = Node.mounts, part: Part = BELOW_TIMES,
+    kind: str, name: str, make: Callable[[], Callable[[bytes], Render]], devices: Devices | None = None,
+    part: Part = BELOW_TIMES,
 ) -> Callable[[Context], Collect]:
-    """Return the ``start`` of a collector that shows one parameter of each device; ``make`` makes its renderer."""
+    """Return the ``start`` of a collector that shows one parameter of each device; ``make`` makes its renderer.
+
+    By default the devices are this node's mounts (``llite``) or targets.
+    """
+    labelled = devices or _devices_of(kind)
 
     def start(_: Context) -> Collect:
         source = Source(kind, name, make(), part)
-        return lambda node, page: source.collect(node, page, devices(node))
+        return lambda node, page: source.collect(node, page, labelled(node))
+
+    return start
+
+
+def reads_numbers(
+    kind: str, families: Mapping[str, Family], devices: Devices | None = None,
+    parse: Callable[[bytes], int | None] = natural, convert: Callable[[int], float] = int,
+) -> Callable[[Context], Collect]:
+    """Return the ``start`` of a collector that shows parameters with one number of each device, by their names."""
+    labelled = devices or _devices_of(kind)
+
+    def collect(node: Node, page: MetricsPage) -> None:
+        for device, labels in labelled(node):
+            for name, family in families.items():
+                number = node.number(kind, device, name, parse)
+                page.sample(family, labels, None if number is None else convert(number))
+
+    return stateless(collect)
+
+
+def all_of(*starts: Callable[[Context], Collect]) -> Callable[[Context], Collect]:
+    """Return the ``start`` of a collector that does what several do, one after the other."""
+
+    def start(context: Context) -> Collect:
+        every = [each(context) for each in starts]
+
+        def collect(node: Node, page: MetricsPage) -> None:
+            for each in every:
+                each(node, page)
+
+        return collect
 
     return start

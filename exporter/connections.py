@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from operator import itemgetter
 from typing import Generic, NamedTuple, TypeVar
 
@@ -19,7 +19,7 @@ from exporter.mounts import ClientDevice
 from exporter.node import Node, NodeSnapshot
 from exporter.pools import PoolMembership
 from exporter.rpc_stats import RpcFamilies, directions
-from exporter.sources import NEIGHBOURS, Columns, Lines, Render, Rendered, SampleLines, Source, StatsRenderer
+from exporter.sources import NEIGHBOURS, Columns, Lines, Rendered, SampleLines, Source, stats_renderer
 from exporter.templates import Row, fill_numbers
 from exporter.totals import (
     Contribution,
@@ -41,25 +41,20 @@ class ConnectionsByTarget:
     """Requests and state of each connection of one kind."""
 
     def __init__(self, kind: str, families: ConnectionFamilies, *, without_stats: bool = False) -> None:
-        self._families = families
-        self._templates = import_templates(families)
-        self._forms = import_.import_forms()
-        imports = Source(kind, "import", self._import, import_.KEYS)
-        stats = () if without_stats else (Source(kind, "stats", StatsRenderer(families.rule)),)
+        render = partial(_ImportOfDevice, families, import_.import_forms(), import_templates(families))
+        imports = Source(kind, "import", render, import_.KEYS)
+        stats = () if without_stats else (Source(kind, "stats", stats_renderer(families.rule)),)
         self._sources = (*stats, imports)
 
     def collect(self, node: Node, page: MetricsPage, labelled: Iterable[tuple[str, bytes]]) -> None:
         for source in self._sources:
             source.collect(node, page, labelled)
 
-    def _import(self, labels: bytes) -> Render:
-        return _ImportOfDevice(self._families, self._forms, self._templates, labels)
-
 
 class _ImportOfDevice:
     """Renders the ``import`` of one device, and caches the templates of its form."""
 
-    __slots__ = ("_families", "_form", "_forms", "_labels", "_of", "_shared", "_templates", "_words")
+    __slots__ = ("_families", "_form", "_forms", "_labels", "_shared", "_words")
 
     def __init__(
         self,
@@ -111,7 +106,7 @@ class ClientsByTarget:
     def __init__(self, kind: str, families: ClientFamilies, *, without_stats: bool = False) -> None:
         self._kind = kind
         self._connections = ConnectionsByTarget(kind, families, without_stats=without_stats)
-        self._rpcs = Source(kind, "rpc_stats", RpcRenderer(families.rpcs))
+        self._rpcs = Source(kind, "rpc_stats", partial(_RpcsOfDevice, families.rpcs, rpc_forms(families.rpcs)))
         self._labels: Mapping[str, bytes] = {}
         self._labelled: list[tuple[str, bytes]] = []
         self._texts: list[bytes] = []
@@ -135,18 +130,7 @@ class ClientsByTarget:
         return self._rpcs.busy()
 
 
-class RpcRenderer:
-    """Makes renderers for devices with their own histograms."""
-
-    def __init__(self, families: RpcFamilies) -> None:
-        self._families = families
-        self._forms = rpc_forms(families)
-
-    def __call__(self, labels: bytes) -> RpcsOfDevice:
-        return RpcsOfDevice(self._families, self._forms, labels)
-
-
-class RpcsOfDevice:
+class _RpcsOfDevice:
     """Renders the ``rpc_stats`` of one device."""
 
     __slots__ = ("_families", "_form", "_forms", "_gauges", "_labels")

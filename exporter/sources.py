@@ -199,15 +199,10 @@ class SampleLines:
             yield family, template % (usec_to_seconds(digits) if family.unit == "seconds" else digits)
 
 
-class StatsRenderer:
-    """Makes the renderers of one ``stats`` parameter, which share plans."""
-
-    def __init__(self, rule: StatsRule) -> None:
-        self._planner = StatsPlanner(rule)
-        self._forms = stats_forms(self._planner)
-
-    def __call__(self, labels: bytes) -> Render:
-        return _StatsOfDevice(self._planner, self._forms, labels)
+def stats_renderer(rule: StatsRule) -> Callable[[bytes], Render]:
+    """Make renderers for the devices of one ``stats`` parameter, which share plans."""
+    planner = StatsPlanner(rule)
+    return partial(_StatsOfDevice, planner, stats_forms(planner))
 
 
 class _StatsOfDevice:

@@ -45,7 +45,7 @@ class Calls:
                 cached = self._costs.attributes_cached and not self._cluster.namespace.lookup(path).is_directory
             except OSError:
                 cached = False
-        if cached and self._costs.charged:
+        if cached:
             self._take(self._computing(0.0, self._costs.cached_processor_seconds))
             return
         self.to_mdt(STATUS, path)
@@ -53,7 +53,7 @@ class Calls:
 
     def set_default(self, directory: str) -> None:
         self.to_mdt(SET_DEFAULT, directory)
-        if self._costs.charged and self._costs.default_processor_seconds:
+        if self._costs.default_processor_seconds:
             self._take(self._computing(0.0, self._costs.default_processor_seconds))
 
     def to_mdt(self, requests: Iterable[str], path: str) -> None:
@@ -62,18 +62,15 @@ class Calls:
 
     def to_mdt_of_inode(self, requests: Iterable[str], found: Callable[[], Inode]) -> None:
         """Make system calls to the MDT of a file that ``found`` looks up."""
-        if self._costs.charged:
-            with self._cluster.lock:
-                try:
-                    index = found().mdt_index
-                except OSError:  # the first MDT answers that the file does not exist
-                    index = 0
-            self._take(self._requests(index, requests))
+        with self._cluster.lock:
+            try:
+                index = found().mdt_index
+            except OSError:  # the first MDT answers that the file does not exist
+                index = 0
+        self._take(self._requests(index, requests))
 
     def _size_of(self, path: str) -> None:
         """Request the size of a file from all its OSTs at the same time."""
-        if not self._costs.charged:
-            return
         with self._cluster.lock:
             try:
                 inode = self._cluster.namespace.lookup(path)
@@ -84,20 +81,19 @@ class Calls:
             self._take(self._glimpses(osts))
 
     def statfs(self) -> None:
-        if self._costs.charged:
-            self._take(self._statfs())
+        self._take(self._statfs())
 
     def take_records(self, records: int, walked: int = 0) -> None:
         """Process a number of changelog records, after a walk over uncleared ones."""
-        if self._costs.charged:
-            seconds = self._costs.call_processor_seconds + records * self._costs.record_processor_seconds
-            self._take(self._computing(self._costs.call_seconds + walked * self._costs.kept_record_seconds, seconds))
+        seconds = self._costs.call_processor_seconds + records * self._costs.record_processor_seconds
+        self._take(self._computing(self._costs.call_seconds + walked * self._costs.kept_record_seconds, seconds))
 
     def read_counters(self) -> None:
-        if self._costs.charged:
-            self._take(self._computing(self._costs.look_seconds, self._costs.look_processor_seconds))
+        self._take(self._computing(self._costs.look_seconds, self._costs.look_processor_seconds))
 
     def _take(self, steps: Steps[None]) -> None:
+        if not self._costs.charged:
+            return
         with self._cluster.lock:
             ended = self._cluster.engine.spawn(steps)
         self._wait(ended)

@@ -13,6 +13,7 @@ A counter holds samples with minimum, maximum, sum and sum of squares. A histogr
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TypeAlias
 
 COUNT, MINMAX, STDDEV = 0, 1, 2
@@ -105,22 +106,12 @@ def microseconds(seconds: float) -> int:
     return round(seconds * 1_000_000)
 
 
-def _usecs(names: str) -> CounterList:
-    return tuple((name, "usecs", STDDEV) for name in names.split())
+def _counters(unit: str, detail: int, names: str) -> CounterList:
+    return tuple((name, unit, detail) for name in names.split())
 
 
-def _reqs(names: str, detail: int = COUNT) -> CounterList:
-    return tuple((name, "reqs", detail) for name in names.split())
-
-
-def _bytes(names: str) -> CounterList:
-    return tuple((name, "bytes", STDDEV) for name in names.split())
-
-
-def _pages(names: str, detail: int = COUNT) -> CounterList:
-    return tuple((name, "pages", detail) for name in names.split())
-
-
+_usecs, _bytes = partial(_counters, "usecs", STDDEV), partial(_counters, "bytes", STDDEV)
+_reqs, _pages = partial(_counters, "reqs", COUNT), partial(_counters, "pages", COUNT)
 LLITE_STATS: CounterList = (
     *_bytes("read_bytes write_bytes cached_read_bytes hybrid_read_bytes hybrid_write_bytes"),
     *_usecs("read write"),
@@ -129,7 +120,7 @@ LLITE_STATS: CounterList = (
     *_usecs("create link unlink symlink mkdir rmdir mknod rename statfs setxattr getxattr"),
     *_reqs("getxattr_hits"),
     *_usecs("listxattr removexattr inode_permission fallocate"),
-    *_reqs("opencount", STDDEV),
+    ("opencount", "reqs", STDDEV),
     *_usecs("openclosetime"),
     *_reqs("hybrid_noswitch hybrid_writesize_switch hybrid_readsize_switch"),
 )
@@ -137,19 +128,19 @@ READ_AHEAD_STATS: CounterList = (
     *_pages("hits misses readpage_not_consecutive miss_inside_window failed_grab_page failed_lock_match"),
     *_pages("read_but_discarded zero_length_file zero_size_window readahead_to_eof hit_max_readahead_issue"),
     *_pages("wrong_page_from_grab_cache_page failed_to_reach_end async_readahead failed_to_fast_read mmap_range_read"),
-    *_pages("readahead_pages forceread_pages", MINMAX),
+    *_counters("pages", MINMAX, "readahead_pages forceread_pages"),
 )
-_REQUEST: CounterList = (*_usecs("req_waittime"), *_reqs("req_active", STDDEV))
+_REQUEST: CounterList = (*_usecs("req_waittime"), ("req_active", "reqs", STDDEV))
 OSC_STATS: CounterList = (
     *_REQUEST,
-    *_reqs("ldlm_glimpse_enqueue ldlm_extent_enqueue", STDDEV),
+    *_counters("reqs", STDDEV, "ldlm_glimpse_enqueue ldlm_extent_enqueue"),
     *_bytes("read_bytes write_bytes"),
     *_usecs("ost_setattr ost_read ost_write ost_create ost_destroy ost_connect ost_statfs ost_sync ldlm_cancel"),
     *_usecs("obd_ping"),
 )
 MDC_STATS: CounterList = (
     *_REQUEST,
-    *_reqs("ldlm_ibits_enqueue", STDDEV),
+    ("ldlm_ibits_enqueue", "reqs", STDDEV),
     *_usecs("mds_getattr mds_getattr_lock mds_close mds_connect mds_get_root mds_statfs mds_sync mds_getxattr"),
     *_usecs("ldlm_cancel obd_ping seq_query fld_query"),
 )
@@ -169,7 +160,7 @@ MDT_STATS: CounterList = (
 )
 _SERVICE: CounterList = (
     *_usecs("req_waittime"),
-    *_reqs("req_qdepth req_active", STDDEV),
+    *_counters("reqs", STDDEV, "req_qdepth req_active"),
     ("req_timeout", "secs", STDDEV),
     ("reqbuf_avail", "bufs", STDDEV),
 )

@@ -22,7 +22,7 @@ The table ``[cluster]`` has the targets with their devices and pools, and the nu
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -41,14 +41,16 @@ from simulator.servers.placement import Spill
 from simulator.settings import ClusterSettings
 
 T = TypeVar("T")
-_TYPE_NAMES = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
+_TYPE_NAMES = {int: "a whole number", float: "a number", str: "text", bool: "true or false", Mapping: "a table"}
 DEVICES: Mapping[str, type[Any]] = {
     "flash": FlashSettings, "hdd": HddSettings, "raid": RaidSettings, "throttled": ThrottledSettings,
 }  # fmt: skip
 
 
-def settings_from(kind: type[T], table: Mapping[str, Any], wrong: list[str], where: str) -> T | None:
+def settings_from(kind: type[T], table: Mapping[str, Any], wrong: list[str], where: str, name: str = "") -> T | None:
     """Make a settings object from a table. Returns None for bad values and adds the reasons to ``wrong``.
+
+    ``name`` is that of the class in a scenario.
 
     >>> wrong = []
     >>> settings_from(FlashSettings, {"channels": 4, "size_bytes": "2M"}, wrong, "device")
@@ -56,7 +58,7 @@ def settings_from(kind: type[T], table: Mapping[str, Any], wrong: list[str], whe
     >>> settings_from(FlashSettings, {"colour": 1}, wrong, "device"), wrong
     (None, ['device: flash has no colour'])
     """
-    values = _fields(kind, table, wrong, where)
+    values = values_of(kind, table, wrong, where, name)
     if values is None:
         return None
     try:
@@ -66,7 +68,7 @@ def settings_from(kind: type[T], table: Mapping[str, Any], wrong: list[str], whe
         return None
 
 
-def kind_name(kind: type[Any]) -> str:
+def kind_name(kind: Callable[..., Any]) -> str:
     """Name of a settings class in a scenario."""
     return "".join(f"_{c.lower()}" if c.isupper() else c for c in kind.__name__).strip("_").removesuffix("_settings")
 
@@ -112,7 +114,8 @@ def _plain_value(hint: Any, value: Any, wrong: list[str], where: str) -> Any:
         return 0
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     fits = {int: number and isinstance(value, int), float: number, str: isinstance(value, str),
-            bool: isinstance(value, bool)}  # fmt: skip
+            bool: isinstance(value, bool), Mapping: isinstance(value, Mapping)}
+    hint = Mapping if get_origin(hint) is Mapping else hint
     if not fits.get(hint, True):
         wrong.append(f"{where}: {value!r} is not {_TYPE_NAMES[hint]}")
     return float(value) if hint is float and isinstance(value, int) else value
@@ -143,16 +146,17 @@ def _device(table: Any, wrong: list[str], where: str) -> Any:
 
 def with_values(value: T, table: Mapping[str, Any], wrong: list[str], where: str) -> T:
     """Copy a settings object with other values of some fields."""
-    new = _fields(type(value), table, wrong, where)
+    new = values_of(type(value), table, wrong, where)
     return value if new is None else replace(value, **new)  # type: ignore[type-var]
 
 
-def _fields(kind: type[Any], table: Mapping[str, Any], wrong: list[str], where: str) -> dict[str, Any] | None:
-    """Values of fields of a settings class; None for bad values, with the reasons in ``wrong``."""
-    if unknown := sorted(set(table) - {field.name for field in fields(kind)}):
-        wrong.append(f"{where}: {kind_name(kind)} has no {', '.join(unknown)}")
+def values_of(kind: Callable[..., Any], table: Mapping[str, Any], wrong: list[str], where: str,
+              name: str = "") -> dict[str, Any] | None:
+    """Values of fields of a settings class, or of parameters; None for bad values, with the reasons in ``wrong``."""
+    hints, before = get_type_hints(kind, localns={"Cluster": None}), len(wrong)
+    if unknown := sorted(set(table) - hints.keys() | table.keys() & {"cluster", "return"}):
+        wrong.append(f"{where}: {name or kind_name(kind)} has no {', '.join(unknown)}")
         return None
-    hints, before = get_type_hints(kind), len(wrong)
     values = {key: _value(hints[key], value, wrong, f"{where}.{key}") for key, value in table.items()}
     return values if len(wrong) == before else None
 

@@ -18,15 +18,15 @@ from lustre.fid import Fid
 from lustre.layout.model import same_shape
 from stack.demo import user_name
 from stack.shared import SharedFilesystem
-from tierd.act.claim import Claim, MountedClaimFolder
+from tierd.act.claim import Claim, ClaimFolder
 from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult, PortMover, never_halt
 from tierd.clock import SystemClock
 from tierd.cluster.connection import Connection
 from tierd.cluster.leader import Candidate
+from tierd.cluster.messages import Names
 from tierd.cluster.mover import Fences, FoundFile, Mover
 from tierd.cluster.process import reader_of, serve_mover, serve_reader
 from tierd.cluster.reader import Reader
-from tierd.cluster.streams import Names
 from tierd.config.load import load
 from tierd.config.settings import Settings
 from tierd.daemon import process
@@ -73,7 +73,7 @@ class Node:
     def __init__(self, settings: Settings, shared: Path, exporter: str) -> None:
         self.name = settings.cluster.name
         self.filesystem: Any = SharedFilesystem(shared)
-        self.claims = MountedClaimFolder(shared.parent / "lustre.tierd")
+        self.claims = ClaimFolder(shared.parent / "lustre.tierd")
         self._exporter = exporter
 
     def candidate(self, settings: Settings, clock: SystemClock) -> Candidate:

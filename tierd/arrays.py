@@ -32,6 +32,8 @@ from tierd.detect.profile import Classes
 from tierd.loads import OTHER_OPERATIONS, READS, Loads, NamespaceLoads, together
 from tierd.model import NamespaceLoad, Window
 
+MOST_JOBS = 1 << 16
+"""Job ids whose forms are remembered. With fewer than are at work, each would be forgotten before it is asked again."""
 _SLURM_TASK = re.compile(r"(?<![\w\[])(\d+)_\d+(?!\w)")
 _BRACKET_TASK = re.compile(r"(?<![\w\[])(\d+)\[\d+\]")
 _NUMBER = re.compile(r"\d+")
@@ -39,7 +41,7 @@ _USER = re.compile(r"(.+)\.(\d+)", re.DOTALL)
 """``%e.%u``, ``%j.%u``: anything, a dot, and a user."""
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=MOST_JOBS)
 def array_of(job_id: str) -> str:
     """Return the name of the array of a job, as batch systems write it without a task index; "" for other jobs.
 
@@ -54,7 +56,7 @@ def array_of(job_id: str) -> str:
     return name if found else ""
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=MOST_JOBS)
 def form_of(job_id: str) -> str:
     """Job id without its numbers, except for a user at its end.
 

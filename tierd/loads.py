@@ -179,6 +179,10 @@ class PairTable(Table[Pair, Value], Generic[Value]):
     def keys_by_row(self) -> Iterable[Pair]:
         return zip(self.target.tolist(), self.job.tolist(), strict=True)
 
+    @property
+    def jobs(self) -> frozenset[str]:
+        return frozenset(self.job.tolist())
+
     def jobs_among(self, jobs: Collection[str]) -> Bools:
         return np.fromiter(map(jobs.__contains__, self.job.tolist()), bool, len(self))
 
@@ -269,14 +273,27 @@ OPENS, CLOSES, CREATES, UNLINKS, OTHERS = range(5)
 """Columns of :attr:`NamespaceLoads.numbers`."""
 
 
-class NamespaceLoads(Table[str, NamespaceLoad]):
-    """Metadata operations by job."""
+class JobTable(Table[str, Value], Generic[Value]):
+    """A table with a row for each job."""
 
     __slots__ = ("job", "numbers")
 
     def __init__(self, job: Texts, numbers: Floats) -> None:
         self.job, self.numbers = job, numbers
         self._row_of = None
+
+    def __len__(self) -> int:
+        return len(self.job)
+
+    def keys_by_row(self) -> Iterable[str]:
+        found: list[str] = self.job.tolist()
+        return found
+
+
+class NamespaceLoads(JobTable[NamespaceLoad]):
+    """Metadata operations by job."""
+
+    __slots__ = ()
 
     @classmethod
     def of(cls, namespace: Mapping[str, NamespaceLoad]) -> NamespaceLoads:
@@ -285,13 +302,6 @@ class NamespaceLoads(Table[str, NamespaceLoad]):
         return cls(texts(list(namespace)), np.array([(each.opens, each.closes, each.creates, each.unlinks,
                                                each.other_operations) for each in namespace.values()],
                                              float).reshape(-1, 5))
-
-    def __len__(self) -> int:
-        return len(self.job)
-
-    def keys_by_row(self) -> Iterable[str]:
-        found: list[str] = self.job.tolist()
-        return found
 
     def value(self, row: int) -> NamespaceLoad:
         return NamespaceLoad(self.job[row], *self.numbers[row].tolist())

@@ -13,6 +13,7 @@ from operator import itemgetter
 from types import MappingProxyType
 from typing import NamedTuple
 
+from lustre import filesystem
 from lustre.fid import Fid
 from lustre.layout.directory import DefaultStriping, DirectoryStripes
 from lustre.layout.model import Layout
@@ -147,7 +148,8 @@ class Window:
     @property
     def jobs(self) -> frozenset[str]:
         """Jobs with a load on an OST."""
-        return frozenset(map(itemgetter(1), self.loads))
+        found: frozenset[str] | None = getattr(self.loads, "jobs", None)  # columns know them
+        return frozenset(map(itemgetter(1), self.loads)) if found is None else found
 
 
 @dataclass(frozen=True, slots=True)
@@ -413,14 +415,8 @@ class Action:
     """Number of the act that this move undoes."""
 
 
-@dataclass(frozen=True, slots=True)
-class MetadataSpace:
-    """Room on one MDT. Data on the MDT takes from its bytes; every file takes an inode."""
-
-    size_bytes: int
-    avail_bytes: int
-    inodes: int
-    inodes_free: int
+MetadataSpace = filesystem.MetadataSpace
+"""Room on one MDT. Data on the MDT takes from its bytes; every file takes an inode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -483,7 +479,7 @@ class Capacity:
     """Targets that take no files of moves, by pool. ``pools`` lacks them."""
     placements: Mapping[str, DirectoryPlacement] = field(default_factory=dict)
     """MDTs of busy directories, as far as read."""
-    metadata_fill: Mapping[str, MetadataFill] = field(default_factory=dict)
+    metadata_fill: Mapping[str, MetadataSpace] = field(default_factory=dict)
     """Space on MDTs, by full target name."""
 
 
@@ -626,15 +622,6 @@ class DirectoryPlacement:
 
 
 @dataclass(frozen=True, slots=True)
-class MetadataFill:
-    """Space on one MDT."""
-
-    used_share: float
-    """Used share of the scarcer of bytes and inodes."""
-    inodes_free: int
-
-
-@dataclass(frozen=True, slots=True)
 class MetadataLoad:
     """Operations of one MDT per second, by job statistics."""
 
@@ -703,7 +690,7 @@ class Facts:
     name."""
     metadata_targets: int = 0
     """Number of MDTs; 0 if unknown."""
-    metadata: Mapping[str, MetadataFill] = field(default_factory=dict)
+    metadata: Mapping[str, MetadataSpace] = field(default_factory=dict)
     """Space on MDTs, by full target name."""
     metadata_loads: tuple[MetadataLoad, ...] = ()
     """Recent operations of each MDT."""

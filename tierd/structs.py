@@ -10,12 +10,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from math import isfinite
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
+from lustre.fid import FID_BYTES, Fid
+
 if TYPE_CHECKING:
     from typing import Self
+
+T = TypeVar("T")
 
 
 def json_text(value: object, indent: int | None = None) -> str:
@@ -34,6 +38,40 @@ def finite(value: object) -> object:
     if isinstance(value, (list, tuple)):
         return [finite(each) for each in value]
     return None if isinstance(value, float) and not isfinite(value) else value
+
+
+def packed(value: object) -> bytes:
+    """A value as MessagePack, which has bytes: names, and FIDs."""
+    return msgspec.msgpack.encode(value, enc_hook=bytes)
+
+
+def unpacked(data: bytes, kind: type[T]) -> T:
+    r"""The value of a type in MessagePack. Raises ValueError for anything else.
+
+    >>> unpacked(packed({"names": [b"a\xff"]}), dict[str, list[bytes]])
+    {'names': [b'a\xff']}
+    """
+    try:
+        return msgspec.msgpack.decode(data, type=kind, dec_hook=_fid)
+    except RecursionError as error:
+        raise ValueError(f"nested too deeply: {error}") from error
+
+
+def _fid(_: type, found: object) -> Fid:
+    if not isinstance(found, bytes) or len(found) != FID_BYTES:
+        raise ValueError("not a FID")
+    return bytes.__new__(Fid, found)
+
+
+def decoded(text: str, kind: type[T]) -> T:
+    r"""The value of a type in JSON. Raises ValueError for anything else.
+
+    It is read by ``json``, because msgspec refuses names with bytes that are not UTF-8, which :func:`json_text` writes.
+
+    >>> decoded(json_text(["a\udcff"]), list[str])
+    ['a\udcff']
+    """
+    return msgspec.convert(json.loads(text), kind)
 
 
 class Struct(msgspec.Struct, frozen=True):

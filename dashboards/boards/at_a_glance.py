@@ -113,28 +113,27 @@ CAPACITY = Row("Capacity", (
 POOLS = '{fs=~"$fs", pool=~"$pool"}'
 TRAFFIC = Row("Traffic", (
     total("Read", "Bytes per second read from object targets.", f"fs_pool_target:lustre_ost_read_bytes:rate2m{POOLS}",
-          "Bps", width=8, empty=NO_SERVERS),
+          "Bps", width=8),
     total("Written", "Bytes per second written to object targets.",
-          f"fs_pool_target:lustre_ost_write_bytes:rate2m{POOLS}", "Bps", width=8, empty=NO_SERVERS),
+          f"fs_pool_target:lustre_ost_write_bytes:rate2m{POOLS}", "Bps", width=8),
     total("Metadata operations", "Operations per second on metadata targets.",
-          'fs_target_operation:lustre_mdt_operations:rate2m{fs=~"$fs"}', "ops", width=8, empty=NO_SERVERS),
+          'fs_target_operation:lustre_mdt_operations:rate2m{fs=~"$fs"}', "ops", width=8),
     mirrored("Throughput by pool", "Bytes read from object targets above zero, bytes written below, as counted by the "
              "servers. A flat top means that the pool is at its limit.",
              Query(f"sum by (fs, pool) (fs_pool_target:lustre_ost_read_bytes:rate2m{POOLS})", "{{fs}} {{pool}} read"),
              Query(f"sum by (fs, pool) (fs_pool_target:lustre_ost_write_bytes:rate2m{POOLS})",
-                   "{{fs}} {{pool}} written"),
-             below_name="written", unit="Bps", stack=True, empty=NO_SERVERS,
+                   "{{fs}} {{pool}} written"), below_name="written", unit="Bps", stack=True,
              links=(link_from_value("targets", "Targets", pool="pool"),)),
     timeseries("Metadata operations by type", "Operations on metadata targets by type. If a single type multiplies, "
                "one job usually causes it: see the job tables.",
                Query('topk(8, sum by (fs, operation) (fs_target_operation:lustre_mdt_operations:rate2m{fs=~"$fs"}))',
-                     "{{fs}} {{operation}}"), unit="ops", stack=True, empty=NO_SERVERS),
+                     "{{fs}} {{operation}}"), unit="ops", stack=True),
     timeseries("I/O latency", "Median time of a disk I/O on the slowest target of each pool, and mean time of a "
                "metadata operation on the slowest MDT. If it doubles without more traffic, look for a fault.",
                Query('max by (fs) (fs_target:lustre_mdt_operation_seconds:mean2m{fs=~"$fs"})', "{{fs}} slowest MDT"),
                Query(f"max by (fs, pool) (fs_pool_target:lustre_osd_io_seconds:p50_2m{POOLS})",
-                     "{{fs}} {{pool}}, slowest target"), unit="s", width=24, height=6, empty=NO_SERVERS),
-))
+                     "{{fs}} {{pool}}, slowest target"), unit="s", width=24, height=6),
+), empty=NO_SERVERS)
 
 
 def top(title: str, text: str, expr: str, unit: str, heading: str) -> Panel:
@@ -155,16 +154,16 @@ JOBS = Row("Busiest jobs", (
 CLIENTS = Row("Clients (where exporters run on clients)", (
     stat("Connections not FULL", "Connections of clients to targets that are neither FULL nor IDLE. Many point to a "
          "server or the network, few to single clients (dashboard Clients).",
-         Query(none_of(NOT_FULL, IMPORTS)), unit="short", width=12, height=3, empty=NO_CLIENTS,
+         Query(none_of(NOT_FULL, IMPORTS)), unit="short", width=12, height=3,
          steps=ANY_IS_A_WARNING, links=(link_from_value("clients", "Clients"),)),
     total("Active clients", "Clients with read or write traffic in the last minutes.",
-          'instance_fs:lustre_llite_bytes:rate2m{fs=~"$fs"} > bool 0', "short", empty=NO_CLIENTS, width=12),
+          'instance_fs:lustre_llite_bytes:rate2m{fs=~"$fs"} > bool 0', "short", width=12),
     mirrored("Application throughput", "Bytes read by applications above zero, bytes written below, on all clients. "
              "Servers show less if page caches work well.",
              Query('fs:lustre_llite_read_bytes:rate2m{fs=~"$fs"}', "{{fs}} read"),
              Query('fs:lustre_llite_write_bytes:rate2m{fs=~"$fs"}', "{{fs}} written"), below_name="written",
-             unit="Bps", width=24, empty=NO_CLIENTS, links=(link_from_value("clients", "Clients", fs="fs"),)),
-), closed=True)
+             unit="Bps", width=24, links=(link_from_value("clients", "Clients", fs="fs"),)),
+), empty=NO_CLIENTS, closed=True)
 
 TIERD = Row("Slowdown and moves", (
     timeseries("Slowdown of streams", "Slowdown factor of each stream since its neighbour started. 1 means "

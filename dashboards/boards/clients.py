@@ -40,19 +40,19 @@ def clients_table(title: str, text: str, expr: str, unit: str, heading: str, **m
 
 TRAFFIC = Row("All clients", (
     total("Read", "Bytes per second that applications on all clients read.",
-          'fs:lustre_llite_read_bytes:rate2m{fs=~"$fs"}', "Bps", width=8, empty=NO_CLIENTS),
+          'fs:lustre_llite_read_bytes:rate2m{fs=~"$fs"}', "Bps", width=8),
     total("Written", "Bytes per second that applications on all clients wrote.",
-          'fs:lustre_llite_write_bytes:rate2m{fs=~"$fs"}', "Bps", width=8, empty=NO_CLIENTS),
+          'fs:lustre_llite_write_bytes:rate2m{fs=~"$fs"}', "Bps", width=8),
     total("Active clients", "Clients with read or write traffic in the last minutes.",
-          'instance_fs:lustre_llite_bytes:rate2m{fs=~"$fs"} > bool 0', "short", width=8, empty=NO_CLIENTS),
+          'instance_fs:lustre_llite_bytes:rate2m{fs=~"$fs"} > bool 0', "short", width=8),
     mirrored("Application throughput", "Bytes read by applications above zero, bytes written below, on all clients. "
              "Servers show less if page caches work well.",
              Query('fs:lustre_llite_read_bytes:rate2m{fs=~"$fs"}', "{{fs}} read"),
              Query('fs:lustre_llite_write_bytes:rate2m{fs=~"$fs"}', "{{fs}} written"), below_name="written",
-             unit="Bps", width=16, height=7, empty=NO_CLIENTS),
+             unit="Bps", width=16, height=7),
     clients_table("Busiest clients", "The ten clients with the highest throughput.",
-                  'topk(10, instance_fs:lustre_llite_bytes:rate2m{fs=~"$fs"})', "Bps", "Bytes/s", empty=NO_CLIENTS),
-))
+                  'topk(10, instance_fs:lustre_llite_bytes:rate2m{fs=~"$fs"})', "Bps", "Bytes/s"),
+), empty=NO_CLIENTS)
 
 AHEAD = Row("Read-ahead and statahead", (
     timeseries("Read-ahead hit ratio", "Share of pages served from the read-ahead cache. Below 50%, the read-ahead "
@@ -66,15 +66,14 @@ AHEAD = Row("Read-ahead and statahead", (
                empty="no directory listings"),
     clients_table("Lowest read-ahead hit ratios", "The ten clients with the lowest read-ahead hit "
                   "ratio among clients that read more than 100 pages/s.",
-                  worst("read_ahead", 100), "percentunit", "Hit ratio", empty="none"),
+                  worst("read_ahead", 100), "percentunit", "Hit ratio"),
     clients_table("Lowest statahead hit ratios", "The ten clients with the lowest statahead hit ratio "
-                  "among clients with more than 10 lookups/s.",
-                  worst("statahead", 10), "percentunit", "Hit ratio", empty="none"),
+                  "among clients with more than 10 lookups/s.", worst("statahead", 10), "percentunit", "Hit ratio"),
     timeseries("Read-ahead events", "Read-ahead events other than hits and misses. Pages discarded unread waste "
                "bandwidth: lower max_read_ahead_per_file_mb if there are many.",
                Query('topk(8, sum by (fs, event) (rate(lustre_llite_read_ahead_events_total{fs=~"$fs"}' + RATE + ")))",
-                     "{{fs}} {{event}}"), unit="ops", width=8, height=7, empty="none"),
-))
+                     "{{fs}} {{event}}"), unit="ops", width=8, height=7),
+), empty="none")
 
 BUCKET = "fs_pool_direction_le:lustre_osc_"
 SIZES = r"(1|4|16|64|256|1024|4096)(\\.0)?|\\+Inf"
@@ -138,42 +137,39 @@ ONE = Row("One client: $instance", (
              "wrote (below).",
              Query(f"rate(lustre_llite_read_bytes_total{{{MINE}}}{RATE})", "{{mount}} read"),
              Query(f"rate(lustre_llite_write_bytes_total{{{MINE}}}{RATE})", "{{mount}} written"),
-             below_name="written", unit="Bps", empty=NO_CLIENTS),
+             below_name="written", unit="Bps"),
     timeseries("Operations", "Operations of applications on this client, by type.",
                Query(f"topk(10, rate(lustre_llite_operations_total{{{MINE}}}{RATE}))", "{{mount}} {{operation}}"),
-               unit="ops", empty=NO_CLIENTS),
+               unit="ops"),
     timeseries("I/O latency", "Mean time of the slowest operation types on this client.",
                Query(f"topk(8, rate(lustre_llite_operation_seconds_total{{{MINE}}}{RATE}) "
                      f"/ (rate(lustre_llite_operations_total{{{MINE}}}{RATE}) > 0))", "{{mount}} {{operation}}"),
-               unit="s", empty=NO_CLIENTS),
+               unit="s"),
     timeseries("Page cache", "Cached file data and its limit. At the limit, data is read from servers again: raise "
                "max_cached_mb if memory allows.",
                Query(f"lustre_llite_page_cache_used_bytes{{{MINE}}}", "{{mount}} used"),
                Query(f"lustre_llite_page_cache_max_bytes{{{MINE}}}", "{{mount}} limit"), unit="bytes",
-               overrides=(dashed("limit"),),
-               empty=NO_CLIENTS),
+               overrides=(dashed("limit"),)),
     timeseries("Read-ahead memory", "Memory of pages being read ahead, and its limit.",
                Query(f"lustre_llite_read_ahead_used_bytes{{{MINE}}}", "{{mount}} used"),
                Query(f"lustre_llite_read_ahead_max_bytes{{{MINE}}}", "{{mount}} limit"), unit="bytes",
-               overrides=(dashed("limit"),),
-               empty=NO_CLIENTS),
+               overrides=(dashed("limit"),)),
     timeseries("Dirty data and grant", "Data written and not yet sent, and space granted by the servers. With a "
                "grant near 0, a target is nearly full and writes become synchronous.",
                Query(f"lustre_osc_dirty_bytes{{{MINE}}}", "{{pool}} {{mount}} dirty"),
-               Query(f"lustre_osc_grant_bytes{{{MINE}}}", "{{pool}} {{mount}} grant"), unit="bytes", empty=NO_CLIENTS),
+               Query(f"lustre_osc_grant_bytes{{{MINE}}}", "{{pool}} {{mount}} grant"), unit="bytes"),
     timeseries("Metadata operations", "Metadata operations of this client, by target and type.",
                Query("topk(10, sum by (target, operation) (rate(lustre_mdc_metadata_operations_total"
-                     f"{{{MINE}}}{RATE})))", "{{target}} {{operation}}"), unit="ops", empty=NO_CLIENTS),
+                     f"{{{MINE}}}{RATE})))", "{{target}} {{operation}}"), unit="ops"),
     timeseries("Modifying RPCs in flight", "Modifying metadata RPCs in flight, and their limit. At the limit, "
                "creates and unlinks wait on the client.",
                Query(f"lustre_mdc_modify_rpcs_in_flight{{{MINE}}}", "{{target}} {{mount}} now"),
                Query(f"lustre_mdc_max_modify_rpcs_in_flight{{{MINE}}}", "{{target}} {{mount}} limit"), unit="short",
-               empty=NO_CLIENTS, overrides=(dashed("limit"),), steps=((None, GREEN), (7, YELLOW), (64, ORANGE))),
+               overrides=(dashed("limit"),), steps=((None, GREEN), (7, YELLOW), (64, ORANGE))),
     timeseries("Locks held", "Locks held by the client, by namespace. Very many use memory on servers: lower "
                "lru_size or lru_max_age on the client.",
-               Query(f"topk(10, sum by (namespace) (lustre_ldlm_locks{{{MINE}}}))", "{{namespace}}"), unit="short",
-               empty=NO_CLIENTS),
-), closed=True)
+               Query(f"topk(10, sum by (namespace) (lustre_ldlm_locks{{{MINE}}}))", "{{namespace}}"), unit="short"),
+), empty=NO_CLIENTS, closed=True)
 
 BOARD = Dashboard("clients", "Lustre: clients", "Read-ahead, statahead, RPCs, latency and memory of clients.",
                   (FS, POOL, CLIENT), (TRAFFIC, CONNECTIONS, AHEAD, REQUESTS, APPLICATIONS, ONE))

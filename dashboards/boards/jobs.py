@@ -33,13 +33,13 @@ NO_JOBS = "no job statistics: " + NO_SERVERS
 
 ALL = Row("All jobs", (
     total("Read", "Bytes per second that the selected jobs read.",
-          f"fs_pool_job:lustre_job_read_bytes:rate2m{{{BY_POOL}}}", "Bps", empty=NO_SERVERS),
+          f"fs_pool_job:lustre_job_read_bytes:rate2m{{{BY_POOL}}}", "Bps"),
     total("Written", "Bytes per second that the selected jobs write.",
-          f"fs_pool_job:lustre_job_write_bytes:rate2m{{{BY_POOL}}}", "Bps", empty=NO_SERVERS),
+          f"fs_pool_job:lustre_job_write_bytes:rate2m{{{BY_POOL}}}", "Bps"),
     total("Metadata operations", "Metadata operations per second of the selected jobs.",
-          f"fs_job:lustre_job_metadata_operations:rate2m{{{BY_FS}}}", "ops", empty=NO_SERVERS),
+          f"fs_job:lustre_job_metadata_operations:rate2m{{{BY_FS}}}", "ops"),
     total("Active jobs", "Selected jobs with read or write traffic in the last minutes.",
-          f"fs_job:lustre_job_bytes:rate2m{{{BY_FS}}} > bool 0", "short", empty=NO_SERVERS),
+          f"fs_job:lustre_job_bytes:rate2m{{{BY_FS}}} > bool 0", "short"),
     table("Jobs", "The fifty highest jobs of each column. Many operations with few bytes are small I/O. Many "
           "metadata operations per MB mean small files.",
           Query(f"topk(50, fs_job:lustre_job_bytes:rate2m{{{BY_FS}}})"),
@@ -53,29 +53,28 @@ ALL = Row("All jobs", (
                    "Value #B": ("Reads and writes/s", "ops"), "Value #C": ("Average I/O size", "bytes"),
                    "Value #D": ("Metadata/s", "ops"), "Value #E": ("Metadata per MB", "short")},
           overrides=(column_links("Job", link_from_row("jobs", "This job", fs="File system", jobid="Job")),)),
-))
+), empty=NO_SERVERS)
 
 TRAFFIC = Row("Throughput", (
     timeseries("Throughput", "Bytes per second read and written, of the ten jobs with the highest throughput. A dashed "
                "line is what a slowed stream had before its neighbour came. Marks show what tierd did.",
                Query(f"topk(10, sum by (jobid) (fs_job:lustre_job_bytes:rate2m{{{BY_FS}}}))", "{{jobid}}"),
                usual_throughput('{fs=~"$fs", victim=~"$jobid"}'),
-               unit="Bps", by_name="jobid", overrides=(dashed("usual"),), links=(THIS,), empty=NO_JOBS),
+               unit="Bps", by_name="jobid", overrides=(dashed("usual"),), links=(THIS,)),
     mirrored("Read and write throughput", "Bytes per second read (above zero) and written (below), of the ten jobs "
              "with the highest throughput.",
              Query(f"topk(10, sum by (jobid) (fs_pool_job:lustre_job_read_bytes:rate2m{{{BY_POOL}}}))",
                    "{{jobid}} read"),
              Query(f"topk(10, sum by (jobid) (fs_pool_job:lustre_job_write_bytes:rate2m{{{BY_POOL}}}))",
-                   "{{jobid}} written"), below_name="written", unit="Bps", links=(THIS,), empty=NO_JOBS),
+                   "{{jobid}} written"), below_name="written", unit="Bps", links=(THIS,)),
     timeseries("Throughput by job and pool", "Bytes per second by job and pool, the ten highest. tierd looks for "
                "small I/O in disk pools.",
                Query(f'topk(10, sum by (pool, jobid) ({{__name__=~"fs_pool_job:lustre_job_(read|write)_bytes'
-                     f':rate2m", {BY_POOL}}}))', "{{jobid}} {{pool}}"), unit="Bps", links=(THIS,), empty=NO_JOBS),
+                     f':rate2m", {BY_POOL}}}))', "{{jobid}} {{pool}}"), unit="Bps", links=(THIS,)),
     timeseries("Average I/O size", "Mean size of reads and writes by job. Below 1 MiB, disks seek more than they "
                "transfer. Below 64 KiB, they mostly seek.",
-               Query(f"topk(10, {BYTES} / ({BULK} > 1))", "{{jobid}}"), unit="bytes", by_name="jobid",
-               links=(THIS,), empty=NO_JOBS),
-))
+               Query(f"topk(10, {BYTES} / ({BULK} > 1))", "{{jobid}}"), unit="bytes", by_name="jobid", links=(THIS,)),
+), empty=NO_JOBS)
 
 FARING = Row("Slowdown and latency", (
     timeseries("Slowdown of streams", "Slowdown factor of each stream since its neighbour started, as tierd measures "

@@ -73,21 +73,20 @@ JOBS = link_from_value("jobs", "Jobs on this target", fs="fs", target="target")
 
 STATE = Row("All targets", (
     total("Read", "Bytes per second read from the selected object targets.",
-          f"fs_pool_target:lustre_ost_read_bytes:rate2m{{{OST}}}", "Bps", empty=NO_SERVERS),
+          f"fs_pool_target:lustre_ost_read_bytes:rate2m{{{OST}}}", "Bps"),
     total("Written", "Bytes per second written to the selected object targets.",
-          f"fs_pool_target:lustre_ost_write_bytes:rate2m{{{OST}}}", "Bps", empty=NO_SERVERS),
+          f"fs_pool_target:lustre_ost_write_bytes:rate2m{{{OST}}}", "Bps"),
     total("Reads and writes", "Reads and writes per second on the selected object targets.",
-          f"fs_pool_target:lustre_ost_bulk_operations:rate2m{{{OST}}}", "ops", empty=NO_SERVERS),
+          f"fs_pool_target:lustre_ost_bulk_operations:rate2m{{{OST}}}", "ops"),
     total("Metadata operations", "Operations per second on the selected metadata targets.",
-          f"fs_target_operation:lustre_mdt_operations:rate2m{{{ANY}}}", "ops", empty=NO_SERVERS),
+          f"fs_target_operation:lustre_mdt_operations:rate2m{{{ANY}}}", "ops"),
     table("Object targets", "Throughput, operation time and usage of each OST. Compare targets of a pool: an outlier "
           "has a fault, or one job uses it alone.",
           Query(f"fs_pool_target:lustre_ost_read_bytes:rate2m{{{OST}}}"),
           Query(f"fs_pool_target:lustre_ost_write_bytes:rate2m{{{OST}}}"),
           Query(f"fs_pool_target:lustre_ost_bulk_operations:rate2m{{{OST}}}"),
           Query(f"fs_pool_target:lustre_osd_io_seconds:p50_2m{{{OST}}}"),
-          Query(f"fs_pool_target:lustre_ost_used:ratio{{{OST}}}"),
-          unit="short", width=24, height=9, sort="Written/s", empty=NO_SERVERS,
+          Query(f"fs_pool_target:lustre_ost_used:ratio{{{OST}}}"), unit="short", width=24, height=9, sort="Written/s",
           columns={"fs": ("File system", ""), "pool": ("Pool", ""), "target": ("Target", ""),
                    "Value #A": ("Read/s", "Bps"), "Value #B": ("Written/s", "Bps"),
                    "Value #C": ("Operations/s", "ops"), "Value #D": ("Disk I/O latency", "s"),
@@ -99,42 +98,38 @@ STATE = Row("All targets", (
           Query(f"sum by (fs, target) (fs_target_operation:lustre_mdt_operations:rate2m{{{ANY}}})"),
           Query(f"fs_target:lustre_mdt_operation_seconds:mean2m{{{ANY}}}"),
           Query(f"fs_target:lustre_mdt_files_used:ratio{{{ANY}}}"),
-          Query(f"max by (fs, target) (lustre_mdt_exports{{{ANY}}})"),
-          unit="short", width=24, height=5, empty=NO_SERVERS,
+          Query(f"max by (fs, target) (lustre_mdt_exports{{{ANY}}})"), unit="short", width=24, height=5,
           columns={"fs": ("File system", ""), "target": ("Target", ""), "Value #A": ("Operations/s", "ops"),
                    "Value #B": ("Latency", "s"), "Value #C": ("Inodes used", "percentunit"),
                    "Value #D": ("Connections", "short")}),
-))
+), empty=NO_SERVERS)
 LOAD = Row("Object targets: load", (
     mirrored("Throughput", "Bytes per second read (above zero) and written (below), by target. Equal values within a "
              "pool are good.",
              Query(f"fs_pool_target:lustre_ost_read_bytes:rate2m{{{OST}}}", "{{target}} read"),
              Query(f"fs_pool_target:lustre_ost_write_bytes:rate2m{{{OST}}}", "{{target}} written"),
-             below_name="written", unit="Bps", links=(JOBS,), empty=NO_SERVERS),
+             below_name="written", unit="Bps", links=(JOBS,)),
     timeseries("Read and write operations", "Reads and writes per second, by target. Many operations with few bytes "
                "are small I/O.",
                Query(f"fs_pool_target:lustre_ost_bulk_operations:rate2m{{{OST}}}", "{{target}}"), unit="ops",
-               links=(JOBS,), empty=NO_SERVERS),
+               links=(JOBS,)),
     timeseries("Average I/O size", "Mean size of reads and writes, by target. Below 1 MiB on disks, seeks cost "
                "more than the data transfer.",
                Query('sum by (fs, target) ({__name__=~"fs_pool_target:lustre_ost_(read|write)_bytes:rate2m", '
                      f"{OST}}}) / (sum by (fs, target) (fs_pool_target:lustre_ost_bulk_operations:rate2m{{{OST}}}) "
-                     "> 0)", "{{target}}"), unit="bytes", empty=NO_SERVERS),
+                     "> 0)", "{{target}}"), unit="bytes"),
     timeseries("I/O latency", "Mean time of a read or write in the object server. It does not contain the disk I/O of "
                "writes. If a target takes twice the time of its pool, see LustreOstSlow.",
-               Query(f"fs_pool_target:lustre_ost_bulk_operation_seconds:mean2m{{{OST}}}", "{{target}}"), unit="s",
-               empty=NO_SERVERS),
+               Query(f"fs_pool_target:lustre_ost_bulk_operation_seconds:mean2m{{{OST}}}", "{{target}}"), unit="s"),
     timeseries("Disk I/O latency", "Median duration of disk I/O, from brw_stats. If one target takes twice the time "
                "of its pool, its disks are slow: see LustreOstSlow.",
-               Query(f"fs_pool_target:lustre_osd_io_seconds:p50_2m{{{OST}}}", "{{target}}"), unit="s",
-               empty=NO_SERVERS),
+               Query(f"fs_pool_target:lustre_osd_io_seconds:p50_2m{{{OST}}}", "{{target}}"), unit="s"),
     timeseries("Usage imbalance within pools", "Usage difference between the fullest and the emptiest target of a "
                "pool. Above 20%, rebalance with lfs migrate: Lustre only weights new files.",
                Query('max by (fs, pool) (fs_pool_target:lustre_ost_used:ratio{fs=~"$fs", pool=~"$pool"}) - min by (fs, '
                      'pool) (fs_pool_target:lustre_ost_used:ratio{fs=~"$fs", pool=~"$pool"})', "{{fs}} {{pool}}"),
-               unit="percentunit", maximum=1, steps=((None, GREEN), (0.2, YELLOW), (0.4, RED)),
-               empty=NO_SERVERS),
-))
+               unit="percentunit", maximum=1, steps=((None, GREEN), (0.2, YELLOW), (0.4, RED))),
+), empty=NO_SERVERS)
 
 
 BUCKETS = {
@@ -219,20 +214,19 @@ SERVICES = Row("Server threads", (
     timeseries("Waiting requests", "Requests waiting for a thread, by service. If not 0 for long, all threads are "
                "busy or hang (LustreServiceHung).",
                Query("topk(10, sum by (instance, service) (lustre_service_queued_requests))",
-                     "{{instance}} {{service}}"), unit="short", empty="not reported",
-               steps=((None, GREEN), (100, ORANGE))),
+                     "{{instance}} {{service}}"), unit="short", steps=((None, GREEN), (100, ORANGE))),
     timeseries("Request wait time", "Mean time that a request waited for a thread, by service.",
                Query(f"topk(10, sum by (instance, service) (rate(lustre_service_request_wait_seconds_total{RATE})) / "
                      f"(sum by (instance, service) (rate(lustre_service_requests_total{RATE})) > 0))",
-                     "{{instance}} {{service}}"), unit="s", empty="not reported"),
+                     "{{instance}} {{service}}"), unit="s"),
     timeseries("Thread usage", "Threads started, as a share of the maximum, by service.",
                Query("topk(10, sum by (instance, service) (lustre_service_threads_started) / (sum by (instance, "
                      "service) (lustre_service_threads_max) > 0))", "{{instance}} {{service}}"), unit="percentunit",
-               maximum=1, empty="not reported"),
+               maximum=1),
     timeseries("Evictions", "Clients evicted in the last minutes. Their unwritten data is lost.",
                Query('sum by (fs, target) (increase({__name__=~"lustre_(ost|mdt)_evictions_total", ' + ANY + "}"
-                     + RATE + "))", "{{target}}"), unit="short", empty="not reported", steps=((None, GREEN), (1, RED))),
-), closed=True)
+                     + RATE + "))", "{{target}}"), unit="short", steps=((None, GREEN), (1, RED))),
+), empty="not reported", closed=True)
 NO_POWERFLEX = "no PowerFlex gateway in tierd's configuration"
 OF_FS = 'fs=~"$fs"'
 ABNORMAL = 'state!~"ClusteredNormal|ClusteredTightlyCoupled|unknown"'
@@ -242,33 +236,30 @@ POWERFLEX = Row("PowerFlex below the OSTs", (
     stat("MDM cluster not normal", "File systems whose PowerFlex MDM cluster is in another state than "
          "ClusteredNormal: see TierdPowerFlexMdmDegraded.",
          Query(none_of(f'count(tierd_powerflex_mdm_cluster_info{{{ABNORMAL}, {OF_FS}}})',
-                       f"tierd_powerflex_mdm_cluster_info{{{OF_FS}}}")),
-         unit="short", steps=ANY_IS_BAD, width=6, empty=NO_POWERFLEX),
+                       f"tierd_powerflex_mdm_cluster_info{{{OF_FS}}}")), unit="short", steps=ANY_IS_BAD, width=6),
     stat("Disconnected SDS and SDC", "PowerFlex data servers and data clients that are not connected to the MDM.",
-         Query(none_of(f"count({PARTS} == 0)", PARTS)), unit="short", steps=ANY_IS_BAD, width=6, empty=NO_POWERFLEX),
+         Query(none_of(f"count({PARTS} == 0)", PARTS)), unit="short", steps=ANY_IS_BAD, width=6),
     stat("Data with one copy", "Data that is lost if another device fails. A rebuild makes its second copy.",
-         Query(f"sum(tierd_powerflex_pool_degraded_bytes{{{OF_FS}}})"), unit="bytes", steps=ANY_IS_A_WARNING, width=6,
-         empty=NO_POWERFLEX),
+         Query(f"sum(tierd_powerflex_pool_degraded_bytes{{{OF_FS}}})"), unit="bytes", steps=ANY_IS_A_WARNING, width=6),
     stat("Targets slowed by PowerFlex", "Targets whose volume is slowed by a rebuild or rebalance, or whose state is "
          "unknown. tierd blames no job on them.",
          Query(f"sum(tierd_powerflex_target_slowed{{{OF_FS}, target=~\"$target\"}})"), unit="short",
-         steps=ANY_IS_A_WARNING, width=6, empty=NO_POWERFLEX),
+         steps=ANY_IS_A_WARNING, width=6),
     timeseries("Rebuild and rebalance", "Bytes per second that PowerFlex writes for rebuilds and rebalances, by pool.",
                Query(f"sum by (fs, pool, work) (tierd_powerflex_pool_work_bytes_per_second{{{OF_FS}}})",
-                     "{{pool}} {{work}}"), unit="Bps", empty=NO_POWERFLEX),
+                     "{{pool}} {{work}}"), unit="Bps"),
     timeseries("Data left to rebuild", "Data in a rebuild or waiting for one, by pool. If it does not fall, see "
                "TierdPowerFlexRebuildLong.",
                Query(f"sum by (fs, pool) (tierd_powerflex_pool_work_active_bytes{{{REBUILD}}} + "
-                     f"tierd_powerflex_pool_work_pending_bytes{{{REBUILD}}})", "{{pool}}"), unit="bytes",
-               empty=NO_POWERFLEX),
+                     f"tierd_powerflex_pool_work_pending_bytes{{{REBUILD}}})", "{{pool}}"), unit="bytes"),
     timeseries("Volume traffic", "Bytes per second read from and written to the ten busiest volumes.",
                Query(f"topk(10, tierd_powerflex_volume_read_bytes_per_second{{{OF_FS}}})", "{{volume}} read"),
                Query(f"topk(10, tierd_powerflex_volume_write_bytes_per_second{{{OF_FS}}})", "{{volume}} write"),
-               unit="Bps", empty=NO_POWERFLEX),
+               unit="Bps"),
     timeseries("Failed gateway requests", "Failed requests of tierd to the PowerFlex gateway, by reason. If they last, "
                "see TierdPowerFlexUnreachable.",
                Query(f"sum by (fs, reason) (increase(tierd_powerflex_errors_total{{{OF_FS}}}{RATE}))", "{{reason}}"),
-               unit="short", empty=NO_POWERFLEX),
-), closed=True)
+               unit="short"),
+), empty=NO_POWERFLEX, closed=True)
 BOARD = Dashboard("targets", "Lustre: targets", "Load, latency, disk I/O and space of object and metadata targets.",
                   (FS, POOL, TARGET), (STATE, ROOM, LOAD, METADATA, DISKS, SERVICES, POWERFLEX, CHECKS))

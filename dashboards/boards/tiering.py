@@ -43,34 +43,32 @@ STORY = Row("Now", (
     cases(),
     stat("Active findings", "Streams that a neighbour slows now.",
          Query('sum(tierd_active_findings{fs=~"$fs", kind=~"noisy-neighbour|shared-bandwidth"})'),
-         unit="short", steps=ANY_IS_A_WARNING, width=6, height=3, empty=NO_TIERD),
+         unit="short", steps=ANY_IS_A_WARNING, width=6, height=3),
     stat("Recovered", "Share of the victim's lost throughput that the last judged act recovered. Below "
          "20%, tierd undoes the act.",
          Query(f"min(tierd_won_back_ratio{OF_FS})"), unit="percentunit",
          steps=((None, RED), (0.2, YELLOW), (0.8, GREEN)), width=6, height=3, empty="nothing judged yet", minimum=None),
     stat("Queued moves", "Files queued for migration. The settings in [limits] set the pace.",
          Query(f"sum(tierd_waiting_moves{OF_FS})"), unit="short", steps=((None, GREEN), (10_000, YELLOW)), width=6,
-         height=3, empty=NO_TIERD),
+         height=3),
     stat("Unreadable sources", "Sources (counters, changelogs) that tierd cannot read. If not 0, tierd starts no new "
-         "acts.",
-         Query(f"sum(tierd_source_blind{OF_FS})"), unit="short", steps=ANY_IS_BAD, width=6, height=3, empty=NO_TIERD),
-))
+         "acts.", Query(f"sum(tierd_source_blind{OF_FS})"), unit="short", steps=ANY_IS_BAD, width=6, height=3),
+), empty=NO_TIERD)
 
 INTERFERENCE = Row("Victims, aggressors and targets", (
     timeseries("Throughput of victims", "Throughput of streams in cases, and before the aggressor started (dashed).",
                Query(f"{VICTIM} ({over_interval('tierd_victim_bytes_per_second')})", "{{victim}}"),
                Query(f"{VICTIM} ({over_interval('tierd_victim_usual_bytes_per_second')})", "{{victim}} usual"),
-               unit="Bps", by_name="victim", overrides=(dashed("usual"),), empty=NO_STREAM,
+               unit="Bps", by_name="victim", overrides=(dashed("usual"),),
                links=(link_from_value("jobs", "This job", jobid="victim"),)),
     timeseries("Slowdown of victims", "Slowdown factor of each victim. 1 means undisturbed. A finding begins "
                "when the stream probably loses a twentieth.",
                Query(f"{VICTIM} ({over_interval('tierd_interference_slowdown')})", "{{victim}}"), unit="none",
-               steps=((None, GREEN), (1.2, YELLOW), (1.5, ORANGE)), by_name="victim", empty=NO_STREAM,
+               steps=((None, GREEN), (1.2, YELLOW), (1.5, ORANGE)), by_name="victim",
                links=(link_from_value("jobs", "This job", jobid="victim"),)),
     table("Interference by target", "Slowdown factor of each victim on each target, with its aggressor.",
           Query(f"max by (fs, target, victim, aggressor) (tierd_interference_slowdown{OF_FS})"), unit="none",
-          sort="Slowdown", empty=NO_STREAM,
-          columns={"fs": ("File system", ""), "target": ("Target", ""), "victim": ("Victim", ""),
+          sort="Slowdown", columns={"fs": ("File system", ""), "target": ("Target", ""), "victim": ("Victim", ""),
                    "aggressor": ("Aggressor", ""), "Value": ("Slowdown", "none")},
           overrides=(column_links("Target", link_from_row("targets", "This target", fs="File system",
                                                           target="Target")),
@@ -97,7 +95,7 @@ INTERFERENCE = Row("Victims, aggressors and targets", (
                "Empty until tierd knows what operations cost on the targets.",
                Query(f"topk(10, lustre_target_device_time_share{{{ON}}})", "{{target}} {{jobid}}"),
                unit="percentunit", maximum=1, empty="not known yet", fill=0),
-))
+), empty=NO_STREAM)
 
 BENEFIT = Row("Effect of acts", (
     timeseries("Throughput of victims compared with before", "Throughput of each victim as a share of its throughput "
@@ -123,16 +121,15 @@ DONE = Row("Acts", (
     timeseries("Files moved", "Files per minute taken from the queue, by outcome. gave-way means that an application "
                "opened the file and the move stopped.",
                Query(f"sum by (outcome) (rate(tierd_moves_total{OF_FS}{RATE})) * 60", "{{outcome}}"), unit="none",
-               stack=True, empty="none"),
+               stack=True),
     timeseries("Migration throughput", "Bytes per second moved. Compare with the settings in [limits].",
                Query(f"sum(rate(tierd_moved_bytes_total{OF_FS}{RATE}))", "moved"), unit="Bps", empty=NO_TIERD),
     timeseries("Default layouts set", "Directories with a default layout set by tierd, by outcome, in total.",
-               Query(f"sum by (outcome) (tierd_default_layouts_total{OF_FS})", "{{outcome}}"), unit="short", stack=True,
-               empty="none"),
+               Query(f"sum by (outcome) (tierd_default_layouts_total{OF_FS})", "{{outcome}}"), unit="short",
+               stack=True),
     timeseries("Refusals by reason", "Plans that tierd refused, by reason, in total. no-room: the flash pool is too "
                "small. no-changelog: no reader is registered. sizes-mixed: no component size fits.",
-               Query(f"sum by (reason) (tierd_refusals_total{OF_FS}) > 0", "{{reason}}"), unit="short", stack=True,
-               empty="none"),
+               Query(f"sum by (reason) (tierd_refusals_total{OF_FS}) > 0", "{{reason}}"), unit="short", stack=True),
     bars("Pool usage", "Used share of each pool. tierd keeps a tenth of the flash pool free and removes its default "
          "layouts at that limit.",
          Query('fs_pool:lustre_pool_used:ratio{fs=~"$fs", pool=~"$pool"}', "{{pool}}", instant=True),
@@ -140,7 +137,7 @@ DONE = Row("Acts", (
     timeseries("Free space by pool", "Free space of each pool.",
                Query('fs_pool:lustre_pool_avail_bytes:min{fs=~"$fs", pool=~"$pool"}', "{{fs}} {{pool}}"), unit="bytes",
                empty="no pools"),
-), closed=True)
+), empty="none", closed=True)
 
 LIMITS = Row("Queue, budget and sources", (
     timeseries("Queue and budget", "Bytes queued for migration, and bytes that [limits] allow to move now.",
@@ -155,43 +152,40 @@ LIMITS = Row("Queue, budget and sources", (
 MOVERS = Row("Movers on other nodes", (
     stat("Movers at work", "Movers that take moves from the leader. Empty if tierd moves files itself.",
          Query('sum(tierd_movers{fs=~"$fs", state="working"})'), unit="short", steps=((None, GREEN),), width=4,
-         height=6, empty=NO_CLUSTER),
+         height=6),
     stat("Stopped movers", "Movers that stopped because a file was not as expected after its move.",
-         Query('sum(tierd_movers{fs=~"$fs", state="stopped"})'), unit="short", steps=ANY_IS_BAD, width=4, height=6,
-         empty=NO_CLUSTER),
+         Query('sum(tierd_movers{fs=~"$fs", state="stopped"})'), unit="short", steps=ANY_IS_BAD, width=4, height=6),
     stat("Standbys", "Standbys of the leader. Without one, nobody takes over from a leader that fails.",
-         Query(f"min(tierd_standbys{OF_FS})"), unit="short", steps=((None, RED), (1, GREEN)), width=4, height=6,
-         empty=NO_CLUSTER),
+         Query(f"min(tierd_standbys{OF_FS})"), unit="short", steps=((None, RED), (1, GREEN)), width=4, height=6),
     stat("Age of the journal's copy", "Longest time since the copy of the journal of a standby was complete.",
          Query(f"max(tierd_standby_copy_age_seconds{OF_FS})"), unit="s",
-         steps=((None, GREEN), (30, YELLOW), (60, RED)), width=4, height=6, empty=NO_CLUSTER),
+         steps=((None, GREEN), (30, YELLOW), (60, RED)), width=4, height=6),
     timeseries("Moves under way by target", "Files sent to movers without a result yet, by the target that holds them.",
                Query(f"sum by (target) (tierd_target_moves_under_way{OF_FS})", "{{target}}"), unit="short", width=8,
-               height=6, empty=NO_CLUSTER),
+               height=6),
     timeseries("Results and delays", "Results per second, messages delivered again, and age of the oldest message.",
                Query(f"sum by (result) (rate(tierd_mover_results_total{OF_FS}{RATE}))", "{{result}}"),
                Query(f"sum(rate(tierd_redelivered_messages_total{OF_FS}{RATE}))", "delivered again"),
                Query(f"max(tierd_oldest_move_message_seconds{OF_FS})", "oldest message"), unit="short", width=8,
-               height=6, empty=NO_CLUSTER),
-), closed=True)
+               height=6),
+), empty=NO_CLUSTER, closed=True)
 
 READERS = Row("Changelog readers on other nodes", (
     stat("Readers", "Changelog readers that have described themselves in the last 20 s. Empty if tierd reads the "
          "changelogs itself.", Query(f"sum(tierd_readers{OF_FS})"), unit="short", steps=((None, RED), (1, GREEN)),
-         width=4, height=6, empty=NO_READERS),
+         width=4, height=6),
     stat("Changelogs without tallies", "MDTs whose last tally is older than half a minute, or whose reader reports a "
          "problem. tierd begins nothing new until a reader has caught up.",
          Query(f"count(tierd_reader_tally_age_seconds{OF_FS} > 30 or tierd_reader_problem{OF_FS} > 0) "
-               f"or 0 * max(tierd_readers{OF_FS})"), unit="short", steps=ANY_IS_BAD, width=4, height=6,
-         empty=NO_READERS),
+               f"or 0 * max(tierd_readers{OF_FS})"), unit="short", steps=ANY_IS_BAD, width=4, height=6),
     timeseries("Age of the last tally", "Time since the last tally of each MDT.",
                Query(f"max by (mdt) (tierd_reader_tally_age_seconds{OF_FS} < Inf)", "{{mdt}}"), unit="s", width=8,
-               height=6, empty=NO_READERS),
+               height=6),
     timeseries("Tallies by outcome", "Tallies per second by outcome, and requests to read records again.",
                Query(f"sum by (outcome) (rate(tierd_reader_tallies_total{OF_FS}{RATE}))", "{{outcome}}"),
                Query(f"sum(rate(tierd_reader_rereads_total{OF_FS}{RATE}))", "read again"), unit="ops", width=8,
-               height=6, empty=NO_READERS),
-), closed=True)
+               height=6),
+), empty=NO_READERS, closed=True)
 
 BOARD = Dashboard("tiering", "Lustre: noisy neighbours and tiering",
                   "Victims and aggressors, acts of tierd, and their effect.", (FS, POOL, TARGET, JOB),

@@ -6,27 +6,22 @@ The target keeps a record until every registered user has cleared it. A user tha
 from __future__ import annotations
 
 from exporter.collector import Collector, stateless
-from exporter.exposition import Counter, Gauge, MetricsPage, escape
+from exporter.exposition import Gauge, MetricsPage, escape
+from exporter.families import FamilyMaker
 from exporter.node import Node
 from lustre.formats import changelog_users
 
-LABELS = ("fs", "target")
-USERS = "mdd.*.changelog_users"
-MASKS = "mdd.*.changelog_current_mask, mdd.*.changelog_mask"
-
-RECORDS = Counter(
-    "lustre_changelog_records_total", "Records written to the changelog of the metadata target.", LABELS, USERS)
-BEHIND = Gauge(
-    "lustre_changelog_user_behind_records",
+USERS = FamilyMaker("lustre_changelog", ("fs", "target"), "mdd.*.changelog_users")
+RECORDS = USERS.counter("records", "Records written to the changelog of the metadata target.")
+BEHIND = USERS.gauge(
+    "user_behind_records",
     "Changelog records that the user has not cleared yet. The target keeps all records that any user has not cleared.",
-    (*LABELS, "user"), USERS)
-IDLE = Gauge(
-    "lustre_changelog_user_idle_seconds", "Time since the changelog user last cleared records.", (*LABELS, "user"),
-    USERS, "2.12+")
+    "user")
+IDLE = USERS.gauge("user_idle_seconds", "Time since the changelog user last cleared records.", "user", versions="2.12+")
 MASK = Gauge(
     "lustre_changelog_mask_info",
-    "Always 1, labelled with the types of records written to the changelog, joined by commas.", (*LABELS, "mask"),
-    MASKS)
+    "Always 1, labelled with the types of records written to the changelog, joined by commas.",
+    (*USERS.labels, "mask"), "mdd.*.changelog_current_mask, mdd.*.changelog_mask")
 
 
 def _collect(node: Node, page: MetricsPage) -> None:

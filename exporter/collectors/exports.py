@@ -6,37 +6,24 @@ The collector is off by default, because it has about twenty series for each cli
 from __future__ import annotations
 
 from exporter.collector import Collect, Collector, Context
-from exporter.counters import StatsRule
-from exporter.exposition import Counter, MetricsPage, label_text
+from exporter.exposition import MetricsPage, label_text
+from exporter.families import FamilyMaker
 from exporter.node import Node
-from exporter.sources import Source, StatsRenderer
+from exporter.sources import Source, stats_renderer
 
 LABELS = ("fs", "target", "nid")
-
-
-def _rule(prefix: str, kind: str) -> StatsRule:
-    def counter(name: str, text: str, *more: str, versions: str = "2.10+") -> Counter:
-        source = f"{kind}.*.exports.*.stats"
-        return Counter(f"lustre_{prefix}_client_{name}_total", text, (*LABELS, *more), source, versions)
-
-    return StatsRule(
-        counter("operations", "Operations of the client on the target, by operation.", "operation"),
-        counter(
-            "operation_seconds", "Total time the target spent on the client's operations, by operation.", "operation",
-            versions="2.14+"),
-        {
-            b"read_bytes": counter("read_bytes", "Bytes read from the target by the client."),
-            b"write_bytes": counter("write_bytes", "Bytes written to the target by the client."),
-        },
-        implied={b"read_bytes": b"read", b"write_bytes": b"write"},
-    )  # fmt: skip
-
-
-RULES = {"obdfilter": _rule("ost", "obdfilter"), "mdt": _rule("mdt", "mdt")}
+RULES = {
+    kind: FamilyMaker(f"lustre_{prefix}_client", LABELS, f"{kind}.*.exports.*.stats").traffic(
+        "Operations of the client on the target, by operation.",
+        "Total time the target spent on the client's operations, by operation.",
+        "Bytes read from the target by the client.",
+        "Bytes written to the target by the client.", timed_since="2.14+")
+    for kind, prefix in (("obdfilter", "ost"), ("mdt", "mdt"))
+}
 
 
 def start(_: Context) -> Collect:
-    renderers = {kind: StatsRenderer(rule) for kind, rule in RULES.items()}
+    renderers = {kind: stats_renderer(rule) for kind, rule in RULES.items()}
     sources: dict[str, Source] = {}
 
     def collect(node: Node, page: MetricsPage) -> None:

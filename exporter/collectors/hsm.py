@@ -6,27 +6,26 @@ The collector does not read the list of all actions (``hsm.actions``), which is 
 from __future__ import annotations
 
 from exporter.collector import Collect, Collector, Context
-from exporter.exposition import Counter, Gauge, MetricsPage
+from exporter.exposition import MetricsPage
+from exporter.families import FamilyMaker
 from exporter.ledger import Ledger
 from exporter.node import Node
 from lustre.formats import hsm_agents
 
-LABELS = ("fs", "target")
 STATES = frozenset({b"init", b"enabled", b"stopping", b"stopped", b"disabled"})
-STATE = Gauge(
-    "lustre_hsm_coordinator",
+OF_MDT = FamilyMaker("lustre_hsm", ("fs", "target"), "mdt.*")
+STATE = OF_MDT.of("hsm_control").gauge(
+    "coordinator",
     "Always 1. The label is the state of the HSM coordinator. A disabled coordinator accepts requests but starts none.",
-    (*LABELS, "state"), "mdt.*.hsm_control")
-REQUESTS = Gauge(
-    "lustre_hsm_requests", "HSM requests in progress now, by operation.", (*LABELS, "operation"),
-    "mdt.*.hsm.archive_count", versions="2.12+")
-MAX_REQUESTS = Gauge("lustre_hsm_max_requests", "Limit on concurrent HSM requests.", LABELS, "mdt.*.hsm.max_requests")
-AGENTS = Gauge("lustre_hsm_agents", "HSM copytools registered with the coordinator.", LABELS, "mdt.*.hsm.agents")
-AGENT_REQUESTS = Gauge(
-    "lustre_hsm_agent_requests", "HSM requests that copytools are working on now.", LABELS, "mdt.*.hsm.agents")
-AGENT_REQUESTS_DONE = Counter(
-    "lustre_hsm_agent_requests_done_total", "HSM requests finished by copytools, by result: ok or error.",
-    (*LABELS, "result"), "mdt.*.hsm.agents")
+    "state")
+REQUESTS = OF_MDT.of("hsm.archive_count").gauge(
+    "requests", "HSM requests in progress now, by operation.", "operation", versions="2.12+")
+MAX_REQUESTS = OF_MDT.of("hsm.max_requests").gauge("max_requests", "Limit on concurrent HSM requests.")
+OF_AGENTS = OF_MDT.of("hsm.agents")
+AGENTS = OF_AGENTS.gauge("agents", "HSM copytools registered with the coordinator.")
+AGENT_REQUESTS = OF_AGENTS.gauge("agent_requests", "HSM requests that copytools are working on now.")
+AGENT_REQUESTS_DONE = OF_AGENTS.counter(
+    "agent_requests_done", "HSM requests finished by copytools, by result: ok or error.", "result")
 OPERATIONS = {f"hsm/{name}_count": b',operation="%b"' % name.encode() for name in ("archive", "restore", "remove")}
 _OK, _ERROR = b',result="ok"', b',result="error"'
 _KEYS = (_OK, _ERROR)

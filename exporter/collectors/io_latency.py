@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from exporter.capacity import OSD_KINDS
-from exporter.collector import Collect, Collector, Context
+from exporter.collector import Collect, Collector, Context, all_of, reads
 from exporter.connections import OscClients, group_of, labels_of
 from exporter.exposition import INFINITY, Histogram, MetricsPage, doubling
 from exporter.node import Node
@@ -99,17 +99,7 @@ OSD_LATENCY = Histogram(
     doubling(1, 1 << 24, LATENCY_UNIT_SECONDS))
 
 
-def start_osd(_: Context) -> Collect:
-    sources = [
-        (kind, Source(kind, "io_latency_stats", renderer(OSD_LATENCY), io_latency_stats.after_header))
-        for kind in OSD_KINDS
-    ]
-
-    def collect(node: Node, page: MetricsPage) -> None:
-        for kind, source in sources:
-            source.collect(node, page, node.labelled_targets(kind))
-
-    return collect
-
-
-OSD_COLLECTOR = Collector("osd_latency", "duration of disk I/O by size", (OSD_LATENCY,), start_osd, default=False)
+OSD_COLLECTOR = Collector(
+    "osd_latency", "duration of disk I/O by size", (OSD_LATENCY,), default=False, start=all_of(*[
+        reads(kind, "io_latency_stats", lambda: renderer(OSD_LATENCY), part=io_latency_stats.after_header)
+        for kind in OSD_KINDS]))

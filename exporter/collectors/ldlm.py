@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from exporter.collector import Collect, Collector, Context
 from exporter.exposition import Counter, Gauge, MetricsPage, label_text
+from exporter.families import FamilyMaker
 from exporter.ledger import Ledger
 from exporter.mounts import Mounts
 from exporter.node import Node
@@ -19,54 +20,35 @@ from exporter.reading import NamedDevice
 from lustre.formats import stats
 
 KIND = "ldlm/namespaces"
-LABELS = ("fs", "mount", "namespace")
 SERVERS = {"filter": "ost", "mdt": "mdt", "MGS": "mgs"}
 CLIENTS = {"osc", "mdc"}
-
-
-def _gauge(name: str, text: str, parameter: str) -> Gauge:
-    return Gauge(f"lustre_ldlm_{name}", text, LABELS, f"ldlm.namespaces.*.{parameter}")
-
-
-def _counter(name: str, text: str, parameter: str, versions: str = "2.10+") -> Counter:
-    return Counter(f"lustre_ldlm_{name}_total", text, LABELS, f"ldlm.namespaces.*.{parameter}", versions=versions)
-
-
-LOCKS = {"lock_count": _gauge("locks", "Locks granted or waiting.", "lock_count")}
-ON_CLIENTS = LOCKS | {
-    "lock_unused_count": _gauge(
-        "unused_locks", "Unused locks that the client caches for later use.", "lock_unused_count"),
-}
-ON_SERVERS = LOCKS | {
-    "resource_count": _gauge(
-        "resources", "Lock resources, which are objects with at least one lock.", "resource_count"),
-    "pool/granted": _gauge(
-        "pool_granted_locks", "Locks granted to clients, as counted by the lock pool.", "pool.granted"),
-    "pool/limit": _gauge(
-        "pool_limit_locks", "Locks that the lock pool may grant before it asks clients to release some.", "pool.limit"),
-    "pool/grant_plan": _gauge(
-        "pool_grant_plan_locks", "Locks that the lock pool plans to have granted in its next period.", "pool.grant_plan"
-    ),
-}
+OF_NAMESPACE = FamilyMaker("lustre_ldlm", ("fs", "mount", "namespace"), "ldlm.namespaces.*")
+LOCKS = OF_NAMESPACE.numbers(("lock_count", "locks", "Locks granted or waiting."))
+ON_CLIENTS = LOCKS | OF_NAMESPACE.numbers(
+    ("lock_unused_count", "unused_locks", "Unused locks that the client caches for later use."))
+OF_POOL = OF_NAMESPACE.of("pool").numbers(
+    ("granted", "pool_granted_locks", "Locks granted to clients, as counted by the lock pool."),
+    ("limit", "pool_limit_locks", "Locks that the lock pool may grant before it asks clients to release some."),
+    ("grant_plan", "pool_grant_plan_locks", "Locks that the lock pool plans to have granted in its next period."),
+)
+ON_SERVERS = LOCKS | OF_NAMESPACE.numbers(
+    ("resource_count", "resources", "Lock resources, which are objects with at least one lock."),
+) | {f"pool/{name}": gauge for name, gauge in OF_POOL.items()}
 GROWING = {
-    "lock_timeouts": _counter(
-        "lock_timeouts", "Locks not released in time, so that the server evicted the client.", "lock_timeouts"),
-    "contention_events": _counter(
-        "contention_events", "Times the server found a lock resource contended.", "contention_events", "2.17+"),
+    "lock_timeouts": OF_NAMESPACE.of("lock_timeouts").counter(
+        "lock_timeouts", "Locks not released in time, so that the server evicted the client."),
+    "contention_events": OF_NAMESPACE.of("contention_events").counter(
+        "contention_events", "Times the server found a lock resource contended.", versions="2.17+"),
 }
-GRANTS = _counter("pool_grants", "Locks granted by the lock pool.", "pool.stats")
-CANCELS = _counter("pool_cancels", "Locks released to the lock pool.", "pool.stats")
+GRANTS = OF_NAMESPACE.of("pool.stats").counter("pool_grants", "Locks granted by the lock pool.")
+CANCELS = OF_NAMESPACE.of("pool.stats").counter("pool_cancels", "Locks released to the lock pool.")
 OF_NODE = {
-    f"ldlm.{name}": Gauge(f"lustre_ldlm_server_{what}_locks", text, (), f"ldlm.{name}", versions="2.12+")
-    for name, what, text in (
-        ("lock_granted_count", "granted", "Locks granted by all targets of this node."),
-        (
-            "lock_reclaim_threshold_count",
-            "reclaim_threshold",
-            "Number of granted locks above which the server asks clients to release some.",
-        ),
-        ("lock_limit_count", "limit", "Number of granted locks above which the server grants no more."),
-    )
+    f"ldlm.{name}": gauge for name, gauge in FamilyMaker("lustre_ldlm_server", (), "ldlm").numbers(
+        ("lock_granted_count", "granted_locks", "Locks granted by all targets of this node.", "2.12+"),
+        ("lock_reclaim_threshold_count", "reclaim_threshold_locks",
+         "Number of granted locks above which the server asks clients to release some.", "2.12+"),
+        ("lock_limit_count", "limit_locks", "Number of granted locks above which the server grants no more.", "2.12+"),
+    ).items()
 }
 
 

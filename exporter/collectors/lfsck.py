@@ -8,10 +8,10 @@ of completed runs is on disk and only grows.
 from __future__ import annotations
 
 from exporter.capacity import OSD_KINDS
-from exporter.collector import Collect, Collector, Context
-from exporter.exposition import Counter, Gauge, MetricsPage
-from exporter.node import Node
-from exporter.sources import Source, paged
+from exporter.collector import Collector, Devices, all_of, reads
+from exporter.exposition import Gauge, MetricsPage
+from exporter.families import FamilyMaker
+from exporter.sources import paged
 from lustre.formats import lfsck
 
 
@@ -23,53 +23,42 @@ def show_run(page: MetricsPage, labels: bytes, run: lfsck.Lfsck | lfsck.OiScrub,
         page.sample(flag, labels + b',flag="%b"' % name, 1)
 
 
-LABELS = ("fs", "target", "kind")
-CHECKS = "mdd.*.lfsck_namespace, mdd.*.lfsck_layout, obdfilter.*.lfsck_layout"
 PARAMETERS = (("mdd", "namespace"), ("mdd", "layout"), ("obdfilter", "layout"))
-
-
-def _gauge(name: str, text: str, *labels: str) -> Gauge:
-    return Gauge(f"lustre_lfsck_{name}", text, (*LABELS, *labels), CHECKS)
-
-
-STATE = _gauge(
+OF_CHECK = FamilyMaker(
+    "lustre_lfsck", ("fs", "target", "kind"), "mdd.*.lfsck_namespace, mdd.*.lfsck_layout, obdfilter.*.lfsck_layout")
+STATE = OF_CHECK.gauge(
     "state", "Always 1. The label is the state of LFSCK: init (never run), scanning-phase1, scanning-phase2, completed,"
     " partial (a target did not take part), failed, stopped (by an administrator), paused (resumes at the next"
     " mount), crashed (resumes after recovery), or co-... (follows the state of the coordinating target).", "state")
-FLAG = _gauge(
+FLAG = OF_CHECK.gauge(
     "flag",
     "Always 1 for each flag that is set: inconsistent (errors found and not yet repaired), scanned-once, upgrade,"
     " incomplete, crashed_lastid.", "flag")
 PHASES = {
-    "checked": _gauge("checked_items", "Items checked by the current or last LFSCK run, by phase.", "phase"),
-    "failed": _gauge(
+    "checked": OF_CHECK.gauge("checked_items", "Items checked by the current or last LFSCK run, by phase.", "phase"),
+    "failed": OF_CHECK.gauge(
         "failed_items", "Items that the current or last LFSCK run could not check or repair, by phase.", "phase"),
-    "run_seconds": _gauge("run_seconds", "Run time of the current or last LFSCK run, by phase.", "phase"),
+    "run_seconds": OF_CHECK.gauge("run_seconds", "Run time of the current or last LFSCK run, by phase.", "phase"),
 }
-PROBLEM = _gauge(
+PROBLEM = OF_CHECK.gauge(
     "problems",
     "Problems found by the current or last LFSCK run, by problem, repaired or (in a dry run) only reported. A"
     " problem without findings has no series.", "problem")
 NUMBERS = {
-    "repaired": _gauge("repaired_items", "Items repaired by the current or last LFSCK run."),
-    "inconsistent": _gauge("inconsistent_items", "Items found inconsistent by a dry run of LFSCK."),
-    "started": _gauge(
+    "repaired": OF_CHECK.gauge("repaired_items", "Items repaired by the current or last LFSCK run."),
+    "inconsistent": OF_CHECK.gauge("inconsistent_items", "Items found inconsistent by a dry run of LFSCK."),
+    "started": OF_CHECK.gauge(
         "start_timestamp_seconds",
         "Time when the current or last LFSCK run started or resumed, in seconds since 1970."),
-    "ended": _gauge("completed_timestamp_seconds", "Time when an LFSCK run last completed, in seconds since 1970."),
-    "completed": Counter("lustre_lfsck_completed_total", "LFSCK runs completed.", LABELS, CHECKS),
+    "ended": OF_CHECK.gauge(
+        "completed_timestamp_seconds", "Time when an LFSCK run last completed, in seconds since 1970."),
+    "completed": OF_CHECK.counter("completed", "LFSCK runs completed."),
 }
 
 
-def start_lfsck(_: Context) -> Collect:
-    sources = [(kind, of, Source(kind, f"lfsck_{of}", paged(_lfsck))) for kind, of in PARAMETERS]
-
-    def collect(node: Node, page: MetricsPage) -> None:
-        for kind, of, source in sources:
-            extra = b',kind="%b"' % of.encode()
-            source.collect(node, page, [(name, labels + extra) for name, labels in node.labelled_targets(kind)])
-
-    return collect
+def targets_of(kind: str, check: str) -> Devices:
+    extra = b',kind="%b"' % check.encode()
+    return lambda node: [(name, labels + extra) for name, labels in node.labelled_targets(kind)]
 
 
 def _lfsck(page: MetricsPage, labels: bytes, data: bytes) -> int:
@@ -86,48 +75,32 @@ def _lfsck(page: MetricsPage, labels: bytes, data: bytes) -> int:
 
 
 LFSCK_FAMILIES = (STATE, FLAG, *PHASES.values(), PROBLEM, *NUMBERS.values())
-LFSCK_COLLECTOR = Collector("lfsck", "LFSCK: checks of names and layouts across targets", LFSCK_FAMILIES, start_lfsck)
-SCRUB_LABELS = ("fs", "target")
-SCRUB = "osd-*.*.oi_scrub"
-
-
-def _scrub_gauge(name: str, text: str) -> Gauge:
-    return Gauge(f"lustre_osd_scrub_{name}", text, SCRUB_LABELS, SCRUB)
-
-
-SCRUB_STATE = Gauge(
-    "lustre_osd_scrub_state",
+LFSCK_COLLECTOR = Collector(
+    "lfsck", "LFSCK: checks of names and layouts across targets", LFSCK_FAMILIES, all_of(*[
+        reads(kind, f"lfsck_{of}", lambda: paged(_lfsck), targets_of(kind, of)) for kind, of in PARAMETERS]))
+OF_SCRUB = FamilyMaker("lustre_osd_scrub", ("fs", "target"), "osd-*.*.oi_scrub")
+SCRUB_STATE = OF_SCRUB.gauge(
+    "state",
     "Always 1. The label is the state of the object index scrub: init (never run), scanning, completed, failed,"
-    " stopped (by an administrator), paused (resumes at the next mount), crashed (resumes after recovery).",
-    (*SCRUB_LABELS, "state"), SCRUB)
-SCRUB_FLAG = Gauge(
-    "lustre_osd_scrub_flag",
+    " stopped (by an administrator), paused (resumes at the next mount), crashed (resumes after recovery).", "state")
+SCRUB_FLAG = OF_SCRUB.gauge(
+    "flag",
     "Always 1 for each flag that is set: inconsistent (errors found and not yet repaired), recreated, auto, upgrade.",
-    (*SCRUB_LABELS, "flag"), SCRUB)
+    "flag")
 SCRUB_NUMBERS = {
-    "checked": _scrub_gauge("checked_objects", "Objects checked by the current or last scrub run."),
-    "repaired": _scrub_gauge(
+    "checked": OF_SCRUB.gauge("checked_objects", "Objects checked by the current or last scrub run."),
+    "repaired": OF_SCRUB.gauge(
         "repaired_objects", "Objects whose index entry was repaired by the current or last scrub run."),
-    "inconsistent": _scrub_gauge(
+    "inconsistent": OF_SCRUB.gauge(
         "inconsistent_objects", "Objects whose index entry was found inconsistent by a dry run of scrub."),
-    "failed": _scrub_gauge(
+    "failed": OF_SCRUB.gauge(
         "failed_objects", "Objects whose index entry could not be repaired by the current or last scrub run."),
-    "run_seconds": _scrub_gauge("run_seconds", "Run time of the current or last scrub run."),
-    "since_started_seconds": _scrub_gauge(
+    "run_seconds": OF_SCRUB.gauge("run_seconds", "Run time of the current or last scrub run."),
+    "since_started_seconds": OF_SCRUB.gauge(
         "since_start_seconds", "Time since the current or last scrub run started or resumed."),
-    "since_completed_seconds": _scrub_gauge("since_completed_seconds", "Time since a scrub run last completed."),
-    "completed": Counter("lustre_osd_scrub_completed_total", "Scrub runs completed.", SCRUB_LABELS, SCRUB),
+    "since_completed_seconds": OF_SCRUB.gauge("since_completed_seconds", "Time since a scrub run last completed."),
+    "completed": OF_SCRUB.counter("completed", "Scrub runs completed."),
 }
-
-
-def start_scrub(_: Context) -> Collect:
-    sources = [(kind, Source(kind, "oi_scrub", paged(_scrub))) for kind in OSD_KINDS]
-
-    def collect(node: Node, page: MetricsPage) -> None:
-        for kind, source in sources:
-            source.collect(node, page, node.labelled_targets(kind))
-
-    return collect
 
 
 def _scrub(page: MetricsPage, labels: bytes, data: bytes) -> int:
@@ -140,4 +113,4 @@ def _scrub(page: MetricsPage, labels: bytes, data: bytes) -> int:
 
 SCRUB_COLLECTOR = Collector(
     "scrub", "scrubs of the object index of this node's targets", (SCRUB_STATE, SCRUB_FLAG, *SCRUB_NUMBERS.values()),
-    start_scrub)
+    all_of(*[reads(kind, "oi_scrub", lambda: paged(_scrub)) for kind in OSD_KINDS]))

@@ -12,19 +12,20 @@ are not yet on disk.
 from __future__ import annotations
 
 from exporter.capacity import capacity_families, put_capacity
-from exporter.collector import Collect, Collector, Context, reads, stateless
+from exporter.collector import Collector, all_of, reads, stateless
 from exporter.counters import StatsRule
-from exporter.exposition import Counter, Gauge, Histogram, MetricsPage, doubling, label_text
+from exporter.exposition import Counter, MetricsPage, doubling, label_text
+from exporter.families import FamilyMaker
 from exporter.node import Node
 from exporter.rpc_stats import READ, WRITE, bounds_of
-from exporter.sources import Source, StatsRenderer, paged
+from exporter.sources import paged, stats_renderer
 from lustre.formats import extents_stats, max_cached_mb, pcc, unstable_stats
 from lustre.parameters import parse_device
 
-LABELS = ("fs", "mount")
-STATS = "llite.*.stats"
+OF_MOUNT = FamilyMaker("lustre_llite", ("fs", "mount"), "llite.*")
+STATS = OF_MOUNT.of("stats")
 BYTES = {
-    name: Counter(f"lustre_llite_{name.decode()}_total", text, LABELS, STATS, versions)
+    name: STATS.counter(name.decode(), text, versions=versions)
     for name, text, versions in (
         (b"read_bytes", "Bytes read by applications through the mount.", "2.10+"),
         (b"write_bytes", "Bytes written by applications through the mount.", "2.10+"),
@@ -35,22 +36,19 @@ BYTES = {
         (b"pcc_attach_bytes", "Bytes of files attached to the persistent client cache (PCC).", "2.17+"),
     )
 }
-OPERATIONS = Counter(
-    "lustre_llite_operations_total", "File system operations by applications on the mount, by operation.",
-    (*LABELS, "operation"), STATS)
-SECONDS = Counter(
-    "lustre_llite_operation_seconds_total",
-    "Total time of applications' operations on the mount, by operation, summed over concurrent callers.",
-    (*LABELS, "operation"), STATS, "2.14+")
-REOPENS = Counter(
-    "lustre_llite_reopens_total", "Opens of files that this client had open and closed before.", LABELS, STATS,
+OPERATIONS = STATS.counter(
+    "operations", "File system operations by applications on the mount, by operation.", "operation")
+SECONDS = STATS.counter(
+    "operation_seconds",
+    "Total time of applications' operations on the mount, by operation, summed over concurrent callers.", "operation",
+    versions="2.14+")
+REOPENS = STATS.counter("reopens", "Opens of files that this client had open and closed before.", versions="2.15+")
+CLOSED_SECONDS = STATS.counter(
+    "reopen_closed_seconds",
+    "Time for which files were closed before they were opened again on this client, summed over these opens.",
     versions="2.15+")
-CLOSED_SECONDS = Counter(
-    "lustre_llite_reopen_closed_seconds_total",
-    "Time for which files were closed before they were opened again on this client, summed over these opens.", LABELS,
-    STATS, "2.15+")
 HYBRID_BUFFERED, HYBRID_WRITES, HYBRID_READS = (
-    Counter(f"lustre_llite_hybrid_{name}_total", text, LABELS, STATS, versions="2.17+")
+    STATS.counter(f"hybrid_{name}", text, versions="2.17+")
     for name, text in (
         ("buffered", "Buffered reads and writes that hybrid I/O left buffered."),
         ("direct_writes", "Buffered writes that hybrid I/O carried out as direct I/O, because of their size."),
@@ -73,12 +71,11 @@ RULE = StatsRule(
 
 LLITE_COLLECTOR = Collector(
     "llite", "bytes, operations and their times as applications see them", RULE.families(),
-    reads("llite", "stats", lambda: StatsRenderer(RULE)))
-EXTENT_SIZES = Histogram(
-    "lustre_llite_extent_size_bytes",
+    reads("llite", "stats", lambda: stats_renderer(RULE)))
+EXTENT_SIZES = OF_MOUNT.of("extents_stats").histogram(
+    "extent_size_bytes",
     "Sizes of applications' reads and writes. Lustre counts them only after a value was written to"
-    " llite.*.extents_stats.", ("fs", "mount", "direction"), "llite.*.extents_stats",
-    usual=tuple([upper - 1 for upper in doubling(4096, 1 << 30)]))
+    " llite.*.extents_stats.", tuple([upper - 1 for upper in doubling(4096, 1 << 30)]), "direction")
 
 
 def _extents(page: MetricsPage, labels: bytes, data: bytes) -> int:
@@ -92,42 +89,21 @@ def _extents(page: MetricsPage, labels: bytes, data: bytes) -> int:
 EXTENTS_COLLECTOR = Collector(
     "extents", "sizes of applications' reads and writes", (EXTENT_SIZES,),
     reads("llite", "extents_stats", lambda: paged(_extents)))
-MAX_CACHED_MB = "llite.*.max_cached_mb"
-UNSTABLE_STATS = "llite.*.unstable_stats"
-CACHE_MAX = Gauge(
-    "lustre_llite_page_cache_max_bytes", "Limit on file data that the mount caches in memory.", LABELS, MAX_CACHED_MB)
-CACHE_USED = Gauge(
-    "lustre_llite_page_cache_used_bytes", "File data cached in memory by the mount, rounded to MiB.", LABELS,
-    MAX_CACHED_MB)
-CACHE_UNEVICTABLE = Gauge(
-    "lustre_llite_page_cache_unevictable_bytes",
-    "Cached file data of the mount that cannot be evicted now, rounded to MiB.", LABELS, MAX_CACHED_MB, "2.16+")
-CACHE_RECLAIMS = Counter(
-    "lustre_llite_page_cache_reclaims_total", "Times the client evicted cached pages because the page cache was full.",
-    LABELS, MAX_CACHED_MB)
-READ_AHEAD_USED = Gauge(
-    "lustre_llite_read_ahead_used_bytes", "Memory of pages being read ahead now, rounded to MiB.", LABELS,
-    MAX_CACHED_MB, "2.15+")
-UNSTABLE_PAGES = Gauge(
-    "lustre_llite_unstable_pages",
-    "Pages written to object servers but not yet committed to disk. The client keeps them in memory.", LABELS,
-    UNSTABLE_STATS)
-UNSTABLE_BYTES = Gauge(
-    "lustre_llite_unstable_bytes",
-    "Data written to object servers but not yet committed to disk, rounded to MiB. The client keeps it in memory.",
-    LABELS, UNSTABLE_STATS)
-
-
-def start_page_cache(_: Context) -> Collect:
-    shown = {"max_cached_mb": _max_cached_mb, "unstable_stats": _unstable_stats}
-    sources = [Source("llite", name, paged(show)) for name, show in shown.items()]
-
-    def collect(node: Node, page: MetricsPage) -> None:
-        mounts = node.mounts()
-        for source in sources:
-            source.collect(node, page, mounts)
-
-    return collect
+OF_CACHE, OF_UNSTABLE = OF_MOUNT.of("max_cached_mb"), OF_MOUNT.of("unstable_stats")
+CACHE_MAX = OF_CACHE.gauge("page_cache_max_bytes", "Limit on file data that the mount caches in memory.")
+CACHE_USED = OF_CACHE.gauge("page_cache_used_bytes", "File data cached in memory by the mount, rounded to MiB.")
+CACHE_UNEVICTABLE = OF_CACHE.gauge(
+    "page_cache_unevictable_bytes", "Cached file data of the mount that cannot be evicted now, rounded to MiB.",
+    versions="2.16+")
+CACHE_RECLAIMS = OF_CACHE.counter(
+    "page_cache_reclaims", "Times the client evicted cached pages because the page cache was full.")
+READ_AHEAD_USED = OF_CACHE.gauge(
+    "read_ahead_used_bytes", "Memory of pages being read ahead now, rounded to MiB.", versions="2.15+")
+UNSTABLE_PAGES = OF_UNSTABLE.gauge(
+    "unstable_pages", "Pages written to object servers but not yet committed to disk. The client keeps them in memory.")
+UNSTABLE_BYTES = OF_UNSTABLE.gauge(
+    "unstable_bytes",
+    "Data written to object servers but not yet committed to disk, rounded to MiB. The client keeps it in memory.")
 
 
 def _max_cached_mb(page: MetricsPage, labels: bytes, data: bytes) -> int:
@@ -150,10 +126,12 @@ def _unstable_stats(page: MetricsPage, labels: bytes, data: bytes) -> int:
 PAGE_CACHE_FAMILIES = (
     CACHE_MAX, CACHE_USED, CACHE_UNEVICTABLE, CACHE_RECLAIMS, READ_AHEAD_USED, UNSTABLE_PAGES, UNSTABLE_BYTES)
 PAGE_CACHE_COLLECTOR = Collector(
-    "page_cache", "file data cached in memory by clients", PAGE_CACHE_FAMILIES, start_page_cache)
+    "page_cache", "file data cached in memory by clients", PAGE_CACHE_FAMILIES, all_of(
+        reads("llite", "max_cached_mb", lambda: paged(_max_cached_mb)),
+        reads("llite", "unstable_stats", lambda: paged(_unstable_stats))))
 CAPACITY = capacity_families(
-    "lustre_filesystem", "the file system. It is left out while a connection of the mount is idle",
-    ("fs", "mount"), "llite.*")
+    FamilyMaker("lustre_filesystem", ("fs", "mount"), "llite.*"),
+    "the file system. It is left out while a connection of the mount is idle")
 
 
 def collect_filesystem(node: Node, page: MetricsPage) -> None:
@@ -168,11 +146,11 @@ def collect_filesystem(node: Node, page: MetricsPage) -> None:
 FILESYSTEM_COLLECTOR = Collector(
     "filesystem", "size and free space of mounted file systems", CAPACITY, stateless(collect_filesystem))
 
-PCC_BACKEND = Gauge(
-    "lustre_llite_pcc_backend_info",
+PCC_BACKEND = OF_MOUNT.of("pcc").gauge(
+    "pcc_backend_info",
     "Always 1, labelled with the path of a backend of the persistent client cache (PCC), and with its archive ids for"
     " caching with writes (rwid) and for reads only (roid). 0 means that the mode is off.",
-    (*LABELS, "path", "rwid", "roid"), "llite.*.pcc", versions="2.13+")
+    "path", "rwid", "roid", versions="2.13+")
 
 
 def collect_pcc(node: Node, page: MetricsPage) -> None:

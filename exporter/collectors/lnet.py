@@ -9,31 +9,29 @@ from collections.abc import Iterable
 
 from exporter.collector import Collector, stateless
 from exporter.exposition import Counter, Gauge, MetricsPage, label_text
+from exporter.families import FamilyMaker
 from exporter.node import Node
 from lustre.formats import lnet
 from lustre.formats.lnet import Carried, Interface
 
-STATS = "lnet.stats"
-NIS = "lnet.nis"
-MESSAGES = Counter(
-    "lustre_lnet_messages_total",
+STATS, NIS, PEERS, ROUTES, BUFFERS = "lnet.stats", "lnet.nis", "lnet.peers", "lnet.routes", "lnet.buffers"
+OF_STATS = FamilyMaker("lustre_lnet", (), STATS)
+MESSAGES = OF_STATS.counter(
+    "messages",
     "LNet messages by event: sent, received, routed for other nodes, dropped. The kernel's counters wrap after"
-    " 4294967295.", ("event",), STATS)
-BYTES = Counter(
-    "lustre_lnet_bytes_total", "Bytes of LNet messages, by event: sent, received, routed for other nodes, dropped.",
-    ("event",), STATS)
-ERRORS = Counter("lustre_lnet_errors_total", "LNet messages that failed.", (), STATS)
-ALLOCATED = Gauge("lustre_lnet_allocated_messages", "LNet messages in memory now.", (), STATS)
-INTERFACE_UP = Gauge("lustre_lnet_interface_up", "Whether the LNet interface is up (1) or down (0).", ("nid",), NIS)
-INTERFACE_CREDITS = Gauge(
-    "lustre_lnet_interface_credits",
-    "Send credits left on the LNet interface. A negative value is the number of waiting messages.", ("nid",), NIS)
-INTERFACE_MAX_CREDITS = Gauge(
-    "lustre_lnet_interface_max_credits", "Limit on concurrent messages over the LNet interface (send credits).",
-    ("nid",), NIS)
-INTERFACE_PEER_CREDITS = Gauge(
-    "lustre_lnet_interface_peer_credits",
-    "Limit on concurrent messages to one peer over the LNet interface (peer credits).", ("nid",), NIS)
+    " 4294967295.", "event")
+BYTES = OF_STATS.counter(
+    "bytes", "Bytes of LNet messages, by event: sent, received, routed for other nodes, dropped.", "event")
+ERRORS = OF_STATS.counter("errors", "LNet messages that failed.")
+ALLOCATED = OF_STATS.gauge("allocated_messages", "LNet messages in memory now.")
+OF_INTERFACE = FamilyMaker("lustre_lnet_interface", ("nid",), NIS)
+INTERFACE_UP = OF_INTERFACE.gauge("up", "Whether the LNet interface is up (1) or down (0).")
+INTERFACE_CREDITS = OF_INTERFACE.gauge(
+    "credits", "Send credits left on the LNet interface. A negative value is the number of waiting messages.")
+INTERFACE_MAX_CREDITS = OF_INTERFACE.gauge(
+    "max_credits", "Limit on concurrent messages over the LNet interface (send credits).")
+INTERFACE_PEER_CREDITS = OF_INTERFACE.gauge(
+    "peer_credits", "Limit on concurrent messages to one peer over the LNet interface (peer credits).")
 OMNI_PATH_NAMES = ("krcvqs", "piothreshold", "sge_copy_mode", "wss_threshold", "cap_mask")
 OMNI_PATH = Gauge(
     "lustre_lnet_omni_path_parameter",
@@ -80,19 +78,13 @@ LNET_FAMILIES = (
     MESSAGES, BYTES, ERRORS, ALLOCATED, INTERFACE_UP, INTERFACE_CREDITS, INTERFACE_MAX_CREDITS, INTERFACE_PEER_CREDITS,
     OMNI_PATH)
 LNET_COLLECTOR = Collector("lnet", "messages, errors and interfaces of LNet", LNET_FAMILIES, stateless(collect_lnet))
-PEERS = "lnet.peers"
-
-
-def _peer_gauge(name: str, text: str) -> Gauge:
-    return Gauge(f"lustre_lnet_peer_{name}", text, ("nid",), PEERS)
-
-
-PEER_UP = _peer_gauge("up", "Whether the LNet peer is up (1) or down (0). LNet knows this of routers only.")
-PEER_CREDITS = _peer_gauge(
+OF_PEER = FamilyMaker("lustre_lnet_peer", ("nid",), PEERS)
+PEER_UP = OF_PEER.gauge("up", "Whether the LNet peer is up (1) or down (0). LNet knows this of routers only.")
+PEER_CREDITS = OF_PEER.gauge(
     "credits", "Send credits left for the LNet peer. A negative value is the number of waiting messages.")
-PEER_ROUTER_CREDITS = _peer_gauge("router_credits", "Routing credits left for messages from the LNet peer.")
-PEER_MAX_CREDITS = _peer_gauge("max_credits", "Limit on concurrent messages to the LNet peer (send credits).")
-PEER_QUEUED = _peer_gauge("queued_bytes", "Bytes queued to be sent to the LNet peer.")
+PEER_ROUTER_CREDITS = OF_PEER.gauge("router_credits", "Routing credits left for messages from the LNet peer.")
+PEER_MAX_CREDITS = OF_PEER.gauge("max_credits", "Limit on concurrent messages to the LNet peer (send credits).")
+PEER_QUEUED = OF_PEER.gauge("queued_bytes", "Bytes queued to be sent to the LNet peer.")
 PEER_STATES = {b"up": 1, b"down": 0}
 
 
@@ -115,19 +107,15 @@ def collect_lnet_peers(node: Node, page: MetricsPage) -> None:
 LNET_PEERS_FAMILIES = (PEER_UP, PEER_CREDITS, PEER_ROUTER_CREDITS, PEER_MAX_CREDITS, PEER_QUEUED)
 LNET_PEERS_COLLECTOR = Collector(
     "lnet_peers", "each LNet peer", LNET_PEERS_FAMILIES, stateless(collect_lnet_peers), default=False)
-ROUTES = "lnet.routes"
-BUFFERS = "lnet.buffers"
-ROUTING = Gauge(
-    "lustre_lnet_routing", "Whether this node routes LNet messages for other nodes (1) or not (0).", (), ROUTES)
-ROUTE_UP = Gauge(
-    "lustre_lnet_route_up", "Whether the LNet route to the network through the router is up (1) or down (0).",
-    ("net", "nid"), ROUTES)
-ROUTER_BUFFERS = Gauge(
-    "lustre_lnet_router_buffers", "Router buffers, by size in pages. Buffers of 0 pages hold messages without data.",
-    ("pages",), BUFFERS)
-ROUTER_BUFFER_CREDITS = Gauge(
-    "lustre_lnet_router_buffer_credits", "Free router buffers, by size in pages. A negative value is the number of"
-    " waiting messages.", ("pages",), BUFFERS)  # fmt: skip
+OF_ROUTES = FamilyMaker("lustre_lnet", (), ROUTES)
+ROUTING = OF_ROUTES.gauge("routing", "Whether this node routes LNet messages for other nodes (1) or not (0).")
+ROUTE_UP = OF_ROUTES.gauge(
+    "route_up", "Whether the LNet route to the network through the router is up (1) or down (0).", "net", "nid")
+OF_BUFFERS = FamilyMaker("lustre_lnet_router", ("pages",), BUFFERS)
+ROUTER_BUFFERS = OF_BUFFERS.gauge(
+    "buffers", "Router buffers, by size in pages. Buffers of 0 pages hold messages without data.")
+ROUTER_BUFFER_CREDITS = OF_BUFFERS.gauge(
+    "buffer_credits", "Free router buffers, by size in pages. A negative value is the number of waiting messages.")
 
 
 def collect_lnet_routing(node: Node, page: MetricsPage) -> None:

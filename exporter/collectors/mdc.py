@@ -10,26 +10,28 @@ from exporter.collector import Collect, Collector, Context, reads
 from exporter.connection_families import client_families
 from exporter.connections import ClientsByTarget
 from exporter.counters import StatsRule
-from exporter.exposition import INFINITY, Counter, Histogram, MetricsPage, doubling, label_text
+from exporter.exposition import INFINITY, Counter, MetricsPage, doubling, label_text
+from exporter.families import FamilyMaker
 from exporter.node import Node
-from exporter.sources import Source, StatsRenderer, paged
+from exporter.sources import Source, paged, stats_renderer
 from lustre.formats import batch_stats
 
 LABELS = ("fs", "mount", "target")
 MDC = client_families("mdc", LABELS, "metadata servers")
-MDC_OPERATIONS = Counter(
-    "lustre_mdc_metadata_operations_total",
+OF_MDC = FamilyMaker("lustre_mdc", LABELS, "mdc.*")
+MDC_OPERATIONS = OF_MDC.of("md_stats").counter(
+    "metadata_operations",
     "Metadata operations by this client on the target, by operation. An operation may take several requests or none.",
-    (*LABELS, "operation"), "mdc.*.md_stats")
-BATCHES = Histogram(
-    "lustre_mdc_operations_per_batch",
-    "Batched requests, such as those of statahead, by the number of operations in each.", LABELS, "mdc.*.batch_stats",
-    versions="2.16+", usual=doubling(1, 64))
+    "operation")
+BATCHES = OF_MDC.of("batch_stats").histogram(
+    "operations_per_batch",
+    "Batched requests, such as those of statahead, by the number of operations in each.", doubling(1, 64),
+    versions="2.16+")
 
 
 def start_mdc(_: Context) -> Collect:
     links = ClientsByTarget("mdc", MDC)
-    metadata = Source("mdc", "md_stats", StatsRenderer(StatsRule(MDC_OPERATIONS)))
+    metadata = Source("mdc", "md_stats", stats_renderer(StatsRule(MDC_OPERATIONS)))
     batches = Source("mdc", "batch_stats", paged(_batches))
 
     def collect(node: Node, page: MetricsPage) -> None:
@@ -67,4 +69,4 @@ def _whole_mounts(node: Node) -> list[tuple[str, bytes]]:
 
 LMV_COLLECTOR = Collector(
     "lmv", "metadata operations of a mount as a whole", (LMV_OPERATIONS,),
-    reads("lmv", "md_stats", lambda: StatsRenderer(StatsRule(LMV_OPERATIONS)), _whole_mounts))
+    reads("lmv", "md_stats", lambda: stats_renderer(StatsRule(LMV_OPERATIONS)), _whole_mounts))

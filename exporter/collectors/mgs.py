@@ -6,25 +6,24 @@ Without that connection, this node can mount no file system and learns of no res
 from __future__ import annotations
 
 from exporter.collector import Collector, stateless
-from exporter.exposition import Counter, Gauge, MetricsPage, escape, label_text
+from exporter.exposition import MetricsPage, escape, label_text
+from exporter.families import FamilyMaker
 from exporter.node import Node
 from lustre.formats import fields, header, import_, mgs_live
 
-LIVE = "mgs.MGS.live.*"
-EXPORTS = Gauge(
-    "lustre_mgs_exports", "Clients and servers connected to the management server.", (), "mgs.MGS.num_exports")
-EVICTIONS = Counter(
-    "lustre_mgs_evictions_total", "Clients evicted by the management server.", (), "mgs.MGS.eviction_count",
-    versions="2.16+")  # fmt: skip
-TARGETS = Gauge("lustre_mgs_targets", "Registered targets of the file system, by kind.", ("fs", "kind"), LIVE)
-STATE = Gauge(
-    "lustre_mgs_imperative_recovery",
+OF_MGS = FamilyMaker("lustre_mgs", (), "mgs.MGS")
+EXPORTS = OF_MGS.of("num_exports").gauge("exports", "Clients and servers connected to the management server.")
+EVICTIONS = OF_MGS.of("eviction_count").counter(
+    "evictions", "Clients evicted by the management server.", versions="2.16+")
+LIVE = FamilyMaker("lustre_mgs", ("fs",), "mgs.MGS.live.*")
+TARGETS = LIVE.gauge("targets", "Registered targets of the file system, by kind.", "kind")
+STATE = LIVE.gauge(
+    "imperative_recovery",
     "Always 1. The label is the state of imperative recovery (notification of clients about restarted targets):"
-    " full, partial, startup, disabled.", ("fs", "state"), LIVE)
-CLIENTS_WITHOUT_RECOVERY = Gauge(
-    "lustre_mgs_clients_without_imperative_recovery",
-    "Clients without imperative recovery, which the management server cannot notify of restarted targets.", ("fs",),
-    LIVE)
+    " full, partial, startup, disabled.", "state")
+CLIENTS_WITHOUT_RECOVERY = LIVE.gauge(
+    "clients_without_imperative_recovery",
+    "Clients without imperative recovery, which the management server cannot notify of restarted targets.")
 STATES = frozenset({b"full", b"partial", b"startup", b"disabled"})
 NO_FILE_SYSTEM = frozenset({"params", "nodemap"})
 
@@ -54,19 +53,17 @@ def _put(page: MetricsPage, fs: str, data: bytes) -> int:
 
 MGS_FAMILIES = (EXPORTS, EVICTIONS, TARGETS, STATE, CLIENTS_WITHOUT_RECOVERY)
 MGS_COLLECTOR = Collector("mgs", "the management server and its file systems", MGS_FAMILIES, stateless(collect_mgs))
-MGC_LABELS = ("nid",)
-MGC_IMPORTS = Gauge(
-    "lustre_mgc_imports", "Connections to management servers, by state. FULL is connected.", (*MGC_LABELS, "state"),
-    "mgc.*.import")  # fmt: skip
-MGC_TARGETS = Gauge(
-    "lustre_mgc_targets", "Connected management servers, by Lustre release.", (*MGC_LABELS, "version"), "mgc.*.import")
-ATTEMPTS = Counter(
-    "lustre_mgc_import_connection_attempts_total", "Attempts to connect to the management server. More than one"
-    " means reconnection.", MGC_LABELS, "mgc.*.import")  # fmt: skip
-RECOVERY = Gauge(
-    "lustre_mgc_imperative_recovery",
+OF_MGC = FamilyMaker("lustre_mgc", ("nid",), "mgc.*")
+LINK = OF_MGC.of("import")
+MGC_IMPORTS = LINK.gauge("imports", "Connections to management servers, by state. FULL is connected.", "state")
+MGC_TARGETS = LINK.gauge("targets", "Connected management servers, by Lustre release.", "version")
+ATTEMPTS = LINK.counter(
+    "import_connection_attempts",
+    "Attempts to connect to the management server. More than one means reconnection.")
+RECOVERY = OF_MGC.of("ir_state").gauge(
+    "imperative_recovery",
     "Whether imperative recovery is enabled (1) or not (0). With it the management server notifies this node of"
-    " restarted targets.", MGC_LABELS, "mgc.*.ir_state")
+    " restarted targets.")
 IR_STATES = {b"ENABLED": 1, b"DISABLED": 0}
 
 

@@ -16,43 +16,33 @@ from typing import NamedTuple
 from exporter.collector import Collect, Collector, Context
 from exporter.connection_families import Sample, connection_families
 from exporter.connections import ConnectionsByTarget, ConnectionSums
-from exporter.exposition import Family, Gauge, MetricsPage, label_text
+from exporter.exposition import Family, MetricsPage, label_text
+from exporter.families import FamilyMaker
 from exporter.node import Node
 from exporter.reading import NamedDevice, integer
 from exporter.totals import Combine, put_gauges
 
-LABELS = ("fs", "mdt", "pool")
-BY_TARGET = ("fs", "target", "mdt")
 KINDS = frozenset({"OST", "MDT"})
-
-
-def _gauge(name: str, text: str, parameter: str, labels: tuple[str, ...] = LABELS) -> Gauge:
-    return Gauge(f"lustre_osp_{name}", text, labels, f"osp.*.{parameter}")
-
-
-ACTIVE = _gauge(
+OF_POOL = FamilyMaker("lustre_osp", ("fs", "mdt", "pool"), "osp.*")
+BY_TARGET = FamilyMaker("lustre_osp", ("fs", "target", "mdt"), "osp.*")
+ACTIVE = BY_TARGET.of("active").gauge(
     "active",
     "Whether the metadata target uses the object target (1) or not (0). Shown for unused targets only, or for every"
-    " target with --collector.osp.per-target.", "active", BY_TARGET)
-ERROR = _gauge(
+    " target with --collector.osp.per-target.")
+ERROR = BY_TARGET.of("prealloc_status").gauge(
     "precreate_error",
     "Error number (errno) of the last precreation of objects on the target: 0 is success, 28 is no space left. Shown"
-    " for errors only, or for every target with --collector.osp.per-target.", "prealloc_status", BY_TARGET)
-PRECREATED = _gauge(
-    "precreated_objects", "Precreated objects not yet used by a file. For several targets, the lowest number.",
-    "prealloc_last_id")
-NUMBERS = {
-    "prealloc_reserved": _gauge(
-        "reserved_objects", "Precreated objects reserved for files being created.", "prealloc_reserved"),
-    "sync_changes": _gauge(
-        "sync_changes", "Changes (deleted files, new owners) not yet sent to the object targets.", "sync_changes"),
-    "sync_in_progress": _gauge(
-        "sync_in_progress_changes",
-        "Changes (deleted files, new owners) sent to the object targets but not yet committed to disk.",
-        "sync_in_progress"),
-    "destroys_in_flight": _gauge(
-        "destroys_in_flight", "Objects of deleted files that still occupy space on the targets.", "destroys_in_flight"),
-}
+    " for errors only, or for every target with --collector.osp.per-target.")
+PRECREATED = OF_POOL.of("prealloc_last_id").gauge(
+    "precreated_objects", "Precreated objects not yet used by a file. For several targets, the lowest number.")
+NUMBERS = OF_POOL.numbers(
+    ("prealloc_reserved", "reserved_objects", "Precreated objects reserved for files being created."),
+    ("sync_changes", "sync_changes", "Changes (deleted files, new owners) not yet sent to the object targets."),
+    ("sync_in_progress", "sync_in_progress_changes",
+     "Changes (deleted files, new owners) sent to the object targets but not yet committed to disk."),
+    ("destroys_in_flight", "destroys_in_flight",
+     "Objects of deleted files that still occupy space on the targets."),
+)
 COMBINE: dict[Family, Combine] = {PRECREATED: min}
 NORMAL_VALUES: Mapping[Family, int] = {ACTIVE: 1, ERROR: 0}
 CONNECTIONS = connection_families("osp", ("fs", "mdt", "kind", "pool"), "other targets")

@@ -16,24 +16,24 @@ from exporter.collector import Collect, Collector, Context
 from exporter.connections import OSC
 from exporter.counters import CounterKey
 from exporter.exposition import Counter, Family, Gauge, MetricsPage, label_text
+from exporter.families import FamilyMaker
 from exporter.ledger import Ledger
 from exporter.node import Node, Rooms
 from exporter.totals import MountPool, SeriesKey, SummedParameter, put_totals
 from lustre.formats.df import Df
 
-LABELS = ("fs", "pool")
-SPILL_ACTIVE = Gauge(
-    "lustre_pool_spill_active",
-    "Whether new files spill to another pool now (1), because this pool is above its threshold, or not (0).", LABELS,
-    "lod.*.pool.*.spill_is_active", versions="2.15+")
-SPILL_THRESHOLD = Gauge(
-    "lustre_pool_spill_threshold_ratio",
-    "Used share of the pool above which new files spill to another pool. 0 disables spilling.", LABELS,
-    "lod.*.pool.*.spill_threshold_pct", "2.15+")
-SPILLED_FILES = Counter(
-    "lustre_pool_spilled_files_total",
+SPILL = FamilyMaker("lustre_pool", ("fs", "pool"), "lod.*.pool.*")
+SPILL_ACTIVE = SPILL.of("spill_is_active").gauge(
+    "spill_active",
+    "Whether new files spill to another pool now (1), because this pool is above its threshold, or not (0).",
+    versions="2.15+")
+SPILL_THRESHOLD = SPILL.of("spill_threshold_pct").gauge(
+    "spill_threshold_ratio",
+    "Used share of the pool above which new files spill to another pool. 0 disables spilling.", versions="2.15+")
+SPILLED_FILES = SPILL.of("spill_hit").counter(
+    "spilled_files",
     "Files created in another pool because this pool was above its threshold, summed over this node's metadata"
-    " targets.", LABELS, "lod.*.pool.*.spill_hit", versions="2.15+")
+    " targets.", versions="2.15+")
 SPILL_FAMILIES = (SPILL_ACTIVE, SPILL_THRESHOLD, SPILLED_FILES)
 _SPILL_KEYS = ("hits",)
 
@@ -67,29 +67,25 @@ class PoolSpill:
             page.sample(SPILLED_FILES, labels, self._hits.totals((fs, pool)).get("hits"))
 
 
+OF_POOL = FamilyMaker("lustre_pool", ("fs", "pool"), "osc.*")
 CAPACITY = capacity_families(
-    "lustre_pool", "the pool, summed over the targets that report it. It is left out while a connection is idle",
-    LABELS, "osc.*")
-TARGETS = Gauge("lustre_pool_targets", "Object targets in the pool.", LABELS, "lov.*.pools.*")
-REPORTING = Gauge(
-    "lustre_pool_targets_reporting",
-    "Object targets in the pool whose space is known and included in lustre_pool_size_bytes and the other sums.",
-    LABELS, "osc.*.kbytestotal")
+    OF_POOL, "the pool, summed over the targets that report it. It is left out while a connection is idle")
+TARGETS = FamilyMaker("lustre_pool", ("fs", "pool"), "lov.*.pools.*").gauge("targets", "Object targets in the pool.")
+REPORTING = OF_POOL.of("kbytestotal").gauge(
+    "targets_reporting",
+    "Object targets in the pool whose space is known and included in lustre_pool_size_bytes and the other sums.")
 MEMBER = Gauge(
     "lustre_pool_target_info",
     "Always 1, labelled with an object target and its pool (several joined by commas). Only metadata servers show it.",
     ("fs", "target", "pool"), "lod.*.pools.*")
-STATS = "osc.*.stats"
-MOUNT_LABELS = ("fs", "mount", "pool")
-READ = Counter("lustre_pool_read_bytes_total", "Bytes read from the pool by the mount.", MOUNT_LABELS, STATS)
-WRITTEN = Counter("lustre_pool_write_bytes_total", "Bytes written to the pool by the mount.", MOUNT_LABELS, STATS)
-OPERATIONS = Counter(
-    "lustre_pool_operations_total", "Requests from the mount to the pool's targets, by operation.",
-    (*MOUNT_LABELS, "operation"), STATS)
-SECONDS = Counter(
-    "lustre_pool_operation_seconds_total",
-    "Total time from sending requests to the pool's targets until the reply, by operation.",
-    (*MOUNT_LABELS, "operation"), STATS)
+OF_MOUNT = FamilyMaker("lustre_pool", ("fs", "mount", "pool"), "osc.*.stats")
+READ = OF_MOUNT.counter("read_bytes", "Bytes read from the pool by the mount.")
+WRITTEN = OF_MOUNT.counter("write_bytes", "Bytes written to the pool by the mount.")
+OPERATIONS = OF_MOUNT.counter(
+    "operations", "Requests from the mount to the pool's targets, by operation.", "operation")
+SECONDS = OF_MOUNT.counter(
+    "operation_seconds", "Total time from sending requests to the pool's targets until the reply, by operation.",
+    "operation")
 POOL_FAMILIES: Mapping[Family, Counter] = {
     OSC.rule.byte_sums[b"read_bytes"]: READ,
     OSC.rule.byte_sums[b"write_bytes"]: WRITTEN,

@@ -6,86 +6,52 @@ a directory that is being listed.
 
 from __future__ import annotations
 
-from exporter.collector import Collect, Collector, Context
-from exporter.exposition import Counter, Gauge, MetricsPage, escape
-from exporter.node import Node
-from exporter.sources import Source, paged
+from exporter.collector import Collector, all_of, reads, reads_numbers
+from exporter.exposition import MetricsPage, escape
+from exporter.families import FamilyMaker
+from exporter.sources import paged
 from lustre.formats import df, read_ahead_stats, statahead_stats
 
-LABELS = ("fs", "mount")
-READ_AHEAD_STATS = "llite.*.read_ahead_stats"
-STATAHEAD_STATS = "llite.*.statahead_stats"
-HITS = Counter(
-    "lustre_llite_read_ahead_hits_total", "Pages served from the read-ahead cache.", LABELS, READ_AHEAD_STATS)
-MISSES = Counter(
-    "lustre_llite_read_ahead_misses_total",
-    "Pages missing from the read-ahead cache, so that applications waited for them.", LABELS, READ_AHEAD_STATS)
-EVENTS = Counter(
-    "lustre_llite_read_ahead_events_total",
+OF_MOUNT = FamilyMaker("lustre_llite", ("fs", "mount"), "llite.*")
+PAGES_AHEAD, AHEAD = OF_MOUNT.of("read_ahead_stats"), OF_MOUNT.of("statahead_stats")
+HITS = PAGES_AHEAD.counter("read_ahead_hits", "Pages served from the read-ahead cache.")
+MISSES = PAGES_AHEAD.counter(
+    "read_ahead_misses", "Pages missing from the read-ahead cache, so that applications waited for them.")
+EVENTS = PAGES_AHEAD.counter(
+    "read_ahead_events",
     "Read-ahead events other than hits and misses, by event, such as non-consecutive reads and pages discarded unread.",
-    (*LABELS, "event"), READ_AHEAD_STATS)
-PAGES = Counter(
-    "lustre_llite_read_ahead_pages_total", "Pages read ahead, by the event that requested them.", (*LABELS, "event"),
-    READ_AHEAD_STATS, versions="2.16+")
-STATAHEAD_STARTED = Counter(
-    "lustre_llite_statahead_started_total",
-    "Statahead runs started. A run prefetches file attributes for a program that lists a directory.", LABELS,
-    STATAHEAD_STATS)
-STATAHEAD_WRONG = Counter(
-    "lustre_llite_statahead_wrong_total", "Statahead runs aborted because of a low hit rate.", LABELS, STATAHEAD_STATS)
-GLIMPSES = Counter(
-    "lustre_llite_statahead_async_glimpses_total",
-    "Asynchronous glimpse (AGL) threads started by statahead to prefetch file sizes from object servers.", LABELS,
-    STATAHEAD_STATS)
-PATTERNS = Counter(
-    "lustre_llite_statahead_patterns_total",
+    "event")
+PAGES = PAGES_AHEAD.counter(
+    "read_ahead_pages", "Pages read ahead, by the event that requested them.", "event", versions="2.16+")
+STATAHEAD_STARTED = AHEAD.counter(
+    "statahead_started",
+    "Statahead runs started. A run prefetches file attributes for a program that lists a directory.")
+STATAHEAD_WRONG = AHEAD.counter("statahead_wrong", "Statahead runs aborted because of a low hit rate.")
+GLIMPSES = AHEAD.counter(
+    "statahead_async_glimpses",
+    "Asynchronous glimpse (AGL) threads started by statahead to prefetch file sizes from object servers.")
+PATTERNS = AHEAD.counter(
+    "statahead_patterns",
     "Statahead runs, by access pattern: list (directory order) or name (file names that follow a pattern).",
-    (*LABELS, "pattern"), STATAHEAD_STATS, versions="2.16+")
-STATAHEAD_HITS = Counter(
-    "lustre_llite_statahead_hits_total", "File attributes served from the statahead cache.", LABELS, STATAHEAD_STATS,
+    "pattern", versions="2.16+")
+STATAHEAD_HITS = AHEAD.counter(
+    "statahead_hits", "File attributes served from the statahead cache.", versions="2.16+")
+STATAHEAD_MISSES = AHEAD.counter(
+    "statahead_misses", "File attributes missing from the statahead cache and requested from the server.",
     versions="2.16+")
-STATAHEAD_MISSES = Counter(
-    "lustre_llite_statahead_misses_total",
-    "File attributes missing from the statahead cache and requested from the server.", LABELS, STATAHEAD_STATS,
-    versions="2.16+")
-LIMITS = {
-    "max_read_ahead_mb": Gauge(
-        "lustre_llite_read_ahead_max_bytes", "Limit on data read ahead for all files of the mount together.", LABELS,
-        "llite.*.max_read_ahead_mb"),
-    "max_read_ahead_per_file_mb": Gauge(
-        "lustre_llite_read_ahead_max_file_bytes", "Limit on data read ahead for one file.", LABELS,
-        "llite.*.max_read_ahead_per_file_mb"),
-    "max_read_ahead_whole_mb": Gauge(
-        "lustre_llite_read_ahead_max_whole_bytes", "Largest file that the client reads whole at the first read.",
-        LABELS, "llite.*.max_read_ahead_whole_mb"),
-    "statahead_max": Gauge(
-        "lustre_llite_statahead_max_entries",
-        "Limit on directory entries prefetched by one statahead run. 0 disables statahead.", LABELS,
-        "llite.*.statahead_max"),
-    "statahead_running_max": Gauge(
-        "lustre_llite_statahead_max_running", "Limit on concurrent statahead runs.", LABELS,
-        "llite.*.statahead_running_max"),
-    "statahead_batch_max": Gauge(
-        "lustre_llite_statahead_batch_max_entries",
-        "Limit on file attributes fetched in one statahead request. 0 disables batching.", LABELS,
-        "llite.*.statahead_batch_max", versions="2.16+"),
-}
-
-
-def start(_: Context) -> Collect:
-    shown = {"read_ahead_stats": _read_ahead, "statahead_stats": _statahead}
-    sources = [Source("llite", name, paged(show)) for name, show in shown.items()]
-
-    def collect(node: Node, page: MetricsPage) -> None:
-        mounts = node.mounts()
-        for source in sources:
-            source.collect(node, page, mounts)
-        for device, labels in mounts:
-            for name, family in LIMITS.items():
-                parse = parse_mebibytes if name.endswith("_mb") else df.integer
-                page.sample(family, labels, node.number("llite", device, name, parse))
-
-    return collect
+SIZES = OF_MOUNT.numbers(
+    ("max_read_ahead_mb", "read_ahead_max_bytes", "Limit on data read ahead for all files of the mount together."),
+    ("max_read_ahead_per_file_mb", "read_ahead_max_file_bytes", "Limit on data read ahead for one file."),
+    ("max_read_ahead_whole_mb", "read_ahead_max_whole_bytes",
+     "Largest file that the client reads whole at the first read."),
+)
+LIMITS = OF_MOUNT.numbers(
+    ("statahead_max", "statahead_max_entries",
+     "Limit on directory entries prefetched by one statahead run. 0 disables statahead."),
+    ("statahead_running_max", "statahead_max_running", "Limit on concurrent statahead runs."),
+    ("statahead_batch_max", "statahead_batch_max_entries",
+     "Limit on file attributes fetched in one statahead request. 0 disables batching.", "2.16+"),
+)
 
 
 def parse_mebibytes(data: bytes) -> int | None:
@@ -127,5 +93,8 @@ def _statahead(page: MetricsPage, labels: bytes, data: bytes) -> int:
 
 FAMILIES = (
     HITS, MISSES, EVENTS, PAGES, STATAHEAD_STARTED, STATAHEAD_WRONG, GLIMPSES, PATTERNS, STATAHEAD_HITS,
-    STATAHEAD_MISSES, *LIMITS.values())
-COLLECTOR = Collector("read_ahead", "read-ahead and statahead of clients, and their limits", FAMILIES, start)
+    STATAHEAD_MISSES, *SIZES.values(), *LIMITS.values())
+COLLECTOR = Collector("read_ahead", "read-ahead and statahead of clients, and their limits", FAMILIES, all_of(
+    reads("llite", "read_ahead_stats", lambda: paged(_read_ahead)),
+    reads("llite", "statahead_stats", lambda: paged(_statahead)),
+    reads_numbers("llite", SIZES, parse=parse_mebibytes), reads_numbers("llite", LIMITS, parse=df.integer)))

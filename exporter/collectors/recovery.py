@@ -9,11 +9,10 @@ from dataclasses import dataclass
 
 from exporter.collector import Collector, stateless
 from exporter.exposition import Counter, Family, Gauge, MetricsPage
+from exporter.families import FamilyMaker
 from exporter.node import Node
 from lustre.formats import recovery_status
 from lustre.formats.recovery_status import RecoveryStatus
-
-LABELS = ("fs", "target")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +38,8 @@ class RecoveryFamilies:
 
 
 def _families(prefix: str, kind: str) -> RecoveryFamilies:
-    source = f"{kind}.*.recovery_status"
-
-    def gauge(name: str, text: str) -> Gauge:
-        return Gauge(f"lustre_{prefix}_{name}", text, LABELS, source)
-
+    of_target = FamilyMaker(f"lustre_{prefix}", ("fs", "target"), f"{kind}.*")
+    gauge = of_target.of("recovery_status").gauge
     return RecoveryFamilies(
         gauge("recovering", "Whether the target is in recovery after a restart (1) or serves all clients (0)."),
         gauge("recovery_remaining_seconds", "Time until recovery ends even if clients are still missing."),
@@ -59,9 +55,7 @@ def _families(prefix: str, kind: str) -> RecoveryFamilies:
                 "Clients evicted because they did not recover after the target's last restart."),
             "queued_requests": gauge("recovery_queued_requests", "Requests waiting for the target's recovery to end."),
         },
-        Counter(
-            f"lustre_{prefix}_evictions_total", "Clients evicted by the target.", LABELS, f"{kind}.*.eviction_count",
-            versions="2.16+"),
+        of_target.of("eviction_count").counter("evictions", "Clients evicted by the target.", versions="2.16+"),
     )
 
 

@@ -8,89 +8,79 @@ from __future__ import annotations
 
 from exporter.collector import Collect, Collector, Context
 from exporter.counters import StatsRule
-from exporter.exposition import Counter, Gauge, MetricsPage, escape, label_text
+from exporter.exposition import MetricsPage, escape, label_text
+from exporter.families import FamilyMaker
 from exporter.node import Node
-from exporter.sources import Source, StatsRenderer
+from exporter.sources import Source, stats_renderer
 from lustre.formats import nrs_policies, nrs_tbf_rule
 
 PLACES = {"ost/OSS": None, "mds/MDS": None, "mgs/MGS": frozenset({"mgs"}), "ldlm/services": None}
 """Directories of services. Names of services are listed if the directory also has other subdirectories."""
-LABELS = ("service",)
-STATS = "ost.OSS.*.stats, mds.MDS.*.stats, mgs.MGS.*.stats, ldlm.services.*.stats"
+OF_SERVICE = FamilyMaker("lustre_service", ("service",), "ost.OSS.*")
+STATS = FamilyMaker("lustre_service", OF_SERVICE.labels, ", ".join(
+    f"{kind}.stats" for kind in ("ost.OSS.*", "mds.MDS.*", "mgs.MGS.*", "ldlm.services.*")))
 RULE = StatsRule(
-    Counter(
-        "lustre_service_operations_total", "Requests processed by the service, by operation.", (*LABELS, "operation"),
-        STATS),
-    Counter(
-        "lustre_service_operation_seconds_total",
+    STATS.counter("operations", "Requests processed by the service, by operation.", "operation"),
+    STATS.counter(
+        "operation_seconds",
         "Total processing time of requests, by operation, without the time they waited. Lustre does not time every"
-        " operation.", (*LABELS, "operation"), STATS),
+        " operation.", "operation"),
     special={
         b"req_waittime": (
-            Counter(
-                "lustre_service_requests_total", "Requests that the service started to process, all operations.",
-                LABELS, STATS),
-            Counter(
-                "lustre_service_request_wait_seconds_total", "Total time requests waited for a service thread.", LABELS,
-                STATS),
+            STATS.counter("requests", "Requests that the service started to process, all operations."),
+            STATS.counter("request_wait_seconds", "Total time requests waited for a service thread."),
         ),
         b"req_qdepth": (
             None,
-            Counter(
-                "lustre_service_queue_depth_at_start_total",
+            STATS.counter(
+                "queue_depth_at_start",
                 "Sum of the number of unsorted incoming requests, sampled at the start of each request. Divide by"
                 " lustre_service_requests_total for the average. Sorted requests wait too: see"
-                " lustre_service_queued_requests.", LABELS, STATS),
+                " lustre_service_queued_requests."),
         ),
         b"req_active": (
             None,
-            Counter(
-                "lustre_service_active_at_start_total",
+            STATS.counter(
+                "active_at_start",
                 "Sum of the number of requests in progress, sampled at the start of each request. Divide by"
-                " lustre_service_requests_total for the average.", LABELS, STATS),
+                " lustre_service_requests_total for the average."),
         ),
         b"req_timeout": (None, None),  # the timeout sent to clients, which is of little use
         b"reqbuf_avail": (None, None),
         b"reqbufs_avail": (None, None),
     },
 )
-NOW = "ost.OSS.*.nrs_policies"
-QUEUED = Gauge(
-    "lustre_service_queued_requests", "Requests waiting for a service thread now, by priority.", (*LABELS, "priority"),
-    NOW)
-ACTIVE = Gauge("lustre_service_active_requests", "Requests in progress now, by priority.", (*LABELS, "priority"), NOW)
+NOW, RULES = OF_SERVICE.of("nrs_policies"), OF_SERVICE.of("nrs_tbf_rule")
+QUEUED = NOW.gauge("queued_requests", "Requests waiting for a service thread now, by priority.", "priority")
+ACTIVE = NOW.gauge("active_requests", "Requests in progress now, by priority.", "priority")
 DEFAULT_POLICY = b"fifo"
-POLICY = Gauge(
-    "lustre_service_policy_info",
+POLICY = NOW.gauge(
+    "policy_info",
     "Always 1, labelled with a running policy for the order of requests (NRS), and with what it distinguishes, such as"
-    " jobid for tbf. The default policy, fifo, is not shown.", (*LABELS, "priority", "policy", "by"), NOW)
-POLICY_QUEUED = Gauge(
-    "lustre_service_policy_queued_requests",
-    "Requests that a running policy for the order of requests (NRS) other than fifo holds back now.",
-    (*LABELS, "priority", "policy"), NOW)
-RULES = "ost.OSS.*.nrs_tbf_rule"
+    " jobid for tbf. The default policy, fifo, is not shown.", "priority", "policy", "by")
+POLICY_QUEUED = NOW.gauge(
+    "policy_queued_requests",
+    "Requests that a running policy for the order of requests (NRS) other than fifo holds back now.", "priority",
+    "policy")
 MAX_RULES, MAX_CONDITION_BYTES = 200, 300
 """Rules of a service that are shown, the first in the order of evaluation, and bytes of a condition. A choice."""
-RULE_RATE = Gauge(
-    "lustre_service_tbf_rule_rate",
+RULE_RATE = RULES.gauge(
+    "tbf_rule_rate",
     "Requests per second that the rule of the token bucket filter (TBF) allows each class of requests, such as a job,"
-    " on each CPU partition.", (*LABELS, "priority", "rule", "condition"), RULES)
-RULE_CLASSES = Gauge(
-    "lustre_service_tbf_rule_classes",
+    " on each CPU partition.", "priority", "rule", "condition")
+RULE_CLASSES = RULES.gauge(
+    "tbf_rule_classes",
     "Classes of requests, such as jobs, to which the rule of the token bucket filter (TBF) applies now, summed over CPU"
-    " partitions.", (*LABELS, "priority", "rule"), RULES)
-THREADS = {
-    name: Gauge(f"lustre_service_{name}", text, LABELS, f"ost.OSS.*.{name}")
-    for name, text in (
-        ("threads_started", "Service threads running."),
-        ("threads_min", "Minimum number of service threads."),
-        ("threads_max", "Maximum number of service threads. If all are busy, requests wait."),
-    )
-}
+    " partitions.", "priority", "rule")
+THREADS = OF_SERVICE.numbers(
+    ("threads_started", "threads_started", "Service threads running."),
+    ("threads_min", "threads_min", "Minimum number of service threads."),
+    ("threads_max", "threads_max", "Maximum number of service threads. If all are busy, requests wait."),
+)
 
 
 def start(_: Context) -> Collect:
-    sources = {kind: Source(kind, "stats", StatsRenderer(RULE)) for kind in PLACES}
+    sources = {kind: Source(kind, "stats", stats_renderer(RULE)) for kind in PLACES}
 
     def collect(node: Node, page: MetricsPage) -> None:
         for kind, only in PLACES.items():

@@ -17,7 +17,7 @@ from exporter.connections import OSC, OscClients, group_of
 from exporter.exposition import Gauge, MetricsPage, escape, label_text
 from exporter.node import Node
 from exporter.reading import Texts
-from exporter.sources import Source, StatsRenderer
+from exporter.sources import Source, stats_renderer
 from exporter.totals import MountPool, SummedParameter, stats_contributions
 from lustre.formats import read_ahead_stats, statahead_stats
 from lustre.formats.compiled import following
@@ -38,12 +38,12 @@ _IMPORT_KEYS = (b"\n    state: ", b"\n       inflight: ")
 
 def start(_: Context) -> Collect:
     groups = OscClients(group_of)
-    mounts = Source("llite", "stats", StatsRenderer(replace(llite.RULE, only=OPERATIONS)))
+    mounts = Source("llite", "stats", stats_renderer(replace(llite.RULE, only=OPERATIONS)))
     requests: SummedParameter[MountPool] = SummedParameter(
         "osc", "stats", stats_contributions(replace(OSC.rule, only=REQUESTS))
     )
     imports = _Imports()
-    metadata = Source("mdc", "stats", StatsRenderer(replace(mdc.MDC.rule, only=frozenset({b"req_waittime"}))))
+    metadata = Source("mdc", "stats", stats_renderer(replace(mdc.MDC.rule, only=frozenset({b"req_waittime"}))))
 
     def collect(node: Node, page: MetricsPage) -> None:
         mounts.collect(node, page, node.mounts())
@@ -113,7 +113,7 @@ def _read_ahead(node: Node, page: MetricsPage) -> None:
             page.sample(read_ahead.STATAHEAD_STARTED, labels, statahead.total)
             page.sample(read_ahead.STATAHEAD_WRONG, labels, statahead.wrong)
         budget = node.number("llite", device, BUDGET, read_ahead.parse_mebibytes)
-        page.sample(read_ahead.LIMITS[BUDGET], labels, budget)
+        page.sample(read_ahead.SIZES[BUDGET], labels, budget)
 
 
 _REQUESTS_OF = {
@@ -122,7 +122,7 @@ _REQUESTS_OF = {
 }
 FAMILIES = (
     *llite.RULE.families(), read_ahead.HITS, read_ahead.MISSES, read_ahead.STATAHEAD_STARTED,
-    read_ahead.STATAHEAD_WRONG, read_ahead.LIMITS[BUDGET], *_REQUESTS_OF["osc"], OSC.imports, IN_FLIGHT,
+    read_ahead.STATAHEAD_WRONG, read_ahead.SIZES[BUDGET], *_REQUESTS_OF["osc"], OSC.imports, IN_FLIGHT,
     *_REQUESTS_OF["mdc"],
 )  # fmt: skip
 COLLECTOR = Collector("slim", "the slim profile of a client", FAMILIES, start)

@@ -6,7 +6,8 @@ Encryption uses pages, compression also larger objects. Pools that were never us
 from __future__ import annotations
 
 from exporter.collector import Collector, stateless
-from exporter.exposition import Counter, Gauge, MetricsPage
+from exporter.exposition import MetricsPage
+from exporter.families import FamilyMaker
 from exporter.node import Node
 from lustre.formats import page_pools
 
@@ -14,51 +15,42 @@ POOLS = "sptlrpc.encrypt_page_pools"
 BY_SIZE = "sptlrpc.page_pools"
 
 
-def _gauge(name: str, text: str) -> Gauge:
-    return Gauge(f"lustre_sptlrpc_{name}", text, (), POOLS)
-
-
-def _counter(name: str, text: str) -> Counter:
-    return Counter(f"lustre_sptlrpc_{name}_total", text, (), POOLS)
-
-
+OF_POOLS = FamilyMaker("lustre_sptlrpc", (), POOLS)
 NUMBERS = {
-    "max_pages": _gauge("max_pages", "Limit on pages in the encryption page pool."),
-    "pages": _gauge("pages", "Pages in the encryption page pool."),
-    "free_pages": _gauge("free_pages", "Unused pages in the encryption page pool."),
-    "grows": _counter("pool_grows", "Times the encryption page pool grew."),
-    "grow_failures": _counter(
+    "max_pages": OF_POOLS.gauge("max_pages", "Limit on pages in the encryption page pool."),
+    "pages": OF_POOLS.gauge("pages", "Pages in the encryption page pool."),
+    "free_pages": OF_POOLS.gauge("free_pages", "Unused pages in the encryption page pool."),
+    "grows": OF_POOLS.counter("pool_grows", "Times the encryption page pool grew."),
+    "grow_failures": OF_POOLS.counter(
         "pool_grow_failures", "Times the encryption page pool could not grow for lack of memory."),
-    "shrinks": _counter(
+    "shrinks": OF_POOLS.counter(
         "pool_shrinks", "Times the encryption page pool shrank because the kernel was short of memory."),
-    "accesses": _counter("pool_accesses", "Requests for pages from the encryption page pool."),
-    "misses": _counter("pool_misses", "Requests for pages that found too few free pages in the encryption page pool."),
-    "out_of_memory": _counter(
+    "accesses": OF_POOLS.counter("pool_accesses", "Requests for pages from the encryption page pool."),
+    "misses": OF_POOLS.counter(
+        "pool_misses", "Requests for pages that found too few free pages in the encryption page pool."),
+    "out_of_memory": OF_POOLS.counter(
         "pool_out_of_memory",
         "Requests for pages that failed because the encryption page pool was empty and could not grow."),
 }
 
 
-def _gauge_of_size(name: str, text: str) -> Gauge:
-    return Gauge(f"lustre_page_pool_{name}", f"{text}, by object size in bytes.", ("size",), BY_SIZE, "2.16+")
-
-
-def _counter_of_size(name: str, text: str) -> Counter:
-    help_ = f"{text}, by object size in bytes."
-    return Counter(f"lustre_page_pool_{name}_total", help_, ("size",), BY_SIZE, "2.16+")
-
-
+OF_SIZE = FamilyMaker("lustre_page_pool", ("size",), BY_SIZE)
 SIZES = {
-    "max_pages": _gauge_of_size("max_objects", "Limit on objects in the page pool"),
-    "pages": _gauge_of_size("objects", "Objects in the page pool"),
-    "free_pages": _gauge_of_size("free_objects", "Unused objects in the page pool"),
-    "grows": _counter_of_size("grows", "Times the page pool grew"),
-    "grow_failures": _counter_of_size("grow_failures", "Times the page pool could not grow for lack of memory"),
-    "shrinks": _counter_of_size("shrinks", "Times the page pool shrank because the kernel was short of memory"),
-    "accesses": _counter_of_size("accesses", "Requests for objects from the page pool"),
-    "misses": _counter_of_size("misses", "Requests that found too few free objects in the page pool"),
-    "out_of_memory": _counter_of_size(
-        "out_of_memory", "Requests that failed because the page pool was empty and could not grow"),
+    field: make(name, f"{text}, by object size in bytes.", versions="2.16+")
+    for field, make, name, text in (
+        ("max_pages", OF_SIZE.gauge, "max_objects", "Limit on objects in the page pool"),
+        ("pages", OF_SIZE.gauge, "objects", "Objects in the page pool"),
+        ("free_pages", OF_SIZE.gauge, "free_objects", "Unused objects in the page pool"),
+        ("grows", OF_SIZE.counter, "grows", "Times the page pool grew"),
+        ("grow_failures", OF_SIZE.counter, "grow_failures",
+         "Times the page pool could not grow for lack of memory"),
+        ("shrinks", OF_SIZE.counter, "shrinks",
+         "Times the page pool shrank because the kernel was short of memory"),
+        ("accesses", OF_SIZE.counter, "accesses", "Requests for objects from the page pool"),
+        ("misses", OF_SIZE.counter, "misses", "Requests that found too few free objects in the page pool"),
+        ("out_of_memory", OF_SIZE.counter, "out_of_memory",
+         "Requests that failed because the page pool was empty and could not grow"),
+    )
 }
 
 

@@ -9,36 +9,32 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from exporter.counters import operation
-from exporter.exposition import INFINITY, Counter, Gauge, Histogram, usec_to_seconds
+from exporter.exposition import INFINITY, Gauge, usec_to_seconds
+from exporter.families import FamilyMaker
 from exporter.rpc_stats import READ, WRITE
 from exporter.totals import SeriesKey
 from lustre.formats import job_stats
 from lustre.formats.job_stats import Job
 from lustre.formats.stats import is_no_sum
 
-LABELS = ("fs", "target", "jobid")
-STATS = "obdfilter.*.job_stats, mdt.*.job_stats"
-
-READ_BYTES = Counter("lustre_job_read_bytes_total", "Bytes read from the target by the job.", LABELS, STATS)
-WRITE_BYTES = Counter("lustre_job_write_bytes_total", "Bytes written to the target by the job.", LABELS, STATS)
-OPERATIONS = Counter(
-    "lustre_job_operations_total", "Operations of the job on the target, by operation.", (*LABELS, "operation"), STATS)
-SECONDS = Counter(
-    "lustre_job_operation_seconds_total", "Total time the target spent on the job's operations, by operation.",
-    (*LABELS, "operation"), STATS, "2.14+")
-IO_SIZE = Histogram(
-    "lustre_job_io_size_bytes", "Sizes of the job's reads and writes, as received by the target.",
-    (*LABELS, "direction"), STATS, "2.16+")
-JOBS = Gauge("lustre_jobs", "Jobs in the target's job statistics.", ("fs", "target"), STATS)
-BEYOND_LIMIT = Gauge(
-    "lustre_jobs_beyond_limit", 'Jobs summed under jobid="other" because of --jobs.limit.', ("fs", "target"), STATS)
-IDLE = Gauge(
-    "lustre_jobs_idle", "Jobs without series because they have been idle for longer than --jobs.idle-seconds.",
-    ("fs", "target"), STATS)
-READ_AT = Gauge(
-    "lustre_jobs_read_timestamp_seconds",
+OF_JOB = FamilyMaker("lustre_job", ("fs", "target", "jobid"), "obdfilter.*.job_stats, mdt.*.job_stats")
+READ_BYTES = OF_JOB.counter("read_bytes", "Bytes read from the target by the job.")
+WRITE_BYTES = OF_JOB.counter("write_bytes", "Bytes written to the target by the job.")
+OPERATIONS = OF_JOB.counter("operations", "Operations of the job on the target, by operation.", "operation")
+SECONDS = OF_JOB.counter(
+    "operation_seconds", "Total time the target spent on the job's operations, by operation.", "operation",
+    versions="2.14+")
+IO_SIZE = OF_JOB.histogram(
+    "io_size_bytes", "Sizes of the job's reads and writes, as received by the target.", (), "direction",
+    versions="2.16+")
+OF_TARGET = FamilyMaker("lustre_jobs", ("fs", "target"), OF_JOB.source)
+JOBS = Gauge("lustre_jobs", "Jobs in the target's job statistics.", OF_TARGET.labels, OF_TARGET.source)
+BEYOND_LIMIT = OF_TARGET.gauge("beyond_limit", 'Jobs summed under jobid="other" because of --jobs.limit.')
+IDLE = OF_TARGET.gauge("idle", "Jobs without series because they have been idle for longer than --jobs.idle-seconds.")
+READ_AT = OF_TARGET.gauge(
+    "read_timestamp_seconds",
     "Time at which the target's job statistics were read, by the clock of this node. Rates over the difference of two"
-    " such times do not depend on how long a scrape takes.", ("fs", "target"), STATS)
+    " such times do not depend on how long a scrape takes.")
 FAMILIES = (READ_BYTES, WRITE_BYTES, OPERATIONS, SECONDS, IO_SIZE, JOBS, IDLE, BEYOND_LIMIT, READ_AT)
 SUMS = {(IO_SIZE, READ): (READ_BYTES, b""), (IO_SIZE, WRITE): (WRITE_BYTES, b"")}
 """For each size histogram, the counter that is its sum."""

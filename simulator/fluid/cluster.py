@@ -40,13 +40,13 @@ class FlowCounters:
 
     def carry(self, rates: FlowRates, since: float, until: float) -> None:
         """Count the RPCs of all flows over a span at constant rates, and carry fractions over."""
-        for index, stage, number, demand in rates.demands():
-            one, targets = rates.flows[index], rates.targets[index, stage, number]
+        for placed in rates.placed:
+            one, demand, targets = rates.flows[placed.flow], placed.demand, placed.targets
             if one.single or not targets:
                 continue
-            each = rates.per_second[index] * (until - since) * demand.targets * demand.rpcs / len(targets)
+            each = rates.per_second[placed.flow] * (until - since) * demand.targets * demand.rpcs / len(targets)
             for target in targets:
-                key = (one.job.job_id, stage, number, target)
+                key = (one.job.job_id, placed.stage, placed.number, target)
                 whole = self._fractions.get(key, 0.0) + each
                 self._fractions[key] = whole % 1
                 if whole >= 1:

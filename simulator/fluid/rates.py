@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from lustre.layout.model import Layout
 from simulator.devices import DeviceSettings
@@ -46,8 +46,23 @@ class GroupState:
     demand: float = 0.0
 
 
-GroupShares = Mapping[tuple[int, int, int], Mapping[int, float]]
-"""By flow, stage and demand: for each group, the share of the demand's targets in it."""
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A demand of a flow, and its targets."""
+
+    flow: int
+    stage: int
+    number: int
+    """Number of the demand in its stage."""
+    demand: Demand
+    targets: tuple[int, ...]
+
+    def shares(self, group_of: Mapping[int, int]) -> dict[int, float]:
+        """For each group, the share of the targets in it."""
+        counts: dict[int, int] = {}
+        for target in self.targets:
+            counts[group_of[target]] = counts.get(group_of[target], 0) + 1
+        return {group: count / len(self.targets) for group, count in counts.items()}
 
 
 class Wait(NamedTuple):
@@ -76,13 +91,23 @@ class Load(NamedTuple):
 
 
 def balance_flows(
-    flows: Sequence[Flow], groups: Sequence[TargetGroup], places: GroupShares, metadata_cores: float
+    flows: Sequence[Flow], placed: Iterable[Placed], groups: Sequence[TargetGroup], group_of: Mapping[int, int],
+    metadata_cores: float,
 ) -> tuple[list[float], list[GroupState], float]:  # fmt: skip
     """Solve for the operations per second of each flow, the state of each group, and the wait at the MDTs."""
     states = [GroupState() for _ in groups]
-    waits = [_waits_of(flow, index, states, groups, places) for index, flow in enumerate(flows)]
-    balances = [_GroupBalance(state, group, _loads_of(number, group, flows, places))
-                for number, (state, group) in enumerate(zip(states, groups, strict=True))]
+    waits: list[list[list[Wait]]] = [[[] for _ in flow.stages] for flow in flows]
+    loads: list[list[Load]] = [[] for _ in groups]
+    for each in placed:
+        demand = each.demand
+        for number, share in each.shares(group_of).items():
+            group = groups[number]
+            idle_seconds = latency_seconds(group.device, demand.io) * group.slowdown
+            waits[each.flow][each.stage].append(Wait(
+                states[number], _slowest_of(demand.targets), idle_seconds, min(demand.rpcs, 1.0), demand.sync))
+            loads[number].append(Load(each.flow, demand.targets, share, demand.rpcs,
+                                      busy_seconds(group.device, demand.io), sync=demand.sync, objects=demand.objects))
+    balances = [_GroupBalance(*of_group) for of_group in zip(states, groups, loads, strict=True)]
     metadata_wait = 0.0
     rates = [0.0] * len(flows)
     for round_number in range(BALANCE_ROUNDS):
@@ -95,33 +120,6 @@ def balance_flows(
         work = sum([rate * flow.metadata_seconds for rate, flow in zip(rates, flows, strict=True)]) / metadata_cores
         metadata_wait = min(max(metadata_wait, 1e-6) * max(work, 1e-3) ** weight, 1e4)
     return rates, states, metadata_wait
-
-
-def _waits_of(
-    flow: Flow, index: int, states: Sequence[GroupState], groups: Sequence[TargetGroup], places: GroupShares
-) -> list[list[Wait]]:  # fmt: skip
-    return [
-        [
-            Wait(states[group], _slowest_of(demand.targets),
-                 latency_seconds(groups[group].device, demand.io) * groups[group].slowdown, min(demand.rpcs, 1.0),
-                 demand.sync)
-            for number, demand in enumerate(stage) for group in places[index, stage_number, number]
-        ]
-        for stage_number, stage in enumerate(flow.stages)
-    ]  # fmt: skip
-
-
-def _loads_of(number: int, group: TargetGroup, flows: Sequence[Flow], places: GroupShares) -> list[Load]:
-    found = []
-    for index, flow in enumerate(flows):
-        for stage_number, stage in enumerate(flow.stages):
-            for demand_number, demand in enumerate(stage):
-                share = places[index, stage_number, demand_number].get(number)
-                if share is not None:
-                    busy = busy_seconds(group.device, demand.io)
-                    found.append(Load(index, demand.targets, share, demand.rpcs, busy, sync=demand.sync,
-                                      objects=demand.objects))
-    return found
 
 
 def _flow_rate(flow: Flow, stages: Iterable[Iterable[Wait]], metadata_wait: float) -> float:
@@ -178,10 +176,6 @@ def _add_busy_time(used: list[float], busy: Iterable[float], times: float) -> No
         used[limit] += share * times
 
 
-DemandKey: TypeAlias = tuple[int, int, int]
-"""Key of a demand: numbers of the flow, the stage and the demand."""
-
-
 @dataclass(frozen=True, slots=True)
 class FlowRates:
     """Rates of all flows, constant until something changes."""
@@ -189,15 +183,11 @@ class FlowRates:
     flows: Sequence[Flow]
     per_second: Sequence[float]
     """Operations per second of each flow."""
-    targets: Mapping[DemandKey, tuple[int, ...]]
+    placed: Sequence[Placed]
     wait_seconds: Mapping[int, float]
     """By OST, the wait of an I/O behind the I/Os of the flows."""
     metadata_wait_seconds: float = 0.0
     """Wait of a request at an MDT behind the requests of the flows."""
-
-    def demands(self) -> Iterable[tuple[int, int, int, Demand]]:
-        for index, stage, number in self.targets:
-            yield index, stage, number, self.flows[index].stages[stage][number]
 
 
 class RateSolver:
@@ -217,21 +207,17 @@ class RateSolver:
     ) -> FlowRates:  # fmt: skip
         """Rates of running jobs. ``pool_shares``: by job, the share of its files in each pool."""
         flows = [*(self._flow(job, pool_shares.get(job.job_id, {})) for job in jobs), *others]
-        used: dict[DemandKey, tuple[int, ...]] = {}
-        for index, one in enumerate(flows):
-            for stage, demands in enumerate(one.stages):
-                for number, demand in enumerate(demands):
-                    used[index, stage, number] = self._targets_of(one.job, demand)
-        stuck = {key[0] for key, targets in used.items()
-                 if not targets or any(self._osts[target].health.away for target in targets)}
+        placed = [Placed(index, stage, number, demand, self._targets_of(one.job, demand))
+                  for index, one in enumerate(flows) for stage, demands in enumerate(one.stages)
+                  for number, demand in enumerate(demands)]
+        stuck = {each.flow for each in placed
+                 if not each.targets or any(self._osts[target].health.away for target in each.targets)}
         flows = [replace(one, rate_max=0.0) if n in stuck else self._limited(one) for n, one in enumerate(flows)]
-        groups, members = self._groups(used)
-        number_of = {target: group for group, targets in enumerate(members) for target in targets}
-        places = {key: _group_shares(targets, number_of) for key, targets in used.items()}
+        groups, group_of = self._groups(placed)
         cores = sum(mdt.settings.cores / mdt.settings.work_factor for mdt in self._mdts)
-        rates, states, metadata_wait = balance_flows(flows, groups, places, cores)
-        waits = {target: states[group].wait for target, group in number_of.items()}
-        return FlowRates(flows, rates, used, waits, metadata_wait)
+        rates, states, metadata_wait = balance_flows(flows, placed, groups, group_of, cores)
+        waits = {target: states[group].wait for target, group in group_of.items()}
+        return FlowRates(flows, rates, placed, waits, metadata_wait)
 
     def _limited(self, one: Flow) -> Flow:
         """A flow within the rule of the OSS for its job."""
@@ -286,11 +272,12 @@ class RateSolver:
     def _size_of(self, pool: str) -> int:
         return len(self._settings.pools[pool]) if pool else len(self._osts)
 
-    def _groups(self, used: Mapping[DemandKey, tuple[int, ...]]) -> tuple[list[TargetGroup], list[list[int]]]:
-        demands: dict[int, list[DemandKey]] = {}
-        for key, targets in used.items():
-            for target in targets:
-                demands.setdefault(target, []).append(key)
+    def _groups(self, placed: Sequence[Placed]) -> tuple[list[TargetGroup], dict[int, int]]:
+        """The groups, and the number of the group of each target."""
+        demands: dict[int, list[int]] = {}
+        for number, each in enumerate(placed):
+            for target in each.targets:
+                demands.setdefault(target, []).append(number)
         alike: dict[tuple[object, ...], list[int]] = {}
         for target in sorted(demands):
             ost = self._osts[target]
@@ -300,13 +287,5 @@ class RateSolver:
             ost = self._osts[members[0]]
             made = ost.settings
             groups.append(
-                TargetGroup(made.device, made.journal, made.journal_device, ost.device.slowdown, len(members))
-            )
-        return groups, list(alike.values())
-
-
-def _group_shares(targets: Sequence[int], number_of: Mapping[int, int]) -> dict[int, float]:
-    counts: dict[int, int] = {}
-    for target in targets:
-        counts[number_of[target]] = counts.get(number_of[target], 0) + 1
-    return {group: count / len(targets) for group, count in counts.items()}
+                TargetGroup(made.device, made.journal, made.journal_device, ost.device.slowdown, len(members)))
+        return groups, {target: group for group, members in enumerate(alike.values()) for target in members}

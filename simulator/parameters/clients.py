@@ -12,6 +12,8 @@ from simulator.clients.osc import Osc
 from simulator.counters import Histogram
 from simulator.parameters.text import ClusterView, KernelClock, rows, stats_file, two_columns
 from simulator.servers.health import STATES_KEPT, Health
+from simulator.servers.mdt import Mdt
+from simulator.servers.ost import Ost
 
 OST_CONNECT_FLAGS = (
     "write_grant, server_lock, version, max_byte_per_rpc, early_lock_cancel, adaptive_timeouts, lru_resize, "
@@ -69,13 +71,13 @@ import:
 """
 
 
-def import_file(
-    name: str, target: str, flags: str, nid: str, in_flight: int, wait_usec: int, version: str, *, health: Health,
-) -> str:  # fmt: skip
+def import_file(connection: Osc | Mdc, target: Ost | Mdt, nid: str, in_flight: int, version: str) -> str:
     """Render an ``import`` file, without the averages that an osc adds."""
+    waited, health = connection.stats["req_waittime"], target.health
     return _IMPORT.format(
-        name=name, target=target, flags=flags, nid=nid, in_flight=in_flight, wait_usec=wait_usec, version=version,
-        state=state_of(health), tries=1 + health.recoveries)
+        name=connection.name, target=target.name, nid=nid, in_flight=in_flight, version=version,
+        flags=OST_CONNECT_FLAGS if isinstance(target, Ost) else MDT_CONNECT_FLAGS,
+        wait_usec=waited.total // max(waited.samples, 1), state=state_of(health), tries=1 + health.recoveries)
 
 
 def state_of(health: Health) -> str:
@@ -90,15 +92,6 @@ def state_file(clock: KernelClock, mounted_at: float, health: Health) -> str:
 
 
 _EXTENTS_OFF = "disabled\n write anything to this file to activate, then '0' or 'disable' to deactivate\n"
-_STATAHEAD_LINES = (
-    "statahead total",
-    "statahead wrong",
-    "agl total",
-    "list_total",
-    "fname_total",
-    "hit_total",
-    "miss_total",
-)
 
 
 def llite_files(cluster: ClusterView) -> Iterator[tuple[str, str]]:
@@ -119,9 +112,9 @@ def llite_files(cluster: ClusterView) -> Iterator[tuple[str, str]]:
 
 def _statahead(client: Client) -> str:
     counted = client.statahead
-    values = (counted.total, counted.wrong, counted.agl_total, counted.list_total, counted.fname_total,
-              counted.hit_total, counted.miss_total)  # fmt: skip
-    return "".join(f"{name}: {value}\n" for name, value in zip(_STATAHEAD_LINES, values, strict=True))
+    return (f"statahead total: {counted.total}\nstatahead wrong: {counted.wrong}\nagl total: {counted.agl_total}\n"
+            f"list_total: {counted.list_total}\nfname_total: {counted.fname_total}\nhit_total: {counted.hit_total}\n"
+            f"miss_total: {counted.miss_total}\n")
 
 
 def _max_cached_mb(client: Client) -> str:
@@ -148,7 +141,6 @@ def osc_files(cluster: ClusterView) -> Iterator[tuple[str, str]]:
 
 
 def _osc_import(cluster: ClusterView, client: Client, osc: Osc) -> str:
-    waited = osc.stats["req_waittime"]
     writes, sizes = osc.stats["ost_write"], osc.stats["write_bytes"]
     averages = ""
     if writes.samples:
@@ -157,10 +149,8 @@ def _osc_import(cluster: ClusterView, client: Client, osc: Osc) -> str:
             f"    write_data_averages:\n       bytes_per_rpc: {size}\n       usecs_per_rpc: {usecs}\n"
             f"       MB_per_sec: {size / usecs:.2f}\n"
         )
-    return import_file(
-        osc.name, osc.ost.name, OST_CONNECT_FLAGS, client.settings.nid, sum(osc.in_flight),
-        wait_usec=waited.total // max(waited.samples, 1), version=cluster.settings.version, health=osc.ost.health,
-    ) + averages  # fmt: skip
+    shown = import_file(osc, osc.ost, client.settings.nid, sum(osc.in_flight), cluster.settings.version)
+    return shown + averages
 
 
 def _osc_rpc_stats(clock: KernelClock, osc: Osc) -> str:
@@ -198,18 +188,11 @@ def mdc_files(cluster: ClusterView) -> Iterator[tuple[str, str]]:
     for client in cluster.clients:
         for mdc in client.mdcs:
             debugfs, sysfs = f"sys/kernel/debug/lustre/mdc/{mdc.name}", f"sys/fs/lustre/mdc/{mdc.name}"
-            waited = mdc.stats["req_waittime"]
             yield f"proc/fs/lustre/mdc/{mdc.name}/md_stats", stats_file(clock, mdc.md_stats)
             yield f"{debugfs}/stats", stats_file(clock, mdc.stats)
             yield f"{debugfs}/rpc_stats", _mdc_rpc_stats(clock, mdc)
-            yield (
-                f"{debugfs}/import",
-                import_file(
-                    mdc.name, mdc.mdt.name, MDT_CONNECT_FLAGS, client.settings.nid, mdc.in_flight,
-                    wait_usec=waited.total // max(waited.samples, 1), version=cluster.settings.version,
-                    health=mdc.mdt.health,
-                ),
-            )  # fmt: skip
+            yield f"{debugfs}/import", import_file(
+                mdc, mdc.mdt, client.settings.nid, mdc.in_flight, cluster.settings.version)
             yield f"{sysfs}/max_rpcs_in_flight", f"{mdc.max_rpcs_in_flight}\n"
             yield f"{sysfs}/max_mod_rpcs_in_flight", f"{mdc.max_mod_rpcs_in_flight}\n"
 

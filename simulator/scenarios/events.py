@@ -12,6 +12,7 @@ from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 
 from simulator import faults
+from simulator.toml_settings import values_of
 
 if TYPE_CHECKING:
     from simulator.cluster import Cluster
@@ -40,15 +41,6 @@ KINDS: Mapping[str, Callable[..., None]] = {
     "job": faults.change_job,
     "stop": faults.stop_job,
 }
-_TYPES: Mapping[str, tuple[type[Any] | tuple[type[Any], ...], str]] = {
-    "str": (str, "text"), "int": (int, "a whole number"), "float": ((int, float), "a number"),
-    "Mapping[str, Any]": (dict, "a table"),
-}
-"""By annotation of a parameter, the types of its values, and their name."""
-
-
-def parameters_of(kind: str) -> Mapping[str, Parameter]:
-    return {key: one for key, one in signature(KINDS[kind]).parameters.items() if key != "cluster"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,16 +71,11 @@ def event_from(table: dict[str, Any], where: str, wrong: list[str]) -> Event | N
     if not isinstance(at, (int, float)):
         wrong.append(f"{where}: at needs a number of seconds")
         return None
-    known = parameters_of(kind)
-    if unknown := sorted(table.keys() - known):
-        wrong.append(f"{where}: {kind} has no {', '.join(unknown)}")
+    values = values_of(KINDS[kind], table, wrong, where, kind)
+    if values is None:
         return None
-    for key, value in table.items():
-        types, name = _TYPES[known[key].annotation]
-        if not isinstance(value, types) or isinstance(value, bool):
-            wrong.append(f"{where}.{key}: {value!r} is not {name}")
-            return None
-    if missing := sorted(key for key, one in known.items() if one.default is Parameter.empty and key not in table):
+    needed = [key for key, one in signature(KINDS[kind]).parameters.items() if one.default is Parameter.empty]
+    if missing := sorted({*needed} - {"cluster", *values}):
         wrong.append(f"{where}: {kind} needs {', '.join(missing)}")
         return None
-    return Event(float(at), kind, table)
+    return Event(float(at), kind, values)

@@ -237,9 +237,7 @@ def _job(number: int, entry: dict[str, Any], wrong: list[str]) -> Job | None:
     if kind not in _JOBS:
         wrong.append(f"job {number}: kind {kind!r} is not one of {', '.join(_JOBS)}")
         return None
-    found: list[str] = []
-    job: Job | None = toml_settings.settings_from(_JOBS[kind], entry, found, f"job {number}")
-    wrong += [reason.replace(toml_settings.kind_name(_JOBS[kind]), kind, 1) for reason in found]
+    job: Job | None = toml_settings.settings_from(_JOBS[kind], entry, wrong, f"job {number}", kind)
     return job
 
 

@@ -18,8 +18,7 @@ from tierd.act.journal.writer import Journal
 from tierd.act.limits import Budget, CircuitBreaker
 from tierd.act.movers.moves import Mover
 from tierd.act.operating_state import MaintenanceGuard
-from tierd.act.recovery import close_unfinished
-from tierd.act.undo import Undo
+from tierd.act.undo import Undo, close_unfinished
 from tierd.acts import ActKind, Outcome
 from tierd.clock import SystemClock
 from tierd.config.act import Limits, Rate

@@ -21,7 +21,7 @@ from tests.acceptance.site import MIB, Site, checksum, long_ago, noise
 from tests.acceptance.test_gate import FINDING, Tierd
 from tierd.act.movers.moves import Move, MoveOutcome, MoveResult
 from tierd.act.movers.parallel import Engine
-from tierd.act.recovery import close_unfinished
+from tierd.act.undo import close_unfinished
 from tierd.acts import ActKind, Outcome
 from tierd.model import Action
 from tierd.refusal import Reason

@@ -29,7 +29,7 @@ from simulator.jobs import Job
 from simulator.scenarios.events import Event
 from simulator.settings import ClusterSettings, recorded_test_bed
 from tests.exporter.written import files_of
-from tierd.act.claim import FilesystemClaim, NoClaim
+from tierd.act.claim import FilesystemClaim
 from tierd.config.settings import Settings
 from tierd.daemon.answers import Case
 from tierd.daemon.metrics import MetricsContext
@@ -93,7 +93,7 @@ class Site:
     """Of tierd. Without any, the site has none."""
     dry_run: bool = False
     hardware: Callable[[], ClusterSettings] = recorded_test_bed
-    claim: Callable[[Cluster], FilesystemClaim] = lambda _: NoClaim()
+    claim: Callable[[Cluster], FilesystemClaim] = lambda _: FilesystemClaim()
     """tierd's claim on the file system."""
     exporter_arguments: tuple[str, ...] = ()
     down: set[tuple[str, str]] = field(default_factory=set)

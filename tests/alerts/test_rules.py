@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.alerts.narrowed import groups_of, order_of, read, rules_for
-from tests.dashboards.files import ROOT, metric_names, recorded_rules
+from tests.dashboards.files import ROOT, unknown_metrics
 from tests.servers import program
 
 ALERTS = ROOT / "alerts"
@@ -109,12 +109,5 @@ def test_every_alert_has_a_runbook_and_every_runbook_an_alert() -> None:
 
 
 def test_rules_ask_for_metrics_that_exist() -> None:
-    documented = "".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("metrics.md", "powerflex.md"))
-    own = (ROOT / "tierd" / "daemon" / "metrics.py").read_text(encoding="utf-8")
-    own += (ROOT / "httpserver" / "metrics.py").read_text(encoding="utf-8").replace('prefix + "', '"tierd_')
-    recorded = recorded_rules()
-    for rule in (*ALERTING, *rules("record")):
-        for name in metric_names(rule["expr"]):
-            base, bare = re.sub(r"_(bucket|sum|count)$", "", name), re.sub(r"_(total|info)$", "", name)
-            known = name in recorded or f"`{base}`" in documented or f"`{name}`" in documented or f'"{bare}"' in own
-            assert known, f"{rule.get('alert', rule.get('record'))}: {name}"
+    assert [(rule.get("alert", rule.get("record")), unknown) for rule in (*ALERTING, *rules("record"))
+            if (unknown := unknown_metrics(rule["expr"]))] == []

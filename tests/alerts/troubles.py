@@ -21,7 +21,7 @@ from simulator.settings import ClusterSettings, recorded_test_bed
 from tests.alerts.site import EXPORTER, TIERD, Site
 from tests.tierd.integrations.powerflex_gateway import SYSTEM, AnsweringGateway, answering
 from tests.tierd.simulated import COVERING, NOISE, STREAM
-from tierd.act.claim import NoClaim
+from tierd.act.claim import FilesystemClaim
 from tierd.act.dispatch import DispatchCounts, DispatchState, InProcessDispatch, RemoteMover, RemoteStandby
 from tierd.act.movers.moves import Halt, Move, MoveOutcome, never_halt
 from tierd.acts import ActKind
@@ -135,7 +135,7 @@ def paused(site: Site) -> None:
     site.world.gate.operating_state.pause("checking disks")
 
 
-class HeldByAnother(NoClaim):
+class HeldByAnother(FilesystemClaim):
     """The claim of this tierd, after another one has taken the file system."""
 
     def hold(self) -> Refusal | None:

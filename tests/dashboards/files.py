@@ -54,6 +54,23 @@ def metric_names(expr: str) -> set[str]:
     return {name for name in names if name != "lustre_"}
 
 
+@cache
+def documented_metrics() -> str:
+    """The texts that name every metric of the exporter, of tierd and of its web server."""
+    texts = [(ROOT / name).read_text(encoding="utf-8") for name in (
+        "docs/metrics.md", "docs/powerflex.md", "tierd/daemon/metrics.py", "tierd/bill/running.py")]
+    web = (ROOT / "httpserver/metrics.py").read_text(encoding="utf-8").replace('prefix + "', '"tierd_')
+    return "\n".join([*texts, web])
+
+
+def unknown_metrics(expr: str) -> list[str]:
+    """Names in an expression that neither the exporter nor tierd nor a rule makes."""
+    known = documented_metrics()
+    return [name for name in metric_names(expr) - recorded_rules().keys() if not any(
+        quoted in known for quoted in (f"`{re.sub('_(bucket|sum|count)$', '', name)}`", f"`{name}`",
+                                       f'"{re.sub("_(total|info)$", "", name)}"'))]
+
+
 def expanded(pattern: str) -> Iterator[str]:
     """The names a pattern like ``a_(b|c)_d`` stands for."""
     choice = re.search(r"\(([^()]*)\)", pattern)

@@ -15,7 +15,7 @@ from dashboards.boards import BOARDS
 from dashboards.dashboard import REASON_WORDS, STATE_WORDS, VERDICT_WORDS
 from dashboards.panels import NARROW, NEUTRAL
 from exporter.collectors.slim import SLIM_COLLECTORS
-from tests.dashboards.files import ROOT, expressions, metric_names, panels, recorded_rules, sources
+from tests.dashboards.files import ROOT, expressions, metric_names, panels, sources, unknown_metrics
 from tests.rules import every
 from tierd.acts import Verdict
 from tierd.daemon.states import FOUND, State
@@ -65,6 +65,7 @@ def test_a_dashboard_has_what_provisioning_and_people_need(board: dict[str, Any]
     assert (menu["type"], menu["tags"], menu["keepTime"], menu["includeVars"]) == ("dashboards", ["lustre"], True, True)
     first, *others = board["templating"]["list"]
     assert (first["name"], first["type"], first["label"]) == ("datasource", "datasource", "Data source")
+    assert (first["current"]["text"], first["current"]["value"]) == ("default", "default")
     assert all(v["refresh"] == 2 and v["label"] and v["datasource"]["uid"] == "${datasource}" for v in others)
 
 
@@ -130,29 +131,13 @@ def test_links_lead_to_dashboards_and_variables_that_exist(board: dict[str, Any]
 
 @boards
 def test_every_metric_is_one_that_the_exporter_tierd_or_a_rule_makes(board: dict[str, Any]) -> None:
-    documented = "".join((ROOT / "docs" / name).read_text(encoding="utf-8")
-                         for name in ("metrics.md", "powerflex.md"))
-    rules = recorded_rules()
-    own = "".join((ROOT / "tierd" / place).read_text(encoding="utf-8")
-                  for place in ("daemon/metrics.py", "bill/running.py"))
-    for title, expr, _ in expressions(board):
-        for name in metric_names(expr):
-            base = re.sub(r"_(bucket|sum|count)$", "", name)
-            bare = re.sub(r"_(total|info)$", "", name)
-            assert name in rules or f"`{base}`" in documented or f"`{name}`" in documented or f'"{bare}"' in own, (
-                f"{title}: {name}")
+    assert [(title, unknown) for title, expr, _ in expressions(board) if (unknown := unknown_metrics(expr))] == []
 
 
 def by_title(uid: str, title: str) -> dict[str, Any]:
     (board,) = [board for board in BOARDS_JSON if board["uid"] == uid]
     (panel,) = [panel for panel in panels(board) if panel["title"] == title]
     return panel
-
-
-@boards
-def test_the_default_data_source_is_the_first_choice(board: dict[str, Any]) -> None:
-    first = board["templating"]["list"][0]
-    assert (first["current"]["text"], first["current"]["value"]) == ("default", "default")
 
 
 @boards

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -183,10 +182,3 @@ def test_errors_of_a_page_are_noticed(browser: Browser) -> None:
     assert found[:4] == ["Pool usage: not shown", "Cases: panel error", "Jobs: No data", "Late: No data"]
     assert len(found) == 5
     assert "a plug-in did not load" in found[4]
-
-
-def test_grafana_is_looked_for_where_the_environment_says(tmp_path: Path) -> None:
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "grafana").touch()
-    assert grafana_command(str(tmp_path)) == [f"{tmp_path}/bin/grafana", "server", f"--homepath={tmp_path}"]
-    assert grafana_command("") is None or shutil.which("grafana") or shutil.which("grafana-server")

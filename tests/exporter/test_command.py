@@ -182,10 +182,13 @@ def test_sighup_without_a_web_configuration_ends_nothing(tmp_path) -> None:
         exporter.ends()
 
 
-def test_help_says_which_collectors_are_off_by_default(capsys) -> None:
-    with pytest.raises(SystemExit):
+def test_help_shows_examples_and_which_collectors_are_off_by_default(capsys) -> None:
+    with pytest.raises(SystemExit) as caught:
         main(["--help"])
-    reported = " ".join(capsys.readouterr().out.split())
+    assert caught.value.code == 0
+    printed = capsys.readouterr().out
+    assert "examples:\n  lustre-exporter " in printed
+    reported = " ".join(printed.split())
     options = re.findall(r"--collector\.([a-z_]+) (.*?)(?= --collector\.)", reported)
     off = {name for name, words in options if words.endswith("; off by default")}
     assert off == {collector.name for collector in COLLECTORS if not collector.default}
@@ -223,26 +226,14 @@ def test_whether_lustre_is_loaded_is_shown(there, tmp_path, capfdbinary) -> None
     assert f"lustre_exporter_lustre_loaded {there:d}.0\n".encode() in capfdbinary.readouterr().out
 
 
-def test_help_shows_examples(capsys) -> None:
-    with pytest.raises(SystemExit) as caught:
-        main(["--help"])
-    assert caught.value.code == 0
-    assert "examples:\n  lustre-exporter " in capsys.readouterr().out
-
-
 def test_a_full_disk_leaves_the_old_file_whole(capture, tmp_path) -> None:
     target = tmp_path / "lustre.prom"
     target.write_bytes(b"old\n")
     limited = "import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)); "
-    command = [
-        sys.executable,
-        "-B",
-        "-c",
-        f"{limited}runpy.run_module('exporter', run_name='__main__', alter_sys=True)",
-    ]
-    ended = subprocess.run(
-        [*command, "--output", str(target), *roots(capture("2.17.57/tree-idle"))], capture_output=True, check=False
-    )
+    command = [sys.executable, "-B", "-c",
+               f"{limited}runpy.run_module('exporter', run_name='__main__', alter_sys=True)"]
+    ended = subprocess.run([*command, "--output", str(target), *roots(capture("2.17.57/tree-idle"))],
+                           capture_output=True, check=False)
     assert ended.returncode == 1
     assert re.fullmatch(rb"lustre-exporter: cannot write .*: File too large\n", ended.stderr)
     assert target.read_bytes() == b"old\n"

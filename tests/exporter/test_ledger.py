@@ -60,20 +60,16 @@ def test_a_new_target_counts_in_full_but_one_that_could_not_be_read_does_not() -
     assert sums(ledger) == {"g/a": 8}
 
 
-def test_a_counter_lost_to_a_cut_file_comes_back_without_a_jump() -> None:
+@pytest.mark.parametrize(("readings", "expected"), [
+    (((10, 20), (11,), (12, 21)), {"g/a": 12, "g/b": 21}), (((1,), (1, 5000), (1, 5001)), {"g/a": 1, "g/b": 1}),
+], ids=["cut once", "cut at first"])
+def test_a_counter_lost_to_a_cut_file_comes_back_without_a_jump(
+        readings: tuple[tuple[int, ...], ...], expected: dict[str, int]) -> None:
     ledger: Ledger[str, str] = Ledger()
-    for keys, values, whole in ((KEYS, [10, 20], True), (("a",), [11], False), (KEYS, [12, 21], True)):
+    for values in readings:
         ledger.begin({"x": "g"})
-        ledger.credit("x", b"1", keys, values, whole=whole)
-    assert sums(ledger) == {"g/a": 12, "g/b": 21}
-
-
-def test_counters_missing_in_a_truncated_first_reading_do_not_grow() -> None:
-    ledger: Ledger[str, str] = Ledger()
-    for keys, values, whole in ((("a",), [1], False), (KEYS, [1, 5000], True), (KEYS, [1, 5001], True)):
-        ledger.begin({"x": "g"})
-        ledger.credit("x", b"1", keys, values, whole=whole)
-    assert sums(ledger) == {"g/a": 1, "g/b": 1}
+        ledger.credit("x", b"1", KEYS[:len(values)], values, whole=len(values) == len(KEYS))
+    assert sums(ledger) == expected
 
 
 def test_memory_of_the_vanished_is_bounded() -> None:
@@ -202,28 +198,21 @@ def passes(ledger: Ledger[str, str], clock: Clock, *readings: int) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("nonsense", [NONSENSE, 1 << 63, 1 << 62, 1 << 50, 10**25])
-def test_nonsense_is_left_out_and_the_sum_goes_on(nonsense: int) -> None:
+FAR = 1 << 60
+
+
+@pytest.mark.parametrize(("readings", "expected", "implausible"), [
+    *[((10, nonsense, 15, 20), [10, 10, 15, 20], 1) for nonsense in (NONSENSE, 1 << 63, 1 << 62, 1 << 50, 10**25)],
+    ((10, FAR, FAR, FAR, 15), [10, 10, 10, 10, 15], 1),
+    ((NONSENSE, 15, 20), [0, 15, 20], 1),
+    ((10, FAR, FAR + 5, FAR + 9), [10, 10, 15, 19], 1),
+], ids=[*(f"nonsense {number}" for number in range(5)), "nonsense that lasts and ends leaves no trace",
+        "a first reading of nonsense counts nothing", "a counter that goes on from its jump counts again"])
+def test_nonsense_is_left_out_and_the_sum_goes_on(
+        readings: tuple[int, ...], expected: list[int], implausible: int) -> None:
     ledger: Ledger[str, str] = Ledger(clock := Clock())
-    assert passes(ledger, clock, 10, nonsense, 15, 20) == [10, 10, 15, 20]
-    assert ledger.implausible == 1
-
-
-def test_nonsense_that_lasts_and_ends_leaves_no_trace() -> None:
-    ledger: Ledger[str, str] = Ledger(clock := Clock())
-    assert passes(ledger, clock, 10, 1 << 60, 1 << 60, 1 << 60, 15) == [10, 10, 10, 10, 15]
-
-
-def test_a_first_reading_of_nonsense_counts_nothing() -> None:
-    ledger: Ledger[str, str] = Ledger(clock := Clock())
-    assert passes(ledger, clock, NONSENSE, 15, 20) == [0, 15, 20]
-
-
-def test_a_counter_that_goes_on_from_its_jump_counts_again() -> None:
-    ledger: Ledger[str, str] = Ledger(clock := Clock())
-    far = 1 << 60
-    assert passes(ledger, clock, 10, far, far + 5, far + 9) == [10, 10, 15, 19]
-    assert ledger.implausible == 1
+    assert passes(ledger, clock, *readings) == expected
+    assert ledger.implausible == implausible
 
 
 def test_a_long_pause_allows_more_growth() -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tierd.act.journal.schema import open_journal
+from tierd.act.journal.connection import open_journal
 
 DIST = Path(os.environ.get("TIERD_PACKAGES", "missing")).resolve()
 PACKAGES = ("lustre-exporter", "lustre-tierd")

@@ -13,6 +13,7 @@ from lustre.formats import recovery_status
 from simulator.cluster import Cluster
 from simulator.costs import CallCosts
 from simulator.filesystem import SimulatedFilesystem
+from simulator.fluid.cluster import FluidCluster
 from simulator.jobs.large_files import StreamingWriter
 from simulator.jobs.small_files import SmallFileWriter
 from simulator.parameters import render
@@ -24,9 +25,9 @@ STREAM = "ior_stream.1002"
 HDD = ("OST0002", "OST0003", "OST0004", "OST0005")
 
 
-def cluster(*events: Event, noise: bool = False) -> Cluster:
+def cluster(*events: Event, noise: bool = False, model: type[Cluster] = Cluster) -> Cluster:
     jobs = (StreamingWriter(), SmallFileWriter()) if noise else (StreamingWriter(),)
-    made = Cluster(recorded_test_bed(), jobs)
+    made = model(recorded_test_bed(), jobs)
     schedule(events, made)
     return made
 
@@ -76,8 +77,9 @@ def test_a_target_in_recovery_stops_who_needs_it_until_it_is_over() -> None:
     assert over.status == b"COMPLETE"
 
 
-def test_without_its_mdt_nobody_creates_files() -> None:
-    made = cluster(Event(5, "failover", {"target": "MDT0000", "seconds": 3.0}), noise=True)
+@pytest.mark.parametrize("model", [Cluster, FluidCluster])
+def test_without_its_mdt_nobody_creates_files(model: type[Cluster]) -> None:
+    made = cluster(Event(5, "failover", {"target": "MDT0000", "seconds": 3.0}), noise=True, model=model)
     made.advance(20)
     assert made.log.mean("mdt_small.1001", 7, 10) == 0
     assert made.log.mean("mdt_small.1001", 14, 20) > 15

@@ -90,15 +90,6 @@ def test_a_move_echoes_in_the_changelog_as_the_real_one_does(cluster: Cluster, f
         filesystem.changelog("MDT0009", 0)
 
 
-def test_an_open_file_is_left_alone(cluster: Cluster, filesystem: SimulatedFilesystem) -> None:
-    inode = cluster.namespace.lookup("/proj/ingest/f0")
-    cluster.engine.spawn(cluster.clients[1].names.open(inode, ACTOR, write=True))
-    cluster.advance(1)
-    with pytest.raises(OSError, match="busy") as caught:
-        filesystem.migrate("/proj/ingest/f0", FLASH)
-    assert caught.value.errno == errno.EBUSY
-
-
 @pytest.mark.parametrize("what", ["open for writing", "unlink"])
 def test_whoever_comes_during_a_move_wins(cluster: Cluster, what: str) -> None:
     big = cluster.make_file("/proj/ingest/big", 64 * MIB)

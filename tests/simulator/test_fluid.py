@@ -149,24 +149,6 @@ def test_recovery_ends_and_the_stream_goes_on() -> None:
     assert flows.log.mean(STREAM, 21, 30) > 60
 
 
-def test_without_its_mdt_no_files_come() -> None:
-    flows = FluidCluster(recorded_test_bed(), (SmallFileWriter(),))
-    schedule([Event(10, "gone", {"target": "MDT0000"})], flows)
-    flows.advance(20)
-    assert flows.log.mean("mdt_small.1001", 1, 9) > 15
-    assert flows.log.mean("mdt_small.1001", 11, 20) == 0
-
-
-def test_the_same_seed_gives_the_same_flows() -> None:
-    def story(seed: int) -> tuple[dict[str, bytes], bytes]:
-        flows = FluidCluster(recorded_test_bed(seed), (StreamingWriter(), SmallFileWriter(sizes=(4096, MIB))))
-        flows.advance(15)
-        return render(flows, clients=False), flows.mdts[0].changelog.read(0)
-
-    assert story(3) == story(3)
-    assert story(3) != story(4)
-
-
 def test_a_job_that_goes_on_to_another_directory_makes_its_files_there() -> None:
     flows = FluidCluster(recorded_test_bed(), (SmallFileWriter(stop_seconds=10.0),))
     flows.advance(10)

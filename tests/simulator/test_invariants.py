@@ -180,9 +180,11 @@ def test_moves_lose_nothing(cluster: Cluster, layout: Layout) -> None:
     check_conservation(cluster)
 
 
-def test_the_same_seed_gives_the_same() -> None:
+@pytest.mark.parametrize("model", [Cluster, FluidCluster])
+def test_the_same_seed_gives_the_same(model: type[Cluster]) -> None:
     def story(seed: int) -> tuple[list[float], dict[str, bytes], bytes]:
-        cluster = Cluster(recorded_test_bed(seed), (StreamingWriter(), SmallFileWriter(start_seconds=2)))
+        files = SmallFileWriter(start_seconds=2, sizes=(4096, MIB))
+        cluster = model(recorded_test_bed(seed), (StreamingWriter(), files))
         cluster.advance(15)
         log = cluster.throughput("ior_stream.1002", 0, 15)
         return log, render(cluster), cluster.mdts[0].changelog.read(0)

@@ -21,6 +21,7 @@ from simulator.settings import ClusterSettings, recorded_test_bed
 
 MIB = 1 << 20
 ACTOR = Actor("cp.1000", 1000, 1000)
+BOTH = Layout((Component(pool="hdd", mirror_id=1), Component(pool="flash", mirror_id=2)), mirror_count=2)
 
 
 def bed(**changes: Any) -> ClusterSettings:
@@ -80,11 +81,10 @@ def test_overstriping_puts_several_objects_on_a_target() -> None:
 @pytest.mark.parametrize(("release", "flash"), [("2.17.57", True), ("2.15.0", True), ("2.14.0", False)])
 def test_since_2_15_the_copy_on_flash_is_written(release: str, flash: bool) -> None:
     cluster = Cluster(replace(bed(), version=release))
-    both = Layout((Component(pool="hdd", mirror_id=1), Component(pool="flash", mirror_id=2)), mirror_count=2)
-    layout = written(cluster, both, MIB).layout
+    layout = written(cluster, BOTH, MIB).layout
     assert layout is not None
     assert ["stale" in part.flags for part in layout.components] == [flash, not flash]
-    preferred = replace(both, components=(replace(both.components[0], flags=("prefer",)), both.components[1]))
+    preferred = replace(BOTH, components=(replace(BOTH.components[0], flags=("prefer",)), BOTH.components[1]))
     layout = written(Cluster(replace(bed(), version=release)), preferred, MIB).layout
     assert layout is not None
     assert ["stale" in part.flags for part in layout.components] == [False, True], "the preferred mirror comes first"
@@ -92,8 +92,7 @@ def test_since_2_15_the_copy_on_flash_is_written(release: str, flash: bool) -> N
 
 def test_a_write_to_a_mirrored_file_goes_to_one_copy_and_makes_the_other_stale() -> None:
     cluster = Cluster(replace(bed(), version="2.14.0"))
-    both = Layout((Component(pool="hdd", mirror_id=1), Component(pool="flash", mirror_id=2)), mirror_count=2)
-    inode = written(cluster, both, MIB)
+    inode = written(cluster, BOTH, MIB)
     layout = inode.layout
     assert layout is not None
     assert layout.state == "wp"
@@ -111,8 +110,7 @@ def test_a_write_to_a_mirrored_file_goes_to_one_copy_and_makes_the_other_stale()
 
 def test_a_resync_copies_through_the_same_targets() -> None:
     cluster = Cluster(replace(bed(), version="2.14.0"))
-    both = Layout((Component(pool="hdd", mirror_id=1), Component(pool="flash", mirror_id=2)), mirror_count=2)
-    inode = written(cluster, both, MIB)
+    inode = written(cluster, BOTH, MIB)
     content = inode.content
     resync = cluster.start_resync(inode.path)
     cluster.advance(5)
@@ -130,8 +128,7 @@ def test_a_resync_copies_through_the_same_targets() -> None:
 
 def test_a_resync_gives_way_to_a_writer() -> None:
     cluster = Cluster(bed())
-    both = Layout((Component(pool="hdd", mirror_id=1), Component(pool="flash", mirror_id=2)), mirror_count=2)
-    inode = written(cluster, both, 64 * MIB)
+    inode = written(cluster, BOTH, 64 * MIB)
     resync = cluster.start_resync(inode.path)
     cluster.advance(1)
     cluster.engine.spawn(cluster.clients[0].names.open(inode, ACTOR, write=True))

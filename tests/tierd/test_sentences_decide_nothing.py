@@ -23,9 +23,9 @@ from tests.tierd.daemon.test_drain_target import FAST, NAME, make_files
 from tests.tierd.simulated import STREAM
 from tests.tierd.site import READ_AGAIN, Clearing, Site, acting
 from tierd.act.drain import LeftFiles
+from tierd.act.guard import OPT_OUT
 from tierd.act.journal.writer import Journal
 from tierd.act.movers.moves import MoveOutcome
-from tierd.act.opt_out import OPT_OUT
 from tierd.act.outcomes import CompletedAct
 from tierd.act.undo import UndoResult
 from tierd.config.act import DrainSettings
@@ -54,8 +54,8 @@ def opaque_sentences() -> Iterator[None]:
                 patch.setattr(kind, "__new__", coded_call(new, names, name))
             else:
                 patch.setattr(kind, "__init__", coded_call(kind.__init__, [each.name for each in fields(kind)], name))
-        end, judged, add, log = Journal._end, Journal.judged, Journal.add_messages, FindingLog.all
-        patch.setattr(Journal, "_end", lambda self, entry, outcome, detail, now: end(
+        end, judged, add, log = Journal.end, Journal.judged, Journal.add_messages, FindingLog.all
+        patch.setattr(Journal, "end", lambda self, entry, outcome, detail, now: end(
             self, entry, outcome, opaque(detail), now))
         patch.setattr(Journal, "judged", lambda self, entry, verdict, detail, now: judged(
             self, entry, verdict, opaque(detail), now))

@@ -205,7 +205,7 @@ class Preparer:
                             (OrderKind.PREPARATION, run.by, run.directory), place)
             if refusal is None and present is not None:
                 refusal = Refusal(Reason.OTHER_LAYOUT, f"{quoted(place)} has another default layout")
-            if refusal := refusal or self._gate.refusal(action):
+            if refusal := refusal or self._gate.guard.refusal(action):
                 refusals.append(refusal)
                 continue
             waiting.append(place)

@@ -20,27 +20,27 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import RLock
-from typing import Protocol
 
 from tierd.config.act import ClaimSettings
 from tierd.refusal import Reason, Refusal
 
 
-class FilesystemClaim(Protocol):
-    """A claim, as the daemon uses it."""
+class FilesystemClaim:
+    """A claim, as the daemon uses it. This one is for a file system that only this process can reach."""
 
     def hold(self) -> Refusal | None:
         """Take the claim, or renew it. Refuses if another tierd holds it or the claim is unreadable."""
         return None
 
     def renew(self) -> None:
-        """Renew the claim. Any thread may call it."""
+        """Renew the claim. Any thread may call it. If renewal fails for long, :meth:`refusal` refuses acts."""
 
     def refusal(self) -> Refusal | None:
         """Refuses acts unless this daemon holds the claim. Called before each act."""
         return None
 
-    def release(self) -> None: ...
+    def release(self) -> None:
+        """Release the claim, so that the next daemon need not wait. A claim that cannot be released expires."""
 
     @property
     def generation(self) -> int:
@@ -49,52 +49,59 @@ class FilesystemClaim(Protocol):
 
     @property
     def holder(self) -> str:
-        """Content of the claim, which only root can read: the secret of signatures."""
+        """Content of the claim, with a random number in it, which only root can read: the secret of signatures."""
         return ""
-
-
-class NoClaim(FilesystemClaim):
-    """For a file system that only this process can reach."""
-
-    def renew(self) -> None: ...
-
-    def release(self) -> None: ...
 
 
 _ENTRY_NAME = re.compile(r"(\d{1,18})(\.free)?")
 
 
-class ClaimFolder(Protocol):
+class ClaimFolder:
     """Entries that one process creates, with their content, in one step. Every method may raise OSError."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
 
     def names(self) -> list[str]:
         """Names of all entries; empty if the folder does not exist."""
+        try:
+            return os.listdir(self.path)
+        except FileNotFoundError:
+            return []
 
     def make(self, name: str, content: str) -> None:
         """Create an entry. Raises FileExistsError if another process created it first."""
+        with suppress(FileExistsError):
+            self.path.mkdir(mode=0o700)
+        os.symlink(content, self.path / name)
 
     def content(self, name: str) -> str:
-        """Content of the entry."""
+        return os.readlink(self.path / name)
 
     def stamp(self, name: str) -> int:
         """Timestamp of the entry; :meth:`touch` changes it."""
+        return os.lstat(self.path / name).st_mtime_ns
 
     def touch(self, name: str) -> None:
-        """Change the timestamp. Raises FileNotFoundError if the entry was removed."""
+        """Change the timestamp, by a whole second, as Lustre stores it. Raises FileNotFoundError without an entry."""
+        place = self.path / name
+        seconds = os.lstat(place).st_mtime_ns // 1_000_000_000 + 1
+        os.utime(place, (seconds, seconds), follow_symlinks=False)
 
     def free(self, name: str) -> None:
-        """Rename the entry: append ``.free``."""
+        os.rename(self.path / name, self.path / f"{name}.free")
 
     def remove(self, name: str) -> None:
-        """Remove the entry."""
+        with suppress(FileNotFoundError):
+            os.unlink(self.path / name)
 
 
-class Claim:
+class Claim(FilesystemClaim):
     """The claim of one daemon. ``monotonic`` is its own clock; ``dead`` returns True if a holder has surely exited."""
 
     def __init__(self, folder: ClaimFolder, holder: str, monotonic: Callable[[], float], settings: ClaimSettings,
                  dead: Callable[[str], bool] = lambda _: False) -> None:
-        self._folder = folder
+        self.folder = folder
         self._holder = holder
         self._monotonic = monotonic
         self._expiry = settings.expiry_seconds
@@ -107,30 +114,19 @@ class Claim:
 
     @property
     def generation(self) -> int:
-        """The fencing token; 0 without a claim."""
         return int(self._mine) if self._mine else 0
 
     @property
     def holder(self) -> str:
-        """Content of the claim. It contains a random number, and only root can read it."""
         return self._holder
-
-    def key(self) -> str:
-        """The key of this file system (:func:`read_key`)."""
-        return read_key(self._folder)
 
     def make_key(self) -> str:
         """The key of this file system. A missing key is created. Only for the holder of the claim. Raises OSError."""
         with suppress(FileExistsError):
-            self._folder.make(KEY, secrets.token_hex(32))
-        return self._folder.content(KEY)
-
-    def seen(self) -> SeenClaim:
-        """The newest claim, whoever holds it. Raises OSError."""
-        return read_claim(self._folder)
+            self.folder.make(KEY, secrets.token_hex(32))
+        return self.folder.content(KEY)
 
     def hold(self) -> Refusal | None:
-        """Take the claim, or renew it. Refuses if another tierd holds it or the claim is unreadable."""
         with self._lock:
             try:
                 if self._mine and not self._lost():
@@ -143,7 +139,7 @@ class Claim:
     def _take(self) -> Refusal | None:
         name, free = self._highest()
         if name and not free:
-            holder = self._folder.content(name)
+            holder = self.folder.content(name)
             if self._unchanged_for(name) < self._expiry and not self._dead(holder):
                 return Refusal(Reason.CLAIM_HELD, f"another tierd moves files of this file system: "
                                f"{describe_holder(holder)}. This tierd takes over when the other has not renewed its "
@@ -151,18 +147,17 @@ class Claim:
         wanted = f"{int(name or 0) + 1:018d}"
         begun = self._monotonic()
         try:
-            self._folder.make(wanted, self._holder)
+            self.folder.make(wanted, self._holder)
         except FileExistsError:
             return Refusal(Reason.CLAIM_HELD, "another tierd took over this file system a moment ago")
         self._mine, self._alive_at = wanted, begun
-        for old in self._folder.names():
+        for old in self.folder.names():
             known = _ENTRY_NAME.fullmatch(old)
             if known and int(known[1]) < int(wanted):
-                self._folder.remove(old)
+                self.folder.remove(old)
         return None
 
     def renew(self) -> None:
-        """Renew the claim. Any thread may call it. If renewal fails for long, :meth:`refusal` refuses acts."""
         with self._lock:
             if self._mine:
                 try:
@@ -171,7 +166,6 @@ class Claim:
                     return
 
     def refusal(self) -> Refusal | None:
-        """Refuses acts unless this daemon holds the claim. Called before each act."""
         with self._lock:
             if not self._mine:
                 return Refusal(Reason.CLAIM_LOST, "this tierd does not hold the claim of this file system")
@@ -195,11 +189,10 @@ class Claim:
                 return False
 
     def release(self) -> None:
-        """Release the claim, so that the next daemon need not wait. A claim that cannot be released expires."""
         with self._lock:
             try:
                 if self._mine and not self._lost():
-                    self._folder.free(self._mine)
+                    self.folder.free(self._mine)
             except OSError:
                 return
             finally:
@@ -207,23 +200,23 @@ class Claim:
 
     def _touch(self) -> None:
         now = self._monotonic()
-        self._folder.touch(self._mine)
+        self.folder.touch(self._mine)
         self._alive_at = now
 
     def _lost(self) -> bool:
         name, free = self._highest()
-        if name == self._mine and not free and self._folder.content(name) == self._holder:
+        if name == self._mine and not free and self.folder.content(name) == self._holder:
             return False
         self._mine = ""
         return True
 
     def _highest(self) -> tuple[str, bool]:
         """Newest claim, and whether it was released; "" if there is no claim."""
-        last = _newest(self._folder)
+        last = _newest(self.folder)
         return ("", True) if last is None else (last[1], bool(last[2]))
 
     def _unchanged_for(self, name: str) -> float:
-        stamp, now = self._folder.stamp(name), self._monotonic()
+        stamp, now = self.folder.stamp(name), self._monotonic()
         if self._watched[:2] != (name, stamp):
             self._watched = name, stamp, now
         return now - self._watched[2]
@@ -269,47 +262,6 @@ def describe_holder(holder: str) -> str:
     fields = dict(part.partition("=")[::2] for part in holder.split())
     words = [f"{name} {fields[name]}" for name in ("host", "pid", "since") if name in fields]
     return ascii(", ".join(words))[1:-1] or ascii(holder)
-
-
-class MountedClaimFolder:
-    """Implements :class:`tierd.act.claim.ClaimFolder`."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    @property
-    def path(self) -> Path:
-        return self._path
-
-    def names(self) -> list[str]:
-        try:
-            return os.listdir(self._path)
-        except FileNotFoundError:
-            return []
-
-    def make(self, name: str, content: str) -> None:
-        with suppress(FileExistsError):
-            self._path.mkdir(mode=0o700)
-        os.symlink(content, self._path / name)
-
-    def content(self, name: str) -> str:
-        return os.readlink(self._path / name)
-
-    def stamp(self, name: str) -> int:
-        return os.lstat(self._path / name).st_mtime_ns
-
-    def touch(self, name: str) -> None:
-        """Adds a whole second, because Lustre stores whole seconds."""
-        place = self._path / name
-        seconds = os.lstat(place).st_mtime_ns // 1_000_000_000 + 1
-        os.utime(place, (seconds, seconds), follow_symlinks=False)
-
-    def free(self, name: str) -> None:
-        os.rename(self._path / name, self._path / f"{name}.free")
-
-    def remove(self, name: str) -> None:
-        with suppress(FileNotFoundError):
-            os.unlink(self._path / name)
 
 
 def describe_this_process(now: float, proc: Path) -> str:

@@ -1,4 +1,4 @@
-"""Sets default layouts of directories, several at a time; each directory is read just before and just after.
+"""Sets defaults of directories, several at a time; each directory is read just before and just after.
 
 tierd begins no act that it could not undo. Lustre may accept a default layout and then change it: if the MDT's limit
 for Data-on-MDT (``lod.*.dom_stripesize``) is below the requested size, Lustre makes the first component smaller, or
@@ -18,7 +18,8 @@ from lustre.filesystem import Filesystem
 from lustre.layout import directory
 from lustre.layout.directory import DefaultStriping, setdirstripe_arguments
 from lustre.layout.model import Layout, explain, same_shape
-from tierd.act.guard import ActGuard, JobCheck, NoJobCheck
+from tierd.act.guard import ActGuard, JobCheck
+from tierd.act.journal.entry import Default, wanted_default
 from tierd.act.journal.writer import Journal
 from tierd.act.limits import TokenBucket
 from tierd.act.movers.moves import Halt
@@ -31,6 +32,7 @@ from tierd.text import quoted
 
 _PATTERNS = {"raid0", "mdt", "overstriped"}
 _FLAGS = {"extension", "prefer", "prefrd", "prefwr"}
+WORDS = {ActKind.SET_DEFAULT_LAYOUT: "default", ActKind.SET_DEFAULT_STRIPING: "default striping"}
 
 
 def replacement_refusal(own: Layout | None, of_the_root: Layout | None) -> Refusal | None:
@@ -52,55 +54,61 @@ def replacement_refusal(own: Layout | None, of_the_root: Layout | None) -> Refus
     return None
 
 
-def set_and_verify(filesystem: Filesystem, directory: str, wanted: Layout, before: Layout | None) -> str:
-    """Set a default layout and read it back. Returns "", or what the directory has instead.
+def default_of(filesystem: Filesystem, kind: ActKind, place: str) -> Default:
+    """The default of a directory that acts of a kind set."""
+    return filesystem.default_striping(place) if kind == ActKind.SET_DEFAULT_STRIPING else filesystem.layout(place)
 
-    Raises OSError, and ValueError for a layout that cannot be a default.
-    """
+
+def set_default(filesystem: Filesystem, kind: ActKind, place: str, wanted: Default) -> None:
+    """Set a default. Raises OSError, and ValueError for one that Lustre cannot have."""
+    if kind == ActKind.SET_DEFAULT_STRIPING:
+        assert not isinstance(wanted, Layout)
+        filesystem.set_default_striping(place, wanted)
+    else:
+        assert not isinstance(wanted, DefaultStriping)
+        filesystem.set_default_layout(place, wanted)
+
+
+def set_and_verify(filesystem: Filesystem, kind: ActKind, place: str, wanted: Default, before: Default) -> str:
+    """Set a default and read it back. Returns "", or what the directory has instead. Raises as :func:`set_default`."""
     failure: OSError | None = None
     try:
-        filesystem.set_default_layout(directory, wanted)
+        set_default(filesystem, kind, place, wanted)
     except OSError as error:
         failure = error
     try:
-        found = filesystem.layout(directory)
+        found = default_of(filesystem, kind, place)
     except OSError:
         if failure is not None:
             raise failure from None
         return ""  # it was set without an error, and undo reads it again
-    if failure is not None and not same_default(found, wanted):
-        raise failure
     if same_default(found, wanted):
         return ""
-    if _mdt_part_reduced(found, wanted):
-        filesystem.set_default_layout(directory, before)
+    if failure is not None:
+        raise failure
+    if isinstance(found, Layout) and isinstance(wanted, Layout) and _mdt_part_reduced(found, wanted):
+        set_default(filesystem, kind, place, before)
         return ("the MDT stores less data than the layout asks for (lod.*.dom_stripesize); "
                 "tierd reverted the change at once")
-    now = "none" if found is None else explain(found)
-    return f"the directory has another default now, which tierd leaves in place: {now}"
+    return f"the directory has another {WORDS[kind]} now, which tierd leaves in place: {default_words(found)}"
 
 
-def set_and_verify_striping(filesystem: Filesystem, place: str, wanted: DefaultStriping | None) -> str:
-    """Set a default striping and read it back. Returns "", or what the directory has instead.
-
-    Raises OSError, and ValueError for a striping that cannot be a default.
-    """
-    filesystem.set_default_striping(place, wanted)
-    found = filesystem.default_striping(place)
-    if directory.same_default(found, wanted):
-        return ""
-    now = "none" if found is None else " ".join(setdirstripe_arguments(found))
-    return f"the directory has another default striping now, which tierd leaves in place: {now}"
+def default_words(default: Default) -> str:
+    if default is None:
+        return "none"
+    return explain(default) if isinstance(default, Layout) else " ".join(setdirstripe_arguments(default))
 
 
-def same_default(one: Layout | None, other: Layout | None) -> bool:
-    """Whether two defaults give new files the same layout. None is no default."""
-    return one is other if one is None or other is None else same_shape(one, other)
+def same_default(one: Default, other: Default) -> bool:
+    """Whether two defaults give new files the same layout, or new directories the same striping."""
+    if isinstance(one, Layout) and isinstance(other, Layout):
+        return same_shape(one, other)
+    return not isinstance(one, Layout) and not isinstance(other, Layout) and directory.same_default(one, other)
 
 
-def _mdt_part_reduced(found: Layout | None, wanted: Layout) -> bool:
+def _mdt_part_reduced(found: Layout, wanted: Layout) -> bool:
     """Whether the layouts differ only in the component on the MDT, which is smaller or missing."""
-    if found is None or not wanted.components[0].on_mdt or len(wanted.components) < 2:
+    if not wanted.components[0].on_mdt or len(wanted.components) < 2:
         return False
     rest = [component for component in found.components if not component.on_mdt]
     return bool(rest) and same_shape(
@@ -118,12 +126,10 @@ class QueuedDefaultLayout:
 
     action: Action
     finding: int
-    before: Layout | None = None
+    before: Default = None
     fid: Fid | None = None
     refusal: Refusal | None = None
     failure: str = ""
-    striping_before: DefaultStriping | None = None
-    """Default striping over MDTs before an act about it."""
     set_at: float = 0.0
     """Time just before it was set; epoch seconds."""
     entry: int = 0
@@ -147,7 +153,7 @@ class DefaultLayoutQueue:
     bucket: TokenBucket
     executor: Executor | None = None
     """Sets several layouts at the same time; without it they are set one after the other."""
-    jobs: JobCheck = field(default_factory=NoJobCheck)
+    jobs: JobCheck = field(default_factory=JobCheck)
     held_directories: Container[str] = frozenset()
     """Default layouts of these wait, but for those that an administrator requested."""
 
@@ -194,8 +200,7 @@ class DefaultLayoutQueue:
         now = self.clock.now()
         with self.journal.transaction():
             intended = [replace(each, entry=self.journal.intend(
-                each.action, each.finding, each.before, now, self.dry_run, fid=each.fid,
-                striping_before=each.striping_before)) for each in examined]
+                each.action, each.finding, each.before, now, self.dry_run, fid=each.fid)) for each in examined]
         try:
             self.journal.publish()
         except OSError as error:
@@ -228,57 +233,43 @@ class DefaultLayoutQueue:
     def _examined(self, waiting: QueuedDefaultLayout) -> QueuedDefaultLayout:
         """The directory as it is now. Refused if it was replaced, if its owner opted out, or if acts are halted."""
         action = waiting.action
-        if action.kind == ActKind.SET_DEFAULT_STRIPING:
-            return self._examined_striping(waiting)
         try:
-            before = self.filesystem.layout(action.directory)
-            of_the_root = None if before is not None else self.filesystem.layout("/")
+            before = default_of(self.filesystem, action.kind, action.directory)
             fid = self.filesystem.status(action.directory).fid
             real = self.filesystem.path_of(fid)
+            refusal = self._default_refusal(action, before)
         except OSError as error:
             return replace(waiting, failure=error.strerror or str(error))
-        refusal: Refusal | None = None
         if real != action.directory:  # a symbolic link may have replaced the directory
             refusal = Refusal(Reason.PATH_CHANGED, f"the path leads to {quoted(real)} now")
-        elif before is not None and same_shape(before, action.layout):
-            refusal = Refusal(Reason.HAS_LAYOUT, "the directory already has this layout")
-        refusal = refusal or replacement_refusal(before, of_the_root) or self.halt()
-        refusal = refusal or self.jobs.elsewhere(action) or self.guard.refusal(action)
-        return replace(waiting, before=before, fid=fid, refusal=refusal)
+        return replace(waiting, before=before, fid=fid,
+                       refusal=refusal or self.halt() or self.jobs.elsewhere(action) or self.guard.refusal(action))
 
-    def _examined_striping(self, waiting: QueuedDefaultLayout) -> QueuedDefaultLayout:
-        """The directory as it is now. Refused if somebody has set a default striping since it was planned."""
-        action = waiting.action
-        try:
-            fid = self.filesystem.status(action.directory).fid
-            real = self.filesystem.path_of(fid)
-            before = self.filesystem.default_striping(action.directory)
-            stripes = self.filesystem.directory_stripes(action.directory)
-        except OSError as error:
-            return replace(waiting, failure=error.strerror or str(error))
-        refusal: Refusal | None = None
-        if real != action.directory:
-            refusal = Refusal(Reason.PATH_CHANGED, f"the path leads to {quoted(real)} now")
-        elif before is not None and not before.is_usual:
-            refusal = Refusal(Reason.HAS_LAYOUT, "the directory has a default striping of its own now")
-        elif stripes.is_changing:
-            refusal = Refusal(Reason.OTHER_MOVER, "the directory is being migrated or split")
-        refusal = refusal or self.halt() or self.guard.refusal(action)
-        return replace(waiting, fid=fid, refusal=refusal, striping_before=before)
+    def _default_refusal(self, action: Action, before: Default) -> Refusal | None:
+        """Refuses by the present default, which somebody may have set since the act was planned."""
+        if action.kind == ActKind.SET_DEFAULT_STRIPING:
+            if isinstance(before, DefaultStriping) and not before.is_usual:
+                return Refusal(Reason.HAS_LAYOUT, "the directory has a default striping of its own now")
+            if self.filesystem.directory_stripes(action.directory).is_changing:
+                return Refusal(Reason.OTHER_MOVER, "the directory is being migrated or split")
+            return None
+        assert not isinstance(before, DefaultStriping)
+        if before is not None and same_shape(before, action.layout):
+            return Refusal(Reason.HAS_LAYOUT, "the directory already has this layout")
+        return replacement_refusal(before, None if before is not None else self.filesystem.layout("/"))
 
     def _set_one(self, waiting: QueuedDefaultLayout) -> QueuedDefaultLayout:
         if waiting.failure or waiting.refusal or self.dry_run:
             return waiting
         if why := self.halt():  # checked again: a pause must take effect between the directories of a group
             return replace(waiting, refusal=why)
+        action, set_at = waiting.action, self.clock.now()
         try:
-            waiting = replace(waiting, set_at=self.clock.now())
-            failure = (set_and_verify(self.filesystem, waiting.action.directory, waiting.action.layout, waiting.before)
-                       if waiting.action.kind == ActKind.SET_DEFAULT_LAYOUT else
-                       set_and_verify_striping(self.filesystem, waiting.action.directory, waiting.action.striping))
+            failure = set_and_verify(self.filesystem, action.kind, action.directory, wanted_default(action),
+                                     waiting.before)
         except (OSError, ValueError) as error:  # ValueError: a layout that Lustre cannot have
             failure = getattr(error, "strerror", None) or str(error)
-        return replace(waiting, failure=failure)
+        return replace(waiting, failure=failure, set_at=set_at)
 
     def _ended(self, each: QueuedDefaultLayout) -> CompletedAct:
         result = Outcome.DRY_RUN if self.dry_run else Outcome.DONE

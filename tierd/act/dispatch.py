@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Annotated, Protocol
+from typing import Annotated, Literal
 
 from annotated_types import Ge, MaxLen
 
@@ -22,6 +22,8 @@ from tierd.refusal import Refusal
 
 UNLIMITED = 1 << 30
 Natural = Annotated[int, Ge(0)]
+Version = Literal[1]
+"""Of a message between processes; a later one is refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,7 @@ class RemoteMover:
     copied_bytes: Natural = 0
     nids: Annotated[tuple[str, ...], MaxLen(64)] = ()
     """NIDs of its node, by which the leader knows changelog records of its moves; empty if unknown."""
+    version: Version = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +95,7 @@ class RemoteStandby:
     """Time since its copy was complete; None if it never was since the start."""
     problem: str = ""
     """Why it could not lead; "" if it could."""
+    version: Version = 1
 
 
 @dataclass(slots=True)
@@ -129,16 +133,14 @@ class DispatchState:
     counts: DispatchCounts
 
 
-class Dispatch(Protocol):
+class Dispatch:
     """Hands moves over to movers. One thread uses it; any thread may ask for its state.
 
-    The methods with a result here are for movers in this process.
+    What it does not define, it does as for movers in this process.
     """
 
-    @property
-    def remote(self) -> bool:
-        """Whether movers on other nodes work on their own, so that several outcomes may have come at a time."""
-        return False
+    remote = False
+    """Whether movers on other nodes work on their own, so that several outcomes may have come at a time."""
 
     def trouble(self) -> Refusal | None:
         """Why no move can be handed over now; None if moves can."""
@@ -163,6 +165,7 @@ class Dispatch(Protocol):
 
         Waits up to ``wait_seconds`` for the first one, if moves are under way.
         """
+        raise NotImplementedError
 
     def state(self) -> DispatchState | None:
         """Movers on other nodes, and what is under way there; None if moves are made in this process."""
@@ -199,7 +202,3 @@ class InProcessDispatch(Dispatch):
         if batch:
             for outcome in outcome_of_each(partial(self._mover.move, halt=self._halt), [each.move for each in batch]):
                 yield NumberedOutcome(acts[outcome.move.path].act, outcome)
-
-    def recorded(self) -> None: ...
-
-    def withdraw(self, why: Refusal) -> None: ...

@@ -12,11 +12,10 @@ drain is ended, also after a kill.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from threading import RLock
 
@@ -31,6 +30,7 @@ from tierd.decide.relocation import Destinations, ost_index, relocate
 from tierd.model import Action, Evidence, Finding, StoredFile, TargetFill
 from tierd.refusal import Refusal, of_error
 from tierd.sense.file_walks import Visit, stored_file, walk
+from tierd.structs import decoded, json_text
 from tierd.text import bytes_text, count_of, quoted
 
 log = logging.getLogger("tierd.act")
@@ -146,30 +146,22 @@ class DrainPlan:
 
 
 def drains_to_json(drains: Mapping[str, Drain]) -> str:
-    return json.dumps([asdict(drain) for drain in drains.values()])
+    return json_text([asdict(drain) for drain in drains.values()])
 
 
 def drains_from_json(text: str) -> dict[str, Drain]:
-    """Drains from the journal. One that cannot be read raises ValueError.
+    r"""Drains from the journal. One that cannot be read raises ValueError. Names may have any byte.
 
     >>> from tierd.refusal import Reason
     >>> one = Drain("lustre-OST0004", "root", 5.0, 3, limits={"MDT0000": 20000})
-    >>> one.leave(Refusal(Reason.MIRRORED, "the file has mirrors"), "/a")
+    >>> one.leave(Refusal(Reason.MIRRORED, "the file has mirrors"), "/a\udcff")
     >>> drains_from_json(drains_to_json({one.target: one})) == {one.target: one}
     True
     """
-    found = {}
-    known = {each.name for each in fields(Drain)}
     try:
-        for row in json.loads(text) if text else []:
-            values = {name: value for name, value in row.items() if name in known}
-            values["phase"] = Phase(values["phase"])
-            values["left"] = {name: LeftFiles(**left) for name, left in values["left"].items()}
-            drain = Drain(**values)
-            found[drain.target] = drain
-    except (TypeError, KeyError, AttributeError) as error:
+        return {drain.target: drain for drain in decoded(text or "[]", list[Drain])}
+    except ValueError as error:
         raise ValueError(f"the journal has a drain that cannot be read: {error}") from error
-    return found
 
 
 class Drains:
@@ -461,7 +453,7 @@ class Drains:
             action = Action(ActKind.MIGRATE, placed.layout, f"{drain.by} drains {drain.target}", drain.key,
                             file.path.rpartition("/")[0] or "/", path=file.path, size_bytes=file.size_bytes,
                             fid=file.fid)
-            if refused := self._gate.refusal(action):
+            if refused := self._gate.guard.refusal(action):
                 drain.leave(refused, file.path)
                 continue
             drain.movable += 1

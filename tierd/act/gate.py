@@ -11,141 +11,28 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import nullcontext
-from dataclasses import dataclass, field
 from functools import partial
 
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem
 from tierd.act.default_layouts import DefaultLayoutQueue
 from tierd.act.dispatch import Dispatch, InProcessDispatch, NumberedMove, NumberedOutcome
-from tierd.act.guard import ActGuard, NoGuard
+from tierd.act.guard import ActGuard
 from tierd.act.journal.entry import Stamp, StoredMove
 from tierd.act.journal.writer import Journal
 from tierd.act.limits import BackgroundPace, Budget, CircuitBreaker, TokenBucket
-from tierd.act.movers.moves import Halt, Mover, MoveResult, outcome_of_each
+from tierd.act.movers.moves import Mover, MoveResult, outcome_of_each
 from tierd.act.operating_state import Approvals, MaintenanceGuard, OperatingState
 from tierd.act.outcomes import CompletedAct, CompletedActs, outcome_of_move
-from tierd.act.queue import BATCH_MOVES, BATCH_MOVES_REMOTE, MoveQueue, QueuedMove
-from tierd.act.recovery import RequeueList
+from tierd.act.queue import BATCH_MOVES, BATCH_MOVES_REMOTE, MoveQueue, QueuedMove, RequeueList
 from tierd.acts import BY_ADMINISTRATOR, DEFAULT_KINDS, ActKind, Outcome
 from tierd.clock import Clock
 from tierd.config.act import Rate
 from tierd.model import Action
 from tierd.refusal import Reason, Refusal
 
-StoreMoves = Callable[[Sequence[Action], int], None]
-"""Stores queued moves of a finding in the journal."""
 _NO_BYTES_READ = {MoveResult.REFUSED, MoveResult.ALREADY}
 """Results of moves that read no byte of the file: they use no byte budget."""
-
-
-@dataclass(eq=False)
-class MoveBatches:
-    """Hands batches of moves over to the movers and enters their outcomes."""
-
-    mover: Mover
-    dispatch: Dispatch
-    breaker: CircuitBreaker
-    journal: Journal
-    queue: MoveQueue
-    completed_acts: CompletedActs
-    operating_state: OperatingState
-    halt: Halt
-    """Refuses further acts."""
-    clock: Clock
-    on_begin: Callable[[Fid], None]
-    _open: dict[int, QueuedMove] = field(default_factory=dict, init=False)
-    """Moves that were handed over and whose outcome is not known yet, by the number of their act."""
-
-    @property
-    def under_way(self) -> int:
-        return len(self._open)
-
-    def examine(self, batch: list[QueuedMove]) -> Iterator[CompletedAct]:
-        """Examine files as before a move, without moving them: a dry run."""
-        found = {outcome.move.path: outcome
-                 for outcome in outcome_of_each(self.mover.examine, [each.move for each in batch])}
-        for each, entry in self._intend(batch, dry_run=True):
-            outcome = found[each.action.path]
-            result, detail = outcome_of_move(outcome), outcome.detail
-            if each.refusal:
-                result, detail = Outcome.REFUSED, each.refusal.sentence
-            if each.refusal or outcome.result in _NO_BYTES_READ:
-                self.queue.give_back(each, self.clock.now())
-            yield self.completed_acts.ended(each.action, result, detail, entry, each.before, why=each.refusal)
-
-    def move(self, batch: list[QueuedMove], keep: StoreMoves) -> Iterator[CompletedAct]:
-        """Hand files over. Yields the outcomes that are known, also of earlier batches.
-
-        A halted move is queued again and stored in the journal again.
-        """
-        moves: list[NumberedMove] = []
-        for each, entry in self._intend(batch, dry_run=False):
-            if each.refusal:
-                self.queue.give_back(each, self.clock.now())
-                refused = each.refusal.sentence
-                yield self.completed_acts.ended(each.action, Outcome.REFUSED, refused, entry, each.before,
-                                                 why=each.refusal)
-            else:
-                self._open[entry] = each
-                moves.append(NumberedMove(entry, each.move, each.before, each.action.finding[0] in BY_ADMINISTRATOR))
-        for numbered in moves:
-            if numbered.move.fid is not None:
-                self.on_begin(numbered.move.fid)
-        if moves:
-            self.dispatch.begin(moves, partial(self._halt_of, batch))
-        yield from self.collect(keep)
-
-    def _halt_of(self, batch: Sequence[QueuedMove]) -> Refusal | None:
-        """Refuses the rest of a batch, which waits again: acts are halted, or a job of the batch is not at work."""
-        return self.halt() or self.idle(batch)
-
-    def idle(self, moves: Iterable[QueuedMove] | None = None) -> Refusal | None:
-        """Why moves wait whose job is not at work; None if all jobs are. By default, of those that were handed over."""
-        handed_over = self._open.copy().values() if moves is None else moves
-        of_each = {each.action.finding: each.action for each in handed_over}
-        return next((why for action in of_each.values() if (why := self.queue.jobs.idle(action))), None)
-
-    def collect(self, keep: StoreMoves, wait_seconds: float = 0.0) -> Iterator[CompletedAct]:
-        """Enter the outcomes that have come since the last call. Yields them."""
-        outcomes = self.dispatch.outcomes(wait_seconds)
-        if self.dispatch.remote:
-            several = list(outcomes)
-            with self.journal.transaction() if several else nullcontext():
-                entered = [self._enter(each, keep) for each in several]
-            yield from (act for act in entered if act is not None)
-        else:  # the engine moves the next file while an outcome is entered
-            yield from (act for act in (self._enter(each, keep) for each in outcomes) if act is not None)
-        self.dispatch.recorded()
-
-    def _enter(self, numbered: NumberedOutcome, keep: StoreMoves) -> CompletedAct | None:
-        moved = numbered.outcome
-        ended = outcome_of_move(moved)
-        if tripped := self.breaker.note(ended, moved.move.path):
-            self.operating_state.trip(tripped.sentence)
-        each = self._open.pop(numbered.act, None)
-        if each is None:  # it was given up, and a mover has ended it after all
-            self.journal.end(numbered.act, ended, moved.detail, self.clock.now())
-            return None
-        if not_copied := 1.0 if moved.result in _NO_BYTES_READ else moved.not_copied:
-            self.queue.give_back(each, self.clock.now(), not_copied)
-        if moved.result is MoveResult.DONE:
-            self.completed_acts.moved_bytes += each.action.size_bytes
-        if moved.reason == Reason.HALTED and self.queue.add(each.action, each.finding):  # still to be done
-            keep([each.action], each.finding)
-        return self.completed_acts.ended(
-            each.action, ended, moved.detail, numbered.act, each.before, fid=each.action.fid or each.fid)
-
-    def _intend(self, batch: list[QueuedMove], *, dry_run: bool) -> list[tuple[QueuedMove, int]]:
-        """Enter the intents of a batch. Returns each move with the number of its act; it is no longer queued."""
-        now = self.clock.now()
-        with self.journal.transaction():
-            self.journal.queue.remove(each.action.path for each in batch)
-            return [(each, self.journal.intend(each.action, each.finding, each.before, now, dry_run,
-                                               fid=each.action.fid or each.fid))
-                    for each in batch]
-
-
 BATCH_LOOKUP_SECONDS = 4.0
 """Time after which a batch is moved with the files examined so far. On a loaded client a file takes up to a second to
 examine and ten to move, so a shorter time leaves the mover's threads (``movers.at_once``) without files."""
@@ -183,22 +70,21 @@ class Gate:
         self.operating_state = OperatingState(journal, maintenance or MaintenanceGuard(), clock)
         self.approvals = Approvals(journal, clock)
         self.completed_acts = CompletedActs(journal, clock)
-        self._guard = guard or NoGuard()
-        self.queue = MoveQueue(filesystem, budget, self._guard, batch, self.dispatch.full_for, pace=pace)
+        self.guard = guard or ActGuard()
+        self.queue = MoveQueue(filesystem, budget, self.guard, batch, self.dispatch.full_for,
+                               pace=pace or BackgroundPace(), made_mirrors=journal.made_mirrors)
         bucket = TokenBucket(Rate(DEFAULT_LAYOUTS_PER_SECOND), DEFAULT_LAYOUT_BURST_SECONDS, clock.now())
         self.default_layouts = DefaultLayoutQueue(
-            filesystem, journal, self.completed_acts, self._guard, self._halt, clock=clock, dry_run=dry_run,
+            filesystem, journal, self.completed_acts, self.guard, self._halt, clock=clock, dry_run=dry_run,
             bucket=bucket, executor=executor)
         self.on_begin: Callable[[Fid], None] = lambda _: None
         """Called with each file just before it is moved."""
         self.on_queued: Callable[[], None] = lambda: None
         """Called when acts were queued, from the thread that queued them."""
-        self._batches = MoveBatches(
-            mover, self.dispatch, breaker=breaker, journal=journal, queue=self.queue,
-            completed_acts=self.completed_acts, operating_state=self.operating_state, halt=self._halt, clock=clock,
-            on_begin=self._begins)
-        self._requeue_list = RequeueList(journal.queue.all())
-        self.queue.made_mirrors = journal.made_mirrors
+        self._mover, self._breaker = mover, breaker
+        self._open: dict[int, QueuedMove] = {}
+        """Moves that were handed over and whose outcome is not known yet, by the number of their act."""
+        self.requeue_list = RequeueList(journal.queue.all())
         self.waiting_since = clock.now()
         """Time when moves were last added to an empty queue, or of the start; epoch seconds."""
         self._stopping: Refusal | None = None
@@ -207,15 +93,15 @@ class Gate:
 
     @property
     def waiting(self) -> int:
-        return len(self.queue) + len(self._requeue_list)
+        return len(self.queue) + len(self.requeue_list)
 
     @property
     def waiting_bytes(self) -> int:
-        return self.queue.size_bytes + self._requeue_list.size_bytes
+        return self.queue.size_bytes + self.requeue_list.size_bytes
 
     @property
     def under_way(self) -> int:
-        return self._batches.under_way
+        return len(self._open)
 
     @property
     def waits_for(self) -> str:
@@ -224,17 +110,13 @@ class Gate:
 
     def delay_of(self, finding_key: tuple[str, str, str]) -> Refusal | None:
         """What delays the queued moves of one finding; None if nothing does, or it has none."""
-        return self.queue.delays.get(finding_key) if self.queue.of(finding_key) else None
+        return self.queue.delays.get(finding_key) if self.queue.by_finding()[finding_key] else None
 
     @property
     def gives_way(self) -> bool:
         """Whether moves wait for streams, and none for anything else."""
         reasons = {refusal.reason for refusal in self.queue.delays.values()}
         return bool(len(self.queue)) and reasons == {Reason.STREAMS}
-
-    @property
-    def to_requeue(self) -> int:
-        return len(self._requeue_list)
 
     @property
     def not_persisted(self) -> int:
@@ -253,11 +135,11 @@ class Gate:
 
     def waiting_for(self, finding_key: tuple[str, str, str]) -> int:
         """Queued moves of one finding, including moves of an earlier run."""
-        return self.queue.of(finding_key) + self._requeue_list.of(finding_key)
+        return self.waiting_by_finding()[finding_key]
 
     def waiting_by_finding(self) -> Counter[tuple[str, str, str]]:
         """Queued moves by finding, including moves of an earlier run. Reads the queue once."""
-        return self.queue.by_finding() + self._requeue_list.by_finding()
+        return self.queue.by_finding() + self.requeue_list.by_finding()
 
     def submit(self, actions: Iterable[Action], finding: int) -> None:
         """Queue default layouts and moves. Advice is ignored: it is for people."""
@@ -282,13 +164,10 @@ class Gate:
         stamp = Stamp(self._filesystem.fsname, self.dry_run, self._clock.now())
         self._journal.queue.add(moves, finding, stamp)
 
-    def first_to_requeue(self, most: int) -> list[StoredMove]:
-        return self._requeue_list.first(most)
-
     def requeue(self, again: Sequence[tuple[Action, int]], left: Sequence[tuple[StoredMove, Refusal]]) -> None:
         """Queue the examined moves ``again`` and drop those in ``left``. The journal still stores the queued ones."""
         examined = {*(action.path for action, _ in again), *(move.path for move, _ in left)}
-        still = self._requeue_list.remove_examined(examined)
+        still = self.requeue_list.remove_examined(examined)
         for action, finding in again:
             if action.path in still:  # not dropped since
                 self.queue.add(action, finding)
@@ -296,13 +175,6 @@ class Gate:
             self._journal.queue.remove(move.path for move, _ in left if not self.queue.has(move.path))
         self.not_requeued.update(why.sentence for _, why in left)
         self.on_queued()
-
-    def opt_out_refusal(self, directory: str) -> Refusal | None:
-        return self._guard.opt_out_refusal(directory)
-
-    def refusal(self, action: Action) -> Refusal | None:
-        """Refuses one act by the opt-out of its owner and the mode of its scope, before it is queued."""
-        return self._guard.refusal(action)
 
     def drop(self, finding_key: tuple[str, str, str], directory: str = "") -> list[Action]:
         """Drop the moves of one finding, or only its moves in one directory. Returns the dropped actions.
@@ -316,12 +188,11 @@ class Gate:
                 self._journal.queue.remove(action.path for action in dropped)
             return dropped
         self._journal.queue.drop(finding_key)
-        return dropped + self._requeue_list.drop(finding_key)
+        return dropped + self.requeue_list.drop(finding_key)
 
     def hold_directories(self, directories: Container[str]) -> None:
         """Delay acts in the directories that are in it at the time, but for those that an administrator requested."""
-        self.queue.hold_directories(directories)
-        self.default_layouts.held_directories = directories
+        self.queue.held_directories = self.default_layouts.held_directories = directories
 
     def pump(self, deadline: float, *, requests_only: bool = False) -> list[CompletedAct]:
         """Carry out queued moves until budget or queue is empty, the deadline passes, or acts are halted.
@@ -338,12 +209,12 @@ class Gate:
                     self._journal.queue.remove(action.path for action, _ in needless)
             outcomes += [self.completed_acts.counted(CompletedAct(action, why, "", 0)) for action, why in needless]
             if not batch:
-                ended = list(self._batches.collect(self._keep, OUTCOME_WAIT_SECONDS)) if self.under_way else []
+                ended = list(self._collect(OUTCOME_WAIT_SECONDS)) if self.under_way else []
                 outcomes += ended
                 if not ended:
                     break
                 continue
-            outcomes += self._batches.examine(batch) if self.dry_run else self._batches.move(batch, self._keep)
+            outcomes += self._examine(batch) if self.dry_run else self._move(batch)
         return outcomes
 
     def attend(self) -> list[CompletedAct]:
@@ -355,17 +226,98 @@ class Gate:
         """
         if self.dry_run or not (self.under_way or self.dispatch.remote):
             return []
-        outcomes = list(self._batches.collect(self._keep))
-        if self.under_way and (why := self._halt() or self._batches.idle()):
+        outcomes = list(self._collect())
+        if self.under_way and (why := self._halt() or self._idle()):
             self.dispatch.withdraw(why)
-            outcomes += self._batches.collect(self._keep)
+            outcomes += self._collect()
         return outcomes
+
+    def _examine(self, batch: list[QueuedMove]) -> Iterator[CompletedAct]:
+        """Examine files as before a move, without moving them: a dry run."""
+        found = {outcome.move.path: outcome
+                 for outcome in outcome_of_each(self._mover.examine, [each.move for each in batch])}
+        for each, entry in self._intend(batch):
+            outcome = found[each.action.path]
+            result, detail = outcome_of_move(outcome), outcome.detail
+            if each.refusal:
+                result, detail = Outcome.REFUSED, each.refusal.sentence
+            if each.refusal or outcome.result in _NO_BYTES_READ:
+                self.queue.give_back(each, self._clock.now())
+            yield self.completed_acts.ended(each.action, result, detail, entry, each.before, why=each.refusal)
+
+    def _move(self, batch: list[QueuedMove]) -> Iterator[CompletedAct]:
+        """Hand files over. Yields the outcomes that are known, also of earlier batches.
+
+        A halted move is queued again and stored in the journal again.
+        """
+        moves: list[NumberedMove] = []
+        for each, entry in self._intend(batch):
+            if each.refusal:
+                self.queue.give_back(each, self._clock.now())
+                refused = each.refusal.sentence
+                yield self.completed_acts.ended(each.action, Outcome.REFUSED, refused, entry, each.before,
+                                                 why=each.refusal)
+            else:
+                self._open[entry] = each
+                moves.append(NumberedMove(entry, each.move, each.before, each.action.finding[0] in BY_ADMINISTRATOR))
+        for numbered in moves:
+            if numbered.move.fid is not None:
+                self.on_begin(numbered.move.fid)
+        if moves:
+            self.dispatch.begin(moves, partial(self._halt_of, batch))
+        yield from self._collect()
+
+    def _halt_of(self, batch: Sequence[QueuedMove]) -> Refusal | None:
+        """Refuses the rest of a batch, which waits again: acts are halted, or a job of the batch is not at work."""
+        return self._halt() or self._idle(batch)
+
+    def _idle(self, moves: Iterable[QueuedMove] | None = None) -> Refusal | None:
+        """Why moves wait whose job is not at work; None if all jobs are. By default, of those that were handed over."""
+        handed_over = self._open.copy().values() if moves is None else moves
+        of_each = {each.action.finding: each.action for each in handed_over}
+        return next((why for action in of_each.values() if (why := self.queue.jobs.idle(action))), None)
+
+    def _collect(self, wait_seconds: float = 0.0) -> Iterator[CompletedAct]:
+        """Enter the outcomes that have come since the last call. Yields them."""
+        outcomes = self.dispatch.outcomes(wait_seconds)
+        if self.dispatch.remote:
+            several = list(outcomes)
+            with self._journal.transaction() if several else nullcontext():
+                entered = [self._enter(each) for each in several]
+            yield from (act for act in entered if act is not None)
+        else:  # the engine moves the next file while an outcome is entered
+            yield from (act for act in (self._enter(each) for each in outcomes) if act is not None)
+        self.dispatch.recorded()
+
+    def _enter(self, numbered: NumberedOutcome) -> CompletedAct | None:
+        moved = numbered.outcome
+        ended = outcome_of_move(moved)
+        if tripped := self._breaker.note(ended, moved.move.path):
+            self.operating_state.trip(tripped.sentence)
+        each = self._open.pop(numbered.act, None)
+        if each is None:  # it was given up, and a mover has ended it after all
+            self._journal.end(numbered.act, ended, moved.detail, self._clock.now())
+            return None
+        if not_copied := 1.0 if moved.result in _NO_BYTES_READ else moved.not_copied:
+            self.queue.give_back(each, self._clock.now(), not_copied)
+        if moved.result is MoveResult.DONE:
+            self.completed_acts.moved_bytes += each.action.size_bytes
+        if moved.reason == Reason.HALTED and self.queue.add(each.action, each.finding):  # still to be done
+            self._keep([each.action], each.finding)
+        return self.completed_acts.ended(
+            each.action, ended, moved.detail, numbered.act, each.before, fid=each.action.fid or each.fid)
+
+    def _intend(self, batch: list[QueuedMove]) -> list[tuple[QueuedMove, int]]:
+        """Enter the intents of a batch. Returns each move with the number of its act; it is no longer queued."""
+        now = self._clock.now()
+        with self._journal.transaction():
+            self._journal.queue.remove(each.action.path for each in batch)
+            return [(each, self._journal.intend(each.action, each.finding, each.before, now, self.dry_run,
+                                               fid=each.action.fid or each.fid))
+                    for each in batch]
 
     def _past(self, time: float) -> bool:
         return self._clock.now() > time
 
-    def _begins(self, fid: Fid) -> None:
-        self.on_begin(fid)
-
     def _halt(self) -> Refusal | None:
-        return self._stopping or self.operating_state.held or self._guard.blocked_by()
+        return self._stopping or self.operating_state.held or self.guard.blocked_by()

@@ -1,25 +1,35 @@
-"""What the gate checks before each act: claim, mode and limits of the scope, disks of the flash pool, opt-out."""
+"""What the gate checks before each act: claim, mode and limits of the scope, disks of the flash pool, opt-out.
+
+Users opt out by ``user.tierd`` on a file or on a directory above it, by ``.tierd-off`` in a directory, and by pins.
+``setfattr -n user.tierd -v off DIR`` opts a directory out, with everything below it; ``on`` opts a part of it in
+again: the nearest directory that says something decides. ``touch DIR/.tierd-off`` does the same as ``off``, and needs
+no mount option: clients of 2.17 mount with ``nouser_xattr`` by default, and then refuse to read the attribute
+(``xattr_type_filter`` in lustre/llite/xattr.c). ``lustre.pin`` is Lustre's own attribute (2.18): the file stays in the
+pool that it names.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import stat
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Protocol
 
+from lustre.errors import Unsupported
+from lustre.filesystem import Filesystem
 from tierd.act.claim import FilesystemClaim
 from tierd.act.limits import Budget, MoveCost, Spent
-from tierd.act.opt_out import OptOut
 from tierd.acts import BY_ADMINISTRATOR
 from tierd.clock import Clock
 from tierd.config.act import Mode, mode_allows
 from tierd.config.settings import Settings
 from tierd.model import Action
 from tierd.refusal import Reason, Refusal
-from tierd.text import first_names
+from tierd.sense.paths import join
+from tierd.text import first_names, quoted
 
 
-class ActGuard(Protocol):
-    """Refuses acts. What a guard does not define, it permits."""
+class ActGuard:
+    """Refuses acts. What a guard does not define, it permits: this one permits everything."""
 
     def blocked_by(self) -> Refusal | None:
         """Refuses every act: another tierd holds the claim."""
@@ -42,12 +52,8 @@ class ActGuard(Protocol):
         return Spent()
 
 
-class NoGuard(ActGuard):
-    """Refuses nothing."""
-
-
-class JobCheck(Protocol):
-    """Looks at the job that an act is for, just before the act."""
+class JobCheck:
+    """Looks at the job that an act is for, just before the act. This one finds all at work."""
 
     def idle(self, action: Action) -> Refusal | None:
         """Delays a move while the job is not seen at work."""
@@ -58,11 +64,119 @@ class JobCheck(Protocol):
         return None
 
 
-class NoJobCheck(JobCheck):
-    """Delays and refuses nothing."""
+OPT_OUT = "user.tierd"
+MARKER = ".tierd-off"
+PIN = "lustre.pin"
+NO_USER_XATTR = (f"users' opt-outs ({OPT_OUT}) cannot be read, because the file system is mounted without user_xattr: "
+                 "mount it with -o user_xattr, or set [act] without_user_xattr = true")
+REMEMBER_SECONDS = 30.0
+"""Time for which the opt-out of a directory is remembered. A choice: two requests to an MDT for each directory."""
+_ROOT = 0
 
 
-class SiteGuard:
+class OptOut:
+    """Reads the opt-outs. Caches those of directories for some seconds: each takes two requests to an MDT."""
+
+    def __init__(self, filesystem: Filesystem, clock: Clock, without_user_xattr: bool = False) -> None:
+        """``without_user_xattr``: an attribute that this mount cannot read counts as absent."""
+        self._filesystem = filesystem
+        self._clock = clock
+        self._without_user_xattr = without_user_xattr
+        self._known: dict[str, tuple[float, str | None]] = {}
+
+    def of_file(self, path: str) -> Refusal | None:
+        """Refuses a file whose owner opted out, that is pinned, or whose opt-out cannot be read."""
+        try:
+            pin = self._pin(path)
+            own = self._attribute(path)
+        except FileNotFoundError:
+            return None  # the mover reports it
+        except OSError as error:
+            return _unreadable("the file", error)
+        if pin:
+            return Refusal(Reason.PINNED, f"the file is pinned: {' '.join(pin.decode('utf-8', 'replace').split())}")
+        return _meaning(own, path) if own is not None else self.of_directory(path.rpartition("/")[0] or "/")
+
+    def of_directory(self, path: str) -> Refusal | None:
+        """Refuses a directory whose owner opted out, or whose opt-out cannot be read."""
+        for directory in with_parents(path):
+            try:
+                word = self._of(directory)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                return _unreadable(quoted(directory), error)
+            if word is not None:
+                return _meaning(word, directory)
+        return None
+
+    def _of(self, directory: str) -> str | None:
+        """What a directory itself says: the word of its attribute, the name of the marker, or None."""
+        now = self._clock.now()
+        known = self._known.get(directory)
+        if known is not None and 0 <= now - known[0] < REMEMBER_SECONDS:
+            return known[1]
+        if len(self._known) > 10_000:
+            self._known.clear()
+        word = MARKER if self._has_marker(directory) else self._attribute(directory)
+        self._known[directory] = now, word
+        return word
+
+    def _has_marker(self, directory: str) -> bool:
+        """Whether the marker is there. In a sticky directory, where all may create files, only its owner's counts."""
+        try:
+            marker = self._filesystem.status(join(directory, MARKER))
+        except FileNotFoundError:
+            return False
+        there = self._filesystem.status(directory)
+        return not there.mode & stat.S_ISVTX or marker.uid in {_ROOT, there.uid}
+
+    def _attribute(self, path: str) -> str | None:
+        try:
+            value = self._filesystem.xattr(path, OPT_OUT)
+        except Unsupported:
+            if self._without_user_xattr:
+                return None
+            raise
+        return value.rstrip(b"\0\n").decode("utf-8", "replace").strip().lower() if value else None
+
+    def _pin(self, path: str) -> bytes:
+        try:
+            return self._filesystem.xattr(path, PIN)
+        except Unsupported:  # a release without pins
+            return b""
+
+
+def _meaning(word: str, place: str) -> Refusal | None:
+    if word == "on":
+        return None
+    if word == MARKER:
+        return Refusal(Reason.OPTED_OUT, f"{quoted(join(place, MARKER))} exists: the owner opted out")
+    if word == "off":
+        return Refusal(Reason.OPTED_OUT, f"{OPT_OUT} is off at {quoted(place)}: the owner opted out")
+    return Refusal(Reason.OPTED_OUT,
+                   f"{OPT_OUT} is {word!r} at {quoted(place)}, neither on nor off, so tierd changes nothing there")
+
+
+def _unreadable(what: str, error: OSError) -> Refusal:
+    if isinstance(error, Unsupported):
+        return Refusal(Reason.OPT_OUT_UNREADABLE, NO_USER_XATTR)
+    return Refusal(Reason.OPT_OUT_UNREADABLE, f"tierd cannot read the opt-out of {what}: {error.strerror or error}")
+
+
+def with_parents(path: str) -> Iterator[str]:
+    """A directory and those above it.
+
+    >>> list(with_parents("/proj/a"))
+    ['/proj/a', '/proj', '/']
+    """
+    while path not in {"", "/"}:
+        yield path
+        path = path.rpartition("/")[0]
+    yield "/"
+
+
+class SiteGuard(ActGuard):
     """Checks the claim of the file system, the opt-out of owners, and the modes and limits of scopes."""
 
     def __init__(self, settings: Settings, opt_out: OptOut, claim: FilesystemClaim, clock: Clock,

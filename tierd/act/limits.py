@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from lustre.layout.model import Component, Layout
@@ -48,24 +48,12 @@ def cost_of_move(size_bytes: int, before: Layout | None, wanted: Layout, fsname:
     >>> dict(found.written), dict(found.written_to_pools)
     ({}, {'flash': 3001})
     """
-    pools: dict[str, int] = {}
-    targets: dict[str, int] = {}
-    written: dict[str, int] = {}
-    written_to_pools: dict[str, int] = {}
-    for component, held_bytes in bytes_per_component(before, size_bytes):
-        if component.pool:
-            pools[component.pool] = pools.get(component.pool, 0) + held_bytes
-        for number in component.objects:
-            target = f"{fsname}-OST{number.ost_index:04x}"
-            targets[target] = targets.get(target, 0) - (-held_bytes // len(component.objects))
-    for component, held_bytes in bytes_per_component(wanted, size_bytes):
-        if component.pool:
-            pools[component.pool] = pools.get(component.pool, 0) + held_bytes
-        for index in component.ost_list:
-            target = f"{fsname}-OST{index:04x}"
-            written[target] = written.get(target, 0) - (-held_bytes // len(component.ost_list))
-        if component.pool and not component.ost_list:
-            written_to_pools[component.pool] = written_to_pools.get(component.pool, 0) + held_bytes
+    read, wrote = bytes_per_pool(before, size_bytes), bytes_per_pool(wanted, size_bytes)
+    pools = {pool: read.get(pool, 0) + wrote.get(pool, 0) for pool in (*read, *wrote) if pool}
+    targets, written = ({f"{fsname}-OST{index:04x}": held_bytes
+                         for index, held_bytes in bytes_per_ost(layout, size_bytes).items()}
+                        for layout in (before, wanted))
+    written_to_pools = bytes_per_pool(wanted, size_bytes, lambda part: bool(part.pool) and not part.ost_list)
     return MoveCost(size_bytes, pools, targets, written, written_to_pools)
 
 
@@ -75,6 +63,30 @@ def bytes_per_component(layout: Layout | None, size_bytes: int) -> Iterator[tupl
         if not component.on_mdt:
             end = size_bytes if component.extent_end is None else min(component.extent_end, size_bytes)
             yield component, max(0, end - component.extent_start)
+
+
+def bytes_per_pool(layout: Layout | None, size_bytes: int,
+                   counts: Callable[[Component], bool] = lambda _: True) -> dict[str, int]:
+    """Bytes that the layout places in each pool, for a file of this size; 0 for a pool that it only names."""
+    found: dict[str, int] = {}
+    for component, held_bytes in bytes_per_component(layout, size_bytes):
+        if counts(component):
+            found[component.pool] = found.get(component.pool, 0) + held_bytes
+    return found
+
+
+def bytes_per_ost(layout: Layout | None, size_bytes: int) -> dict[int, int]:
+    """Bytes on each OST that the layout names, or that has objects of it, of a file of this size; rounded up by stripe.
+
+    >>> bytes_per_ost(Layout((Component(pool="hdd", stripe_count=2, ost_list=(4, 2)),), composite=False), 1001)
+    {4: 501, 2: 501}
+    """
+    found: dict[int, int] = {}
+    for component, held_bytes in bytes_per_component(layout, size_bytes):
+        osts = component.ost_list or tuple(each.ost_index for each in component.objects)
+        for index in osts:
+            found[index] = found.get(index, 0) - (-held_bytes // len(osts))
+    return found
 
 
 _SLACK = 1e-9
@@ -174,8 +186,7 @@ class Budget:
     def __init__(self, limits: Limits, now: float) -> None:
         self._limits = limits
         self._all = TokenBucket(Rate(limits.files_per_second, limits.bytes_per_second), limits.burst_seconds, now)
-        self._pools: dict[str, TokenBucket] = {}
-        self._targets: dict[str, TokenBucket] = {}
+        self._buckets: dict[tuple[str, str], TokenBucket] = {}
 
     def spend(self, cost: MoveCost, now: float) -> Spent:
         """Take the tokens of a move, for which :meth:`why_not` has just found no limit."""
@@ -199,21 +210,13 @@ class Budget:
 
     def _concerned(self, cost: MoveCost, now: float) -> Iterator[tuple[str, str, int, TokenBucket]]:
         """Buckets of the pools and targets of a move, with the bytes that it takes from each."""
-        for name, size_bytes in cost.pools.items():
-            yield "pool", name, size_bytes, self._pool(name, now)
-        for name, size_bytes in cost.targets.items():
-            yield "target", name, size_bytes, self._target(name, now)
-
-    def _pool(self, name: str, now: float) -> TokenBucket:
-        if name not in self._pools:
-            rate = self._limits.pools.get(name, self._limits.per_pool)
-            self._pools[name] = TokenBucket(rate, self._limits.burst_seconds, now)
-        return self._pools[name]
-
-    def _target(self, name: str, now: float) -> TokenBucket:
-        if name not in self._targets:
-            self._targets[name] = TokenBucket(self._limits.per_target, self._limits.burst_seconds, now)
-        return self._targets[name]
+        limits = self._limits
+        for kind, sizes in (("pool", cost.pools), ("target", cost.targets)):
+            for name, size_bytes in sizes.items():
+                if (kind, name) not in self._buckets:
+                    rate = limits.pools.get(name, limits.per_pool) if kind == "pool" else limits.per_target
+                    self._buckets[kind, name] = TokenBucket(rate, limits.burst_seconds, now)
+                yield kind, name, size_bytes, self._buckets[kind, name]
 
 
 RPC_BYTES = 1 << 20
@@ -262,7 +265,7 @@ class BackgroundPace:
         part = self._part(key)
         if part >= 1:
             return None
-        waits = {job: at for job in self._streams_beside(cost) if (at := self._next_at.get((job, part), now)) > now}
+        waits = {job: at for job, _ in self._seconds(cost) if (at := self._next_at.get((job, part), now)) > now}
         if not waits:
             return None
         return Refusal(Reason.STREAMS, f"streams are at work on its targets ({first_names(sorted(waits))}),"
@@ -290,13 +293,6 @@ class BackgroundPace:
 
     def _part(self, key: tuple[str, str, str]) -> float:
         return self._drain_max_stream_loss if key[0] == OrderKind.DRAIN else self._max_stream_loss
-
-    def _streams_beside(self, cost: MoveCost) -> set[str]:
-        assert self.streamed is not None
-        by_target = self.streamed.by_target
-        names = {*cost.targets, *cost.written,
-                 *(target for pool in cost.written_to_pools for target in self.streamed.pools.get(pool, ()))}
-        return {job for name in names if name in by_target for job in by_target[name].streams}
 
     def _seconds(self, cost: MoveCost) -> Iterator[tuple[str, float]]:
         """Service time of a move on each target, for each stream there.

@@ -3,6 +3,11 @@
 Any thread may submit an order without waiting. The journal's file stores orders until the next cycle, so neither a
 restart nor a kill loses them. In that cycle they become actions, with the layouts that the policy of each scope gives,
 and pass the gate like all other actions.
+
+Moves that waited when tierd ended are examined again, a few in every cycle, before they are queued: the file, the
+settings and the free space may have changed, and the finding may be over. A move of an order is planned as if the order
+were given now. Another one is queued again only if its remediation still waits for a verdict; other findings are
+detected again if they hold.
 """
 
 from __future__ import annotations
@@ -10,16 +15,16 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from lustre.fid import Fid
 from lustre.filesystem import FileStatus, Filesystem
 from lustre.layout.model import Component, Layout
 from tierd.act.journal.connection import SharedConnection
-from tierd.act.journal.entry import MAX_STORED, Stamp, to_bytes, to_path
-from tierd.acts import ActKind, OrderKind
+from tierd.act.journal.entry import MAX_STORED, Stamp, StoredMove, to_bytes, to_path
+from tierd.acts import ORDER_KINDS, ActKind, OrderKind
 from tierd.config.settings import Settings
 from tierd.decide.plans import covers, flash_first, reserved
 from tierd.decide.sizing import boundary
@@ -27,7 +32,7 @@ from tierd.model import Action, Capacity
 from tierd.refusal import Reason, Refusal, of_error
 from tierd.sense import space
 from tierd.sense.paths import join
-from tierd.text import quoted
+from tierd.text import count_of, quoted
 
 Allowed = Callable[[str, FileStatus], Refusal | None]
 """Refuses a file, or a directory with all files below it."""
@@ -97,47 +102,41 @@ def plan_order(order: Order, filesystem: Filesystem, settings: Settings, now: Ca
             found.left_out[Refusal(Reason.OUT_OF_TIME, "the time limit of one order is reached; split the order")] += 1
             break
         try:
-            why = allowed(path, status) or add_move(found, order, path, status, filesystem.layout(path), room=room,
-                                                    left=left,
-                                                    settings=settings)
+            made = allowed(path, status) or planned_move(order, path, status, filesystem.layout(path), room=room,
+                                                         left=left, settings=settings)
         except OSError as error:
-            why = of_error(error)
-        if why:
-            found.left_out[why] += 1
+            made = of_error(error)
+        if isinstance(made, Refusal):
+            found.left_out[made] += 1
         else:
+            found.actions.append(made)
             size_bytes += status.size_bytes
     return found
 
 
-def add_move(found: OrderPlan, order: Order, path: str, status: FileStatus, present: Layout | None, room: Capacity,
-        left: dict[str, int], settings: Settings) -> Refusal | None:
-    """Add the move of one file, or refuse it."""
+def planned_move(order: Order, path: str, status: FileStatus, present: Layout | None, room: Capacity,
+                 left: dict[str, int], settings: Settings) -> Action | Refusal:
+    """The move of one file, whose room is taken from ``left``, or why it is not moved."""
     policy = settings.resolved_scopes.of(path).small_files_to_flash
-    pool = policy.flash_pool if order.direction == "promote" else policy.hdd_pool
+    promotes = order.direction == "promote"
+    pool = policy.flash_pool if promotes else policy.hdd_pool
     if not room.pools.get(pool):
         return Refusal(Reason.NO_POOL, f"pool {pool!r} does not exist or has no targets")
     if present is None or not present.components:
         return Refusal(Reason.NO_LAYOUT, "the file has no layout to change (not a regular file, or empty)")
-    if order.direction == "promote":
-        size = boundary(max(status.size_bytes, 1))
-        if covers(present, status.size_bytes, pool):
-            return Refusal(Reason.HAS_LAYOUT, f"the file is in pool {pool!r} already")
-        whole = size > policy.sizing.largest_component_bytes
-        layout = layout_on_pool(pool, room, present) if whole else flash_first(size, present, policy)
-        if left[pool] - status.size_bytes < reserved(room, policy):
-            return Refusal(Reason.NO_ROOM, f"pool {pool!r} has no room for the file above its reserve")
-    else:
-        if all(component.pool == pool and not component.on_mdt for component in present.components):
-            return Refusal(Reason.HAS_LAYOUT, f"the file is in pool {pool!r} already")
-        layout = layout_on_pool(pool, room, present)
-        if left[pool] < status.size_bytes:
-            return Refusal(Reason.NO_ROOM, f"pool {pool!r} has no room for the file")
+    if (covers(present, status.size_bytes, pool) if promotes
+            else all(component.pool == pool and not component.on_mdt for component in present.components)):
+        return Refusal(Reason.HAS_LAYOUT, f"the file is in pool {pool!r} already")
+    if left[pool] - status.size_bytes < (reserved(room, policy) if promotes else 0):
+        above = " above its reserve" if promotes else ""
+        return Refusal(Reason.NO_ROOM, f"pool {pool!r} has no room for the file{above}")
     left[pool] -= status.size_bytes
+    size = boundary(max(status.size_bytes, 1))
+    part_on_flash = promotes and size <= policy.sizing.largest_component_bytes
+    layout = flash_first(size, present, policy) if part_on_flash else layout_on_pool(pool, room, present)
     why = f"requested by {order.by}" + (f": {order.reason}" if order.reason else "")
-    found.actions.append(Action(ActKind.MIGRATE, layout, why, (order.kind, order.by, order.path),
-                                path.rpartition("/")[0] or "/", path=path, size_bytes=status.size_bytes,
-                                fid=status.fid))
-    return None
+    return Action(ActKind.MIGRATE, layout, why, (order.kind, order.by, order.path), path.rpartition("/")[0] or "/",
+                  path=path, size_bytes=status.size_bytes, fid=status.fid)
 
 
 def layout_on_pool(pool: str, room: Capacity, present: Layout) -> Layout:
@@ -266,3 +265,98 @@ class OrderInbox:
     def close(self) -> None:
         with self._lock:
             self._db.close()
+
+
+REQUEUED_PER_CYCLE = 500
+"""Moves examined in one cycle. Each takes two requests to an MDT."""
+MAX_WAITING_SECONDS = 7 * 86400.0
+"""Age from which moves and orders of an earlier run are dropped."""
+FindingKey = tuple[str, str, str]
+LayoutOf = Callable[[FindingKey, str], Layout | None]
+"""Layout for files of a directory, by a finding's remediation; None unless the remediation waits for a verdict."""
+
+
+def examine_again(moves: Sequence[StoredMove], filesystem: Filesystem, settings: Settings, layout_of: LayoutOf,
+                  now: float) -> tuple[list[tuple[Action, int]], list[tuple[StoredMove, Refusal]]]:
+    """Examine stored moves. Raises OSError if the file system cannot be read.
+
+    Returns moves to queue, with the numbers of their findings, and those that are not queued again, with the reason.
+
+    The queue checks size, opt-out, mode and free space again before each move.
+    """
+    again, dropped = [], []
+    room = space.capacity(filesystem)
+    left = dict(room.avail_bytes)
+    for move in moves:
+        action = _replanned(move, filesystem, settings, layout_of, now, room=room, left=left)
+        if isinstance(action, Refusal):
+            dropped.append((move, action))
+        else:
+            again.append((action, move.finding))
+    return again, dropped
+
+
+def _replanned(move: StoredMove, filesystem: Filesystem, settings: Settings, layout_of: LayoutOf, now: float,
+           room: Capacity, left: dict[str, int]) -> Action | Refusal:
+    """The move as tierd would plan it now."""
+    if why := out_of_date_refusal(move.stamp, filesystem.fsname, settings, now):
+        return why
+    if move.key[0] == OrderKind.DRAIN:
+        return Refusal(Reason.OUT_OF_DATE, "the drain finds its files again")
+    by_name = move.key[0] in ORDER_KINDS
+    directory = move.path.rpartition("/")[0] or "/"
+    layout = layout_of(move.key, directory)
+    if not by_name and layout is None:
+        return Refusal(Reason.REMEDIATION_OVER, "the remediation is over, or too old to be judged; tierd detects "
+                       "a finding that still holds again")
+    policy = settings.resolved_scopes.of(move.path).small_files_to_flash
+    if not move.pool:
+        return Refusal(Reason.REMEDIATION_OVER, "moves to an MDT, and mirrors, are planned again if their finding "
+                       "still holds")
+    if move.pool not in ({policy.flash_pool, policy.hdd_pool} if by_name else {policy.flash_pool}):
+        return Refusal(Reason.POOL_CHANGED, f"pool {move.pool!r} is no longer the configured one")
+    if not room.pools.get(move.pool):
+        return Refusal(Reason.NO_POOL, f"pool {move.pool!r} does not exist or has no targets")
+    try:
+        status = filesystem.status(move.path)
+        if move.fid is None or status.fid != move.fid:
+            return Refusal(Reason.CHANGED, "another file has this name now")
+        if layout is None:
+            direction = "promote" if move.pool == policy.flash_pool else "demote"
+            made = planned_move(Order(direction, move.path, move.key[1], OrderKind(move.key[0])), move.path, status,
+                                filesystem.layout(move.path), room=room, left=left, settings=settings)
+            return made if isinstance(made, Refusal) else replace(made, reason=move.reason, finding=move.key)
+    except OSError as error:
+        return of_error(error)
+    if left[move.pool] - status.size_bytes < reserved(room, policy):
+        return Refusal(Reason.NO_ROOM, f"pool {move.pool!r} has no room for the file above its reserve")
+    left[move.pool] -= status.size_bytes
+    return Action(ActKind.MIGRATE, layout, move.reason, move.key, directory, path=move.path,
+                  size_bytes=status.size_bytes, fid=status.fid)
+
+
+def out_of_date_refusal(stamp: Stamp, fs: str, settings: Settings, now: float) -> Refusal | None:
+    """Refuses a move or an order of another file system or dry-run setting, and one that is too old."""
+    if stamp.fs != fs:
+        return Refusal(Reason.OUT_OF_DATE, f"queued for another file system: {quoted(stamp.fs)}")
+    if stamp.dry_run != settings.act.dry_run:
+        return Refusal(Reason.OUT_OF_DATE,
+                       "queued in a dry run" if stamp.dry_run else "tierd is in a dry run now")
+    if now - stamp.since > MAX_WAITING_SECONDS:
+        return Refusal(Reason.OUT_OF_DATE, f"queued more than {MAX_WAITING_SECONDS / 86400:.0f} days ago")
+    return None
+
+
+def requeue_messages(again: Mapping[int, int], left: Mapping[tuple[int, str], int]) -> dict[int, list[str]]:
+    """Messages about moves of an earlier run, by the number of their finding.
+
+    ``again`` has the numbers of moves that are queued again, ``left`` of those that are not, by reason.
+    """
+    sentences: dict[int, list[str]] = {}
+    for number, count in again.items():
+        moves = f"{count_of(count, 'move')} of F{number}"
+        sentences.setdefault(number, []).append(f"requeued after a restart: {moves}")
+    for (number, why), count in left.items():
+        moves = f"{count_of(count, 'move')} of F{number}"
+        sentences.setdefault(number, []).append(f"not requeued after a restart: {moves}: {why}")
+    return sentences

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from threading import Lock
 
 from lustre.fid import Fid
-from lustre.layout.model import Layout
+from tierd.act.journal.entry import Default
 from tierd.act.journal.writer import Journal
 from tierd.act.movers.moves import MoveOutcome as Moved
 from tierd.act.movers.moves import MoveResult
@@ -27,7 +27,7 @@ class CompletedAct:
     detail: str
     entry: int
     """Number of the act in the journal; 0 if the file was gone before the act."""
-    before: Layout | None = None
+    before: Default = None
     fid: Fid | None = None
     """FID of the file, if a move was attempted."""
     begun_at: float = 0.0
@@ -64,7 +64,7 @@ class CompletedActs:
         self.moves_begun_at = 0.0
         """When the first file moved after :data:`MOVES_PAUSE_SECONDS` without moves; 0 before the first."""
 
-    def ended(self, action: Action, result: Outcome, detail: str, entry: int, before: Layout | None,
+    def ended(self, action: Action, result: Outcome, detail: str, entry: int, before: Default,
               fid: Fid | None = None, begun_at: float = 0.0, why: Refusal | None = None) -> CompletedAct:
         """Enter the outcome of an act in the journal, and count it."""
         self._journal.end(entry, result, detail, self._clock.now())

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Container, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import islice
 from operator import attrgetter
 from threading import RLock
 
@@ -18,6 +18,7 @@ from lustre.errors import Stale
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem
 from lustre.layout.model import (
+    Component,
     Layout,
     destination,
     in_sync,
@@ -27,10 +28,11 @@ from lustre.layout.model import (
     same_shape,
     with_mirror,
 )
-from tierd.act.guard import ActGuard, JobCheck, NoJobCheck
+from tierd.act.guard import ActGuard, JobCheck
+from tierd.act.journal.entry import StoredMove
 from tierd.act.limits import BackgroundPace, Budget, Charge, LimitReached, MoveCost, Spent, cost_of_move, is_background
 from tierd.act.movers.moves import Move
-from tierd.acts import BY_ADMINISTRATOR, Outcome
+from tierd.acts import BY_ADMINISTRATOR, ActKind, Outcome
 from tierd.model import Action, StreamedTargets
 from tierd.refusal import Reason, Refusal, of_error
 from tierd.text import quoted
@@ -80,6 +82,7 @@ class QueuedMove:
 _arrival = attrgetter("arrival")
 
 
+@dataclass(eq=False)
 class MoveQueue:
     """Moves, as far as the budgets of pools and targets allow. Background moves come last.
 
@@ -90,54 +93,55 @@ class MoveQueue:
     the file system.
     """
 
-    def __init__(self, filesystem: Filesystem, budget: Budget, guard: ActGuard, batch: int = BATCH_MOVES,
-                 full_for: Callable[[MoveCost, Mapping[str, int]], Refusal | None] = lambda *_: None,
-                 pace: BackgroundPace | None = None) -> None:
-        """``batch`` is the maximum number of moves in a batch. ``pace`` spaces out background moves beside streams.
+    filesystem: Filesystem
+    budget: Budget
+    guard: ActGuard
+    batch: int = BATCH_MOVES
+    """Maximum number of moves in a batch."""
+    full_for: Callable[[MoveCost, Mapping[str, int]], Refusal | None] = lambda *_: None
+    """Refuses a move while too many others are under way on its targets or pools. Its second argument has the number of
+    moves from each target in the present batch."""
+    pace: BackgroundPace = field(default_factory=BackgroundPace)
+    """Spaces out background moves beside streams."""
+    jobs: JobCheck = field(default_factory=JobCheck)
+    made_mirrors: Callable[[Fid, Layout], bool] = lambda *_: False
+    """Whether tierd gave a file the mirrors of its layout."""
+    held_directories: Container[str] = frozenset()
+    """Moves in the directories that are in it at the time wait, but for those that were requested."""
+    closed: Mapping[str, str] = field(default_factory=dict)
+    """Targets that take no files of moves, with the reasons."""
+    delays: Mapping[FindingKey, Refusal] = field(default_factory=dict, init=False)
+    """By finding, what delayed its first delayed move of the last batch."""
 
-        ``full_for`` refuses a move while too many others are under way on its targets or pools. Its second argument
-        has the number of moves from each target in the present batch.
-        """
-        self._chosen: Counter[str] = Counter()
-        self._batch = batch
-        self._full_for = full_for
-        self._pace = pace or BackgroundPace()
-        self._guard = guard
-        self._filesystem = filesystem
-        self._budget = budget
+    def __post_init__(self) -> None:
         self._lock = RLock()
+        self._moves: dict[str, QueuedMove] = {}
+        """All moves by path, also those that a batch is examining."""
+        self._counts: Counter[FindingKey] = Counter()
         self._waiting: dict[FindingKey, dict[Lane, deque[QueuedMove]]] = {}
-        """By finding, in the order of their turns, and by what delayed them last."""
-        self._examining: list[QueuedMove] = []
-        """Moves that a batch has taken; they still count as waiting."""
-        self._paths: set[str] = set()
+        """By finding, in the order of their turns, and by what delayed them last. Dropped moves may still be there."""
         self._arrivals = 0
         self._held: frozenset[FindingKey] = frozenset()
-        self._held_directories: Container[str] = frozenset()
-        self.jobs: JobCheck = NoJobCheck()
-        self.made_mirrors: Callable[[Fid, Layout], bool] = lambda *_: False
-        """Whether tierd gave a file the mirrors of its layout."""
-        self.closed: Mapping[str, str] = {}
-        """Targets that take no files of moves, with the reasons."""
-        self.delays: Mapping[FindingKey, Refusal] = {}
-        """By finding, what delayed its first delayed move of the last batch."""
+        self._chosen: Counter[str] = Counter()
+        """Number of moves from each target in the present batch."""
 
     def __len__(self) -> int:
-        return len(self._paths)
+        return len(self._moves)
 
     def note_streams(self, streamed: StreamedTargets | None) -> None:
         """Background moves give way to the streams on these targets. None: they wait until these are known."""
         with self._lock:
-            self._pace.streamed = streamed
+            self.pace.streamed = streamed
 
     def add(self, action: Action, finding: int) -> bool:
         """Queue a move. False if a move of the same path is already queued."""
         with self._lock:
-            if action.path in self._paths:
+            if action.path in self._moves:
                 return False
             self._arrivals += 1
-            self._enter(QueuedMove(action, finding, arrival=self._arrivals), None)
-            self._paths.add(action.path)
+            self._moves[action.path] = added = QueuedMove(action, finding, arrival=self._arrivals)
+            self._counts[action.finding] += 1
+            self._enter(added, None)
             return True
 
     def _enter(self, each: QueuedMove, name: Lane) -> None:
@@ -150,42 +154,25 @@ class MoveQueue:
             lane.append(each)
 
     def has(self, path: str) -> bool:
-        return path in self._paths
+        return path in self._moves
 
     @property
     def size_bytes(self) -> int:
-        return sum(each.action.size_bytes for each in self._all())
-
-    @property
-    def budget_left(self) -> tuple[float, float]:
-        """Files and bytes that may be moved now, by the limit for all targets."""
-        return self._budget.left
+        with self._lock:
+            return sum(each.action.size_bytes for each in self._moves.values())
 
     @property
     def waits_for(self) -> str:
         """The limit that the first delayed move of the last batch had reached; "" for none."""
         return next((refusal.sentence for refusal in self.delays.values()), "")
 
-    def of(self, finding_key: FindingKey) -> int:
-        return self.by_finding()[finding_key]
-
     def by_finding(self) -> Counter[FindingKey]:
         with self._lock:
-            found = Counter({key: sum(map(len, lanes.values())) for key, lanes in self._waiting.items()})
-            found.update(each.action.finding for each in self._examining)
-            return found
-
-    def _all(self) -> list[QueuedMove]:
-        with self._lock:
-            return [*self._examining, *(each for lanes in self._waiting.values() for each in chain(*lanes.values()))]
+            return self._counts.copy()
 
     def hold(self, finding_keys: Collection[FindingKey]) -> None:
         """Skip the moves of exactly these findings, until the next call."""
         self._held = frozenset(finding_keys)
-
-    def hold_directories(self, directories: Container[str]) -> None:
-        """Skip the moves in the directories that are in it at the time, but for those that were requested."""
-        self._held_directories = directories
 
     def drop(self, finding_key: FindingKey, directory: str = "") -> list[Action]:
         """Drop the moves of one finding, or only its moves in one directory. Returns the dropped actions.
@@ -193,17 +180,27 @@ class MoveQueue:
         This includes moves whose files are being examined. A move that the engine has begun is completed.
         """
         with self._lock:
-            taken = [each for each in self._examining if each.action.finding == finding_key]
-            every = [*taken, *chain(*self._waiting.pop(finding_key, {}).values())]
-            left = {each.arrival for each in every if directory not in {"", each.action.directory}}
-            self._examining = [each for each in self._examining
-                               if each.action.finding != finding_key or each.arrival in left]
-            for each in every[len(taken):]:
-                if each.arrival in left:
-                    self._enter(each, None)
-            dropped = [each.action for each in sorted(every, key=_arrival) if each.arrival not in left]
-            self._paths -= {action.path for action in dropped}
-        return dropped
+            dropped = [each for each in self._moves.values()
+                       if each.action.finding == finding_key and directory in {"", each.action.directory}]
+            for each in dropped:
+                self._remove(each)
+        return [each.action for each in dropped]
+
+    def _is_queued(self, each: QueuedMove) -> bool:
+        """Whether it was not dropped meanwhile."""
+        known = self._moves.get(each.action.path)
+        return known is not None and known.arrival == each.arrival
+
+    def _remove(self, each: QueuedMove) -> bool:
+        """Whether it was not dropped before."""
+        if not self._is_queued(each):
+            return False
+        key = each.action.finding
+        del self._moves[each.action.path]
+        self._counts[key] -= 1
+        if not self._counts[key]:
+            del self._counts[key]
+        return True
 
     def next_batch(self, now: float, *, requests_only: bool = False, most: int = BATCH_MOVES_REMOTE,
                    enough: Callable[[], bool] = lambda: False) -> tuple[list[QueuedMove], list[tuple[Action, Outcome]]]:
@@ -216,14 +213,18 @@ class MoveQueue:
         needless: list[tuple[QueuedMove, Outcome]] = []
         delays: dict[FindingKey, Refusal] = {}
         sorted_out: Counter[tuple[FindingKey, Lane]] = Counter()
+        examined: list[QueuedMove] = []
         self._chosen.clear()
         try:
-            while (len(batch) < min(self._batch, most) and not ((batch or needless) and enough())
-                   and (taken := self._take(sorted_out, requests_only)) is not None):
-                each, why_not = self._checked(taken[0], now)
+            while (len(batch) < min(self.batch, most) and not ((batch or needless) and enough())
+                   and (found := self._take(sorted_out, requests_only)) is not None):
+                taken, lane = found
+                examined.append(taken)
+                each, why_not = self._checked(taken, now)
                 if isinstance(why_not, LimitReached):
+                    examined.pop()
                     delays.setdefault(each.action.finding, why_not.refusal)
-                    self._delay(each, taken[1], why_not.refusal, sorted_out)
+                    self._delay(each, lane, why_not.refusal, sorted_out)
                     if why_not.everything:
                         break
                     continue
@@ -234,13 +235,16 @@ class MoveQueue:
                     self._chosen.update(iter(each.cost.targets if each.cost is not None else ()))
                 self._end_turn(each.action.finding)
         except BaseException:
-            self._end_batch(again=True)
+            with self._lock:
+                for each in examined:
+                    self._enter(each, None)
             for each in batch:
                 self.give_back(each, now)
             raise
-        self.delays, kept = delays, self._end_batch()
+        with self._lock:
+            self.delays, kept = delays, {each.arrival for each in examined if self._remove(each)}
         for each in batch:
-            if each.arrival not in kept:
+            if each.arrival not in kept:  # it was dropped meanwhile
                 self.give_back(each, now)
         return ([each for each in batch if each.arrival in kept],
                 [(each.action, why) for each, why in needless if each.arrival in kept])
@@ -249,19 +253,20 @@ class MoveQueue:
               ) -> tuple[QueuedMove, Lane] | None:
         """Take the next move that no limit is known to delay, and its lane; None if all moves wait."""
         with self._lock:
-            ready = ((key, open_lanes) for key, lanes in self._waiting.items()
-                     if key not in self._held and (key[0] in BY_ADMINISTRATOR or not requests_only)
-                     and (open_lanes := [name for name in lanes if sorted_out[key, name] < MAX_SORTED]))
-            found = min(ready, key=lambda each: is_background(each[0]), default=None)
-            if found is None:
-                return None
-            lanes = self._waiting[found[0]]
-            name = min(found[1], key=lambda name: lanes[name][0].arrival)
-            each = lanes[name].popleft()
-            if not lanes[name]:
-                del lanes[name]
-            self._examining.append(each)
-            return each, name
+            while True:
+                ready = ((key, open_lanes) for key, lanes in self._waiting.items()
+                         if key not in self._held and (key[0] in BY_ADMINISTRATOR or not requests_only)
+                         and (open_lanes := [name for name in lanes if sorted_out[key, name] < MAX_SORTED]))
+                found = min(ready, key=lambda each: is_background(each[0]), default=None)
+                if found is None:
+                    return None
+                lanes = self._waiting[found[0]]
+                name = min(found[1], key=lambda name: lanes[name][0].arrival)
+                each = lanes[name].popleft()
+                if not lanes[name]:
+                    del lanes[name]
+                if self._is_queued(each):
+                    return each, name
 
     def _delay(self, each: QueuedMove, name: Lane, why: Refusal, sorted_out: Counter[tuple[FindingKey, Lane]]) -> None:
         """Put a move into the lane of what delays it, which waits until the next batch."""
@@ -269,26 +274,12 @@ class MoveQueue:
         sorted_out[key, name] += 1
         sorted_out[key, limit] = MAX_SORTED
         with self._lock:
-            left = [other for other in self._examining if other.arrival != each.arrival]
-            if len(left) < len(self._examining):  # it was not dropped meanwhile
-                self._examining = left
-                self._enter(each, limit)
+            self._enter(each, limit)
 
     def _end_turn(self, key: FindingKey) -> None:
         with self._lock:
             if lanes := self._waiting.pop(key, None):
                 self._waiting[key] = lanes
-
-    def _end_batch(self, *, again: bool = False) -> set[int]:
-        """Returns the arrivals of the moves that were taken, but for those that were dropped meanwhile."""
-        with self._lock:
-            taken, self._examining = self._examining, []
-            for each in taken:
-                if again:
-                    self._enter(each, None)
-                else:
-                    self._paths.discard(each.action.path)
-            return {each.arrival for each in taken}
 
     def _checked(self, each: QueuedMove, now: float) -> tuple[QueuedMove, LimitReached | Outcome | None]:
         """The move as examined, and why it is not chosen: a limit, or the outcome of a needless move."""
@@ -307,43 +298,43 @@ class MoveQueue:
         for spent in waiting.spent:
             spent.give_back(share, now)
         with self._lock:
-            self._pace.give_back(waiting.charge, share)
+            self.pace.give_back(waiting.charge, share)
 
     def _wait(self, cost: MoveCost | None, action: Action, now: float) -> LimitReached | None:
         """The limit that the move has reached, by its last known cost."""
         cost = cost or MoveCost(action.size_bytes)
-        refusal = (self._directory_refusal(action) or self._guard.limit_refusal(action, cost, now)
-                   or self._full_for(cost, self._chosen) or self.jobs.idle(action))
+        refusal = (self._directory_refusal(action) or self.guard.limit_refusal(action, cost, now)
+                   or self.full_for(cost, self._chosen) or self.jobs.idle(action))
         if refusal is None:
             with self._lock:
-                refusal = self._pace.refusal(action.finding, cost, now)
-        return LimitReached(refusal, everything=False) if refusal else self._budget.why_not(cost, now)
+                refusal = self.pace.refusal(action.finding, cost, now)
+        return LimitReached(refusal, everything=False) if refusal else self.budget.why_not(cost, now)
 
     def _directory_refusal(self, action: Action) -> Refusal | None:
-        if action.finding[0] in BY_ADMINISTRATOR or action.directory not in self._held_directories:
+        if action.finding[0] in BY_ADMINISTRATOR or action.directory not in self.held_directories:
             return None
         return Refusal(Reason.RECORDS_MISSING, "changelog records are missing: no file moves until it is listed again"
                        ).about(quoted(action.directory))
 
     def _spend(self, waiting: QueuedMove, now: float) -> QueuedMove:
         cost = waiting.cost or MoveCost(waiting.action.size_bytes)
-        spent = self._guard.spend(waiting.action, cost, now), self._budget.spend(cost, now)
+        spent = self.guard.spend(waiting.action, cost, now), self.budget.spend(cost, now)
         with self._lock:
-            charge = self._pace.spend(waiting.action.finding, cost, now)
+            charge = self.pace.spend(waiting.action.finding, cost, now)
         return replace(waiting, spent=spent, charge=charge)
 
     def _examined(self, waiting: QueuedMove) -> QueuedMove:
         """The move with its file's present layout, cost and refusal. Raises FileNotFoundError if the file is gone."""
         action = waiting.action
         try:
-            status = self._filesystem.status(action.path)
-            before = self._filesystem.layout(action.path)
+            status = self.filesystem.status(action.path)
+            before = self.filesystem.layout(action.path)
         except (FileNotFoundError, Stale):
             raise
         except OSError as error:
             return replace(waiting, refusal=of_error(error), cost=MoveCost(action.size_bytes))
         refusal: Refusal | None = None
-        layout, cost = planned(action.layout, before, status.size_bytes, self._filesystem.fsname)
+        layout, cost = planned(action.layout, before, status.size_bytes, self.filesystem.fsname)
         mirrored = before is not None and before.mirror_count > 1
         own_mirrors = before is not None and mirrored and self.made_mirrors(status.fid, before)
         end = destination(layout).extent_end
@@ -358,7 +349,7 @@ class MoveQueue:
         closed = next((target for target in cost.written if target in self.closed), "")
         if closed:
             refusal = refusal or Refusal(Reason.TARGET_CLOSED, f"{closed} {self.closed[closed]}")
-        refusal = refusal or self.jobs.elsewhere(action) or self._guard.refusal(action)
+        refusal = refusal or self.jobs.elsewhere(action) or self.guard.refusal(action)
         return replace(waiting, action=replace(action, layout=layout), before=before, refusal=refusal, fid=status.fid,
                        cost=cost, own_mirrors=own_mirrors)
 
@@ -375,3 +366,40 @@ def planned(wanted: Layout, before: Layout | None, size_bytes: int, fsname: str)
     if before is None or copied is wanted or same_shape(before, copied):
         return copied, cost
     return with_mirror(before, wanted), cost
+
+
+class RequeueList:
+    """Moves of an earlier run that were not examined yet, oldest first."""
+
+    def __init__(self, moves: Iterable[StoredMove] = ()) -> None:
+        self._lock = RLock()
+        self._moves = deque(moves)
+
+    def __len__(self) -> int:
+        return len(self._moves)
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(move.size_bytes for move in tuple(self._moves))
+
+    def by_finding(self) -> Counter[FindingKey]:
+        return Counter(move.key for move in tuple(self._moves))
+
+    def drop(self, key: FindingKey) -> list[Action]:
+        """Drop the moves of one finding. Returns them as moves to their pools."""
+        with self._lock:
+            dropped = [move for move in self._moves if move.key == key]
+            self._moves = deque(move for move in self._moves if move.key != key)
+        return [Action(ActKind.MIGRATE, Layout((Component(pool=move.pool),), composite=False), move.reason, key,
+                       path=move.path, size_bytes=move.size_bytes, fid=move.fid) for move in dropped]
+
+    def first(self, most: int) -> list[StoredMove]:
+        with self._lock:
+            return list(islice(self._moves, most))
+
+    def remove_examined(self, paths: Collection[str]) -> frozenset[str]:
+        """Remove the moves of examined files. Returns those that were not dropped meanwhile."""
+        with self._lock:
+            found = frozenset(move.path for move in self._moves if move.path in paths)
+            self._moves = deque(move for move in self._moves if move.path not in paths)
+        return found

@@ -8,25 +8,28 @@ recorded them. If no pool has them all, an administrator has to decide.
 Lustre copies the default layout of a directory into each new directory in it (``lod_dir_striping_create_internal`` in
 lustre/lod/lod_object.c; only the root's is not copied). Undo therefore also restores directories that were created
 below a directory while it had tierd's default. Without that, their new files would go to flash for ever.
+
+After a restart, an act that was under way is closed by reading its file or directory. A file is whole at any time and
+has either the earlier layout or the new one; the journal gets to know which.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from enum import Enum
 from threading import Lock
 from typing import NamedTuple
 
 from lustre.filesystem import Filesystem
-from lustre.layout.directory import same_default as same_striping
-from lustre.layout.model import Component, Layout, names_osts, same_shape, without_objects
-from tierd.act.default_layouts import same_default, set_and_verify_striping
-from tierd.act.journal.entry import Entry
+from lustre.layout.model import Component, Layout, in_sync, names_osts, without_objects
+from tierd.act.default_layouts import WORDS, default_of, default_words, same_default, set_default
+from tierd.act.journal.entry import Default, Entry
 from tierd.act.journal.writer import Journal
+from tierd.act.movers.checks import mirror_left
 from tierd.act.movers.moves import Halt, Move, Mover, MoveResult, never_halt, outcome_of_each
 from tierd.act.outcomes import outcome_of_move
-from tierd.acts import ActKind, Outcome
+from tierd.acts import DEFAULT_KINDS, ActKind, Outcome
 from tierd.clock import Clock
 from tierd.refusal import Reason, Refusal
 from tierd.sense.paths import join
@@ -96,28 +99,15 @@ MAX_SEARCH_SECONDS = 60.0
 _CLOCKS_DIFFER_SECONDS = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class InheritedDefault:
-    """A default layout of tierd that new directories below inherited."""
+def restore_inherited(filesystem: Filesystem, entry: Entry, spared: Collection[str], stop: Halt) -> str:
+    """Restore the earlier default of directories that inherited the one of an act. Returns a summary, or "".
 
-    ours: Layout
-    before: Layout | None
-    """The earlier default, which these directories get."""
-    since: float
-    """Time at which tierd set its default; epoch seconds."""
-    spared: Collection[str]
-    """Directories that have a default by an act of their own; they are left alone."""
-
-
-def restore_inherited(filesystem: Filesystem, top: str, passing: InheritedDefault, stop: Halt) -> str:
-    """Restore the earlier default of directories created below ``top`` since. Returns a summary, or "".
-
-    A directory with another default got it from somebody: it and all below it are left alone. The search ends when
-    ``stop`` refuses.
+    Directories ``spared`` have a default by an act of their own. One with another default got it from somebody: it and
+    all below it are left alone, too. The search ends when ``stop`` refuses.
     """
     changed = older = 0
     troubles: list[str] = []
-    waiting = [top]
+    waiting = [entry.place]
     while waiting:
         directory = waiting.pop()
         try:
@@ -131,7 +121,7 @@ def restore_inherited(filesystem: Filesystem, top: str, passing: InheritedDefaul
                 return _inherited_summary(changed, older, troubles)
             place = join(directory, name)
             try:
-                found = _restore_one(filesystem, place, passing)
+                found = "another" if place in spared else _restore_one(filesystem, place, entry)
             except FileNotFoundError:
                 continue  # removed meanwhile
             except (OSError, ValueError) as error:
@@ -144,14 +134,14 @@ def restore_inherited(filesystem: Filesystem, top: str, passing: InheritedDefaul
     return _inherited_summary(changed, older, troubles)
 
 
-def _restore_one(filesystem: Filesystem, place: str, passing: InheritedDefault) -> str:
+def _restore_one(filesystem: Filesystem, place: str, entry: Entry) -> str:
     """``changed``, ``older`` (it had this default before), or ``another`` (it is left alone)."""
     present = filesystem.layout(place)
-    if present is None or not same_shape(present, passing.ours) or place in passing.spared:
+    if present is None or not same_default(present, entry.after):
         return "another"
-    if filesystem.status(place).mtime < passing.since - _CLOCKS_DIFFER_SECONDS:
+    if filesystem.status(place).mtime < entry.intended_at - _CLOCKS_DIFFER_SECONDS:
         return "older"  # neither it nor anything in it was created since: it had this default before
-    filesystem.set_default_layout(place, passing.before)
+    filesystem.set_default_layout(place, entry.layout_before)
     return "changed"
 
 
@@ -178,24 +168,19 @@ class Has(Enum):
     """Another file or directory has the name."""
 
 
-def present_state(entry: Entry, filesystem: Filesystem, earlier: Layout | None = None) -> tuple[Has, Layout | None]:
+def present_state(entry: Entry, filesystem: Filesystem, earlier: Layout | None = None) -> tuple[Has, Default]:
     """What the place of an act has, compared with the act, and its layout.
 
     ``earlier`` is the layout that undoes a move. Raises FileNotFoundError if the place is gone, and OSError.
     """
-    layout: Layout | None = None
-    if entry.kind == ActKind.SET_DEFAULT_STRIPING:
-        striping = filesystem.default_striping(entry.place)
-        after, before = (same_striping(striping, other)
-                         for other in (entry.striping_after, entry.striping_before))
-    else:
-        layout = filesystem.layout(entry.place)
-        after = layout is not None and entry.layout_after is not None and same_shape(layout, entry.layout_after)
-        before = (earlier is not None and layout is not None and same_shape(layout, earlier)
-                  if entry.kind == ActKind.MIGRATE else same_default(layout, entry.layout_before))
+    present = default_of(filesystem, entry.kind, entry.place)
     if filesystem.status(entry.place).fid != entry.fid and entry.fid is not None:
-        return Has.REPLACED, layout
-    return Has.AFTER if after else Has.BEFORE if before else Has.OTHER, layout
+        return Has.REPLACED, present
+    if entry.after is not None and same_default(present, entry.after):
+        return Has.AFTER, present
+    if entry.kind == ActKind.MIGRATE:
+        return Has.BEFORE if earlier is not None and same_default(present, earlier) else Has.OTHER, present
+    return Has.BEFORE if same_default(present, entry.before) else Has.OTHER, present
 
 
 class UndoResult(NamedTuple):
@@ -265,9 +250,8 @@ class Undo:
         if found is Has.REPLACED:
             return UndoResult(Outcome.REFUSED, "another file or directory has this name now")
         if found is Has.BEFORE:
-            what = "default striping" if entry.kind == ActKind.SET_DEFAULT_STRIPING else "default"
-            return UndoResult(Outcome.UNDONE, self._with_inherited(f"the directory already has its earlier {what}",
-                                                                   entry))
+            return UndoResult(Outcome.UNDONE, self._with_inherited(
+                f"the directory already has its earlier {WORDS[entry.kind]}", entry))
         if found is Has.OTHER:
             what = "default striping" if entry.kind == ActKind.SET_DEFAULT_STRIPING else "layout"
             return UndoResult(Outcome.REFUSED, f"somebody changed the {what} since")
@@ -294,13 +278,10 @@ class Undo:
                 own_mirrors=entry.layout_after is not None and entry.layout_after.mirror_count > 1)])
             done = moved.result in {MoveResult.DONE, MoveResult.ALREADY}
             return UndoResult(Outcome.UNDONE if done else outcome_of_move(moved), moved.detail)
-        if entry.kind == ActKind.SET_DEFAULT_STRIPING:
-            detail = set_and_verify_striping(self._filesystem, entry.place, entry.striping_before)
-        else:
-            self._filesystem.set_default_layout(entry.place, entry.layout_before)
-            same = same_default(self._filesystem.layout(entry.place), entry.layout_before)
-            detail = "" if same else "Lustre changed the default while restoring it"
-        return UndoResult(Outcome.FAILED if detail else Outcome.UNDONE, detail)
+        set_default(self._filesystem, entry.kind, entry.place, entry.before)
+        if same_default(default_of(self._filesystem, entry.kind, entry.place), entry.before):
+            return UndoResult(Outcome.UNDONE, "")
+        return UndoResult(Outcome.FAILED, f"Lustre changed the {WORDS[entry.kind]} while restoring it")
 
     def _with_inherited(self, reason: str, entry: Entry) -> str:
         """The reason, with a summary of the directories that inherited the default."""
@@ -308,8 +289,44 @@ class Undo:
             return reason
         until = self._clock.now() + MAX_SEARCH_SECONDS
         spared = self._journal.default_layout_directories() - {entry.place}
-        passing = InheritedDefault(entry.layout_after, entry.layout_before, entry.intended_at, spared)
         late = Refusal(Reason.OUT_OF_TIME, "the time for the search is over")
-        more = restore_inherited(self._filesystem, entry.place, passing,
-                         lambda: self._blocked_by() or (late if self._clock.now() > until else None))
+        more = restore_inherited(self._filesystem, entry, spared,
+                                 lambda: self._blocked_by() or (late if self._clock.now() > until else None))
         return "; ".join(filter(None, (reason, more)))
+
+
+def close_unfinished(journal: Journal, filesystem: Filesystem, now: float) -> Iterator[tuple[Entry, Outcome, str]]:
+    """Close every act that was under way. Yields each with its outcome and the detail."""
+    for entry in journal.unfinished():
+        outcome, detail = _outcome_found(entry, filesystem)
+        journal.end(entry.id, outcome, detail, now)
+        yield entry, outcome, detail
+
+
+def _outcome_found(entry: Entry, filesystem: Filesystem) -> tuple[Outcome, str]:
+    if entry.dry_run:
+        return Outcome.DRY_RUN, ""
+    try:
+        found, present = present_state(entry, filesystem)
+    except FileNotFoundError:
+        return Outcome.GONE, "tierd ended during the act, and the file or directory no longer exists"
+    except OSError as error:
+        return Outcome.INTERRUPTED, f"tierd ended during the act, and cannot examine the result: {error}"
+    if found is Has.REPLACED:
+        return Outcome.GONE, "tierd ended during the act, and another file or directory has this name now"
+    if entry.kind in DEFAULT_KINDS and found is Has.OTHER:
+        now = f": {default_words(present)}" if present is not None else ""
+        return Outcome.INTERRUPTED, f"tierd ended during the act; the default is neither the old nor the new one{now}"
+    if entry.outcome == Outcome.UNDOING and found is Has.AFTER:
+        return Outcome.DONE, "tierd ended before the act was undone"
+    if entry.outcome == Outcome.UNDOING:
+        below = "; directories created below may still have tierd's default: lfs getstripe -d -r"
+        return Outcome.UNDONE, "found undone" + (below if entry.kind == ActKind.SET_DEFAULT_LAYOUT else "")
+    was_mirrored = entry.layout_before is not None and entry.layout_before.mirror_count > 1
+    layout = present if isinstance(present, Layout) else None
+    if found is Has.AFTER and (layout is None or in_sync(layout) or not was_mirrored):
+        return Outcome.DONE, "tierd ended before it recorded the outcome; found done"
+    if mirror := mirror_left(entry.layout_before, layout):
+        return Outcome.INTERRUPTED, ("tierd ended during the act. The file is whole and has two mirrors; remove the "
+                                     f"second: lfs mirror split -d --mirror-id {mirror} FILE")
+    return Outcome.INTERRUPTED, "tierd ended before the act was done; nothing is changed"

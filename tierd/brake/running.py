@@ -8,8 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from tierd.brake.cases import BrakedJob
-from tierd.brake.limits import limit_of, load_of
+from tierd.brake.cases import BrakedJob, limit_of, load_of
 from tierd.brake.rules import OssState, WantedRule, WantedRules
 from tierd.config.act import Mode
 from tierd.daemon.loop import Daemon

@@ -14,9 +14,8 @@ from tierd.integrations import registry
 MODULES = {f"tierd.cli.{module}": commands for module, commands in {
     "control": ("status", "findings", "history", "pause", "drain", "resume", "apply", "decline",
                 "undo"),
-    "top": ("top",), "explain": ("explain", "advise", "plan"), "orders": ("promote", "demote"),
-    "submit": ("submit",), "drain_target": ("drain-target",),
-    "stages": ("stages",), "movers": ("movers",), "readers": ("readers",),
+    "top": ("top",), "explain": ("explain", "advise", "plan"), "orders": ("promote", "demote", "stages"),
+    "submit": ("submit",), "drain_target": ("drain-target",), "movers": ("movers", "readers"),
     "report": ("report",), "layout": ("layout",), "audit": ("audit",), "simulate": ("simulate", "evaluate"),
     "completion": ("completion",),
 }.items()} | {f"tierd.integrations.{name}.command": commands for name, commands in registry.COMMANDS.items()

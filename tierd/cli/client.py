@@ -12,7 +12,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime, tzinfo
 
@@ -79,7 +79,7 @@ def ask_and_show(chosen: argparse.Namespace, request: Json, decode: Callable[[Js
     ``--json`` prints the answer as the daemon sent it. Errors go to standard error.
     """
     try:
-        with spinner(str(request["request"])):
+        with working(str(request["request"])) if request["request"] in SLOW else nullcontext():
             found = ask(socket_of(chosen), request)
             answer = decode(found)
     except (ControlError, ValueError) as error:
@@ -143,18 +143,13 @@ def coloured(line: str) -> str:
     return line
 
 
-@contextmanager
-def spinner(what: str) -> Iterator[None]:
-    """Show a spinner on a terminal while the daemon scans directories."""
-    if what not in {"promote", "demote", "undo", "report"}:
-        yield
-        return
-    with working(what):
-        yield
+SLOW = frozenset({"promote", "demote", "undo"})
+"""Requests for which the daemon scans directories."""
 
 
 @contextmanager
 def working(what: str) -> Iterator[None]:
+    """Show a spinner on a terminal."""
     if not sys.stderr.isatty():
         yield
         return

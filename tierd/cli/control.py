@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 
@@ -91,20 +91,17 @@ def show(chosen: argparse.Namespace, request: answers.Json) -> int:
     """Send a request of any of these commands, and print the answer."""
     match chosen.command:
         case "status":
-            return client.ask_and_show(chosen, request, status_from_json, status_or_standby_lines)
+            return client.ask_and_show(chosen, request, status_from_json, status_lines)
         case "findings":
             lines = partial(finding_lines, job=chosen.job)
             return client.ask_and_show(chosen, request, answers.FindingsAnswer.from_json, lines)
         case "history":
             return client.ask_and_show(chosen, request, answers.HistoryAnswer.from_json,
-                                       long_history_lines if chosen.long else history_lines)
-        case "apply" | "decline":
-            return client.ask_and_show(chosen, request, answers.DecisionAnswer.from_json,
-                                       lambda answer: answer.lines)
-        case "undo":
-            return client.ask_and_show(chosen, request, answers.undo_from_json, lambda answer: answer.lines,
-                                       lambda answer: answer.result == Outcome.UNDONE)
-    return client.ask_and_show(chosen, request, answers.OperatingStateAnswer.from_json, lambda answer: answer.lines)
+                                       partial(history_lines, long=chosen.long))
+    decode: Callable[[answers.Json], answers.ChangeAnswer] = answers.OperatingStateAnswer.from_json
+    if chosen.command in {"apply", "decline", "undo"}:
+        decode = answers.undo_from_json if chosen.command == "undo" else answers.DecisionAnswer.from_json
+    return client.ask_and_show(chosen, request, decode, lambda answer: answer.lines, lambda answer: answer.succeeded)
 
 
 def headline(answer: answers.StatusAnswer) -> str:
@@ -126,21 +123,13 @@ def status_from_json(data: answers.Json) -> answers.StatusAnswer | answers.Stand
     return answers.StandbyAnswer.from_json(data) if data.get("standing_by") else answers.StatusAnswer.from_json(data)
 
 
-def status_or_standby_lines(answer: answers.StatusAnswer | answers.StandbyAnswer) -> list[str]:
-    return standby_lines(answer) if isinstance(answer, answers.StandbyAnswer) else status_lines(answer)
+def status_lines(answer: answers.StatusAnswer | answers.StandbyAnswer) -> list[str]:
+    if isinstance(answer, answers.StandbyAnswer):
+        from tierd.cli.movers import copy_text  # noqa: PLC0415 -- only here
 
-
-def standby_lines(answer: answers.StandbyAnswer) -> list[str]:
-    """The lines of ``tierctl status`` on a standby."""
-    from tierd.cli.movers import copy_text  # noqa: PLC0415 -- only here
-
-    leads = f"{answer.leader} leads, generation {answer.generation}" if answer.leader else "no leader"
-    return [f"STANDING BY for {answer.fs}; {leads}", *(f"CANNOT LEAD: {words}" for words in answer.faults.values()),
-            f"{copy_text(answer)} (message {answer.position})"]
-
-
-def status_lines(answer: answers.StatusAnswer) -> list[str]:
-    """The lines of ``tierctl status`` of a tierd that leads or works alone."""
+        leads = f"{answer.leader} leads, generation {answer.generation}" if answer.leader else "no leader"
+        return [f"STANDING BY for {answer.fs}; {leads}", *(f"CANNOT LEAD: {why}" for why in answer.faults.values()),
+                f"{copy_text(answer)} (message {answer.position})"]
     lines = [headline(answer)]
     lines += [f"  in {quoted(scope.path)}: mode {scope.mode}" for scope in answer.scopes]
     lines += [f"CANNOT: {words}" for words in answer.faults.values()]
@@ -172,7 +161,13 @@ def status_lines(answer: answers.StatusAnswer) -> list[str]:
     needless = answer.needless_moves
     lines.append(f"acts since start: {outcomes}; {bytes_text(answer.moved_bytes)} moved"
                  + (f"; {count_of(needless, 'queued move')} needed no act" if needless else ""))
-    return [*lines, queue_line(answer), *restart_lines(answer)]
+    lines.append(queue_line(answer))
+    if answer.moves_to_requeue:
+        lines.append(f"  {count_of(answer.moves_to_requeue, 'move')} from before the restart to be checked again")
+    if answer.moves_not_persisted:
+        moves = count_of(answer.moves_not_persisted, "move")
+        lines.append(f"  {moves} not stored in the journal (limit reached) and lost at a restart")
+    return [*lines, *(f"not requeued after the restart: {count}: {why}" for why, count in answer.not_requeued.items())]
 
 
 def case_lines(answer: answers.StatusAnswer) -> list[str]:
@@ -247,17 +242,6 @@ def queue_line(answer: answers.StatusAnswer) -> str:
     return waits + orders
 
 
-def restart_lines(answer: answers.StatusAnswer) -> Iterator[str]:
-    """The effect of the last restart on the queue, and of the next one."""
-    if answer.moves_to_requeue:
-        yield f"  {count_of(answer.moves_to_requeue, 'move')} from before the restart to be checked again"
-    if answer.moves_not_persisted:
-        moves = count_of(answer.moves_not_persisted, "move")
-        yield f"  {moves} not stored in the journal (limit reached) and lost at a restart"
-    for why, count in answer.not_requeued.items():
-        yield f"not requeued after the restart: {count}: {why}"
-
-
 def finding_lines(answer: answers.FindingsAnswer, job: str = "") -> list[str]:
     """Each finding, or each about a job, with its targets, directories and evidence."""
     lines: list[str] = []
@@ -280,44 +264,25 @@ def finding_lines(answer: answers.FindingsAnswer, job: str = "") -> list[str]:
     return [*lines, f"details: tierctl explain F{chosen[0].id}{age}"]
 
 
-def history_lines(answer: answers.HistoryAnswer) -> list[str]:
-    rows = [(e.id, time_text(e.time), e.outcome, e.kind, quoted(e.place),
-             e.detail or (e.after or "" if e.kind == ActKind.SET_DEFAULT_LAYOUT
-                             else bytes_text(e.size_bytes)))
-            for e in answer.entries]
-    if not rows:
-        return no_acts_lines(answer)
-    return [*table(("ID", "time", "outcome", "act", "path", "detail"), rows, right=[0]), *record_begins(answer)]
-
-
-def long_history_lines(answer: answers.HistoryAnswer) -> list[str]:
-    lines = [line for entry in answer.entries for line in act_lines(entry)]
-    return [*lines, *record_begins(answer)] if lines else no_acts_lines(answer)
-
-
-def record_begins(answer: answers.HistoryAnswer) -> list[str]:
-    """The time since which the journal is complete, and the number of older acts that it removed."""
-    begins, removed = answer.complete_since, answer.removed_acts
-    if begins is None:
-        return []
+def history_lines(answer: answers.HistoryAnswer, *, long: bool) -> list[str]:
+    if not answer.entries:
+        ended = ", ".join(f"{count} {outcome}" for outcome, count in sorted(answer.all_outcomes.items()))
+        return [f"no matching acts; all outcomes: {ended}" if ended else "no acts yet"]
+    begins, lines = answer.complete_since, list[str]()
+    if long:
+        for e in answer.entries:
+            detail = f" ({e.detail})" if e.detail else ""
+            lines += [f"{e.id:5}  {time_text(e.time)}  {e.outcome:9} {e.kind} {quoted(e.place)}{detail}",
+                      f"       {e.before or 'no layout of its own'} -> {e.after or 'none'}",
+                      f"       because {e.reason}"]
+    else:
+        lines = table(("ID", "time", "outcome", "act", "path", "detail"), [
+            (e.id, time_text(e.time), e.outcome, e.kind, quoted(e.place),
+             e.detail or (e.after or "" if e.kind == ActKind.SET_DEFAULT_LAYOUT else bytes_text(e.size_bytes)))
+            for e in answer.entries], right=[0])
+    removed = answer.removed_acts
     older = f"; {count_of(removed, 'older act')} removed ([journal] keep_days)" if removed else ""
-    return [f"the journal begins {time_text(begins)}{older}"]
-
-
-def no_acts_lines(answer: answers.HistoryAnswer) -> list[str]:
-    """The line for an empty list: no acts at all, or no acts with the requested outcome."""
-    if not answer.all_outcomes:
-        return ["no acts yet"]
-    ended = ", ".join(f"{count} {outcome}" for outcome, count in sorted(answer.all_outcomes.items()))
-    return [f"no matching acts; all outcomes: {ended}"]
-
-
-def act_lines(entry: answers.ActAnswer) -> Iterator[str]:
-    detail = f" ({entry.detail})" if entry.detail else ""
-    what = f"{entry.outcome:9} {entry.kind} {quoted(entry.place)}{detail}"
-    yield f"{entry.id:5}  {time_text(entry.time)}  {what}"
-    yield f"       {entry.before or 'no layout of its own'} -> {entry.after or 'none'}"
-    yield f"       because {entry.reason}"
+    return lines if begins is None else [*lines, f"the journal begins {time_text(begins)}{older}"]
 
 
 def act_or_finding(text: str) -> int | str:

@@ -116,7 +116,17 @@ def lines_of(drain: DrainRow, now: float) -> list[str]:
     for left in drain.left:
         names = ", ".join(quoted(name) for name in left.examples[:3])
         lines.append(f"  left: {left.count}: {left.sentence}" + (f": {names}" if names else ""))
-    return [*lines, *_new_object_lines(drain)]
+    if drain.phase == "ended":
+        given = drain.trouble or "allowed again for the MDTs for which tierd had stopped them"
+        return [*lines, f"  new objects: {given}; on each other MDS run: {drain.give_back_command}"]
+    if drain.trouble:
+        lines.append(f"  trouble: {drain.trouble}")
+    if drain.stopped_mdts:
+        lines.append(f"  new objects: stopped by tierd for {', '.join(drain.stopped_mdts)}, until --end")
+    if drain.stop_command and not (drain.preview or drain.phase == "previewed"):
+        lines.append("  new objects: this node cannot see that all MDTs stopped them; on each MDS: "
+                     f"{drain.stop_command}")
+    return lines
 
 
 def _space_line(drain: DrainRow) -> str:
@@ -128,16 +138,3 @@ def _space_line(drain: DrainRow) -> str:
     if drain.seconds_left is not None:
         words += f"; about {duration_text(drain.seconds_left)} left at this rate"
     return words
-
-
-def _new_object_lines(drain: DrainRow) -> list[str]:
-    if drain.phase == "ended":
-        given = drain.trouble or "allowed again for the MDTs for which tierd had stopped them"
-        return [f"  new objects: {given}; on each other MDS run: {drain.give_back_command}"]
-    lines = [f"  trouble: {drain.trouble}"] if drain.trouble else []
-    if drain.stopped_mdts:
-        lines.append(f"  new objects: stopped by tierd for {', '.join(drain.stopped_mdts)}, until --end")
-    if drain.stop_command and not (drain.preview or drain.phase == "previewed"):
-        lines.append("  new objects: this node cannot see that all MDTs stopped them; on each MDS: "
-                     f"{drain.stop_command}")
-    return lines

@@ -6,9 +6,10 @@ These commands change nothing.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import groupby
+from operator import itemgetter
 
 from tierd.acts import ActKind
 from tierd.cli import client
@@ -72,44 +73,28 @@ def explanation(answer: answers.ExplainAnswer) -> list[str]:
 def timeline(answer: answers.ExplainAnswer) -> list[str]:
     """What happened, in the order of time: found, acts, verdict, end. Repeated lines of one kind are one line."""
     begun = answer.case.since
+    day, zone = time_text(begun)[:10], time_text(begun)[20:]
     events = [(message.time, message.sentence) for message in answer.messages]
     moves = [act for act in answer.acts if act.kind == ActKind.MIGRATE]
     if moves:
         events.append((moves[0].time, f"first move: {quoted(moves[0].place)}: {moves[0].outcome}"))
-    ordered = sorted(events, key=lambda event: event[0])  # of events at one time, the log comes first
-    return [f"Timeline, {time_text(begun)[:10]} {time_text(begun)[20:]}:",
-            *(line for run in runs_of_one_kind(ordered) for line in timeline_lines(run, begun))]
-
-
-Event = tuple[float, str]
-"""A time and a sentence."""
-
-
-def runs_of_one_kind(events: Sequence[Event]) -> Iterator[list[Event]]:
-    """Groups of events about moves with the same first word, one after the other; other events alone."""
-    for kind, found in groupby(events, lambda event: first_word(event[1])):
-        run = list(found)
-        yield from [run] if kind in OF_MOVES else ([event] for event in run)
-
-
-def timeline_lines(run: Sequence[Event], begun: float) -> Iterator[str]:
-    """The line of some events of one kind: the first with its time, and the number of the others."""
-    (time, sentence), last = run[0], run[-1][0]
-    more = f" (and {len(run) - 1} more until {clock_text(last, begun)})" if len(run) > 1 else ""
-    after = f"+{duration_text(time - begun)}" if time >= begun + 1 else ""
-    if sentence.startswith(" "):  # it continues the line before
-        yield f"  {'':{len(clock_text(time, begun))}}  {'':>8}    {sentence.strip()}"
-    else:
-        yield f"  {clock_text(time, begun)}  {after:>8}  {sentence}{more}"
+    lines = [f"Timeline, {day} {zone}:"]
+    for kind, found in groupby(sorted(events, key=itemgetter(0)), lambda event: event[1].split(" ", 1)[0]):
+        run = list(found)  # of events at one time, the log comes first
+        for number, (time, sentence) in enumerate(run):
+            if number and kind in OF_MOVES:
+                continue
+            clock = clock_text(time, begun)
+            more = len(run) - 1 if kind in OF_MOVES else 0
+            rest = f" (and {more} more until {clock_text(run[-1][0], begun)})" if more else ""
+            after = f"+{duration_text(time - begun)}" if time >= begun + 1 else ""
+            lines.append(f"  {'':{len(clock)}}  {'':>8}    {sentence.strip()}" if sentence.startswith(" ")
+                         else f"  {clock}  {after:>8}  {sentence}{rest}")
+    return lines
 
 
 OF_MOVES = frozenset({"QUEUED", "MOVED", "skipped"})
-"""First words of log lines that a finding may have many of."""
-
-
-def first_word(sentence: str) -> str:
-    """The first word of a sentence, which names the kind of a log line."""
-    return sentence.split(" ", 1)[0]
+"""First words of log lines that a finding may have many of: a run of one kind is one line."""
 
 
 def clock_text(time: float, begun: float) -> str:
@@ -215,23 +200,18 @@ PLAN_NAPS_SECONDS = (0.05, 0.1, 0.2, 0.4, *[1.0] * 20)
 """Times between two questions whether the plan is made."""
 
 
-def age_lines(answer: answers.PlanAnswer) -> Iterator[str]:
-    """The age of the plan, unless it was made just now, and why there is no younger one."""
-    if answer.problem:
-        yield answer.problem
-    if answer.being_made_seconds is not None:
-        yield (f"making {'a new' if answer.age_seconds else 'the first'} plan has taken "
-               f"{duration_text(answer.being_made_seconds)} so far")
-    if answer.age_seconds and (answer.problem or answer.being_made_seconds is not None):
-        yield f"this plan was made {duration_text(answer.age_seconds)} ago"
-
-
 def plan_lines(answer: answers.PlanAnswer) -> list[str]:
     """The lines of ``tierctl plan``: for each finding the steps, the steps its mode excludes, and refusals."""
     state = answer.status
     lines = [headline(state)]
     lines += [f"CANNOT: {words}" for words in state.faults.values()]
-    lines += age_lines(answer)
+    if answer.problem:
+        lines.append(answer.problem)
+    if answer.being_made_seconds is not None:
+        lines.append(f"making {'a new' if answer.age_seconds else 'the first'} plan has taken "
+                     f"{duration_text(answer.being_made_seconds)} so far")
+    if answer.age_seconds and (answer.problem or answer.being_made_seconds is not None):
+        lines.append(f"this plan was made {duration_text(answer.age_seconds)} ago")
     if answer.age_seconds is None:
         return lines
     if not answer.plans:

@@ -1,4 +1,7 @@
-"""``tierctl promote`` and ``tierctl demote``: queue moves of files by name. All checks and limits of tierd apply."""
+"""``tierctl promote`` and ``tierctl demote``: queue moves of files by name, within all checks and limits of tierd.
+
+``tierctl stages`` shows what jobs of a scheduler ordered.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,10 @@ import argparse
 import os
 
 from lustre.layout.size import parse_size
+from tierd.acts import OrderKind, name_of
 from tierd.cli import client, progress
 from tierd.cli.client import positive
-from tierd.daemon.answers import DESTINATIONS, OrderAnswer
+from tierd.daemon.answers import DESTINATIONS, OrderAnswer, StagingsAnswer
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -26,6 +30,11 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
                              help="maximum size of all files together, for example 500G (default: 1T)")
         command.add_argument("--preview", action="store_true", help="show what would be queued; queue nothing")
         progress.add_wait_option(command)
+    stages = client.add_command(
+        commands, "stages", "list what jobs have staged to and from flash",
+        client.showing("stage-state", StagingsAnswer.from_json, stage_lines, "job"),
+        "List the last stagings of jobs: #BB_LUA stage_in and stage_out in their scripts.")
+    stages.add_argument("job", nargs="?", default="", metavar="JOB", help="id of a job (default: all jobs)")
 
 
 def nonempty_path(path: str) -> str:
@@ -50,5 +59,15 @@ def run(chosen: argparse.Namespace) -> int:
                "most_bytes": chosen.max_bytes, "preview": chosen.preview}
     return progress.ask_and_wait(
         chosen, lambda: client.ask_and_show(chosen, request, OrderAnswer.from_json, lambda answer: answer.lines),
-        waits=chosen.wait and not chosen.preview
-    )
+        waits=chosen.wait and not chosen.preview)
+
+
+def stage_lines(answer: StagingsAnswer) -> list[str]:
+    lines = []
+    for each in answer.stagings:
+        order = f"  {name_of(each.finding, OrderKind.STAGING)}" if each.finding else ""
+        until = f", until {client.time_text(each.deadline_at)}" if each.open else ""
+        lines.append(f"{client.time_text(each.created_at)}  job {each.job}  {each.user}  {each.state}{until}{order}  "
+                     f"{each.sentence}")
+    held = [f"tierd stages nothing now: {answer.held}"] if answer.held else []
+    return [*(lines or ["no stagings"]), *held]

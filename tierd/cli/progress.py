@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from tierd.cli import client
 from tierd.daemon.answers import StatusAnswer
@@ -47,17 +47,12 @@ def add_wait_option(command: argparse.ArgumentParser) -> None:
 
 def ask_and_wait(chosen: argparse.Namespace, ask_it: Callable[[], int], *, waits: bool) -> int:
     """Send a request; if it succeeds and ``waits`` is set, wait for the queue. Returns the exit status."""
-    before = outcome_counts(chosen) if waits else {}
+    before: Mapping[str, int] = {}
+    if waits:
+        with suppress(ControlError):  # the next request reports the error
+            before = status_of(chosen).outcomes
     code = ask_it()
     return wait_for_queue(chosen, before) if waits and not code else code
-
-
-def outcome_counts(chosen: argparse.Namespace) -> dict[str, int]:
-    """Number of acts by outcome; empty if tierd does not answer (the next request reports the error)."""
-    try:
-        return dict(status_of(chosen).outcomes)
-    except ControlError:
-        return {}
 
 
 def wait_for_queue(chosen: argparse.Namespace, before: Mapping[str, int], nap: Event | None = None) -> int:

@@ -33,8 +33,12 @@ def run(chosen: argparse.Namespace) -> int:
     """Show one screen, or follow until ``q``."""
     from rich.console import Console  # noqa: PLC0415 -- the help needs none of it
 
-    from tierd.cli.top_sources import Now, Past, Source  # noqa: PLC0415
-    from tierd.cli.top_tables import screen  # noqa: PLC0415
+    from tierd.cli.top_tables import (  # noqa: PLC0415
+        Now,
+        Past,
+        Source,
+        screen,
+    )
 
     console = Console(width=None if sys.stdout.isatty() else 120)
     live = (console.is_terminal and sys.stdin.isatty() and not console.is_dumb_terminal

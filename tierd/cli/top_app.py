@@ -21,8 +21,7 @@ from textual.screen import ModalScreen, Screen
 from textual.widgets import DataTable, Footer, Input, Sparkline, Static
 
 from tierd.cli.client import time_text
-from tierd.cli.top_sources import Past, Source, cases_of
-from tierd.cli.top_tables import COLUMN_GAP, Rows, rate_rows
+from tierd.cli.top_tables import COLUMN_GAP, Past, Rows, Source, cases_of, rate_rows
 from tierd.clock import SystemClock
 from tierd.daemon.answers import AboutAnswer, Json, RatesAnswer
 from tierd.text import bytes_text, printable

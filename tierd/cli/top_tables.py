@@ -1,4 +1,4 @@
-"""The tables of ``tierctl top``: columns, their order, and what fits on a narrow terminal.
+"""What ``tierctl top`` asks the daemon, of now or of the past, and shows: lines, and tables that fit the terminal.
 
 All cells are :class:`rich.text.Text` of printable characters: names of jobs may hold anything.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain, repeat
 from typing import Literal
 
 from rich.cells import cell_len
@@ -15,8 +16,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tierd.daemon.answers import RateRow, TopAnswer
-from tierd.text import bytes_text, printable
+from tierd.cli.client import time_text
+from tierd.cli.control import headline, queue_line
+from tierd.daemon.answers import AboutAnswer, Json, MomentAnswer, RateRow, StatusAnswer, TopAnswer
+from tierd.text import bytes_text, duration_text, printable
 
 LEFT: Literal["left"] = "left"
 RIGHT: Literal["right"] = "right"
@@ -83,15 +86,10 @@ class Rows:
 
 def text_column(title: str, priority: int, texts: Iterable[str], styles: Iterable[str] = ()) -> Column:
     """A column of words, each in a style of Rich."""
-    coloured = [*styles]
-    return Column(title, LEFT, priority, [name_text(words, coloured[n] if coloured else "")
-                                          for n, words in enumerate(texts)])
-
-
-def name_text(words: str, style: str) -> Text:
-    made = Text(printable(words), style)
-    made.truncate(MAX_CELL, overflow="ellipsis")
-    return made
+    cells = [Text(printable(words), style) for words, style in zip(texts, chain(styles, repeat("")), strict=False)]
+    for cell in cells:
+        cell.truncate(MAX_CELL, overflow="ellipsis")
+    return Column(title, LEFT, priority, cells)
 
 
 MAX_CELL = 40
@@ -158,17 +156,108 @@ def screen(head: Sequence[Text], tables: Sequence[Rows], width: int = 120) -> Re
     """The whole screen, ``width`` characters wide."""
     parts: list[RenderableType] = [*head]
     for rows in tables:
-        parts += [Text(), printed(rows, width)]
+        made = Table(box=None, pad_edge=False, padding=(0, COLUMN_GAP, 0, 0), header_style="bold underline",
+                     expand=False)
+        shown = rows.fitting(width)
+        for column in shown:
+            made.add_column(column.title, justify=column.side, no_wrap=True, overflow="ellipsis")
+        for number in range(len(rows.names)):
+            made.add_row(*(column.cells[number] for column in shown))
+        parts += [Text(), made]
         if rows.all_rows > len(rows.names):
             parts.append(Text(f"and {rows.all_rows - len(rows.names)} more {rows.what}", "dim"))
     return Group(*parts)
 
 
-def printed(rows: Rows, width: int) -> Table:
-    made = Table(box=None, pad_edge=False, padding=(0, COLUMN_GAP, 0, 0), header_style="bold underline", expand=False)
-    shown = rows.fitting(width)
-    for column in shown:
-        made.add_column(column.title, justify=column.side, no_wrap=True, overflow="ellipsis")
-    for number in range(len(rows.names)):
-        made.add_row(*(column.cells[number] for column in shown))
-    return made
+Shown = tuple[list[Text], tuple[Rows, Rows]]
+"""The lines above the tables, and the tables of targets and jobs."""
+
+
+class Now:
+    """The last reading."""
+
+    time: float | None = None
+    """What is shown; None for now."""
+
+    def __init__(self, most: int) -> None:
+        self.requests: tuple[Json, ...] = ({"request": "top", "most": most},)
+
+    def shown(self, *found: Json) -> Shown:
+        """Raises ValueError for answers that cannot be read."""
+        answer = TopAnswer.from_json(found[0])
+        return head_now(answer), (target_rows(answer), job_rows(answer))
+
+
+class Past:
+    """The records of one time, and steps to others."""
+
+    def __init__(self, time: float) -> None:
+        self.time: float | None = time
+        self._moment = MomentAnswer()
+
+    @property
+    def requests(self) -> tuple[Json, ...]:
+        return {"request": "moment", "time": self.time}, {"request": "status"}
+
+    def shown(self, *found: Json) -> Shown:
+        moment, state = MomentAnswer.from_json(found[0]), StatusAnswer.from_json(found[1])
+        self._moment, self.time = moment, moment.time or self.time
+        return head_then(moment, state), (rate_rows("targets", moment.targets, len(moment.targets)),
+                                          rate_rows("jobs", moment.jobs, len(moment.jobs)))
+
+    def step(self, seconds: float) -> None:
+        """Go to the next record after so many seconds, or to the one before so many if they are negative."""
+        last = self._moment
+        wanted = last.later if seconds > 0 else last.earlier
+        if last.time is not None and wanted is not None:
+            self.time = max(wanted, last.time + seconds) if seconds > 0 else min(wanted, last.time + seconds)
+
+
+Source = Now | Past
+"""What is asked, in another thread, and how the answers are shown."""
+
+
+def head_now(answer: TopAnswer) -> list[Text]:
+    """What tierd does, and what it has found."""
+    held = answer.held or answer.draining
+    parts = [Text(printable(f"tierd {headline(answer)}"), "bold red" if held else "bold")]
+    parts += [Text(printable(f"CANNOT: {words}"), "bold red") for words in answer.faults.values()]
+    parts.append(Text(f"last reading {time_text(answer.last_cycle)}, over {answer.seconds:.0f} s; "
+                      f"{queue_line(answer)}, {bytes_text(answer.moved_bytes)} moved"))
+    serious = [f for f in answer.findings if not f.advice_only]
+    parts += [Text(printable(f"F{f.id} {f.kind}: {f.sentence}"), "red") for f in serious[:MAX_FINDINGS]]
+    if not serious:
+        parts.append(Text(quiet_text(answer), "green"))
+    if answer.advice:
+        parts.append(Text(f"advice: {answer.advice}; see tierctl advise"))
+    return parts
+
+
+MAX_FINDINGS = 4
+
+
+def quiet_text(answer: TopAnswer) -> str:
+    """The line for a cycle without findings."""
+    if not answer.seconds:
+        return "no reading yet"
+    if answer.learning:
+        return "learning: too few readings to detect slow streams"
+    return "no interference found" if answer.jobs else "no active jobs"
+
+
+def head_then(moment: MomentAnswer, state: StatusAnswer) -> list[Text]:
+    """The time of a record, and the findings that held then."""
+    if moment.time is None:
+        return [Text("tierd has no record of the past yet: the first one comes after a minute", "bold")]
+    begun = moment.time - moment.seconds
+    cases = [case for case in state.cases if case.since <= moment.time and begun <= (case.ended_at or state.time)]
+    return [Text(f"REPLAY {time_text(moment.time)}, over {duration_text(moment.seconds)}", "bold reverse"),
+            *(Text(printable(f"{case.name} {case.kind}: {case.sentence}"), "red") for case in cases[:MAX_FINDINGS])]
+
+
+def cases_of(about: AboutAnswer, until: float | None) -> list[Text]:
+    """The last findings and orders about a target or job that had begun at a time; None is now."""
+    return [Text(printable(f"{case.name} {time_text(case.since)} {case.sentence} ("
+                           f"{case.done_text if case.state else 'active' if case.active else 'ended'})"),
+                 "red" if case.active else "")
+            for case in about.cases if case.since <= (until or case.since)][:MAX_FINDINGS]

@@ -18,21 +18,28 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TypeVar
 
 from lustre.errors import Stale
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem
 from lustre.layout.model import Layout, pools_of, same_shape
 from tierd.act.claim import FilesystemClaim
-from tierd.act.dispatch import DispatchCounts, DispatchState, NumberedMove, NumberedOutcome
+from tierd.act.dispatch import (
+    Dispatch,
+    DispatchCounts,
+    DispatchState,
+    NumberedMove,
+    NumberedOutcome,
+    RemoteMover,
+    RemoteStandby,
+)
 from tierd.act.journal.entry import Entry
 from tierd.act.limits import MoveCost
 from tierd.act.movers.checks import objects_digest
 from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult, halted_outcome
 from tierd.acts import Outcome
 from tierd.clock import Clock
-from tierd.cluster import messages, streams
+from tierd.cluster import messages
 from tierd.cluster.connection import (
     BrokerError,
     BrokerUnknown,
@@ -46,13 +53,11 @@ from tierd.cluster.messages import (
     FileResult,
     FileToMove,
     MoveMessage,
-    MoverState,
+    Names,
     Permit,
     ResultMessage,
-    StandbyState,
     WorkHint,
 )
-from tierd.cluster.streams import Names
 from tierd.config.settings import Settings
 from tierd.refusal import Reason, Refusal
 
@@ -76,7 +81,6 @@ TRIES = 2
 _RESULTS_AT_ONCE = 64
 _ENDED = {MoveResult.DONE, MoveResult.ALREADY, MoveResult.DOUBTFUL}
 """Results after which the leader need not look at the file."""
-T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -131,8 +135,8 @@ class Slots:
 
 
 @dataclass(eq=False)
-class NatsDispatch:
-    """Implements :class:`tierd.act.dispatch.Dispatch` with movers on other nodes."""
+class NatsDispatch(Dispatch):
+    """Hands moves over to movers on other nodes."""
 
     remote = True
 
@@ -168,11 +172,11 @@ class NatsDispatch:
         self._number = 0
         self._lock = threading.RLock()
         """Of the permit and the movers, for which the threads that plan and that move ask."""
-        self.movers: tuple[MoverState, ...] = ()
+        self.movers: tuple[RemoteMover, ...] = ()
         """Movers that described themselves lately."""
         self._nids: dict[str, float] = {}
         """NIDs of movers, and when they were seen last."""
-        self.standbys: tuple[StandbyState, ...] = ()
+        self.standbys: tuple[RemoteStandby, ...] = ()
         """Standbys that described themselves lately."""
         self.counts = DispatchCounts()
 
@@ -272,10 +276,10 @@ class NatsDispatch:
         """Write a permit of the next epoch. Raises BrokerError; then it is unknown which permit holds."""
         bucket = self.connection.bucket(self.names.control)
         if self._permit is None:
-            streams.declare(self.connection, self.names, self.settings.cluster.replicas)
+            messages.declare(self.connection, self.names, self.settings.cluster.replicas)
             self._sources.clear()
         self._permit = None
-        present = bucket.get(streams.PERMIT)
+        present = bucket.get(messages.PERMIT)
         epoch = 0
         if present is not None:
             try:
@@ -287,7 +291,7 @@ class NatsDispatch:
             epoch = earlier.epoch
         permit = Permit(generation, epoch + 1, held)
         try:
-            bucket.update(streams.PERMIT, messages.encode(permit), 0 if present is None else present.revision)
+            bucket.update(messages.PERMIT, messages.encode(permit), 0 if present is None else present.revision)
         except WrongRevision as error:
             raise BrokerError(None, "NATS: another leader has changed the permit") from error
         self._permit = permit
@@ -297,17 +301,10 @@ class NatsDispatch:
         now = self.clock.now()
         if abs(now - self._movers_at) < (MOVERS_SECONDS if self._threads() else MOVERS_SECONDS / 10):
             return
-        self.movers = tuple(sorted(self._descriptions(self.names.movers, MoverState), key=lambda mover: mover.name))
-        self.standbys = tuple(sorted(self._descriptions(self.names.standbys, StandbyState), key=lambda by: by.name))
+        self.movers = messages.descriptions(self.connection.bucket(self.names.movers), RemoteMover)
+        self.standbys = messages.descriptions(self.connection.bucket(self.names.standbys), RemoteStandby)
         self._nids |= {nid: now for mover in self.movers for nid in mover.nids}
         self._movers_at = now
-
-    def _descriptions(self, bucket: str, kind: type[T]) -> Iterator[T]:
-        for name, data in self.connection.bucket(bucket).all().items():
-            try:
-                yield messages.decode(kind, data)
-            except ValueError as error:
-                log.warning("%s describes itself in a way that is not understood: %s", name, error)
 
     # -- sending ----------------------------------------------------------------------------------------------------
 
@@ -324,7 +321,7 @@ class NatsDispatch:
         """Layouts on the wire, and their pools, by identity: files of one plan share the wanted layout."""
         for each in moves:
             targets = sorted(each.move.targets)
-            source = targets[0] if targets else streams.NO_TARGET
+            source = targets[0] if targets else messages.NO_TARGET
             layout = each.move.layout
             if id(layout) not in wanted:
                 wanted[id(layout)] = messages.layout_to_wire(layout), frozenset(pools_of(layout))
@@ -347,7 +344,7 @@ class NatsDispatch:
             permit = self._permitted()
             self.flush_journal()  # the intents are on NATS before the moves
             for source in {message.source for message in chosen} - self._sources:
-                streams.declare_source(self.connection, self.names, source, self.settings.movers.per_target_at_once,
+                messages.declare_source(self.connection, self.names, source, self.settings.movers.per_target_at_once,
                                        self.settings.cluster.ack_wait_seconds)
                 self._sources.add(source)
             now = self.clock.now()
@@ -441,7 +438,7 @@ class NatsDispatch:
 
     def _receive(self, wait_seconds: float) -> None:
         try:
-            found = self.connection.fetch_all(self.names.results, streams.RESULTS_CONSUMER, _RESULTS_AT_ONCE,
+            found = self.connection.fetch_all(self.names.results, messages.RESULTS_CONSUMER, _RESULTS_AT_ONCE,
                                                wait_seconds)
         except BrokerError:
             return

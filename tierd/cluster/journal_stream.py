@@ -8,48 +8,46 @@ the folder of the claim.
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from tierd.act.claim import KEY
-from tierd.act.journal.changes import ChangedRow, JournalChanges, JournalCopy, row_from_json
+from tierd.act.dispatch import Version
+from tierd.act.journal.changes import ChangedRow, JournalChanges, JournalCopy
 from tierd.cluster.connection import Connection, Stored
-from tierd.cluster.messages import signed, verified
-from tierd.cluster.streams import Names
+from tierd.cluster.messages import Names, signed, verified
+from tierd.structs import Struct, packed, unpacked
 
 log = logging.getLogger("tierd.cluster")
-VERSION = 1
 
 
 class NoCopyError(OSError):
     """The stream cannot complete this journal: it starts too late, or the journal was not made from it."""
 
 
-@dataclass(frozen=True, slots=True)
-class JournalMessage:
+class JournalMessage(Struct, frozen=True):
     """Rows that one leader has changed; none in the mark of a new leader."""
 
+    version: Version
     generation: int
     rows: tuple[ChangedRow, ...]
 
 
-def encode(generation: int, rows: Sequence[str]) -> bytes:
-    return f'{{"version":{VERSION},"generation":{generation},"rows":[{",".join(rows)}]}}'.encode()
+def encode(generation: int, rows: Sequence[ChangedRow]) -> bytes:
+    return packed(JournalMessage(1, generation, tuple(rows)))
 
 
 def decode(data: bytes) -> JournalMessage:
-    """A message from JSON. Raises ValueError for a malformed one, and for one of a later version."""
-    found = json.loads(data)
-    if (not isinstance(found, dict) or not isinstance(found.get("generation"), int)
-            or not isinstance(found.get("rows"), list) or not isinstance(found.get("version"), int)):
-        raise ValueError("not a message of the journal")
-    if found["version"] > VERSION:
-        raise ValueError(f"a message of the journal of version {found['version']}; this release knows {VERSION}")
-    return JournalMessage(found["generation"], tuple(map(row_from_json, found["rows"])))
+    """A message from MessagePack. Raises ValueError for a malformed one, and for one of a later version."""
+    try:
+        found = unpacked(data, JournalMessage)
+    except ValueError as error:
+        raise ValueError(f"not a message of the journal that this release knows: {error}") from error
+    if not all(row.is_valid for row in found.rows):
+        raise ValueError("not rows of the journal")
+    return found
 
 
 class JournalPublisher:

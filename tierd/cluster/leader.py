@@ -13,15 +13,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from lustre.filesystem import Filesystem
-from tierd.act.claim import Claim, SeenClaim, describe_holder
+from tierd.act.claim import Claim, FilesystemClaim, SeenClaim, describe_holder, read_claim, read_key
+from tierd.act.dispatch import RemoteStandby
 from tierd.act.journal.writer import Journal
 from tierd.clock import Clock
-from tierd.cluster import streams
+from tierd.cluster import messages
 from tierd.cluster.connection import BrokerError, Connection
 from tierd.cluster.dispatch import NatsDispatch
 from tierd.cluster.journal_stream import JournalFollower, JournalPublisher
-from tierd.cluster.messages import StandbyState, encode
-from tierd.cluster.streams import Names, declare_readers
+from tierd.cluster.messages import Names, declare_readers, encode
 from tierd.cluster.tallies import NatsTallyInbox
 from tierd.config.settings import Settings
 from tierd.refusal import Reason, Refusal
@@ -31,7 +31,7 @@ DESCRIBE_SECONDS = 5.0
 """Time between two descriptions of a standby."""
 
 
-class LeaderClaim:
+class LeaderClaim(FilesystemClaim):
     """The claim of a process that leads. It lasts over reloads of the configuration, and is not taken again."""
 
     def __init__(self, claim: Claim) -> None:
@@ -87,7 +87,7 @@ class Candidate:
         fields = dict(part.partition("=")[::2] for part in claim.holder.split())
         host = fields.get("host", "unknown")
         now = clock.now()
-        self.standby = StandbyState(settings.cluster.name or host, host, now, now)
+        self.standby = RemoteStandby(settings.cluster.name or host, host, now, now)
         """This process as a standby. Replaced as a whole, so that any thread may read it."""
         self._copied_at: float | None = None
         self._described_at = float("-inf")
@@ -118,7 +118,7 @@ class Candidate:
                 return False
             try:
                 self._key = self._claim.make_key()
-                streams.declare(self.connection, self.names, self._settings.cluster.replicas)
+                messages.declare(self.connection, self.names, self._settings.cluster.replicas)
                 self._publish_all = follower.take_over(self._claim.generation, self._claim.renew)
             except BaseException:
                 self._claim.release()
@@ -141,7 +141,7 @@ class Candidate:
         behind = None
         leader = SeenClaim(0)
         with suppress(OSError):
-            leader = self._claim.seen()
+            leader = read_claim(self._claim.folder)
         if follower is not None:
             with suppress(OSError):
                 behind = follower.behind_messages()
@@ -168,7 +168,7 @@ class Candidate:
 
     def _read_key(self) -> str:
         """The key that signs tallies and changes of the journal; "" before the first leader. Raises OSError."""
-        self._key = self._key or self._claim.key()
+        self._key = self._key or read_key(self._claim.folder)
         return self._key
 
     def _follow(self, follower: JournalFollower) -> None:

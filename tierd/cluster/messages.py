@@ -1,4 +1,4 @@
-"""Messages between leader, movers and readers: typed dataclasses, JSON on the wire.
+"""Messages between leader, movers and readers, typed dataclasses and JSON on the wire, and their places on NATS.
 
 Every message has a version. Unknown fields are ignored, so that a newer release may add some; a message of a newer
 version, or with a missing or wrong field, is refused with ValueError.
@@ -6,11 +6,15 @@ version, or with a missing or wrong field, is refused with ValueError.
 Moves and results are signed with the content of the claim on Lustre, which only root of a node with the file system
 can read. The right to publish on NATS alone is not enough to have a file moved, or to report a move. Tallies and
 changes of the journal outlive a leader, so they are signed with a key in the folder of the claim.
+
+One NATS account may serve several file systems: the name of every stream, bucket and subject contains that of the file
+system. The leader declares them.
 """
 
 from __future__ import annotations
 
 import hmac
+import logging
 import os
 from dataclasses import dataclass
 from functools import lru_cache
@@ -21,11 +25,12 @@ from pydantic import ValidationError
 
 from lustre.layout.model import Layout
 from lustre.layout.yaml import from_yaml, to_yaml
-from tierd.act.dispatch import Natural, RemoteMover, RemoteStandby
+from tierd.act.dispatch import Natural, Version
 from tierd.act.movers.moves import MoveResult
+from tierd.cluster.connection import Bucket, Connection
 from tierd.validators import validator_of
 
-VERSION = 1
+log = logging.getLogger("tierd.cluster")
 FILES_PER_MESSAGE = 16
 MAX_BYTES = 256 * 1024
 """Size of a message. NATS accepts a megabyte by default."""
@@ -76,7 +81,7 @@ class MoveMessage:
     layouts: Annotated[tuple[Text, ...], Len(1, FILES_PER_MESSAGE)]
     """Wanted layouts, as YAML."""
     files: Annotated[tuple[FileToMove, ...], Len(1, FILES_PER_MESSAGE)]
-    version: Annotated[int, Ge(1), Le(VERSION)] = VERSION
+    version: Version = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +114,7 @@ class ResultMessage:
     """Time that these files took."""
     last: bool = True
     """Whether all files of the message have a result now."""
-    version: Annotated[int, Ge(1), Le(VERSION)] = VERSION
+    version: Version = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +125,7 @@ class Permit:
     epoch: Natural
     held: Text = ""
     """Why no file may be begun; "" if files may."""
-    version: Annotated[int, Ge(1), Le(VERSION)] = VERSION
+    version: Version = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,21 +133,7 @@ class WorkHint:
     """Source targets with messages that wait, so that movers need not ask for all."""
 
     sources: Annotated[tuple[Text, ...], MaxLen(4096)]
-    version: Annotated[int, Ge(1), Le(VERSION)] = VERSION
-
-
-@dataclass(frozen=True, slots=True)
-class MoverState(RemoteMover):
-    """A mover, as it describes itself."""
-
-    version: Annotated[int, Ge(1), Le(VERSION)] = VERSION
-
-
-@dataclass(frozen=True, slots=True)
-class StandbyState(RemoteStandby):
-    """A standby, as it describes itself, and as ``tierctl status`` shows it."""
-
-    version: Annotated[int, Ge(1), Le(VERSION)] = VERSION
+    version: Version = 1
 
 
 def encode(message: object) -> bytes:
@@ -159,6 +150,17 @@ def decode(kind: type[T], data: bytes) -> T:
         first = error.errors()[0]
         raise ValueError(f"not a {kind.__name__}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
     return found
+
+
+def descriptions(bucket: Bucket, kind: type[T]) -> tuple[T, ...]:
+    """What the processes of one kind say about themselves in their bucket, by name. Raises BrokerError."""
+    found = []
+    for name, data in sorted(bucket.all().items()):
+        try:
+            found.append(decode(kind, data))
+        except ValueError as error:
+            log.warning("%s describes itself in a way that is not understood: %s", name, error)
+    return tuple(found)
 
 
 def sign(message: object, secret: str) -> bytes:
@@ -214,3 +216,88 @@ def layout_to_wire(layout: Layout) -> str:
 @lru_cache(maxsize=1024)
 def layout_from_wire(text: str) -> Layout:
     return from_yaml(text)
+
+
+NO_TARGET = "none"
+"""Source of files whose data is on MDTs only."""
+RESULTS_CONSUMER = "leader"
+_DAY_SECONDS = 86400.0
+JOURNAL_DAYS = 30.0
+"""Time for which the stream keeps changes of the journal. A follower that was away for longer needs a copy."""
+MOVER_TTL_SECONDS = 20.0
+"""A mover or standby that has not described itself for this time is not shown any more."""
+TALLY_CONSUMER = "leader"
+TALLY_ACK_SECONDS = 60.0
+"""Time in which the leader's journal has the position of a tally. After it, the tally is delivered again."""
+TALLY_STREAM_BYTES = 1 << 30
+"""Size of the stream at which NATS refuses tallies. Readers then stop reading."""
+
+
+class Names:
+    """The names for one file system."""
+
+    def __init__(self, fs: str) -> None:
+        self.fs = fs
+        self.moves = f"MOVES_{fs}"
+        """Stream. An acknowledged message is removed."""
+        self.results = f"RESULTS_{fs}"
+        self.journal = f"JOURNAL_{fs}"
+        """Stream of changes of the journal."""
+        self.tallies = f"TALLIES_{fs}"
+        """Stream. An acknowledged tally is removed."""
+        self.control = f"CONTROL_{fs}"
+        """Bucket with the permit, which only the leader writes."""
+        self.movers = f"MOVERS_{fs}"
+        """Bucket in which movers describe themselves."""
+        self.standbys = f"STANDBYS_{fs}"
+        self.readers = f"READERS_{fs}"
+        self.leases = f"LEASES_{fs}"
+        """Bucket with the leases of MDTs, which readers write."""
+        self.positions = f"POSITIONS_{fs}"
+        """Bucket with the leader's position in the changelog of each MDT, which only the leader writes."""
+        self.all_moves = f"move.{fs}.>"
+        self.journal_subject = f"journal.{fs}"
+        self.work = f"work.{fs}"
+        """Subject of hints where moves wait. It belongs to no stream."""
+
+    def tally_subject(self, mdt: str) -> str:
+        return f"tally.{self.fs}.{mdt}"
+
+    def move_subject(self, source: str) -> str:
+        """Subject of moves from one target."""
+        return f"move.{self.fs}.{source}"
+
+    def result_subject(self, mover: str) -> str:
+        return f"result.{self.fs}.{mover}"
+
+
+PERMIT = "permit"
+"""Key of the permit in the control bucket."""
+
+
+def declare(connection: Connection, names: Names, replicas: int) -> None:
+    results = f"result.{names.fs}.>"
+    connection.declare_stream(names.moves, names.all_moves, replicas, max_age_seconds=_DAY_SECONDS)
+    connection.declare_stream(names.results, results, replicas)
+    connection.declare_stream(names.journal, names.journal_subject, replicas, work_queue=False,
+                              max_age_seconds=JOURNAL_DAYS * _DAY_SECONDS)
+    connection.declare_consumer(names.results, RESULTS_CONSUMER, results, at_once=4096, ack_wait_seconds=30.0)
+    connection.declare_bucket(names.control, replicas)
+    connection.declare_bucket(names.movers, replicas, MOVER_TTL_SECONDS)
+    connection.declare_bucket(names.standbys, replicas, MOVER_TTL_SECONDS)
+
+
+def declare_readers(connection: Connection, names: Names, replicas: int, lease_seconds: float) -> None:
+    every = f"tally.{names.fs}.>"
+    connection.declare_stream(names.tallies, every, replicas, max_age_seconds=_DAY_SECONDS,
+                              max_bytes=TALLY_STREAM_BYTES)
+    connection.declare_consumer(names.tallies, TALLY_CONSUMER, every, at_once=4096, ack_wait_seconds=TALLY_ACK_SECONDS)
+    connection.declare_bucket(names.leases, replicas, lease_seconds)
+    connection.declare_bucket(names.readers, replicas, MOVER_TTL_SECONDS)
+    connection.declare_bucket(names.positions, replicas)
+
+
+def declare_source(connection: Connection, names: Names, source: str, at_once: int, ack_wait_seconds: float) -> None:
+    """Declare the consumer of one source target: ``at_once`` messages from it are under way over all movers."""
+    connection.declare_consumer(names.moves, source, names.move_subject(source), at_once=at_once,
+                                ack_wait_seconds=ack_wait_seconds, max_deliver=3)

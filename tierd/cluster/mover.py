@@ -23,23 +23,23 @@ from lustre.fid import Fid
 from lustre.filesystem import Calls, Filesystem
 from lustre.layout.model import Layout, pools_of
 from tierd.act.claim import ClaimFolder, SeenClaim, read_claim
+from tierd.act.dispatch import RemoteMover
 from tierd.act.movers.checks import objects_digest
 from tierd.act.movers.moves import Move, MoveOutcome, MoveResult
 from tierd.act.movers.parallel import Engine
 from tierd.act.operating_state import MaintenanceGuard
 from tierd.clock import SystemClock
-from tierd.cluster import messages, streams
+from tierd.cluster import messages
 from tierd.cluster.connection import BrokerError, BrokerRefused, Connection, Delivery
 from tierd.cluster.messages import (
     FileResult,
     FileToMove,
     MoveMessage,
-    MoverState,
+    Names,
     Permit,
     ResultMessage,
     WorkHint,
 )
-from tierd.cluster.streams import Names
 from tierd.config.act import Mode
 from tierd.config.settings import Settings
 from tierd.refusal import Reason, Refusal
@@ -203,6 +203,10 @@ class Mover:
         """
         return all(thread.is_alive() for thread in self._beside)
 
+    @property
+    def doing(self) -> str:
+        return f"stopped: {self.stopped}" if self.stopped else self.connection.trouble or "at work"
+
     def stop(self) -> None:
         self._ending.set()
         self._work.set()
@@ -356,7 +360,7 @@ class Mover:
         if why := self._maintenance.refusal(self.clock.now()):
             return why
         try:
-            value = self.connection.bucket(self.names.control).get(streams.PERMIT)
+            value = self.connection.bucket(self.names.control).get(messages.PERMIT)
             permit = messages.decode(Permit, value.data) if value is not None else Permit(0, 0, "there is no leader")
         except (BrokerError, ValueError) as error:
             return Refusal(Reason.NO_BROKER, f"the permit of the leader cannot be read: {error}")
@@ -474,9 +478,9 @@ class Mover:
         self.stopped = why
         log.error("STOPPED: %s; examine the file, then restart this mover", why)
 
-    def state(self) -> MoverState:
+    def state(self) -> RemoteMover:
         with self._lock:
-            return MoverState(self.name, self.host, engine=self.settings.movers.engine,
+            return RemoteMover(self.name, self.host, engine=self.settings.movers.engine,
                               threads=self.settings.movers.at_once,
                               started=self._started, seen=self.clock.now(), stopped=self.stopped,
                               under_way=dict(self.under_way), results=dict(self.results),

@@ -12,7 +12,7 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -23,13 +23,13 @@ from lustre.mounted import MountedFilesystem, archives_follow_swaps
 from lustre.mounted_calls import MountedCalls
 from lustre.mounts import Mount
 from lustre.parameters import Roots, Tree
-from tierd.act.claim import ClaimFolder, MountedClaimFolder, read_key
+from tierd.act.claim import ClaimFolder, read_key
 from tierd.act.movers import engines
 from tierd.clock import SystemClock
 from tierd.cluster.connection import Connection
+from tierd.cluster.messages import Names
 from tierd.cluster.mover import Fences, Mover, PortLook
 from tierd.cluster.reader import MdtReader, Reader, Window
-from tierd.cluster.streams import Names
 from tierd.config.settings import Settings
 from tierd.daemon.process import collect_garbage_rarely, mdts_of, set_process_name
 from tierd.daemon.systemd import BEAT_SECONDS, Notifier
@@ -43,49 +43,52 @@ log = logging.getLogger("tierd.cluster")
 MOVER_STOP_SECONDS = 110.0
 """Time to complete the file in progress; systemd kills the process after 120 s."""
 READER_STOP_SECONDS = 15.0
-MakeMover = Callable[[Settings, Connection, SystemClock], Mover]
-MakeReader = Callable[[Settings, Connection, SystemClock], Reader]
 
 
 def host_name() -> str:
     return os.uname().nodename.partition(".")[0]
 
 
-def report_until(end: threading.Event, state: Callable[[], str], notify: Callable[..., None], beat_seconds: float,
-                 sound: Callable[[], bool]) -> bool:
-    """Report the state to systemd until ``end`` is set, and log each change of it.
+class Worker(Protocol):
+    """A mover or a reader: threads that work until it is stopped."""
 
-    Returns False, at once, when ``sound`` does.
+    def start(self) -> Sequence[threading.Thread]: ...
+
+    def stop(self) -> None: ...
+
+    def join(self, seconds: float) -> None:
+        """Wait until what is in progress is completed."""
+
+    @property
+    def sound(self) -> bool:
+        """Whether the threads live without which it must end, so that others take over its work."""
+
+    @property
+    def doing(self) -> str:
+        """Its state in words."""
+
+
+MakeWorker = Callable[[Settings, Connection, SystemClock], Worker]
+
+
+def run_worker(worker: Worker, notify: Callable[..., None], end: threading.Event, stop_seconds: float,
+               beat_seconds: float = BEAT_SECONDS) -> bool:
+    """Run until ``end`` is set, and report the state to systemd, and each change of it to the log.
+
+    Returns False, at once, if a thread ended by a defect.
     """
-    last = ""
-    still_sound = True
-    while still_sound and not end.wait(beat_seconds):
-        still_sound = sound()
-        sentence = state()
+    worker.start()
+    notify(READY="1", STATUS=worker.doing)
+    last, sound = "", True
+    while sound and not end.wait(beat_seconds):
+        sound, sentence = worker.sound, worker.doing
         if sentence != last:
             log.info("%s", sentence)
             last = sentence
         notify(WATCHDOG="1", STATUS=sentence)
     notify(STOPPING="1")
-    return still_sound
-
-
-def run_mover(mover: Mover, connection: Connection, notify: Callable[..., None], end: threading.Event,
-              beat_seconds: float = BEAT_SECONDS) -> bool:
-    """Run the mover until ``end`` is set, and report its state to systemd. Completes the files in progress.
-
-    Returns False if a thread beside the work ended by a defect: without it, others take this mover for dead.
-    """
-    mover.start()
-    notify(READY="1", STATUS="waiting for moves")
-
-    def sentence() -> str:
-        stopped = mover.state().stopped
-        return f"stopped: {stopped}" if stopped else connection.trouble or "at work"
-
-    sound = report_until(end, sentence, notify, beat_seconds, lambda: mover.sound)
-    mover.stop()
-    mover.join(MOVER_STOP_SECONDS)
+    worker.stop()
+    worker.join(stop_seconds)
     return sound
 
 
@@ -120,30 +123,10 @@ def reader_of(settings: Settings, filesystem: ClearingFilesystem, mdts: tuple[st
                   secret=lambda: read_key(claims))
 
 
-def run_reader(reader: Reader, notify: Callable[..., None], end: threading.Event,
-               beat_seconds: float = BEAT_SECONDS) -> bool:
-    """Run the reader until ``end`` is set, and report its state to systemd.
-
-    Returns False if a thread ended by a defect: the process must end too, so that another reader gets its leases.
-    """
-    threads = reader.start()
-    notify(READY="1", STATUS="waiting for a lease")
-
-    def sentence() -> str:
-        state = reader.state()
-        return state.problem or f"reading {', '.join(sorted(state.mdts)) or 'nothing: others hold the leases'}"
-
-    sound = report_until(end, sentence, notify, beat_seconds, lambda: all(thread.is_alive() for thread in threads))
-    reader.stop()
-    for thread in threads:
-        thread.join(READER_STOP_SECONDS)
-    return sound
-
-
-def _mounted(settings: Settings) -> tuple[Mount, Tree, MountedClaimFolder]:
+def _mounted(settings: Settings) -> tuple[Mount, Tree, ClaimFolder]:
     tree = Tree(Roots.of("/proc", "/sys"))
     mount = mounts.find(settings.filesystem.mount, Path("/proc/mounts").read_bytes())
-    return mount, tree, MountedClaimFolder(Path(mount.path) / settings.claim.folder.strip("/"))
+    return mount, tree, ClaimFolder(Path(mount.path) / settings.claim.folder.strip("/"))
 
 
 def local_mover(settings: Settings, connection: Connection, clock: SystemClock) -> Mover:
@@ -168,39 +151,24 @@ def local_reader(settings: Settings, connection: Connection, clock: SystemClock)
     return reader_of(settings, filesystem, mdts, connection, folder, clock=clock)
 
 
-def serve_mover(settings: Settings, make: MakeMover = local_mover) -> int:
+def serve_mover(settings: Settings, make: MakeWorker = local_mover) -> int:
     """Run until SIGTERM or SIGINT. Returns the exit status. ``make`` makes the mover, for tests and demonstrations."""
-    if not settings.cluster.enabled:
-        log.error("a mover needs [cluster] servers: the addresses of NATS")
-        return 1
-    if settings.act.dry_run:
-        log.error("act.dry_run is true in this configuration: a mover would change files")
-        return 1
-
-    def run(connection: Connection, notify: Notifier, end: threading.Event) -> bool:
-        return run_mover(make(settings, connection, SystemClock()), connection, notify, end)
-
-    return _serve(settings, "mover", run)
+    problem = "act.dry_run is true in this configuration: a mover would change files"
+    return _serve(settings, "mover", make, MOVER_STOP_SECONDS, problem if settings.act.dry_run else "")
 
 
-def serve_reader(settings: Settings, make: MakeReader = local_reader) -> int:
+def serve_reader(settings: Settings, make: MakeWorker = local_reader) -> int:
     """Run until SIGTERM or SIGINT. Returns the exit status. ``make`` makes the reader, for tests and demonstrations."""
+    problem = "set reader.enabled = true, for the leader too: it then takes changelog records from readers"
+    return _serve(settings, "reader", make, READER_STOP_SECONDS, "" if settings.reader.enabled else problem)
+
+
+def _serve(settings: Settings, role: str, make: MakeWorker, stop_seconds: float, problem: str) -> int:
     if not settings.cluster.enabled:
-        log.error("a reader needs [cluster] servers: the addresses of NATS")
+        problem = f"a {role} needs [cluster] servers: the addresses of NATS"
+    if problem:
+        log.error("%s", problem)
         return 1
-    if not settings.reader.enabled:
-        log.error("set reader.enabled = true, for the leader too: it then takes changelog records from readers")
-        return 1
-
-    def run(connection: Connection, notify: Notifier, end: threading.Event) -> bool:
-        reader = make(settings, connection, SystemClock())
-        collect_garbage_rarely()
-        return run_reader(reader, notify, end)
-
-    return _serve(settings, "reader", run)
-
-
-def _serve(settings: Settings, role: str, run: Callable[[Connection, Notifier, threading.Event], bool]) -> int:
     set_process_name("tierd", Path("/proc/self/comm"))  # its own job id is one of own_jobs, as the leader's
     faulthandler.enable()
     end = threading.Event()
@@ -208,7 +176,10 @@ def _serve(settings: Settings, role: str, run: Callable[[Connection, Notifier, t
         signal.signal(number, lambda *_: end.set())
     connection = Connection(settings.cluster, role)
     try:
-        sound = run(connection, Notifier(os.environ), end)
+        worker = make(settings, connection, SystemClock())
+        if role == "reader":
+            collect_garbage_rarely()
+        sound = run_worker(worker, Notifier(os.environ), end, stop_seconds)
     finally:
         connection.close()
     log.info("stopped")

@@ -19,9 +19,10 @@ import random
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 
 from lustre.changelog.record import Record
+from lustre.fid import Fid
 from tierd.clock import Clock
 from tierd.cluster import messages
 from tierd.cluster.connection import (
@@ -31,16 +32,9 @@ from tierd.cluster.connection import (
     Connection,
     WrongRevision,
 )
-from tierd.cluster.streams import Names
-from tierd.cluster.tallies import (
-    RENAMES,
-    PositionMessage,
-    ReaderMessage,
-    RenamesMessage,
-    encode,
-    fid,
-)
-from tierd.config.readers import ReaderSettings
+from tierd.cluster.messages import Names
+from tierd.cluster.tallies import RENAMES, PositionMessage, RenamesMessage, encode
+from tierd.config.cluster import ReaderSettings
 from tierd.sense.changelogs.clearing import ChangelogClearing
 from tierd.sense.changelogs.follow import ClearChangelog, Follower, MissingRecordsError, ReadFrom
 from tierd.sense.changelogs.packed import newest_time
@@ -213,7 +207,7 @@ class MdtReader:
         if missed > len(renames.fids):
             self._table.forget_paths()
         elif missed > 0:
-            self._table.renamed([fid(number) for number in renames.fids[-missed:]])
+            self._table.renamed([Fid.unpack(bytes.fromhex(number)) for number in renames.fids[-missed:]])
 
     def step(self, token: int, position: Position) -> None:
         """Read for a while, and publish the tally of a window that is over. ``position`` is the leader's.
@@ -305,8 +299,8 @@ class MdtReader:
         try:
             data = encode(tally)
         except ValueError as error:  # names of extreme length: the counts of this window are lost, and that is reported
-            tally = replace(tally, gap=f"{error}: its activity is left out", content=replace(
-                content, directories=(), files=(), moves=(), renamed=None))
+            tally = tally.replaced(gap=f"{error}: its activity is left out", content=content.replaced(
+                directories=(), files=(), moves=(), renamed=None))
             data = encode(tally)
         window = Window(tally, data, f"{self._mdt}:{self._after}:{last}:{self._token}:{int(self._clock.now() * 1e3)}")
         if moved:
@@ -347,6 +341,7 @@ class Reader:
         self._monotonic = monotonic
         self._started = clock.now()
         self._stopping = threading.Event()
+        self._threads: list[threading.Thread] = []
         self._leases = {mdt: Lease(connection.bucket(names.leases), mdt, f"{name} {random.getrandbits(64):x}",
                                    settings.lease_seconds, monotonic) for mdt in mdts}
         self._readers = {mdt: make_reader(mdt, self._publisher(mdt)) for mdt in mdts}
@@ -395,7 +390,22 @@ class Reader:
                     for mdt in self._readers]
         for thread in threads:
             thread.start()
+        self._threads = threads
         return threads
+
+    @property
+    def sound(self) -> bool:
+        """Whether all threads live. Otherwise the process must end, so that another reader gets its leases."""
+        return all(thread.is_alive() for thread in self._threads)
+
+    @property
+    def doing(self) -> str:
+        state = self.state()
+        return state.problem or f"reading {', '.join(sorted(state.mdts)) or 'nothing: others hold the leases'}"
+
+    def join(self, seconds: float) -> None:
+        for thread in self._threads:
+            thread.join(seconds)
 
     def stop(self) -> None:
         self._stopping.set()
@@ -415,8 +425,7 @@ class Reader:
 
     def describe(self) -> None:
         try:
-            state = ReaderMessage(**asdict(self.state()))
-            self._connection.bucket(self._names.readers).put(self._name, messages.encode(state))
+            self._connection.bucket(self._names.readers).put(self._name, messages.encode(self.state()))
             self._note(DESCRIPTION, "")
         except BrokerError as error:
             self._note(DESCRIPTION, str(error.strerror or error))

@@ -1,4 +1,4 @@
-"""Settings of ``[cluster]``: the NATS servers through which the leader, movers and readers work together."""
+"""Settings of ``[cluster]`` and ``[reader]``: leader, movers and changelog readers, which work together over NATS."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from annotated_types import Ge, Gt, Le
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Strict
 
 from tierd.config.act import whole_path_or_none
 from tierd.policies.protocol import Table
@@ -66,3 +66,17 @@ class ClusterSettings(Table):
     @property
     def enabled(self) -> bool:
         return bool(self.servers)
+
+
+@dataclass(frozen=True)
+class ReaderSettings(Table):
+    """Readers of changelogs (``tierd reader``). ``[sense] mdts`` and ``readers`` name the MDTs and their users."""
+
+    enabled: Annotated[bool, Strict()] = False
+    """Whether the leader takes changelog records from readers instead of reading the changelogs itself."""
+    window_seconds: Annotated[float, Gt(0), Le(60)] = 5.0
+    """Time between two tallies of an MDT."""
+    lease_seconds: Annotated[float, Ge(5), Le(300)] = 10.0
+    """A reader that has not renewed its lease of an MDT for this time loses it to another reader."""
+    max_mdts: Annotated[int, Ge(0)] = 0
+    """MDTs that one reader reads at most; 0 for no limit. With 40 MDTs and 6 readers: 8, so that one may fail."""

@@ -76,16 +76,17 @@ def merge(files: Sequence[TomlFile]) -> dict[str, object]:
     """
     values: dict[str, object] = {}
     for file in files:
-        values = _over(values, file.values)
+        values = over(values, file.values)
     return values
 
 
-def _over(below: Mapping[str, object], above: Mapping[str, object]) -> dict[str, object]:
+def over(below: Mapping[str, object], above: Mapping[str, object]) -> dict[str, object]:
+    """Two tables as one: of a key in both, the value of the second counts."""
     made = dict(below)
     for key, value in above.items():
         present = made.get(key)
         if isinstance(present, Mapping) and isinstance(value, Mapping):
-            made[key] = _over(present, value)
+            made[key] = over(present, value)
         elif _tables(present) and _tables(value):
             made[key] = [*present, *value]
         else:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import re
+import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,6 @@ from tierd.config import act, files
 from tierd.config.contradictions import contradictions, value_at
 from tierd.config.files import TomlFile, location_of, merge
 from tierd.config.scopes import Scope, inherit_settings, original_location
-from tierd.config.secret_files import secret_file_problems
 from tierd.config.sense import has_credentials
 from tierd.config.settings import FilesystemSettings, Settings
 from tierd.integrations.registry import default_settings, integrations
@@ -265,3 +265,34 @@ def known_settings(location: Sequence[int | str], known: Sequence[Policy]) -> li
         elif not isinstance(part, int):
             table = table[part] if isinstance(table, dict) else getattr(table, part)
     return sorted(table) if isinstance(table, dict) else sorted(f.name for f in fields(table))
+
+
+SECRETS = ("password_file", "token_file", "key_file")
+
+
+def secret_file_problems(settings: Settings) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Settings that name a file with a password, token or key that is missing or that everybody can read."""
+    named = [*_secret_files(settings.sense, ("sense",)), *_secret_files(settings.integrations.by_name, ("sense",))]
+    for location, path in named:
+        try:
+            mode = stat.S_IMODE(Path(path).stat().st_mode)
+        except OSError as error:
+            yield location, f"{path} cannot be read: {error.strerror}"
+            continue
+        if mode & stat.S_IROTH:
+            yield location, f"{path} has mode {mode:04o}, so every user can read it: run chmod 0600 {path}"
+
+
+def _secret_files(table: object, above: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+    if isinstance(table, Mapping):
+        parts = {str(name): part for name, part in table.items()}
+    elif is_dataclass(table):
+        parts = {each.name: getattr(table, each.name) for each in fields(table)}
+    else:
+        return
+    for name, part in parts.items():
+        if isinstance(part, str):
+            if part and name in SECRETS:
+                yield (*above, name), part
+        else:
+            yield from _secret_files(part, (*above, name))

@@ -13,6 +13,7 @@ from pydantic import AfterValidator
 
 from tierd.config import act
 from tierd.config.act import Mode
+from tierd.config.files import over
 from tierd.decide import plans
 from tierd.model import PoolPair
 from tierd.policies.protocol import Table
@@ -152,7 +153,7 @@ def inherit_settings(values: Mapping[str, object], default_mount: str = "") -> M
     general = {policy: values[policy]} if isinstance(values.get(policy), dict) else {}
     filesystem = values.get("filesystem")
     mount = filesystem.get("mount", default_mount) if isinstance(filesystem, dict) else default_mount
-    return {**values, "scopes": [overlay({**mode, **general}, from_the_root(scope, mount)) for scope in found]}
+    return {**values, "scopes": [over({**mode, **general}, from_the_root(scope, mount)) for scope in found]}
 
 
 def original_location(location: Sequence[int | str], values: Mapping[str, object]) -> tuple[int | str, ...]:
@@ -172,12 +173,3 @@ def original_location(location: Sequence[int | str], values: Mapping[str, object
             return ("act", "mode") if location[2] == "mode" else tuple(location[2:])
         said = said[part]
     return tuple(location)
-
-
-def overlay(below: Mapping[str, object], above: Mapping[str, object]) -> dict[str, object]:
-    """Two tables as one. Of a key in both, the value of the second counts."""
-    both = dict(below)
-    for name, value in above.items():
-        under = both.get(name)
-        both[name] = overlay(under, value) if isinstance(under, dict) and isinstance(value, dict) else value
-    return both

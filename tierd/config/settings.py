@@ -25,8 +25,7 @@ from tierd.config.act import (
     WholePath,
     retention_days,
 )
-from tierd.config.cluster import ClusterSettings
-from tierd.config.readers import ReaderSettings
+from tierd.config.cluster import ClusterSettings, ReaderSettings
 from tierd.config.scopes import Pools, ResolvedScopes, Scope, unique_paths
 from tierd.config.sense import SenseSettings
 from tierd.decide import benefit, plans

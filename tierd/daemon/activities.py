@@ -93,22 +93,43 @@ ACTS_NAMED = 3
 """Acts under way that a message names. A choice: a batch has 16 and more."""
 
 
+HUNG_AFTER_SECONDS = 300.0
+"""A cycle counts as hung if it takes longer than the time limit of a move by this."""
+STALE_CYCLES = 5
+"""The daemon counts as dead if no cycle has ended for this many cycle times and half a minute."""
+
+
 class Activities:
     """All activities, in the order of their steps. The daemon's thread runs one of them, other threads the rest."""
 
-    def __init__(self, activities: list[Activity], journal_path: str) -> None:
+    def __init__(self, activities: list[Activity], settings: Settings, clock: Clock,
+                 last_cycle_at: Callable[[], float]) -> None:
+        """``last_cycle_at`` returns the end of the last cycle; 0 before the first."""
         self.all = activities
-        self._journal_path = journal_path
-        self._reader = JournalReader(Path(journal_path))
+        self._settings, self._clock, self._last_cycle_at, self._begun = settings, clock, last_cycle_at, clock.now()
+        self._journal_path = settings.act.journal
+        self._reader = JournalReader(Path(self._journal_path))
         self._stopping = threading.Event()
         self._threads: dict[Activity, threading.Thread] = {}
         self.concurrent = False
         """Whether the activities run in parallel instead of in turn."""
         self._failure: BaseException | None = None
 
-    def driven_since(self) -> float:
+    def _driven_since(self) -> float:
         """Start of the current step in the thread that drives the daemon; 0 between two steps."""
         return max(each.begun_at for each in self.all if each.driven or not self.concurrent)
+
+    def hung(self) -> bool:
+        """Whether the current cycle takes too long. Cycles never wait for the file system, as other activities may."""
+        begun = self._driven_since()
+        return bool(begun) and self._clock.now() - begun > self._settings.movers.timeout_seconds + HUNG_AFTER_SECONDS
+
+    def alive(self) -> bool:
+        """Whether cycles still end. One cycle may take long."""
+        if self._driven_since():
+            return not self.hung()
+        last = self._last_cycle_at() or self._begun
+        return self._clock.now() - last < STALE_CYCLES * self._settings.sense.cycle_seconds + 30
 
     def start(self, spawn: Spawn | None = None) -> None:
         """Start a thread for each activity that is not driven, or pass it to ``spawn``."""
@@ -182,33 +203,3 @@ def describe_acts(acts: Sequence[Entry]) -> str:
     more = f"; and {len(acts) - ACTS_NAMED} more acts" if len(acts) > ACTS_NAMED else ""
     return "; ".join(f"{act.kind} of {quoted(act.place)}{f', {bytes_text(act.size_bytes)}' if act.size_bytes else ''}"
                      for act in acts[:ACTS_NAMED]) + more
-
-
-HUNG_AFTER_SECONDS = 300.0
-"""A cycle counts as hung if it takes longer than the time limit of a move by this."""
-STALE_CYCLES = 5
-"""The daemon counts as dead if no cycle has ended for this many cycle times and half a minute."""
-
-
-class Liveness:
-    """Whether the daemon is alive, by its cycles, which never wait for the file system.
-
-    Other activities may wait for the file system, which is no reason to restart the daemon.
-    """
-
-    def __init__(self, cycle_since: Callable[[], float], last_cycle_at: Callable[[], float], settings: Settings,
-                 clock: Clock) -> None:
-        """``cycle_since`` returns the start of the current cycle, ``last_cycle_at`` the end of the last; 0: none."""
-        self._cycle_since, self._last_cycle_at = cycle_since, last_cycle_at
-        self._settings, self._clock, self._begun = settings, clock, clock.now()
-
-    def hung(self) -> bool:
-        begun = self._cycle_since()
-        return bool(begun) and self._clock.now() - begun > self._settings.movers.timeout_seconds + HUNG_AFTER_SECONDS
-
-    def alive(self) -> bool:
-        """Whether cycles still end. One cycle may take long."""
-        if self._cycle_since():
-            return not self.hung()
-        last = self._last_cycle_at() or self._begun
-        return self._clock.now() - last < STALE_CYCLES * self._settings.sense.cycle_seconds + 30

@@ -322,7 +322,20 @@ class ReasonRow(Struct, frozen=True):
 # Answers
 
 
-class OperatingStateAnswer(Struct, frozen=True, kw_only=True):
+class ChangeAnswer(Struct, frozen=True):
+    """The answer to a request that changes something."""
+
+    @property
+    def lines(self) -> list[str]:
+        """What was done, for people."""
+        raise NotImplementedError
+
+    @property
+    def succeeded(self) -> bool:
+        return True
+
+
+class OperatingStateAnswer(ChangeAnswer, frozen=True, kw_only=True):
     """What holds acts back, in words, and the queue. Empty words: nothing does."""
 
     paused: str
@@ -333,7 +346,6 @@ class OperatingStateAnswer(Struct, frozen=True, kw_only=True):
 
     @property
     def lines(self) -> list[str]:
-        """The state after pause, drain and resume, for people."""
         if self.paused:
             return [f"paused: {self.paused}",
                     "the current move finishes; after that only tierctl undo changes anything"]
@@ -674,7 +686,7 @@ class ExplainAnswer(Struct, frozen=True, kw_only=True, rename={"messages": "told
     users: Mapping[str, str] = {}
 
 
-class OrderAnswer(Struct, frozen=True, kw_only=True):
+class OrderAnswer(ChangeAnswer, frozen=True, kw_only=True):
     """``tierctl promote`` and ``tierctl demote``."""
 
     path: str
@@ -689,8 +701,11 @@ class OrderAnswer(Struct, frozen=True, kw_only=True):
     actions: tuple[ActionAnswer, ...]
 
     @property
+    def succeeded(self) -> bool:
+        return self.files > 0
+
+    @property
     def lines(self) -> list[str]:
-        """What becomes of the order, for people."""
         amount = f"{count_of(self.files, 'file')} ({bytes_text(self.size_bytes)})"
         what = f"{amount} of {quoted(self.path)} for migration {DESTINATIONS[self.direction]}"
         if not self.files:
@@ -856,23 +871,30 @@ class JobSummaryAnswer(Struct, frozen=True):
     sentences: tuple[str, ...]
 
 
-class UndoAnswer(Struct, frozen=True):
-    """``tierctl undo`` of one act."""
+class Undone(ChangeAnswer, frozen=True):
+    """``tierctl undo``."""
 
     result: str
+
+    @property
+    def succeeded(self) -> bool:
+        return self.result == Outcome.UNDONE
+
+
+class UndoAnswer(Undone, frozen=True):
+    """``tierctl undo`` of one act."""
+
     detail: str
     entry: ActAnswer
 
     @property
     def lines(self) -> list[str]:
-        """What was done, for people."""
         return [f"{self.result}: {self.entry.kind} of {quoted(self.entry.place)}: {self.detail}"]
 
 
-class UndoFindingAnswer(Struct, frozen=True):
+class UndoFindingAnswer(Undone, frozen=True):
     """``tierctl undo`` of all that was done about a finding."""
 
-    result: str
     finding: int
     dropped_moves: int
     acts: tuple[UndoAnswer, ...]
@@ -883,7 +905,6 @@ class UndoFindingAnswer(Struct, frozen=True):
 
     @property
     def lines(self) -> list[str]:
-        """What was done, for people."""
         dropped, moved = count_of(self.dropped_moves, "queued move"), self.moved_files
         restored = count_of(len(self.acts), "directory default")
         lines = [f"{name_of(self.finding, self.kind)}: {dropped} dropped, {restored} to restore"]
@@ -894,7 +915,7 @@ class UndoFindingAnswer(Struct, frozen=True):
         return lines
 
 
-class DecisionAnswer(Struct, frozen=True):
+class DecisionAnswer(ChangeAnswer, frozen=True):
     """``tierctl apply`` and ``tierctl decline``."""
 
     finding: int
@@ -908,7 +929,7 @@ class DecisionAnswer(Struct, frozen=True):
         return [f"F{self.finding}: its plan is {self.becomes}{dry} (tierctl explain F{self.finding})"]
 
 
-def undo_from_json(data: Json) -> UndoAnswer | UndoFindingAnswer:
+def undo_from_json(data: Json) -> Undone:
     """The answer to an undo. Raises ValueError."""
     return UndoAnswer.from_json(data) if "entry" in data else UndoFindingAnswer.from_json(data)
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby, islice, takewhile
+from itertools import groupby, takewhile
 
 from lustre.layout.model import explain
 from tierd.act.journal.entry import Entry
 from tierd.act.journal.reader import JournalReader, MovesRow
-from tierd.act.outcomes import CompletedAct
 from tierd.acts import ORDER_KINDS, Outcome, Verdict
 from tierd.daemon.answers import Case, DefaultLayoutRow, JobTimeRow, RefusalAnswer, TargetTimeRow
 from tierd.daemon.remediation import Remediation
@@ -90,7 +89,9 @@ def updated_figures(before: CaseFigures, findings: Sequence[Finding], numbers: M
         known, case = before.of.get(number, NONE), done.get(number)
         acted = case is not None and changed(case)
         if case is not None and number not in active and (
-                known.over or case.finding.key in holding or is_over(case, time)):
+                known.over or case.finding.key in holding or (
+                    case.state is State.CLOSED
+                    and time > max(case.ended_at or 0.0, case.judged_at) + AFTER_SECONDS)):
             figures[number] = replace(known, over=True, time_now=None, time_before=known.time_before if acted else None)
             continue
         stream = finding.victim, frozenset(finding.targets)
@@ -104,10 +105,6 @@ def updated_figures(before: CaseFigures, findings: Sequence[Finding], numbers: M
         figures[number] = Figures(stream, extended(curve, windows, stream, begin) if drawn else (), time_now=now,
                                   time_before=known.time_before if acted else now)
     return CaseFigures(figures, times)
-
-
-def is_over(case: Remediation, time: float) -> bool:
-    return case.state is State.CLOSED and time > max(case.ended_at or 0.0, case.judged_at) + AFTER_SECONDS
 
 
 def by_key(findings: Iterable[Finding]) -> dict[Key, Finding]:
@@ -227,7 +224,8 @@ def case_of(finding: Finding, number: int | None, figures: CaseFigures, waiting:
     case = case.replaced(
         ended_at=None if active else done.ended_at, state=done.state, dry_run=is_dry_run(done), judged=done.judged,
         undo_reason=done.undo_reason, acted_at=done.first_act_at or None,
-        defaults=default_rows(done.defaults), waiting_defaults=waiting_defaults, moves=+done.moves,
+        defaults=tuple(DefaultLayoutRow(each.entry, each.action.directory, explain(each.action.layout))
+                       for each in done.defaults[:MAX_LISTED]), waiting_defaults=waiting_defaults, moves=+done.moves,
         needless_moves=done.needless_moves, waiting_moves=waiting_moves, moves_held=done.moves_held,
         time_before=own.time_before if own.over or changed(done) else None)
     return judged_case(case.replaced(judged_at=done.judged_at or None), finding.evidence.numbers(), done.verdict,
@@ -244,22 +242,11 @@ def judged_case(case: Case, numbers: Mapping[str, float | None], verdict: str,
     case = case.replaced(verdict=verdict, sentence=sentence or case.sentence)
     if judgement is None or verdict == Verdict.UNDONE_BY_HAND or (case.undo_reason and verdict not in UNDOING_VERDICTS):
         return case
-    if isinstance(judgement, Judgement) and (words := judgement.words or operations_text(judgement)):
-        return case.replaced(measured_text=words)
+    if isinstance(judgement, Judgement) and (judgement.words or judgement.operations):
+        return case.replaced(measured_text=judgement.words or f"{judgement.contended:.0f} operations/s before the "
+                             f"acts, {judgement.after:.0f} operations/s after")
     own = {} if case.usual is not None else {"usual": judgement.usual or None, "contended": judgement.contended or None}
     return case.replaced(**own, after=judgement.after or None, regained=judgement.regained)
-
-
-def operations_text(judgement: Judgement) -> str:
-    """The rates behind a verdict on operations; empty for one on throughput, which the record has as numbers."""
-    if not judgement.operations:
-        return ""
-    return f"{judgement.contended:.0f} operations/s before the acts, {judgement.after:.0f} operations/s after"
-
-
-def default_rows(defaults: Iterable[CompletedAct]) -> tuple[DefaultLayoutRow, ...]:
-    return tuple(DefaultLayoutRow(each.entry, each.action.directory, explain(each.action.layout))
-                 for each in islice(defaults, MAX_LISTED))
 
 
 def cases_of(rows: Sequence[FindingRow], known: Mapping[int, Case], journal: JournalReader) -> tuple[Case, ...]:

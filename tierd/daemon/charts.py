@@ -15,6 +15,8 @@ from math import ceil
 from tierd.daemon import answers
 from tierd.text import bytes_text
 
+SAMPLE_SECONDS = 60.0
+"""Time between two samples that the journal gets for reports."""
 MAX_DRAWN = 200
 SLICES = 12
 """Parts of a chart that say their values without a script."""
@@ -63,8 +65,8 @@ class Chart:
     end: float
     scale: tuple[Mark, ...]
     times: tuple[Mark, ...]
-    slices: tuple[Slice, ...]
-    data: str
+    slices: tuple[Slice, ...] = ()
+    data: str = ""
     """For the script: unit, begin and end, names of the curves, and the points, as JSON."""
     usual: float | None = None
     """Height of the line of the usual throughput."""
@@ -156,17 +158,22 @@ def scale_text(value: float, unit: str) -> str:
     return value_text(value, unit).replace(".0 ", " ") if unit == "B/s" else f"{value:g}{unit}"
 
 
+def path_of(points: Points, axes: Axes, gap_seconds: float) -> str:
+    """The path of a curve of times and values, interrupted where points are further apart."""
+    path, before = [], float("-inf")
+    for time, value in points:
+        path.append(f"{'L' if time - before <= gap_seconds else 'M'}{axes.x(time):g} {axes.y(value):g}")
+        before = time
+    return "".join(path)
+
+
 def drawn(points: Points, names: Sequence[tuple[str, str]], unit: str, axes: Axes, gap_seconds: float) -> Chart:
-    """A chart with a curve for each name and CSS class. A curve is interrupted where points are further apart."""
+    """A chart with a curve for each name and CSS class."""
     few = thinned(points)
     gap = max(gap_seconds, 2.5 * (axes.end - axes.begin) / MAX_DRAWN) if len(few) < len(points) else gap_seconds
-    curves = []
-    for place, (name, css) in enumerate(names, 1):
-        path, before = [], float("-inf")
-        for point in few:
-            path.append(f"{'L' if point[0] - before <= gap else 'M'}{axes.x(point[0]):g} {axes.y(point[place]):g}")
-            before = point[0]
-        curves.append(Curve(name, css, "".join(path), value_text(points[-1][place], unit) if points else ""))
+    curves = [Curve(name, css, path_of([(point[0], point[place]) for point in few], axes, gap),
+                    value_text(points[-1][place], unit) if points else "")
+              for place, (name, css) in enumerate(names, 1)]
     width = (axes.end - axes.begin) / SLICES
     slices = tuple(
         Slice(round(100 / SLICES * number, 2), round(100 / SLICES, 2), axes.begin + number * width,

@@ -39,7 +39,10 @@ def ask(path: str, request: Mapping[str, object], timeout_seconds: float = TIMEO
             with suppress(BrokenPipeError, ConnectionResetError):  # not heard to the end: the answer says why
                 to.sendall(json.dumps(request).encode() + b"\n")
                 to.shutdown(socket.SHUT_WR)
-            said = read_all(to)
+            said = b""
+            with suppress(ConnectionResetError):  # until the other side hangs up, however it does that
+                while part := to.recv(1 << 16):
+                    said += part
             if not said:
                 raise ControlError(f"{path}: connection closed without reply: tierd is stopping or overloaded",
                                    again=True)
@@ -60,17 +63,8 @@ def ask(path: str, request: Mapping[str, object], timeout_seconds: float = TIMEO
                            again=True) from error
     except (OSError, ValueError) as error:
         raise ControlError(f"{path}: {error}") from error
-    if not isinstance(answer, dict) or "error" in answer:
-        if not isinstance(answer, dict):
-            raise ControlError(f"{path}: odd answer")
+    if not isinstance(answer, dict):
+        raise ControlError(f"{path}: odd answer")
+    if "error" in answer:
         raise ControlError(str(answer["error"]), again=bool(answer.get("again")))
     return answer
-
-
-def read_all(of: socket.socket) -> bytes:
-    """Until the other side hangs up, however it does that."""
-    said = b""
-    with suppress(ConnectionResetError):
-        while part := of.recv(1 << 16):
-            said += part
-    return said

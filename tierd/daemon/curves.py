@@ -1,4 +1,4 @@
-"""Curves: throughput of slowed streams, findings, waiting moves, use of the pools.
+"""What the journal records over time: curves of streams and pools, and the rates of targets and jobs.
 
 For reports, the journal gets one sample a minute, and one whenever a finding begins or ends. When a stream is found
 slow, its throughput of the minutes before is sampled too, for comparison. A case has its own curve besides, with more
@@ -7,14 +7,16 @@ points, so that its chart outlives a restart.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
+from tierd.act.journal.rates import JOBS, KEPT_SECONDS, MAX_JOBS, TARGETS, RateRecords
 from tierd.act.journal.reader import CASE_SERIES
 from tierd.act.journal.writer import Journal
 from tierd.daemon.answers import Case
+from tierd.daemon.charts import SAMPLE_SECONDS
 from tierd.daemon.loop import Daemon
-from tierd.daemon.report import SAMPLE_SECONDS
-from tierd.model import Capacity
+from tierd.model import Capacity, Window
+from tierd.rates import mean_rates
 from tierd.verify.judgement import throughput
 
 BEFORE_SECONDS = 300.0
@@ -36,51 +38,38 @@ class CurveSampler:
         """Time of the last stored point of each case."""
 
     def draw(self, daemon: Daemon, cases: Sequence[Case], now: float) -> None:
-        holding = frozenset(f.key for f in daemon.findings if not f.advice_only)
+        findings, windows = [f for f in daemon.findings if not f.advice_only], daemon.windows
+        holding = frozenset(f.key for f in findings)
         if now < self._drawn_at + SAMPLE_SECONDS and holding == self._holding:
             return
         try:
-            drawn = curve_points(daemon, self._room())
+            room = self._room()
         except OSError:
             return
         victims = victims_of(daemon)
+        samples = {"findings": float(len(findings)), "waiting moves": float(daemon.parts.gate.waiting),
+                   **{f"pool {pool}": 1 - room.avail_bytes[pool] / size for pool, size in room.size_bytes.items()
+                      if size},
+                   **{f"victim {victim}": rate for victim in victims
+                      if windows and (rate := throughput(windows[-1], victim))}}
         with self._journal.transaction():
             for victim in victims - self._victims:
-                for at, rate in points_before(daemon, victim, now):
-                    self._journal.add_samples({f"victim {victim}": rate}, at)
-            self._journal.add_samples(drawn, now)
-            last = {}
-            for case in cases:
-                number = case.finding or 0
-                last[number] = self._last.get(number, 0.0)
-                for at, rate in lacking_points(case, last[number]):
-                    self._journal.add_samples({f"{CASE_SERIES}{number}": rate}, at)
-                    last[number] = at
-        self._last = last
-        self._holding, self._victims = holding, victims
-        self._drawn_at = now
+                for window in windows[:-1]:
+                    if now - BEFORE_SECONDS <= window.end < now and (rate := throughput(window, victim)):
+                        self._journal.add_samples({f"victim {victim}": rate}, window.end)
+            self._journal.add_samples(samples, now)
+            self._last = {case.finding or 0: self._stored(case) for case in cases}
+        self._holding, self._victims, self._drawn_at = holding, victims, now
 
-
-def curve_points(daemon: Daemon, room: Capacity) -> dict[str, float]:
-    found = {"findings": float(sum(not f.advice_only for f in daemon.findings)),
-             "waiting moves": float(daemon.parts.gate.waiting)}
-    for pool, size in room.size_bytes.items():
-        if size:
-            found[f"pool {pool}"] = 1 - room.avail_bytes[pool] / size
-    if daemon.windows:
-        for victim in victims_of(daemon):
-            rate = throughput(daemon.windows[-1], victim)
-            if rate:
-                found[f"victim {victim}"] = rate
-    return found
-
-
-def lacking_points(case: Case, since: float) -> Iterator[tuple[float, float]]:
-    """The points of its curve that are to be stored, after a time."""
-    for at, rate in case.curve:
-        if at >= since + max(CASE_SECONDS, (at - case.since) / 90):  # charts have hardly more points
-            yield at, rate
-            since = at
+    def _stored(self, case: Case) -> float:
+        """Store the newest points of a curve; charts have hardly more. Returns the time of the last one."""
+        number = case.finding or 0
+        last = self._last.get(number, 0.0)
+        for at, rate in case.curve:
+            if at >= last + max(CASE_SECONDS, (at - case.since) / 90):
+                self._journal.add_samples({f"{CASE_SERIES}{number}": rate}, at)
+                last = at
+        return last
 
 
 def victims_of(daemon: Daemon) -> frozenset[str]:
@@ -89,7 +78,26 @@ def victims_of(daemon: Daemon) -> frozenset[str]:
                      | {f.victim for f in daemon.findings if not f.advice_only}) - {""}
 
 
-def points_before(daemon: Daemon, victim: str, now: float) -> list[tuple[float, float]]:
-    """When it got how much in the last minutes; the present window is left out."""
-    lately = [window for window in daemon.windows[:-1] if now - BEFORE_SECONDS <= window.end < now]
-    return [(window.end, rate) for window in lately if (rate := throughput(window, victim))]
+MINUTE_SECONDS = min(KEPT_SECONDS)
+
+
+class RateSampler:
+    """Enters the mean rates of each minute into the journal."""
+
+    def __init__(self, records: RateRecords) -> None:
+        self._records = records
+        self._minute: float | None = None
+        """The one that has not ended."""
+        self._seen_until = 0.0
+        """End of the last window that is part of a record."""
+
+    def record(self, windows: Sequence[Window], always: frozenset[str], now: float) -> None:
+        """Enter the minute that has just ended; nothing until one has. ``always`` are jobs of every record."""
+        before, self._minute = self._minute, now // MINUTE_SECONDS
+        if before in {None, self._minute}:
+            return
+        new = [window for window in windows if max(self._seen_until, now - 2 * MINUTE_SECONDS) < window.end <= now]
+        if new:
+            self._seen_until = new[-1].end
+            self._records.add(int(self._minute * MINUTE_SECONDS), {
+                TARGETS: mean_rates(new, 0), JOBS: mean_rates(new, 1).busiest(MAX_JOBS, always)})

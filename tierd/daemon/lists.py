@@ -1,20 +1,27 @@
-"""All targets or jobs, searched, filtered and sorted; and what is known about one target or job."""
+"""All targets or jobs, searched, filtered and sorted; and what is known about one target or job, now and over time.
+
+Where Prometheus is the source of counters, it is asked about one target or job first. It is asked in the thread of the
+request, with a short limit, and its answer is used again for a while: pages ask with each new status.
+"""
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from tierd.act.journal.rates import JOBS, TARGETS
-from tierd.act.journal.reader import JournalReader
+from tierd.act.journal.rates import JOBS, KEPT_SECONDS, TARGETS, step_of
+from tierd.clock import Clock
 from tierd.daemon import answers
 from tierd.daemon.cases import cases_of
-from tierd.daemon.rates import named, rate_row
-from tierd.daemon.requests import Handler, count_in, text_of
-from tierd.daemon.status import StatusView, time_row
+from tierd.daemon.requests import Handler, ReadingRequests, count_in, number_of, text_of
+from tierd.daemon.status import time_row
 from tierd.loads import Loads
 from tierd.model import UNSEEN, Window
-from tierd.rates import mean_rates
+from tierd.rates import Point, mean_rates
+from tierd.sense.exposition import LONGEST_LABEL_BYTES
+from tierd.sense.http_client import SourceError
 
 Row = TypeVar("Row", answers.TargetRow, answers.JobRow)
 ROLES = {"slowed": "slowed", "aggressor": "noise", "none": ""}
@@ -26,20 +33,35 @@ CONDITIONS = "degraded", "in recovery", "full", UNSEEN
 """Of targets, by which they are filtered though none is in it now."""
 
 
-class ListRequests:
-    """Answers ``list`` and ``about``. Safe in any thread; asks only the published status and the journal."""
+MAX_SECONDS = max(KEPT_SECONDS.values())
+"""Longest range of a question."""
+MAX_TIME = 1e11
+FRESH_SECONDS = 20.0
+"""An answer is used again for so long."""
+MAX_ANSWERS, MAX_QUESTIONS = 64, 2
+"""Answers that are kept, and questions to Prometheus at a time: each holds a connection of the port."""
 
-    def __init__(self, view: StatusView, reader: JournalReader) -> None:
-        self._view, self._reader = view, reader
-        self.requests: Mapping[str, Handler] = {"list": self._list, "about": self._about}
+AskRates = Callable[[str, str, float, float, int], list[Point]]
+"""Points of a kind and a name, since a time until another, with a step in seconds. Raises SourceError."""
+
+
+class LoadRequests:
+    """Answers about the loads of targets and jobs. Safe in any thread; holds no lock while it waits."""
+
+    def __init__(self, view: ReadingRequests, prometheus: AskRates | None, clock: Clock) -> None:
+        self._view, self._reader, self.prometheus, self._clock = view, view.reader, prometheus, clock
+        self._lock = threading.Lock()
+        self._asking = threading.BoundedSemaphore(MAX_QUESTIONS)
+        self._kept: OrderedDict[tuple[str, str, float, float], tuple[float, answers.RatesAnswer]] = OrderedDict()
+        self.requests: Mapping[str, Handler] = {"list": self._list, "about": self._about, "rates": self._rates,
+                                                "moment": self._moment}
 
     def _list(self, request: answers.Json) -> answers.ListAnswer:
         of, most = text_of(request, "of"), count_in(request, "most", 500)
-        targets, jobs = self._view.tables(self._view.snapshot)
         if of == JOBS:
-            return self._jobs(request, jobs, most)
+            return self._jobs(request, self._view.snapshot.jobs, most)
         if of == TARGETS:
-            return self._targets(request, targets, most)
+            return self._targets(request, self._view.snapshot.targets, most)
         raise ValueError(f"there are lists of {JOBS} and of {TARGETS}, not of {of!r:.40}")
 
     def _jobs(self, request: answers.Json, rows: Sequence[answers.JobRow], most: int) -> answers.ListAnswer:
@@ -86,15 +108,13 @@ class ListRequests:
     def _about(self, request: answers.Json) -> answers.AboutAnswer:
         kind, name = named(request)
         view = self._view.snapshot
-        targets, jobs = self._view.tables(view)
-        target = next((row for row in targets if kind == TARGETS and row.target == name), None)
-        job = next((row for row in jobs if kind == JOBS and row.job == name), None)
+        target = next((row for row in view.targets if kind == TARGETS and row.target == name), None)
+        job = next((row for row in view.jobs if kind == JOBS and row.job == name), None)
         found = self._reader.findings_about(kind, name, SHOWN_CASES)
         if not (target or job or found or self._reader.rates.knows(kind, name)):
             raise ValueError(f"nothing is known about a {kind[:-1]} of this name: it is not active, and the journal "
                              "has neither a finding nor a rate of it")
-        window = view.window or Window(0.0, 0.0, {}, {})
-        loads = Loads.of(window.loads)
+        window, loads = view.window, Loads.of(view.window.loads)
         its = loads.rows(loads.jobs_among({name}) if kind == JOBS else loads.targets_that(lambda each: each == name))
         rates = mean_rates([Window(window.start, window.end, its, {}, spans=window.spans)], int(kind == TARGETS))
         beside = sorted((rate_row(*row) for row in zip(rates.names, rates.numbers.tolist(), strict=True)),
@@ -105,6 +125,59 @@ class ListRequests:
             name=name, target=target, job=job, device_time=time_row(time) if time is not None else None,
             beside=shown, all_beside=len(beside), cases=cases_of(found, self._view.known_cases(), self._reader),
             users=self._view.users([name, *(row.name for row in shown)]))
+
+    def _moment(self, request: answers.Json) -> answers.MomentAnswer:
+        """All targets and the busiest jobs at a ``time``; now if it is left out."""
+        found = self._reader.rates.at(number_of(request, "time", self._clock.now()))
+        if found is None:
+            return answers.MomentAnswer()
+        return answers.MomentAnswer(
+            time=found.time, seconds=found.seconds, earlier=found.earlier, later=found.later,
+            **{kind: tuple(rate_row(*each) for each in zip(rates.names, rates.numbers.tolist(), strict=True))
+               for kind, rates in found.rates.items()})
+
+    def _rates(self, request: answers.Json) -> answers.RatesAnswer:
+        """One ``target`` or ``job`` over so many ``seconds``, ``until`` a time; now if it is left out."""
+        kind, name = named(request)
+        seconds, until = number_of(request, "seconds", 3600), number_of(request, "until", 0)
+        if not (min(KEPT_SECONDS) <= seconds <= MAX_SECONDS and 0 <= until < MAX_TIME):
+            raise ValueError(f"a range is between 1 minute and {MAX_SECONDS // 86400} days, and ends at a time in "
+                             "seconds since 1970")
+        key, now = (kind, name, seconds, until), self._clock.now()
+        with self._lock:
+            kept = self._kept.get(key)
+        if kept is not None and 0 <= now - kept[0] < FRESH_SECONDS:
+            return kept[1]
+        answer = self._made(kind, name, (until or now) - seconds, until or now)
+        with self._lock:
+            self._kept[key] = self._clock.now(), answer
+            self._kept.move_to_end(key)
+            if len(self._kept) > MAX_ANSWERS:
+                self._kept.popitem(last=False)
+        return answer
+
+    def _made(self, kind: str, name: str, since: float, until: float) -> answers.RatesAnswer:
+        now, source, points = self._clock.now(), "journal", list[Point]()
+        step, problem = step_of(now - since), ""
+        if self.prometheus is not None:
+            ask = self.prometheus
+            points, problem = self._asked(lambda: ask(kind, name, since, until, step))
+            source = "journal" if problem else "Prometheus"
+        if source == "journal":
+            points = self._reader.rates.of_name(kind, name, since, until, now)
+        return answers.RatesAnswer(since=since, until=until, step_seconds=step, points=tuple(points), source=source,
+                                   problem=problem)
+
+    def _asked(self, question: Callable[[], list[Point]]) -> tuple[list[Point], str]:
+        """What Prometheus answers, or why it does not."""
+        if not self._asking.acquire(blocking=False):
+            return [], "Prometheus still answers earlier questions"
+        try:
+            return question(), ""
+        except SourceError as error:
+            return [], f"Prometheus gives no history: {error}"
+        finally:
+            self._asking.release()
 
 
 def chosen(words: Mapping[str, str], word: str, what: str) -> str:
@@ -135,3 +208,17 @@ def ordered(rows: Iterable[Row], order: str, keys: Mapping[str, Callable[[Row], 
     key = keys[column]
     numbers = bool(found) and not isinstance(key(found[0]), str)
     return sorted(found, key=key, reverse=numbers != order.startswith("-"))
+
+
+def named(request: answers.Json) -> tuple[str, str]:
+    """Kind and name of the target or job of a request. Raises ValueError."""
+    for kind, argument in ((TARGETS, "target"), (JOBS, "job")):
+        if name := text_of(request, argument):
+            if len(name) > LONGEST_LABEL_BYTES:
+                raise ValueError(f"no {argument} has a name of {len(name)} characters")
+            return kind, name
+    raise ValueError("the request names a target or a job")
+
+
+def rate_row(name: str, numbers: Sequence[float]) -> answers.RateRow:
+    return answers.RateRow(name, *numbers)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from threading import RLock
 
 from lustre.layout.directory import setdirstripe_arguments
-from lustre.layout.model import destination, explain
+from lustre.layout.model import Layout, destination, explain
 from tierd.act.journal.entry import Entry
 from tierd.act.journal.writer import Journal
 from tierd.act.outcomes import CompletedAct
@@ -26,20 +26,6 @@ from tierd.verify.judgement import Judgement
 
 TARGETS_NAMED = PLACES_NAMED = 16
 NOT_MOVED = {Outcome.REFUSED, Outcome.FAILED, Outcome.GAVE_WAY, Outcome.DOUBTFUL, Outcome.ALREADY}
-
-
-def found_sentences(finding: Finding) -> Iterator[str]:
-    where = first_names(finding.directories, PLACES_NAMED) or "directories not known yet"
-    on = f"on {first_names(finding.targets, TARGETS_NAMED)}, " if finding.targets else ""
-    if finding.directories or finding.victim:
-        yield f"      {on}in {where}"
-    yield from (f"      advice: {advice_sentence(advice)}" for advice in finding.advice)
-
-
-def over_sentence(finding: Finding) -> str:
-    if finding.victim:
-        return f"ended: {finding.aggressor} no longer slows {finding.victim}"
-    return f"ended: {finding.kind} of {quoted(finding.subject or finding.aggressor)}"
 
 
 def advice_sentence(advice: Advice) -> str:
@@ -68,7 +54,7 @@ def default_layout_sentences(outcomes: Sequence[CompletedAct]) -> Iterator[str]:
             yield f"{verb[outcome.result]} {what}{f' ({outcome.detail})' if outcome.detail else ''}"
             yield f"      because {outcome.action.reason}"
             continue
-        before = "no default layout of its own" if outcome.before is None else explain(outcome.before)
+        before = explain(outcome.before) if isinstance(outcome.before, Layout) else "no default layout of its own"
         way = outcome.result, explain(outcome.action.layout), before, outcome.detail
         groups.setdefault(way, []).append(outcome.action)
     for (result, layout, before, detail), actions in groups.items():
@@ -150,14 +136,20 @@ def throughput_text(finding: Finding, judgement: Judgement) -> str:
 
 def judged_sentence(finding: Finding, judgement: Judgement) -> str:
     """The verdict, and the throughput before, during and after: of the victim, or of the job whose files were moved."""
-    numbers = own_text(finding, judgement) if judgement.own else throughput_text(finding, judgement)
+    if judgement.own:
+        before, after = ((f"{rate:.0f} operations/s" if judgement.operations else rate_text(rate))
+                         for rate in (judgement.contended, judgement.after))
+        numbers = f"{quoted(finding.aggressor)}: {before} before, {after} after"
+    else:
+        numbers = throughput_text(finding, judgement)
     if judgement.regained:
         numbers += f"; {regained_text(*judgement.regained)}"
     match judgement.verdict:
         case Verdict.HELPED:
             verdict = "KEPT: it helped"
         case Verdict.HARMED_OTHERS:
-            verdict = f"UNDOING: other jobs got slower: {losses_text(judgement)}"
+            losses = (f"{quoted(job)} lost {percent(part)}" for job, part in sorted(judgement.harmed.items()))
+            verdict = f"UNDOING: other jobs got slower: {', '.join(losses)}"
         case Verdict.CANNOT_TELL if judgement.own:
             verdict = "KEPT: no job slowed down; no measurable gain: the job has ended, or does about as much as before"
         case Verdict.CANNOT_TELL:
@@ -165,23 +157,6 @@ def judged_sentence(finding: Finding, judgement: Judgement) -> str:
         case _:
             verdict = f"UNDOING: {'the job got slower' if judgement.own else 'it did not help'}"
     return f"{verdict}. {numbers}"
-
-
-def own_text(finding: Finding, judgement: Judgement) -> str:
-    """The rate of the job whose files were moved, before and after."""
-    before, after = ((f"{rate:.0f} operations/s" if judgement.operations else rate_text(rate))
-                     for rate in (judgement.contended, judgement.after))
-    return f"{quoted(finding.aggressor)}: {before} before, {after} after"
-
-
-def losses_text(judgement: Judgement) -> str:
-    return ", ".join(f"{quoted(job)} lost {percent(part)}" for job, part in sorted(judgement.harmed.items()))
-
-
-def undone_sentence(entry: Entry, result: Outcome, detail: str) -> str:
-    what = {ActKind.SET_DEFAULT_LAYOUT: "default layout of ",
-            ActKind.SET_DEFAULT_STRIPING: "default striping of "}.get(entry.kind, "layout of ")
-    return f"{result.upper()} {what}{quoted(entry.place)}: {detail}"
 
 
 @dataclass(slots=True)
@@ -262,7 +237,11 @@ class FindingLog:
             self.known.records[finding.key] = finding
             self.known.numbers[finding.key] = self._journal.add_finding(finding)
             logger.info("%s", f"FOUND {finding.kind}: {finding.sentence}")  # explain shows the recorded sentence
-            self.of(finding.key, found_sentences(finding), finding.time)
+            where = first_names(finding.directories, PLACES_NAMED) or "directories not known yet"
+            on = f"on {first_names(finding.targets, TARGETS_NAMED)}, " if finding.targets else ""
+            self.of(finding.key, [*([f"      {on}in {where}"] if finding.directories or finding.victim else []),
+                                  *(f"      advice: {advice_sentence(advice)}" for advice in finding.advice)],
+                    finding.time)
 
     def began_again(self, number: int, finding: Finding) -> None:
         """Continue with a finding that began again before its case was closed: it keeps number and figures."""
@@ -275,7 +254,9 @@ class FindingLog:
     def ended(self, finding: Finding, now: float, *, acted_on: bool) -> None:
         """Log the end of a finding. If it returns, everything about it is logged again."""
         with self._lock:
-            self.of(finding.key, [over_sentence(finding)])
+            self.of(finding.key, [
+                f"ended: {finding.aggressor} no longer slows {finding.victim}" if finding.victim
+                else f"ended: {finding.kind} of {quoted(finding.subject or finding.aggressor)}"])
             if (number := self.known_number(finding)):
                 self._journal.finding_ended(number, now)
             if finding.key in self.known.numbers and not acted_on:
@@ -361,8 +342,10 @@ class FindingLog:
         self._journal.add_messages(number, sentences, self._clock.now())
 
     def undone(self, number: int, entry: Entry, result: Outcome, detail: str) -> None:
+        what = {ActKind.SET_DEFAULT_LAYOUT: "default layout of ",
+                ActKind.SET_DEFAULT_STRIPING: "default striping of "}.get(entry.kind, "layout of ")
         level = logging.WARNING if result in {Outcome.FAILED, Outcome.REFUSED} else logging.INFO
-        self.of_number(number, [undone_sentence(entry, result, detail)], level)
+        self.of_number(number, [f"{result.upper()} {what}{quoted(entry.place)}: {detail}"], level)
 
     def fault(self, source: str, words: str) -> None:
         """Log a fault of a source when it begins, changes or ends."""

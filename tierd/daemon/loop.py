@@ -13,15 +13,13 @@ from tierd.act.journal.connection import JournalError
 from tierd.act.journal.writer import Journal
 from tierd.config.act import Mode
 from tierd.config.settings import Settings
-from tierd.daemon.job_work import JobWork
-from tierd.daemon.judging import Judge
+from tierd.daemon.judging import CaseUndo, Judge
 from tierd.daemon.log import FindingLog, KnownFindings
 from tierd.daemon.node import DaemonParts
-from tierd.daemon.observe import Detection, Observation, Observer
+from tierd.daemon.observe import Detection, JobWork, Observer
 from tierd.daemon.planning import Planner
 from tierd.daemon.remediation import Remediation, Remediations, RemediationStore, reopened_remediations
 from tierd.daemon.states import State
-from tierd.daemon.undoing import CaseUndo
 from tierd.decide.plans import Plan
 from tierd.detect.costs import costs_from_json, costs_to_json
 from tierd.detect.device_time import TargetTime
@@ -103,7 +101,7 @@ class Memory:
 class Daemon:
     """The seven activities of tierd, each with its own interval.
 
-    ``observe`` (counters, findings), ``take_in_records`` (changelogs), ``gather_facts``, ``plan``, ``set_defaults``,
+    ``observe`` (counters, findings), ``take_in_records`` (changelogs), ``facts.gather``, ``plan``, ``set_defaults``,
     ``move`` and ``judge`` may each run in a thread of its own. None holds :attr:`lock` during a request to the file
     system or to a source, so none waits for the requests of another. :meth:`cycle` runs one step of each in turn.
     """
@@ -187,35 +185,27 @@ class Daemon:
             self._costs_stored_at = self._clock.now()
             self.parts.journal.set_state({COSTS_STATE: costs_to_json(self.engine.costs)})
 
-    def _detect(self, seen: Observation | None) -> None:
+    def _detect(self, seen: Window | None) -> None:
         if self._observer.blind:
             self.detection.fresh = ()
-        elif seen is not None and seen.window is not None:
-            self.detection.run_cycle(seen.window, seen.time)
+        elif seen is not None:
+            self.detection.run_cycle(seen, seen.end)
             self._gate.queue.note_streams(self.engine.streamed_targets)
             if (newest := self.detection.newest) is not None:
                 self._job_work.note(newest)
                 self.remediations.drop_moves_of_departed_jobs()
-        self._seen, self._seen_at = seen.time if seen is not None else None, self._clock.now()
+        self._seen, self._seen_at = self._observer.seen, self._clock.now()
 
     def take_in_records(self) -> None:
         """Read changelog records. Catch up with missed ones for a part of a cycle."""
         self._observer.take_in_records(self._clock.now() + self._settings.sense.cycle_seconds / 2)
-
-    def gather_facts_beforehand(self) -> None:
-        """From now on a separate activity calls ``gather_facts``, so that detectors never wait for it."""
-        self.facts.gather_in_background()
-
-    def gather_facts(self) -> None:
-        """Read clients, free space and layouts. Detectors then use the latest result."""
-        self.facts.gather(self._clock.now())
 
     def plan(self) -> None:
         """Plan acts for findings, and check moves queued before a restart. This changes nothing on the file system."""
         self._forget()
         self._try_opt_outs()
         self._gate.queue.closed = self.closed_targets
-        if self._has_recent_reading() and self._take_claim():
+        if self._seen is not None and not self.stale_for and self._take_claim():
             with self._log_filesystem_errors():
                 changelog_stale, sole_mover = "changelog" in self.faults, "mover" not in self.faults
                 state = self._gate.operating_state
@@ -223,13 +213,13 @@ class Daemon:
                     self.remediations.act(self.detection.fresh)
                 if sole_mover and not self._gate.operating_state.held:
                     self.remediations.requeue()
-                if sole_mover and not state.held and not state.draining and not self._gate.to_requeue:
+                if sole_mover and not state.held and not state.draining and not self._gate.requeue_list:
                     self.drains.step()
 
     def _try_opt_outs(self) -> None:
         """Log that users' opt-outs cannot be read on this mount. Tried until they can."""
         if not self._opt_outs_readable:
-            why = self._gate.opt_out_refusal("/")
+            why = self._gate.guard.opt_out_refusal("/")
             self._opt_outs_readable = why is None or why.reason is not Reason.OPT_OUT_UNREADABLE
             self.log.fault("opt-outs", "" if self._opt_outs_readable else sentence_of(why))
 
@@ -296,10 +286,6 @@ class Daemon:
         except OSError as error:
             log.warning("the file system does not answer: %s; tierd retries in the next cycle", error)
 
-    def _has_recent_reading(self) -> bool:
-        """Whether there is a reading of the counters that is recent enough to act on."""
-        return self._seen is not None and not self.stale_for
-
     @property
     def stale_for(self) -> float:
         """Age of the last reading in seconds, if it is too old to act on; otherwise 0."""
@@ -317,7 +303,7 @@ class Daemon:
     def may_begin(self) -> bool:
         """Whether an act may start: the reading is recent, and no other mover works on the file system."""
         free = "mover" not in self.faults and not self._gate.operating_state.held
-        return free and self._has_recent_reading() and self._allowed()
+        return free and self._seen is not None and not self.stale_for and self._allowed()
 
     def _allowed(self) -> bool:
         """Whether tierd may change anything: it is not paused, and no other tierd holds the claim."""

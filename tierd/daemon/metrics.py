@@ -155,7 +155,7 @@ def restraint_metrics(daemon: Daemon, beside: MetricsContext) -> Iterator[Metric
                  " (1), or not as far as the servers report (0). tierd does not act into a flash pool with rotating"
                  " targets.", "pool",
                  {pool: pool in wrong for pair in media.pool_pairs for pool in (pair.flash, pair.hdd)})
-    files, size_bytes = gate.queue.budget_left
+    files, size_bytes = gate.queue.budget.left
     yield gauge("tierd_budget_files", "Files that may be moved now without waiting. The configured limits refill this"
                 " budget.", files)
     yield gauge("tierd_budget_bytes", "Bytes that may be moved now without waiting. Negative after a large file.",
@@ -368,58 +368,55 @@ def last_event_metric(daemon: Daemon) -> Metric:
         })
 
 
-def with_label(families: Iterator[Metric], fs: str) -> Iterator[Metric]:
-    """The families with the label of the file system; without it if that has no name."""
-    for family in families:
-        if fs:
-            family.samples = [sample._replace(labels={**sample.labels, "fs": fs}) for sample in family.samples]
-        yield family
+@dataclass(frozen=True)
+class Families(Collector):
+    """Reads the state of this process at each scrape, without waiting for any activity."""
 
-
-class DaemonCollector(Collector):
-    """Reads the state of the running daemon."""
-
-    def __init__(self, daemon: Daemon, beside: MetricsContext) -> None:
-        self._daemon, self._beside = daemon, beside
+    families: Callable[[], Iterator[Metric]]
+    fs: str
+    """A label of all families; none if it is empty."""
 
     def collect(self) -> Iterator[Metric]:
-        """All families, read without waiting for any activity."""
-        yield from with_label(self._families(), self._beside.fs)
+        for family in self.families():
+            if self.fs:
+                family.samples = [sample._replace(labels={**sample.labels, "fs": self.fs}) for sample in family.samples]
+            yield family
 
-    def _families(self) -> Iterator[Metric]:
-        daemon, beside = self._daemon, self._beside
-        yield from state_metrics(daemon)
-        yield from source_metrics(daemon, beside.sources())
-        yield from restraint_metrics(daemon, beside)
-        for source in beside.integrations:
-            yield from source.metrics()
-        for extension in beside.extensions:
-            yield from extension.metrics()
-        if beside.tallies is not None:
-            yield from reader_metrics(beside.tallies)
-        if beside.stager is not None:
-            yield from staging_metrics(beside.stager)
-        yield from finding_metrics(daemon)
-        cases = beside.cases()
-        yield from stream_metrics(daemon, cases)
-        yield from device_time_metrics(daemon)
-        yield from act_metrics(daemon.parts.gate)
-        if (cluster := daemon.parts.gate.dispatch.state()) is not None:
-            yield from mover_metrics(cluster)
-        yield from verdict_metrics(daemon, cases)
-        yield waiting_plan_metric(daemon)
-        yield last_event_metric(daemon)
-        if beside.web_config is not None:
-            yield from WebConfigMetrics(beside.web_config, "tierd_").collect()
+
+def daemon_families(daemon: Daemon, beside: MetricsContext) -> Iterator[Metric]:
+    yield from state_metrics(daemon)
+    yield from source_metrics(daemon, beside.sources())
+    yield from restraint_metrics(daemon, beside)
+    for source in beside.integrations:
+        yield from source.metrics()
+    for extension in beside.extensions:
+        yield from extension.metrics()
+    if beside.tallies is not None:
+        yield from reader_metrics(beside.tallies)
+    if beside.stager is not None:
+        yield from staging_metrics(beside.stager)
+    yield from finding_metrics(daemon)
+    cases = beside.cases()
+    yield from stream_metrics(daemon, cases)
+    yield from device_time_metrics(daemon)
+    yield from act_metrics(daemon.parts.gate)
+    if (cluster := daemon.parts.gate.dispatch.state()) is not None:
+        yield from mover_metrics(cluster)
+    yield from verdict_metrics(daemon, cases)
+    yield waiting_plan_metric(daemon)
+    yield last_event_metric(daemon)
+    if beside.web_config is not None:
+        yield from WebConfigMetrics(beside.web_config, "tierd_").collect()
 
 
 def registry(daemon: Daemon, beside: MetricsContext) -> CollectorRegistry:
-    return registry_of(DaemonCollector(daemon, beside))
+    return registry_of(lambda: daemon_families(daemon, beside), beside.fs)
 
 
-def registry_of(collector: Collector) -> CollectorRegistry:
+def registry_of(families: Callable[[], Iterator[Metric]], fs: str) -> CollectorRegistry:
+    """The families of a file system, and those of the process."""
     made = CollectorRegistry()
-    made.register(collector)
+    made.register(Families(families, fs))
     for of_process in (ProcessCollector, PlatformCollector, GCCollector):
         of_process(registry=made)
     return made

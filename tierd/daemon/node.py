@@ -9,7 +9,7 @@ from typing import Protocol
 
 from lustre.creation import NoObjectCreation, ObjectCreation
 from lustre.filesystem import Filesystem
-from tierd.act.claim import FilesystemClaim, NoClaim
+from tierd.act.claim import FilesystemClaim
 from tierd.act.dispatch import Dispatch
 from tierd.act.gate import Gate
 from tierd.act.journal.writer import Journal
@@ -48,7 +48,7 @@ class Node:
     nudge: Callable[[], None] = lambda: None
     """Begins a cycle at once."""
     clear_changelog: ClearChangelog | None = None
-    claim: FilesystemClaim = field(default_factory=NoClaim)
+    claim: FilesystemClaim = field(default_factory=FilesystemClaim)
     clients: ClientPoller | None = None
     disks: DiskPoller | None = None
     own_nids: Callable[[], Collection[str]] = tuple

@@ -7,74 +7,39 @@ jobs at work, so that their usual throughput is known without waiting.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 
+from tierd.act.guard import JobCheck
+from tierd.arrays import any_at_work
 from tierd.clock import Clock
 from tierd.daemon.log import FindingLog
 from tierd.daemon.node import AskHistory, DaemonParts
-from tierd.daemon.remediation import RemediationStore
+from tierd.daemon.remediation import Remediation, RemediationStore
+from tierd.detect.attribution import ACTIVE_SECONDS
 from tierd.detect.gain import StreamTrack
 from tierd.engine import CycleFindings, Engine
-from tierd.model import Finding, Window
+from tierd.loads import Loads
+from tierd.model import Action, Finding, Window
+from tierd.policies.registry import policy_for
+from tierd.refusal import Reason, Refusal
 from tierd.sense.changelogs.ingest import ChangelogIngest
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.facts import FactsCollector
 from tierd.sense.metadata import MetadataMeter, UnlistedJobs
 from tierd.sense.own_moves import OwnJobs
 from tierd.sense.readings import IMPLAUSIBLE, UNKNOWN_RECOVERY, Reading, is_ost, window
-from tierd.text import count_of, first_names
+from tierd.text import count_of, first_names, quoted
 
 log = logging.getLogger("tierd.daemon")
 MAX_TRIES = 5
 RETRY_SECONDS = 60.0
 
 
-class HistoryLoader:
-    """Asks Prometheus for the history, a few times. Without an answer, tierd learns baselines from its own readings."""
-
-    def __init__(self, ask: AskHistory | None, engine: Engine, clock: Clock) -> None:
-        self._ask = ask
-        self._engine = engine
-        self._clock = clock
-        self._begun: float | None = None
-        self._next_at = 0.0
-        self._tries = 0
-
-    def __call__(self, seen: Window) -> None:
-        """Ask if a try is due. Call it before detection uses the window."""
-        if self._ask is None or self._clock.now() < self._next_at:
-            return
-        self._begun = seen.start if self._begun is None else self._begun
-        self._tries += 1
-        self._next_at = self._clock.now() + RETRY_SECONDS
-        try:
-            learned = self._ask(seen, self._begun)
-        except OSError as error:
-            log.warning("no history from Prometheus: %s; tierd learns baselines from its own readings", error)
-            if self._tries >= MAX_TRIES:
-                self._ask = None
-            return
-        self._ask = None
-        self._engine.use_history(learned.windows, learned.jobs)
-        log.info("learned from Prometheus' history: %s of %s", count_of(len(learned.windows), "window"),
-                 count_of(len(learned.jobs), "job"))
-
-
 LONG_CYCLES, LONG_SECONDS = 10.0, 60.0
 """A window longer than both (in cycles and in seconds) is a gap."""
 FEW_COUNTERS, SAMPLED_COUNTERS = 4, 100
 """Counters of jobs: this few may all end at once; at most this many are compared."""
-
-
-@dataclass(frozen=True, slots=True)
-class Observation:
-    """The result of one reading of the counters."""
-
-    time: float
-    window: Window | None
-    """None if the counters were not read again since the last observation."""
 
 
 class Observer:
@@ -92,9 +57,12 @@ class Observer:
         self._last: Reading | None = None
         self.blind = False
         """Whether the last reading failed."""
+        self.seen: float | None = None
+        """Time of the last reading; None if there is no earlier one to compare it with."""
 
-    def read(self) -> Observation | None:
-        """Read the counters. None if there is no earlier reading to compare with."""
+    def read(self) -> Window | None:
+        """Read the counters. None if there is no earlier reading to compare with, or nothing was read again since."""
+        self.seen = None
         try:
             reading = self._source.reading()
         except OSError as error:
@@ -114,15 +82,16 @@ class Observer:
         self._log_clock_jump(reading.time - last.time)
         if reading.time < last.time:
             return None
+        self.seen = reading.time
         if reading.time == last.time:  # Prometheus has not scraped again; queued acts continue
-            return Observation(reading.time, None)
+            return None
         self._log.fault("jobs", "most job IDs changed since the last reading: tierd cannot compare the "
                             "readings" if few_jobs_left(last, reading) else "")
         seen = window(last, reading)
         lying = sorted(t for t, condition in seen.conditions.items() if condition == IMPLAUSIBLE)
         self._log.fault("counters", f"{count_of(len(lying), 'target')} ({first_names(lying)}): "
                             "implausible counters; tierd finds nothing there" if lying else "")
-        return Observation(reading.time, seen)
+        return seen
 
     def take_in_records(self, until: float) -> None:
         """Read the changelog records since the last call. Catch up with missed ones until that time."""
@@ -146,12 +115,8 @@ class Observer:
         self._log.fault("recovery", f"{count_of(len(unseen), 'target')} ({first_names(unseen)}): recovery status "
                             "not known; tierd finds nothing there" if unseen else "")
         unhealthy = {t: why for t, why in reading.conditions.items() if why != UNKNOWN_RECOVERY}
-        self._log.fault(
-            "targets",
-            f"{first_names(sorted(unhealthy))}: {', '.join(sorted(set(unhealthy.values())))}; tierd finds nothing there"
-            if unhealthy
-            else "",
-        )
+        self._log.fault("targets", f"{first_names(sorted(unhealthy))}: {', '.join(sorted(set(unhealthy.values())))}; "
+                        "tierd finds nothing there" if unhealthy else "")
 
     def _log_clock_jump(self, passed: float) -> None:
         """Log a jump of the clock, after which detectors have little or no history to compare with."""
@@ -178,7 +143,8 @@ class Detection:
                  finding_log: FindingLog, store: RemediationStore) -> None:
         self._engine, self._table, self._facts = engine, table, facts
         self._log, self._store = finding_log, store
-        self._learn = HistoryLoader(parts.history, engine, parts.node.clock)
+        self._ask, self._clock = parts.history, parts.node.clock
+        self._asked_since, self._ask_at, self._tries = 0.0, 0.0, 0
         self._own_work = OwnJobs(parts.settings.own_jobs, parts.journal.moved_since)
         self._policies = tuple(configured.policy.name for configured in parts.settings.policies)
         self._unlisted = UnlistedJobs(table.operations_of)
@@ -193,7 +159,8 @@ class Detection:
 
     def run_cycle(self, seen: Window, now: float) -> None:
         """Detect findings in a window, and log those that began or ended."""
-        self._learn(seen)
+        if self._ask is not None and self._clock.now() >= self._ask_at:
+            self._learn(self._ask, seen)
         self.newest = seen = self._unlisted.completed(seen, self._table.oldest_time)
         whose = self._own_work(seen)
         self._log.fault("mover", whose.problem)
@@ -212,6 +179,23 @@ class Detection:
             self._log_changes(result, now)
         self.findings = self.fresh = result.findings
 
+    def _learn(self, ask: AskHistory, seen: Window) -> None:
+        """Ask Prometheus for the history, a few times. Without an answer, tierd learns from its own readings."""
+        self._tries += 1
+        self._asked_since = self._asked_since or seen.start
+        self._ask_at = self._clock.now() + RETRY_SECONDS
+        try:
+            learned = ask(seen, self._asked_since)
+        except OSError as error:
+            log.warning("no history from Prometheus: %s; tierd learns baselines from its own readings", error)
+            if self._tries >= MAX_TRIES:
+                self._ask = None
+            return
+        self._ask = None
+        self._engine.use_history(learned.windows, learned.jobs)
+        log.info("learned from Prometheus' history: %s of %s", count_of(len(learned.windows), "window"),
+                 count_of(len(learned.jobs), "job"))
+
     def _log_changes(self, result: CycleFindings, now: float) -> None:
         for finding in result.begun:
             case = self._store.get(finding.key)
@@ -229,3 +213,96 @@ class Detection:
             self._log.ended(finding, now, acted_on=case is not None)
             if case is not None:
                 case.finding_ended(now)
+
+
+DEPARTED_SECONDS = 4.0
+"""A job has stopped after windows of this length without its work: with cycles of 5 s one window, so that its moves end
+within 10 s. A choice: moves come back if it was wrong."""
+IDLE_SECONDS = 10.0
+"""A move waits if the job was last seen at work longer ago: by the time of its newest record, or by the start of the
+newest window with its work, since it may have ended just after. A choice."""
+
+
+class WindowWork:
+    """The jobs at work in one window."""
+
+    def __init__(self, window: Window) -> None:
+        self._window = window
+        self._jobs = window.jobs
+        self._reading = set(Loads.of(window.loads).reading_jobs)
+        self._naming = {job for job, load in window.namespace.items() if load.operations > load.closes}
+
+    def has(self, finding: Finding, jobs: Sequence[str]) -> bool:
+        """Whether the aggressor of a finding was at work.
+
+        A client writes the data of small files for half a minute after the job has ended, and closes files later. So
+        only reads and other metadata operations count for a job of small files.
+        """
+        if finding.evidence.shown_by_records:
+            return any(any_at_work(finding.aggressor, jobs, at_work) for at_work in (self._reading, self._naming))
+        return any(any_at_work(finding.aggressor, jobs, at_work) for at_work in (self._jobs, self._window.namespace))
+
+
+class JobWork(JobCheck):
+    """Notes in remediations when their jobs stop, and checks the jobs of acts just before the acts.
+
+    One thread notes; any thread may check.
+    """
+
+    def __init__(self, store: RemediationStore, table: ActivityTable, jobs_of: Callable[[Finding], Sequence[str]],
+                 clock: Clock, cycle_seconds: float) -> None:
+        """``jobs_of`` returns the job ids of the aggressor of a finding."""
+        self._store = store
+        self._table = table
+        self._jobs_of = jobs_of
+        self._clock = clock
+        self._seen_seconds = max(IDLE_SECONDS, 2 * cycle_seconds)
+        self._window_start = 0.0
+
+    def note(self, window: Window) -> None:
+        """Note which jobs of remediations were at work in the newest window, or have records since the last call."""
+        work, now = WindowWork(window), self._clock.now()
+        is_long = window.seconds > self._seen_seconds  # its work may have ended long ago
+        self._window_start = window.start
+        for case in self._cases():
+            jobs = self._jobs_of(case.finding)
+            recorded = self._table.last_record(jobs)
+            is_new = recorded > max(case.last_record, now - self._seen_seconds)
+            worked = work.has(case.finding, jobs)
+            with self._store.lock:
+                case.last_record = max(case.last_record, recorded)
+                case.worked_at = window.start if worked else case.worked_at or 0.0
+                if is_new or (worked and not is_long):
+                    case.idle_seconds = 0.0
+                elif not worked:
+                    case.idle_seconds += window.seconds
+                case.departed = case.idle_seconds >= DEPARTED_SECONDS
+
+    def _cases(self) -> Iterator[Remediation]:
+        return (case for case in self._store if policy_for(case.finding).needs_its_job)
+
+    def idle(self, action: Action) -> Refusal | None:
+        case = self._case_of(action)
+        if case is None:
+            return None
+        since = self._clock.now() - self._seen_seconds
+        worked_at = self._window_start if case.worked_at is None else case.worked_at
+        if not case.departed and (worked_at >= since or self._table.last_record(self._jobs_of(case.finding)) >= since):
+            return None
+        return Refusal(Reason.JOB_IDLE, f"{case.finding.aggressor} was not seen at work just now: its moves wait")
+
+    def elsewhere(self, action: Action) -> Refusal | None:
+        case = self._case_of(action)
+        if case is None:
+            return None
+        place = action.path.rpartition("/")[0] or "/" if action.path else action.directory
+        since = self._clock.now() - ACTIVE_SECONDS
+        if self._table.works_in(self._jobs_of(case.finding), place, since,
+                                counting_open=not case.finding.evidence.shown_by_records):
+            return None
+        return Refusal(Reason.JOB_ELSEWHERE, f"{case.finding.aggressor} has done nothing in {quoted(place)} for "
+                       f"{ACTIVE_SECONDS:.0f} s")
+
+    def _case_of(self, action: Action) -> Remediation | None:
+        case = self._store.get(action.finding)
+        return case if case is not None and policy_for(case.finding).needs_its_job else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ from lustre.errors import Unsupported
 from lustre.llapi.calls import Library
 from lustre.mounted import MountedFilesystem
 from lustre.parameters import Roots, Tree
-from tierd.act.opt_out import NO_USER_XATTR, OPT_OUT
+from tierd.act.guard import NO_USER_XATTR, OPT_OUT
 from tierd.config.contradictions import Contradiction, Location
 from tierd.config.scopes import original_location
 from tierd.config.sense import ServerAccess
@@ -77,10 +77,18 @@ def online_contradictions(settings: Settings, values: Mapping[str, object], node
     """All differences between the settings and what the node finds. A server that does not answer is a warning."""
     bodies: dict[str, bytes] = {}
     silent = [*silent_servers(settings, node, bodies)]
-    yield from pool_contradictions(settings, values, node, flash_targets(bodies.values()))
-    yield from mdt_contradictions(settings, node)
-    yield from mount_contradictions(settings, node)
-    yield from scope_contradictions(settings, node)
+    try:
+        fsname, pools = node.pools()
+    except OSError as error:
+        mount = settings.filesystem.mount
+        yield Contradiction(("filesystem", "mount"), f"no Lustre file system at {mount}: {error.strerror or error}")
+    else:
+        is_flash: dict[str, bool] = {}
+        for body in bodies.values():
+            with contextlib.suppress(SourceError):  # not an exposition
+                is_flash |= reading_of(body, "", 0.0).is_flash
+        yield from pool_contradictions(settings, values, fsname, pools, is_flash)
+        yield from site_contradictions(settings, node)
     if settings.movers.engine == "lfs" and node.program(settings.movers.lfs) is None:
         yield Contradiction(("movers", "lfs"), f"no program {settings.movers.lfs!r}: install the Lustre client's tools")
     try:
@@ -91,28 +99,12 @@ def online_contradictions(settings: Settings, values: Mapping[str, object], node
     yield from silent
 
 
-def flash_targets(bodies: Iterable[bytes]) -> dict[str, bool]:
-    """Whether the device of a target is flash, by full target name, from the answers of exporters."""
-    found: dict[str, bool] = {}
-    for body in bodies:
-        with contextlib.suppress(SourceError):  # not an exposition
-            found |= reading_of(body, "", 0.0).is_flash
-    return found
-
-
-def pool_contradictions(
-    settings: Settings, values: Mapping[str, object], node: Node, is_flash: Mapping[str, bool]
-) -> Iterator[Contradiction]:
+def pool_contradictions(settings: Settings, values: Mapping[str, object], fsname: str,
+                        pools: Mapping[str, Sequence[str]], is_flash: Mapping[str, bool]) -> Iterator[Contradiction]:
     """Pools that the file system lacks, pools without targets, and flash pools with targets on rotating disks.
 
-    A pool that is missing is answered with the pools whose targets are all flash.
+    A pool that is missing is answered with the pools whose targets are all flash. Targets have their full name.
     """
-    try:
-        fsname, pools = node.pools()
-    except OSError as error:
-        mount = settings.filesystem.mount
-        yield Contradiction(("filesystem", "mount"), f"no Lustre file system at {mount}: {error.strerror or error}")
-        return
     policy = "small_files_to_flash"
     tables: list[Location] = [(policy,), *(("scopes", number, policy) for number in range(len(settings.scopes)))]
     scopes = (settings.resolved_scopes.whole, *settings.scopes)
@@ -138,41 +130,27 @@ def pool_contradictions(
                                 f"{hint if key == 'flash_pool' else ''}")
 
 
-def mdt_contradictions(settings: Settings, node: Node) -> Iterator[Contradiction]:
-    """Metadata targets that this client does not know."""
+def site_contradictions(settings: Settings, node: Node) -> Iterator[Contradiction]:
+    """MDTs that this client does not know, unreadable opt-outs of users, and scopes of paths that are not there.
+
+    Paths of scopes may be made later, so these are warnings; opt-outs are one where the settings allow acts without.
+    """
     named: list[tuple[Location, str]] = [(("sense", "mdts", number), mdt)
                                          for number, mdt in enumerate(settings.sense.mdts)]
     named += [(("sense", "readers", mdt), mdt) for mdt in settings.sense.readers]
-    if not named:
-        return
-    try:
-        known = node.mdts()
-    except OSError:
-        return  # no file system: reported with the pools
-    for location, mdt in named:
-        if mdt not in known:
-            yield Contradiction(location, f"this client is not connected to {mdt}; its metadata targets: "
-                                f"{', '.join(known) or 'none'}")
-
-
-def mount_contradictions(settings: Settings, node: Node) -> Iterator[Contradiction]:
-    """A mount on which users' opt-outs cannot be read. A warning where the settings allow acts on it."""
+    with contextlib.suppress(OSError):
+        known = node.mdts() if named else ()
+        for location, mdt in named:
+            if mdt not in known:
+                yield Contradiction(location, f"this client is not connected to {mdt}; its metadata targets: "
+                                    f"{', '.join(known) or 'none'}")
     try:
         node.opt_out()
     except Unsupported:
-        yield Contradiction(("filesystem", "mount"), NO_USER_XATTR,
-                            fatal=not settings.act.without_user_xattr)
+        yield Contradiction(("filesystem", "mount"), NO_USER_XATTR, fatal=not settings.act.without_user_xattr)
     except OSError:
-        return  # no file system: reported with the pools
-
-
-def scope_contradictions(settings: Settings, node: Node) -> Iterator[Contradiction]:
-    """Scopes of paths that are not on the file system. They may be made later, so this is a warning."""
+        pass  # the file system has gone meanwhile
     mount = settings.filesystem.mount.rstrip("/")
-    try:
-        node.pools()
-    except OSError:
-        return  # no file system: reported with the pools
     for number, scope in enumerate(settings.scopes):
         if not node.exists(f"{mount}{scope.path}"):
             yield Contradiction(("scopes", number, "path"), f"there is no {mount}{scope.path} now, so this scope "
@@ -181,19 +159,16 @@ def scope_contradictions(settings: Settings, node: Node) -> Iterator[Contradicti
 
 def credential_contradictions(settings: Settings, node: Node) -> Iterator[Contradiction]:
     """Files of passwords, tokens and certificates that cannot be read."""
-    for above, access in access_tables(settings):
+    sense = settings.sense
+    tables: list[tuple[Location, ServerAccess]] = [(("sense", "exporter_access"), sense.exporter_access)]
+    if sense.prometheus.url:
+        tables.append((("sense", "prometheus", "access"), sense.prometheus.access))
+    for above, access in tables:
         for check in (lambda access: authorization_header(access, node.environment), tls_context):
             try:
                 check(access)
             except SourceError as error:
                 yield Contradiction(above, str(error))
-
-
-def access_tables(settings: Settings) -> list[tuple[Location, ServerAccess]]:
-    tables: list[tuple[Location, ServerAccess]] = [(("sense", "exporter_access"), settings.sense.exporter_access)]
-    if settings.sense.prometheus.url:
-        tables.append((("sense", "prometheus", "access"), settings.sense.prometheus.access))
-    return tables
 
 
 @dataclass(frozen=True, slots=True)

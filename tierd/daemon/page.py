@@ -11,13 +11,14 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, lru_cache, partial
 from hashlib import sha256
 from pathlib import Path
 from urllib.parse import quote, urlencode
 from zlib import crc32
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from tierd.acts import ActKind, OrderKind, Outcome, name_of
@@ -25,7 +26,6 @@ from tierd.config.act import Mode
 from tierd.daemon import answers
 from tierd.daemon.charts import RECOVERED_SHARE, case_chart, rate_charts
 from tierd.daemon.lists import ROLES
-from tierd.daemon.runbooks import runbook
 from tierd.daemon.states import (
     FOUND,
     OPEN,
@@ -71,6 +71,11 @@ KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf
 Ask = Callable[[answers.Json], answers.Json]
 NAMED = re.compile(r"/(?:case/(?=F)|order/(?=[DO]))([FDO][0-9]{1,17})|/drain/([\w.-]+)")
 """Paths of a finding, an order, or the drain of a target."""
+BUTTONS: Mapping[str, tuple[str, Callable[[answers.Json], answers.ChangeAnswer]]] = {
+    **dict.fromkeys(("pause", "resume", "drain"), ("reason", answers.OperatingStateAnswer.from_json)),
+    **dict.fromkeys(("apply", "decline"), ("id", answers.DecisionAnswer.from_json)),
+    "undo": ("id", answers.undo_from_json), "promote": ("path", answers.OrderAnswer.from_json)}
+"""What buttons ask for: the argument of the request, and the form of its answer."""
 DRAIN_BUTTONS = {"drain-pause", "drain-resume", "drain-end"}
 
 
@@ -224,27 +229,18 @@ class Pages:
         return self._render("done.html", viewer, self._status(), lines=lines, well=well), well
 
     def _carried_out(self, form: Mapping[str, str], user: str) -> tuple[list[str], bool]:
-        do, by = form.get("do", ""), f"{user} (web)"
-        if do in {"pause", "resume", "drain"}:
-            state = answers.OperatingStateAnswer.from_json(self._ask(
-                {"request": do, "reason": form.get("reason", "") or f"by {by}", "by": by}))
-            return state.lines, True
-        if do in {"apply", "decline"}:
-            return answers.DecisionAnswer.from_json(
-                self._ask({"request": do, "id": form.get("id", ""), "by": by})).lines, True
-        if do == "undo":
-            name = form.get("id", "")
-            undone = answers.undo_from_json(self._ask(
-                {"request": do, "id": int(name) if name.isdecimal() else name, "by": by}))
-            return undone.lines, undone.result == Outcome.UNDONE
-        if do == "promote":
-            order = answers.OrderAnswer.from_json(self._ask({"request": do, "path": form.get("path", ""), "by": by}))
-            return order.lines, order.files > 0
+        do, by, name = form.get("do", ""), f"{user} (web)", form.get("id", "")
         if do in DRAIN_BUTTONS:
             found = answers.DrainsAnswer.from_json(self._ask(
-                {"request": "drain-target", "target": form.get("id", ""), "act": do.removeprefix("drain-"), "by": by}))
+                {"request": "drain-target", "target": name, "act": do.removeprefix("drain-"), "by": by}))
             return [f"{drain.name}: {drain.state}" for drain in found.drains], True
-        raise ValueError(f"this page has no button {do!r:.40}")
+        if do not in BUTTONS:
+            raise ValueError(f"this page has no button {do!r:.40}")
+        argument, decode = BUTTONS[do]
+        value: object = form.get(argument, "") or (f"by {by}" if argument == "reason" else "")
+        answer = decode(self._ask({
+            "request": do, argument: int(name) if do == "undo" and name.isdecimal() else value, "by": by}))
+        return answer.lines, answer.succeeded
 
     def _render(self, template: str, viewer: Viewer, overview: answers.OverviewAnswer, **more: object) -> str:
         state = overview.status
@@ -275,74 +271,58 @@ def search_of(query: Mapping[str, str]) -> dict[str, object]:
 
 
 @dataclass(frozen=True, slots=True)
-class Operating:
-    """Whether tierd acts, in a word and a sentence."""
+class Notice:
+    """What an administrator wants to know first: a few words, and a sentence."""
 
-    word: str
     kind: str
     """CSS class."""
-    sentence: str
+    head: str
+    text: str
 
 
-def operating_state(state: answers.StatusAnswer) -> Operating:
-    """What holds acts back; the first of pause, hold, drain, observe, dry run and learning."""
+def operating_state(state: answers.StatusAnswer) -> Notice:
+    """Whether tierd acts, or what holds acts back; the first of pause, hold, drain, dry run and observe."""
     holds = (("PAUSED", "paused", state.paused), ("HELD", "held", state.held), ("DRAINING", "held", state.draining))
     for word, kind, reason in holds:
         if reason:
-            return Operating(word, kind, f"{reason}. tierd starts no new acts.")
+            return Notice(kind, word, f"{reason}. tierd starts no new acts.")
     if state.dry_run:
-        return Operating("DRY RUN", "dry", "tierd plans and records acts. It changes nothing.")
+        return Notice("dry", "DRY RUN", "tierd plans and records acts. It changes nothing.")
     modes = {state.mode, *(scope.mode for scope in state.scopes)}
     if modes == {Mode.OBSERVE}:
-        return Operating(state.mode, "dry", "The mode allows no acts: tierd reports findings and changes nothing.")
-    return Operating("acts", "acts", "tierd acts on findings.")
+        return Notice("dry", state.mode, "The mode allows no acts: tierd reports findings and changes nothing.")
+    return Notice("acts", "acts", "tierd acts on findings.")
 
 
-@dataclass(frozen=True, slots=True)
-class Headline:
-    """What an administrator wants to know first."""
-
-    kind: str
-    """CSS class: ``bad``, ``warn``, ``quiet`` or ``learning``."""
-    sentence: str
-    detail: str
-
-
-def headline(overview: answers.OverviewAnswer) -> Headline:
+def headline(overview: answers.OverviewAnswer) -> Notice:
     """Who is slowed, whether tierd can tell, or that it is still learning."""
-    state = overview.status
-    slowed = [case for case in overview.cases if is_slowed(case)]
-    if slowed:
+    state, cases = overview.status, overview.cases
+    if slowed := [case for case in cases if is_slowed(case)]:
         worst = min(slowed, key=rate_share)
-        if rate_share(worst) >= RECOVERED_SHARE:
-            return Headline("warn", f"{worst.victim} is back at its usual throughput",
-                            f"{worst.aggressor} still works on the same targets, or has just left them.")
         more = f" {count_of(len(slowed) - 1, 'further stream')} slowed too." if len(slowed) > 1 else ""
+        if rate_share(worst) >= RECOVERED_SHARE:
+            return Notice("warn", case_title(worst),
+                          f"{worst.aggressor} still works on the same targets, or has just left them.")
         if not worst.active:
-            return Headline("warn", f"{worst.victim} has {percent(rate_share(worst))} of its usual throughput now",
-                            f"The finding has ended, and F{worst.finding} is {worst.state}.")
-        return Headline("bad", f"{worst.victim} has {percent(rate_share(worst))} of its usual throughput now",
-                        f"{worst.aggressor} works on the same targets.{more}")
-    active = [case for case in overview.cases if case.active]
-    if active:
-        return Headline("warn", f"{count_of(len(active), 'finding')} active", "No stream is slowed.")
+            return Notice("warn", case_title(worst), f"The finding has ended, and F{worst.finding} is {worst.state}.")
+        return Notice("bad", case_title(worst), f"{worst.aggressor} works on the same targets.{more}")
+    if active := sum(case.active for case in cases):
+        return Notice("warn", f"{count_of(active, 'finding')} active", "No stream is slowed.")
     if state.faults or any(source.stale for source in state.sources):
-        return Headline("warn", "Some sources are unavailable", "The sources below show what is missing.")
+        return Notice("warn", "Some sources are unavailable", "The sources below show what is missing.")
     if state.learning:
-        need = f"{state.windows} of {state.least_windows} readings"
-        return Headline("learning", f"Learning: {need}",
-                        "Too little is known to say that nobody is slowed.")
+        return Notice("learning", f"Learning: {state.windows} of {state.least_windows} readings",
+                      "Too little is known to say that nobody is slowed.")
     if not overview.jobs:
-        return Headline("quiet", "No job is active", "")
-    if judging := [case for case in overview.cases if case.state in OPEN]:
-        return Headline("quiet", "Nobody is slowed",
-                        f"{count_of(len(judging), 'case')} without a verdict yet: F{judging[0].finding} is "
-                        f"{judging[0].state}.")
+        return Notice("quiet", "No job is active", "")
+    if judging := [case for case in cases if case.state in OPEN]:
+        return Notice("quiet", "Nobody is slowed", f"{count_of(len(judging), 'case')} without a verdict yet: "
+                      f"F{judging[0].finding} is {judging[0].state}.")
     if not state.device_time:
-        return Headline("learning", "No finding; device time is not known yet",
-                        "An aggressor is found once a stream has run for a while.")
-    return Headline("quiet", "Nobody is slowed", f"{count_of(overview.all_jobs, 'job')} on "
-                    f"{count_of(overview.all_targets, 'target')}.")
+        return Notice("learning", "No finding; device time is not known yet",
+                      "An aggressor is found once a stream has run for a while.")
+    return Notice("quiet", "Nobody is slowed",
+                  f"{count_of(overview.all_jobs, 'job')} on {count_of(overview.all_targets, 'target')}.")
 
 
 def is_slowed(case: answers.Case) -> bool:
@@ -444,9 +424,11 @@ def load_assets() -> Mapping[str, Asset]:
 def environment() -> Environment:
     """The templates with their filters; each is compiled once. A name that a template does not get is an error."""
     made = Environment(loader=FileSystemLoader(HERE / "pages"), autoescape=True, undefined=StrictUndefined,
-                       finalize=safe_text, trim_blocks=True, lstrip_blocks=True, auto_reload=False)
+                       finalize=lambda value: value if isinstance(value, Markup) else printable(str(
+                           "" if value is None else value)), trim_blocks=True, lstrip_blocks=True, auto_reload=False)
     made.filters |= {"bytes": bytes_text, "rate": rate_text, "percent": percent, "ago": duration_text,
-                     "clock": clock_text, "day": day_text, "stamp": stamp_text, "shell": shell_word, "quoted": quoted,
+                     "clock": partial(day_text, form="%H:%M:%S"), "day": day_text,
+                     "stamp": partial(day_text, form="%Y-%m-%dT%H:%M:%SZ"), "shell": shell_word, "quoted": quoted,
                      "usec": usec_text}
     made.globals |= {
         "chart": case_chart, "bar": bar, "steps": steps, "case_title": case_title,
@@ -459,14 +441,9 @@ def environment() -> Environment:
         "roles_of": roles_of, "colours": colours, "source_text": source_text,
         "link": link, "evidence": evidence_parts,
         "outcomes": [outcome.value for outcome in Outcome], "kinds": [kind.value for kind in ActKind],
-        "acts_by_outcome": acts_by_outcome, "what": what_text,
+        "acts_by_outcome": acts_by_outcome,
         "asset": {path.rpartition("/")[2]: f"{path}?{each.etag[1:9]}" for path, each in load_assets().items()}}
     return made
-
-
-def safe_text(value: object) -> object:
-    """A value of a template with everything visible that could disturb a reader, before it is escaped."""
-    return value if isinstance(value, Markup) else "" if value is None else printable(str(value))
 
 
 def link(path: str, name: str = "", /, **query: object) -> str:
@@ -486,31 +463,15 @@ def acts_by_outcome(outcomes: Mapping[str, int], kind: str) -> list[tuple[str, i
     return sorted(found, key=lambda item: (-item[1], item[0]))
 
 
-def what_text(act: answers.ActAnswer) -> str:
-    """An act in words."""
-    return {"set-default-layout": "default layout of", "migrate": "move of", "advise": "advice for"}.get(
-        act.kind, act.kind)
-
-
 def source_text(source: answers.SourceAnswer) -> str:
     """The state of a source, and the age of its data."""
     age = "no data yet" if source.age_seconds is None else f"{duration_text(source.age_seconds)} old"
     return source.state if source.stale and source.state else age
 
 
-def clock_text(time: float) -> str:
-    """The time of day in UTC."""
-    return datetime.fromtimestamp(time, UTC).strftime("%H:%M:%S")
-
-
-def day_text(time: float) -> str:
+def day_text(time: float, form: str = "%Y-%m-%d %H:%M:%S") -> str:
     """Date and time in UTC."""
-    return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M:%S")
-
-
-def stamp_text(time: float) -> str:
-    """A time for programs, as HTML has it."""
-    return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return datetime.fromtimestamp(time, UTC).strftime(form)
 
 
 def usec_text(usec: float | None) -> str:
@@ -525,3 +486,26 @@ def usec_text(usec: float | None) -> str:
         return f"{usec:.0f} µs"
     return f"{usec / 1000:.1f} ms" if usec < 1e6 else f"{usec / 1e6:.1f} s"
 
+
+FOLDERS = ("runbooks", "docs/runbooks")
+"""Below the folder of all rooms: installed, and in a checkout."""
+_NAME = re.compile(r"/runbooks/([A-Za-z]+)(\.md)?")
+_LINK = re.compile(r"\[([^\]]+)\]\((?![A-Za-z]+\.md\))[^)]*\)")
+"""Links to anything but another runbook: no such page is served."""
+
+
+def runbook(path: str) -> tuple[str, str] | None:
+    """Title and HTML of ``/runbooks/TierdDown``, or of ``/runbooks/``, which lists all; None for any other path."""
+    named = _NAME.fullmatch(path)
+    name = "README" if path == "/runbooks/" else named[1] if named else ""
+    text = _text(name)
+    if text is None:
+        return None
+    return "Runbooks" if name == "README" else name, MarkdownIt("commonmark", {"html": False}).render(text)
+
+
+@lru_cache(maxsize=256)
+def _text(name: str) -> str | None:
+    rooms = Path(__file__).parents[2]
+    found = next((file for folder in FOLDERS if (file := rooms / folder / f"{name}.md").is_file()), None)
+    return None if found is None else _LINK.sub(r"\1", found.read_text(encoding="utf-8"))

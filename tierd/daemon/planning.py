@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 
+from lustre.layout.model import Layout
 from tierd.acts import ActKind
 from tierd.daemon.node import DaemonParts
 from tierd.decide import benefit
@@ -13,7 +14,7 @@ from tierd.decide.plans import Plan
 from tierd.detect import attribution
 from tierd.detect.metadata_load import metadata_targets
 from tierd.engine import Engine
-from tierd.model import Capacity, DirectoryActivity, Finding
+from tierd.model import Activities, Capacity, DirectoryActivity, Finding
 from tierd.policies.registry import has_victim, policy_for
 from tierd.refusal import Reason, Refusal
 from tierd.sense import space
@@ -22,8 +23,9 @@ from tierd.text import first_names, quoted
 
 OTHER_MOVER_SECONDS = 300.0
 """Time for which tierd leaves a directory alone after another mover worked in it."""
-SPACE_SECONDS = 1.0
-"""Time for which free space counts as known: the client answers from its own cache for as long (``obd_statfs``)."""
+KNOWN_SECONDS = 1.0
+"""Time for which what was read for plans counts as known: the client answers from its own cache for as long
+(``obd_statfs``)."""
 SIZING_SECONDS = 5.0
 """Limit on the time to look up file sizes for a plan. The remaining files are candidates in the next plan."""
 MAX_OWNERS_ASKED = 1000
@@ -31,6 +33,20 @@ MAX_OWNERS_ASKED = 1000
 REFUSED_SECONDS = 60.0
 """Time for which acts that were not worth doing are weighed again without a new plan. The layout of a new plan may
 differ, and with it the expected effect."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What plans need, each read when it is first needed: a cycle may make hundreds of plans about a few jobs."""
+
+    at: float
+    room: Callable[[], Capacity]
+    """Pools and their space."""
+    layouts: Callable[[tuple[str, ...]], Mapping[str, Layout | None]]
+    """Default layouts of directories."""
+    of_job: Activities
+
+
 @dataclass(frozen=True, slots=True)
 class Weighed:
     """A plan whose acts were not worth doing."""
@@ -52,7 +68,7 @@ class Planner:
         self._gate, self._journal, self._settings = parts.gate, parts.journal, parts.settings
         self._filesystem, self._clock, self._executor = parts.node.filesystem, parts.node.clock, parts.node.executor
         self._enriched, self._site_facts = parts.enriched, parts.node.site_facts
-        self._room: tuple[float, Capacity | None] = 0.0, None
+        self._known: Known | None = None
         self._weighed: dict[tuple[str, str, str], Weighed] = {}
         """By finding, the last plan if its acts were not worth doing."""
 
@@ -65,7 +81,9 @@ class Planner:
         if policy_for(finding).waits_for_close:  # it was last seen while its files were open
             finding = replace(finding, time=self._clock.now())
         located = self._located(finding)
-        unchecked = self._unchecked(finding)
+        unchecked = [Refusal(Reason.RECORDS_MISSING, "changelog records are missing: nothing begins there until it is "
+                             "listed again").about(quoted(place))
+                     for place in finding.directories if place in self._table.unchecked]
         if not located and not unchecked and (elsewhere := self._elsewhere(finding)):
             return Plan((), (elsewhere,))
         cooling = self._cooling(finding, {activity.directory for activity in located})
@@ -82,7 +100,7 @@ class Planner:
         """A plan to be shown: it leaves out files whose owners opted out, which is checked now."""
         plan = self.worth(finding, self.for_activities(finding, self.activities(finding)))
         moves = [action for action in plan.actions if action.kind == ActKind.MIGRATE][:MAX_OWNERS_ASKED]
-        whys = {action.path: why for action in moves if (why := self._gate.refusal(action))}
+        whys = {action.path: why for action in moves if (why := self._gate.guard.refusal(action))}
         refusals = [why.about(first_names([path for path in whys if whys[path] == why]))
                     for why in dict.fromkeys(whys.values())]
         return replace(plan, actions=tuple(action for action in plan.actions if action.path not in whys),
@@ -98,7 +116,7 @@ class Planner:
         Unchecked ones are left out.
         """
         if policy_for(finding).needs_its_job:
-            known = attribution.at_work_now(finding, partial(self._activities, finding), self._clock.now())
+            known = attribution.at_work_now(finding, partial(self._activities, finding), self._present().at)
         else:
             known = self._activities(finding, finding.aggressor, finding.time - self._settings.history_seconds)
         unchecked = self._table.unchecked
@@ -106,13 +124,8 @@ class Planner:
         return [activity for activity in attribution.activities_of_finding(finding, checked)
                 if activity.directory not in unchecked]
 
-    def _unchecked(self, finding: Finding) -> tuple[Refusal, ...]:
-        return tuple(Refusal(Reason.RECORDS_MISSING, "changelog records are missing: nothing begins there until it is "
-                             "listed again").about(quoted(place))
-                     for place in finding.directories if place in self._table.unchecked)
-
     def _activities(self, finding: Finding, name: str, since: float) -> Sequence[DirectoryActivity]:
-        return attribution.activities_of_jobs(self._table.of_job, self._engine.jobs_of(finding), name, since)
+        return attribution.activities_of_jobs(self._present().of_job, self._engine.jobs_of(finding), name, since)
 
     def _elsewhere(self, finding: Finding) -> Refusal | None:
         """Why a neighbour that the changelogs know has no directory to plan for; None if they do not know it."""
@@ -133,9 +146,9 @@ class Planner:
         refusals = tuple(why.about(quoted(place)) for place, why in left_alone.items())
         if left_alone and not rest:
             return Plan((), refusals)
-        site = self._site_facts()
-        layouts = space.default_layouts(self._filesystem, finding.directories, self._executor)
-        room = replace(self._capacity(), default_layouts=layouts,
+        site, known = self._site_facts(), self._present()
+        layouts = known.layouts(finding.directories)
+        room = replace(known.room(), default_layouts=layouts,
                        metadata=metadata_targets(site.metadata_spaces, self._engine.windows),
                        won_back=self._journal.judgements.won_back_by_pool(finding.kind),
                        overstriping=site.overstriping)
@@ -147,18 +160,23 @@ class Planner:
                                  made_mirrors=self._journal.made_mirrors)
         return replace(plan, refusals=(*plan.refusals, *refusals))
 
-    def _capacity(self) -> Capacity:
-        """Pools and their space, read at most once a second: a cycle may make hundreds of plans."""
-        now = self._clock.now()
-        at, known = self._room
-        if known is None or not 0 <= now - at < SPACE_SECONDS:
-            known = space.capacity(self._filesystem, self._gate.queue.closed)
-            self._room = now, known
+    def _present(self) -> Known:
+        now, filesystem, known = self._clock.now(), self._filesystem, self._known
+        if known is None or not 0 <= now - known.at < KNOWN_SECONDS:
+            known = self._known = Known(
+                now, cache(lambda: space.capacity(filesystem, self._gate.queue.closed)),
+                cache(lambda places: space.default_layouts(filesystem, places, self._executor)),
+                cache(self._table.of_job))
         return known
+
+    def forget(self) -> None:
+        """Drop what was read for plans, as acts change it and it has the files of whole jobs; and old plans."""
+        self._known, since = None, self._clock.now() - REFUSED_SECONDS
+        self._weighed = {key: weighed for key, weighed in self._weighed.items() if weighed.at > since}
 
     def _left_alone(self, directory: str) -> Refusal | None:
         """Why nothing is planned for a directory: its owner opted out, or another mover works in it."""
-        if why := self._gate.opt_out_refusal(directory):
+        if why := self._gate.guard.opt_out_refusal(directory):
             return why
         if mover := self._table.other_mover_in(directory, self._clock.now() - OTHER_MOVER_SECONDS):
             return Refusal(Reason.OTHER_MOVER, f"{mover} moves files there; tierd leaves the directory alone until "
@@ -211,10 +229,9 @@ class Planner:
 
     def _still_refused(self, finding: Finding) -> tuple[Refusal, ...]:
         """Refusals of the last plan, if its acts are not worth doing by the present evidence either; else none."""
-        since = self._clock.now() - REFUSED_SECONDS
-        self._weighed = {key: weighed for key, weighed in self._weighed.items() if weighed.at > since}
         weighed, stream = self._weighed.get(finding.key), finding.evidence.of_stream
-        if weighed is None or stream is None or self._gate.approvals.approved(finding.key):
+        if (weighed is None or weighed.at <= self._clock.now() - REFUSED_SECONDS or stream is None
+                or self._gate.approvals.approved(finding.key)):
             return ()
         refused = benefit.refusal(finding, stream, weighed.expected, self._settings.benefit)
         return (*weighed.refusals, refused) if refused else ()

@@ -1,6 +1,8 @@
 """``tierd --config FILE``: the daemon as a process on this node, with its signals.
 
-Builds the service over the mounted file system, its engine, and the sources that the configuration names.
+Builds the service over the mounted file system, its engine, and the sources that the configuration names. A supervisor
+reloads the service when its settings change, and restarts it when its journal fails. A standby has a socket and a port
+at the addresses of the leader's, and closes both before this process leads.
 """
 
 from __future__ import annotations
@@ -10,30 +12,42 @@ import gc
 import logging
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
+from wsgiref.types import StartResponse, WSGIEnvironment
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import Metric
 
 from httpserver.config import WebConfigFile
+from httpserver.metrics import WebConfigMetrics
 from lustre import mounts
 from lustre.creation import LocalObjectCreation
 from lustre.llapi.calls import Library
 from lustre.mounted import MountedFilesystem, knows_overstriping
 from lustre.mounts import Mount
 from lustre.parameters import Roots, Tree, parse_device
-from tierd.act.claim import Claim, FilesystemClaim, MountedClaimFolder, describe_this_process, holder_has_exited
+from tierd.act.claim import Claim, ClaimFolder, FilesystemClaim, describe_this_process, holder_has_exited
+from tierd.act.dispatch import RemoteStandby
+from tierd.act.journal.connection import JournalError
 from tierd.act.movers import engines
 from tierd.act.movers.moves import Mover
 from tierd.act.movers.parallel import ParallelMover, name_thread_as_process
 from tierd.clock import Clock, SystemClock
 from tierd.config.files import ConfigurationWatch
+from tierd.config.load import ConfigurationError, load
 from tierd.config.settings import Settings
+from tierd.daemon import metrics, web
+from tierd.daemon.answers import Json, StandbyAnswer, to_json
+from tierd.daemon.changes import CHANGING_REQUESTS
+from tierd.daemon.control import ControlServer
+from tierd.daemon.loop import Memory
+from tierd.daemon.metrics import gauge
 from tierd.daemon.node import Node
 from tierd.daemon.service import Service
-from tierd.daemon.standby import StandbyServer
-from tierd.daemon.supervisor import Supervisor
 from tierd.daemon.systemd import BEAT_SECONDS, Heartbeat, Notifier, extended_start
 from tierd.model import SiteFacts
 from tierd.sense.changelogs.recording import MarkWriter
@@ -42,6 +56,7 @@ from tierd.sense.disks import DiskPoller, disks_of_exporter, disks_of_node
 from tierd.sense.http_client import HttpClient
 from tierd.sense.parameters import metadata_spaces, own_nids, why_jobs_are_unnamed
 from tierd.sense.sources import counter_source
+from tierd.text import printable
 
 if TYPE_CHECKING:  # needs the extra `cluster`
     from tierd.cluster.leader import Candidate
@@ -65,7 +80,7 @@ def collect_garbage_rarely() -> None:
 def local_claim(settings: Settings, mount: Mount, clock: SystemClock) -> Claim:
     """The claim of this process on a mounted file system."""
     proc = Path("/proc")
-    folder = MountedClaimFolder(Path(mount.path) / settings.claim.folder.strip("/"))
+    folder = ClaimFolder(Path(mount.path) / settings.claim.folder.strip("/"))
     return Claim(folder, describe_this_process(clock.now(), proc), clock.monotonic, settings.claim,
                  lambda words: holder_has_exited(words, proc))
 
@@ -108,7 +123,7 @@ def standby_server(node: Candidate, settings: Settings, clock: Clock, web_config
 
 def local_node(settings: Settings, clock: SystemClock, claim: FilesystemClaim | None = None) -> Node:
     """The node of this process, with the mounted file system of the settings. Raises OSError if a part is missing."""
-    tree = Tree(Roots.of("/proc", "/sys"))
+    tree, sense = Tree(Roots.of("/proc", "/sys")), settings.sense
     mount = mounts.find(settings.filesystem.mount, Path("/proc/mounts").read_bytes())
     library = Library.load(settings.movers.library)
     filesystem = MountedFilesystem(mount, library, tree)
@@ -116,13 +131,13 @@ def local_node(settings: Settings, clock: SystemClock, claim: FilesystemClaim | 
     mover: Mover = engine
     if settings.movers.at_once > 1:
         mover = ParallelMover(engine, filesystem.pools, settings.movers.at_once, settings.movers.per_target_at_once)
-    folder = MountedClaimFolder(Path(mount.path) / settings.claim.folder.strip("/"))
-    web = HttpClient(settings.sense.exporter_access, settings.sense.wait_seconds, os.environ)
-    clients = {THIS_NODE: mounts_of_node(tree), **{url: mounts_of_exporter(url, web) for url in settings.sense.clients}}
-    servers = {THIS_NODE: disks_of_node(tree), **{url: disks_of_exporter(url, web) for url in settings.sense.exporters}}
+    folder = ClaimFolder(Path(mount.path) / settings.claim.folder.strip("/"))
+    http = HttpClient(sense.exporter_access, sense.wait_seconds, os.environ)
+    clients = {THIS_NODE: mounts_of_node(tree), **{url: mounts_of_exporter(url, http) for url in sense.clients}}
+    servers = {THIS_NODE: disks_of_node(tree), **{url: disks_of_exporter(url, http) for url in sense.exporters}}
     return Node(
-        filesystem=filesystem, mover=mover, read=counter_source(settings.sense, mount.fsname, tree, clock, os.environ),
-        mdts=settings.sense.mdts or mdts_of(tree, mount.fsname), clock=clock, nudge=clock.nudge,
+        filesystem=filesystem, mover=mover, read=counter_source(sense, mount.fsname, tree, clock, os.environ),
+        mdts=sense.mdts or mdts_of(tree, mount.fsname), clock=clock, nudge=clock.nudge,
         clear_changelog=filesystem.clear_changelog, claim=claim or local_claim(settings, mount, clock),
         clients=ClientPoller(clients, clock), disks=DiskPoller(servers, clock),
         own_nids=lambda: own_nids(tree),
@@ -179,9 +194,8 @@ def set_process_name(name: str, comm: Path) -> None:
 
 def start_heartbeats(of: Supervisor | Service, notify: Notifier, seconds: float) -> tuple[Heartbeat, Heartbeat]:
     """Start one heartbeat to systemd and one to other movers, because the claim needs an MDS that answers."""
-    return Heartbeat(lambda: notify(WATCHDOG="1") if of.beat() else None, seconds).start(), Heartbeat(
-        of.renew, seconds
-    ).start()
+    return (Heartbeat(lambda: notify(WATCHDOG="1") if of.beat() else None, seconds).start(),
+            Heartbeat(of.renew, seconds).start())
 
 
 def serve(path: Path, settings: Settings, web_config: WebConfigFile | None = None,
@@ -243,3 +257,226 @@ def serve(path: Path, settings: Settings, web_config: WebConfigFile | None = Non
             node.close()
     log.info("stopped")
     return 0
+
+
+MAX_SKIPPED_CYCLES = 11
+"""Limit on the cycles between two tries: about a minute."""
+
+
+class Supervisor:
+    """Holds the service, and the settings in force."""
+
+    def __init__(self, path: Path, settings: Settings, start: Callable[[Settings], Service],
+                 web_config: WebConfigFile | None = None) -> None:
+        """Start the first service. Raises OSError or ValueError if that fails.
+
+        ``web_config`` is the web configuration of all services that ``start`` makes. There is one for the whole
+        process, because it never drops TLS or passwords.
+        """
+        self._path = path
+        self._web_config = web_config
+        self._start = start
+        self.settings = settings
+        self._service: Service | None = start(settings)
+        self._seen: Memory | None = None
+        """What the last service has seen; None if the next one has other sources."""
+        self._reported = ""
+        self._failures = self._skip = 0
+        """Number of failed cycles in a row, and number of cycles to skip before the next try."""
+
+    def cycle(self) -> str:
+        """Run one cycle. Returns a sentence about the state."""
+        if self._service is None and self._skip:
+            self._skip -= 1
+            return f"tierd does nothing: {self._reported}"
+        if self._service is None and not self._begin():
+            return f"tierd does nothing: {self._reported}"
+        assert self._service is not None
+        try:
+            sentence = self._service.cycle()
+        except JournalError as error:
+            self._end()
+            self._skip = min(2**self._failures - 1, MAX_SKIPPED_CYCLES)  # each try writes to the log
+            self._failures += 1
+            self._report(error_text(error))
+            return f"tierd does nothing: {self._reported}"
+        self._failures = 0
+        if self._reported:  # a full disk lets a service start and fails its first write
+            log.info("at work again; %s", self._baselines())
+            self._reported = ""
+        return sentence
+
+    def renew(self) -> None:
+        """Renew the claim. It waits for as long as the file system does not answer."""
+        if (service := self._service) is not None:
+            service.renew()
+
+    def beat(self) -> bool:
+        """False if a cycle hangs. It never waits for the file system."""
+        service = self._service
+        return service is None or service.beat()
+
+    def reload(self) -> None:
+        """Reload the configuration and the web configuration. If one is bad, its previous one stays in force."""
+        self._skip = 0
+        if self._web_config is not None:
+            self._web_config.reload()
+        try:
+            wanted = load(self._path)
+        except (ConfigurationError, OSError) as error:
+            log.error("configuration not reloaded, the old one stays in force: %s", error)
+            return
+        if wanted.web.config_file != self.settings.web.config_file:
+            log.error("configuration not reloaded, the old one stays in force: a change of web.config_file needs a "
+                      "restart")
+            return
+        if wanted == self.settings:
+            log.info("configuration reloaded: no setting has changed")
+            return
+        self._end()
+        before, self.settings, seen = self.settings, wanted, self._seen
+        if not same_sources(before, wanted):
+            self._seen = None
+        try:
+            self._started(wanted)
+        except (OSError, ValueError) as error:
+            log.error("configuration not reloaded, the old one is in force again: %s", error_text(error))
+            self.settings, self._seen = before, seen
+            self._begin()
+        else:
+            log.info("configuration reloaded; %s", self._baselines())
+
+    def close(self) -> None:
+        service, self._service = self._service, None
+        if service is not None:
+            service.close()
+
+    def _end(self) -> None:
+        """Stop the service, and keep what it has seen."""
+        if self._service is not None:
+            self._seen = self._service.daemon.memory
+        self.close()
+
+    def _started(self, settings: Settings) -> None:
+        self._service = self._start(settings)
+        if self._seen is not None:
+            self._service.take_over(self._seen)
+
+    def _baselines(self) -> str:
+        return "tierd learns baselines again" if self._seen is None else "baselines are kept"
+
+    def _begin(self) -> bool:
+        try:
+            self._started(self.settings)
+        except (OSError, ValueError) as error:
+            self._report(error_text(error))
+            return False
+        return True
+
+    def _report(self, why: str) -> None:
+        if why != self._reported:
+            log.error("%s; until this is repaired, tierd does nothing and tierctl gets no answer; tierd retries within "
+                      "a minute", why)
+        self._reported = why
+
+
+def same_sources(before: Settings, wanted: Settings) -> bool:
+    """Whether two settings read the same sources, so that the history of one is valid for the other."""
+    def view(settings: Settings) -> object:
+        return settings.filesystem, settings.sense, settings.own_jobs, settings.history_seconds
+
+    return view(before) == view(wanted)
+
+
+def error_text(error: Exception) -> str:
+    """An error for people, with the file it is about.
+
+    >>> error_text(FileNotFoundError(2, "No such file or directory", "/mnt/a")), error_text(ValueError("odd"))
+    ('/mnt/a: No such file or directory', 'odd')
+    """
+    name, words = getattr(error, "filename", None), getattr(error, "strerror", None)
+    return printable(f"{name}: {words}" if name and words else str(error))
+
+
+HUNG_SECONDS = 120.0
+"""A standby whose last attempt to lead is older is not healthy: the file system or NATS does not answer."""
+
+
+def standby_families(now: RemoteStandby, web_config: WebConfigFile | None, *, connected: bool) -> Iterator[Metric]:
+    """Metrics of a standby."""
+    yield metrics.build_info()
+    yield gauge("tierd_standing_by", metrics.STANDING_BY, 1.0)
+    yield gauge("tierd_nats_up", "Whether tierd is connected to NATS (1) or not (0). Without NATS a standby cannot"
+                " lead.", connected)
+    yield gauge("tierd_leader_generation", "Generation of the claim of the tierd that leads. 0 means that nobody"
+                " leads.", now.generation)
+    yield gauge("tierd_standby_problem", "Whether this standby could not lead now (1), or could (0).",
+                bool(now.problem))
+    behind, age = now.behind_messages, now.copy_age_seconds
+    yield gauge("tierd_journal_copy_behind_messages", "Messages of the journal's stream that the copy lacks. NaN if"
+                " unknown.", float("nan") if behind is None else behind)
+    yield gauge("tierd_journal_copy_age_seconds", "Time since the copy of the journal was complete, at the last"
+                " attempt to lead. +Inf if it never was.", float("inf") if age is None else age)
+    if web_config is not None:
+        yield from WebConfigMetrics(web_config, "tierd_").collect()
+
+
+class StandbyApp(web.App):
+    """The port of a standby: the status as text instead of the pages."""
+
+    def __init__(self, registry: CollectorRegistry, ask: web.Ask, alive: Callable[[], bool],
+                 page: Callable[[], str]) -> None:
+        super().__init__(registry, ask, alive, lambda: None)
+        self._text = page
+
+    def _page(self, path: str, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
+        if path != "/":
+            return web.respond(start, "404 Not Found", "/, /metrics, /-/healthy, /-/ready\n")
+        return web.respond(start, "200 OK", printable(self._text()) + "\n")
+
+
+class StandbyServer:
+    """The socket and the port of a standby, from construction to :meth:`close`."""
+
+    def __init__(self, settings: Settings, fs: str, standby: Callable[[], RemoteStandby], connected: Callable[[], bool],
+                 now: Callable[[], float], web_config: WebConfigFile | None = None) -> None:
+        """``standby`` returns the present state, for any thread. Raises OSError if an address is in use."""
+        self._fs, self._standby, self._now = fs, standby, now
+        self._closing = ExitStack()
+        try:
+            self._listen(settings, connected, web_config)
+        except BaseException:
+            self._closing.close()
+            raise
+
+    def _listen(self, settings: Settings, connected: Callable[[], bool], web_config: WebConfigFile | None) -> None:
+        control = ControlServer(settings.act.socket, self.answer, settings.control, CHANGING_REQUESTS)
+        self._closing.callback(control.close)
+        self.port = 0
+        if not settings.web.enabled:
+            return
+        registry = metrics.registry_of(
+            lambda: standby_families(self._standby(), web_config, connected=connected()), self._fs)
+        server = web.listen(settings.web, StandbyApp(registry, self.answer, self._alive, self._sentence), web_config)
+        self._closing.callback(server.close)
+        self.port = server.port
+
+    def _alive(self) -> bool:
+        return abs(self._now() - self._standby().seen) < HUNG_SECONDS
+
+    def _sentence(self) -> str:
+        by = self._standby()
+        leads = f"{by.leader} leads (generation {by.generation})" if by.leader else "no leader"
+        return f"this tierd stands by for {self._fs}; {leads}"
+
+    def answer(self, request: Json) -> Json:
+        """The answer to a request. Raises ValueError for all but the status."""
+        if request.get("request") != "status":
+            raise ValueError(f"{self._sentence()}: ask the leader")
+        by = self._standby()
+        return to_json(StandbyAnswer.of(by, time=self._now(), fs=self._fs,
+                                        faults={"standby": by.problem} if by.problem else {}))
+
+    def close(self) -> None:
+        """Close both, so that the service of the leader can listen."""
+        self._closing.close()

@@ -13,14 +13,13 @@ from itertools import chain
 from threading import RLock
 
 from lustre.layout.model import Layout, destination
-from tierd.act import recovery
+from tierd.act import orders
 from tierd.act.journal.entry import Entry
 from tierd.act.journal.writer import Journal
 from tierd.act.orders import OrderPlan
 from tierd.act.outcomes import CompletedAct
 from tierd.acts import DEFAULT_KINDS, ActKind, Outcome, Verdict
 from tierd.config.act import Mode
-from tierd.config.settings import Settings
 from tierd.daemon import log
 from tierd.daemon.log import FindingKey, FindingLog
 from tierd.daemon.node import DaemonParts
@@ -31,7 +30,6 @@ from tierd.model import Action, Evidence, Finding
 from tierd.policies.protocol import JudgedBy
 from tierd.policies.registry import has_victim, policy_for
 from tierd.refusal import Reason, Refusal
-from tierd.structs import JudgementRow
 from tierd.text import bytes_text, count_of, quoted
 from tierd.verify.judgement import Judgement
 
@@ -245,18 +243,14 @@ def _reopened(journal: Journal, number: int, finding: Finding, entries: Sequence
     found = journal.judgements.of(number)
     return Remediation(
         finding, number, min(begun), max(begun), layout, defaults=defaults, state=state, verdict=verdict,
-        judgement=judged_again(found) if found else None, judged_at=found.time if found else 0.0,
+        judgement=None if found is None else Judgement(
+            Verdict(found.verdict), found.usual, found.contended, found.after,
+            part=found.regained[0] if found.regained else None,
+            interval=found.regained[1:] if found.regained else None), judged_at=found.time if found else 0.0,
         ended_at=journal.ended_at(number),
         places={*finding.directories, *(done.action.directory for done in defaults)},
         tried=set(journal.files_tried(number)), moves=journal.moves_of(number),
         first_act_at=min(begun))
-
-
-def judged_again(row: JudgementRow) -> Judgement:
-    """The measurement behind a verdict of before a restart."""
-    part, *interval = row.regained or (None,)
-    return Judgement(Verdict(row.verdict), row.usual, row.contended, row.after, part=part,
-                     interval=(interval[0], interval[1]) if interval else None)
 
 
 REPLAN_SECONDS = 10.0
@@ -318,25 +312,30 @@ class Remediations:
             self._refusals = {f.key: self._refusals[f.key] for f in findings if f.key in self._refusals}
             self._fruitless = {f.key: self._fruitless[f.key] for f in findings if f.key in self._fruitless}
             self._asked = {f.key: self._asked[f.key] for f in findings if f.key in self._asked}
+        refused: list[tuple[Finding, tuple[Refusal, ...]]] = []
         for finding in findings:
-            if (self._only_reported(finding) or self._refused_by_settings(finding) or self._backs_off(finding)
-                    or self._in_hand(finding)):
+            if self._only_reported(finding) or self._is_refused(finding) or self._in_hand(finding):
                 continue
             plan = self._approved_part(finding, without_mere_advice(self._planning.for_finding(finding)))
             self._note_fruitless(finding, plan)
             with self._lock:
-                modes = [_mode_refusal(plan.recommended, self._settings)] if plan.recommended else []
-                refusals = self._refusals[finding.key] = (*plan.refusals, *modes)
-                with self._log.at_once():
-                    self._log.refusals(finding, refusals)
+                refusals = self._refusals[finding.key] = (*plan.refusals, *self._mode_refusals(plan))
                 if plan.actions:
+                    with self._log.at_once():
+                        self._log.refusals(finding, refusals)
                     self._begin(finding, plan.actions)
-                elif not self._refusals[finding.key]:
+                elif refusals:
+                    refused.append((finding, refusals))
+                else:
                     self._refusals[finding.key] = (NOTHING_TO_DO,)
+        with self._lock, self._log.at_once():
+            for finding, refusals in refused:
+                self._log.refusals(finding, refusals)
         with self._lock:
             followed = [case for case in self._store if self._followed_up(case)]
         for case in followed:
             self._follow_up(case)
+        self._planning.forget()
 
     def _note_fruitless(self, finding: Finding, plan: Plan) -> None:
         """Remember a plan without acts, which costs requests to the file system, so that it is not made in each cycle.
@@ -348,6 +347,13 @@ class Remediations:
             again = before is not None and before.directories.issuperset(finding.directories)
             wait = min(2 * before.wait_seconds, MOST_REPLAN_SECONDS) if before and again else REPLAN_SECONDS
             self._fruitless[finding.key] = Fruitless(self._clock.now(), frozenset(finding.directories), wait)
+
+    def _mode_refusals(self, plan: Plan) -> tuple[Refusal, ...]:
+        """Why acts that the plan only recommends are not done."""
+        scopes = self._settings.resolved_scopes
+        modes = sorted({scopes.of(action.path or action.directory).mode for action in plan.recommended})
+        return (Refusal(Reason.MODE, f"mode {', '.join(modes)} applies there: {count_of(len(plan.recommended), 'act')} "
+                        "recommended, not done"),) if modes else ()
 
     def _approved_part(self, finding: Finding, plan: Plan) -> Plan:
         """The plan without actions in scopes of mode ``ask``, unless they were approved; then why they wait."""
@@ -403,28 +409,24 @@ class Remediations:
                     self._refusals.setdefault(finding.key, (why,))
         return True
 
-    def _refused_by_settings(self, finding: Finding) -> bool:
-        """Whether settings allow only a report of this finding. The reason is then stored as its refusal."""
-        if finding.kind not in self._settings.act.on:
-            why = Refusal(Reason.REPORTED_ONLY, f"findings of kind {finding.kind} are reported only (act.on)")
-        elif self._settings.resolved_scopes.modes == {"observe"}:
-            why = Refusal(Reason.MODE, "mode observe: findings are reported, and nothing is planned")
-        else:
-            return False
-        with self._lock:
-            self._refusals[finding.key] = (why,)
-        return True
+    def _is_refused(self, finding: Finding) -> bool:
+        """Whether settings allow only a report of this finding, or the last moves for it slowed a job or did not help.
 
-    def _backs_off(self, finding: Finding) -> bool:
-        """Whether the last moves for this finding slowed a job, or did not help. The reason is then its refusal."""
+        The reason is then stored as its refusal.
+        """
         with self._lock:
-            case = self._store.get(finding.key)
-            judge = policy_for(finding).move_judge
-            if (case is None or not case.abandoned or judge is None
-                    or self._gate.approvals.approved(finding.key, case.judged_at)):
+            case, judge = self._store.get(finding.key), policy_for(finding).move_judge
+            if finding.kind not in self._settings.act.on:
+                why = Refusal(Reason.REPORTED_ONLY, f"findings of kind {finding.kind} are reported only (act.on)")
+            elif self._settings.resolved_scopes.modes == {"observe"}:
+                why = Refusal(Reason.MODE, "mode observe: findings are reported, and nothing is planned")
+            elif (case is not None and case.abandoned and judge is not None
+                    and not self._gate.approvals.approved(finding.key, case.judged_at)):
+                words = case.judgement.words if case.judgement else "it was undone by hand"
+                why = Refusal(Reason.COOLING_DOWN, f"the last {judge.noun}: {words}")
+            else:
                 return False
-            why = case.judgement.words if case.judgement else "it was undone by hand"
-            self._refusals[finding.key] = (Refusal(Reason.COOLING_DOWN, f"the last {judge.noun}: {why}"),)
+            self._refusals[finding.key] = (why,)
             return True
 
     def _begin(self, finding: Finding, actions: Sequence[Action]) -> None:
@@ -472,8 +474,7 @@ class Remediations:
                 if (last and self._clock.now() < last.at + last.wait_seconds
                         and last.directories.issuperset(finding.directories)):
                     return True
-                case = self._store.get(finding.key)
-                return case is not None and not case.closed and not self._goes_on(case, finding)
+                return known is not None and not known.closed and not self._goes_on(known, finding)
             if self._gate.waiting_for(finding.key):
                 return True
             if policy_for(finding).waits_for_close:
@@ -591,20 +592,20 @@ class Remediations:
 
     def requeue(self) -> None:
         """Check moves that were queued when tierd ended, and queue them again. Log the result once all are checked."""
-        moves = self._gate.first_to_requeue(recovery.REQUEUED_PER_CYCLE)
+        moves = self._gate.requeue_list.first(orders.REQUEUED_PER_CYCLE)
         if not moves:
             return
-        looked = recovery.examine_again(moves, self._filesystem, self._settings, self._layout_of, self._clock.now())
-        self._gate.requeue(looked.again, looked.left)
-        self._taken_up.update(number for _, number in looked.again)
-        self._not_taken_up.update((move.finding, why.sentence) for move, why in looked.left)
+        again, left = orders.examine_again(moves, self._filesystem, self._settings, self._layout_of, self._clock.now())
+        self._gate.requeue(again, left)
+        self._taken_up.update(number for _, number in again)
+        self._not_taken_up.update((move.finding, why.sentence) for move, why in left)
         with self._lock:
-            for action, _ in looked.again:
+            for action, _ in again:
                 if (case := self._store.get(action.finding)) is not None:
                     case.tried.add(action.path)
                     case.queued += 1
-        if not self._gate.to_requeue:
-            for number, sentences in recovery.requeue_messages(self._taken_up, self._not_taken_up).items():
+        if not self._gate.requeue_list:
+            for number, sentences in orders.requeue_messages(self._taken_up, self._not_taken_up).items():
                 self._log.of_number(number, sentences)
             self._taken_up.clear()
             self._not_taken_up.clear()
@@ -621,17 +622,18 @@ class Remediations:
 
     def attend_moves(self) -> int:
         """Take in outcomes of moves that movers on other nodes carry out. Returns how many ended."""
-        outcomes = self._gate.attend()
-        return self._moved(outcomes) if outcomes else 0
+        return self._moved(self._gate.attend())
 
     def _moved(self, outcomes: Sequence[CompletedAct]) -> int:
         """Log outcomes, and note them in their remediations. Returns how many there are."""
+        if not outcomes:
+            return 0
         self._log.all(log.moved_sentences(outcomes, self._gate.waiting))
         with self._lock:
             for key in {o.action.finding for o in outcomes}:
                 if (case := self._store.get(key)) is not None:
                     self._were_moved(case, [o for o in outcomes if o.action.finding == key])
-        if outcomes and self._gate.operating_state.paused:
+        if self._gate.operating_state.paused:
             log.logger.error("STOPPED moving: %s; find the cause, then tierctl resume",
                              self._gate.operating_state.paused)
         return len(outcomes)
@@ -643,17 +645,13 @@ class Remediations:
             return
         case.moved_at = self._clock.now()
         case.first_act_at = case.first_act_at or case.moved_at
-        self._may_be_tried_again(case, [o.action.path for o in outcomes if o.result == Outcome.GAVE_WAY])
+        in_use = [o.action.path for o in outcomes if o.result == Outcome.GAVE_WAY]
+        case.in_use.update(in_use)
+        if policy_for(case.finding).waits_for_close:  # what was opened again is tried again when it is closed
+            case.tried -= {path for path in in_use if case.in_use[path] < MAX_TRIES_IN_USE}
         case.tried -= {o.action.path for o in outcomes if o.reason is Reason.JOB_ELSEWHERE}
         if case.state is State.PLANNED:
             case.to(State.ACTING)
-
-    @staticmethod
-    def _may_be_tried_again(case: Remediation, in_use: Sequence[str]) -> None:
-        """Files that were opened again during a move are tried again when they are closed, a few times."""
-        case.in_use.update(in_use)
-        if policy_for(case.finding).waits_for_close:
-            case.tried -= {path for path in in_use if case.in_use[path] < MAX_TRIES_IN_USE}
 
     def forget_closed(self) -> list[Remediation]:
         """Forget all closed remediations but the latest, and return the forgotten ones.
@@ -703,9 +701,3 @@ def without_mere_advice(plan: Plan) -> Plan:
         return plan
     advice = tuple(Refusal(Reason.IN_USE, action.reason).about(quoted(action.path)) for action in plan.actions)
     return replace(plan, actions=(), refusals=(*plan.refusals, *advice[:MAX_ADVICE]))
-
-
-def _mode_refusal(recommended: Sequence[Action], settings: Settings) -> Refusal:
-    modes = sorted({settings.resolved_scopes.of(action.path or action.directory).mode for action in recommended})
-    return Refusal(Reason.MODE, f"mode {', '.join(modes)} applies there: {count_of(len(recommended), 'act')} "
-                   "recommended, not done")

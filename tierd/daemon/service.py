@@ -16,44 +16,37 @@ from tierd import extensions
 from tierd.act.applications import ApplicationStore, Preparer
 from tierd.act.dispatch import Dispatch
 from tierd.act.gate import Gate
-from tierd.act.guard import SiteGuard
+from tierd.act.guard import OptOut, SiteGuard
 from tierd.act.journal.connection import JournalError, JournalFile, JournalLock, journal_errors
 from tierd.act.journal.entry import Stamp
 from tierd.act.journal.reader import JournalReader
 from tierd.act.journal.writer import Journal
 from tierd.act.limits import BackgroundPace, Budget, CircuitBreaker
 from tierd.act.operating_state import MaintenanceGuard
-from tierd.act.opt_out import OptOut
-from tierd.act.orders import OrderInbox
+from tierd.act.orders import OrderInbox, out_of_date_refusal
 from tierd.act.queue import BATCH_MOVES, BATCH_MOVES_PER_THREAD
-from tierd.act.recovery import close_unfinished, out_of_date_refusal
 from tierd.act.staging import Stager, StagingStore
-from tierd.act.undo import Undo
+from tierd.act.undo import Undo, close_unfinished
 from tierd.background import DaemonExecutor
 from tierd.config.scopes import below
 from tierd.config.settings import Settings
 from tierd.daemon import status, web
-from tierd.daemon.activities import FILESYSTEM_AWAY, Activities, Activity, Liveness, Spawn
+from tierd.daemon.activities import FILESYSTEM_AWAY, Activities, Activity, Spawn
 from tierd.daemon.answers import Json, to_json
-from tierd.daemon.control import ControlServer
-from tierd.daemon.curves import CurveSampler, victims_of
-from tierd.daemon.lists import ListRequests
-from tierd.daemon.loop import ACT_SECONDS, FACTS_SECONDS, OUTCOME_SECONDS, Daemon, Memory
-from tierd.daemon.metrics import MetricsContext, registry
-from tierd.daemon.node import Cluster, DaemonParts, Node
-from tierd.daemon.rates import RateRequests, RateSampler
-from tierd.daemon.requests import (
+from tierd.daemon.changes import (
     CHANGING_REQUESTS,
     SCHEDULER_REQUESTS,
     ChangingRequests,
-    DrainRequests,
-    OrderIntake,
-    Previews,
-    ReadingRequests,
     SchedulerRequests,
-    handled,
 )
-from tierd.daemon.status import StatusPublisher, StatusView
+from tierd.daemon.control import ControlServer
+from tierd.daemon.curves import CurveSampler, RateSampler, victims_of
+from tierd.daemon.lists import LoadRequests
+from tierd.daemon.loop import ACT_SECONDS, FACTS_SECONDS, OUTCOME_SECONDS, Daemon, Memory
+from tierd.daemon.metrics import MetricsContext, registry
+from tierd.daemon.node import Cluster, DaemonParts, Node
+from tierd.daemon.requests import Previews, ReadingRequests, handled
+from tierd.daemon.status import StatusPublisher
 from tierd.daemon.users import UserNames
 from tierd.sense import space
 from tierd.sense.changelogs.clearing import ChangelogClearing
@@ -93,25 +86,6 @@ def build_gate(settings: Settings, node: Node, journal: Journal, dispatch: Dispa
     return gate, undo
 
 
-def requeue_after_restart(gate: Gate, inbox: OrderInbox, fsname: str, settings: Settings, now: float) -> None:
-    """Requeue the orders of before the restart. Logs each that is refused, and a summary."""
-    for order, why in inbox.reload(lambda stamp: out_of_date_refusal(stamp, fsname, settings, now)):
-        gate.not_requeued[why.sentence] += 1
-        log.info("not requeued after a restart: %s: %s", order.what, why)
-    if gate.waiting or len(inbox):
-        log.info("found %s and %s queued before the start: tierd checks each again before it acts",
-                 count_of(gate.waiting, "move"), count_of(len(inbox), "order"))
-
-
-def waiting_at_stop(gate: Gate, inbox: OrderInbox) -> str:
-    """The log line for the queue that the journal keeps for the next start; "" for an empty queue."""
-    if not (gate.waiting or len(inbox)):
-        return ""
-    lost = f", except {count_of(gate.not_persisted, 'move')}: lost" if gate.not_persisted else ""
-    return (f"queued: {count_of(gate.waiting, 'move')} and {count_of(len(inbox), 'order')}; the journal keeps them for "
-            f"the next start{lost}")
-
-
 class Service:
     """The daemon for one file system with its journal and control socket. It runs from construction to ``close``."""
 
@@ -120,7 +94,8 @@ class Service:
         """``cluster`` copies the journal to followers and hands moves over to movers on other nodes."""
         self._settings, self.node, self._web_config, self._cluster = settings, node, web_config, cluster
         self._clock = node.clock
-        self._users = UserNames(node.user_name, clock=node.clock, scheduler=self._words_of_jobs)
+        self._users = UserNames(node.user_name, clock=node.clock, scheduler=lambda names: {
+            name: job.words for name, job in self.sources.jobs(names).items()})
         self._publisher = StatusPublisher(JournalReader(Path(settings.act.journal)))
         self._open = True
         self._closing = ExitStack()
@@ -132,7 +107,8 @@ class Service:
                 self._open_sources()
                 self._build_daemon()
                 self._take_orders()
-                self._build_activities()
+                self.activities = self._made_activities()
+                self.gate.on_queued = self._wake_acts
                 self._answer_requests()
                 self._listen()
                 self._resume()
@@ -173,6 +149,8 @@ class Service:
         self._closing.callback(node.claim.release)
         self._clearing: ChangelogClearing | None = None
         follower = self.sources.follower
+        self._tallies = follower if isinstance(follower, TallySource) else None
+        """Tallies of changelog readers; None if this process reads the changelogs itself."""
         if isinstance(follower, Follower) and node.clear_changelog is not None and not dry_run:
             clear = self.sources.timed_calls.clearing(node.clear_changelog)
             self._clearing = ChangelogClearing(clear, settings.sense.readers, follower, node.clock,
@@ -184,7 +162,8 @@ class Service:
             node=self.node, settings=self._settings, source=sources.live, gate=self.gate, undo=self._undo,
             journal=self.journal, media=self._media, history=sources.history, enriched=sources.enriched,
             coldest_first=lambda directory: sources.coldest_first(directory, filesystem),
-            job_nodes=self._nodes_of_jobs))
+            job_nodes=lambda names: {
+                name: job.nodes for name, job in sources.jobs(names).items() if job.nodes is not None}))
         self._extensions = extensions.started(self.daemon, self._whose_jobs)
         for extension in self._extensions:
             self._closing.callback(self._closed, extension)
@@ -197,44 +176,46 @@ class Service:
         self._inbox = OrderInbox(Path(settings.act.journal),
                                  lambda: Stamp(filesystem.fsname, settings.act.dry_run, clock.now()))
         self._closing.callback(self._inbox.close)
-        self._intake = OrderIntake(self.daemon, self._inbox)
         self._stagings = StagingStore(self.journal.db)
         self._applications = ApplicationStore(self.journal.db)
         self._stager = Stager(self.gate, self._stagings, filesystem, settings, clock,
                               user_of=self.node.rights_of, queue_order=self.daemon.remediations.queue_order)
-
-    def _build_activities(self) -> None:
-        self.activities = self._made_activities()
-        self.gate.on_queued = self._wake_acts
-        self.liveness = Liveness(self.activities.driven_since, lambda: self.daemon.counters.last_cycle_at,
-                                 self._settings, self._clock)
 
     def _resume(self) -> None:
         """Close what a crash left open in the journal, and requeue what was queued."""
         filesystem, now = self.node.filesystem, self._clock.now()
         for entry, outcome, detail in close_unfinished(self.journal, filesystem, now):
             log.warning("found unfinished: %s of %s: %s: %s", entry.kind, quoted(entry.place), outcome, detail)
-        requeue_after_restart(self.gate, self._inbox, filesystem.fsname, self._settings, now)
+        for order, why in self._inbox.reload(
+                lambda stamp: out_of_date_refusal(stamp, filesystem.fsname, self._settings, now)):
+            self.gate.not_requeued[why.sentence] += 1
+            log.info("not requeued after a restart: %s: %s", order.what, why)
+        if self.gate.waiting or len(self._inbox):
+            log.info("found %s queued before the start: tierd checks each again before it acts", self._queued())
 
     def _answer_requests(self) -> None:
         """Build what answers requests of the control socket and of the page."""
         daemon, parts, reader = self.daemon, self.daemon.parts, JournalReader(Path(self._settings.act.journal))
-        view = StatusView(self._publisher, daemon, self._users, waiting_orders=self._inbox.__len__,
-                          sources=self.sources.states, activities=lambda: self.activities.all)
-        drains, executor = DrainRequests(daemon, reader), DaemonExecutor("tierd-preview", 1)
+        executor = DaemonExecutor("tierd-preview", 1)
         previews = Previews(daemon.preview, self._clock, lambda make: (
             executor.submit(make) if self.activities.concurrent else make()))
         preparer = Preparer(self.gate, self._applications, self.node.filesystem, self._settings,
                             daemon.remediations.queue_order)
-        self.past_rates = RateRequests(reader.rates, self.sources.rates, self._clock)
+        view = ReadingRequests(
+            self._publisher, daemon, reader, self._users, waiting_orders=self._inbox.__len__,
+            sources=self.sources.states, activities=lambda: self.activities.all, previews=previews,
+            tallies=self._tallies)
+        self._changing = ChangingRequests(view, daemon, self._inbox, publish=self._publish, resumed=self._wake_acts)
+        self.loads = LoadRequests(view, self.sources.rates, self._clock)
         self._requests = {
-            **ReadingRequests(view, parts, reader, drains, previews=previews, tallies=self._tallies).requests,
-            **self.past_rates.requests, **ListRequests(view, reader).requests,
-            **ChangingRequests(view, daemon, self._inbox, self._intake, drains, publish=self._publish,
-                               resumed=self._wake_acts).requests,
-            **SchedulerRequests(parts, self._stager, self._stagings, preparer=preparer, wake=self._wake_plan,
-                                applications=self._applications).requests,
+            **view.requests, **self.loads.requests,
+            **self._changing.requests,
+            **SchedulerRequests(parts, self._stager, self._stagings, preparer=preparer, applications=self._applications,
+                                wake=lambda: self.activities.wake("plan")).requests,
             **{name: answer for extension in self._extensions for name, answer in extension.requests.items()}}
+
+    def _queued(self) -> str:
+        return f"{count_of(self.gate.waiting, 'move')} and {count_of(len(self._inbox), 'order')}"
 
     def answer(self, request: Json) -> Json:
         """The answer to a request of the control socket or of the page. Raises ValueError."""
@@ -256,7 +237,7 @@ class Service:
             stager=self._stager)
         metrics = registry(self.daemon, beside)
         users = settings.web.change_users if self._web_config is not None else ()
-        app = web.App(metrics, self.answer, self.liveness.alive, self.node.nudge, users,
+        app = web.App(metrics, self.answer, self.activities.alive, self.node.nudge, users,
                       posted={f"/-/{name}": partial(posted, handler) for each in self._extensions
                               for name, handler in getattr(each, "posted", {}).items()})
         try:
@@ -267,16 +248,6 @@ class Service:
         self._closing.callback(self.web.close)
         log.info("listening on %s:%d%s", settings.web.address, self.web.port,
                  " with TLS" if uses_tls(self._web_config) else "")
-
-    @property
-    def _tallies(self) -> TallySource | None:
-        """Tallies of changelog readers; None if this process reads the changelogs itself."""
-        follower = self.sources.follower
-        return follower if isinstance(follower, TallySource) else None
-
-    @property
-    def memory(self) -> Memory:
-        return self.daemon.memory
 
     def take_over(self, memory: Memory) -> None:
         self.daemon.take_over(memory)
@@ -314,7 +285,7 @@ class Service:
             activity("judge", "judging", self._judge, each_cycle, acts=True),
             activity("journal", "recording rates, and removing old records from the journal", self._keep_journal,
                      lambda: self.journal.retention.pause_seconds(self._clock.now())),
-        ], self._settings.act.journal)
+        ], self._settings, self._clock, lambda: daemon.counters.last_cycle_at)
 
     def _move_pause_seconds(self) -> float:
         """Retry moves that wait for a limit often. Outcomes of movers on other nodes are taken in at once."""
@@ -326,18 +297,12 @@ class Service:
     def _wake_acts(self) -> None:
         self.activities.wake("default-layouts", "move")
 
-    def _wake_plan(self) -> None:
-        self.activities.wake("plan")
-
     def _publish(self) -> None:
         self._publisher.publish(self.daemon)
         jobs = status.jobs_of(self._publisher.view.findings)
         self._users.names(jobs)  # so that the first answer has them
         mount = self._settings.filesystem.mount.rstrip("/")
         self._applications.remember(self.sources.jobs(jobs), partial(below, mount), self._clock.now())
-
-    def _words_of_jobs(self, names: Iterable[str]) -> dict[str, str]:
-        return {name: job.words for name, job in self.sources.jobs(names).items()}
 
     @staticmethod
     def _closed(extension: extensions.Extension) -> None:
@@ -351,15 +316,12 @@ class Service:
         return {name: (user.partition(" (")[0], "") for name, user in users.items()} | {
             name: (job.user, job.account) for name, job in jobs.items()}
 
-    def _nodes_of_jobs(self, names: Iterable[str]) -> dict[str, int]:
-        return {name: job.nodes for name, job in self.sources.jobs(names).items() if job.nodes is not None}
-
     def start(self, spawn: Spawn | None = None) -> None:
         """Run the activities in threads of their own. Then :meth:`cycle` only reads the counters.
 
         ``spawn`` runs an activity repeatedly in another way, for example in virtual time for a test.
         """
-        self.daemon.gather_facts_beforehand()
+        self.daemon.facts.gather_in_background()  # detectors never wait for it
         self.activities.start(spawn)
 
     def cycle(self) -> str:
@@ -386,10 +348,10 @@ class Service:
 
     def _gather_facts(self) -> None:
         if self.activities.concurrent:
-            self.daemon.gather_facts()
+            self.daemon.facts.gather(self._clock.now())
 
     def _plan(self) -> None:
-        self._intake.take_in()
+        self._changing.take_in()
         self._stager.plan()
         self.daemon.plan()
 
@@ -416,11 +378,7 @@ class Service:
 
     def _keep_journal(self) -> None:
         self._rate_sampler.record(self.daemon.windows, victims_of(self.daemon), self._clock.now())
-        self._remove_old()
-
-    def _remove_old(self) -> None:
-        keep_seconds = self._settings.journal.keep_seconds
-        view = self._publisher.view
+        keep_seconds, view = self._settings.journal.keep_seconds, self._publisher.view
         in_use = {*view.numbers.values(), *(case.finding for case in view.cases if case.finding),
                   *(drain.finding for drain in self.daemon.drains.all)}
         self.journal.remove_old(self._clock.now(), keep_seconds and max(
@@ -433,7 +391,7 @@ class Service:
     def beat(self) -> bool:
         """False if a cycle hangs. It never waits for the file system."""
         self.activities.check()
-        return not self.liveness.hung()
+        return not self.activities.hung()
 
     def _keep_positions(self) -> None:
         """Store the changelog positions, and only then clear the records that were read."""
@@ -454,7 +412,9 @@ class Service:
             self.activities.stop()
         if self._open:
             with suppress(JournalError), journal_errors(self._settings.act.journal):
-                if waits := waiting_at_stop(self.gate, self._inbox):
-                    log.info("%s", waits)
+                if self.gate.waiting or len(self._inbox):
+                    lost = count_of(self.gate.not_persisted, "move") if self.gate.not_persisted else ""
+                    log.info("queued: %s; the journal keeps them for the next start%s", self._queued(),
+                             f", except {lost}: lost" if lost else "")
         self._open = False
         self._closing.close()

@@ -70,18 +70,15 @@ LOG_AFTER_BEATS = 6
 
 
 @contextmanager
-def extended_start(
-    notify: Notifier, mount: str, seconds: float = BEAT_SECONDS
-) -> Iterator[None]:
+def extended_start(notify: Notifier, mount: str, seconds: float = BEAT_SECONDS) -> Iterator[None]:
     """Ask systemd for more time while the block runs. Logs once that the file system delays the start."""
     beats = 0
 
     def beat() -> None:
         nonlocal beats
         beats += 1
-        notify(
-            EXTEND_TIMEOUT_USEC=str(START_EXTENSION_USEC), STATUS=f"starting: waiting for the file system at {mount}"
-        )
+        notify(EXTEND_TIMEOUT_USEC=str(START_EXTENSION_USEC),
+               STATUS=f"starting: waiting for the file system at {mount}")
         if beats == LOG_AFTER_BEATS:
             log.warning("the file system at %s keeps the start waiting: a metadata server, or another, may be away "
                         "(lfs check servers); tierd begins when it answers", mount)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import nlargest
@@ -12,7 +12,7 @@ import numpy as np
 
 from tierd.detect.columns import RecentWork
 from tierd.detect.costs import DIFFERENCES, DeviceCosts, Vector, vector
-from tierd.loads import Floats, Ints, Table, Texts, texts
+from tierd.loads import Ints, JobTable, texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,21 +24,10 @@ class DeviceTimeShare:
     """Standard error."""
 
 
-class JobWork(Table[str, Vector]):
+class JobWork(JobTable[Vector]):
     """Work by job, as rows of numbers: few of the jobs of a large file system are ever looked up."""
 
-    __slots__ = ("job", "numbers")
-
-    def __init__(self, job: Texts, numbers: Floats) -> None:
-        self.job, self.numbers = job, numbers
-        self._row_of = None
-
-    def __len__(self) -> int:
-        return len(self.job)
-
-    def keys_by_row(self) -> Iterable[str]:
-        found: list[str] = self.job.tolist()
-        return found
+    __slots__ = ()
 
     def value(self, row: int) -> Vector:
         return vector(self.numbers[row])
@@ -77,10 +66,6 @@ class TargetTime:
                        in zip(DIFFERENCES, self.costs.seconds, self.total, strict=True)]
         return sqrt(max(self.costs.busy_error(self.total)**2 - sum(each**2 for each in differences), 0.0))
 
-    @cached_property
-    def taken(self) -> dict[str, float]:
-        return {job: self.costs.busy(work) for job, work in self.work.items()}
-
     def device_time(self, job: str) -> DeviceTimeShare:
         """Part of the service time that a job takes by the costs, with the error of the costs (first-order
         propagation). All shares sum to 1.
@@ -88,14 +73,14 @@ class TargetTime:
         busy = self.utilisation
         if busy <= 0 or job not in self.work:
             return DeviceTimeShare(0.0, 0.0)
-        share = min(self.taken[job] / busy, 1.0)
-        of, read, written = self.work[job], self.total, share
+        of, read = self.work[job], self.total
+        share = written = min(self.costs.busy(of) / busy, 1.0)
         difference = (of[0] - written * read[0], of[1] - written * read[1], of[2] - written * read[2])
         return DeviceTimeShare(share, min(self.costs.busy_error(difference) / busy, 1.0))
 
     def top(self, count: int) -> list[tuple[str, float]]:
         busy = self.utilisation
-        most = nlargest(count, [(seconds, job) for job, seconds in self.taken.items()]) if busy > 0 else []
+        most = nlargest(count, [(self.costs.busy(work), job) for job, work in self.work.items()]) if busy > 0 else []
         return [(job, min(seconds / busy, 1.0)) for seconds, job in most if seconds > 0]
 
 

@@ -99,7 +99,7 @@ def extended(track: StreamTrack | None, end: float, seconds: float, now: Newest,
     known = zip(names, now.mean[at, 1:-1].tolist(), errors[1:-1].tolist(), strict=True)
     cost = {name: (b, error) for name, b, error in known if name in taken}
     windows = [each for each in (track.windows if track else ()) if end - seconds < each.end < end]
-    newest = StreamWindow(end, now.seconds, log(now.rate[at]), taken, cost, rivals)
+    newest = StreamWindow(end, now.seconds, log(now.rate[at]), taken, cost, rivals=rivals)
     # a view would keep the arrays of all streams
     return StreamTrack((*windows, newest), names, now.mean[at].copy(), now.covariance[at].copy(), float(now.noise[at]))
 

@@ -59,7 +59,7 @@ class Profile:
     def moved_bytes(self) -> float:
         return sum([load.read_bytes + load.write_bytes for load in self.by_target.values()])
 
-    @property
+    @cached_property
     def written_bytes(self) -> float:
         return sum(load.write_bytes for load in self.by_target.values())
 
@@ -67,7 +67,7 @@ class Profile:
     def bulk_operations(self) -> float:
         return sum([load.reads + load.writes for load in self.by_target.values()])
 
-    @property
+    @cached_property
     def reads(self) -> float:
         return sum(load.reads for load in self.by_target.values())
 
@@ -84,7 +84,7 @@ class Profile:
                 found[upper] += count
         return found
 
-    @property
+    @cached_property
     def largest_rpc_bytes(self) -> int:
         return max((upper for upper, count in self.sizes.items() if count), default=0)
 
@@ -104,7 +104,7 @@ class Profile:
                 return upper
         return round(self.mean_rpc_bytes)
 
-    @property
+    @cached_property
     def files(self) -> float:
         """Number of finished files; 0 if most closes are missing, because they were counted for a kernel thread."""
         return max(self.closes, self.creates) if self.closes >= 0.3 * self.creates else 0.0
@@ -119,10 +119,6 @@ class Profile:
         if total := sum(self.sizes.values()):
             return sum(count for upper, count in self.sizes.items() if upper <= small_bytes) / total
         return 1.0 if 0 < self.mean_rpc_bytes <= small_bytes else 0.0
-
-
-def seconds_active(job: str, windows: Sequence[Window]) -> float:
-    return sum(window.seconds for window in windows if job in window.jobs)
 
 
 def is_small_files(profile: Profile, classes: Classes) -> bool:

@@ -76,10 +76,11 @@ class SlowdownNumbers(TypedDict):
 
 def slowdown_numbers(loss: Loss, settings: SlowdownSettings) -> SlowdownNumbers:
     """What the stream gets, and what it would get without these jobs."""
+    usual = loss.usual_bytes_per_second
     return {
-        "victim_usual_bytes_per_second": loss.usual_bytes_per_second,
+        "victim_usual_bytes_per_second": usual,
         "victim_bytes_per_second": loss.bytes_per_second,
-        "slowdown": loss.usual_bytes_per_second / loss.bytes_per_second,
+        "slowdown": usual / loss.bytes_per_second,
         "loss_low": loss.quantile(-ERRORS_OF_90_PERCENT),
         "loss_high": loss.quantile(ERRORS_OF_90_PERCENT),
         "loss_probability": loss.probability(settings.min_loss),

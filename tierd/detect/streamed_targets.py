@@ -56,7 +56,7 @@ class StreamWatch:
         streams: defaultdict[str, list[str]] = defaultdict(list)
         moving: set[Pair] = set()
         for loads in [Loads.of(window.loads) for window in latest_windows(recent)]:
-            moving.update(loads.rows(loads.moved_bytes > 0).keys_by_row())
+            moving.update(loads.rows((loads.moved_bytes > 0) & loads.jobs_among(streaming)).keys_by_row())
         for job, its_targets in streaming.items():
             if may_be_held_up(its_targets, device_time):
                 for target in its_targets:
@@ -106,6 +106,7 @@ def may_be_held_up(targets: Collection[str], device_time: Mapping[str, TargetTim
 def streams_by_target(recent: RecentWork, kinds: JobKinds, jobs: Sequence[str],
                       targets: Sequence[str]) -> Mapping[str, Collection[str]]:
     found: defaultdict[str, list[str]] = defaultdict(list)
-    for row in np.flatnonzero(kinds.stream[recent.job]).tolist():
-        found[jobs[recent.job[row]]].append(targets[recent.target[row]])
+    streams = kinds.stream[recent.job]
+    for job, target in zip(recent.job[streams].tolist(), recent.target[streams].tolist(), strict=True):
+        found[jobs[job]].append(targets[target])
     return found

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from tierd.detect.profile import Profile, profiles
 from tierd.model import Activities, Facts, PoolPair, Window
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class View:
     """The input of :attr:`tierd.policies.protocol.Policy.find`."""
 
@@ -42,6 +44,15 @@ class View:
 
     def recent(self, seconds: float) -> Sequence[Window]:
         return [window for window in self.windows if window.end > self.now - seconds]
+
+    @cached_property
+    def seconds_active(self) -> Mapping[str, float]:
+        """Seconds of all windows in which each job was active."""
+        found: defaultdict[str, float] = defaultdict(float)
+        for window in self.windows:
+            for job in window.jobs:
+                found[job] += window.seconds
+        return found
 
     def profiles(self, seconds: float) -> Mapping[str, Profile]:
         if seconds not in self.memory:

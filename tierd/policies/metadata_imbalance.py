@@ -41,17 +41,17 @@ def _fill_findings(view: View, settings: Settings) -> Iterator[Finding]:
     known = view.facts.metadata
     if len(known) < 2 or len(known) < view.facts.metadata_targets:
         return  # the space of some MDT is unknown
-    fullest = max(sorted(known), key=lambda mdt: known[mdt].used_share)
-    others = median(fill.used_share for mdt, fill in known.items() if mdt != fullest)
+    fullest = max(sorted(known), key=lambda mdt: known[mdt].used)
+    others = median(fill.used for mdt, fill in known.items() if mdt != fullest)
     subject = f"fill of {fullest}"
-    if known[fullest].used_share - others < edge(settings.enter_fill, view, POLICY.name, "", subject):
+    if known[fullest].used - others < edge(settings.enter_fill, view, POLICY.name, "", subject):
         return
-    emptiest = min(sorted(known), key=lambda mdt: known[mdt].used_share)
+    emptiest = min(sorted(known), key=lambda mdt: known[mdt].used)
     yield Finding(
         POLICY.name, view.now, "", "", (fullest,),
-        f"{quoted(fullest)} is {percent(known[fullest].used_share)} full (bytes or inodes); the median of the other "
+        f"{quoted(fullest)} is {percent(known[fullest].used)} full (bytes or inodes); the median of the other "
         f"MDTs is {percent(others)}",
-        OtherEvidence({"used_share": known[fullest].used_share, "others_used_share": others,
+        OtherEvidence({"used_share": known[fullest].used, "others_used_share": others,
                        "inodes_free": known[fullest].inodes_free}),
         advice_only=True, subject=subject, advice=advice(fullest, emptiest))
 

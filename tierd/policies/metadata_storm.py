@@ -340,9 +340,9 @@ def refusal(parent: str, finding: Finding, evidence: MetadataStormEvidence, capa
             return Refusal(Reason.NOT_WORTH, why)
     if len(capacity.metadata_fill) < evidence.metadata_targets:
         return Refusal(Reason.NO_ROOM, "the space of an MDT is unknown")
-    fullest = max(capacity.metadata_fill.values(), key=lambda fill: fill.used_share)
-    if fullest.used_share > 1 - settings.min_free:
-        return Refusal(Reason.NO_ROOM, f"an MDT is {percent(fullest.used_share)} full")
+    fullest = max(capacity.metadata_fill.values(), key=lambda fill: fill.used)
+    if fullest.used > 1 - settings.min_free:
+        return Refusal(Reason.NO_ROOM, f"an MDT is {percent(fullest.used)} full")
     return None
 
 

@@ -18,7 +18,7 @@ from tierd.advised import RPC_BYTES
 from tierd.decide.plans import Plan, open_files
 from tierd.decide.restripe import MAX_STRIPE_BYTES, Restripe, Stripes, defaults, rewritten, stripe_bytes, the_pool
 from tierd.detect.mpi_hints import hints, works_on_several_nodes
-from tierd.detect.profile import Profile, seconds_active
+from tierd.detect.profile import Profile
 from tierd.detect.view import View
 from tierd.model import Advice, Evidence, Finding, SharedFile
 from tierd.policies.protocol import LATEST_SECONDS, Common, JudgedBy, Policy, Situation, edge
@@ -132,7 +132,7 @@ def _of_file(file: SharedFile, job: Profile, view: View, settings: Settings) -> 
         "wait for each other's extent locks",
         ContentionEvidence(openers=file.openers, objects=objects, targets_available=available, wanted_objects=wanted,
                            bytes_per_second=job.moved_bytes / job.seconds,
-                           record_bytes=job.typical_rpc_bytes, seconds=seconds_active(job.job, view.windows)),
+                           record_bytes=job.typical_rpc_bytes, seconds=view.seconds_active[job.job]),
         (directory,), advice_only=True, subject=file.path,
         advice=(
             Advice(f"{command} {quoted(directory)}", f"before {quoted(job.job)} creates the file again", effect),

@@ -30,7 +30,7 @@ from tierd.detect.accelerators import Accelerator, absorbs, accelerators
 from tierd.detect.advice import has_free_space
 from tierd.detect.attribution import directories
 from tierd.detect.mpi_hints import hints, works_on_several_nodes
-from tierd.detect.profile import Classes, Profile, seconds_active
+from tierd.detect.profile import Classes, Profile
 from tierd.detect.view import View
 from tierd.model import Action, Advice, Candidate, Capacity, DirectoryActivity, Evidence, Finding
 from tierd.policies.protocol import LATEST_SECONDS, Common, JudgedBy, Policy, Situation, Table, edge
@@ -136,7 +136,7 @@ def of_job(job: Profile, rates: Mapping[str, float], view: View, settings: Setti
         SmallRandomIoEvidence(
             rpcs_per_second=rate, busiest_target_rpcs_per_second=busiest, small_rpc_share=small,
             mean_rpc_bytes=job.mean_rpc_bytes, operations_per_mib=per_mib, read_share=job.reads / job.bulk_operations,
-            seconds=seconds_active(job.job, view.windows)),
+            seconds=view.seconds_active[job.job]),
         places, advice_only=True,
         advice=(
             *([Advice(f"lfs migrate --non-block -c 1 -p {quoted(flash_pool)} FILE",

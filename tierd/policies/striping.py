@@ -24,7 +24,7 @@ from tierd.decide.plans import FlashSettings as Pools
 from tierd.decide.plans import Plan, fitting, may_get_default, move, room_bytes
 from tierd.decide.restripe import Restripe, Stripes
 from tierd.detect.attribution import directories
-from tierd.detect.profile import Classes, Profile, is_small_files, is_stream, seconds_active
+from tierd.detect.profile import Classes, Profile, is_small_files, is_stream
 from tierd.detect.view import View
 from tierd.model import Action, Advice, Capacity, DirectoryActivity, Evidence, Finding, Window
 from tierd.policies.protocol import LATEST_SECONDS, Common, JudgedBy, Policy, Situation, edge
@@ -169,7 +169,7 @@ def _single_target_stream(job: Profile, recent: Sequence[Window], view: View, se
         f"{quoted(job.job)} moves {percent(share)} of its bytes, {rate_text(rate)}, on {quoted(target)}; the pool has "
         f"{len(members)} targets",
         StripingEvidence(target_share=share, bytes_per_second=rate, targets_available=len(members),
-                         record_bytes=job.typical_rpc_bytes, seconds=seconds_active(job.job, view.windows)),
+                         record_bytes=job.typical_rpc_bytes, seconds=view.seconds_active[job.job]),
         places, advice_only=True, subject=subject, advice=(better,))
 
 

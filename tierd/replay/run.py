@@ -13,12 +13,12 @@ from lustre.parameters import Tree
 from tierd.config.settings import Settings
 from tierd.detect import attribution
 from tierd.engine import Engine, without_duplicates
-from tierd.model import Action, Facts, Finding, TargetFill
+from tierd.model import Action, ClientLoad, Facts, Finding, TargetFill
 from tierd.refusal import Refusal
 from tierd.sense import clients, parameters
 from tierd.sense.changelogs.table import ActivityTable
-from tierd.sense.clients import ClientCounters, client_load
-from tierd.sense.facts import MIN_OPENERS, FillRates, RecentDirectories
+from tierd.sense.clients import client_load
+from tierd.sense.facts import MIN_OPENERS, FillRates
 from tierd.sense.readings import Reading, window
 from tierd.sense.tape import Tape
 from tierd.text import quoted
@@ -30,14 +30,12 @@ class TapeFacts:
     def __init__(self, tape: Tape, table: ActivityTable) -> None:
         self._tape = tape
         self._table = table
-        self._recent = RecentDirectories()
         self._growth = FillRates()
-        self._before: dict[str, tuple[float, ClientCounters]] = {}
+        self._before: dict[str, tuple[float, ClientLoad]] = {}
 
     def __call__(self, tree: Tree, time: float) -> Facts:
-        activities = self._table.summaries(0.0)
-        latest, latest_seconds = self._recent.since_last_call(activities, time)
-        directories, seconds = self._recent.since_oldest_snapshot(activities, time)
+        latest, latest_seconds = self._table.latest(time)
+        directories, seconds = self._table.recent(time)
         room = parameters.pool_capacity(tree)
         pool_of = {target: pool for pool, targets in room.pools.items() for target in targets}
         loads = []

@@ -7,10 +7,10 @@ each call reads the next few, and the load of a client is kept until its next re
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import TypeVar
+from dataclasses import replace
+from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from lustre.formats import df, read_ahead_stats, rpc_stats, statahead_stats
@@ -23,59 +23,53 @@ from tierd.sense.exposition import SelectiveClient, labels_of, samples
 from tierd.sense.http_client import HttpClient, SourceError, redacted
 
 K = TypeVar("K", str, int)
+Found = TypeVar("Found")
 RpcKey = tuple[str, str, str]
 """``osc`` or ``mdc``; the pool (``osc``) or the metadata target (``mdc``); the direction."""
 
 
-@dataclass(slots=True)
-class RpcCounters:
-    """RPCs sent by one mount to one pool or metadata target in one direction, since it was mounted."""
+class RpcTables:
+    """RPCs of one mount to each pool or metadata target in each direction, since it was mounted."""
 
-    in_flight: dict[int, float] = field(default_factory=dict)
-    pages: dict[int, float] = field(default_factory=dict)
-    max_in_flight: float = 0.0
-    max_pages: float = 0.0
+    def __init__(self) -> None:
+        self._of: dict[RpcKey, RpcLoad] = {}
 
+    def add(self, of: RpcKey, in_flight: Mapping[int, float], pages: Mapping[int, float], max_in_flight: float,
+            max_pages: float) -> None:
+        """Add the RPCs to one target. If the limits of a pool's targets differ, the lowest counts; 0 is unknown."""
+        known = self._of.get(of, RpcLoad(*of))
+        self._of[of] = replace(
+            known, in_flight=together(known.in_flight, in_flight), pages=together(known.pages, pages),
+            max_in_flight=lowest(known.max_in_flight, max_in_flight), max_pages=lowest(known.max_pages, max_pages))
 
-@dataclass(slots=True)
-class ClientCounters:
-    """Counters of one mount since it was mounted."""
-
-    client: str
-    mount: str
-    fsname: str
-    read_ahead: dict[str, float] = field(default_factory=dict)
-    statahead: dict[str, float] = field(default_factory=dict)
-    read_ahead_bytes: float = 0.0
-    read_ahead_file_bytes: float = 0.0
-    statahead_max: float = 0.0
-    statahead_batch: float | None = None
-    fabric_driver: Mapping[str, int] = field(default_factory=dict)
-    """Parameters of the Omni-Path driver of the node."""
-    rpcs: dict[RpcKey, RpcCounters] = field(default_factory=dict)
-
-    def rpc(self, of: RpcKey) -> RpcCounters:
-        """RPC counters of one pool and direction, added if missing."""
-        return self.rpcs.setdefault(of, RpcCounters())
+    @property
+    def loads(self) -> tuple[RpcLoad, ...]:
+        return tuple(self._of[of] for of in sorted(self._of))
 
 
-def client_load(before: ClientCounters, after: ClientCounters, time: float, seconds: float) -> ClientLoad | None:
-    """Load of a mount between two readings. None if a counter fell, as after a remount: the load is unknown then."""
-    none = RpcCounters()
-    pairs = {of: (before.rpcs.get(of, none), after.rpcs.get(of, none)) for of in sorted({*before.rpcs, *after.rpcs})}
+def together(one: Mapping[int, float], other: Mapping[int, float]) -> dict[int, float]:
+    """The sums of two tables."""
+    return {upper: one.get(upper, 0.0) + other.get(upper, 0.0) for upper in (*one, *other)}
+
+
+def lowest(*limits: float) -> float:
+    """The lowest limit that is known; 0 if none is."""
+    return min(filter(None, limits), default=0.0)
+
+
+def client_load(before: ClientLoad, after: ClientLoad, time: float, seconds: float) -> ClientLoad | None:
+    """Load of a mount between two readings of its counters. None if one fell, as after a remount."""
+    was, now = ({(each.kind, each.pool, each.direction): each for each in of.rpcs} for of in (before, after))
+    none = RpcLoad("", "", "")
+    pairs = [(was.get(of, none), now.get(of, none)) for of in (was | now)]
     if (decreased(before.read_ahead, after.read_ahead) or decreased(before.statahead, after.statahead)
-            or any(decreased(a.in_flight, b.in_flight) or decreased(a.pages, b.pages) for a, b in pairs.values())):
+            or any(decreased(a.in_flight, b.in_flight) or decreased(a.pages, b.pages) for a, b in pairs)):
         return None
-    return ClientLoad(
-        after.client, after.mount, fsname=after.fsname, time=time, seconds=seconds,
-        read_ahead=increases(before.read_ahead, after.read_ahead),
-        read_ahead_bytes=after.read_ahead_bytes, read_ahead_file_bytes=after.read_ahead_file_bytes,
+    return replace(
+        after, time=time, seconds=seconds, read_ahead=increases(before.read_ahead, after.read_ahead),
         statahead=increases(before.statahead, after.statahead),
-        statahead_max=after.statahead_max,
-        rpcs=tuple(RpcLoad(*of, increases(a.in_flight, b.in_flight), increases(a.pages, b.pages), b.max_in_flight,
-                           b.max_pages) for of, (a, b) in pairs.items() if of in after.rpcs),
-        statahead_batch=after.statahead_batch, fabric_driver=after.fabric_driver,
-    )
+        rpcs=tuple(replace(b, in_flight=increases(was.get(of, none).in_flight, b.in_flight),
+                           pages=increases(was.get(of, none).pages, b.pages)) for of, b in now.items()))
 
 
 def decreased(before: Mapping[K, float], after: Mapping[K, float]) -> bool:
@@ -92,29 +86,29 @@ THIS_NODE = "this node"
 MIB = 1 << 20
 
 
-def read_mounts(tree: Tree, pools: Mapping[str, str]) -> Iterator[ClientCounters]:
-    """Counters of every mount of this node. ``pools`` gives the pool of a target (full name)."""
+def read_mounts(tree: Tree, pools: Mapping[str, str]) -> Iterator[ClientLoad]:
+    """Counters of every mount of this node since it was mounted. ``pools`` gives the pool of a target (full name)."""
     driver = read_fabric_driver(tree)
     for name in tree.devices("llite"):
-        device = parse_device(name)
-        found = ClientCounters(THIS_NODE, name, device.fsname, fabric_driver=driver)
-        ahead = read_ahead_stats.parse(tree.read(f"llite/{name}/read_ahead_stats") or b"")
-        found.read_ahead = {event.decode("ascii", "replace"): float(count)
-                            for event, count in zip(ahead.names, ahead.counts, strict=True)}
-        found.statahead = statahead_counts(tree.read(f"llite/{name}/statahead_stats") or b"")
-        found.read_ahead_bytes = MIB * read_number(tree, f"llite/{name}/max_read_ahead_mb")
-        found.read_ahead_file_bytes = MIB * read_number(tree, f"llite/{name}/max_read_ahead_per_file_mb")
-        found.statahead_max = read_number(tree, f"llite/{name}/statahead_max")
-        batch = df.integer(tree.read(f"llite/{name}/statahead_batch_max") or b"")
-        found.statahead_batch = None if batch is None else float(batch)
+        device, place = parse_device(name), f"llite/{name}"
+        ahead = read_ahead_stats.parse(tree.read(f"{place}/read_ahead_stats") or b"")
+        batch = df.integer(tree.read(f"{place}/statahead_batch_max") or b"")
+        rpcs = RpcTables()
         for kind in ("osc", "mdc"):
             for link in tree.devices(kind):
                 other = parse_device(link)
                 if (other.fsname, other.instance) == (device.fsname, device.instance):
                     target = f"{other.fsname}-{other.target}"
-                    of = pools.get(target, "") if kind == "osc" else other.target
-                    add_device(found, tree, kind, link, of)
-        yield found
+                    add_device(rpcs, tree, kind, link, pools.get(target, "") if kind == "osc" else other.target)
+        yield ClientLoad(
+            THIS_NODE, name, device.fsname, time=0.0, seconds=0.0,
+            read_ahead={event.decode("ascii", "replace"): float(count)
+                        for event, count in zip(ahead.names, ahead.counts, strict=True)},
+            read_ahead_bytes=MIB * read_number(tree, f"{place}/max_read_ahead_mb"),
+            read_ahead_file_bytes=MIB * read_number(tree, f"{place}/max_read_ahead_per_file_mb"),
+            statahead=statahead_counts(tree.read(f"{place}/statahead_stats") or b""),
+            statahead_max=read_number(tree, f"{place}/statahead_max"), rpcs=rpcs.loads,
+            statahead_batch=None if batch is None else float(batch), fabric_driver=driver)
 
 
 def read_fabric_driver(tree: Tree) -> dict[str, int]:
@@ -140,8 +134,8 @@ def read_number(tree: Tree, parameter: str) -> float:
     return float(df.integer(tree.read(parameter) or b"") or 0)
 
 
-def add_device(client: ClientCounters, tree: Tree, kind: str, link: str, of: str) -> None:
-    """Add the RPCs to one target. If the limits of a pool's targets differ, the lowest counts."""
+def add_device(into: RpcTables, tree: Tree, kind: str, link: str, of: str) -> None:
+    """Add the RPCs to one target."""
     data = tree.read(f"{kind}/{link}/rpc_stats")
     if data is None:
         return
@@ -149,29 +143,18 @@ def add_device(client: ClientCounters, tree: Tree, kind: str, link: str, of: str
     most = read_number(tree, f"{kind}/{link}/max_rpcs_in_flight")
     pages = read_number(tree, f"{kind}/{link}/max_pages_per_rpc")
     for direction, column in (("read", 0), ("write", -1)):
-        known = client.rpc((kind, of, direction))
-        add_histogram(known.in_flight, rpcs.rpcs_in_flight, column)
-        add_histogram(known.pages, rpcs.pages_per_rpc, column)
-        keep_lowest_limits(known, most, pages)
+        into.add((kind, of, direction), counts_of(rpcs.rpcs_in_flight, column), counts_of(rpcs.pages_per_rpc, column),
+                 most, pages)
     if rpcs.modify_rpcs_in_flight is not None:
-        known = client.rpc((kind, of, "modify"))
-        add_histogram(known.in_flight, rpcs.modify_rpcs_in_flight, 0)
-        keep_lowest_limits(known, read_number(tree, f"{kind}/{link}/max_mod_rpcs_in_flight"), 0.0)
+        into.add((kind, of, "modify"), counts_of(rpcs.modify_rpcs_in_flight, 0), {},
+                 read_number(tree, f"{kind}/{link}/max_mod_rpcs_in_flight"), 0.0)
 
 
-def add_histogram(into: dict[int, float], table: Histogram | None, column: int) -> None:
-    """Add the counts of one direction."""
-    if table is not None:
-        counts: Iterable[int] = table.columns[column]
-        for upper, count in zip(table.uppers, counts, strict=True):
-            if count:
-                into[upper] = into.get(upper, 0.0) + count
-
-
-def keep_lowest_limits(rpcs: RpcCounters, in_flight: float, pages: float) -> None:
-    """Keep the lowest limit seen; 0 means that no limit was seen."""
-    rpcs.max_in_flight = min(filter(None, (rpcs.max_in_flight, in_flight)), default=0.0)
-    rpcs.max_pages = min(filter(None, (rpcs.max_pages, pages)), default=0.0)
+def counts_of(table: Histogram | None, column: int) -> dict[int, float]:
+    """The counts of one direction."""
+    if table is None:
+        return {}
+    return {upper: float(count) for upper, count in zip(table.uppers, table.columns[column], strict=True) if count}
 
 
 _TABLES = {"rpcs_in_flight_at_send_bucket": "in_flight", "pages_per_rpc_bucket": "pages",
@@ -193,32 +176,32 @@ CLIENT_COLLECTORS = "lnet", "mdc", "osc", "read_ahead"
 """Collectors with these families."""
 
 
-def parse_mounts(body: bytes, url: str) -> list[ClientCounters]:
-    """Counters of all mounts in one exposition. Raises SourceError."""
-    taken = _MountSamples(urlsplit(url).hostname or url)
+def parse_mounts(body: bytes, url: str) -> list[ClientLoad]:
+    """Counters of all mounts in one exposition since they were mounted. Raises SourceError."""
+    taken = _MountSamples()
     try:
         for name, head, tail, value in samples(body, _BEGINNINGS):
             taken.add(name, {**labels_of(head), **labels_of(tail)}, value)
     except (ValueError, OverflowError) as error:  # of an infinite number
         raise SourceError(f"{redacted(url)}: invalid data: {error}") from error
-    return taken.done()
+    return taken.done(urlsplit(url).hostname or url)
+
+
+Mount = tuple[str, str]
+"""File system and mount point."""
 
 
 class _MountSamples:
     """Samples, sorted by mount."""
 
-    def __init__(self, client: str) -> None:
-        self._client = client
-        self._mounts: dict[tuple[str, str], ClientCounters] = {}
-        self._buckets: defaultdict[tuple[str, str, RpcKey, str, str], dict[float, float]] = defaultdict(dict)
-        """Buckets by series. Series of several targets may have different bounds."""
-        self._sums: defaultdict[tuple[str, str, str, str, str], float] = defaultdict(float)
-        self._pages: dict[tuple[str, str, str, str], float] = {}
+    def __init__(self) -> None:
+        self._mounts: defaultdict[Mount, dict[str, Any]] = defaultdict(lambda: {"read_ahead": {}, "statahead": {}})
+        """Fields of ``ClientLoad``."""
+        self._buckets: defaultdict[tuple[Mount, RpcKey, bool, str], dict[float, float]] = defaultdict(dict)
+        """Buckets by mount, pool, whether they are of pages, and target: targets may have different bounds."""
+        self._sums: defaultdict[tuple[Mount, str, str, str], float] = defaultdict(float)
+        self._pages: dict[tuple[Mount, str, str], float] = {}
         self._driver: dict[str, int] = {}
-
-    def _mount(self, labels: Mapping[str, str]) -> ClientCounters:
-        key = labels["fs"], labels["mount"]
-        return self._mounts.setdefault(key, ClientCounters(self._client, key[1], key[0]))
 
     def add(self, name: str, labels: Mapping[str, str], value: float) -> None:
         """Add one sample. Raises ValueError for a bucket bound that is not a number."""
@@ -226,44 +209,41 @@ class _MountSamples:
             self._driver[labels.get("setting", "")] = int(value)
         if "fs" not in labels or "mount" not in labels:
             return
+        mount = labels["fs"], labels["mount"]
         if name in _STATAHEAD:
-            self._mount(labels).statahead[_STATAHEAD[name]] = value
+            self._mounts[mount]["statahead"][_STATAHEAD[name]] = value
         elif name in _READ_AHEAD:
-            self._mount(labels).read_ahead[_READ_AHEAD[name]] = value
+            self._mounts[mount]["read_ahead"][_READ_AHEAD[name]] = value
         elif name == "lustre_llite_read_ahead_events_total":
-            self._mount(labels).read_ahead[labels.get("event", "")] = value
+            self._mounts[mount]["read_ahead"][labels.get("event", "")] = value
         elif name in _LIMITS:
-            setattr(self._mount(labels), _LIMITS[name], value)
+            self._mounts[mount][_LIMITS[name]] = value
         elif name.startswith(("lustre_osc_", "lustre_mdc_")):
-            self._rpc(name.removeprefix("lustre_")[:3], name[len("lustre_osc_"):], labels, value)
+            self._rpc(mount, name.removeprefix("lustre_")[:3], name[len("lustre_osc_"):], labels, value)
 
-    def _rpc(self, kind: str, name: str, labels: Mapping[str, str], value: float) -> None:
-        where, of = (labels["fs"], labels["mount"]), labels.get("pool" if kind == "osc" else "target", "")
+    def _rpc(self, mount: Mount, kind: str, name: str, labels: Mapping[str, str], value: float) -> None:
+        of = labels.get("pool" if kind == "osc" else "target", "")
         if name in _TABLES:
             direction = "modify" if _TABLES[name] == "modify" else labels.get("direction", "")
-            table = "in_flight" if _TABLES[name] == "modify" else _TABLES[name]
-            self._mount(labels)
-            series = (*where, (kind, of, direction), table, labels.get("target", ""))
+            series = mount, (kind, of, direction), _TABLES[name] == "pages", labels.get("target", "")
             self._buckets[series][float(labels.get("le", "inf"))] = value
         elif name in _SUMMED:
-            self._sums[*where, kind, of, name] += value
+            self._sums[mount, kind, of, name] += value
         elif name == "max_pages_per_rpc":
-            self._pages[*where, kind, of] = min(value, self._pages.get((*where, kind, of), value))
+            self._pages[mount, kind, of] = min(value, self._pages.get((mount, kind, of), value))
 
-    def done(self) -> list[ClientCounters]:
+    def done(self, client: str) -> list[ClientLoad]:
         """All mounts. Their histograms are converted from cumulative counts."""
-        for (fsname, mount, of, table, _), cumulative in self._buckets.items():
-            rpcs = self._mounts[fsname, mount].rpc(of)
-            into = rpcs.in_flight if table == "in_flight" else rpcs.pages
-            for upper, count in single(cumulative, 1.0, lambda last: last + 1).items():
-                into[upper] = into.get(upper, 0.0) + count
-            limit = "max_modify_rpcs_in_flight" if of[2] == "modify" else "max_rpcs_in_flight"
-            targets = max(self._sums.get((fsname, mount, *of[:2], "targets"), 1.0), 1.0)  # limits are summed
-            rpcs.max_in_flight = self._sums.get((fsname, mount, *of[:2], limit), 0.0) / targets
-            rpcs.max_pages = 0.0 if of[2] == "modify" else self._pages.get((fsname, mount, *of[:2]), 0.0)
-        for counters in self._mounts.values():
-            counters.fabric_driver = self._driver
-        return list(self._mounts.values())
+        rpcs: defaultdict[Mount, RpcTables] = defaultdict(RpcTables)
+        for (mount, of, in_pages, _), cumulative in self._buckets.items():
+            counts, pool = single(cumulative, 1.0, lambda last: last + 1), (mount, *of[:2])
+            modify = of[2] == "modify"
+            limit = self._sums.get((*pool, "max_modify_rpcs_in_flight" if modify else "max_rpcs_in_flight"), 0.0)
+            targets = max(self._sums.get((*pool, "targets"), 1.0), 1.0)  # limits are summed
+            rpcs[mount].add(of, {} if in_pages else counts, counts if in_pages else {}, limit / targets,
+                            0.0 if modify else self._pages.get(pool, 0.0))
+        return [ClientLoad(client, mount[1], mount[0], 0.0, 0.0, rpcs=rpcs[mount].loads, fabric_driver=self._driver,
+                           **self._mounts[mount]) for mount in dict.fromkeys([*self._mounts, *rpcs])]
 
 
 def single(cumulative: Mapping[float, float], unit: float, beyond: Callable[[int], int]) -> dict[int, float]:
@@ -284,62 +264,79 @@ def single(cumulative: Mapping[float, float], unit: float, beyond: Callable[[int
 
 PoolOfTarget = Mapping[str, str]
 """Full target name to pool."""
-ReadMounts = Callable[[PoolOfTarget], Sequence[ClientCounters]]
-"""Counters of the mounts of one node. Raises OSError."""
+ReadNode = Callable[[PoolOfTarget], Mapping[str, Found]]
+"""Counters of one node by mount or target. Raises OSError or ValueError."""
+NODES_PER_CALL = 5
+"""Nodes read in one call. A choice."""
+
+
+class Turn(NamedTuple, Generic[Found]):
+    """A node that was read; without counters if it does not answer."""
+
+    name: str
+    before: Mapping[str, Found]
+    after: Mapping[str, Found]
+    time: float
+    seconds: float
+
+
+class Poller(Generic[Found]):
+    """Reads nodes in turn, a few in each call, and keeps the last counters of each."""
+
+    def __init__(self, readers: Mapping[str, ReadNode[Found]], clock: Clock,
+                 nodes_per_call: int = NODES_PER_CALL) -> None:
+        self._nodes = deque(readers.items())
+        self._clock = clock
+        self._nodes_per_call = nodes_per_call
+        self._known: dict[str, tuple[float, Mapping[str, Found]]] = {}
+        self.faults: dict[str, str] = {}
+        """Error of each node whose last reading failed."""
+
+    def turns(self, pools: PoolOfTarget) -> Iterator[Turn[Found]]:
+        """Read the next few nodes."""
+        for _ in range(min(self._nodes_per_call, len(self._nodes))):
+            name, read = self._nodes[0]
+            self._nodes.rotate(-1)
+            self.faults.pop(name, None)
+            found: Mapping[str, Found] = {}
+            try:
+                found = read(pools)
+            except (OSError, ValueError) as error:
+                self.faults[name] = str(error)
+            now = self._clock.now()
+            then, before = self._known.get(name, (now, {}))
+            self._known[name] = now, found
+            yield Turn(name, before, found, now, now - then)
+
+
 FORGET_SECONDS = 900.0
 """Age at which the load of a client is dropped: the client may be gone."""
 
 
-@dataclass(slots=True)
-class _Node:
-    """One node, its last counters and its loads."""
+class ClientPoller(Poller[ClientLoad]):
+    """Reads the counters of clients."""
 
-    name: str
-    read: ReadMounts
-    time: float = 0.0
-    before: dict[str, ClientCounters] = field(default_factory=dict)
-    loads: list[ClientLoad] = field(default_factory=list)
-
-
-class ClientPoller:
-    """Reads the counters of clients, a few nodes in each call."""
-
-    def __init__(self, readers: Mapping[str, ReadMounts], clock: Clock, clients_per_call: int = 5) -> None:
-        self._nodes = deque(_Node(name, read) for name, read in readers.items())
-        self._clock = clock
-        self._clients_per_call = clients_per_call
-        self.faults: dict[str, str] = {}
-        """Error of each node whose last reading failed."""
+    def __init__(self, readers: Mapping[str, ReadNode[ClientLoad]], clock: Clock,
+                 nodes_per_call: int = NODES_PER_CALL) -> None:
+        super().__init__(readers, clock, nodes_per_call)
+        self._loads: dict[str, list[ClientLoad]] = {}
 
     def __call__(self, pools: PoolOfTarget) -> tuple[ClientLoad, ...]:
         """Read the next few nodes. Returns the loads of all nodes that are recent enough."""
-        for _ in range(min(self._clients_per_call, len(self._nodes))):
-            node = self._nodes[0]
-            self._nodes.rotate(-1)
-            self._read(node, pools)
+        for turn in self.turns(pools):
+            self._loads[turn.name] = [
+                load for mount, after in turn.after.items() if mount in turn.before and turn.seconds > 0
+                and (load := client_load(turn.before[mount], after, turn.time, turn.seconds)) is not None]
         oldest = self._clock.now() - FORGET_SECONDS
-        return tuple(load for node in self._nodes for load in node.loads if load.time > oldest)
-
-    def _read(self, node: _Node, pools: PoolOfTarget) -> None:
-        try:
-            found = node.read(pools)
-        except (OSError, ValueError) as error:
-            self.faults[node.name] = str(error)
-            node.before, node.loads = {}, []
-            return
-        self.faults.pop(node.name, None)
-        now = self._clock.now()
-        node.loads = [load for c in found if c.mount in node.before and now > node.time
-                      and (load := client_load(node.before[c.mount], c, now, now - node.time)) is not None]
-        node.before, node.time = {c.mount: c for c in found}, now
+        return tuple(load for loads in self._loads.values() for load in loads if load.time > oldest)
 
 
-def mounts_of_node(tree: Tree) -> ReadMounts:
+def mounts_of_node(tree: Tree) -> ReadNode[ClientLoad]:
     """Reads the mounts of this node."""
-    return lambda pools: list(read_mounts(tree, pools))
+    return lambda pools: {each.mount: each for each in read_mounts(tree, pools)}
 
 
-def mounts_of_exporter(url: str, client: HttpClient) -> ReadMounts:
+def mounts_of_exporter(url: str, client: HttpClient) -> ReadNode[ClientLoad]:
     """Reads the mounts of a node from its exporter, which knows the pools itself."""
     selective = SelectiveClient(client, CLIENT_COLLECTORS)
-    return lambda _: parse_mounts(selective.get(url).body, url)
+    return lambda _: {each.mount: each for each in parse_mounts(selective.get(url).body, url)}

@@ -8,17 +8,25 @@ the changes of the mix of sizes connect them. ``io_latency_stats`` (2.17) has du
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from lustre.formats import brw_stats, df, io_latency_stats
-from lustre.formats.histogram import Histogram
 from lustre.parameters import Tree, parse_device
 from tierd.clock import Clock
 from tierd.model import DiskWrites
-from tierd.sense.clients import FABRIC_METRIC, decreased, increases, read_fabric_driver, single
+from tierd.sense.clients import (
+    FABRIC_METRIC,
+    Poller,
+    ReadNode,
+    counts_of,
+    decreased,
+    increases,
+    read_fabric_driver,
+    single,
+)
 from tierd.sense.exposition import SelectiveClient, labels_of, samples, target_of
 from tierd.sense.http_client import HttpClient, SourceError, redacted
 from tierd.sense.readings import is_ost
@@ -40,10 +48,6 @@ class DiskCounters:
     """Parameters of the Omni-Path driver of the server, which are the same for all its targets."""
 
 
-ReadDisks = Callable[[], Mapping[str, DiskCounters]]
-"""Counters of the object targets of one node, by full name. Raises OSError or ValueError."""
-
-
 def read_disks(tree: Tree) -> dict[str, DiskCounters]:
     """Counters of the object targets of this node; empty on a client."""
     found: dict[str, DiskCounters] = {}
@@ -56,7 +60,7 @@ def read_disks(tree: Tree) -> dict[str, DiskCounters]:
                 continue
             tables = brw_stats.parse(data)
             counters = found[f"{place.fsname}-{place.target}"] = DiskCounters(
-                written(tables.named(b"disk I/O size")), written(tables.named(b"I/O time (1/1000s)")))
+                counts_of(tables.named(b"disk I/O size"), -1), counts_of(tables.named(b"I/O time (1/1000s)"), -1))
             counters.fabric_driver = driver
             counters.max_rpc_bytes = (df.integer(tree.read(f"obdfilter/{device}/brw_size") or b"") or 0) << 20
             for table in io_latency_stats.parse(tree.read(f"{kind}/{device}/io_latency_stats") or b"").tables:
@@ -65,13 +69,6 @@ def read_disks(tree: Tree) -> dict[str, DiskCounters]:
                         round(upper * LATENCY_UNIT_USEC): float(count)
                         for upper, count in zip(table.uppers, table.counts, strict=True) if count}
     return found
-
-
-def written(table: Histogram | None) -> dict[int, float]:
-    """The writes of a table of ``brw_stats``."""
-    if table is None:
-        return {}
-    return {upper: float(count) for upper, count in zip(table.uppers, table.columns[-1], strict=True) if count}
 
 
 _SIZES, _SECONDS = "lustre_osd_io_size_bytes_bucket", "lustre_osd_io_seconds_bucket"
@@ -125,51 +122,30 @@ KEPT = 20
 """Number of readings kept for each target."""
 
 
-NODES_PER_CALL = 5
-"""Servers read in one call. A choice."""
+class DiskPoller(Poller[DiskCounters]):
+    """Reads the disk I/O of servers."""
 
-
-class DiskPoller:
-    """Reads the disk I/O of servers, a few nodes in each call."""
-
-    def __init__(self, readers: Mapping[str, ReadDisks], clock: Clock) -> None:
-        self._nodes = deque(readers.items())
-        self._clock = clock
-        self._before: dict[str, Mapping[str, DiskCounters]] = {}
-        """Last counters of each node."""
+    def __init__(self, readers: Mapping[str, ReadNode[DiskCounters]], clock: Clock) -> None:
+        super().__init__(readers, clock)
         self._writes: dict[str, tuple[DiskWrites, ...]] = {}
         self.max_rpc_bytes: dict[str, int] = {}
         """The largest RPC that each target accepts, as far as known."""
         self.drivers: dict[str, Mapping[str, int]] = {}
         """Parameters of the Omni-Path driver of servers that have such an adapter, by name of the server."""
-        self.faults: dict[str, str] = {}
-        """Error of each node whose last reading failed."""
 
     def __call__(self) -> Mapping[str, tuple[DiskWrites, ...]]:
         """Read the next few nodes. Returns the last readings of each target, oldest first."""
-        for _ in range(min(NODES_PER_CALL, len(self._nodes))):
-            self._read(*self._nodes[0])
-            self._nodes.rotate(-1)
+        for turn in self.turns({}):
+            self.drivers.pop(host_of(turn.name), None)
+            if driver := next((each.fabric_driver for each in turn.after.values()), {}):
+                self.drivers[host_of(turn.name)] = driver
+            self.max_rpc_bytes.update({target: each.max_rpc_bytes for target, each in turn.after.items()
+                                       if each.max_rpc_bytes})
+            for target in turn.after.keys() & turn.before.keys():
+                writes = difference(turn.before[target], turn.after[target], turn.time)
+                if writes is not None and writes.sizes:
+                    self._writes[target] = (*self._writes.get(target, ()), writes)[-KEPT:]
         return dict(self._writes)
-
-    def _read(self, name: str, read: ReadDisks) -> None:
-        self.faults.pop(name, None)
-        self.drivers.pop(host_of(name), None)
-        earlier = self._before.pop(name, {})
-        try:
-            found = read()
-        except (OSError, ValueError) as error:
-            self.faults[name] = str(error)
-            return
-        if driver := next((each.fabric_driver for each in found.values()), {}):
-            self.drivers[host_of(name)] = driver
-        self.max_rpc_bytes.update({target: each.max_rpc_bytes for target, each in found.items() if each.max_rpc_bytes})
-        for target, after in found.items():
-            before = earlier.get(target)
-            writes = None if before is None else difference(before, after, self._clock.now())
-            if writes is not None and writes.sizes:
-                self._writes[target] = (*self._writes.get(target, ()), writes)[-KEPT:]
-        self._before[name] = found
 
 
 def host_of(name: str) -> str:
@@ -190,12 +166,12 @@ def difference(before: DiskCounters, after: DiskCounters, time: float) -> DiskWr
     return DiskWrites(time, increases(before.sizes, after.sizes), increases(before.msec, after.msec), by_size)
 
 
-def disks_of_node(tree: Tree) -> ReadDisks:
+def disks_of_node(tree: Tree) -> ReadNode[DiskCounters]:
     """Reads the targets of this node."""
-    return lambda: read_disks(tree)
+    return lambda _: read_disks(tree)
 
 
-def disks_of_exporter(url: str, client: HttpClient) -> ReadDisks:
+def disks_of_exporter(url: str, client: HttpClient) -> ReadNode[DiskCounters]:
     """Reads the targets of a server from its exporter."""
     selective = SelectiveClient(client, DISK_COLLECTORS)
-    return lambda: parse_disks(selective.get(url).body, url)
+    return lambda _: parse_disks(selective.get(url).body, url)

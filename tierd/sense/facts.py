@@ -1,8 +1,7 @@
 """Collects facts for detectors: clients, free space, directories and their layouts, shared files, files on flash.
 
 If a part fails, it is empty, detectors that need it find nothing, and ``faults`` has the reason. The fill rate of a
-target is the change of its free space in some minutes. Recent activity of a directory is the difference of its counts,
-which only grow.
+target is the change of its free space in some minutes.
 """
 
 from __future__ import annotations
@@ -12,33 +11,26 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import InitVar, dataclass, field, replace
-from operator import attrgetter
-
-import numpy as np
 
 from lustre.filesystem import Filesystem
 from lustre.layout.model import Layout
-from tierd.loads import Ints
 from tierd.model import (
     DirectoryActivity,
     DirectoryPlacement,
     Facts,
-    MetadataFill,
     SharedFile,
     SharedRuns,
     StoredFile,
     TargetFill,
 )
 from tierd.sense import space
-from tierd.sense.changelogs.counts import COUNTED, SharedRun
+from tierd.sense.changelogs.counts import SharedRun
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.clients import ClientPoller
 from tierd.sense.disks import DiskPoller
 from tierd.sense.file_walks import Inventory, UnevenPools
 from tierd.sense.metadata import MetadataMeter
 from tierd.sense.space import PoolMedia
-
-counted = attrgetter(*COUNTED)
 
 
 class FillRates:
@@ -59,88 +51,6 @@ class FillRates:
         return {target: replace(room, growth_bytes_per_second=(before[target].avail_bytes - room.avail_bytes)
                                 / (now - then) if target in before else 0.0)
                 for target, room in fill.items()}
-
-
-Key = tuple[str, str]
-MIN_PLACES = 1000
-"""Indexes of removed counts are freed if there are more than twice as many indexes as counts, plus this number."""
-
-
-class RecentDirectories:
-    """Recent activity of directories: the difference between their counts and a snapshot of some minutes ago.
-
-    A snapshot is one array of numbers, in which each job and directory has a fixed row. Ten snapshots of ten thousand
-    take as much memory as a single snapshot made of mappings.
-    """
-
-    def __init__(self, span_seconds: float = 600.0, step_seconds: float = 60.0) -> None:
-        self._span_seconds = span_seconds
-        self._step_seconds = step_seconds
-        self.places: dict[Key, int] = {}
-        """Rows of jobs and directories."""
-        self._snapshots: deque[tuple[float, Ints]] = deque()
-        self._begun: dict[Key, tuple[float, Sequence[int]]] = {}
-        """Counts that begin later than the oldest snapshot, with their time."""
-
-    def begin_again(self, activities: Iterable[DirectoryActivity], now: float) -> None:
-        """Count these activities from now on."""
-        self._begun |= {_key(activity): (now, counted(activity)) for activity in activities}
-
-    def since_oldest_snapshot(self, activities: Sequence[DirectoryActivity], now: float,
-                              ) -> tuple[tuple[DirectoryActivity, ...], float]:
-        """Activity since the oldest snapshot, and the time since in seconds. The first call returns no activity."""
-        if len(self._snapshots) > 1 and self._snapshots[-1][0] - self._snapshots[-2][0] < self._step_seconds:
-            self._snapshots.pop()
-        self._snapshots.append((now, self._snapshot(activities)))
-        while len(self._snapshots) > 2 and self._snapshots[0][0] < now - self._span_seconds:
-            self._snapshots.popleft()
-        self._begun = {key: since for key, since in self._begun.items() if since[0] > self._snapshots[0][0]}
-        return self._since(self._snapshots[0], activities, now)
-
-    def since_last_call(self, activities: Sequence[DirectoryActivity], now: float,
-                        ) -> tuple[tuple[DirectoryActivity, ...], float]:
-        """Activity since the last call of the other method, and the time since in seconds."""
-        return self._since(self._snapshots[-1], activities, now) if self._snapshots else ((), 0.0)
-
-    def _since(self, snapshot: tuple[float, Ints], activities: Sequence[DirectoryActivity], now: float,
-               ) -> tuple[tuple[DirectoryActivity, ...], float]:
-        taken_at, before = snapshot
-        keys, counts = list(map(_key, activities)), _table(activities)
-        earlier = _rows(before, [self.places.get(key, -1) for key in keys])
-        for row in [row for row, key in enumerate(keys) if key in self._begun]:
-            earlier[row] = self._begun[keys[row]][1]
-        earlier[(counts < earlier).any(axis=1)] = 0  # dropped from the table, and added again
-        done = counts - earlier
-        return tuple(DirectoryActivity(*keys[row], clients=activities[row].clients,
-                                       **dict(zip(COUNTED, done[row].tolist(), strict=True)))
-                     for row in np.flatnonzero(done.any(axis=1)).tolist()), now - taken_at
-
-    def _snapshot(self, activities: Sequence[DirectoryActivity]) -> Ints:
-        if len(self.places) > 2 * len(activities) + MIN_PLACES:
-            kept = [key for key in map(_key, activities) if key in self.places]
-            rows = [self.places[key] for key in kept]
-            self._snapshots = deque((time, _rows(snapshot, rows)) for time, snapshot in self._snapshots)
-            self.places = {key: place for place, key in enumerate(kept)}
-        rows = [self.places.setdefault(_key(activity), len(self.places)) for activity in activities]
-        taken = np.zeros((len(self.places), len(COUNTED)), np.int64)
-        taken[rows] = _table(activities)
-        return taken
-
-
-def _key(activity: DirectoryActivity) -> Key:
-    return activity.job, activity.directory
-
-
-def _table(activities: Sequence[DirectoryActivity]) -> Ints:
-    return np.array([counted(activity) for activity in activities], np.int64).reshape(-1, len(COUNTED))
-
-
-def _rows(snapshot: Ints, rows: Sequence[int]) -> Ints:
-    """Some rows of a snapshot; zeros for those that are younger, and for the row -1."""
-    at = np.array(rows, np.int64)
-    zeros = np.zeros((1, len(COUNTED)), np.int64)
-    found: Ints = np.concatenate((snapshot, zeros))[np.where(at < len(snapshot), at, -1)]
-    return found
 
 
 MAX_SHARED_RUNS = 20
@@ -260,7 +170,6 @@ class FactsCollector:
     store_runs: InitVar[Callable[[str], object]] = str
 
     def __post_init__(self, stored_runs: str, store_runs: Callable[[str], object]) -> None:
-        self._recent = RecentDirectories()
         self._growth = FillRates()
         self._runs = LearntRuns(self.filesystem, stored_runs, store_runs)
         self._default_layouts: dict[str, Layout | None] = {}
@@ -290,13 +199,12 @@ class FactsCollector:
     def facts(self, now: float) -> Facts:
         """Collect all facts now."""
         self.faults = {}
-        activities = self.table.summaries(0.0)
-        latest, latest_seconds = self._recent.since_last_call(activities, now)
-        directories, seconds = self._recent.since_oldest_snapshot(activities, now)
+        latest, latest_seconds = self.table.latest(now)
+        directories, seconds = self.table.recent(now)
         layouts = self._layouts(directories)
-        if changed := self._changed(layouts, activities, now):
-            self._recent.begin_again((each for each in activities if each.directory in changed), now)
-            directories, seconds = self._recent.since_oldest_snapshot(activities, now)
+        if changed := self._changed(layouts, now):
+            self.table.begin_again(changed)
+            directories, seconds = self.table.recent(now)
         facts = Facts(directories=directories, directory_seconds=seconds, latest_directories=latest,
                       latest_seconds=latest_seconds, metadata_targets=self.metadata_targets)
         with self._or_unknown("room"):
@@ -308,8 +216,7 @@ class FactsCollector:
             facts = replace(facts, flash=on_flash, closed=self.closed())
         facts = replace(facts, metadata_loads=self.metadata.loads, metadata_services=self.metadata.services)
         with self._or_unknown("metadata room"):
-            facts = replace(facts, metadata={mdt: MetadataFill(room.used, room.inodes_free)
-                                             for mdt, room in self.filesystem.metadata_space().items()})
+            facts = replace(facts, metadata=self.filesystem.metadata_space())
         with self._or_unknown("clients"):
             every = self.clients({t: facts.pool_of(t) for t in facts.fill}) if self.clients is not None else ()
             facts = replace(facts, clients=tuple(c for c in every if c.fsname == self.filesystem.fsname))
@@ -370,10 +277,9 @@ class FactsCollector:
         places = list(dict.fromkeys(d.directory for d in busiest))[:MAX_LAYOUTS]
         return space.default_layouts(self.filesystem, places)
 
-    def _changed(self, layouts: Mapping[str, Layout | None], activities: Sequence[DirectoryActivity],
-                 now: float) -> set[str]:
+    def _changed(self, layouts: Mapping[str, Layout | None], now: float) -> set[str]:
         """Directories whose default layout is another one than before, set by tierd or by anyone."""
-        before, known = self._default_layouts, {each.directory for each in activities}
+        before, known = self._default_layouts, frozenset(self.table.places())
         changed = {place for place, layout in layouts.items() if place in before and before[place] != layout}
         self._default_layouts = {place: layout for place, layout in {**before, **layouts}.items() if place in known}
         self._layouts_since = {place: since for place, since in {

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
-from operator import lt
+from dataclasses import replace
 
 import numpy as np
 
 from tierd.model import MetadataLoad, MetadataService, NamespaceLoad, Window
-from tierd.sense.changelogs.table import OperationCounts
 from tierd.sense.counters import CounterTable, Increases, increases
-from tierd.sense.readings import Reading, ServiceCounters, is_ost
+from tierd.sense.readings import Reading, is_ost
 
 SPAN_SECONDS = 120.0
 STEP_SECONDS = 25.0
@@ -25,20 +23,12 @@ UNCOUNTED = frozenset({"close", "read", "write", "read_bytes", "write_bytes", "p
 """``close`` follows an open. Data on the MDT is no metadata operation."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Snapshot:
-    """MDT counters of one reading."""
-
-    time: float
-    jobs: CounterTable
-    services: Mapping[str, ServiceCounters]
-
-
 class MetadataMeter:
     """Keeps a few snapshots. One thread learns, another asks."""
 
     def __init__(self) -> None:
-        self._past: deque[_Snapshot] = deque()
+        self._past: deque[Reading] = deque()
+        """With the counters of MDTs alone."""
         self.loads: tuple[MetadataLoad, ...] = ()
         self.services: tuple[MetadataService, ...] = ()
 
@@ -49,15 +39,15 @@ class MetadataMeter:
         if self._past and reading.time < self._past[-1].time + STEP_SECONDS:
             return
         every = CounterTable.of(reading.jobs)
-        of_mdts = every.rows(~every.targets_that(is_ost))
-        self._past.append(_Snapshot(reading.time, of_mdts, reading.services))
+        self._past.append(replace(reading, jobs=every.rows(~every.targets_that(is_ost))))
         while len(self._past) > 1 and self._past[0].time < reading.time - SPAN_SECONDS:
             self._past.popleft()
         first, last = self._past[0], self._past[-1]
         if last.time > first.time:
             mdts = {target for target in reading.targets if not is_ost(target)}
-            more = increases(first.jobs, last.jobs)
-            self.loads = tuple(load_of(mdt, last.jobs, more, last.time - first.time) for mdt in sorted(mdts))
+            before, now = CounterTable.of(first.jobs), CounterTable.of(last.jobs)
+            more = increases(before, now)
+            self.loads = tuple(load_of(mdt, now, more, last.time - first.time) for mdt in sorted(mdts))
             self.services = tuple(service for node in sorted(last.services)
                                   if (service := service_of(node, first, last)) is not None)
 
@@ -90,7 +80,7 @@ def load_of(mdt: str, counters: CounterTable, more: Increases, seconds: float) -
                         usec_per_operation=usec / count if count else 0.0)
 
 
-def service_of(node: str, first: _Snapshot, last: _Snapshot) -> MetadataService | None:
+def service_of(node: str, first: Reading, last: Reading) -> MetadataService | None:
     """Load of a service between two snapshots; None if it is unknown, restarted, or had no requests."""
     before, now = first.services.get(node), last.services[node]
     if before is None:
@@ -109,8 +99,6 @@ UNLISTED_FACTOR = 4.0
 the two are read at different times, so they differ in the windows in which a job begins or ends."""
 LATE_RECORD_SECONDS = 15.0
 """Records this much older than the window are not those of the window: tierd catches up with missed ones. A choice."""
-ByDirectory = Mapping[str, OperationCounts]
-NONE: OperationCounts = (0, 0, 0, 0)
 
 
 class UnlistedJobs:
@@ -120,40 +108,22 @@ class UnlistedJobs:
     thousands of files and the changelog named it. Call it for each window in turn.
     """
 
-    def __init__(self, counted: Callable[[Collection[str]], Mapping[str, ByDirectory]]) -> None:
-        """``counted`` returns the counts of jobs since they began in each directory."""
-        self._counted = counted
-        self._before: Mapping[str, ByDirectory] = {}
-        """As of the window before."""
+    def __init__(self, recorded: Callable[[Collection[str]], Mapping[str, NamespaceLoad]]) -> None:
+        """``recorded`` returns the operations of jobs since its last call."""
+        self._recorded = recorded
+        self._before: Collection[str] = ()
+        """Jobs of the window before, as far as records named them."""
 
     def completed(self, window: Window, oldest_record: float) -> Window:
         """The window with these operations. ``oldest_record`` is the time of the oldest record that was read last."""
-        before, self._before = self._before, self._counted(window.jobs)
+        recorded = self._recorded(window.jobs)
+        before, self._before = self._before, recorded.keys()
         if oldest_record < window.start - LATE_RECORD_SECONDS:
             return window
-        found: dict[str, NamespaceLoad] = {}
-        for job, now in self._before.items():
-            if job not in before or now == before[job]:
-                continue
-            listed = window.namespace.get(job, NamespaceLoad(job))
-            recorded = _load(job, before[job], now)
-            if _own(recorded) > UNLISTED_FACTOR * _own(listed):
-                found[job] = replace(recorded, other_operations=listed.other_operations)
+        listed = {job: window.namespace.get(job, NamespaceLoad(job)) for job in recorded.keys() & before}
+        found = {job: replace(recorded[job], other_operations=load.other_operations) for job, load in listed.items()
+                 if _own(recorded[job]) > UNLISTED_FACTOR * _own(load)}
         return replace(window, namespace={**window.namespace, **found}) if found else window
-
-
-def _load(job: str, before: ByDirectory, now: ByDirectory) -> NamespaceLoad:
-    """Operations since the window before. Counts that were dropped from the table began at zero again."""
-    creates = opens = closes = unlinks = 0
-    for directory, counts in now.items():
-        earlier = before.get(directory, NONE)
-        if any(map(lt, counts, earlier)):
-            earlier = NONE
-        creates += counts[0] - earlier[0]
-        opens += counts[1] - earlier[1]
-        closes += counts[2] - earlier[2]
-        unlinks += counts[3] - earlier[3]
-    return NamespaceLoad(job, opens + creates, closes, creates, unlinks)  # a file is opened as it is made
 
 
 def _own(load: NamespaceLoad) -> float:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterator
 from sys import intern
 
 from lustre.formats import changelog_users, df, job_stats, lnet, pools, recovery_status, stats
+from lustre.mounted import read_metadata_space
 from lustre.parameters import Tree, parse_device, read_whole
 from tierd.clock import Clock
 from tierd.model import Capacity, MetadataSpace
@@ -176,14 +177,9 @@ def why_jobs_are_unnamed(tree: Tree) -> str:
 
 def metadata_spaces(tree: Tree, fsname: str) -> tuple[MetadataSpace, ...]:
     """Room on all MDTs, as this client sees it; empty if that of an MDT is unknown, or if there is no MDT."""
-    found: list[MetadataSpace] = []
-    for name in tree.devices("mdc"):
-        if parse_device(name).fsname == fsname:
-            room = df.parse(*[tree.read(f"mdc/{name}/{part}") for part in df.FILES])
-            if not room.size_bytes or not room.files or room.avail_bytes is None or room.files_free is None:
-                return ()
-            found.append(MetadataSpace(room.size_bytes, room.avail_bytes, room.files, room.files_free))
-    return tuple(found)
+    found = read_metadata_space(tree, fsname)
+    devices = {device.target for device in map(parse_device, tree.devices("mdc")) if device.fsname == fsname}
+    return tuple(found.values()) if len(found) == len(devices) else ()
 
 
 def own_nids(tree: Tree) -> frozenset[str]:

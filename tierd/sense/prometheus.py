@@ -63,6 +63,19 @@ class QueryApi:
             matchers.append(self.settings.matchers)
         return "{" + ",".join(matchers) + "}"
 
+    def at(self, query: str, time: float) -> list[Series]:
+        """The series of a query at one time. Raises SourceError as ``series`` does."""
+        return self.series("/api/v1/query", {"query": query, "time": f"{time:.3f}"})
+
+    def over(self, query: str, begin: float, end: float, step_seconds: float) -> list[Series]:
+        """The series of a query at several times. Raises SourceError as ``series`` does."""
+        return self.series("/api/v1/query_range", {"query": query, "start": f"{begin:.3f}", "end": f"{end:.3f}",
+                                                   "step": f"{step_seconds:.3f}"})
+
+    def error(self, sentence: str) -> SourceError:
+        """The error that says this about the server."""
+        return SourceError(f"{redacted(self.settings.url)}: {sentence}")
+
     def series(self, path: str, form: Mapping[str, str]) -> list[Series]:
         """The series of a query. Raises SourceError for a partial answer, impossible values and a wrong clock."""
         url, now = self.settings.url.rstrip("/") + path, self.clock.now()
@@ -327,7 +340,7 @@ class PrometheusCounters:
             if self._last is None or self._last.time != time:
                 self._last = merged_reading(about, self._jobs(about, now))
         except ValueError as error:
-            raise SourceError(f"{redacted(self._api.settings.url)}: invalid data: {error}") from error
+            raise self._api.error(f"invalid data: {error}") from error
         return self._last
 
     def _jobs(self, about: Sequence[Series], now: float) -> list[Series]:
@@ -337,5 +350,4 @@ class PrometheusCounters:
 
     def _series(self, families: Sequence[str], targets: Sequence[str], now: float) -> list[Series]:
         window = f"[{int(self._api.settings.lookback_seconds * 1000)}ms]"
-        query = self._api.selector(families, "target", targets) + window
-        return self._api.series("/api/v1/query", {"query": query, "time": f"{now:.3f}"})
+        return self._api.at(self._api.selector(families, "target", targets) + window, now)

@@ -1,20 +1,23 @@
-"""The usual throughput of jobs, read from Prometheus once after a start, so that tierd need not measure it first.
+"""Past throughput from Prometheus: of jobs before a start, and of one target or job for a page.
 
-The queries use the recording rules of ``alerts/rules/interference.yml``: bytes and bulk operations of each active job
-on each target, in windows of two minutes. An incomplete history is not used: a job missing from it would look as if it
-had not run. The number of jobs and points, the size of an answer and the total time are limited.
+The usual throughput of jobs is read once after a start, so that tierd need not measure it first. These queries use the
+recording rules of ``alerts/rules/interference.yml``: bytes and bulk operations of each active job on each target, in
+windows of two minutes. An incomplete history is not used: a job missing from it would look as if it had not run. The
+number of jobs and points, the size of an answer and the total time are limited.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from tierd.act.journal.rates import TARGETS
 from tierd.model import JobLoad, Window
+from tierd.rates import COLUMNS, Point
 from tierd.sense.exposition import JOBID
-from tierd.sense.http_client import SourceError, redacted
-from tierd.sense.prometheus import QueryApi, Series
+from tierd.sense.prometheus import QueryApi, Series, quoted
+from tierd.text import short_name
 
 BYTES, OPERATIONS = "fs_target_job:lustre_job_bytes:rate2m", "fs_target_job:lustre_job_bulk_operations:rate2m"
 RATE_SECONDS = 120.0
@@ -41,47 +44,37 @@ class LearnedHistory:
     """Jobs in the windows. Other jobs may have run or not."""
 
 
-class PrometheusHistory:
-    """Reads the history of jobs from one query API."""
+def learned_history(api: QueryApi, seen: Window, before: float) -> LearnedHistory:
+    """The history before a time of the busiest jobs in a window. Raises SourceError."""
+    settings, begun = api.settings, api.clock.now()
+    jobs = busiest(seen)
+    pairs = sum(job in jobs for _, job in seen.loads)
+    spans = list(ranges(before - 1, settings.learn_seconds, pairs))
+    found: dict[tuple[float, str, str], list[float]] = defaultdict(lambda: [0.0, 0.0])
+    names = sorted(jobs)
+    for begin in range(0, len(names), BATCH_JOBS):
+        if api.clock.now() - begun > LEARN_TIMEOUT_SECONDS:
+            raise api.error(f"its history takes longer than {LEARN_TIMEOUT_SECONDS:g} s")
+        query = api.selector((BYTES, OPERATIONS), JOBID, names[begin:begin + BATCH_JOBS])
+        for span in spans:
+            for series in api.over(query, *span):
+                _take(api, series, jobs, found)
+    if names and not found:
+        matching = f", and do their series have {settings.matchers}" if settings.matchers else ""
+        raise api.error(f"it has no {BYTES} of these jobs: are the rules of alerts/rules/interference.yml "
+                        f"loaded{matching}?")
+    return LearnedHistory(tuple(windows(found)), jobs)
 
-    def __init__(self, api: QueryApi) -> None:
-        self._api = api
 
-    def __call__(self, seen: Window, before: float) -> LearnedHistory:
-        """The history before a time of the busiest jobs in a window. Raises SourceError."""
-        settings, begun = self._api.settings, self._api.clock.now()
-        jobs = busiest(seen)
-        pairs = sum(job in jobs for _, job in seen.loads)
-        spans = list(ranges(before - 1, settings.learn_seconds, pairs))
-        found: dict[tuple[float, str, str], list[float]] = defaultdict(lambda: [0.0, 0.0])
-        names = sorted(jobs)
-        for begin in range(0, len(names), BATCH_JOBS):
-            if self._api.clock.now() - begun > LEARN_TIMEOUT_SECONDS:
-                raise SourceError(f"{redacted(settings.url)}: its history takes longer than "
-                                  f"{LEARN_TIMEOUT_SECONDS:g} s")
-            for span in spans:
-                for series in self._query(names[begin:begin + BATCH_JOBS], *span):
-                    self._take(series, jobs, found)
-        if names and not found:
-            matching = f", and do their series have {settings.matchers}" if settings.matchers else ""
-            raise SourceError(f"{redacted(settings.url)}: it has no {BYTES} of these jobs: are the rules of "
-                              f"alerts/rules/interference.yml loaded{matching}?")
-        return LearnedHistory(tuple(windows(found)), jobs)
-
-    def _query(self, jobs: Sequence[str], begin: float, end: float, step: float) -> Sequence[Series]:
-        form = {"query": self._api.selector((BYTES, OPERATIONS), JOBID, jobs), "start": f"{begin:.3f}",
-                "end": f"{end:.3f}", "step": f"{step:.0f}"}
-        return self._api.series("/api/v1/query_range", form)
-
-    def _take(self, series: Series, jobs: Collection[str], found: dict[tuple[float, str, str], list[float]]) -> None:
-        target, job = series.labels.get("target", ""), series.labels.get(JOBID, "")
-        if job not in jobs or not target or series.labels.get("fs") != self._api.fsname:
-            return
-        for at, value in series.points:
-            found[at, f"{self._api.fsname}-{target}", job][series.name == OPERATIONS] += value
-            if len(found) > 2 * MAX_LOADS:
-                raise SourceError(f"{redacted(self._api.settings.url)}: its history of these jobs is larger than "
-                                  "expected")
+def _take(api: QueryApi, series: Series, jobs: Collection[str], found: dict[tuple[float, str, str], list[float]],
+          ) -> None:
+    target, job = series.labels.get("target", ""), series.labels.get(JOBID, "")
+    if job not in jobs or not target or series.labels.get("fs") != api.fsname:
+        return
+    for at, value in series.points:
+        found[at, f"{api.fsname}-{target}", job][series.name == OPERATIONS] += value
+        if len(found) > 2 * MAX_LOADS:
+            raise api.error("its history of these jobs is larger than expected")
 
 
 def ranges(end: float, seconds: float, pairs: int) -> Iterator[tuple[float, float, float]]:
@@ -119,3 +112,41 @@ def windows(found: dict[tuple[float, str, str], list[float]]) -> list[Window]:
             at[time][target, job] = JobLoad(target, job, write_bytes=moved * RATE_SECONDS,
                                             writes=operations * RATE_SECONDS)
     return [Window(time - RATE_SECONDS, time, at[time], {}) for time in sorted(at)]
+
+
+ANSWER_SECONDS = 5.0
+"""Limit of the time for an answer: a choice. Without it the journal has the history."""
+_OF_TARGET = {"read_bytes": ("lustre_ost_read_bytes_total", ""), "write_bytes": ("lustre_ost_write_bytes_total", ""),
+              "operations": ("lustre_ost_operations_total", 'operation=~"read|write"'),
+              "metadata_operations": ("lustre_mdt_operations_total", "")}
+_OF_JOB = {"read_bytes": ("lustre_job_read_bytes_total", 'target=~"OST.*"'),
+           "write_bytes": ("lustre_job_write_bytes_total", 'target=~"OST.*"'),
+           "operations": ("lustre_job_operations_total", 'target=~"OST.*"'),
+           "metadata_operations": ("lustre_job_operations_total", 'target=~"MDT.*",operation!~"read|write"')}
+"""Family of each column, and more matchers."""
+
+
+def past_rates(api: QueryApi, kind: str, name: str, since: float, until: float, step: int) -> list[Point]:
+    """Throughput of one target or job over time, oldest first; none if its series are not there. Raises SourceError."""
+    found: dict[float, list[float]] = defaultdict(lambda: [0.0] * len(COLUMNS))
+    try:
+        for series in api.over(_rate_query(api, kind, name, step), since, until, step):
+            column = COLUMNS.index(series.labels.get("column", ""))
+            for at, value in series.points:
+                found[at][column] = value
+    except ValueError as error:
+        raise api.error(f"invalid data: {error}") from error
+    return [(at, *numbers) for at, numbers in sorted(found.items())]  # type: ignore[misc]
+
+
+def _rate_query(api: QueryApi, kind: str, name: str, step: int) -> str:
+    """The query of all columns: one series each, with its name as a label."""
+    families, label, value = ((_OF_TARGET, "target", short_name(name)) if kind == TARGETS
+                              else (_OF_JOB, JOBID, name))
+    window = f"[{max(step, round(2 * api.settings.lookback_seconds))}s]"
+    common = f"fs={quoted(api.fsname)},{label}={quoted(value)}"
+    if api.settings.matchers:
+        common += f",{api.settings.matchers}"
+    return " or ".join(
+        f'label_replace(sum(rate({family}{{{common}{"," * bool(more)}{more}}}{window})),"column","{column}","","")'
+        for column, (family, more) in families.items())

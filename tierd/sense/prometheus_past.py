@@ -23,7 +23,7 @@ from tierd.sense.exposition import (
     tail_of,
     target_of,
 )
-from tierd.sense.http_client import SourceError, redacted
+from tierd.sense.http_client import SourceError
 from tierd.sense.prometheus import BATCH_TARGETS, QueryApi, Series, quoted
 from tierd.sense.readings import LONGEST_SECONDS, LONGEST_WINDOWS, Reading, Stamp, is_ost, window
 
@@ -88,20 +88,18 @@ class Seen:
 
 def survey(api: QueryApi, since: float, until: float) -> Found:
     """The file system that the API names, or else the only one. Raises SourceError."""
-    step, url = max(LEAST_STEP_SECONDS, (until - since) / SURVEY_POINTS), redacted(api.settings.url)
+    step = max(LEAST_STEP_SECONDS, (until - since) / SURVEY_POINTS)
     which = ",".join(filter(None, (api.fsname and f"fs={quoted(api.fsname)}", api.settings.matchers)))
-    known = {series.labels.get("fs", ""): series.points for series in api.series("/api/v1/query_range", {
-        "query": f"count by (fs) (last_over_time({READ_AT}{{{which}}}[{step:.0f}s]))",
-        "start": f"{since + step:.3f}", "end": f"{until:.3f}", "step": f"{step:.3f}"})}
+    known = {series.labels.get("fs", ""): series.points for series in api.over(
+        f"count by (fs) (last_over_time({READ_AT}{{{which}}}[{step:.0f}s]))", since + step, until, step)}
     if not known:
-        raise SourceError(f"{url}: it has no {READ_AT}{{{which}}} in this time: choose a time that it keeps (--since), "
+        raise api.error(f"it has no {READ_AT}{{{which}}} in this time: choose a time that it keeps (--since), "
                           "the right --fs and matchers, or let it scrape lustre-exporter on all servers")
     if len(known) > 1:
-        raise SourceError(f"{url}: it has several file systems; select one: --fs {' | '.join(sorted(known))}")
+        raise api.error(f"it has several file systems; select one: --fs {' | '.join(sorted(known))}")
     (fsname, points), = known.items()
-    scrapes = api.series("/api/v1/query", {
-        "query": replace(api, fsname=fsname).selector((READ_AT,)) + f"[{step + SCRAPES_SECONDS:.0f}s]",
-        "time": f"{points[-1][0]:.3f}"})
+    query = replace(api, fsname=fsname).selector((READ_AT,)) + f"[{step + SCRAPES_SECONDS:.0f}s]"
+    scrapes = api.at(query, points[-1][0])
     apart = [after - before for series in scrapes for (before, _), (after, _) in pairwise(series.points)]
     return Found(fsname, max(since, points[0][0] - step), points[-1][0],
                  max(1.0, float(round(median(apart)))) if apart else LEAST_STEP_SECONDS)
@@ -150,7 +148,7 @@ class PastWindows:
                 samples = self._read(moments)
                 yield from [each.view.reading(each.time, each.stamps) for each in moments if each.stamps]
             except ValueError as error:
-                raise SourceError(f"{redacted(self._api.settings.url)}: invalid data: {error}") from error
+                raise self._api.error(f"invalid data: {error}") from error
             except SourceError:  # too much for one answer, or for the server
                 if count == 1:
                     raise
@@ -196,9 +194,7 @@ class PastWindows:
 
     def _asked(self, query: str, moments: Sequence[Moment]) -> list[tuple[Series, str, str]]:
         """The series, with their target and their exporter."""
-        found = self._api.series("/api/v1/query_range", {
-            "query": query, "start": f"{moments[0].time:.3f}", "end": f"{moments[-1].time:.3f}",
-            "step": f"{self._step:.3f}"})
+        found = self._api.over(query, moments[0].time, moments[-1].time, self._step)
         self.seen.families.update(series.name for series in found)
         return [(series, target_of(series.labels), exporter_of(series.labels)) for series in found]
 

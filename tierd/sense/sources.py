@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from lustre.filesystem import Filesystem
 from lustre.parameters import Tree
@@ -24,8 +25,7 @@ from tierd.sense.freshness import CheckedReadings, CheckedRecords, RecordSource,
 from tierd.sense.http_client import HttpClient
 from tierd.sense.parameters import read_this_node
 from tierd.sense.prometheus import PrometheusCounters, QueryApi
-from tierd.sense.prometheus_history import LEARN_TIMEOUT_SECONDS, PrometheusHistory
-from tierd.sense.prometheus_rates import ANSWER_SECONDS, PrometheusRates
+from tierd.sense.prometheus_history import ANSWER_SECONDS, LEARN_TIMEOUT_SECONDS, learned_history, past_rates
 from tierd.sense.readings import Reading
 from tierd.sense.watched import WatchedDirectories
 
@@ -61,14 +61,19 @@ MIN_BLIND_SECONDS = 30.0
 ReadCounters = Callable[[], Reading]
 
 
+def query_api(sense: SenseSettings, fsname: str, clock: Clock, environment: Mapping[str, str],
+              timeout_seconds: float) -> QueryApi:
+    """The configured Prometheus."""
+    client = HttpClient(sense.prometheus.access, timeout_seconds, environment)
+    return QueryApi(sense.prometheus, fsname, clock, client, timeout_seconds, skew_seconds=sense.skew_seconds)
+
+
 def counter_source(
     sense: SenseSettings, fsname: str, tree: Tree, clock: Clock, environment: Mapping[str, str]
 ) -> ReadCounters:
     """The configured source of counters: Prometheus, else exporters, else this node. Raises OSError."""
     if sense.prometheus.url:
-        client = HttpClient(sense.prometheus.access, sense.wait_seconds, environment)
-        return PrometheusCounters(QueryApi(sense.prometheus, fsname, clock, client, sense.wait_seconds,
-                                           skew_seconds=sense.skew_seconds), sense.stale_seconds)
+        return PrometheusCounters(query_api(sense, fsname, clock, environment, sense.wait_seconds), sense.stale_seconds)
     if sense.exporters or sense.exporter_files or sense.exporter_dns:
         client = HttpClient(sense.exporter_access, sense.timeout_seconds, environment)
         places: list[FileTargets | DnsTargets] = [FileTargets(sense.exporter_files)] if sense.exporter_files else []
@@ -77,29 +82,6 @@ def counter_source(
         return ExporterReadings(Discovery(sense.exporters, places),
                                 HttpAnswers(client, clock, sense.wait_seconds, sense.skew_seconds), clock)
     return read_this_node(tree, clock)
-
-
-def history_source(
-    sense: SenseSettings, fsname: str, clock: Clock, environment: Mapping[str, str]
-) -> PrometheusHistory | None:
-    """The configured source of the history before a start, or None."""
-    settings = sense.prometheus
-    if not settings.url or not settings.learn_seconds:
-        return None
-    client = HttpClient(settings.access, LEARN_TIMEOUT_SECONDS, environment)
-    return PrometheusHistory(QueryApi(settings, fsname, clock, client, LEARN_TIMEOUT_SECONDS,
-                                      skew_seconds=sense.skew_seconds))
-
-
-def rate_source(
-    sense: SenseSettings, fsname: str, clock: Clock, environment: Mapping[str, str]
-) -> PrometheusRates | None:
-    """The configured source of past rates, or None."""
-    if not sense.prometheus.url:
-        return None
-    client = HttpClient(sense.prometheus.access, ANSWER_SECONDS, environment)
-    return PrometheusRates(QueryApi(sense.prometheus, fsname, clock, client, ANSWER_SECONDS,
-                                    skew_seconds=sense.skew_seconds))
 
 
 def counter_source_name(sense: SenseSettings) -> str:
@@ -141,8 +123,10 @@ class Sources:
             counter_source_name(sense), lambda: self._noted(read()), parts.clock, sense.stale_seconds,
             skew_seconds=sense.skew_seconds,
             note=(lambda: read.problem) if isinstance(read, ExporterReadings) else str)
-        self.history = history_source(sense, parts.filesystem.fsname, parts.clock, parts.environment)
-        self.rates = rate_source(sense, parts.filesystem.fsname, parts.clock, parts.environment)
+        about = partial(query_api, sense, parts.filesystem.fsname, parts.clock, parts.environment)
+        self.history = (partial(learned_history, about(LEARN_TIMEOUT_SECONDS))
+                        if sense.prometheus.url and sense.prometheus.learn_seconds else None)
+        self.rates = partial(past_rates, about(ANSWER_SECONDS)) if sense.prometheus.url else None
         self._watcher: Watcher | None = None
         self.timed_calls = TimedCalls(parts.clock)
         """Calls to MDTs, with a limited wait."""

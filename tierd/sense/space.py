@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
-from enum import Enum, auto
 from functools import partial
 from typing import TypeVar
 
@@ -47,31 +46,20 @@ def default_layouts(filesystem: Filesystem, directories: Iterable[str],
     """
     places = list(directories)
     own = dict(zip(places, call_each(partial(_default_of, filesystem), places, executor), strict=True))
-    root = _default_of(filesystem, "/") if any(layout is None for layout in own.values()) else None
-    found: dict[str, Layout | None] = {}
-    for directory, layout in own.items():
-        default = root if layout is None else layout
-        if not isinstance(default, Unreadable):
-            found[directory] = default
-    return found
+    root = _default_of(filesystem, "/") if (None,) in own.values() else ()
+    return {directory: layout for directory, found in own.items() for layout in (root if found == (None,) else found)}
 
 
-class Unreadable(Enum):
-    """A directory that is removed or unreadable.
+def _default_of(filesystem: Filesystem, directory: str) -> tuple[Layout | None, ...]:
+    """The default layout of a directory itself, None if it has none of its own; nothing if it is unreadable.
 
-    The error itself is no answer: by its traceback it would keep the variables of all callers until Python's cycle
-    collector runs.
+    The error is no answer: by its traceback it would keep the variables of all callers until Python's cycle collector
+    runs.
     """
-
-    DIRECTORY = auto()
-
-
-def _default_of(filesystem: Filesystem, directory: str) -> Layout | Unreadable | None:
-    """The default layout of a directory itself; None if it has none of its own."""
     try:
-        return filesystem.layout(directory)
+        return (filesystem.layout(directory),)
     except OSError:
-        return Unreadable.DIRECTORY
+        return ()
 
 
 def with_sizes(filesystem: Filesystem, activities: Sequence[DirectoryActivity], limit: int = 1000,

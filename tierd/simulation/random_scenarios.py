@@ -124,24 +124,24 @@ def sizes(rng: Random, most: int = 4 * MIB) -> tuple[int, ...]:
     return tuple(max(4096, int(largest * rng.uniform(0.1, 1.0))) for _ in range(rng.choice((1, 3, 20))))
 
 
+def small_files_job(rng: Random) -> SmallFileWriter:
+    return SmallFileWriter(job_id=rng.choice(("untar.1500", "post.1501", "mdt.1502")), sizes=sizes(rng),
+                            files_per_second=rng.uniform(8, 40), directory=rng.choice(("/proj/in", "/home/u/run")),
+                            keep=rng.choice((200, 400, 1000)))
+
+
 def small_files(rng: Random) -> list[Job]:
     """A job that creates small files on the disks."""
-    return [SmallFileWriter(job_id=rng.choice(("untar.1500", "post.1501", "mdt.1502")), sizes=sizes(rng),
-                            files_per_second=rng.uniform(8, 40), directory=rng.choice(("/proj/in", "/home/u/run")),
-                            keep=rng.choice((200, 400, 1000)))]
+    return [small_files_job(rng)]
 
 
 def small_files_read_again(rng: Random) -> list[Job]:
     """A job that creates small files on the disks and reads them again."""
-    return [replace(job, rereads_per_second=rng.uniform(4, 20)) for job in small_files(rng)
-            if isinstance(job, SmallFileWriter)]
+    return [replace(small_files_job(rng), rereads_per_second=rng.uniform(4, 20))]
 
 
 def two_jobs_of_small_files(rng: Random) -> list[Job]:
-    first, second = small_files(rng)[0], small_files(rng)[0]
-    assert isinstance(first, SmallFileWriter)
-    assert isinstance(second, SmallFileWriter)
-    return [first, replace(second, job_id="other.1600", directory="/proj/other")]
+    return [small_files_job(rng), replace(small_files_job(rng), job_id="other.1600", directory="/proj/other")]
 
 
 def random_writes(rng: Random) -> list[Job]:
@@ -159,13 +159,16 @@ def another_stream(rng: Random) -> list[Job]:
 
 
 def few_small_files(rng: Random) -> list[Job]:
-    return [SmallFileWriter(job_id="trickle.1504", sizes=(64 * KIB,), files_per_second=rng.uniform(0.2, 1.5))]
+    return [trickle(rng)]
+
+
+def trickle(rng: Random) -> SmallFileWriter:
+    return SmallFileWriter(job_id="trickle.1504", sizes=(64 * KIB,), files_per_second=rng.uniform(0.2, 1.5))
 
 
 def small_files_on_flash(rng: Random) -> list[Job]:
     """A job whose small files are already on a flash component."""
-    (job,) = small_files(rng)
-    assert isinstance(job, SmallFileWriter)
+    job = small_files_job(rng)
     end = 8 * MIB
     return [replace(job, layout=Layout((Component(0, end, "flash"), Component(end, None, "hdd"))))]
 
@@ -177,15 +180,13 @@ def another_stream_and_few_small_files(rng: Random) -> list[Job]:
 
 def trickle_with_another_stream(rng: Random) -> list[Job]:
     """A further stream, and with it a few small files that may cost something. Both cause what streams lose."""
-    (trickle,) = few_small_files(rng)
-    assert isinstance(trickle, SmallFileWriter)
-    return [*another_stream(rng), replace(trickle, files_per_second=rng.uniform(5.0, 20.0), sizes=sizes(rng, MIB))]
+    few = trickle(rng)
+    return [*another_stream(rng), replace(few, files_per_second=rng.uniform(5.0, 20.0), sizes=sizes(rng, MIB))]
 
 
 def noise_that_builds_up(rng: Random) -> list[Job]:
     """Small files whose rate rises for half a minute to a minute and a half."""
-    (job,) = small_files(rng)
-    assert isinstance(job, SmallFileWriter)
+    job = small_files_job(rng)
     return [replace(job, build_up_seconds=rng.uniform(30, 90))]
 
 
@@ -210,8 +211,7 @@ def tasks_of_an_array(rng: Random) -> list[Job]:
 
 def bursts_of_small_files(rng: Random) -> list[Job]:
     """Small files for about 10 s, and none for as long."""
-    (job,) = small_files(rng)
-    assert isinstance(job, SmallFileWriter)
+    job = small_files_job(rng)
     return [replace(job, burst_seconds=rng.uniform(8, 12), files_per_second=rng.uniform(20, 60))]
 
 
@@ -316,7 +316,7 @@ def stream_in_runs(rng: Random) -> list[Job]:
 
 def small_files_with_stripes(rng: Random) -> list[Job]:
     """A job that creates small files with four stripes each."""
-    (job,) = small_files(rng)
+    job = small_files_job(rng)
     return [replace(job, job_id="wide.1804", layout=Layout((Component(0, None, "hdd", 4, MIB),), composite=False))]
 
 

@@ -19,7 +19,7 @@ from simulator.cluster import Cluster
 from simulator.engine import Steps
 from simulator.filesystem import SimulatedFilesystem, SimulatedObjectCreation
 from simulator.scheduler import VirtualScheduler
-from tierd.act.claim import FilesystemClaim, NoClaim
+from tierd.act.claim import FilesystemClaim
 from tierd.act.gate import Gate
 from tierd.act.journal.writer import Journal
 from tierd.act.movers.moves import PortMover
@@ -154,10 +154,10 @@ class World:
     def start(self, scheduler: VirtualScheduler, cycle_seconds: float = 5.0) -> None:
         """Start the activities of the daemon, which run concurrently as on a real node."""
         daemon = self.daemon
-        daemon.gather_facts_beforehand()
+        daemon.facts.gather_in_background()
         scheduler.every("records", cycle_seconds, daemon.take_in_records)
         scheduler.every("observe", cycle_seconds, daemon.observe)
-        scheduler.repeat("facts", daemon.gather_facts, lambda: FACTS_SECONDS)
+        scheduler.repeat("facts", lambda: daemon.facts.gather(daemon.parts.node.clock.now()), lambda: FACTS_SECONDS)
         scheduler.every("plan", cycle_seconds, daemon.plan)
         scheduler.every("default-layouts", ACT_SECONDS, daemon.set_defaults)
         scheduler.every("move", ACT_SECONDS, lambda: daemon.move(cycle_seconds / 2))
@@ -185,7 +185,7 @@ def wire(cluster: Cluster, settings: Settings, folder: Path, dry_run: bool = Fal
     near = LiveSource(parameter_files(cluster, folder / "node"), follower, recording)
     tree = Tree(Roots.of(folder / "node" / "proc", folder / "node" / "sys"))
     node = Node(filesystem=filesystem, mover=PortMover(filesystem), read=near.reading, mdts=mdts, clock=clock,
-                claim=claim or NoClaim(), executor=executor, site_facts=partial(site_facts, cluster),
+                claim=claim or FilesystemClaim(), executor=executor, site_facts=partial(site_facts, cluster),
                 creation=SimulatedObjectCreation(cluster), disks=DiskPoller({THIS_NODE: disks_of_node(tree)}, clock))
     media = PoolMedia(settings.resolved_scopes.pool_pairs)
     gate, undo = build_gate(simulated(settings, dry_run), node, journal, media=media)

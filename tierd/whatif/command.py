@@ -19,8 +19,7 @@ from tierd.sense.http_client import HttpClient, SourceError
 from tierd.sense.prometheus import QueryApi
 from tierd.sense.prometheus_past import LEAST_STEP_SECONDS, PastWindows, survey
 from tierd.text import printable
-from tierd.whatif.account import Account
-from tierd.whatif.flash import needs
+from tierd.whatif.account import Account, needs
 from tierd.whatif.report import Answer, as_json, as_svg, as_text
 
 QUERY_SECONDS = 60.0

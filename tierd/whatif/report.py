@@ -16,8 +16,7 @@ from tierd.sense.prometheus_past import POOLS, Found, Seen
 from tierd.sense.readings import is_ost
 from tierd.structs import json_text
 from tierd.text import bytes_text, count_of, duration_text, first_names, percent, table
-from tierd.whatif.account import Neighbour, PastCase
-from tierd.whatif.flash import Need, given_back
+from tierd.whatif.account import Need, Neighbour, PastCase, given_back
 
 MOST_CASES = 20
 """Cases in the text; JSON has all."""

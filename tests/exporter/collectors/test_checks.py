@@ -24,15 +24,6 @@ def test_a_run_that_starts_anew_begins_at_zero_and_its_ends_go_on(grow, exporter
     assert shown(samples, after, "lustre_osd_scrub_state", "state") == {"completed": "1"}
 
 
-def test_a_state_nobody_knows_and_numbers_that_wrapped_are_left_out_and_counted(grow, exporter) -> None:
-    running = exporter(grow({
-        SCRUB: "status: dreaming\nfailed: -1\nupdated: 18446744073709551615\nprior_updated: 2\n",
-        CHECK: "status: dreaming\nfailed_phase1: -1\n",
-    }))  # fmt: skip
-    assert running.scrape() == b""
-    assert running.skipped() == {"osd-ldiskfs.*.oi_scrub": 3, "mdd.*.lfsck_namespace": 2}
-
-
 def test_a_problem_reported_twice_is_one_series(grow, exporter, samples) -> None:
     running = exporter(grow({CHECK: "dangling_repaired: 3\ndangling_inconsistent: 4\nflags: auto,auto\n"}))
     assert len(samples(running.scrape("lfsck"))) == 2

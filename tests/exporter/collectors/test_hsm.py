@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.exporter.collectors.families import DEBUG, SYSFS, shown
+from tests.exporter.collectors.families import DEBUG, shown
 
 
 def agent(uuid: str, ok: int, errors: int = 0) -> str:
@@ -21,9 +21,3 @@ def test_requests_of_a_copytool_stay_in_the_sum_after_it_leaves(grow, exporter, 
     assert shown(samples, text, name, "result") == {"ok": "16", "error": "1"}
     assert shown(samples, text, "lustre_hsm_agents", "target") == {"MDT0000": "0"}
     assert running.errors() == {}
-
-
-def test_a_state_of_the_coordinator_that_is_none_is_counted(grow, exporter, samples) -> None:
-    running = exporter(grow({f"{SYSFS}/mdt/lustre-MDT0000/hsm_control": "enab"}))
-    assert b"lustre_hsm_coordinator" not in running.scrape()
-    assert running.skipped() == {"mdt.*.hsm_control": 1}

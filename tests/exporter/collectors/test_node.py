@@ -18,18 +18,6 @@ def test_health(grow, exporter, text, value) -> None:
     assert running.skipped() == {}
 
 
-def test_health_that_is_neither_is_not_shown(grow, exporter) -> None:
-    running = exporter(grow({f"{SYSFS}/health_check": "health"}))
-    assert running.scrape() == b""
-    assert running.skipped() == {"health_check": 1}
-
-
-def test_a_management_server_that_says_neither_is_counted(grow, exporter) -> None:
-    running = exporter(grow({f"{DEBUG}/mgc/MGC10.0.0.1@tcp/ir_state": "imperative_recovery: PERHAPS\n"}))
-    assert b"lustre_mgc_imperative_recovery" not in running.scrape()
-    assert running.skipped() == {"mgc.*.ir_state": 1}
-
-
 def test_an_interface_of_several_cpu_partitions_is_one(grow, exporter, samples) -> None:
     nis = (
         "nid                      status alive refs peer  rtr   max    tx   min\n"
@@ -61,3 +49,20 @@ def test_parameters_that_send_a_request_are_never_read(grow, exporter) -> None:
     running = exporter(root, osp_per_target=True)
     assert b"lustre_osp_active" in running.scrape()
     assert running.errors() == {}
+
+
+@pytest.mark.parametrize(("parameter", "text", "skipped"), [
+    (f"{SYSFS}/health_check", "health", {"health_check": 1}),
+    (f"{DEBUG}/mgc/MGC10.0.0.1@tcp/ir_state", "imperative_recovery: PERHAPS\n", {"mgc.*.ir_state": 1}),
+    (f"{SYSFS}/mdt/lustre-MDT0000/hsm_control", "enab", {"mdt.*.hsm_control": 1}),
+    (f"{DEBUG}/osd-ldiskfs/lustre-OST0000/oi_scrub",
+     "status: dreaming\nfailed: -1\nupdated: 18446744073709551615\nprior_updated: 2\n", {"osd-ldiskfs.*.oi_scrub": 3}),
+    (f"{DEBUG}/mdd/lustre-MDT0000/lfsck_namespace", "status: dreaming\nfailed_phase1: -1\n",
+     {"mdd.*.lfsck_namespace": 2}),
+    ("proc/fs/lustre/osd-ldiskfs/lustre-OST0000/quota_slave/acct_project", "not supported\n", {}),
+])
+def test_words_nobody_knows_and_numbers_that_wrapped_are_left_out_and_counted(
+        grow, exporter, parameter, text, skipped) -> None:
+    running = exporter(grow({parameter: text}))
+    assert running.scrape() == b""
+    assert running.skipped() == skipped

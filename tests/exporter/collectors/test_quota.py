@@ -63,13 +63,6 @@ def test_accounts_are_sorted_and_the_first_entry_of_an_id_counts(grow, exporter)
     assert line.format(7, 2048) not in limited
 
 
-def test_a_target_without_accounts_says_so(grow, exporter) -> None:
-    path = "proc/fs/lustre/osd-ldiskfs/lustre-OST0000/quota_slave/acct_project"
-    running = exporter(grow({path: "not supported\n"}))
-    assert running.scrape() == b""
-    assert running.skipped() == {}
-
-
 def test_a_target_that_lost_the_quota_master_says_so(grow, exporter, samples) -> None:
     folder = "proc/fs/lustre/osd-ldiskfs/lustre-OST0000/quota_slave_dt"
     text = "type: dt\nquota enabled: u\nconn to master: {}\nuser uptodate: glb[1],slv[{}],reint[0]\n"

@@ -36,8 +36,8 @@ def submitted(gate: Gate, actions: Sequence[Action], finding: int) -> list[Compl
 
 
 class Clock:
-    def __init__(self) -> None:
-        self.time = 1000.0
+    def __init__(self, time: float = 1000.0) -> None:
+        self.time = time
 
     def now(self) -> float:
         return self.time

@@ -22,7 +22,6 @@ from tests.tierd.simulated import COVERING, NOISE, STREAM, world
 from tierd.act.claim import (
     Claim,
     ClaimFolder,
-    MountedClaimFolder,
     describe_holder,
     describe_this_process,
     holder_has_exited,
@@ -49,7 +48,7 @@ class Time:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> ClaimFolder:
-    return MountedClaimFolder(tmp_path / ".tierd")
+    return ClaimFolder(tmp_path / ".tierd")
 
 
 def claim(folder: ClaimFolder, host: str, time: Time, dead: Callable[[str], bool] = lambda _: False) -> Claim:
@@ -149,7 +148,7 @@ def test_a_folder_that_was_emptied_by_hand_is_claimed_anew(folder: ClaimFolder) 
 
 @pytest.mark.parametrize("failing", ["names", "content", "touch"])
 def test_a_file_system_that_does_not_answer_refuses(tmp_path: Path, failing: str) -> None:
-    class Failing(MountedClaimFolder):
+    class Failing(ClaimFolder):
         broken = False
 
         def __getattribute__(self, name: str) -> object:
@@ -170,7 +169,7 @@ def test_a_file_system_that_does_not_answer_refuses(tmp_path: Path, failing: str
 
 def test_names_that_are_not_ours_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "README\x1b[2J").touch()
-    first = claim(MountedClaimFolder(tmp_path), "mgmt01", Time())
+    first = claim(ClaimFolder(tmp_path), "mgmt01", Time())
     assert first.hold() is None
     assert (tmp_path / "README\x1b[2J").exists()
 
@@ -196,7 +195,7 @@ def test_a_user_starts_a_second_tierd(tmp_path: Path) -> None:
     cluster = FluidCluster(recorded_test_bed(), (STREAM, NOISE))
     settings = Configuration()
     settings = replace(settings, claim=SETTINGS, act=replace(settings.act, dry_run=False))
-    folder = MountedClaimFolder(tmp_path / ".tierd")
+    folder = ClaimFolder(tmp_path / ".tierd")
     said = logged()
     sites = {}
     for name in ("a", "b"):
@@ -220,7 +219,7 @@ def test_one_that_is_taken_over_stops_before_its_next_act(tmp_path: Path) -> Non
     cluster = Cluster(recorded_test_bed())
     settings = Configuration()
     settings = replace(settings, act=replace(settings.act, dry_run=False))
-    folder, time = MountedClaimFolder(tmp_path / ".tierd"), Time()
+    folder, time = ClaimFolder(tmp_path / ".tierd"), Time()
     mine, theirs = claim(folder, "mgmt01", time), claim(folder, "mgmt02", time, lambda _: True)
     at = wire(cluster, settings, tmp_path, claim=mine)
     assert mine.hold() is None

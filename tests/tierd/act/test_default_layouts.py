@@ -14,7 +14,7 @@ from tests.tierd.act.gate_world import FINDING, World, submitted
 from tests.tierd.act.movers.minilustre import FLASH, HDD
 from tierd.act.journal.entry import Entry
 from tierd.act.outcomes import CompletedAct
-from tierd.act.recovery import close_unfinished
+from tierd.act.undo import close_unfinished
 from tierd.acts import ActKind, Outcome
 from tierd.model import Action
 

@@ -20,8 +20,7 @@ from tierd.act.gate import Gate
 from tierd.act.limits import Budget, CircuitBreaker
 from tierd.act.movers.moves import Halt, Move, MoveOutcome, Mover, never_halt
 from tierd.act.queue import BATCH_MOVES, BATCH_MOVES_REMOTE
-from tierd.act.recovery import close_unfinished
-from tierd.act.undo import Undo
+from tierd.act.undo import Undo, close_unfinished
 from tierd.acts import ActKind, Outcome
 from tierd.config.act import Rate
 from tierd.model import Action

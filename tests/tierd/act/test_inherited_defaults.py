@@ -14,8 +14,7 @@ from tests.tierd.act.gate_world import FINDING, World, submitted
 from tests.tierd.act.miniport import MiniPort
 from tests.tierd.act.movers.minilustre import FLASH, HDD
 from tests.tierd.act.test_default_layouts import done, given
-from tierd.act.recovery import close_unfinished
-from tierd.act.undo import MAX_SEARCH_SECONDS, Undo
+from tierd.act.undo import MAX_SEARCH_SECONDS, Undo, close_unfinished
 from tierd.acts import ActKind, Outcome
 from tierd.model import Action
 from tierd.refusal import Reason, Refusal

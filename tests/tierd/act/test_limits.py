@@ -94,13 +94,6 @@ def test_a_pool_may_have_a_rate_of_its_own() -> None:
     assert wait.refusal.sentence == "pool flash: the limit of 1 files/s is reached"
 
 
-def test_a_file_larger_than_the_bucket_goes_when_the_bucket_is_full_and_is_paid_for_later() -> None:
-    budget = Budget(Limits(100.0, 1e6, burst_seconds=1.0), 0.0)
-    assert goes(budget, 5_000_000, 0.0)
-    assert not goes(budget, 1, 3.0)
-    assert goes(budget, 1, 6.0)
-
-
 def test_a_clock_that_jumps_back_gives_nothing_away() -> None:
     budget = Budget(Limits(1.0, 1e6, burst_seconds=1.0), 100.0)
     assert goes(budget, 10, 100.0)
@@ -124,20 +117,6 @@ def test_tokens_of_copied_bytes_are_not_returned() -> None:
     budget.spend(MoveCost(8_000_000), 0.0).give_back(0.5, 0.0)
     assert not goes(budget, 1_000_000, 3.9)
     assert goes(budget, 1_000_000, 4.0)
-
-
-def test_a_bucket_that_was_full_meanwhile_takes_nothing_back() -> None:
-    budget = Budget(Limits(1e6, 1e6, burst_seconds=1.0), 0.0)
-    earlier = []
-    for second in range(10):
-        assert budget.why_not(MoveCost(1_000_000), float(second)) is None
-        earlier.append(budget.spend(MoveCost(1_000_000), float(second)))
-    gone = 0
-    for spent in earlier:  # all give way at the same time
-        spent.give_back(1.0, 10.0)
-        while goes(budget, 1_000_000, 10.0):
-            gone += 1
-    assert gone <= 2
 
 
 @st.composite

@@ -15,7 +15,7 @@ from simulator.filesystem import SimulatedFilesystem
 from simulator.settings import recorded_test_bed
 from tests.tierd.act.gate_world import submitted
 from tests.tierd.simulated import COVERING, HDD, NOISE, STREAM, without_user_xattr, world
-from tierd.act.opt_out import OptOut
+from tierd.act.guard import OptOut
 from tierd.acts import ActKind
 from tierd.config.act import Mode
 from tierd.config.scopes import Scope

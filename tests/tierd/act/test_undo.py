@@ -8,8 +8,7 @@ from lustre.errors import of_errno
 from lustre.layout.model import Component, Layout
 from tests.tierd.act.gate_world import DATA, World
 from tests.tierd.act.movers.minilustre import MiniLustre
-from tierd.act.recovery import close_unfinished
-from tierd.act.undo import undo_layout
+from tierd.act.undo import close_unfinished, undo_layout
 from tierd.acts import Outcome
 
 

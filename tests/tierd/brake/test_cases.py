@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from tierd.brake.cases import BOX_SECONDS, MEASURE_SECONDS, BrakedJob
-from tierd.brake.limits import Limit, Load
+from tierd.brake.cases import BOX_SECONDS, MEASURE_SECONDS, BrakedJob, Limit, Load
 from tierd.brake.rules import KnownRule, OssState
 from tierd.model import Finding, JobLoad, SlowdownEvidence, Window
 from tierd.text import Carrier

@@ -54,13 +54,6 @@ def test_a_rule_that_one_partition_lacks_is_made_anew() -> None:
     assert list(commands([WANTED], rules)) == ["stop tierd_F1", "reg start tierd_F1 jobid={dd.0} rate=20 rank=default"]
 
 
-def test_the_text_of_an_error_is_kept(tmp_path: Path) -> None:
-    oss = Oss(tmp_path)
-    said = set_rules([WANTED], (), lambda *_: "error: set_param: setting nrs_tbf_rule: No such device")
-    assert said == "error: set_param: setting nrs_tbf_rule: No such device"
-    assert oss.rules == ["default"]
-
-
 HOSTILE = st.text(st.sampled_from("ab1._:@-*{}, &=+\\\"'\n\0é"), max_size=40)
 
 

@@ -18,12 +18,11 @@ from simulator.fluid.cluster import FluidCluster
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import NOISE, STREAM
 from tests.tierd.site import Site, failed, fetched, shown
+from tierd.cli.report import report_page
 from tierd.cli.tierctl import main, parser
-from tierd.cli.top_sources import Now, quiet_text
-from tierd.cli.top_tables import screen
+from tierd.cli.top_tables import Now, quiet_text, screen
 from tierd.daemon.answers import ReportAnswer, TopAnswer
 from tierd.daemon.client import ask
-from tierd.daemon.report import report_page
 
 
 def test_a_finding_is_explained_from_its_numbers_to_the_verdict(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
@@ -40,6 +39,15 @@ def test_a_finding_is_explained_from_its_numbers_to_the_verdict(site: Site, caps
                  "whole file on hdd (1 stripe) -> first 1M on flash (1 stripe), rest on hdd (1 stripe)",
                  "  closed: helped; kept; "):
         assert part in reported
+    expected, _, _, measured = gains(reported)
+    assert measured == pytest.approx(expected, rel=0.2)
+    timeline = reported.partition("Timeline, ")[2].partition("\n\n")[0].splitlines()[1:]
+    events = [line[2:10] for line in timeline if re.match(r"  \d\d:\d\d:\d\d ", line)]
+    assert events == sorted(events)
+    order = [next(number for number, line in enumerate(timeline) if part in line)
+             for part in ("FOUND", "SET default layout", "KEPT: it helped")]
+    assert order == sorted(order)
+    assert re.search(r"  \+\d+ s  ", timeline[-1])
     assert ": helped; kept" in shown(capsys, "status", site=site)
 
 
@@ -73,13 +81,6 @@ def gains(reported: str) -> Sequence[float]:
     found = re.search(rf"Expected gain: {RATE} more \({RATE} to {RATE}\)\. Measured: {RATE} more[.;]", reported)
     assert found, reported
     return [megabytes_per_second(text) for text in found.groups()]
-
-
-def test_the_expected_gain_stands_beside_what_the_act_brought(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    site.run(until=130)
-    reported = shown(capsys, "explain", "F1", site=site)
-    expected, _, _, measured = gains(reported)
-    assert measured == pytest.approx(expected, rel=0.2)
 
 
 def test_without_a_past_device_time_predicts_what_the_act_brings(site: Site,
@@ -174,16 +175,11 @@ def test_a_narrow_view_has_fewer_columns_and_cuts_none(site: Site, width: int, t
     assert "…" not in "".join(lines)
 
 
-def test_before_the_first_look_the_answer_has_the_same_keys(site: Site) -> None:
+def test_before_the_first_look_the_answer_has_the_same_keys(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "no advice yet" in shown(capsys, "advise", site=site)
     before = ask(site.socket, {"request": "top"})
     site.run(until=15)
     assert before.keys() == ask(site.socket, {"request": "top"}).keys()
-
-
-def test_advice_is_reported_with_its_command(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "no advice yet" in shown(capsys, "advise", site=site)
-    site.run(until=10)
-    assert shown(capsys, "advise", site=site)
 
 
 def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:

@@ -50,8 +50,8 @@ def test_times_of_options_are_local_and_utc_on_request() -> None:
 
 @pytest.mark.parametrize("arguments", [
     ["history", "--since", "yesterday"], ["history", "--since", "1x"], ["history", "--path", "proj"],
-    ["history", "--path", "/a/../b"], ["history", "--outcome", "nice"], ["history", "--last", "0"],
-    ["pause", "--for", "2"], ["pause", "--for", "0h"], ["pause", "--for", "-1h"], ["completion", "csh"],
+    ["history", "--path", "/a/../b"], ["pause", "--for", "2"], ["pause", "--for", "0h"], ["pause", "--for", "-1h"],
+    ["completion", "csh"], ["apply", "17"],
 ])
 def test_wrong_values_are_refused_before_any_request(
         arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -148,18 +148,6 @@ def test_colours_change_no_text(
         monkeypatch.delenv("FORCE_COLOR")
         assert "\x1b[" in coloured
         assert re.sub(r"\x1b\[[\d;]*m", "", coloured) == plain
-
-
-def test_explain_is_a_timeline(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    site.run(until=130)
-    explained = shown(capsys, "explain", "F1", site=site)
-    timeline = explained.partition("Timeline, ")[2].partition("\n\n")[0].splitlines()[1:]
-    events = [line for line in timeline if re.match(r"  \d\d:\d\d:\d\d ", line)]
-    assert [line[2:10] for line in events] == sorted(line[2:10] for line in events)
-    order = [next(number for number, line in enumerate(timeline) if part in line)
-             for part in ("FOUND", "SET default layout", "KEPT: it helped")]
-    assert order == sorted(order)
-    assert re.search(r"  \+\d+ s  ", timeline[-1])
 
 
 COMMANDS = [name for action in parser()._actions if isinstance(action, argparse._SubParsersAction)

@@ -1,12 +1,19 @@
+
+
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from tests.tierd.site import Site
 from tierd.acts import Outcome
@@ -49,15 +56,13 @@ def test_an_invalid_layout_is_named(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert str(bad) in complaint
 
 
-def test_a_file_elsewhere_is_not_on_lustre(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(("name", "words"), [
+    ("f", ("not on Lustre\n", "file system)\n")), ("none", ("No such file or directory\n",))])
+def test_a_file_elsewhere_and_none_are_named(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, words: tuple[str, ...]) -> None:
     (tmp_path / "f").touch()
-    assert main(["layout", str(tmp_path / "f")]) == 1
-    assert capsys.readouterr().err.endswith(("not on Lustre\n", "file system)\n"))
-
-
-def test_a_missing_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["layout", str(tmp_path / "none")]) == 1
-    assert "No such file or directory" in capsys.readouterr().err
+    assert main(["layout", str(tmp_path / name)]) == 1
+    assert capsys.readouterr().err.endswith(words)
 
 
 def added(command: str) -> set[str]:
@@ -91,12 +96,10 @@ sys.exit(code)"""
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("form", [[], ["--json"], ["--long"]])
-def test_an_unknown_outcome_is_an_error_of_the_command_line(
-        form: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_outcome_is_an_error_of_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     socket = str(tmp_path / "nobody-listens.sock")
     with pytest.raises(SystemExit) as ended:
-        main(["history", "--outcome", "nonsense", *form, "--socket", socket])
+        main(["history", "--outcome", "nonsense", "--socket", socket])
     refusal = capsys.readouterr().err
     assert ended.value.code == 2
     assert "argument --outcome: invalid choice: 'nonsense'" in refusal
@@ -104,6 +107,46 @@ def test_an_unknown_outcome_is_an_error_of_the_command_line(
     assert socket not in refusal
 
 
-@pytest.mark.parametrize("outcome", Outcome)
-def test_every_outcome_is_accepted(outcome: Outcome) -> None:
-    assert parser("history").parse_args(["history", "--outcome", outcome]).outcome == outcome
+# ``tierctl layout --lov`` on whatever bytes were saved to a file: an answer or a reason, and nothing that disturbs
+
+
+RECORDED = Path(__file__).parents[2] / "captures" / "2.17.57" / "layouts"
+RAW = [bytes.fromhex(found[1]) for path in sorted(RECORDED.glob("*.hex"))
+       if (found := re.search(r"0x([0-9a-f]+)", path.read_text()))]
+
+
+@st.composite
+def mutated(draw: st.DrawFn) -> bytes:
+    """A recorded layout with a few bytes changed, perhaps cut short; raw, or as getfattr prints it."""
+    data = bytearray(draw(st.sampled_from(RAW)))
+    for _ in range(draw(st.integers(0, 4))):
+        data[draw(st.integers(0, len(data) - 1))] = draw(st.integers(0, 255))
+    whole = bytes(data[: draw(st.none() | st.integers(0, len(data)))])
+    form = draw(st.sampled_from((b"%s", b"0x%s\n", b"# file: x\nlustre.lov=0x%s\n", None)))
+    return whole if form is None else form % whole.hex().encode()
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("lov") / "file"
+
+
+@given(data=mutated() | st.binary(max_size=300), form=st.sampled_from(([], ["--json"], ["--yaml"])))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+def test_an_answer_or_a_reason(place: Path, data: bytes, form: list[str]) -> None:
+    place.write_bytes(data)
+    answer, words = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(answer), contextlib.redirect_stderr(words):
+        code = main(["layout", "--lov", str(place), *form])
+    assert code == (0 if answer.getvalue().strip() else 1)
+    assert bool(words.getvalue()) == bool(code)
+    assert (answer.getvalue() + words.getvalue()).replace("\n", "").isprintable()
+
+
+def test_a_foreign_value_that_would_clear_the_screen(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    foreign = next(raw for raw in RAW if raw[:4] == bytes.fromhex("d00bd70b"))
+    place.write_bytes(foreign[:-4] + b"\x1b[2J")
+    assert main(["layout", "--lov", str(place)]) == 0
+    assert "\\x1b[2J" in capsys.readouterr().out
+    assert main(["layout", "--lov", str(place), "--yaml"]) == 1
+    assert "--json" in capsys.readouterr().err

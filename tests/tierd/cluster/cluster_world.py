@@ -16,7 +16,7 @@ from tests.tierd.act.movers.minicalls import MiniCalls
 from tests.tierd.act.movers.minilustre import FLASH, MiniLustre
 from tests.tierd.cluster.broker import Broker, new_fsname
 from tests.tierd.logged import logged
-from tierd.act.claim import Claim, ClaimFolder, MountedClaimFolder
+from tierd.act.claim import Claim, ClaimFolder
 from tierd.act.dispatch import Dispatch, InProcessDispatch
 from tierd.act.gate import Gate
 from tierd.act.journal.writer import Journal
@@ -29,8 +29,8 @@ from tierd.acts import ActKind
 from tierd.clock import SystemClock
 from tierd.cluster.connection import Connection
 from tierd.cluster.dispatch import NatsDispatch
+from tierd.cluster.messages import Names
 from tierd.cluster.mover import Fault, Fences, Mover, PortLook, no_fault
-from tierd.cluster.streams import Names
 from tierd.config.act import ClaimSettings, Limits, MoverSettings
 from tierd.config.cluster import ClusterSettings
 from tierd.config.settings import Settings
@@ -82,7 +82,7 @@ class ClusterWorld:
         self.names = Names(new_fsname())
         self.journal = Journal(folder / "journal.sqlite")
         self.pause = folder / "pause"
-        self.claims: ClaimFolder = MountedClaimFolder(folder / ".tierd")
+        self.claims: ClaimFolder = ClaimFolder(folder / ".tierd")
         self.claim = self.new_claim("host=leader1 nonce=1")
         assert self.claim.hold() is None
         self.finding = self.journal.add_finding(FINDING)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.tierd.cluster.broker import Broker
+from tierd.cluster.connection import Connection
 
 
 @pytest.fixture(scope="session")
@@ -25,3 +26,18 @@ def own_broker(tmp_path: Path) -> Iterator[Broker]:
     yield running
     running.freeze(frozen=False)
     running.kill()
+
+
+@pytest.fixture
+def connect(shared_broker: Broker) -> Iterator[Callable[..., Connection]]:
+    """Makes connections, of a role and to a server."""
+    made: list[Connection] = []
+
+    def connected(role: str = "leader", broker: Broker = shared_broker) -> Connection:
+        made.append(Connection(broker.settings(), role))
+        assert made[-1].wait_until_connected(20.0), made[-1].trouble
+        return made[-1]
+
+    yield connected
+    for each in made:
+        each.close()

@@ -12,20 +12,20 @@ from lustre.filesystem import Quota
 from tests.tierd.act.gate_world import FAST, FINDING
 from tests.tierd.act.movers.minilustre import FLASH
 from tests.tierd.cluster.shared_lustre import Client
-from tierd.act.claim import Claim, MountedClaimFolder
+from tierd.act.claim import Claim, ClaimFolder
 from tierd.act.gate import Gate
-from tierd.act.guard import NoGuard
+from tierd.act.guard import ActGuard
 from tierd.act.journal.writer import Journal
 from tierd.act.limits import Budget, CircuitBreaker
 from tierd.act.movers.lease import LeaseMover
 from tierd.act.movers.space_and_quota import Destination
-from tierd.act.recovery import close_unfinished
+from tierd.act.undo import close_unfinished
 from tierd.acts import ActKind
 from tierd.clock import SystemClock
 from tierd.cluster.connection import Connection
 from tierd.cluster.leader import Candidate
+from tierd.cluster.messages import Names
 from tierd.cluster.mover import Fences, Mover, PortLook
-from tierd.cluster.streams import Names
 from tierd.config.act import ActSettings, ClaimSettings, MoverSettings
 from tierd.config.cluster import ClusterSettings
 from tierd.config.settings import Settings
@@ -74,7 +74,7 @@ def no_quota(kind: int, owner: int, pool: str) -> Quota:
 def move(role: Role) -> None:
     client = Client(role.lustre)
     calls, port, clock = client.part("calls"), client.part("port"), SystemClock()
-    fences = Fences(MountedClaimFolder(Path(role.folder) / ".tierd"), clock)
+    fences = Fences(ClaimFolder(Path(role.folder) / ".tierd"), clock)
     engine = LeaseMover(calls, Destination(port.pools, port.space, no_quota), clock, fences)
     settings = role.settings
     connection = Connection(settings.cluster, "mover")
@@ -91,7 +91,7 @@ def lead(role: Role) -> None:
     """Move every file to flash, and plan those anew that were not moved."""
     client, settings, clock = Client(role.lustre), role.settings, SystemClock()
     port = client.part("port")
-    claim = Claim(MountedClaimFolder(Path(role.folder) / ".tierd"), f"host={role.name} nonce={role.name}",
+    claim = Claim(ClaimFolder(Path(role.folder) / ".tierd"), f"host={role.name} nonce={role.name}",
                   clock.monotonic, ClaimSettings(expiry_seconds=role.expiry_seconds))
     node = Candidate(settings, role.fs, claim, Connection(settings.cluster, "leader"), clock)
     while not node.step():
@@ -107,7 +107,7 @@ def lead(role: Role) -> None:
     for entry, outcome, _ in close_unfinished(journal, port, clock.now()):
         if outcome != "done":
             say(f"found {entry.place} {outcome}")
-    stored = gate.first_to_requeue(gate.to_requeue)  # every file that is not moved is planned anew
+    stored = gate.requeue_list.first(len(gate.requeue_list))  # every file that is not moved is planned anew
     gate.requeue([], [(each, Refusal(Reason.OUT_OF_DATE, "")) for each in stored])
     finding = journal.add_finding(FINDING)
     paths = [f"/d/{number}" for number in range(role.files)]
@@ -139,7 +139,7 @@ def lead(role: Role) -> None:
     node.close()
 
 
-class SiteOfLeader(NoGuard):
+class SiteOfLeader(ActGuard):
     """Refuses acts of a process that does not lead."""
 
     def __init__(self, node: Candidate) -> None:

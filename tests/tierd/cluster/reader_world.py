@@ -18,11 +18,10 @@ from lustre.fid import Fid
 from simulator.servers.changelog_bytes import encode
 from tierd.clock import SystemClock
 from tierd.cluster.connection import BrokerError, Connection
+from tierd.cluster.messages import Names, declare_readers
 from tierd.cluster.reader import MdtReader, Reader, Window
-from tierd.cluster.streams import Names, declare_readers
 from tierd.cluster.tallies import NatsTallyInbox
-from tierd.config.cluster import ClusterSettings
-from tierd.config.readers import ReaderSettings
+from tierd.config.cluster import ClusterSettings, ReaderSettings
 from tierd.logs import log_to_standard_error
 from tierd.sense.changelogs.ingest import ChangelogIngest
 from tierd.sense.changelogs.table import ActivityTable

@@ -11,7 +11,7 @@ import pytest
 
 from tests.tierd.cluster.broker import Broker, until
 from tests.tierd.cluster.cluster_world import ClusterWorld, over_nats
-from tierd.cluster.streams import Names
+from tierd.cluster.messages import Names
 from tierd.refusal import Reason
 
 

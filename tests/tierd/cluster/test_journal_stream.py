@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,17 +14,17 @@ from tests.tierd.act.gate_world import FINDING
 from tests.tierd.act.movers.minilustre import FLASH, HDD
 from tests.tierd.cluster.broker import Broker, new_fsname, until
 from tests.tierd.logged import logged
-from tierd.act.claim import Claim, MountedClaimFolder, read_key
-from tierd.act.journal.changes import KEYS, JournalCopy, row_from_json
+from tierd.act.claim import Claim, ClaimFolder, read_key
+from tierd.act.journal.changes import KEYS, ChangedRow, JournalCopy
 from tierd.act.journal.entry import Stamp
 from tierd.act.journal.writer import Journal
 from tierd.acts import ActKind, Outcome
 from tierd.cluster.connection import BrokerError, Connection
 from tierd.cluster.journal_stream import JournalFollower, JournalPublisher, NoCopyError, decode, encode
-from tierd.cluster.messages import signed
-from tierd.cluster.streams import Names
+from tierd.cluster.messages import Names, signed
 from tierd.config.act import ClaimSettings
 from tierd.model import Action
+from tierd.structs import packed
 
 KEY = "a key that only root can read"
 
@@ -246,14 +245,14 @@ def test_any_order_of_work_and_copies_converges(tmp_path_factory: pytest.TempPat
     assert contents(folder / "copy") == contents(folder / "leader")
 
 
-@pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"version": 9, "generation": 1, "rows": []}',
-                                  b'{"version": 1, "generation": 1, "rows": [{"table": "sqlite_master", "key": 1}]}',
-                                  b'{"version": 1, "generation": 1, "rows": [3]}'])
+@pytest.mark.parametrize("data", [
+    b"", b"x", packed([]), packed({}), packed({"version": 2, "generation": 1, "rows": []}),
+    packed({"version": 1, "generation": 1, "rows": [{"table": "sqlite_master", "key": 1, "values": None}]}),
+    packed({"version": 1, "generation": 1, "rows": [{"table": "actions", "key": 1, "values": {"id": [1]}}]}),
+    packed({"version": 1, "generation": 1, "rows": [3]})])
 def test_malformed_messages_of_the_journal_are_refused(data: bytes) -> None:
-    with pytest.raises(ValueError, match=r"not|version|Expecting"):
+    with pytest.raises(ValueError, match=r"not (a message|rows) of the journal"):
         decode(data)
-    with pytest.raises(ValueError, match="not"):
-        row_from_json(json.loads("3"))
 
 
 @pytest.mark.parametrize("secret", ["", "another key"])
@@ -264,8 +263,7 @@ def test_changes_that_are_not_signed_with_the_key_on_lustre_are_ignored(
     journal, publisher = leading(connection, names, tmp_path / "leader")
     work(journal, 0, 2)
     publisher.flush()
-    row = json.dumps({"table": "actions", "key": 99, "values": {"id": 99, "place": "/d/forged"}})
-    forged = encode(7, [row])
+    forged = encode(7, [ChangedRow("actions", 99, {"id": 99, "place": "/d/forged"})])
     connection.publish(names.journal_subject, signed(forged, secret) if secret else forged)
     work(journal, 10, 2)
     publisher.flush()
@@ -290,7 +288,7 @@ def test_without_the_key_a_standby_does_not_lead(connection: Connection, names: 
 
 
 def test_the_holder_of_the_claim_makes_one_key(tmp_path: Path) -> None:
-    folder = MountedClaimFolder(tmp_path / ".tierd")
+    folder = ClaimFolder(tmp_path / ".tierd")
     assert read_key(folder) == ""
     first, second = (Claim(folder, f"host={name}", lambda: 0.0, ClaimSettings()) for name in "ab")
     assert first.hold() is None
@@ -299,4 +297,4 @@ def test_the_holder_of_the_claim_makes_one_key(tmp_path: Path) -> None:
     assert second.make_key() == read_key(folder) == key
     first.release()
     assert second.hold() is None
-    assert (second.generation, second.key()) == (2, key)
+    assert (second.generation, read_key(folder)) == (2, key)

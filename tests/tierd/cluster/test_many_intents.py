@@ -22,18 +22,18 @@ from lustre.layout.model import Component, Layout, StripeObject, same_shape
 from tests.tierd.act.gate_world import FAST, FINDING
 from tests.tierd.act.movers.minilustre import FLASH
 from tests.tierd.cluster.broker import Broker, new_fsname
-from tierd.act.claim import Claim, MountedClaimFolder
+from tierd.act.claim import Claim, ClaimFolder
 from tierd.act.gate import Gate
 from tierd.act.journal.writer import Journal
 from tierd.act.limits import Budget, CircuitBreaker
 from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult, never_halt
-from tierd.act.recovery import close_unfinished
+from tierd.act.undo import close_unfinished
 from tierd.acts import ActKind
 from tierd.clock import SystemClock
 from tierd.cluster.connection import BrokerError, Connection
 from tierd.cluster.leader import Candidate
+from tierd.cluster.messages import Names
 from tierd.cluster.mover import Fences, FoundFile, Mover
-from tierd.cluster.streams import Names
 from tierd.config.act import ActSettings, ClaimSettings, MoverSettings
 from tierd.config.settings import Settings
 from tierd.model import Action
@@ -121,7 +121,7 @@ class Movers:
     def __init__(self, settings: Settings, fs: str, lustre: FakeLustre, folder: Path, choose: random.Random,
                  share_of_deaths: float) -> None:
         self._share_of_deaths = share_of_deaths
-        self._about = settings, fs, lustre, MountedClaimFolder(folder)
+        self._about = settings, fs, lustre, ClaimFolder(folder)
         self._choose = choose
         self._end = threading.Event()
         self.deaths = 0
@@ -163,7 +163,7 @@ class Movers:
 def lead(settings: Settings, fs: str, lustre: FakeLustre, folder: Path, generation: int, stop_after: int) -> int:
     """Lead until so many moves have ended, or all are done. Returns how many files are not moved."""
     clock = SystemClock()
-    claim = Claim(MountedClaimFolder(folder), f"host=leader{generation} nonce={generation}", clock.monotonic,
+    claim = Claim(ClaimFolder(folder), f"host=leader{generation} nonce={generation}", clock.monotonic,
                   ClaimSettings(expiry_seconds=3600.0), lambda _: True)
     connection = Connection(settings.cluster, "leader")
     connection.wait_until_connected(10)
@@ -175,7 +175,8 @@ def lead(settings: Settings, fs: str, lustre: FakeLustre, folder: Path, generati
     gate = Gate(lustre, lustre, Budget(FAST, clock.now()), CircuitBreaker(), journal, clock, False,  # type: ignore[arg-type]
                 dispatch=dispatch)
     list(close_unfinished(journal, lustre, clock.now()))  # type: ignore[arg-type]
-    gate.requeue([], [(each, Refusal(Reason.OUT_OF_DATE, "")) for each in gate.first_to_requeue(gate.to_requeue)])
+    stored = gate.requeue_list.first(len(gate.requeue_list))
+    gate.requeue([], [(each, Refusal(Reason.OUT_OF_DATE, "")) for each in stored])
     finding = journal.add_finding(FINDING)
     left = [number for number, moved in enumerate(lustre.on_flash) if not moved]
     paths = [lustre.path_of(Fid(9, number)) for number in left]

@@ -9,16 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tierd.act.dispatch import RemoteMover, RemoteStandby
 from tierd.act.movers.moves import MoveResult
 from tierd.cluster import messages
 from tierd.cluster.messages import (
     FileResult,
     FileToMove,
     MoveMessage,
-    MoverState,
     Permit,
     ResultMessage,
-    StandbyState,
     WorkHint,
 )
 
@@ -26,17 +25,12 @@ FILE = FileToMove(7, "[0x200000402:0x14:0x0]", "/d/a", 100, 0, "abc")
 MOVE = MoveMessage("3-7-1", "lustre", 3, 2, "lustre-OST0004", 1060.0, ("layout",), (FILE,))
 RESULT = ResultMessage("3-7-1", "lustre", 3, "m1", 1, (FileResult(7, FILE.fid, MoveResult.DONE),), 0.5)
 EVERY = [MOVE, RESULT, Permit(3, 2, "pause"), WorkHint(("lustre-OST0004",)),
-         MoverState("m1", "host", "lease", 4, 1.0, 2.0, under_way={"lustre-OST0004": 3}, nids=("10.0.0.5@tcp",)),
-         StandbyState("b", "host", 1.0, 2.0, "host a", 3, 7, 0, 0.0)]
+         RemoteMover("m1", "host", "lease", 4, 1.0, 2.0, under_way={"lustre-OST0004": 3}, nids=("10.0.0.5@tcp",)),
+         RemoteStandby("b", "host", 1.0, 2.0, "host a", 3, 7, 0, 0.0)]
 
 OPTIONAL = {"version", "held", "stopped", "under_way", "results", "redelivered", "refused", "last", "copied_bytes",
             "seconds", "nids"}
 OF_STANDBYS = {"leader", "generation", "position", "behind_messages", "copy_age_seconds", "problem"}
-
-
-@pytest.mark.parametrize("message", EVERY, ids=lambda message: type(message).__name__)
-def test_a_message_survives(message: object) -> None:
-    assert messages.decode(type(message), messages.encode(message)) == message
 
 
 @pytest.mark.parametrize("message", EVERY, ids=lambda message: type(message).__name__)
@@ -45,8 +39,8 @@ def test_unknown_fields_are_ignored_and_later_versions_refused(message: object) 
     later = fields | {"of_a_later_release": 1}
     assert messages.decode(type(message), json.dumps(later).encode()) == message
     with pytest.raises(ValueError, match="version"):
-        messages.decode(type(message), json.dumps(fields | {"version": messages.VERSION + 1}).encode())
-    optional = OPTIONAL | (OF_STANDBYS if isinstance(message, StandbyState) else set())
+        messages.decode(type(message), json.dumps(fields | {"version": 2}).encode())
+    optional = OPTIONAL | (OF_STANDBYS if isinstance(message, RemoteStandby) else set())
     for name in fields.keys() - optional:
         with pytest.raises(ValueError, match=name):
             messages.decode(type(message), json.dumps({k: v for k, v in fields.items() if k != name}).encode())
@@ -54,7 +48,7 @@ def test_unknown_fields_are_ignored_and_later_versions_refused(message: object) 
 
 @given(st.binary(max_size=300))
 def test_any_bytes_are_refused_with_a_value_error(data: bytes) -> None:
-    for kind in (MoveMessage, ResultMessage, Permit, WorkHint, MoverState, StandbyState):
+    for kind in (MoveMessage, ResultMessage, Permit, WorkHint, RemoteMover, RemoteStandby):
         with pytest.raises(ValueError, match="not a"):
             messages.decode(kind, data)
 

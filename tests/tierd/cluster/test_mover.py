@@ -19,7 +19,7 @@ from tierd.act.movers.checks import objects_digest
 from tierd.act.movers.lease import LeaseMover
 from tierd.act.movers.moves import Move, MoveOutcome, MoveResult
 from tierd.acts import Outcome
-from tierd.cluster import messages, streams
+from tierd.cluster import messages
 from tierd.cluster.connection import Delivery
 from tierd.cluster.dispatch import NatsDispatch
 from tierd.cluster.messages import FileToMove, MoveMessage, Permit, ResultMessage, WorkHint
@@ -76,7 +76,7 @@ def handed_over(world: ClusterWorld, *paths: str) -> None:
 
 
 def permit_of(world: ClusterWorld) -> bytes:
-    value = world.dispatch.connection.bucket(world.names.control).get(streams.PERMIT)  # type: ignore[attr-defined]
+    value = world.dispatch.connection.bucket(world.names.control).get(messages.PERMIT)  # type: ignore[attr-defined]
     assert value is not None
     return bytes(value.data)
 
@@ -86,14 +86,14 @@ def sent(world: ClusterWorld, message: MoveMessage, secret: str | None = None) -
     dispatch = world.dispatch
     assert isinstance(dispatch, NatsDispatch)
     connection = dispatch.connection
-    streams.declare_source(connection, world.names, message.source, 1, 2.0)
+    messages.declare_source(connection, world.names, message.source, 1, 2.0)
     data = messages.sign(message, world.claim.holder if secret is None else secret)
     connection.publish(world.names.move_subject(message.source), data)
     mover = world.mover("m1", start=False)
     hint(mover)
     assert mover.step() == message.source
     assert connection.stream_state(world.names.moves).messages == 0
-    found = connection.fetch(world.names.results, streams.RESULTS_CONSUMER)
+    found = connection.fetch(world.names.results, messages.RESULTS_CONSUMER)
     if found is None:
         return None
     found.acknowledge()
@@ -142,7 +142,7 @@ def test_a_message_that_does_not_match_lustre_moves_nothing(world: ClusterWorld,
     message = message_for(world, path, **changes)
     if "generation" in changes:
         world.dispatch.connection.bucket(world.names.control).put(  # type: ignore[attr-defined]
-            streams.PERMIT, messages.encode(Permit(99, message.epoch)))
+            messages.PERMIT, messages.encode(Permit(99, message.epoch)))
     word, words = result(world, message)
     assert word in {"refused", "gave-way", "stale"}
     assert detail in words
@@ -159,7 +159,7 @@ def test_while_moves_are_held_no_file_is_begun(world: ClusterWorld) -> None:
     (path,) = world.files(1)
     message = message_for(world, path)
     world.dispatch.connection.bucket(world.names.control).put(  # type: ignore[attr-defined]
-        streams.PERMIT, messages.encode(Permit(message.generation, message.epoch, "maintenance")))
+        messages.PERMIT, messages.encode(Permit(message.generation, message.epoch, "maintenance")))
     assert result(world, message) == ("stale", "maintenance")
     assert world.pool(path) == "hdd"
 
@@ -266,7 +266,7 @@ def given_back_and_delivered_anew(world: ClusterWorld) -> str:
     assert [(str(each.result), each.detail) for each in world.gate.attend()] == [("gave-way", "by hand")]
     connection, moves = world.dispatch.connection, world.names.moves  # type: ignore[attr-defined]
     connection.call(lambda _: connection.jetstream.delete_consumer(moves, SOURCE))
-    streams.declare_source(connection, world.names, SOURCE, 1, 2.0)
+    messages.declare_source(connection, world.names, SOURCE, 1, 2.0)
     return path
 
 
@@ -473,7 +473,7 @@ def test_a_stale_result_of_a_file_that_was_moved_is_done(world: ClusterWorld) ->
 def test_a_leader_of_an_earlier_generation_cannot_write_the_permit(world: ClusterWorld) -> None:
     permit = json.loads(permit_of(world))
     world.dispatch.connection.bucket(world.names.control).put(  # type: ignore[attr-defined]
-        streams.PERMIT, messages.encode(Permit(permit["generation"] + 1, permit["epoch"] + 1)))
+        messages.PERMIT, messages.encode(Permit(permit["generation"] + 1, permit["epoch"] + 1)))
     world.dispatch._permit = None  # type: ignore[attr-defined]
     trouble = world.dispatch.trouble()
     assert trouble is not None

@@ -12,11 +12,10 @@ from tests.tierd.cluster.broker import Broker, new_fsname, until
 from tests.tierd.cluster.cluster_world import over_nats
 from tests.tierd.cluster.reader_world import KEY, SETTINGS, FileChangelog, Leader, life, path_of
 from tierd.clock import SystemClock
-from tierd.cluster.connection import Connection
+from tierd.cluster.messages import Names
 from tierd.cluster.mover import Mover
-from tierd.cluster.process import reader_of, run_mover, run_reader, serve_mover, serve_reader
+from tierd.cluster.process import reader_of, run_worker, serve_mover, serve_reader
 from tierd.cluster.reader import Reader
-from tierd.cluster.streams import Names
 from tierd.config.act import ActSettings
 from tierd.config.cluster import ClusterSettings
 from tierd.config.settings import Settings
@@ -41,20 +40,6 @@ class Keys:
 
     def content(self, name: str) -> str:
         return KEY
-
-
-@pytest.fixture
-def connect(shared_broker):
-    made: list[Connection] = []
-
-    def connected() -> Connection:
-        made.append(Connection(shared_broker.settings(), "reader"))
-        assert made[-1].wait_until_connected(20.0)
-        return made[-1]
-
-    yield connected
-    for each in made:
-        each.close()
 
 
 def settings_for(name: str) -> Settings:
@@ -93,28 +78,24 @@ def test_two_readers_share_four_mdts_and_one_takes_over_what_the_other_releases(
         thread.join(10)
 
 
-class Threads:
-    """A reader with one thread that ends at once, as by a defect."""
+class Broken:
+    """A reader of which a thread has ended by a defect."""
 
-    stopped = False
+    sound, doing, calls = False, "", 0
 
-    def start(self) -> list[threading.Thread]:
-        thread = threading.Thread(target=lambda: None)
-        thread.start()
-        thread.join()
-        return [thread]
-
-    def state(self):
-        return type("State", (), {"problem": "", "mdts": {}})
+    def start(self) -> None: ...
 
     def stop(self) -> None:
-        self.stopped = True
+        self.calls += 1
+
+    def join(self, seconds: float) -> None:
+        self.calls += 1
 
 
 def test_a_defect_of_a_thread_ends_the_process() -> None:
-    broken = Threads()
-    assert not run_reader(broken, lambda **_: None, threading.Event(), 0.01)  # type: ignore[arg-type]
-    assert broken.stopped
+    broken = Broken()
+    assert not run_worker(broken, lambda **_: None, threading.Event(), 1.0, 0.01)  # type: ignore[arg-type]
+    assert broken.calls == 2
 
 
 @pytest.mark.parametrize(("serve", "settings", "problem"), [
@@ -132,12 +113,12 @@ def test_a_process_does_not_start_with_settings_that_do_not_allow_it(serve, sett
 @pytest.fixture
 def mover(shared_broker: Broker, tmp_path: Path):
     world = over_nats(tmp_path, shared_broker, movers=0)
-    yield world.mover("m1", start=False), world.connection("mover")
+    yield world.mover("m1", start=False)
     world.close()
 
 
-def run_until(mover: Mover, connection: Connection, end: threading.Event, states: list[str]) -> bool:
-    return run_mover(mover, connection, lambda **words: states.append(words.get("STATUS", "")), end, 0.02)
+def run_until(mover: Mover, end: threading.Event, states: list[str]) -> bool:
+    return run_worker(mover, lambda **words: states.append(words.get("STATUS", "")), end, 10.0, 0.02)
 
 
 def with_defect(mover: Mover, method: str) -> Mover:
@@ -151,19 +132,17 @@ def with_defect(mover: Mover, method: str) -> Mover:
 @pytest.mark.parametrize("method", ["describe", "_extend_leases"])
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_defect_of_a_thread_beside_the_work_ends_the_process(mover, method: str) -> None:
-    made, connection = mover
     end = threading.Event()
-    assert not run_until(with_defect(made, method), connection, end, [])
+    assert not run_until(with_defect(mover, method), end, [])
     assert not end.is_set()
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_defect_in_the_work_stops_the_mover_and_keeps_it_visible(mover) -> None:
-    made, connection = mover
-    with_defect(made, "step")
+    with_defect(mover, "step")
     end, states = threading.Event(), list[str]()
     results: list[bool] = []
-    thread = threading.Thread(target=lambda: results.append(run_until(made, connection, end, states)))
+    thread = threading.Thread(target=lambda: results.append(run_until(mover, end, states)))
     thread.start()
     until(lambda: any("stopped: a defect of the mover" in state for state in states), "it reports that it stopped")
     assert thread.is_alive()

@@ -24,27 +24,11 @@ from tests.tierd.cluster.reader_world import (
 from tests.tierd.logged import logged
 from tierd.clock import SystemClock
 from tierd.cluster.connection import Connection
-from tierd.cluster.messages import signed
+from tierd.cluster.messages import Names, signed
 from tierd.cluster.reader import MAX_WINDOWS, Lease, MdtReader, Reader, Window
-from tierd.cluster.streams import Names
 from tierd.sense.changelogs.tally_source import Position, TallyOutcome
 
 MDT = "MDT0000"
-
-
-@pytest.fixture
-def connect(shared_broker: Broker):
-    made: list[Connection] = []
-
-    def connected(role: str = "leader", broker: Broker = shared_broker) -> Connection:
-        connection = Connection(broker.settings(), role)
-        made.append(connection)
-        assert connection.wait_until_connected(20.0), connection.trouble
-        return connection
-
-    yield connected
-    for each in made:
-        each.close()
 
 
 class World:

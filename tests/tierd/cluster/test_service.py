@@ -19,7 +19,7 @@ from tests.tierd.cluster.broker import Broker
 from tests.tierd.logged import logged
 from tests.tierd.simulated import NOISE, STREAM
 from tests.tierd.site import Clearing
-from tierd.act.claim import Claim, MountedClaimFolder
+from tierd.act.claim import Claim, ClaimFolder
 from tierd.act.movers.moves import Halt, Move, MoveOutcome, PortMover, never_halt
 from tierd.cli.tierctl import main
 from tierd.clock import SystemClock
@@ -86,7 +86,7 @@ class Leader:
                                   socket=str(folder / "tierd.sock"), pause_file=str(folder / "pause")),
             web=replace(settings.web, port=0), cluster=broker.settings())
         self.clock = SimulatedClock(self.cluster)
-        self.claims = MountedClaimFolder(folder / ".tierd")
+        self.claims = ClaimFolder(folder / ".tierd")
         claim = Claim(self.claims, "host=a nonce=1", self.clock.monotonic, ClaimSettings(expiry_seconds=3600.0))
         self.connection = Connection(self.settings.cluster, "leader")
         assert self.connection.wait_until_connected(10)

@@ -14,7 +14,7 @@ from tests.tierd.act.miniport import MiniPort
 from tests.tierd.act.movers.minilustre import MiniLustre
 from tests.tierd.cluster.broker import Broker, new_fsname
 from tests.tierd.logged import logged
-from tierd.act.claim import Claim, MountedClaimFolder
+from tierd.act.claim import Claim, ClaimFolder
 from tierd.act.journal.writer import Journal
 from tierd.cli.movers import mover_lines
 from tierd.cli.tierctl import main
@@ -26,8 +26,7 @@ from tierd.config.act import ActSettings, ClaimSettings
 from tierd.config.settings import Settings
 from tierd.daemon.answers import MoversAnswer, StandbyRow
 from tierd.daemon.client import ControlError, ask
-from tierd.daemon.process import stand_by, standby_server
-from tierd.daemon.standby import StandbyServer
+from tierd.daemon.process import StandbyServer, stand_by, standby_server
 
 
 class Waits:
@@ -47,7 +46,7 @@ class Waits:
 def node(folder: Path, broker: Broker, fs: str, name: str) -> Candidate:
     settings = Settings(act=ActSettings(journal=f"{folder}/{name}.sqlite", dry_run=False), cluster=broker.settings())
     clock = SystemClock()
-    claim = Claim(MountedClaimFolder(folder / ".tierd"), f"host={name} nonce={name}", clock.monotonic,
+    claim = Claim(ClaimFolder(folder / ".tierd"), f"host={name} nonce={name}", clock.monotonic,
                   ClaimSettings(expiry_seconds=3600.0))
     connection = Connection(settings.cluster, "leader")
     assert connection.wait_until_connected(10)
@@ -73,7 +72,7 @@ def test_a_claim_that_was_lost_is_not_taken_again(shared_broker: Broker, tmp_pat
     fs = new_fsname()
     first = node(tmp_path, shared_broker, fs, "a")
     assert first.step()
-    MountedClaimFolder(tmp_path / ".tierd").make(f"{2:018d}", "host=other")
+    ClaimFolder(tmp_path / ".tierd").make(f"{2:018d}", "host=other")
     assert first.claim.hold() is not None
     assert first.lost
     assert first.claim.refusal() is not None

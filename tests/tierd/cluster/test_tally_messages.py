@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from dataclasses import replace
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -17,8 +17,7 @@ from tierd.sense.changelogs.tallies import DirectoryTally, FileTally, OtherMove,
 counts = st.integers(0, 1 << 50)
 times = st.floats(0, 1e10, allow_nan=False)
 fids = st.builds(Fid, st.integers(0, (1 << 64) - 1), st.integers(0, (1 << 32) - 1))
-paths = st.binary(max_size=60).map(lambda data: "/" + data.replace(b"\0", b"").decode("utf-8", "surrogateescape"))
-names = st.binary(max_size=255)
+paths = names = st.binary(max_size=255)
 jobs = st.text(max_size=31)
 clients = st.lists(st.sampled_from(("10.0.0.1@tcp", "10.0.0.2@o2ib")), unique=True).map(tuple)
 
@@ -27,8 +26,9 @@ clients = st.lists(st.sampled_from(("10.0.0.1@tcp", "10.0.0.2@o2ib")), unique=Tr
 def contents(draw: st.DrawFn) -> TallyContent:
     files = draw(st.integers(0, 4))
     rows = [DirectoryTally(draw(jobs), draw(paths), draw(counts), draw(counts), draw(counts), draw(counts),
-                           draw(counts), draw(times), tuple(draw(st.lists(st.integers(0, files - 1), max_size=3)))
-                           if files else (), draw(counts), draw(clients)) for _ in range(draw(st.integers(1, 3)))]
+                           draw(counts), draw(counts), draw(times),
+                           tuple(draw(st.lists(st.integers(0, files - 1), max_size=3))) if files else (),
+                           draw(clients)) for _ in range(draw(st.integers(1, 3)))]
     return TallyContent(
         tuple(rows),
         tuple(FileTally(draw(fids), draw(st.integers(0, len(rows) - 1)), draw(paths), draw(names), draw(st.booleans()),
@@ -53,11 +53,11 @@ EMPTY = Tally("MDT0000", 0, 5, 5, "r1", 1, 0, False, True, 1.0, 2.0)
 
 def large(files: int, name_bytes: int) -> Tally:
     """A tally of files with names that cannot be compressed well."""
-    made = tuple(FileTally(Fid(0x200000400 + number, number), 0, "/in", bytes(
-        (number * 7919 + place * 104729) % 251 for place in range(name_bytes)), True, 0, 0, number * 1.1, 2.0)
-        for number in range(files))
-    rows = (DirectoryTally("a.1", "/in", files, files=tuple(range(files))),)
-    return replace(EMPTY, content=TallyContent(rows, made))
+    random = Random(1)
+    made = tuple(FileTally(Fid(0x200000400 + number, number), 0, b"/in", random.randbytes(name_bytes), True, 0, 0,
+                           number * 1.1, 2.0) for number in range(files))
+    rows = (DirectoryTally("a.1", b"/in", files, files=tuple(range(files))),)
+    return EMPTY.replaced(content=TallyContent(rows, made))
 
 
 def test_a_tally_of_usual_size_is_small() -> None:
@@ -65,11 +65,11 @@ def test_a_tally_of_usual_size_is_small() -> None:
 
 
 def test_a_tally_that_would_be_too_large_leaves_files_out_and_no_counts() -> None:
-    data = encode(large(40_000, 255))
+    data = encode(large(20_000, 255))
     assert len(data) <= MAX_BYTES
     found = decode(data)
-    assert found.content.directories[0].creates == 40_000
-    assert 0 < len(found.content.files) < 40_000
+    assert found.content.directories[0].creates == 20_000
+    assert 0 < len(found.content.files) < 20_000
     assert len(found.content.directories[0].files) == len(found.content.files)
 
 
@@ -86,7 +86,8 @@ def test_anything_else_is_refused(data, at, packed) -> None:
     assert isinstance(found, Tally)
 
 
-@pytest.mark.parametrize("data", [b"", b"x", zlib.compress(b"{}"), zlib.compress(b" " * (33 << 20)), b"x" * (1 << 20)])
+@pytest.mark.parametrize("data", [b"", b"x", zlib.compress(b"\x80"), zlib.compress(b" " * (33 << 20)),
+                                  b"x" * (1 << 20), zlib.compress(b"\x81\xa1x" + b"\x91" * 100_000)])
 def test_bad_ones(data) -> None:
     with pytest.raises(ValueError, match="tally"):
         decode(data)
@@ -95,4 +96,4 @@ def test_bad_ones(data) -> None:
 def test_a_newer_version_is_refused() -> None:
     plain = zlib.decompress(encode(EMPTY))
     with pytest.raises(ValueError, match="version"):
-        decode(zlib.compress(plain.replace(b'"version":1', b'"version":2')))
+        decode(zlib.compress(plain.replace(b"version\x01", b"version\x02")))

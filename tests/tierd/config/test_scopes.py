@@ -18,9 +18,9 @@ from tierd.config.scopes import ResolvedScopes, Scope
 from tierd.config.settings import Settings
 from tierd.decide.plans import FlashSettings
 from tierd.detect.view import View
+from tierd.engine import plan_by_scope, situation_of
 from tierd.model import Candidate, Capacity, DirectoryActivity, Facts, Finding, StoredFile, TargetFill
 from tierd.policies import cold_on_flash, flash_pressure, outgrown_component
-from tierd.scoped_plans import plan_by_scope, situation_of
 
 NAMES = st.lists(st.sampled_from(["a", "b", "ab"]), max_size=3)
 PATHS = NAMES.map(lambda names: "/" + "/".join(names))

@@ -204,7 +204,7 @@ def test_files_move_and_a_verdict_comes_however_long_looks_and_calls_take(busy: 
     longest = max(later - earlier for earlier, later in pairwise(moved))
     assert longest < 60
     assert max(busy.waited) == 0, "answers wait for no activity"
-    assert busy.service.liveness.alive()
+    assert busy.service.activities.alive()
 
 
 def test_status_names_the_steps_that_wait(busy: Busy) -> None:

@@ -49,6 +49,7 @@ def test_an_approved_plan_is_carried_out_and_judged(asking: Site, capsys: pytest
     asking.run_until_said("SET default layout", before=asking.cluster.now + 15)
     assert any(each.startswith("APPROVED by ") for each in asking.said)
     assert "already: tierctl undo takes it back" in failed(capsys, "decline", "F1", site=asking)
+    assert "the journal has no finding F99" in failed(capsys, "apply", "F99", site=asking)
     asking.run_until_said("KEPT: it helped", before=asking.cluster.now + 150)
     assert ActKind.SET_DEFAULT_LAYOUT in kinds_done(asking)
 
@@ -80,18 +81,6 @@ def test_what_was_undone_is_done_again_in_any_mode(site: Site, capsys: pytest.Ca
     site.run(until=site.cluster.now + 20)
     assert kinds_done(site).count(ActKind.SET_DEFAULT_LAYOUT) == 2
     assert site.filesystem.layout("/proj/ingest") is not None
-
-
-@pytest.mark.parametrize(("arguments", "words"), [
-    (("apply", "F99"), "the journal has no finding F99"), (("apply", "17"), "not the number of a finding")])
-def test_only_findings_that_hold_can_be_decided(site: Site, capsys: pytest.CaptureFixture[str],
-                                                arguments: tuple[str, str], words: str) -> None:
-    if arguments[1].startswith("F"):
-        assert words in failed(capsys, *arguments, site=site)
-    else:
-        with pytest.raises(SystemExit):
-            shown(capsys, *arguments, site=site)
-        assert words in capsys.readouterr().err
 
 
 def test_the_gate_lets_nothing_through_that_nobody_approved(asking: Site) -> None:

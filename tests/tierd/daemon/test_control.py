@@ -7,17 +7,26 @@ import os
 import socket
 import subprocess
 import sys
+import threading
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry
 
-from tests.tierd.site import Site
+from tests.tierd.site import Site, fetched
 from tierd.cli import client
 from tierd.cli.tierctl import main, parser
-from tierd.config.settings import ControlSettings
+from tierd.config.settings import ControlSettings, WebSettings
+from tierd.daemon.answers import Json
+from tierd.daemon.changes import CHANGING_REQUESTS
 from tierd.daemon.client import ControlError, ask
-from tierd.daemon.control import ControlServer, Peer
-from tierd.daemon.requests import CHANGING_REQUESTS
+from tierd.daemon.control import MAX_CHANGES, ControlServer, Peer
+from tierd.daemon.web import App, listen
 
 
 class TestPermission:
@@ -51,7 +60,8 @@ class TestPermission:
         reader = Peer(1600, frozenset({2000}))
         for request in CHANGING_REQUESTS:
             line = json.dumps({"request": request}).encode()
-            assert "not allowed for uid 1600" in str(server.answer(line, reader)["error"])
+            assert server.answer(line, reader)["error"] == (
+                "not allowed for uid 1600: root, and control.change_users, may change what tierd does")
         line = json.dumps({"request": "status", "by": "root"}).encode()
         assert server.answer(line, reader) == {"by": ""}
         server.close()
@@ -171,3 +181,191 @@ def test_a_user_above_two_thousand_million_is_no_negative_number() -> None:
     uid, *groups = done.stdout.split()
     assert uid == str(big)
     assert str(big) in groups
+
+
+# Any request at the control socket gets an answer or an error, and never causes an unrequested act
+
+
+KEYS = {
+    "status": (), "findings": (), "advise": (), "resume": (), "top": ("most",), "history": ("last", "outcome"),
+    "explain": ("id",), "plan": (), "report": ("since", "until"), "pause": ("reason",), "drain": ("reason",),
+    "undo": ("id",), "promote": ("path", "most_files", "most_bytes", "preview"), "demote": ("path", "most_files"),
+    "submit": ("paths", "direction", "reason"),
+}
+TEXT = st.text(st.characters(codec=None), max_size=20)
+NUMBERS = st.one_of(st.integers(), st.integers(-(1 << 80), 1 << 80), st.floats())
+VALUES = st.recursive(
+    st.one_of(st.none(), st.booleans(), NUMBERS, TEXT, st.sampled_from(["F1", "1", "/proj", "/", "up"])),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3), max_leaves=6)
+
+
+@pytest.fixture
+def control(site: Site) -> Iterator[ControlServer]:
+    site.run(until=10)
+    server = ControlServer(str(site.folder / "any.sock"), site.service.answer)
+    yield server
+    server.close()
+
+
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example({"request": "undo", "id": 1 << 80})
+@example({"request": "undo", "id": float("inf")})
+@example({"request": "history", "last": 1 << 80})
+@example({"request": "top", "most": float("-inf")})
+@example({"request": "report", "since": float("nan"), "until": 1 << 80})
+@example({"request": "report", "until": "9" * 400})
+@example({"request": "explain", "id": "F" + "9" * 30})
+@example({"request": "history", "outcome": "\udcff"})
+@example({"request": "pause", "reason": "\udcff\x1b[2J"})
+@example({"request": "submit", "paths": ["/\udcff", "/\ud800"], "reason": "\udcff"})
+@given(st.one_of([st.fixed_dictionaries({"request": st.just(name)}, optional=dict.fromkeys(KEYS[name], VALUES))
+                  for name in sorted(KEYS)]))
+def test_any_request_is_answered_in_json(site: Site, control: ControlServer, request: dict[str, object]) -> None:
+    answer = control.answer(json.dumps(request).encode(), Peer(0))
+    json.dumps(answer).encode()
+    assert isinstance(answer.get("error", ""), str)
+    assert list(site.service.journal.entries()) == []
+
+
+@pytest.mark.parametrize("number", [True, 1.0, "1", None, [1]])
+def test_an_act_is_undone_by_its_number_alone(site: Site, control: ControlServer, number: object) -> None:
+    line = json.dumps({"request": "undo", "id": number}).encode()
+    assert "undo takes the number of an act" in str(control.answer(line, Peer(0))["error"])
+
+
+# Many who connect to tierd and say nothing, little, or too much: it stays small, and answers who asks
+
+
+CROWD = 300
+LOOKER, STRANGER = Peer(1600, frozenset({2000})), Peer(1700)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "s")
+
+
+@pytest.fixture
+def held() -> Iterator[ExitStack]:
+    with ExitStack() as held:
+        yield held
+
+
+def connected(held: ExitStack, address: str | tuple[str, int], said: bytes = b"") -> socket.socket:
+    family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
+    one = held.enter_context(socket.socket(family))
+    one.settimeout(None)  # with a time-out, a Unix socket does not wait for a place in the queue
+    one.connect(address)
+    one.settimeout(10)
+    one.sendall(said)
+    return one
+
+
+def test_changes_that_wait_for_the_file_system_keep_no_reader_out(path: str, held: ExitStack) -> None:
+    answers, arrived = threading.Event(), threading.Semaphore(0)
+    held.callback(answers.set)
+
+    def handle(request: Json) -> Json:
+        if request["request"] == "undo":
+            arrived.release()
+            answers.wait()
+        return {"ok": 1}
+
+    server = ControlServer(path, handle, changing={"undo", "pause"})
+    held.callback(server.close)
+    for _ in range(MAX_CHANGES):
+        connected(held, path, b'{"request": "undo"}\n')
+        assert arrived.acquire(timeout=10)
+    with pytest.raises(ControlError, match="24 requests are being carried out; try again later") as refused:
+        ask(path, {"request": "undo"})
+    assert refused.value.again
+    assert ask(path, {"request": "status"}) == {"ok": 1}
+
+
+@pytest.mark.parametrize("said", [b"", b'{"request": "sta'])
+def test_a_crowd_that_says_nothing_keeps_nobody_out(path: str, held: ExitStack, said: bytes) -> None:
+    server = ControlServer(path, lambda _: {"ok": 1})
+    threads = threading.active_count()
+    for _ in range(CROWD):
+        connected(held, path, said)
+        assert threading.active_count() <= threads + 2 * server.connections.limit
+    assert ask(path, {"request": "status"}) == {"ok": 1}
+    assert server.connections.count() <= server.connections.limit
+    server.close()
+
+
+def test_when_all_are_being_answered_the_next_may_try_again(path: str, held: ExitStack) -> None:
+    """The first of them are not cut off for it."""
+    go_on, waiting = threading.Event(), threading.Semaphore(0)
+
+    def slow(_: object) -> dict[str, int]:
+        waiting.release()
+        go_on.wait(60)
+        return {"ok": 1}
+
+    server = ControlServer(path, slow)
+    those = [connected(held, path, b"{}\n") for _ in range(server.connections.limit)]
+    for _ in those:
+        assert waiting.acquire(timeout=30)
+    with pytest.raises(ControlError, match="32 requests are being answered; try again later"):
+        ask(path, {"request": "status"})
+    go_on.set()
+    assert [json.loads(one.makefile("rb").readline()) for one in those] == [{"ok": 1}] * len(those)
+    assert ask(path, {"request": "status"}) == {"ok": 1}
+    server.close()
+
+
+@pytest.mark.parametrize("peer", [STRANGER, LOOKER])
+def test_who_may_change_nothing_fills_no_memory(path: str, peer: Peer) -> None:
+    """What is sent is not read: the sender is hung up on."""
+    server = ControlServer(path, lambda _: {}, ControlSettings(read_group=2000), CHANGING_REQUESTS,
+                           peer_of=lambda _: peer)
+    with pytest.raises(ControlError):
+        ask(path, {"request": "x" * (4 << 20)})
+    with socket.socket(socket.AF_UNIX) as to:
+        to.settimeout(10)
+        to.connect(path)
+        with pytest.raises((BrokenPipeError, ConnectionResetError)):
+            to.sendall(b" " * (4 << 20))
+    server.close()
+
+
+def test_a_daemon_that_hangs_up_is_no_riddle(path: str) -> None:
+    with socket.socket(socket.AF_UNIX) as daemon:
+        daemon.bind(path)
+        daemon.listen()
+
+        def hang_up() -> None:
+            daemon.accept()[0].close()
+
+        threading.Thread(target=hang_up).start()
+        with pytest.raises(ControlError, match=r"connection closed without reply: tierd is stopping"):
+            ask(path, {"request": "status"})
+
+
+HALF = {"nothing": b"", "half a line": b"GET /metr", "half a head": b"GET /metrics HTTP/1.1\r\nHost: a\r\n",
+        "half a body": b"POST /-/evaluate HTTP/1.1\r\nContent-Length: 900000\r\n\r\n{"}
+
+
+@pytest.mark.parametrize(("said", "crowd"), [(said, 60 if said else CROWD) for said in HALF.values()], ids=list(HALF))
+def test_a_crowd_at_the_port_keeps_no_scrape_out(held: ExitStack, said: bytes, crowd: int) -> None:
+    """One crowd is larger than the queue of the port, and is made to wait for seconds by its own kernel."""
+    app = App(CollectorRegistry(), lambda _: {"faults": {}}, lambda: True, lambda: None)
+    server = listen(WebSettings(port=0), app, None)
+    threads = threading.active_count()
+    for _ in range(crowd):
+        connected(held, ("127.0.0.1", server.port), said)
+        assert threading.active_count() <= threads + 32
+    for page in ("metrics", "-/ready"):
+        with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/{page}", timeout=30) as answer:
+            assert answer.status == 200
+    server.close()
+
+
+def test_the_page_says_that_the_journal_cannot_be_read(site: Site) -> None:
+    site.run(until=10)
+    Path(site.settings.act.journal).unlink()
+    for path, request in (("/history", "history"), ("/case/F1", "explain")):
+        status, words = fetched(site, path)
+        assert (status, words.partition(";")[0]) == (503, f"{request}: the journal: unable to open database file")
+    assert fetched(site, "/-/healthy")[0] == 200

@@ -11,10 +11,11 @@ from lustre.layout.directory import DefaultStriping
 from simulator.cluster import Cluster
 from simulator.jobs.metadata import StepFiles
 from simulator.servers.mdt import MdtSettings
+from simulator.servers.objects import Capacity
 from simulator.settings import recorded_test_bed, with_nodes
 from tests.tierd.logged import logged
 from tests.tierd.simulated import World
-from tierd.act.recovery import close_unfinished
+from tierd.act.undo import close_unfinished
 from tierd.acts import ActKind, Outcome
 from tierd.config.load import parse
 from tierd.model import Action
@@ -55,8 +56,7 @@ def test_the_directories_of_later_steps_are_striped_and_the_act_is_kept(tmp_path
     run_until_judged(at)
     (entry,) = at.journal.entries()
     assert (entry.kind, entry.place, entry.outcome) == (ActKind.SET_DEFAULT_STRIPING, "/proj/steps", Outcome.DONE)
-    assert entry.striping_after is not None
-    assert at.filesystem.default_striping("/proj/steps") == entry.striping_after
+    assert at.filesystem.default_striping("/proj/steps") == entry.after is not None
     last = max(at.filesystem.subdirectories("/proj/steps"))
     assert at.filesystem.directory_stripes(f"/proj/steps/{last}").stripe_count == 2
     assert entry.detail.startswith("kept: it helped: "), at.said
@@ -116,6 +116,19 @@ def test_a_default_that_somebody_set_meanwhile_stays(tmp_path: Path) -> None:
     assert at.filesystem.default_striping("/proj/steps") == theirs
 
 
+def test_a_striping_that_was_set_despite_an_error_is_in_the_journal_as_done(tmp_path: Path) -> None:
+    at = storm(tmp_path)
+    change = at.filesystem.set_default_striping
+
+    def loses_the_reply(place: str, striping: DefaultStriping | None) -> None:
+        change(place, striping)
+        raise OSError(5, "Input/output error")
+
+    at.filesystem.set_default_striping = loses_the_reply  # type: ignore[method-assign, assignment]
+    at.gate.submit([planned()], 1)
+    assert [outcome.result for outcome in at.gate.set_defaults()] == [Outcome.DONE]
+
+
 def test_the_default_of_a_new_file_system_is_replaced_and_restored(tmp_path: Path) -> None:
     at = storm(tmp_path)
     usual = at.filesystem.default_striping("/")
@@ -146,7 +159,7 @@ def test_a_kill_during_the_act_is_resolved_by_the_directory(tmp_path: Path, was_
     at = storm(tmp_path)
     action = planned()
     fid = at.filesystem.status("/proj/steps").fid
-    number = at.journal.intend(action, 1, None, at.cluster.epoch, False, fid, None)
+    number = at.journal.intend(action, 1, None, at.cluster.epoch, False, fid)
     if was_set:
         at.filesystem.set_default_striping("/proj/steps", action.striping)
     assert [found for _, found, _ in close_unfinished(at.journal, at.filesystem, at.cluster.epoch)] == [outcome]
@@ -157,3 +170,18 @@ def test_a_kill_during_the_act_is_resolved_by_the_directory(tmp_path: Path, was_
         at.filesystem.set_default_striping("/proj/steps", None)
         assert [found for _, found, _ in close_unfinished(at.journal, at.filesystem, at.cluster.epoch)] == [
             Outcome.UNDONE]
+
+
+# A storm on an MDT of ordinary speed, at the default thresholds of metadata-storm
+
+
+def test_a_job_that_fills_a_directory_in_each_step_is_found_and_its_next_ones_are_striped(tmp_path: Path) -> None:
+    """600 creates a second, half a minute in each directory, where an MDT of the recorded test bed does 840."""
+    mdt = MdtSettings(capacity=Capacity(1 << 40, 1 << 26), work_factor=1.4)
+    job = StepFiles(nodes=8, threads=4, files_each=560)
+    cluster = Cluster(replace(with_nodes(recorded_test_bed(), 8), mdts=(mdt, mdt)), (job,))
+    at = simulation.wire(cluster, parse(b"[act]\non = ['metadata-storm']\n", "t.toml"), tmp_path)
+    while cluster.now < 120 and not list(at.journal.entries()):
+        at.run(until=cluster.now + 30, cycle_seconds=10)
+    assert [(entry.kind, entry.place) for entry in at.journal.entries()] == [
+        (ActKind.SET_DEFAULT_STRIPING, "/proj/steps")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,10 @@ from lustre.layout.model import Component, Layout, explain, same_shape
 from simulator.cluster import Cluster
 from simulator.fluid.cluster import FluidCluster
 from simulator.jobs import Job
+from simulator.jobs.metadata import StepFiles
 from simulator.jobs.small_files import SmallFileWriter
+from simulator.servers.mdt import MdtSettings
+from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import COVERING, HDD, MIB, NOISE, World, world
 from tests.tierd.worlds import window
 from tierd.acts import ActKind, Outcome
@@ -22,6 +26,7 @@ from tierd.detect.view import View
 from tierd.engine import Engine
 from tierd.model import Evidence, Finding
 from tierd.policies.protocol import Common, ConfiguredPolicy, Policy
+from tierd.simulation import world as simulation
 
 TOO_SMALL = Layout((Component(0, 128 << 10, "flash"), Component(128 << 10, None, "hdd")))
 OUTGROWING = replace(NOISE, layout=TOO_SMALL, start_seconds=0.0)
@@ -142,3 +147,27 @@ def test_the_omni_path_driver_of_a_busy_server_is_advised_and_nothing_without_on
     at = lived(tmp_path, replace(NOISE, start_seconds=0.0), 150, text)
     (said,) = [words for words in at.said if words.startswith("FOUND omni-path: ")]
     assert said.endswith("parameters than Dell and Intel measured: krcvqs is 2 on 1 server ('this node')")
+
+
+# A busy MDS in the whole loop, on the simulated test bed: many jobs, one job, and none
+
+
+LOW = "[detect.metadata_bound]\nmin_operations_per_second = 5\n"
+
+
+@pytest.mark.parametrize(("jobs", "threads", "cores", "work_factor", "words"), [
+    (6, 6, 1, 20.0, r"threads are in use: processors, locks or threads limit it(?!.*causes)"),
+    (1, 12, 1, 20.0, r"; steps\.0 causes 100% of the operations$"), (1, 1, 8, 1.0, "")],
+    ids=["many jobs", "one job", "free processors"])
+def test_a_busy_mds_is_found_and_one_job_is_named(
+        tmp_path: Path, *, jobs: int, threads: int, cores: int, work_factor: float, words: str) -> None:
+    """The busy ones are found after 84 s at the latest."""
+    mdt = MdtSettings(cores=cores, work_factor=work_factor)
+    every = tuple(StepFiles(f"steps.{n}", directory=f"/proj/steps{n}", threads=threads, files_each=2000, client=n % 2)
+                  for n in range(jobs))
+    cluster = Cluster(replace(recorded_test_bed(), mdts=(mdt,)), every)
+    at = simulation.wire(cluster, parse(LOW.encode(), "t.toml"), tmp_path)
+    at.run(100, cycle_seconds=10)
+    found = [finding.sentence for finding in at.daemon.findings if finding.kind == "metadata-bound"]
+    assert len(found) == bool(words)
+    assert all(re.search(words, sentence) for sentence in found)

@@ -13,15 +13,17 @@ from lustre.layout.model import same_shape
 from simulator.fluid.cluster import FluidCluster
 from simulator.scheduler import VirtualScheduler
 from simulator.settings import recorded_test_bed
-from tests.tierd.daemon.test_judging import KEPT_FILES, SLOWLY, said
 from tests.tierd.simulated import COVERING, HDD, STREAM, World, world
+from tests.tierd.site import READ_AGAIN, altered
 from tests.tierd.worlds import noise
-from tierd.acts import ActKind
+from tierd.acts import ActKind, Outcome, Verdict
 from tierd.config.settings import Settings
-from tierd.daemon.job_work import WindowWork
+from tierd.daemon.log import judged_sentence, remeasured_sentence
+from tierd.daemon.observe import WindowWork
 from tierd.daemon.status import StatusPublisher
-from tierd.model import Action, Finding, JobLoad, NamespaceLoad, Window
+from tierd.model import Action, Evidence, Finding, JobLoad, NamespaceLoad, Window
 from tierd.refusal import Reason
+from tierd.verify.judgement import Judgement
 
 GONE_SECONDS = 10.0
 """Nothing moves this long after the neighbour has gone."""
@@ -235,3 +237,69 @@ def test_an_array_is_at_work_with_any_task() -> None:
 def test_a_random_writer_is_at_work_while_it_writes() -> None:
     window = Window(0.0, 5.0, {("t", "a.1"): JobLoad("t", "a.1", writes=9.0)}, {})
     assert WindowWork(window).has(replace(SMALL, evidence=replace(noise(), aggressor_bytes_per_file=0.0)), ("a.1",))
+
+
+# A verdict comes at its time, whatever still waits; one against the act only from what was measured without moves
+
+
+SLOWLY = replace(Settings().limits, files_per_second=0.5)
+KEPT_FILES = replace(READ_AGAIN, keep=3000)
+
+
+def said(at: World, words: str) -> list[str]:
+    return [sentence for sentence in at.said if words in sentence]
+
+
+def test_an_act_that_helps_is_kept_though_dozens_of_its_files_still_wait(tmp_path: Path) -> None:
+    at = world(tmp_path, jobs=(STREAM, KEPT_FILES), settings=replace(Settings(), limits=SLOWLY))
+    at.run_until_said("SET default layout", before=70)
+    acted = at.cluster.now
+    at.run_until_said("KEPT: it helped", before=acted + 120)
+    assert at.gate.waiting > 30
+    moved = len(list(at.journal.entries(Outcome.DONE)))
+    at.run(until=at.cluster.now + 20)
+    assert len(list(at.journal.entries(Outcome.DONE))) > moved + 2, "its moves continue"
+
+
+def test_before_a_verdict_against_the_act_its_moves_wait(tmp_path: Path) -> None:
+    settings = altered(Settings(), limits=SLOWLY, verify={"min_gain": 0.999999, "judge_seconds": 20.0})
+    at = world(tmp_path, jobs=(STREAM, KEPT_FILES), settings=settings)
+    at.run_until_said("SET default layout", before=70)
+    at.cluster.slow_down(2, 1.35)  # a disk gets slow: the stream stays slow whatever the layout
+    at.run_until_said("the remaining moves wait while the effect is measured", before=140)
+    at.run(until=at.cluster.now + 5)  # what the engine had in hand
+    held, moved = at.gate.waiting, len(list(at.journal.entries(Outcome.DONE)))
+    assert held > 30
+    at.run(until=at.cluster.now + 15)
+    assert len(list(at.journal.entries(Outcome.DONE))) == moved
+    assert not said(at, "UNDOING")
+    at.run_until_said("UNDOING: it did not help", before=220)
+    at.run(until=at.cluster.now + 5)
+    assert said(at, f"dropped {held} queued moves: it did not help")
+    assert at.gate.waiting == 0
+
+
+def test_moves_wait_while_their_stream_is_slower_than_before_the_act(tmp_path: Path) -> None:
+    """The moves themselves may be the reason. Without them, a sick disk shows that the act is not: it stands."""
+    settings = altered(Settings(), limits=SLOWLY, verify={"judge_seconds": 20.0})
+    at = world(tmp_path, jobs=(STREAM, KEPT_FILES), settings=settings)
+    at.run_until_said("SET default layout", before=70)
+    at.cluster.slow_down(2, 3.0)
+    at.run_until_said("the remaining moves wait while the effect is measured", before=140)
+    at.run_until_said("KEPT: the effect cannot be judged", before=220)
+    assert not said(at, "UNDOING")
+
+
+# Sentences of the log and the journal
+
+
+FINDING = Finding("noisy-neighbour", 0.0, "small.1", "stream.2", (), "", Evidence())
+
+
+def test_rates_of_a_verdict_are_scaled_and_have_units() -> None:
+    measured = Judgement(Verdict.HELPED, 176.8e9, 44e6, 132.6e9, part=0.75, interval=(0.6, 0.9))
+    numbers = ("stream.2: 177 GB/s before the noise, 44.0 MB/s during, 133 GB/s after; "
+               "75% of the loss regained (60% to 90%)")
+    assert judged_sentence(FINDING, measured) == f"KEPT: it helped. {numbers}"
+    held = remeasured_sentence(FINDING, Judgement(Verdict.DID_NOT_HELP, 176.8e9, 44e6, 46e6))
+    assert "(46.0 MB/s, 44.0 MB/s before the act)" in held

@@ -10,15 +10,27 @@ from pathlib import Path
 import pytest
 
 from lustre.changelog.record import Record
+from lustre.parameters import Roots, Tree
 from simulator.cluster import Cluster
+from simulator.filesystem import SimulatedFilesystem
 from simulator.fluid.cluster import FluidCluster
+from simulator.settings import ExporterLoad, recorded_test_bed
+from tests.conftest import Unpack
+from tests.tierd.logged import logged
 from tests.tierd.simulated import NOISE, STREAM, World, world
+from tierd.act.movers.moves import PortMover
+from tierd.config.settings import Settings
+from tierd.daemon.node import Node
+from tierd.daemon.service import Service
+from tierd.model import Window
 from tierd.sense.changelogs.tallies import Tally
 from tierd.sense.counters import JobEntry
 from tierd.sense.freshness import CheckedReadings
+from tierd.sense.parameters import why_jobs_are_unnamed
 from tierd.sense.readings import Reading
 from tierd.sense.sources import LiveSource
-from tierd.simulation.world import VirtualClock
+from tierd.simulation.world import VirtualClock, parameter_files
+from tierd.verify.judgement import bytes_per_second_by_job
 
 Lie = Callable[[Reading, int], Reading]
 
@@ -179,3 +191,146 @@ def test_a_name_no_kernel_gives_is_nobodys(tmp_path: Path) -> None:
     assert list(at.journal.entries()) == []
     assert NONSENSE in " ".join(at.said)
     assert max(map(len, at.said)) < 1000
+
+
+# Exporters of loaded servers: late, lost and doubled answers. Rates stay what they were, and the verdict is true
+
+
+PROMPT = 4.0
+LOADS = {
+    "late within a cycle": ExporterLoad(1.0, PROMPT),
+    "later than a cycle": ExporterLoad(1.0, 9.0),
+    "lost": ExporterLoad(1.0, PROMPT, lost_share=0.3),
+    "doubled": ExporterLoad(1.0, PROMPT, doubled_share=0.3),
+    "all of it": ExporterLoad(0.5, 8.0, lost_share=0.15, doubled_share=0.15),
+}
+
+
+def loaded(tmp_path: Path, load: ExporterLoad, jobs: Sequence[object] = (STREAM, NOISE)) -> World:
+    at = world(tmp_path, jobs=jobs, model=FluidCluster)  # type: ignore[arg-type]
+    at.cluster.exporter_load = load
+    return at
+
+
+@pytest.mark.parametrize("name", sorted(LOADS))
+def test_no_rate_above_the_truth_and_a_true_verdict(tmp_path: Path, name: str) -> None:
+    at = loaded(tmp_path, LOADS[name])
+    windows: dict[float, Window] = {}
+    while at.cluster.now < 240:
+        at.run(at.cluster.now + 5)
+        windows.update({seen.end: seen for seen in at.daemon.windows if seen.seconds < 25})
+    alone = at.rate(STREAM.job_id, 5, NOISE.start_seconds) * 1e6
+    rates = [rate for seen in windows.values() if (rate := bytes_per_second_by_job(seen).get(STREAM.job_id))]
+    assert len(rates) > 15
+    assert max(rates) <= 1.1 * alone
+    assert any("FOUND noisy-neighbour" in sentence for sentence in at.said)
+    (judged,) = [case.judgement for case in at.daemon.cases if case.judgement is not None]
+    after = at.rate(STREAM.job_id, 120, 200) * 1e6
+    assert judged.verdict == "helped"
+    assert judged.after == pytest.approx(after, rel=0.1)
+
+
+def test_an_answer_that_is_lost_makes_one_longer_window(tmp_path: Path) -> None:
+    at = loaded(tmp_path, ExporterLoad(0.2, 0.4), (STREAM,))
+    at.run(60)
+    at.cluster.exporter_load = ExporterLoad(0.2, 0.4, lost_share=1.0)
+    at.run(70)
+    at.cluster.exporter_load = ExporterLoad(0.2, 0.4)
+    at.run(90)
+    spans = [max(seen.spans.values()) for seen in at.daemon.windows if seen.spans and seen.start > 40]
+    assert max(spans) > 12
+    rates = [bytes_per_second_by_job(seen)[STREAM.job_id] for seen in at.daemon.windows if seen.start > 40]
+    assert max(rates) <= 1.05 * min(rates)
+
+
+def without(target: str) -> Callable[[Reading, int], Reading]:
+    """As while the exporter of one server does not answer."""
+    return lambda reading, _: replace(
+        reading, targets=frozenset(each for each in reading.targets if not each.endswith(target)),
+        jobs={key: counters for key, counters in reading.jobs.items() if not key[0].endswith(target)})
+
+
+def test_nothing_is_found_about_a_stream_that_uses_a_target_which_is_not_seen(tmp_path: Path) -> None:
+    at, source = lied_to(tmp_path, STREAM, NOISE)
+    at.run(until=28)
+    source.lie = without("OST0003")
+    at.run(until=100)
+    assert not any("FOUND" in sentence for sentence in at.said)
+    assert list(at.journal.entries()) == []
+    assert any("OST0003: no new counters; tierd finds nothing there" in sentence for sentence in at.said)
+    assert not any(sentence.startswith("blind") for sentence in at.said)
+    assert "without lustre-OST0003, not seen since" in source.guard.age.state(at.cluster.epoch)
+    source.lie = None
+    at.run(until=240)
+    assert any("FOUND" in sentence for sentence in at.said)
+
+
+def test_a_finding_is_held_while_a_target_of_its_stream_is_not_seen(tmp_path: Path) -> None:
+    at, source = lied_to(tmp_path, STREAM, NOISE)
+    at.run_until_said("FOUND noisy-neighbour", before=100)
+    source.lie = without("OST0003")
+    at.run(at.cluster.now + 60)
+    assert [(each.kind, each.held) for each in at.daemon.findings] == [("noisy-neighbour", True)]
+    assert not any(sentence.startswith("ended") for sentence in at.said)
+
+
+# Jobs without names and metadata servers without exporters: neither is an error, and both hide findings
+
+
+class Clearing(SimulatedFilesystem):
+    def clear_changelog(self, mdt: str, reader: str, index: int) -> None:
+        raise AssertionError("a dry run clears nothing")
+
+
+def disabled(folder: Path) -> Tree:
+    """A client on which ``jobid_var`` was never set: the file as the kernel prints it."""
+    (folder / "sys/fs/lustre").mkdir(parents=True)
+    (folder / "sys/fs/lustre/jobid_var").write_text("disable\n")
+    return Tree(Roots.of(folder / "proc", folder / "sys"))
+
+
+def test_a_client_that_names_jobs_is_no_reason(capture: Unpack, tmp_path: Path) -> None:
+    root = capture("2.17.57/tree-idle")
+    assert why_jobs_are_unnamed(Tree(Roots.of(root / "proc", root / "sys"))) == ""
+    assert why_jobs_are_unnamed(Tree(Roots.of(tmp_path / "proc", tmp_path / "sys"))) == ""
+    assert "lctl set_param -P jobid_var=procname_uid" in why_jobs_are_unnamed(disabled(tmp_path))
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_jobs_without_names_are_reported_where_nothing_is_counted(tmp_path: Path, named: bool) -> None:
+    cluster = Cluster(recorded_test_bed(), (STREAM,))
+    settings = Settings()
+    act = replace(settings.act, journal=str(tmp_path / "journal.sqlite"), socket=str(tmp_path / "tierd.sock"))
+    said = logged()
+    filesystem = Clearing(cluster)
+    tree = disabled(tmp_path / "client")
+    servers = parameter_files(cluster, tmp_path / "node")
+
+    def read() -> Reading:
+        reading = servers()
+        return reading if named else replace(reading, jobs={})
+
+    node = Node(filesystem=filesystem, mover=PortMover(filesystem), read=read, mdts=["MDT0000"],
+                clock=VirtualClock(cluster), unnamed=lambda: why_jobs_are_unnamed(tree))
+    service = Service(replace(settings, act=act, web=replace(settings.web, enabled=False)), node)
+    for _ in range(3):
+        cluster.advance(5)
+        service.cycle()
+    service.close()
+    assert sum("jobid_var is 'disable'" in words for words in said) == (not named), said
+
+
+def test_a_view_without_metadata_servers_is_reported(tmp_path: Path) -> None:
+    at, source = lied_to(tmp_path, STREAM)
+    at.run(until=20)
+    assert "metadata" not in at.daemon.faults
+
+    def osts_alone(reading: Reading, _: int) -> Reading:
+        osts = frozenset(target for target in reading.targets if "-OST" in target)
+        return replace(reading, targets=osts, jobs={key: c for key, c in reading.jobs.items() if key[0] in osts})
+
+    (tmp_path / "fresh").mkdir()
+    fresh, source = lied_to(tmp_path / "fresh", STREAM)
+    source.lie = osts_alone
+    fresh.run(until=20)
+    assert "no metadata target is seen" in fresh.daemon.faults["metadata"]

@@ -16,10 +16,10 @@ from tests.tierd.simulated import NOISE, STREAM
 from tests.tierd.site import READ_AGAIN, Site, fetched, shown
 from tierd.cli import client
 from tierd.cli.control import finding_lines
+from tierd.cli.report import report_lines, report_page
 from tierd.config.act import Mode
-from tierd.daemon.answers import Case, ExplainAnswer, FindingsAnswer, ReportAnswer, StatusAnswer
+from tierd.daemon.answers import Case, ExplainAnswer, FindingsAnswer, OverviewAnswer, ReportAnswer, StatusAnswer
 from tierd.daemon.client import ask
-from tierd.daemon.report import report_lines, report_page
 from tierd.text import evidence_text, rate_text
 
 BARE: dict[str, Any] = {"curve": (), "time_before": None, "time_now": None}
@@ -71,6 +71,8 @@ def one_record(site: Site, capsys: pytest.CaptureFixture[str], name: str = "F1")
         assert only(rf"case {name}: .*, found (\S+ \S+ UTC):", status) == dated(record.since)
         assert f"UTC: {done}\n" in status
         assert not record.active or f"finding {name}: {sentence}\n" in status
+    for case in OverviewAnswer.from_json(ask(site.socket, {"request": "overview"})).cases:
+        assert case.finding != record.finding or case == record.replaced(why_not=case.why_not)
     explanation = shown(capsys, "explain", name, "--utc", site=site)
     assert only(r" found (\S+ \S+ UTC);", explanation) == dated(record.since)
     assert only(r"\n  (\S+) +FOUND", explanation) == clock(record.since)

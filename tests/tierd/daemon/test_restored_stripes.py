@@ -56,14 +56,9 @@ def first_outcome(at: World) -> str:
     return str(next(iter(at.journal.entries())).outcome)
 
 
-def test_what_was_approved_is_undone_without_a_question(tmp_path: Path) -> None:
-    at, _ = slower(tmp_path, "mode = 'ask'\n")
-    at.run(until=40)
-    assert stripes(at) == 1
-
-
-def test_a_closed_file_has_its_earlier_stripes_again(tmp_path: Path) -> None:
-    at, case = slower(tmp_path)
+@pytest.mark.parametrize("text", ["", "mode = 'ask'\n"], ids=["full", "ask"])
+def test_a_closed_file_has_its_earlier_stripes_again_without_a_question(tmp_path: Path, text: str) -> None:
+    at, case = slower(tmp_path, text)
     content = at.cluster.namespace.lookup("/proj/one").content
     at.run(until=40)
     assert stripes(at) == 1

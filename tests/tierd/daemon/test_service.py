@@ -17,10 +17,10 @@ from tests.tierd.site import Site, altered, fetched, shown
 from tests.tierd.worlds import noise
 from tierd.act.journal.writer import Journal
 from tierd.acts import ActKind, Outcome
+from tierd.cli.report import report_page
 from tierd.cli.tierctl import main
 from tierd.daemon.answers import ReportAnswer
 from tierd.daemon.client import ControlError, ask
-from tierd.daemon.report import report_page
 from tierd.daemon.systemd import Notifier
 from tierd.model import Action, Finding
 
@@ -53,17 +53,6 @@ def test_status_says_how_much_is_known_yet(site: Site, capsys: pytest.CaptureFix
     faults.set_clocks(site.cluster, -7200.0)
     site.run(until=65)
     assert learning.format(1) in shown(capsys, "status", site=site)
-
-
-def test_a_pause_is_kept_until_resume(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    assert shown(capsys, "pause", "maintenance", site=site).startswith("paused: maintenance\n")
-    site.run(until=60)
-    assert "PAUSED: maintenance" in shown(capsys, "status", site=site)
-    assert "<b>PAUSED</b> <span>maintenance. tierd starts no new acts.</span>" in fetched(site, "/")[1]
-    assert shown(capsys, "history", site=site) == "no acts yet\n"
-    shown(capsys, "resume", site=site)
-    site.run(until=70)
-    assert "set-default-layout" in shown(capsys, "history", site=site)
 
 
 def test_changelogs_are_cleared_only_after_the_journal_knows(site: Site) -> None:

@@ -17,9 +17,9 @@ from tierd.config.act import GeneralLimits, Mode
 from tierd.config.scopes import Scope
 from tierd.config.settings import ControlSettings
 from tierd.daemon.answers import StagingAnswer, StagingsAnswer
+from tierd.daemon.changes import CHANGING_REQUESTS, SCHEDULER_REQUESTS
 from tierd.daemon.client import ControlError, ask
 from tierd.daemon.control import ControlServer, Peer
-from tierd.daemon.requests import CHANGING_REQUESTS, SCHEDULER_REQUESTS
 from tierd.integrations.slurm.source import SlurmJobs, SlurmSettings
 
 ALICE, BOB = 1001, 1002

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,8 +18,8 @@ from tierd.act.journal.writer import Journal
 from tierd.config.act import Mode
 from tierd.config.settings import Settings
 from tierd.daemon.client import ControlError, ask
+from tierd.daemon.process import Supervisor, set_process_name
 from tierd.daemon.service import Service
-from tierd.daemon.supervisor import Supervisor
 
 
 def starting(site: Site) -> Callable[[Settings], Service]:
@@ -137,7 +140,7 @@ def test_a_full_journal_stops_everything_is_reported_once_and_recovers(
 class Failing:
     """A service that starts, and whose journal then takes nothing, so many times."""
 
-    memory = None
+    daemon = SimpleNamespace(memory=None)
 
     def __init__(self, left: list[None]) -> None:
         self._left = left
@@ -267,3 +270,26 @@ def test_a_new_journal_is_reported_and_a_half_made_one_is_completed(site: Site) 
     site.start()
     site.run(until=10)
     assert sum("created a new journal" in sentence for sentence in site.said) == 2
+
+
+# What tierd is called by the kernel, which makes the job id of its own work
+
+
+KNOWN = """
+from pathlib import Path
+from threading import Thread
+from tierd.daemon.process import set_process_name
+set_process_name('tierd', Path('/proc/self/comm'))
+Thread(target=lambda: print(Path('/proc/thread-self/comm').read_text().strip() + '.0')).start()
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/thread-self/comm").exists(), reason="no procfs")
+def test_threads_of_a_process_however_started_have_a_job_id_of_ours() -> None:
+    reported = subprocess.run([sys.executable, "-c", KNOWN], capture_output=True, text=True, check=True).stdout.strip()
+    assert reported in Settings().own_jobs
+
+
+def test_no_procfs_is_no_reason_not_to_start(tmp_path: Path) -> None:
+    set_process_name("tierd", tmp_path / "absent" / "comm")
+    assert not (tmp_path / "absent").exists()

@@ -10,24 +10,24 @@ from lustre.layout.directory import DefaultStriping, DirectoryStripes
 from tierd.acts import ActKind, Verdict
 from tierd.config.load import parse
 from tierd.decide.plans import FlashSettings, Plan
-from tierd.model import Capacity, DirectoryActivity, DirectoryPlacement, Facts, Finding, MetadataFill
+from tierd.engine import plan_by_scope, situation_of
+from tierd.model import Capacity, DirectoryActivity, DirectoryPlacement, Facts, Finding, MetadataSpace
 from tierd.policies import metadata_storm
 from tierd.policies.metadata_storm import MetadataStormEvidence, judge, rate_below
 from tierd.policies.protocol import Situation
 from tierd.refusal import Reason
-from tierd.scoped_plans import plan_by_scope, situation_of
 
 STORM = MetadataStormEvidence(creates_per_second=800.0, opens_per_second=100.0, unlinks_per_second=0.0, share=0.9,
                               metadata_targets=4, nodes=8)
 FINDING = Finding("metadata-storm", 1e9, "", "", (), "", STORM, ("/out/s2", "/out/s1"),
                   subject="/out/s2")
 PLAIN = DirectoryPlacement(DirectoryStripes(0, 0), None)
-ROOMY = {f"l-MDT000{n}": MetadataFill(0.3, 10**6) for n in range(4)}
+ROOMY = {f"l-MDT000{n}": MetadataSpace(10, 7, 10**6, 10**6) for n in range(4)}
 
 
 def decided(finding: Finding = FINDING, placement: DirectoryPlacement | None = PLAIN,
             storm: DirectoryPlacement = PLAIN,
-            metadata: dict[str, MetadataFill] | None = None, **evidence: float) -> Plan:
+            metadata: dict[str, MetadataSpace] | None = None, **evidence: float) -> Plan:
     where = Capacity({}, {}, {}, placements={"/out/s2": storm, "/out": placement} if placement else {},
                      metadata_fill=ROOMY if metadata is None else metadata)
     numbers = replace(STORM, **evidence)  # type: ignore[arg-type]
@@ -55,7 +55,7 @@ def test_a_refusal_says_how_to_remove_a_default() -> None:
 
 def test_no_more_stripes_than_mdts_and_than_the_setting() -> None:
     assert decided(metadata_targets=2).actions[0].striping == DefaultStriping(2, -1, "crush", 1)
-    many = {f"l-MDT{n:04x}": MetadataFill(0.3, 10**6) for n in range(16)}
+    many = {f"l-MDT{n:04x}": MetadataSpace(10, 7, 10**6, 10**6) for n in range(16)}
     assert decided(metadata_targets=16, metadata=many).actions[0].striping == DefaultStriping(4, -1, "crush", 1)
 
 
@@ -70,7 +70,7 @@ def test_no_more_stripes_than_mdts_and_than_the_setting() -> None:
     (decided(nodes=1), Reason.NOT_WORTH),
     (decided(nodes=0), Reason.NODES_UNKNOWN),
     (decided(metadata={}), Reason.NO_ROOM),
-    (decided(metadata={**ROOMY, "l-MDT0001": MetadataFill(0.95, 10)}), Reason.NO_ROOM),
+    (decided(metadata={**ROOMY, "l-MDT0001": MetadataSpace(100, 5, 10, 10)}), Reason.NO_ROOM),
     (decided(storm=replace(PLAIN, stripes=DirectoryStripes(4, 0, "crush"))), Reason.OTHER_LAYOUT),
     (decided(replace(FINDING, directories=("/out/s2",))), Reason.NOT_WORTH),
     (decided(replace(FINDING, directories=("/top", "/top2"))), Reason.ROOT_DIRECTORY),

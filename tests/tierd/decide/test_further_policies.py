@@ -15,6 +15,7 @@ from tierd.config.scopes import Scope
 from tierd.config.settings import Settings
 from tierd.decide.plans import FlashSettings as Pools
 from tierd.decide.plans import Plan
+from tierd.engine import plan_by_scope, situation_of
 from tierd.model import Candidate, Capacity, DirectoryActivity, Finding, StoredFile
 from tierd.policies import cold_on_flash, hot_small_files, outgrown_component
 from tierd.policies.cold_on_flash import ColdOnFlashEvidence, ColdToDisk
@@ -22,7 +23,6 @@ from tierd.policies.hot_small_files import HotFilesToFlash, HotSmallFilesEvidenc
 from tierd.policies.outgrown_component import OutgrownComponentEvidence
 from tierd.policies.protocol import Situation, Tables
 from tierd.refusal import Reason
-from tierd.scoped_plans import plan_by_scope, situation_of
 
 KIB, MIB, GB, DAY = 1 << 10, 1 << 20, 10**9, 86_400.0
 NOW = 1e9

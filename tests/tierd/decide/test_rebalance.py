@@ -14,12 +14,12 @@ from lustre.layout.model import Component, Layout, StripeObject, same_shape
 from tierd.config.load import parse
 from tierd.decide.plans import FlashSettings, Plan
 from tierd.decide.relocation import Destinations, bytes_by_ost, hard_case, osts_of, relocate
+from tierd.engine import plan_by_scope, situation_of
 from tierd.model import Capacity, Finding, StoredFile, TargetFill
 from tierd.policies import imbalance
 from tierd.policies.imbalance import FillEvidence, Rebalance
 from tierd.policies.protocol import Situation, Tables
 from tierd.refusal import Reason, Refusal
-from tierd.scoped_plans import plan_by_scope, situation_of
 
 GB, DAY, NOW = 10**9, 86_400.0, 1e9
 MEMBERS = tuple(f"l-OST{n:04x}" for n in range(5))

@@ -11,12 +11,12 @@ from lustre.layout.setstripe import setstripe_arguments
 from tests.tierd.worlds import TARGETS, noise
 from tierd.config.settings import Settings
 from tierd.decide.plans import FlashSettings, Plan
+from tierd.engine import plan_by_scope, situation_of
 from tierd.model import Candidate, Capacity, DirectoryActivity, Finding, OpenFile
 from tierd.policies import noisy_neighbour
 from tierd.policies.noisy_neighbour import NoisyNeighbourEvidence
 from tierd.policies.protocol import Situation
 from tierd.refusal import Reason
-from tierd.scoped_plans import plan_by_scope, situation_of
 
 MIB = 1 << 20
 FLASH = ("lustre-OST0000", "lustre-OST0001")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tierd.detect.views import look
-from tierd.model import Facts, Finding, MetadataFill, MetadataLoad, MetadataService
+from tierd.model import Facts, Finding, MetadataLoad, MetadataService, MetadataSpace
 from tierd.policies import metadata_bound, metadata_imbalance
 
 LOAD = MetadataLoad("l-MDT0000", 600.0, 200.0, 100.0, 100.0, 0.0, (("a.1", 300.0), ("b.2", 250.0)), 400.0)
@@ -114,10 +114,10 @@ def test_every_finding_has_advice(wait: float, active: float, threads: float, us
         assert finding.advice
 
 
-FILL = {"l-MDT0000": MetadataFill(0.8, 1000), "l-MDT0001": MetadataFill(0.1, 9000)}
+FILL = {"l-MDT0000": MetadataSpace(10, 2, 1000, 1000), "l-MDT0001": MetadataSpace(10, 9, 9000, 9000)}
 
 
-def uneven(fill: dict[str, MetadataFill], *loads: MetadataLoad, mdts: int = 2) -> list[Finding]:
+def uneven(fill: dict[str, MetadataSpace], *loads: MetadataLoad, mdts: int = 2) -> list[Finding]:
     return look(metadata_imbalance.POLICY,
                 facts=Facts(metadata=fill, metadata_loads=loads, metadata_targets=mdts))
 

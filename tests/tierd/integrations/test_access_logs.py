@@ -14,8 +14,8 @@ from simulator.filesystem import SimulatedFilesystem
 from simulator.settings import recorded_test_bed
 from tests.tierd.sense.clocks import SettableClock
 from tests.tierd.simulated import COVERING
-from tierd.integrations.access_logs import logs as access_logs
-from tierd.integrations.access_logs.logs import HALF_LIFE_SECONDS, NAME_LOOKUP_SECONDS, AccessLogs, HotFiles
+from tierd.integrations.access_logs import source as access_logs
+from tierd.integrations.access_logs.source import HALF_LIFE_SECONDS, NAME_LOOKUP_SECONDS, AccessLogs, HotFiles
 from tierd.model import Candidate, DirectoryActivity
 from tierd.sense import space
 

@@ -13,8 +13,8 @@ from lustre.fid import Fid
 from tests.tierd.integrations.mariadb import Root, mariadb
 from tests.tierd.sense.clocks import SettableClock
 from tests.tierd.sense.loopback_server import written
-from tierd.integrations.robinhood import database as robinhood
-from tierd.integrations.robinhood.database import (
+from tierd.integrations.robinhood import source as robinhood
+from tierd.integrations.robinhood.source import (
     FILES_QUERY,
     NEEDED_COLUMNS,
     MySqlConnection,

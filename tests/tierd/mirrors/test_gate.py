@@ -17,7 +17,8 @@ from tests.tierd.act.movers.minilustre import FLASH, HDD, MiniClock
 from tierd.act.movers.lfs import LfsMover
 from tierd.act.movers.moves import Mover
 from tierd.act.movers.space_and_quota import Destination
-from tierd.act.recovery import close_unfinished, examine_again
+from tierd.act.orders import examine_again
+from tierd.act.undo import close_unfinished
 from tierd.acts import ActKind, Outcome
 from tierd.config.act import ActSettings, Limits, Rate
 from tierd.config.settings import Settings
@@ -92,8 +93,8 @@ def test_a_mirror_that_waits_is_planned_anew_after_a_restart_and_not_moved(world
     world.submit("/0", layout=TO_FLASH)
     (stored,) = world.journal.queue.all()
     settings = Settings(act=ActSettings(dry_run=False))
-    found = examine_again([stored], world.port, settings, lambda *_: PFL, stored.stamp.since)
-    assert [(why.reason, move.path) for move, why in found.left] == [(Reason.REMEDIATION_OVER, "/0")]
+    _, left = examine_again([stored], world.port, settings, lambda *_: PFL, stored.stamp.since)
+    assert [(why.reason, move.path) for move, why in left] == [(Reason.REMEDIATION_OVER, "/0")]
 
 
 def test_mirrors_that_tierd_did_not_make_stay(world: MirrorWorld) -> None:
@@ -156,14 +157,6 @@ def test_an_extension_takes_its_bytes_from_the_budgets_and_a_split_none(tmp_path
     world.files(1)
     assert world.extend() is Outcome.DONE
     assert world.split() is Outcome.DONE, "the budget of the pools is overdrawn"
-
-
-def test_a_dry_run_changes_nothing(tmp_path: Path) -> None:
-    world = MirrorWorld(tmp_path, dry_run=True)
-    world.lustre.directory_project = 7
-    world.files(1)
-    assert world.extend() is Outcome.DRY_RUN
-    assert not world.lfs.commands
 
 
 class Died(BaseException):

@@ -14,12 +14,12 @@ from tierd.acts import ActKind, Outcome
 from tierd.config.load import parse
 from tierd.daemon.remediation import is_undone
 from tierd.decide.plans import FlashSettings, Plan
+from tierd.engine import situation_of
 from tierd.mirrors.policy import POLICY
 from tierd.model import DirectoryActivity, StoredFile
 from tierd.policies import cold_on_flash, hot_small_files
 from tierd.policies.hot_small_files import HotSmallFilesEvidence
 from tierd.policies.protocol import Situation
-from tierd.scoped_plans import situation_of
 
 DAY = 86_400.0
 ON_DISKS = Layout((Component(pool="hdd", objects=(StripeObject(1, Fid(1, 1)),)),), composite=False)
@@ -77,7 +77,7 @@ def test_a_mirror_is_removed_if_it_did_not_help_and_a_moved_file_stays() -> None
     both = with_mirror(ON_DISKS, FIRST_64K)
     entry = Entry(1, ActKind.MIGRATE, "/d/f", ON_DISKS, both, 65536, Outcome.DONE, "", "", 1.0)
     assert is_undone(HOT, entry)
-    assert not is_undone(HOT, replace(entry, layout_after=FIRST_64K))
+    assert not is_undone(HOT, replace(entry, after=FIRST_64K))
 
 
 @pytest.mark.parametrize("plan", [

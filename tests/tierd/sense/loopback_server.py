@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import gzip
+import json
 import socket
 import socketserver
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 Behave = Callable[[socket.socket, str], None]
 """Answers one request, of which the head and the body are given."""
@@ -40,6 +42,11 @@ def answers(body: str | bytes, kind: str = "text/plain; version=0.0.4", *more: s
 
 def answers_json(body: str) -> Behave:
     return answers(body, "application/json")
+
+
+def matrix(*series: Mapping[str, Any], **more: Any) -> Behave:
+    """An answer of Prometheus: a matrix of samples."""
+    return answers_json(json.dumps({"status": "success", "data": {"resultType": "matrix", "result": series}, **more}))
 
 
 def endless(to: socket.socket, _: str) -> None:

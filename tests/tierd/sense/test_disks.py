@@ -32,6 +32,8 @@ lustre_osd_io_size_bytes_bucket{fs="l",target="MDT0000",direction="write",le="40
 def test_an_exposition_gives_the_writes_of_object_targets() -> None:
     (target, counters), = parse_disks(EXPOSITION, URL).items()
     assert target == "l-OST0001"
+    driven, = parse_disks(EXPOSITION + b'lustre_lnet_omni_path_parameter{setting="krcvqs"} 2\n', URL).values()
+    assert driven.fabric_driver == {"krcvqs": 2}
     assert counters == DiskCounters({4096: 3, 16384: 7}, {1: 4, 2: 2}, {4096: {512: 3}}, 16 << 20)
 
 
@@ -44,24 +46,6 @@ def test_an_impossible_number_or_bound_is_an_error(name: str, value: str) -> Non
         parse_disks(f'{name}{{fs="l",target="OST0001",setting="krcvqs"}} {value}\n'.encode(), URL)
 
 
-def test_the_omni_path_driver_of_a_server_is_known_until_it_does_not_answer() -> None:
-    answers = [parse_disks(EXPOSITION + b'lustre_lnet_omni_path_parameter{setting="krcvqs"} 2\n', URL), None,
-               parse_disks(EXPOSITION, URL)]
-
-    def read() -> Mapping[str, DiskCounters]:
-        answer = answers.pop(0)
-        if answer is None:
-            raise OSError("no answer")
-        return answer
-
-    poller = DiskPoller({URL: read}, SettableClock(0.0))
-    seen = []
-    while answers:
-        poller()
-        seen.append(dict(poller.drivers))
-    assert seen == [{"oss1": {"krcvqs": 2}}, {}, {}]
-
-
 def test_a_recorded_tree_has_the_writes_of_its_targets(capture: Unpack) -> None:
     root = capture("2.17.57/tree-load-1")
     found = read_disks(Tree(Roots.of(root / "proc", root / "sys")))
@@ -71,32 +55,24 @@ def test_a_recorded_tree_has_the_writes_of_its_targets(capture: Unpack) -> None:
     assert any(counters.sizes and counters.msec for counters in found.values())
 
 
-class Counting:
-    """A server whose counters the test changes."""
+def test_differences_between_readings_and_what_is_known_of_a_server_while_it_answers() -> None:
+    driver = {"krcvqs": 2}
+    answers = [DiskCounters({4096: 10.0}, {1: 10.0}, fabric_driver=driver),
+               DiskCounters({4096: 15.0, 8192: 2.0}, {1: 15.0, 16: 2.0}), DiskCounters({4096: 1.0}, {1: 1.0}), None]
 
-    def __init__(self) -> None:
-        self.counters: Mapping[str, DiskCounters] = {}
-        self.error: OSError | None = None
+    def read(_: object) -> Mapping[str, DiskCounters]:
+        answer = answers.pop(0)
+        if answer is None:
+            raise OSError("no route to host")
+        return {"l-OST0001": answer}
 
-    def __call__(self) -> Mapping[str, DiskCounters]:
-        if self.error is not None:
-            raise self.error
-        return self.counters
-
-
-def test_differences_between_readings_and_a_target_that_was_mounted_again() -> None:
-    server, clock = Counting(), SettableClock(1000.0)
-    poller = DiskPoller({"oss1": server}, clock)
-    server.counters = {"l-OST0001": DiskCounters({4096: 10.0}, {1: 10.0})}
-    assert poller() == {}
-    server.counters = {"l-OST0001": DiskCounters({4096: 15.0, 8192: 2.0}, {1: 15.0, 16: 2.0})}
+    poller = DiskPoller({URL: read}, SettableClock(1000.0))
+    assert (poller(), poller.drivers) == ({}, {"oss1": driver})
     (one,) = poller()["l-OST0001"]
-    assert (one.sizes, one.msec) == ({4096: 5.0, 8192: 2.0}, {1: 5.0, 16: 2.0})
-    server.counters = {"l-OST0001": DiskCounters({4096: 1.0}, {1: 1.0})}
-    assert len(poller()["l-OST0001"]) == 1
-    server.error = OSError("no route to host")
+    assert (one.sizes, one.msec, poller.drivers) == ({4096: 5.0, 8192: 2.0}, {1: 5.0, 16: 2.0}, {})
+    assert len(poller()["l-OST0001"]) == 1, "it was mounted again"
     poller()
-    assert poller.faults == {"oss1": "no route to host"}
+    assert poller.faults == {URL: "no route to host"}
 
 
 @given(st.lists(st.integers(0, 10**9), min_size=1, max_size=12))

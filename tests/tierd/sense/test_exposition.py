@@ -82,9 +82,6 @@ def test_the_same_target_from_two_exporters() -> None:
         expositions.reading([WELL, WELL], 0.0, ["oss1", "oss2"])
 
 
-HEAD = "# TYPE lustre_ost_degraded gauge\n"
-
-
 @pytest.mark.parametrize("name", ["tree-idle", "tree-load-1", "tree-load-2"])
 def test_job_counters_over_http_equal_those_of_the_files(capture: Unpack, name: str) -> None:
     root = capture(f"2.17.57/{name}")

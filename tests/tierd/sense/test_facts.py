@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
@@ -18,9 +16,9 @@ from lustre.filesystem import FileStatus, MetadataSpace, Space
 from lustre.layout.directory import DefaultStriping, DirectoryStripes
 from lustre.layout.model import Component, Layout
 from lustre.parameters import Roots, Tree
-from tierd.model import ClientLoad, DirectoryActivity, MetadataTargets
+from tierd.model import ClientLoad, MetadataTargets
 from tierd.sense.changelogs.table import ActivityTable
-from tierd.sense.facts import FactsCollector, RecentDirectories
+from tierd.sense.facts import FactsCollector
 from tierd.sense.file_walks import Inventory
 from tierd.sense.parameters import data_limits, metadata_spaces
 
@@ -300,46 +298,3 @@ def test_room_of_the_mdts_is_that_of_the_fullest(capture: Callable[[str], Path])
     assert 0.5 < MetadataTargets(spaces).free_share < 1
     assert metadata_spaces(tree, "other") == ()
     assert data_limits(tree) == {"lustre-MDT0000": 1 << 20, "lustre-MDT0001": 1 << 20}
-
-
-def made(creates: int, job: str = "j.1") -> DirectoryActivity:
-    return DirectoryActivity(job, "/proj/in", creates=creates)
-
-
-def test_activity_is_the_difference_from_the_oldest_snapshot() -> None:
-    recent = RecentDirectories()
-    recent.since_oldest_snapshot([made(500)], 1000.0)
-    assert recent.since_oldest_snapshot([made(530), made(7, "new.2")], 1005.0) == ((made(30), made(7, "new.2")), 5.0)
-
-
-def test_activity_older_than_the_span_is_forgotten() -> None:
-    recent = RecentDirectories(span_seconds=600, step_seconds=60)
-    for minute in range(20):
-        found, seconds = recent.since_oldest_snapshot([made(10 * minute)], 60.0 * minute)
-    assert (found, seconds) == ((made(100),), 600.0)
-
-
-def test_counts_that_were_dropped_and_added_again_begin_at_zero() -> None:
-    recent = RecentDirectories()
-    recent.since_oldest_snapshot([made(500)], 0.0)
-    assert recent.since_oldest_snapshot([made(3)], 5.0)[0] == (made(3),)
-
-
-@given(st.lists(st.integers(0, 1000), min_size=2))
-def test_nothing_is_counted_twice(steps: list[int]) -> None:
-    recent = RecentDirectories(span_seconds=1e9)
-    total = 0
-    recent.since_oldest_snapshot([made(0)], 0.0)
-    for number, step in enumerate(steps, 1):
-        total += step
-        found, _ = recent.since_oldest_snapshot([made(total)], float(number))
-        assert sum(f.creates for f in found) == total
-
-
-def test_indexes_of_dropped_counts_are_reused() -> None:
-    recent = RecentDirectories(span_seconds=600, step_seconds=60)
-    for minute in range(100):
-        crowd = [made(minute + 1, f"j.{number}") for number in range(100 * minute, 100 * minute + 100)]
-        found, _ = recent.since_oldest_snapshot([made(10 * minute, "stays.1"), *crowd], 60.0 * minute)
-    assert (found[0], len(found)) == (made(100, "stays.1"), 101)
-    assert len(recent.places) < 1500

@@ -71,25 +71,17 @@ def test_a_record_is_an_own_move_by_job_or_by_file_user_and_node(world: World, r
     assert world.is_own(**record) is is_own
 
 
-def test_the_journal_knows_moves_of_before_a_restart(world: World) -> None:
-    world.begun = frozenset({OTHER})
-    assert world.is_own(OTHER, job="lfs.0", kind=LAYOUT)
-
-
-def test_without_known_nids_file_and_user_are_compared(world: World) -> None:
-    world.nids = frozenset()
-    assert world.is_own(nid=ELSEWHERE)
-
-
-def test_moves_on_the_nodes_of_movers_are_own_moves(world: World) -> None:
-    world.nids = frozenset(nids_of_moves({HERE}, [ELSEWHERE]))
-    assert [world.is_own(nid=nid) for nid in (HERE, ELSEWHERE, "10.0.0.7@tcp")] == [True, True, False]
-    assert not world.is_own(OTHER, nid=ELSEWHERE)
-
-
-def test_ten_minutes_after_a_move_records_are_of_another_program(world: World) -> None:
-    world.time += REMEMBER_SECONDS + 1
-    assert not world.is_own()
+@pytest.mark.parametrize(("known", "record", "is_own"), [
+    ({"begun": frozenset({OTHER})}, {"target": OTHER, "job": "lfs.0", "kind": LAYOUT}, True),
+    ({"nids": frozenset()}, {"nid": ELSEWHERE}, True),
+    *(({"nids": frozenset(nids_of_moves({HERE}, [ELSEWHERE]))}, {"nid": nid}, is_own)
+      for nid, is_own in ((HERE, True), (ELSEWHERE, True), ("10.0.0.7@tcp", False))),
+    ({"time": 1001.0 + REMEMBER_SECONDS}, {}, False),
+], ids=["before a restart", "no NIDs are known", "here", "mover", "another node", "ten minutes later"])
+def test_own_moves_depend_on_what_is_known(world: World, known: dict[str, Any], record: dict[str, Any],
+                                           is_own: bool) -> None:
+    vars(world).update(known)
+    assert world.is_own(**record) is is_own
 
 
 def test_the_files_that_tierd_remembers_are_limited(world: World) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from stack.demo import running_exporter
 from tests.servers import body_of, free_port, program, running
 from tests.tierd.sense import expositions
 from tests.tierd.sense.clocks import NOW, SettableClock
-from tests.tierd.sense.loopback_server import Behave, answers, answers_json, endless, liar
+from tests.tierd.sense.loopback_server import Behave, answers, answers_json, endless, liar, matrix
 from tests.tierd.simulated import NOISE, STREAM
 from tierd.clock import SystemClock
 from tierd.config.sense import PrometheusSettings, ServerAccess
@@ -112,10 +111,6 @@ def test_between_samples_no_counter_leaves_its_neighbours(values: list[int], tim
         assert min(around) <= found <= max(around)
 
 
-def answer(*series: Mapping[str, Any], **more: Any) -> Behave:
-    return answers_json(json.dumps({"status": "success", "data": {"resultType": "matrix", "result": series}, **more}))
-
-
 def fetch(url: str, seconds: float = 5.0) -> PrometheusCounters:
     settings = PrometheusSettings(url, access=ServerAccess(max_bytes=1 << 20))
     api = QueryApi(settings, "l", SettableClock(NOW), HttpClient(settings.access, seconds, {}), seconds, 30.0)
@@ -131,21 +126,21 @@ LYING = {"metric": {"__name__": "lustre_job_write_bytes_total", **labels(jobid="
     (answers_json('{"status":"error","errorType":"bad_data","error":"parse error"}'), "'parse error'"),
     (answers('{"status":"error","error":"query timed out"}', "application/json", status="503 Service Unavailable"),
      "503 Service Unavailable: .*query timed out"),
-    (answer(RECENT, warnings=["store gateway b is down"]), "a partial answer: 'store gateway b is down'"),
-    (answer(RECENT, isPartial=True), "a partial answer"),
+    (matrix(RECENT, warnings=["store gateway b is down"]), "a partial answer: 'store gateway b is down'"),
+    (matrix(RECENT, isPartial=True), "a partial answer"),
     (answers_json('{"status":"success","data":{"resultType":"vector","result":[]}}'), "no matrix"),
     (answers_json('{"status":"success"}'), "no matrix"),
     (answers_json("[]"), "not an answer of a query API"),
     (answers_json("nonsense"), "Expecting value"),
     (answers_json("[" * 100_000), "http://127"),
     (answers("<html>login</html>", "text/html"), "'text/html' instead of 'application/json'"),
-    (answer({"metric": {"target": "x"}, "values": [["soon", "1"]]}), "invalid data"),
-    (answer({"metric": None, "values": []}), "not a series"),
-    (answer({**LYING, "values": [[NOW, "NaN"]]}), "impossible value"),
-    (answer({**LYING, "values": [[NOW, "-3"]]}), "impossible value"),
-    (answer({**LYING, "values": [[NOW, "1"], [NOW - 1, "1"]]}), "out of order"),
-    (answer({"metric": {"x": "y" * 5000}, "values": [[NOW, "1"]]}), "a label 'x' of 5000"),
-    (answer({**RECENT, "values": [[NOW - 95, "1"]]}), "l-OST0000 was last scraped 95 s ago: incomplete"),
+    (matrix({"metric": {"target": "x"}, "values": [["soon", "1"]]}), "invalid data"),
+    (matrix({"metric": None, "values": []}), "not a series"),
+    (matrix({**LYING, "values": [[NOW, "NaN"]]}), "impossible value"),
+    (matrix({**LYING, "values": [[NOW, "-3"]]}), "impossible value"),
+    (matrix({**LYING, "values": [[NOW, "1"], [NOW - 1, "1"]]}), "out of order"),
+    (matrix({"metric": {"x": "y" * 5000}, "values": [[NOW, "1"]]}), "a label 'x' of 5000"),
+    (matrix({**RECENT, "values": [[NOW - 95, "1"]]}), "l-OST0000 was last scraped 95 s ago: incomplete"),
     (answers("{}", "application/json", "Date: Wed, 18 Nov 2026 12:06:40 GMT"), r"its clock differs .* by \+3600 s"),
     (endless, "'text/plain' instead of"),
 ])
@@ -157,13 +152,13 @@ def test_a_bad_answer_is_no_reading(behave: Behave, words: str) -> None:
 
 def test_a_duplicate_series_is_an_error() -> None:
     twice = {**LYING, "values": [[NOW - 5, "1"]]}
-    with liar([answer(RECENT), answer(twice, twice)]) as server, pytest.raises(SourceError, match="duplicate"):
+    with liar([matrix(RECENT), matrix(twice, twice)]) as server, pytest.raises(SourceError, match="duplicate"):
         fetch(server.url)()
 
 
 def test_infos_are_no_warnings_and_targets_are_queried_in_batches() -> None:
     many = [{"metric": {**RECENT["metric"], "target": f"OST{n:04x}"}, "values": RECENT["values"]} for n in range(20)]
-    with liar([answer(*many, infos=["PromQL info"]), answer()]) as server:
+    with liar([matrix(*many, infos=["PromQL info"]), matrix()]) as server:
         reading = fetch(server.url)()
     assert len(reading.targets) == 20
     assert len(server.requests) == 3
@@ -173,7 +168,7 @@ def test_infos_are_no_warnings_and_targets_are_queried_in_batches() -> None:
 
 def test_jobs_are_not_requested_again_before_the_next_scrape() -> None:
     later = {**RECENT, "values": [*RECENT["values"], [NOW - 1, "1"]]}
-    with liar([answer(RECENT), answer(), answer(RECENT), answer(later), answer()]) as server:
+    with liar([matrix(RECENT), matrix(), matrix(RECENT), matrix(later), matrix()]) as server:
         read = fetch(server.url)
         assert read() is read()
         assert len(server.requests) == 3

@@ -1,24 +1,34 @@
-"""What jobs got before the start: from answers good and bad, then from a real Prometheus with a day in it."""
+"""What jobs got before the start, and what one got, for a page: from answers good and bad, and a real Prometheus."""
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.tierd.sense.clocks import NOW, SettableClock
-from tests.tierd.sense.loopback_server import Behave, answers_json, liar
+from tests.tierd.sense.loopback_server import Behave, liar, matrix
 from tests.tierd.sense.real_prometheus import label_text, prometheus_with
+from tierd.act.journal.rates import JOBS, TARGETS
 from tierd.clock import Clock, SystemClock
 from tierd.config.sense import PrometheusSettings, ServerAccess
 from tierd.model import JobLoad, Window
 from tierd.sense.http_client import HttpClient, SourceError
 from tierd.sense.prometheus import QueryApi
-from tierd.sense.prometheus_history import BYTES, MAX_JOBS, OPERATIONS, PrometheusHistory, busiest
+from tierd.sense.prometheus_history import (
+    BYTES,
+    MAX_JOBS,
+    OPERATIONS,
+    LearnedHistory,
+    busiest,
+    learned_history,
+    past_rates,
+)
 
-HOSTILE = 'evil.*|"}\n'
+HOSTILE = 'evil.*|"} or vector(1)\n'
 
 
 def seen(*jobs: str) -> Window:
@@ -31,22 +41,21 @@ def rate(name: str, job: str, *points: tuple[float, float], fs: str = "l", targe
             "values": [[at, str(value)] for at, value in points]}
 
 
-def answer(*series: dict[str, Any], **more: Any) -> Behave:
-    return answers_json(json.dumps({"status": "success", "data": {"resultType": "matrix", "result": series}, **more}))
-
-
-def remembering(url: str, clock: Clock | None = None, seconds: float = 5.0, fs: str = "l",
-                **more: Any) -> PrometheusHistory:
+def api(url: str, clock: Clock | None = None, seconds: float = 5.0, fs: str = "l", **more: Any) -> QueryApi:
     settings = PrometheusSettings(url, access=ServerAccess(max_bytes=8 << 20), **more)
     client = HttpClient(settings.access, seconds, {})
-    return PrometheusHistory(QueryApi(settings, fs, clock or SettableClock(NOW), client, seconds, 30.0))
+    return QueryApi(settings, fs, clock or SettableClock(NOW), client, seconds, 30.0)
+
+
+def remembering(*of: Any, **more: Any) -> Callable[[Window, float], LearnedHistory]:
+    return partial(learned_history, api(*of, **more))
 
 
 def test_rates_become_windows_of_before() -> None:
     series = [rate(BYTES, "a", (NOW - 900, 1e6), (NOW - 600, 2e6)), rate(OPERATIONS, "a", (NOW - 600, 3.0)),
               rate(BYTES, HOSTILE, (NOW - 600, 5.0)), rate(BYTES, "not asked for", (NOW - 600, 5.0)),
               rate(BYTES, "a", (NOW - 600, 7.0), fs="other")]
-    with liar([answer(*series), answer()]) as server:
+    with liar([matrix(*series), matrix()]) as server:
         learned = remembering(server.url, matchers='cluster="x"')(seen("a", HOSTILE), NOW)
         recently, before = server.requests
     early, late = learned.windows
@@ -64,9 +73,9 @@ def test_rates_become_windows_of_before() -> None:
 
 
 @pytest.mark.parametrize(("behave", "words"), [
-    (answer(), r"are the rules of alerts/rules/interference\.yml loaded\?"),
-    (answer(rate(BYTES, "a", (NOW - 600, 1.0)), warnings=["store b is down"]), "a partial answer"),
-    (answer(rate(BYTES, "a", (NOW - 600, -1.0))), "invalid data: .*impossible value"),
+    (matrix(), r"are the rules of alerts/rules/interference\.yml loaded\?"),
+    (matrix(rate(BYTES, "a", (NOW - 600, 1.0)), warnings=["store b is down"]), "a partial answer"),
+    (matrix(rate(BYTES, "a", (NOW - 600, -1.0))), "invalid data: .*impossible value"),
 ])
 def test_a_bad_answer_is_no_history(behave: Behave, words: str) -> None:
     with liar(behave) as server, pytest.raises(SourceError, match=words):
@@ -74,7 +83,7 @@ def test_a_bad_answer_is_no_history(behave: Behave, words: str) -> None:
 
 
 def test_matchers_that_rules_may_not_have_are_named() -> None:
-    with liar(answer()) as server, pytest.raises(SourceError, match=r'loaded, and do their series have cluster="x"\?'):
+    with liar(matrix()) as server, pytest.raises(SourceError, match=r'loaded, and do their series have cluster="x"\?'):
         remembering(server.url, matchers='cluster="x"')(seen("a"), NOW)
 
 
@@ -88,7 +97,7 @@ class Hurrying(SettableClock):
 
 def test_an_incomplete_history_is_not_used() -> None:
     jobs = [f"j{n}" for n in range(150)]
-    with liar(answer(rate(BYTES, "j1", (NOW - 600, 1.0)))) as server:
+    with liar(matrix(rate(BYTES, "j1", (NOW - 600, 1.0)))) as server:
         with pytest.raises(SourceError, match="its history takes longer than 20 s"):
             remembering(server.url, Hurrying(NOW))(seen(*jobs), NOW)
         assert 1 < len(server.requests) < 6
@@ -104,7 +113,7 @@ def test_the_busiest_jobs_are_selected() -> None:
 
 def test_with_many_pairs_the_points_are_further_apart() -> None:
     loads = {(f"l-OST{n:04x}", "a"): JobLoad(f"l-OST{n:04x}", "a", write_bytes=1.0) for n in range(2000)}
-    with liar(answer(rate(BYTES, "a", (NOW - 600, 1.0)))) as server:
+    with liar(matrix(rate(BYTES, "a", (NOW - 600, 1.0)))) as server:
         remembering(server.url)(Window(NOW, NOW + 5, loads, {}), NOW)
         assert ["step=408" in server.requests[0], "step=2448" in server.requests[1]] == [True, True]
 
@@ -119,3 +128,34 @@ def test_a_real_prometheus_with_a_day_in_it(tmp_path: Path) -> None:
     assert [w.end for w in learned.windows] == sorted(w.end for w in learned.windows)
     assert all(w.loads.keys() == {("lustre-OST0002", "ior.1"), ("lustre-OST0002", HOSTILE)} for w in learned.windows)
     assert {w.loads["lustre-OST0002", "ior.1"].moved_bytes / w.seconds for w in learned.windows} == {50e6}
+
+
+def test_a_column_that_is_missing_is_no_load() -> None:
+    series = {"metric": {"column": "write_bytes"}, "values": [[NOW - 120, "5"], [NOW - 60, "7.5"]]}
+    with liar([matrix(series), matrix()]) as server:
+        rates = partial(past_rates, api(server.url, matchers='cluster="x"'))
+        assert rates(JOBS, "a.1", NOW - 3600, NOW, 60) == [
+            (NOW - 120, 0.0, 5.0, 0.0, 0.0), (NOW - 60, 0.0, 7.5, 0.0, 0.0)]
+        assert rates(TARGETS, "l-OST0001", NOW - 3600, NOW, 60) == []
+        first, second = server.requests
+    assert "/api/v1/query_range" in first
+    assert "jobid%3D%22a.1%22%2Ccluster%3D%22x%22" in first
+    assert "target%3D%22OST0001%22" in second
+
+
+@pytest.mark.parametrize(("series", "words"), [
+    ({"metric": {"column": "write_bytes"}, "values": [[NOW, "NaN"]]}, "impossible value"),
+    ({"metric": {}, "values": [[NOW, "1"]]}, "invalid data")])
+def test_points_that_cannot_be_are_an_error(series: dict[str, Any], words: str) -> None:
+    with liar(matrix(series)) as server, pytest.raises(SourceError, match=words):
+        past_rates(api(server.url), JOBS, HOSTILE, NOW - 3600, NOW, 60)
+
+
+def test_a_real_prometheus_understands_the_question(tmp_path: Path) -> None:
+    of = f'_total{{fs="lustre",target="OST0002",jobid="{label_text(HOSTILE)}"'
+    with prometheus_with(tmp_path, "counter", {
+            f"lustre_job_read_bytes{of}}}": lambda at: 1e6 * at, f"lustre_job_write_bytes{of}}}": lambda at: 2e6 * at,
+            f'lustre_job_operations{of},operation="read"}}': lambda at: 3.0 * at}) as (url, now):
+        points = past_rates(api(url, SystemClock(), fs="lustre"), JOBS, HOSTILE, now - 86_400, now - 600, 300)
+    assert len(points) == 287
+    assert points[-1][1:] == pytest.approx((1e6, 2e6, 3.0, 0.0))

@@ -136,17 +136,17 @@ def test_tierd_reports_a_flash_pool_that_rotates_and_acts_into_it_no_more(tmp_pa
         return {sample.labels["pool"]: sample.value for sample in family.samples}["flash"]
 
     assert step({}) == 0.0
-    assert at.gate.refusal(to_flash) is None
+    assert at.gate.guard.refusal(to_flash) is None
     assert "media" not in at.daemon.faults
     assert step({target: False}) == 1.0
-    refusal = at.gate.refusal(to_flash)
+    refusal = at.gate.guard.refusal(to_flash)
     assert refusal is not None
     assert refusal.reason is Reason.POOL_ROTATES
-    assert at.gate.refusal(to_disk) is None
+    assert at.gate.guard.refusal(to_disk) is None
     assert f"rotating disks: {target}" in at.daemon.faults["media"]
     assert len([line for line in at.said if "rotating disks" in line]) == 1
     assert step({target: True}) == 0.0
-    assert at.gate.refusal(to_flash) is None
+    assert at.gate.guard.refusal(to_flash) is None
 
 
 DISKS = Layout((Component(pool="hdd"),), composite=False)

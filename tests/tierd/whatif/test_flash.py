@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tierd.detect.account import Lost
-from tierd.whatif.account import PARTS, Made, Neighbour
-from tierd.whatif.flash import given_back, living, needs
+from tierd.whatif.account import PARTS, Made, Neighbour, given_back, living, needs
 
 
 def neighbour(job: str, gain: float, peaks: dict[int, float], error: float = 0.1) -> Neighbour:

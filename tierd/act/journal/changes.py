@@ -9,15 +9,13 @@ Points of curves (``samples``, ``rates``) are not copied: they only draw charts.
 
 from __future__ import annotations
 
-import base64
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tierd.act.journal.connection import SharedConnection, Value
-from tierd.act.journal.schema import open_journal
+from tierd.act.journal.connection import SharedConnection, Value, end_copies, open_journal
+from tierd.structs import Struct, packed
 
 BY_ROWID = ("findings", "actions", "positions", "state", "told", "judgements", "waiting_moves", "waiting_orders",
             "removed_by_finding", "stagings", "scheduler_jobs")
@@ -33,68 +31,30 @@ CREATE TABLE IF NOT EXISTS copy_position (one INTEGER PRIMARY KEY CHECK (one = 1
 MAX_ROWS = 400
 """Rows of one message."""
 MAX_BYTES = 200_000
-Json = dict[str, Any]
+"""Of one message, if it has several rows. NATS accepts a megabyte by default."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChangedRow:
+class ChangedRow(Struct, frozen=True):
     """A row as it is now; ``values`` is None if it was deleted."""
 
     table: str
-    key: Value
-    values: Mapping[str, Value] | None
+    key: Any
+    """A :data:`Value`, as ``values`` has; msgspec knows no union of text and bytes."""
+    values: Mapping[str, Any] | None
 
-
-def _bytes_to_json(value: bytes) -> Json:
-    """Bytes of a row, which JSON does not have."""
-    return {"bytes": base64.b64encode(value).decode()}
-
-
-_encoded = json.JSONEncoder(separators=(",", ":"), check_circular=False, default=_bytes_to_json).encode
-"""Rows as the JSON of a message."""
-
-
-def row_from_json(found: object) -> ChangedRow:
-    """A row of a message. Raises ValueError for a malformed one, and for a table that is not copied."""
-    if not isinstance(found, dict) or found.get("table") not in KEYS or "key" not in found:
-        raise ValueError("not a row of the journal")
-    values = found.get("values")
-    if values is not None and not isinstance(values, dict):
-        raise ValueError("not the values of a row")
-    return ChangedRow(found["table"], _from_json(found["key"]),
-                      None if values is None else {name: _from_json(value) for name, value in values.items()})
-
-
-def _from_json(value: object) -> Value:
-    if isinstance(value, dict):
-        return base64.b64decode(str(value.get("bytes", "")), validate=True)
-    if value is None or isinstance(value, str | int | float):
-        return value
-    raise ValueError("not a value of the journal")
+    @property
+    def is_valid(self) -> bool:
+        """Whether its table is copied, and SQLite can store what it has."""
+        found = (self.key, *(self.values or {}).values())
+        return self.table in KEYS and all(isinstance(each, str | int | float | bytes | None) for each in found)
 
 
 @dataclass(frozen=True, slots=True)
 class Portion:
     """Changed rows, and the number of the last change among them."""
 
-    rows: tuple[str, ...]
-    """As JSON: a row, or several with commas."""
+    rows: tuple[ChangedRow, ...]
     until: int
-
-
-def _portion_of(changes: Sequence[tuple[int, str, Value]], rows: Mapping[tuple[str, Value], str]) -> Portion:
-    """As many of the first changes as a message may have, and at least one."""
-    found: dict[tuple[str, Value], str] = {}
-    size_bytes = until = 0
-    for seq, name, key in changes:
-        if (name, key) not in found:
-            row = rows[name, key]
-            size_bytes += len(row)
-            if found and size_bytes > MAX_BYTES:
-                break
-            found[name, key] = row
-        until = seq
-    return Portion(tuple(found.values()), until)
 
 
 class JournalChanges:
@@ -134,12 +94,11 @@ class JournalChanges:
             if not changes:
                 return None
             present = self._present({(name, key) for _, name, key in changes})
-            rows = {(name, key): {"table": name, "key": key, "values": present.get((name, key))}
-                    for _, name, key in changes}
-            together = _encoded(list(rows.values()))
-            if len(together) <= MAX_BYTES:  # as nearly always
-                return Portion((together[1:-1],), changes[-1][0])
-            return _portion_of(changes, {change: _encoded(row) for change, row in rows.items()})
+            while True:
+                rows = {(name, key): ChangedRow(name, key, present.get((name, key))) for _, name, key in changes}
+                if len(rows) == 1 or len(packed(list(rows.values()))) <= MAX_BYTES:  # as nearly always
+                    return Portion(tuple(rows.values()), changes[-1][0])
+                changes = changes[:len(changes) // 2]
 
     def _present(self, wanted: set[tuple[str, Value]]) -> dict[tuple[str, Value], Mapping[str, Value]]:
         """The rows that exist, by table and key."""
@@ -171,14 +130,6 @@ def position_of(db: SharedConnection) -> int | None:
 
 def set_position(db: SharedConnection, sequence: int) -> None:
     db.execute("INSERT OR REPLACE INTO copy_position VALUES (1, ?)", (sequence,))
-
-
-def end_copies(db: SharedConnection) -> None:
-    """Remove triggers and changes: the journal of a tierd without a cluster."""
-    triggers = db.execute("SELECT name FROM sqlite_master WHERE type = 'trigger' AND name LIKE 'copy\\_%' ESCAPE '\\'")
-    for (name,) in triggers.fetchall():
-        db.execute(f"DROP TRIGGER IF EXISTS {name}")
-    db.execute("DROP TABLE IF EXISTS changed_rows")
 
 
 class JournalCopy:

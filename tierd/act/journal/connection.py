@@ -1,4 +1,4 @@
-"""The journal's file: one process locks it, all its threads share a connection, and errors name the path."""
+"""The journal's file and its tables: one process locks it, its threads share a connection, and errors name the path."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sqlite3
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -167,3 +167,141 @@ def pragma(db: sqlite3.Connection | SharedConnection, name: str) -> int:
     row = db.execute(f"PRAGMA {name}").fetchone()
     assert row is not None
     return int(row[0])
+
+
+OWNER_ONLY = 0o600
+"""The journal names files of all users. SQLite creates its log beside it with the same mode."""
+APPLICATION_ID = 0x74696572
+"""Marks a journal in the file's header."""
+VERSION = 2
+"""Of the tables. A file with another one is left alone: its tables mean something else."""
+
+TABLES = """
+CREATE TABLE findings (
+    id INTEGER PRIMARY KEY, time REAL NOT NULL, kind TEXT NOT NULL, aggressor TEXT NOT NULL, victim TEXT NOT NULL,
+    sentence TEXT NOT NULL, evidence TEXT NOT NULL, targets TEXT NOT NULL, directories TEXT NOT NULL,
+    subject TEXT NOT NULL, ended_at REAL);
+CREATE TABLE actions (
+    id INTEGER PRIMARY KEY, finding INTEGER REFERENCES findings(id), kind TEXT NOT NULL, place BLOB NOT NULL,
+    layout_before TEXT, layout_after TEXT, size_bytes INTEGER NOT NULL, reason TEXT NOT NULL, dry_run INTEGER NOT NULL,
+    intended_at REAL NOT NULL, ended_at REAL, outcome TEXT NOT NULL DEFAULT 'under way',
+    detail TEXT NOT NULL DEFAULT '', fid TEXT, verdict TEXT NOT NULL DEFAULT '', undoes INTEGER REFERENCES actions(id));
+CREATE TABLE positions (mdt TEXT PRIMARY KEY, record INTEGER NOT NULL);
+CREATE TABLE state (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE told (finding INTEGER NOT NULL REFERENCES findings(id), time REAL NOT NULL,
+    sentence TEXT NOT NULL);
+CREATE TABLE judgements (
+    finding INTEGER PRIMARY KEY REFERENCES findings(id), time REAL NOT NULL, kind TEXT NOT NULL, pool TEXT NOT NULL,
+    size_bytes INTEGER NOT NULL, verdict TEXT NOT NULL, won_back REAL NOT NULL,
+    usual REAL NOT NULL, contended REAL NOT NULL, after REAL NOT NULL, low REAL, high REAL);
+CREATE TABLE samples (time REAL NOT NULL, series TEXT NOT NULL, value REAL NOT NULL);
+CREATE INDEX samples_by_time ON samples(time);
+CREATE INDEX findings_by_time ON findings(time);
+CREATE INDEX actions_by_time ON actions(intended_at);
+CREATE INDEX told_of ON told(finding);
+CREATE INDEX actions_of ON actions(finding);
+CREATE INDEX undone_places ON actions(place, ended_at) WHERE outcome = 'undone';
+CREATE INDEX unfinished ON actions(id) WHERE outcome = 'under way';
+CREATE INDEX undoing ON actions(id) WHERE outcome = 'undoing';
+CREATE INDEX default_layouts ON actions(id)
+    WHERE kind = 'set-default-layout' AND outcome = 'done';
+CREATE INDEX default_stripings ON actions(intended_at) WHERE kind = 'set-default-striping';
+CREATE INDEX actions_by_end ON actions(ifnull(ended_at, 1e18));
+CREATE INDEX actions_of_file ON actions(fid);
+CREATE TABLE waiting_moves (
+    id INTEGER PRIMARY KEY, place BLOB NOT NULL UNIQUE, finding INTEGER NOT NULL REFERENCES findings(id),
+    key TEXT NOT NULL, pool TEXT NOT NULL, size_bytes INTEGER NOT NULL, fid TEXT, reason TEXT NOT NULL,
+    fs TEXT NOT NULL, dry_run INTEGER NOT NULL, since REAL NOT NULL);
+CREATE TABLE waiting_orders (
+    id INTEGER PRIMARY KEY, direction TEXT NOT NULL, path BLOB NOT NULL, by TEXT NOT NULL, kind TEXT NOT NULL,
+    reason TEXT NOT NULL, most_files INTEGER NOT NULL, most_bytes INTEGER NOT NULL, fid TEXT, fs TEXT NOT NULL,
+    dry_run INTEGER NOT NULL, since REAL NOT NULL);
+CREATE TABLE stagings (
+    id INTEGER PRIMARY KEY, job TEXT NOT NULL, uid INTEGER NOT NULL, gid INTEGER NOT NULL, direction TEXT NOT NULL,
+    path BLOB NOT NULL, deadline_at REAL NOT NULL, max_files INTEGER NOT NULL, max_bytes INTEGER NOT NULL,
+    created_at REAL NOT NULL, user TEXT NOT NULL, state TEXT NOT NULL, finding INTEGER NOT NULL, files INTEGER NOT NULL,
+    size_bytes INTEGER NOT NULL, in_place INTEGER NOT NULL, dropped INTEGER NOT NULL, left_out TEXT NOT NULL,
+    ended_at REAL NOT NULL);
+CREATE INDEX open_stagings ON stagings(id) WHERE ended_at = 0;
+CREATE INDEX stagings_of_job ON stagings(job);
+CREATE TABLE scheduler_jobs (
+    job TEXT PRIMARY KEY, number INTEGER NOT NULL, name TEXT NOT NULL, user TEXT NOT NULL, account TEXT NOT NULL,
+    partition TEXT NOT NULL, directory BLOB NOT NULL, time REAL NOT NULL);
+CREATE INDEX scheduler_jobs_by_number ON scheduler_jobs(number);
+CREATE INDEX scheduler_jobs_by_name ON scheduler_jobs(name, user);
+CREATE INDEX findings_by_aggressor ON findings(aggressor);
+CREATE INDEX findings_by_victim ON findings(victim);
+CREATE INDEX judgements_by_time ON judgements(time);
+CREATE INDEX judgements_by_class ON judgements(kind, pool, size_bytes, time);
+CREATE INDEX waiting_moves_of ON waiting_moves(finding);
+CREATE INDEX waiting_moves_by_key ON waiting_moves(key);
+CREATE TABLE act_directories (place BLOB PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE removed_by_day (
+    day INTEGER NOT NULL, what TEXT NOT NULL, kind TEXT NOT NULL, outcome TEXT NOT NULL, count INTEGER NOT NULL,
+    size_bytes INTEGER NOT NULL, PRIMARY KEY (day, what, kind, outcome)) WITHOUT ROWID;
+CREATE TABLE removed_by_finding (
+    finding INTEGER, kind TEXT NOT NULL, outcome TEXT NOT NULL, count INTEGER NOT NULL, size_bytes INTEGER NOT NULL,
+    PRIMARY KEY (finding, kind, outcome));
+"""
+"""``removed_by_day`` and ``removed_by_finding`` have the sums of records that were removed
+(:mod:`tierd.act.journal.retention`); ``what`` is ``act``, ``finding`` or ``verdict``. ``actions.verdict`` is that on
+one act, where each is judged by itself; ``actions.undoes`` is the act that a move undoes."""
+RATES = """
+CREATE TABLE IF NOT EXISTS rates (step INTEGER NOT NULL, kind TEXT NOT NULL, time INTEGER NOT NULL,
+    names BLOB NOT NULL, numbers BLOB NOT NULL);
+CREATE UNIQUE INDEX IF NOT EXISTS rates_by_step ON rates(step, kind, time);
+CREATE INDEX IF NOT EXISTS rates_by_time ON rates(time, step);
+"""
+"""Throughput over time (:mod:`tierd.act.journal.rates`). A journal of format 2 may lack it: it only draws charts."""
+
+
+def open_journal(path: Path) -> tuple[SharedConnection, bool]:
+    """Open the file for the threads of the one process that writes it; the second value is whether it is new.
+
+    Each statement is on the disk before it returns. Raises JournalError if the file is no journal, or one of another
+    format.
+    """
+    with suppress(OSError):  # the file exists, or cannot be made, which SQLite reports better
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, OWNER_ONLY))
+    with journal_errors(path):
+        db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        try:
+            new = not _has_tables(db, path)
+            if new:
+                _create(db)
+            elif "ended_at" not in {row[1] for row in db.execute("PRAGMA table_info(findings)")}:
+                db.execute("ALTER TABLE findings ADD COLUMN ended_at REAL")  # a journal of release 0.1
+            db.executescript(RATES)
+            db.execute("PRAGMA synchronous=FULL")
+            return SharedConnection(db), new
+        except BaseException:
+            db.close()
+            raise
+
+
+def _has_tables(db: sqlite3.Connection, path: Path) -> bool:
+    tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    application, version = pragma(db, "application_id"), pragma(db, "user_version")
+    if application != APPLICATION_ID and (application or tables):
+        raise JournalError(None, "a database of another program, and no journal: choose another act.journal", str(path))
+    if tables and version != VERSION:
+        raise JournalError(None, f"another release of tierd wrote this journal (format {version}; this release reads "
+                           f"format {VERSION}): install that release, or move the file away: tierd then begins a new "
+                           "journal, and cannot undo the acts in this one", str(path))
+    return bool(tables)
+
+
+def _create(db: sqlite3.Connection) -> None:
+    """Make a new file a journal, with all tables or none, so that a kill leaves a file that is known."""
+    db.execute("PRAGMA auto_vacuum = INCREMENTAL")
+    db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    db.execute("PRAGMA journal_mode=WAL")
+    db.executescript(f"BEGIN IMMEDIATE;{TABLES}PRAGMA user_version = {VERSION};COMMIT;")
+
+
+def end_copies(db: SharedConnection) -> None:
+    """Remove triggers and changes: the journal of a tierd without a cluster."""
+    triggers = db.execute("SELECT name FROM sqlite_master WHERE type = 'trigger' AND name LIKE 'copy\\_%' ESCAPE '\\'")
+    for (name,) in triggers.fetchall():
+        db.execute(f"DROP TRIGGER IF EXISTS {name}")
+    db.execute("DROP TABLE IF EXISTS changed_rows")

@@ -20,6 +20,8 @@ from tierd.text import printable
 ENTRY_COLUMNS = ("id, kind, place, layout_before, layout_after, size_bytes, outcome, detail, reason, intended_at, "
                  "dry_run, fid, undoes")
 JUDGEMENT_COLUMNS = "finding, time, verdict, usual, contended, after, won_back, low, high"
+Default = Layout | DefaultStriping | None
+"""A layout of a file or for new files of a directory, or the striping over MDTs for new directories; None for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +31,8 @@ class Entry:
     id: int
     kind: ActKind
     place: str
-    layout_before: Layout | None
-    layout_after: Layout | None
+    before: Default
+    after: Default
     size_bytes: int
     outcome: Outcome
     detail: str
@@ -39,22 +41,24 @@ class Entry:
     dry_run: bool = False
     fid: Fid | None = None
     """Of the file or directory: another one with the same name is not touched. None if it was not known."""
-    striping_before: DefaultStriping | None = None
-    striping_after: DefaultStriping | None = None
-    """Default striping of a directory over MDTs, if the act is about it; then it has no layouts."""
     undoes: int | None = None
     """The act that this move undoes."""
+
+    @property
+    def layout_before(self) -> Layout | None:
+        return self.before if isinstance(self.before, Layout) else None
+
+    @property
+    def layout_after(self) -> Layout | None:
+        return self.after if isinstance(self.after, Layout) else None
 
 
 def entry_of(row: Row) -> Entry:
     """An act from a row of :data:`ENTRY_COLUMNS`."""
     kind = ActKind(row[1])
-    striped = kind == ActKind.SET_DEFAULT_STRIPING
-    layouts = (None, None) if striped else (to_layout(row[3]), to_layout(row[4]))
-    return Entry(row[0], kind, to_path(row[2]), *layouts,
-                 row[5], Outcome(row[6]), row[7], row[8], row[9], bool(row[10]),
-                 None if row[11] is None else Fid.parse(row[11]),
-                 to_striping(row[3]) if striped else None, to_striping(row[4]) if striped else None, row[12])
+    read = to_striping if kind == ActKind.SET_DEFAULT_STRIPING else to_layout
+    return Entry(row[0], kind, to_path(row[2]), read(row[3]), read(row[4]), row[5], Outcome(row[6]), row[7], row[8],
+                 row[9], bool(row[10]), None if row[11] is None else Fid.parse(row[11]), row[12])
 
 
 def judgement_of(row: Row) -> JudgementRow:
@@ -64,22 +68,25 @@ def judgement_of(row: Row) -> JudgementRow:
                         regained=None if low is None else (part, low, high))
 
 
-def striping_text(striping: DefaultStriping | None) -> str | None:
-    return None if striping is None else default_to_yaml(striping)
+def wanted_default(action: Action) -> Default:
+    """What an act gives a directory or a file."""
+    return action.striping if action.kind == ActKind.SET_DEFAULT_STRIPING else action.layout
 
 
 def to_striping(text: str | None) -> DefaultStriping | None:
     return None if text is None else default_of_yaml(text)
 
 
-def to_text(layout: Layout | None) -> str | None:
-    return None if layout is None else to_yaml(layout)
+def to_text(default: Default) -> str | None:
+    if isinstance(default, DefaultStriping):
+        return default_to_yaml(default)
+    return None if default is None else to_yaml(default)
 
 
 @lru_cache(maxsize=256)
-def wanted_to_text(layout: Layout) -> str | None:
+def wanted_to_text(wanted: Default) -> str | None:
     """A wanted layout as the journal stores it. The files of a plan have the same one, and each its own before."""
-    return to_text(layout)
+    return to_text(wanted)
 
 
 @lru_cache(maxsize=1024)
@@ -131,7 +138,7 @@ class QueueStore:
     """Stores queued moves, so that neither a restart nor a kill loses them.
 
     A row holds the requested move without the layout: after a restart the layout follows from the present file and
-    settings (:mod:`tierd.act.recovery`).
+    settings (:mod:`tierd.act.orders`).
     """
 
     def __init__(self, db: SharedConnection, maximum: int = MAX_STORED) -> None:

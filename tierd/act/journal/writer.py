@@ -8,32 +8,31 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from lustre.fid import Fid
-from lustre.layout.directory import DefaultStriping
 from lustre.layout.model import Layout, same_shape
-from tierd.act.journal.changes import JournalChanges, end_copies
-from tierd.act.journal.connection import SharedConnection, pragma
+from tierd.act.journal.changes import JournalChanges
+from tierd.act.journal.connection import SharedConnection, end_copies, open_journal, pragma
 from tierd.act.journal.entry import (
     ENTRY_COLUMNS,
     JUDGEMENT_COLUMNS,
+    Default,
     Entry,
     QueueStore,
     entry_of,
     judgement_of,
-    striping_text,
     to_bytes,
     to_layout,
     to_path,
     to_text,
+    wanted_default,
     wanted_to_text,
 )
 from tierd.act.journal.rates import RateRecords
 from tierd.act.journal.retention import ActDirectories, ClockGuard, Retention
-from tierd.act.journal.schema import open_journal
-from tierd.acts import ActKind, Outcome, Verdict
+from tierd.acts import Outcome, Verdict
 from tierd.model import Action, Finding
 from tierd.policies.registry import evidence_of
 from tierd.structs import JudgementRow, json_text
@@ -47,7 +46,7 @@ class Journal:
     """One file, written by the threads of one process.
 
     A kill at any instruction leaves the file whole: SQLite's write-ahead log. An intent is on the disk before the act
-    begins. A power cut may lose an outcome; the next start finds it again by a look (:mod:`tierd.act.recovery`).
+    begins. A power cut may lose an outcome; the next start finds it again by a look (:mod:`tierd.act.undo`).
     """
 
     def __init__(self, path: Path, *, copied: bool = False) -> None:
@@ -102,13 +101,10 @@ class Journal:
     def add_messages(self, finding: int, sentences: Iterable[str], now: float) -> None:
         self.db.executemany("INSERT INTO told VALUES (?, ?, ?)", [(finding, now, printable(s)) for s in sentences])
 
-    def intend(self, action: Action, finding: int, before: Layout | None, now: float, dry_run: bool,
-               fid: Fid | None = None, striping_before: DefaultStriping | None = None) -> int:
+    def intend(self, action: Action, finding: int, before: Default, now: float, dry_run: bool,
+               fid: Fid | None = None) -> int:
         """Enter an act that is about to begin, with the layout before it; the returned number is the act's."""
-        if action.kind == ActKind.SET_DEFAULT_STRIPING:
-            texts = striping_text(striping_before), striping_text(action.striping)
-        else:
-            texts = to_text(before), wanted_to_text(action.layout)
+        texts = to_text(before), wanted_to_text(wanted_default(action))
         cursor = self.db.execute(
             "INSERT INTO actions (finding, kind, place, layout_before, layout_after, size_bytes, reason, dry_run, "
             "intended_at, fid, undoes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -123,19 +119,9 @@ class Journal:
 
         ``detail`` may be the output of ``lfs`` with file names in it: any bytes, of any length.
         """
-        with self.db.lock:  # the PRAGMA must not hold for an intent of another thread
-            if self.db.in_transaction:
-                self._end(entry, outcome, detail, now)
-                return
-            self.db.execute("PRAGMA synchronous=NORMAL")
-            try:
-                self._end(entry, outcome, detail, now)
-            finally:
-                self.db.execute("PRAGMA synchronous=FULL")
-
-    def _end(self, entry: int, outcome: Outcome, detail: str, now: float) -> None:
-        self.db.execute("UPDATE actions SET outcome = ?, detail = ?, ended_at = ? WHERE id = ?",
-                         (outcome, printable(detail[:MAX_DETAIL]), now, entry))
+        with self.db.lock, nullcontext() if self.db.in_transaction else self.db.transaction(durable=False):
+            self.db.execute("UPDATE actions SET outcome = ?, detail = ?, ended_at = ? WHERE id = ?",
+                            (outcome, printable(detail[:MAX_DETAIL]), now, entry))
 
     def judged(self, entry: int, verdict: Verdict, detail: str, now: float) -> None:
         """Enter the verdict on one act that is in force, and what it rests on."""

@@ -6,7 +6,6 @@ All facts are read through one descriptor. A mover refuses a file whose facts ca
 from __future__ import annotations
 
 import stat
-from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -97,11 +96,8 @@ _SETTLED = HsmFlags.EXISTS | HsmFlags.ARCHIVED | HsmFlags.NO_RELEASE | HsmFlags.
 
 
 def refusal_for(move: Move, facts: FileFacts) -> Refusal | None:
-    for check in _CHECKS:
-        refusal = check(move, facts)
-        if refusal is not None:
-            return refusal
-    return None
+    return (_kind(facts) or _flags(facts) or _archive(facts) or _refused_layout(facts.layout) or _chosen(move, facts)
+            or _refused_wanted_layout(move.layout, facts.status.size_bytes, facts.layout))
 
 
 def is_ordinary(move: Move, status: Status, layout: Layout | None) -> bool:
@@ -159,7 +155,7 @@ def mirror_left(before: Layout | None, now: Layout | None) -> int:
     return added[0].mirror_id if had and had <= there and added[0].on_mdt else 0
 
 
-def _kind(move: Move, facts: FileFacts) -> Refusal | None:
+def _kind(facts: FileFacts) -> Refusal | None:
     if not facts.is_file:
         return Refusal(Reason.NOT_A_FILE, "not a regular file")
     if facts.status.mode & (stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH):
@@ -170,7 +166,7 @@ def _kind(move: Move, facts: FileFacts) -> Refusal | None:
     return None
 
 
-def _flags(move: Move, facts: FileFacts) -> Refusal | None:
+def _flags(facts: FileFacts) -> Refusal | None:
     if FileFlags.IMMUTABLE in facts.flags:
         return Refusal(Reason.IMMUTABLE, "the file is immutable (chattr +i)")
     if FileFlags.APPEND_ONLY in facts.flags:
@@ -180,7 +176,7 @@ def _flags(move: Move, facts: FileFacts) -> Refusal | None:
     return None
 
 
-def _archive(move: Move, facts: FileFacts) -> Refusal | None:
+def _archive(facts: FileFacts) -> Refusal | None:
     hsm = facts.hsm
     released = facts.layout is not None and any(component.released for component in facts.layout.components)
     if released or HsmFlags.RELEASED in hsm.flags:
@@ -196,10 +192,6 @@ def _archive(move: Move, facts: FileFacts) -> Refusal | None:
         return Refusal(Reason.ARCHIVE_STATE, f"archive state {hsm.flags!r}"
                        + (f" and {hsm.unknown_flags:#x} (unknown)" if hsm.unknown_flags else ""))
     return None
-
-
-def _layout(move: Move, facts: FileFacts) -> Refusal | None:
-    return _refused_layout(facts.layout)
 
 
 def _refused_layout(layout: Layout | None) -> Refusal | None:
@@ -238,10 +230,6 @@ def _since_chosen(move: Move, status: Status) -> Refusal | None:
     return None
 
 
-def _wanted_layout(move: Move, facts: FileFacts) -> Refusal | None:
-    return _refused_wanted_layout(move.layout, facts.status.size_bytes, facts.layout)
-
-
 def _refused_wanted_layout(wanted: Layout, size_bytes: int, present: Layout | None) -> Refusal | None:
     """Refuses a layout that Lustre would not place as requested, or that is too short for the file.
 
@@ -269,13 +257,3 @@ def _on_mdt(layout: Layout | None) -> int:
     """Bytes of a file that the layout places on the MDT."""
     first: Component | None = layout.components[0] if layout is not None and layout.components else None
     return first.extent_end or 0 if first is not None and first.on_mdt else 0
-
-
-_CHECKS: tuple[Callable[[Move, FileFacts], Refusal | None], ...] = (
-    _kind,
-    _flags,
-    _archive,
-    _layout,
-    _chosen,
-    _wanted_layout,
-)

@@ -17,8 +17,9 @@ from queue import SimpleQueue
 from threading import Condition
 from typing import Protocol
 
+from tierd.act.limits import bytes_per_pool
 from tierd.act.movers.moves import Halt, Move, MoveOutcome, Mover, MoveResult, never_halt
-from tierd.act.movers.space_and_quota import DestinationState, bytes_per_pool
+from tierd.act.movers.space_and_quota import DestinationState
 
 PROC_SELF = Path("/proc/self")
 

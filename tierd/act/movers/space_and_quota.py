@@ -14,7 +14,7 @@ from functools import cached_property
 
 from lustre.filesystem import Calls, Quota, Space
 from lustre.layout.model import Layout, names_osts
-from tierd.act.limits import bytes_per_component
+from tierd.act.limits import bytes_per_ost, bytes_per_pool
 from tierd.act.movers.checks import FileFacts, enters_mdt
 from tierd.act.movers.moves import Move
 from tierd.model import MetadataSpace
@@ -238,25 +238,3 @@ def _owners(facts: FileFacts) -> Iterator[tuple[int, str, int]]:
                               (PROJECT, "project", facts.project)):
         if owner:
             yield kind, word, owner
-
-
-def bytes_per_pool(layout: Layout, size_bytes: int) -> dict[str, int]:
-    """Bytes that the layout places in each pool, for a file of this size; 0 for a pool that it only names."""
-    found: dict[str, int] = {}
-    for component, held_bytes in bytes_per_component(layout, size_bytes):
-        found[component.pool] = found.get(component.pool, 0) + held_bytes
-    return found
-
-
-def bytes_per_ost(layout: Layout, size_bytes: int) -> dict[int, int]:
-    """Bytes that the layout places on each OST that it names, for a file of this size; rounded up by stripe.
-
-    >>> from lustre.layout.model import Component
-    >>> bytes_per_ost(Layout((Component(pool="hdd", stripe_count=2, ost_list=(4, 2)),), composite=False), 1001)
-    {4: 501, 2: 501}
-    """
-    found: dict[int, int] = {}
-    for component, held_bytes in bytes_per_component(layout, size_bytes):
-        for index in component.ost_list:
-            found[index] = found.get(index, 0) - (-held_bytes // len(component.ost_list))
-    return found

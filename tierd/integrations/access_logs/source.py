@@ -1,10 +1,222 @@
-"""Access logs as an integration. Its setting is a pattern: ``access_logs = "/dev/lustre-access-log/*"``."""
+"""Finds the files that are read and written most, from the access logs of the OSTs that this node serves.
+
+A changelog records that a file was opened, but not how much of it was read. Access logs are the only source for that.
+They exist on servers only, if an administrator has set ``access_log_size``. A log identifies files by FID, so tierd
+looks up the paths of the most read files now and then. Only files in a directory of a finding become candidates, and
+tierd checks each again before it moves.
+"""
 
 from __future__ import annotations
 
-from lustre.access_log import AccessLogDevice
-from tierd.integrations.access_logs.logs import AccessLogs, HotFiles
-from tierd.integrations.protocol import Integration, Site
+import glob
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from lustre.access_log import Access, AccessLogDevice, decode
+from lustre.fid import Fid
+from lustre.filesystem import Filesystem
+from lustre.layout.model import pools_within
+from tierd.clock import Clock
+from tierd.integrations.protocol import Integration, Site, Source
+from tierd.model import Candidate, DirectoryActivity
+from tierd.sense.freshness import SourceAge
+from tierd.sense.paths import directory_of
+
+MAX_BYTES = 16 << 20
+"""Maximum number of bytes of one log that one cycle reads: 260,000 entries."""
+MAX_FILES = 100_000
+HALF_LIFE_SECONDS = 300.0
+
+
+class AccessLog(Protocol):
+    """An open access log."""
+
+    def read(self, limit_bytes: int) -> tuple[bytes, bool]:
+        """New entries, and whether the log has ended. Raises OSError."""
+
+    def dropped(self) -> int:
+        """Number of entries lost since the log was opened."""
+
+    def close(self) -> None:
+        """Close the log."""
+
+
+@dataclass(slots=True)
+class RecentAccesses:
+    """Recent reads and writes of one file on one OST. The counts halve every five minutes."""
+
+    fid: Fid
+    target: str
+    reads: float = 0.0
+    writes: float = 0.0
+    read_bytes: float = 0.0
+    write_bytes: float = 0.0
+    at: float = 0.0
+
+    def take(self, access: Access) -> None:
+        self.decay(access.time)
+        if access.writes:
+            self.writes += 1
+            self.write_bytes += access.size_bytes
+        else:
+            self.reads += 1
+            self.read_bytes += access.size_bytes
+
+    def decay(self, now: float) -> None:
+        if now > self.at:
+            part = 0.5 ** ((now - self.at) / HALF_LIFE_SECONDS) if self.at else 0.0
+            self.reads, self.writes = self.reads * part, self.writes * part
+            self.read_bytes, self.write_bytes = self.read_bytes * part, self.write_bytes * part
+            self.at = now
+
+
+class AccessLogs:
+    """The access logs of this node and a table of accessed files. The least recently accessed are dropped first."""
+
+    def __init__(self, pattern: str, open_log: Callable[[str], AccessLog], clock: Clock, stale_seconds: float) -> None:
+        self._pattern = pattern
+        self._open = open_log
+        self._clock = clock
+        self._stale_seconds = stale_seconds
+        self._logs: dict[str, AccessLog] = {}
+        self._dropped: dict[str, int] = {}
+        self._table: OrderedDict[tuple[Fid, str], RecentAccesses] = OrderedDict()
+        self._read_at: float | None = None
+        self._problem = ""
+
+    @property
+    def age(self) -> SourceAge:
+        return SourceAge("access-log", self._read_at, self._stale_seconds, self._problem)
+
+    def read(self) -> None:
+        """Read new entries. A problem is shown in status and not raised, because these logs only rank files."""
+        problems = []
+        present = [path for path in sorted(glob.glob(self._pattern)) if not path.endswith("/control")]
+        for path in present:
+            try:
+                if path not in self._logs:
+                    self._logs[path] = self._open(path)
+                problems += self._follow(path)
+            except (OSError, ValueError) as error:
+                problems.append(f"{path}: {error}")
+                self._drop(path)
+        for path in [path for path in self._logs if path not in present]:
+            self._drop(path)
+        if not present:
+            problems.append(f"{self._pattern}: no such log: is this an OSS, and obdfilter.*.access_log_size above 0?")
+        self._problem = "; ".join(problems[:3])
+        if self._logs:
+            self._read_at = self._clock.now()
+
+    def hot(self, most: int = 1000) -> list[RecentAccesses]:
+        now = self._clock.now()
+        for heat in self._table.values():
+            heat.decay(now)
+        ranked = sorted(self._table.values(), key=lambda heat: (-heat.reads, -heat.read_bytes, heat.fid))
+        return [heat for heat in ranked[:most] if heat.reads >= 1]
+
+    def by_file(self) -> dict[Fid, float]:
+        """Recent read RPCs of each file, over all OSTs of this node."""
+        found: defaultdict[Fid, float] = defaultdict(float)
+        for heat in self.hot(MAX_FILES):
+            found[heat.fid] += heat.reads
+        return dict(found)
+
+    def close(self) -> None:
+        for path in list(self._logs):
+            self._drop(path)
+
+    def _follow(self, path: str) -> list[str]:
+        log = self._logs[path]
+        data, ended = log.read(MAX_BYTES)
+        self._take(path.rpartition("/")[2], decode(data))
+        dropped, before = log.dropped(), self._dropped.get(path, 0)
+        self._dropped[path] = dropped
+        if ended:
+            self._drop(path)
+        return [f"{path}: {dropped - before} entries were lost: its access_log_size is too small"] \
+            if dropped > before else []
+
+    def _take(self, target: str, accesses: Iterable[Access]) -> None:
+        for access in accesses:
+            key = access.fid, target
+            heat = self._table.get(key)
+            if heat is None:
+                heat = self._table[key] = RecentAccesses(access.fid, target)
+                if len(self._table) > MAX_FILES:
+                    self._table.popitem(last=False)
+            heat.take(access)
+            self._table.move_to_end(key)
+
+    def _drop(self, path: str) -> None:
+        log = self._logs.pop(path, None)
+        self._dropped.pop(path, None)
+        if log is not None:
+            log.close()
+
+
+MAX_NAMED_FILES = 200
+"""Number of files whose paths are looked up. Each takes a few requests to an MDT."""
+NAME_LOOKUP_SECONDS = 60.0
+
+
+class HotFiles(Source):
+    """Adds recent reads from the access logs to activities. Logs that are too old are not used."""
+
+    def __init__(self, logs: AccessLogs, flash_pools: Collection[str], clock: Clock) -> None:
+        """Files with bytes in ``flash_pools`` are on flash already and do not become candidates."""
+        self._logs = logs
+        self._flash_pools = frozenset(flash_pools)
+        self._clock = clock
+        self._named: dict[str, list[Candidate]] = {}
+        self._looked_at: float | None = None
+
+    @property
+    def age(self) -> SourceAge:
+        return self._logs.age
+
+    def refresh(self) -> None:
+        self._logs.read()
+
+    def close(self) -> None:
+        self._logs.close()
+
+    def enriched(self, activities: list[DirectoryActivity], filesystem: Filesystem) -> list[DirectoryActivity]:
+        """The activities with the recent reads of each file, and with hot files that no changelog record named."""
+        now = self._clock.now()
+        age = self._logs.age
+        if not activities or age.age_seconds(now) > age.limit_seconds:
+            return activities
+        if self._looked_at is None or not 0 <= now - self._looked_at < NAME_LOOKUP_SECONDS:
+            self._looked_at = now
+            self._named = self._find_paths(filesystem)
+        heat = self._logs.by_file()
+        return [self._with_reads(activity, heat) for activity in activities]
+
+    def _with_reads(self, activity: DirectoryActivity, heat: Mapping[Fid, float]) -> DirectoryActivity:
+        known = {c.fid for c in activity.candidates} | {file.fid for file in activity.existing_files}
+        more = [c for c in self._named.get(activity.directory, ()) if c.fid not in known]
+        return replace(activity, candidates=tuple(
+            replace(c, opens=max(c.opens, int(reads)), reads=reads) if (reads := heat.get(c.fid, 0.0)) else c
+            for c in (*activity.candidates, *more)))
+
+    def _find_paths(self, filesystem: Filesystem) -> dict[str, list[Candidate]]:
+        found: defaultdict[str, list[Candidate]] = defaultdict(list)
+        hottest = dict.fromkeys(heat.fid for heat in self._logs.hot(MAX_NAMED_FILES))
+        for fid in hottest:
+            try:
+                path = filesystem.path_of(fid)
+                status = filesystem.status(path)
+                layout = filesystem.layout(path)
+            except OSError:
+                continue  # removed, or without a name
+            if status.is_directory or status.fid != fid or layout is None or status.link_count != 1:
+                continue
+            if self._flash_pools.isdisjoint(pools_within(layout, status.size_bytes)):
+                found[directory_of(path)].append(Candidate(fid, path, max(status.mtime, 0.0)))
+        return dict(found)
 
 
 def start(pattern: str, site: Site) -> HotFiles:

@@ -6,6 +6,7 @@ which :meth:`CountTables.settle` may change. A full table drops what was added f
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -24,6 +25,8 @@ COUNTED = ("creates", "opens", "closes", "unlinks", "outgrown", "write_opens")
 """Counts of a job in a directory, which only grow. The last are opens of existing files for writing."""
 CREATES, OPENS, CLOSES, UNLINKS, OUTGROWN, WRITE_OPENS = range(6)
 _PLACE_BITS = 32
+PAST_SECONDS, PAST_STEP_SECONDS = 600.0, 60.0
+"""How long earlier counts are kept, and how far apart."""
 
 
 class Names(Numbers[str]):
@@ -74,7 +77,8 @@ class DirectoryCounts:
             self.clients += (nid,)
 
 
-_COLUMNS = {"counted": (np.int64, len(COUNTED)), "last_time": (float,), "earlier": (np.int64,), "marked": (np.int64,),
+_COLUMNS = {"counted": (np.int64, len(COUNTED)), "noted": (np.int64, len(COUNTED)), "last_time": (float,),
+            "noted_time": (float,), "earlier": (np.int64,), "marked": (np.int64,),
             "job": (np.int64,), "place": (np.int64,), "in_table": (bool,)}
 
 
@@ -82,7 +86,11 @@ class CountTable:
     """Counts by job and directory."""
 
     counted: NDArray[np.int64]
+    noted: NDArray[np.int64]
+    """Counts as of the last window, or the last tally that had them."""
     last_time: NDArray[np.float64]
+    noted_time: NDArray[np.float64]
+    """``last_time`` as of the last tally."""
     earlier: NDArray[np.int64]
     """Creates and opens at the mark before the last."""
     marked: NDArray[np.int64]
@@ -98,6 +106,10 @@ class CountTable:
         """By number. Some are no longer in the table."""
         self._number_of: dict[int, int] = {}
         """Numbers of those in the table, by job and directory."""
+        self.past: deque[tuple[float, Ints]] = deque()
+        """All counts at earlier times. Those that were added later were 0 then."""
+        self._of_job: tuple[Ints, Ints] | None = None
+        """Numbers in order of their jobs, and where each job begins; None since one was added."""
         for name, (kind, *more) in _COLUMNS.items():
             setattr(self, name, np.zeros((64, *more), kind))
 
@@ -116,6 +128,7 @@ class CountTable:
                 setattr(self, name, grown(getattr(self, name), number + 1))
             self.every.append(DirectoryCounts(self, self.jobs.by_number[job], self.places.by_number[place], number))
             self.job[number], self.place[number], self.in_table[number] = job, place, True
+            self._of_job = None
         return number
 
     def numbers(self, job: Ints, place: Ints) -> Ints:
@@ -128,13 +141,6 @@ class CountTable:
     def has(self, job: int, place: int) -> bool:
         return job << _PLACE_BITS | place in self._number_of
 
-    def find(self, job: str, directory: str) -> DirectoryCounts | None:
-        """The counts of a job in a directory, if the table has them."""
-        if job not in self.jobs or directory not in self.places:
-            return None
-        number = self._number_of.get(self.jobs[job] << _PLACE_BITS | self.places[directory])
-        return None if number is None else self.every[number]
-
     def of(self, job: str, directory: str, time: float) -> DirectoryCounts:
         """The counts of a job in a directory, made if needed. A record at ``time`` belongs to them."""
         number = self.number(self.jobs[job], self.places[directory])
@@ -144,9 +150,14 @@ class CountTable:
     def of_jobs(self, jobs: Iterable[str]) -> Ints:
         """Numbers of the counts of jobs that are in the table."""
         some = [self.jobs[job] for job in jobs if job in self.jobs]
-        every = self.job[:len(self.every)]
-        which = every == some[0] if len(some) == 1 else np.isin(every, some)
-        return np.flatnonzero(which & self.in_table[:len(self.every)])
+        if self._of_job is None:
+            order = np.argsort(self.job[:len(self.every)], kind="stable")
+            self._of_job = order, np.searchsorted(self.job[order], np.arange(len(self.jobs) + 1))
+        order, begins = self._of_job
+        every = np.concatenate([order[:0], *(order[begins[job]:begins[job + 1]] for job in some
+                                             if job + 1 < len(begins))])
+        found: Ints = np.sort(every[self.in_table[every]])
+        return found
 
     def of_directory(self, directory: str) -> Ints:
         """Numbers of the counts of all jobs in a directory."""
@@ -182,6 +193,27 @@ class CountTable:
         self.earlier[:] = self.marked
         self.marked[:] = self.counted[:, (CREATES, OPENS)].sum(axis=1)
 
+    def keep_past(self, now: float) -> None:
+        """Keep the counts as of now, and of each minute of the last ten."""
+        if len(self.past) > 1 and self.past[-1][0] - self.past[-2][0] < PAST_STEP_SECONDS:
+            self.past.pop()
+        self.past.append((now, self.counted[:len(self.every)].copy()))
+        while len(self.past) > 2 and self.past[0][0] < now - PAST_SECONDS:
+            self.past.popleft()
+
+    def since(self, taken: Ints) -> tuple[Ints, Ints]:
+        """Numbers of the counts that rose since an earlier time, and their increases."""
+        done = self.counted[:len(self.every)].copy()
+        done[:len(taken)] -= taken
+        numbers = np.flatnonzero(self.in_table[:len(done)] & done.any(axis=1))
+        return numbers, done[numbers]
+
+    def begin_again(self, numbers: Ints) -> None:
+        """Count these from now on: what they counted is no part of any increase."""
+        for _, taken in self.past:
+            taken.resize((len(self.every), len(COUNTED)), refcheck=False)
+            taken[numbers] = self.counted[numbers]
+
     def compact(self, owners: NDArray[np.int32], places: NDArray[np.int32]) -> tuple[Ints, Ints]:
         """Drop what is neither in the table nor one of these owners of files; and directories that nothing names.
 
@@ -195,10 +227,11 @@ class CountTable:
         new_place, self.place[:len(rows)] = _renumbered(len(self.places), self.place[rows], places)
         for name in _COLUMNS.keys() - {"job", "place"}:
             setattr(self, name, getattr(self, name)[rows])
+        self.past = deque((time, taken[rows[rows < len(taken)]]) for time, taken in self.past)
         self.job, self.place = self.job[:len(rows)], self.place[:len(rows)]
         self.jobs = _kept_names(self.jobs, jobs)
         self.places = _kept_names(self.places, new_place)
-        self._number_of = {}
+        self._number_of, self._of_job = {}, None
         for number, counts in enumerate(self.every):
             counts.number = number
             if self.in_table[number]:
@@ -255,6 +288,8 @@ class CountTables:
         """Pairs of counts and clients that were seen."""
         self._settled = 0, 0
         """Entries of the lists and bytes of names after the last compaction."""
+        self._counts_kept = 0
+        """Counts after their last compaction: those in the table and the owners of files."""
         self.compactions = 0
         """How often numbers have got another meaning."""
         self.layouts_since: dict[str, float] = {}
@@ -343,14 +378,13 @@ class CountTables:
     def settle(self) -> None:
         """Enforce the limits. Numbers may change."""
         files, counts = self.files, self.counts
-        rows = files.rows()
-        if len(rows) > self.max_files:
-            self.forget(rows[:len(rows) - self.max_files])
+        if (more_files := int(np.count_nonzero(files.present)) - self.max_files) > 0:
+            self.forget(files.oldest(more_files))
         if len(counts) > self.max_counts:
             more = len(counts) - self.max_counts + self.max_counts // 32  # finding one takes as long as finding several
             counts.drop(counts.idle_longest(more))
         lists, name_bytes = self._settled
-        if (len(counts.every) > 2 * self.max_counts
+        if (len(counts.every) > 2 * max(self.max_counts, self._counts_kept)
                 or len(counts.jobs) + len(counts.places) > 4 * self.max_counts + self.max_files):
             self._compact_counts()
             self.forget_clients()
@@ -370,6 +404,7 @@ class CountTables:
         number, place = self.counts.compact(files.owner[present], files.place[present])
         files.owner[present], files.place[present] = number[files.owner[present]], place[files.place[present]]
         self._keep_lists(number[self._lister[:self._lists]], self._listed[:self._lists])
+        self._counts_kept = len(self.counts.every)
         self.compactions += 1
 
     def _compact_files(self) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lustre.fid import FID_BYTES, Fid
-from tierd.loads import Bools, Ints
+from tierd.loads import Bools, Floats, Ints
 from tierd.sense.changelogs.index import KeyIndex, Words, grown
 
 as_fid: Callable[[bytes], Fid] = partial(bytes.__new__, Fid)
@@ -90,9 +90,16 @@ class FileTable:
         """The rows of all files."""
         return np.flatnonzero(self.present[:len(self.fids)])
 
-    def put(self, rows: Ints | int, owner: Ints | int, place: Ints | int, created: bool, open_count: int = 0, *,
-            reopened: int = 0, created_at: NDArray[np.float64] | float = 0.0,
-            closed_at: NDArray[np.float64] | float = 0.0) -> None:
+    def oldest(self, count: int) -> Ints:
+        """The rows of the files that were seen first; there must be as many."""
+        begin = some = int(self.present.argmax())
+        while len(found := np.flatnonzero(self.present[begin:some])) < count:
+            some += 2 * count
+        return begin + found[:count]
+
+    def put(self, rows: Ints | int, owner: Ints | int, place: Ints | int, *, created: Bools | bool,
+            open_count: Ints | int = 0, reopened: Ints | int = 0, created_at: Floats | float = 0.0,
+            closed_at: Floats | float = 0.0) -> None:
         """Put files into rows. Their names are put in next."""
         self.present[rows] = True
         self.owner[rows], self.place[rows], self.created[rows] = owner, place, created

@@ -61,9 +61,10 @@ class KeyIndex:
         return found
 
     def _same(self, number: NDArray[np.int32], keys: Words) -> Bools:
-        same: Bools = self.keys[number, 0] == keys[:, 0]
+        known = self.keys[number]
+        same: Bools = known[:, 0] == keys[:, 0]
         for word in range(1, keys.shape[1]):
-            same &= self.keys[number, word] == keys[:, word]
+            same &= known[:, word] == keys[:, word]
         return same
 
     def find(self, keys: Words) -> Ints:

@@ -15,8 +15,9 @@ others are decoded one by one (:mod:`lustre.changelog.decode`).
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import repeat
 from operator import attrgetter
 from typing import Any
 
@@ -58,9 +59,11 @@ _FIELDS = np.dtype({
     "names": ["flags", "type", "index", "time", "target", "parent", "job_id", "extra", "nid", "open_mode"],
     "formats": ["<u2", "<u4", "<u8", "<u8", "V16", "V16", "S32", "<u8", "V24", "<u4"],
     "offsets": [2, 4, 8, 24, 32, 48, 64, 96, 120, 144],
-    "itemsize": 148,
+    "itemsize": 152,
 })  # fmt: skip
-"""The fields of a regular record. Flags, type, index and time are those of any record."""
+"""The fields of a regular record, in whole words. Flags, type, index and time are those of any record."""
+_BYTES = np.dtype((np.void, _FIELDS.itemsize))
+"""The same as mere bytes, which numpy copies at once and not field by field."""
 PIECE = 8192
 """Records in one piece: about as many as one read returns."""
 
@@ -72,28 +75,18 @@ class PackedRecords(Sequence[Record]):
                  "times")
 
     def __init__(self, data: bytes, starts: list[int], end: int) -> None:
-        """``starts`` are the byte offsets of the records; at least 148 bytes follow the last one."""
+        """``starts`` are the byte offsets of the records; at least 152 bytes follow the last one."""
         self.data = data
         self.starts = [*starts, end]
         """Where each record begins, and where the last one ends."""
         anywhere: np.ndarray[tuple[int], np.dtype[np.void]] = np.ndarray(
-            (len(data) - _FIELDS.itemsize + 1,), _FIELDS, data, strides=(1,))
-        self.fields = anywhere[np.array(starts)]
+            (len(data) - _BYTES.itemsize + 1,), _BYTES, data, strides=(1,))
+        self.fields: NDArray[np.void] = anywhere[np.array(starts)].view(_FIELDS)
         time = self.fields["time"]
         self.times = (time >> SECOND_SHIFT) + (time & ((1 << SECOND_SHIFT) - 1)) / 1e9
         self.last_index = int(self.fields["index"][-1])
         self.oldest_time, self.newest_time = float(self.times.min()), float(self.times.max())
         self._decoded: list[Record] | None = None
-
-    def regular(self, fields: NDArray[np.void]) -> tuple[Bools, Bools]:
-        """Which of some fields are those of regular records, and which of these have the flags of an open."""
-        opened = fields["extra"] == _OPENED
-        regular = ((fields["flags"] & _MASK) == _REGULAR) & (opened | (fields["extra"] == _PLAIN))
-        return regular, opened & regular
-
-    def names(self, which: Ints, opened: Bools) -> Ints:
-        """Where the names of regular records begin."""
-        return np.asarray(self.starts)[which] + np.where(opened, _SIZES[_OPENED], _SIZES[_PLAIN])
 
     def decoded(self, number: int) -> Record:
         """One record."""
@@ -133,7 +126,7 @@ def _starts(data: bytes, padded: bytes, at: int, most: int) -> tuple[list[int], 
     """Where at most ``most`` whole records begin, and where the last of them ends."""
     starts: list[int] = []
     size_of, last = _SIZES.get, len(data)
-    while len(starts) < most:
+    for _ in repeat(None, most):
         name_bytes, flags, extra = _begin(padded, at)
         size = size_of(extra)
         if size is not None and flags & _MASK == _REGULAR and name_bytes <= NAME_BYTES_MAX:
@@ -180,31 +173,38 @@ CREATE, OPEN, CLOSE, UNLINK, RENAME, LAYOUT, MKDIR = _KINDS = tuple(int(kind) fo
     RecordType.MKDIR))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Fields:
-    """A row for each record."""
+def _column(name: str) -> Any:
+    return property(lambda self: self._columns[name][self.number])
 
-    kind: Ints
-    time: Floats
-    target: Words
+
+class Fields:
+    """Some records, in any order. A column is a row for each, made when it is asked for."""
+
+    __slots__ = ("_columns", "number")
+
+    def __init__(self, columns: Mapping[str, NDArray[Any]], number: Ints) -> None:
+        """``columns`` are those of all records that were read together, and ``number`` which of them these are."""
+        self._columns, self.number = columns, number
+
+    kind: Ints = _column("kind")
+    time: Floats = _column("time")
+    target: Words = _column("target")
     """FID. Of a rename, that of what was renamed."""
-    parent: Words
-    job: Words
-    nid: Ints
+    parent: Words = _column("parent")
+    job: Words = _column("job")
+    nid: Ints = _column("nid")
     """Number of the client."""
-    mode: Ints
+    mode: Ints = _column("mode")
     """Flags of an open."""
-    name_at: Ints
+    name_at: Ints = _column("name_at")
     """Where the name begins in the text."""
-    name_bytes: Ints
-    number: Ints
-    """Which of the records this is."""
+    name_bytes: Ints = _column("name_bytes")
 
     def __len__(self) -> int:
-        return len(self.kind)
+        return len(self.number)
 
     def at(self, which: Ints | Bools | slice) -> Fields:
-        return Fields(*(getattr(self, field.name)[which] for field in fields(self)))
+        return Fields(self._columns, self.number[which])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -226,61 +226,50 @@ class CountedRecords:
 def counted_records(records: Sequence[Record], nids: Callable[[Words], Ints],
                     nid: Callable[[str], int]) -> CountedRecords:
     """Read fields. ``nids`` and ``nid`` give the numbers of clients, by their NIDs in bytes and in text."""
-    packed = records if isinstance(records, PackedRecords) else None
-    kinds = packed.fields["type"].astype(np.int64) if packed is not None else np.array(
-        [record.type for record in records], np.int64)
-    which = np.flatnonzero(np.isin(kinds, _KINDS))
-    if packed is None:
-        found, regular, text = _empty(kinds[which], which), np.zeros(len(which), bool), b""
-        record: Callable[[int], Record] = records.__getitem__
+    record: Callable[[int], Record]
+    if isinstance(records, PackedRecords):
+        fields, starts, times = records.fields, np.array(records.starts), records.times
+        text, record = records.data, records.decoded
     else:
-        found, regular, text = _regular(packed, kinds[which], which, nids)
-        record = packed.decoded
-    names = _decode(found, np.flatnonzero(~regular), record, nid, len(text))
-    return CountedRecords(found, np.frombuffer(b"".join((text, *names)), np.uint8), record)
-
-
-def _empty(kind: Ints, which: Ints) -> Fields:
-    count = len(which)
-    none = np.zeros(count, np.int64)
-    return Fields(kind, np.zeros(count), np.zeros((count, 2), np.uint64), np.zeros((count, 2), np.uint64),
-                  job=np.zeros((count, 4), np.uint64), nid=none.copy(), mode=none.copy(), name_at=none.copy(),
-                  name_bytes=none.copy(), number=which)
+        count = len(records)
+        fields, starts, times = np.zeros(count, _FIELDS), np.zeros(count + 1, np.int64), np.zeros(count)
+        fields["type"] = [record.type for record in records]
+        text, record = b"", records.__getitem__
+    opened = fields["extra"] == _OPENED
+    regular = ((fields["flags"] & _MASK) == _REGULAR) & (opened | (fields["extra"] == _PLAIN))
+    name_at = starts[:-1] + np.where(opened, _SIZES[_OPENED], _SIZES[_PLAIN])
+    columns = {
+        "kind": fields["type"].astype(np.int64), "time": times, "target": _words(fields["target"]),
+        "parent": _words(fields["parent"]), "job": _words(fields["job_id"]), "nid": np.zeros(len(fields), np.int64),
+        "mode": np.where(opened, fields["open_mode"], 0).astype(np.int64), "name_at": name_at,
+        "name_bytes": starts[1:] - name_at}
+    counted = np.isin(columns["kind"], _KINDS)
+    at = np.flatnonzero(counted & regular)
+    columns["nid"][at] = nids(_words(fields["nid"][at]))
+    names = _decode(columns, np.flatnonzero(counted & ~regular), record, nid, len(text))
+    return CountedRecords(Fields(columns, np.flatnonzero(counted)), np.frombuffer(b"".join((text, *names)), np.uint8),
+                          record)
 
 
 def _words(column: NDArray[np.void]) -> Words:
     return np.ascontiguousarray(column).view(np.uint64).reshape(len(column), column.dtype.itemsize // 8)
 
 
-def _regular(packed: PackedRecords, kind: Ints, which: Ints, nids: Callable[[Words], Ints]) -> tuple[
-        Fields, Bools, bytes]:
-    """Fields of records, as far as they are regular; which of them are; and the text with their names."""
-    fields_of = packed.fields[which]
-    regular, opened = packed.regular(fields_of)
-    begins, starts = packed.names(which, opened), np.asarray(packed.starts)
-    nid = np.zeros(len(which), np.int64)
-    nid[regular] = nids(_words(fields_of["nid"][regular]))
-    return Fields(
-        kind, packed.times[which], _words(fields_of["target"]), _words(fields_of["parent"]),
-        job=_words(fields_of["job_id"]), nid=nid,
-        mode=np.where(opened, fields_of["open_mode"], 0).astype(np.int64), name_at=begins,
-        name_bytes=starts[which + 1] - begins, number=which), regular, packed.data
-
-
-def _decode(found: Fields, rows: Ints, record: Callable[[int], Record], nid: Callable[[str], int],
-            text_bytes: int) -> list[bytes]:
+def _decode(columns: Mapping[str, NDArray[Any]], rows: Ints, record: Callable[[int], Record],
+            nid: Callable[[str], int], text_bytes: int) -> list[bytes]:
     """Put in the fields of decoded records. Returns their names, which come behind the text."""
-    each = [record(number) for number in found.number[rows].tolist()]
+    each = [record(number) for number in rows.tolist()]
     if not each:
         return []
     names = [one.name for one in each]
     sizes = np.array([len(name) for name in names])
-    found.time[rows] = [one.time for one in each]
-    found.target[rows] = fid_words([(one.source or one.target) if one.type is RecordType.RENAME else one.target
-                                    for one in each])
-    found.parent[rows] = fid_words([one.parent for one in each])
-    found.job[rows] = _words(np.array([one.job_id for one in each], "S32"))
-    found.nid[rows] = [nid(one.nid) for one in each]
-    found.mode[rows] = [one.open_mode or 0 for one in each]
-    found.name_at[rows], found.name_bytes[rows] = text_bytes + np.cumsum(sizes) - sizes, sizes
+    found: dict[str, Any] = {
+        "time": [one.time for one in each], "parent": fid_words([one.parent for one in each]),
+        "target": fid_words([(one.source or one.target) if one.type is RecordType.RENAME else one.target
+                             for one in each]),
+        "job": _words(np.array([one.job_id for one in each], "S32")), "nid": [nid(one.nid) for one in each],
+        "mode": [one.open_mode or 0 for one in each], "name_at": text_bytes + np.cumsum(sizes) - sizes,
+        "name_bytes": sizes}
+    for name, values in found.items():
+        columns[name][rows] = values
     return names

@@ -17,6 +17,7 @@ next CREATE or UNLINK are a *phase*. The first phases of all files are added at 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +26,18 @@ from lustre.changelog.record import Record
 from lustre.fid import Fid
 from lustre.nid import nid_text
 from tierd.loads import Bools, Ints
-from tierd.sense.changelogs.changes import Changes, files_in
-from tierd.sense.changelogs.counts import CREATES, UNLINKS, CountTables, Names
-from tierd.sense.changelogs.files import as_fid, each_fid
+from tierd.sense.changelogs.counts import (
+    CLOSES,
+    CREATES,
+    MIN_SHARED_OPENS,
+    OPENS,
+    OUTGROWN,
+    UNLINKS,
+    WRITE_OPENS,
+    CountTables,
+    Names,
+)
+from tierd.sense.changelogs.files import Bytes, as_fid, each_fid
 from tierd.sense.changelogs.index import KeyIndex, Words, grown
 from tierd.sense.changelogs.packed import (
     CLOSE,
@@ -120,34 +130,33 @@ class RollUp:
         """Add records in the order of one MDT's changelog. Records of tierd's own moves are ignored."""
         if self._known.compactions != self._compactions:
             self._begin()
-        fields = self._without_echoes(counted)
+        job = self._jobs.numbers_of(counted.fields.job, self._counts.jobs)
+        fields, job = self._without_echoes(counted, job)
         begin = 0
         for at in np.flatnonzero(fields.kind == RENAME).tolist():
             fid = as_fid(fields.target[at].tobytes())
             if fid in self._path.known:
-                self._add(fields.at(slice(begin, at)), counted)
+                self._add(fields.at(slice(begin, at)), job[begin:at], counted)
                 begin = at
                 if self._files.row_of(fid) < 0:
                     self._path.renamed(fid)
-        self._add(fields.at(slice(begin, None)), counted)
+        self._add(fields.at(slice(begin, None)), job[begin:], counted)
         self._known.settle()
 
-    def _without_echoes(self, counted: CountedRecords) -> Fields:
+    def _without_echoes(self, counted: CountedRecords, job: Ints) -> tuple[Fields, Ints]:
+        """The records that are not of tierd's own moves, and the numbers of their jobs."""
         fields, moved = counted.fields, self._is_echo.files
-        if not moved and not self._is_echo.tags:
-            return fields
-        jobs = self._jobs.numbers_of(fields.job, self._counts.jobs)
         tagged = [self._counts.jobs[tag] for tag in self._is_echo.tags if tag in self._counts.jobs]
-        doubtful = np.isin(jobs, tagged)
+        doubtful = np.isin(job, tagged)
         if moved:
             doubtful |= np.fromiter((target in moved for target in each_fid(fields.target)), bool, len(fields))
         kept = np.ones(len(fields), bool)
         for at in np.flatnonzero(doubtful).tolist():
             kept[at] = not self._is_echo(counted.record(int(fields.number[at])),
-                                         self._counts.jobs.by_number[jobs[at]])
-        return fields if kept.all() else fields.at(kept)
+                                         self._counts.jobs.by_number[job[at]])
+        return fields.at(kept), job[kept]
 
-    def _add(self, fields: Fields, counted: CountedRecords) -> None:
+    def _add(self, fields: Fields, job: Ints, counted: CountedRecords) -> None:
         """Add records without a rename of a directory, except for the first."""
         if not len(fields):
             return
@@ -157,36 +166,37 @@ class RollUp:
                 self._path.learn(as_fid(fields.target[at].tobytes()), join(above, counted.name(fields, at)))
         if self._path.changes != self._changes or len(self._parents) > 4 * self._known.max_counts:
             self._changes, self._parents, self._counts_in = self._path.changes, KeyIndex(3), self._counts_in[:0]
-        fields, row = self._of_files(fields)
+        row = self._rows(fields, job)
         order = np.argsort(row, kind="stable")
-        fields, row = fields.at(order), row[order]
-        job = self._jobs.numbers_of(fields.job, self._counts.jobs)
+        order = order[np.searchsorted(row[order], 0):]  # without the records of other files
+        fields, row, job = fields.at(order), row[order], job[order]
         begins, of_file = files_in(row)
-        events = np.cumsum((fields.kind == CREATE) | (fields.kind == UNLINK))
+        kind = fields.kind
+        events = np.cumsum((kind == CREATE) | (kind == UNLINK))
         phase = events - events[begins][of_file]
         last = int(phase.max(initial=0))
         for number in range(last + 1):
             which: Bools | slice = phase == number if last else slice(None)
             self._phase(fields.at(which), row[which], job[which], counted)
 
-    def _of_files(self, fields: Fields) -> tuple[Fields, Ints]:
-        """Records of files that have a row, or get one, and their rows. Names of other files may be removed."""
-        row = self._files.fids.find(fields.target)
-        new = (row < 0) & ((fields.kind == CREATE) | (fields.kind == OPEN) | (fields.kind == LAYOUT))
-        self._files.rows_of(fields.target[new])
-        row[row < 0] = self._files.fids.find(fields.target[row < 0])
-        here = row >= 0
-        if not here.all():
-            astray = fields.at(~here & (fields.kind == UNLINK))
-            job = self._jobs.numbers_of(astray.job, self._counts.jobs)
-            self._count(UNLINKS, self._in_parent(job, astray.parent), astray)
-            fields, row = fields.at(here), row[here]
-        return fields, row
+    def _rows(self, fields: Fields, job: Ints) -> Ints:
+        """Rows of the files of records, and -1 without a row. Names of such files may be removed."""
+        target, kind = fields.target, fields.kind
+        row = self._files.fids.find(target)
+        new = (row < 0) & ((kind == CREATE) | (kind == OPEN) | (kind == LAYOUT))
+        self._files.rows_of(target[new])
+        row[row < 0] = self._files.fids.find(target[row < 0])
+        astray = np.flatnonzero((row < 0) & (kind == UNLINK))
+        if len(astray):
+            gone = fields.at(astray)
+            self._count(UNLINKS, self._in_parent(job[astray], gone.parent), gone)
+        return row
 
     def _phase(self, fields: Fields, row: Ints, job: Ints, counted: CountedRecords) -> None:
         """Add one phase of each file. ``row`` and ``job`` are those of the records."""
         files, (begins, of_file) = self._files, files_in(row)
-        first = fields.kind[begins]
+        kind, time = fields.kind, fields.time
+        first = kind[begins]
         made, removed = begins[first == CREATE], begins[first == UNLINK]
         known = files.present[row[removed]]
         astray, removed = removed[~known], removed[known]
@@ -194,24 +204,24 @@ class RollUp:
         new, stray, gone = row[made], fields.at(astray), row[removed]
         numbers = self._in_parent(job[made], fields.parent[made])
         self._count(CREATES, numbers, fields.at(made))
-        files.put(new, numbers, self._counts.place[numbers], created=True, created_at=fields.time[made],
-                  closed_at=fields.time[made])
+        files.put(new, numbers, self._counts.place[numbers], created=True, created_at=time[made],
+                  closed_at=time[made])
         files.put_names(new, counted.text, fields.name_at[made], fields.name_bytes[made])
         self._known.list_files(numbers, new)
         self._count(UNLINKS, self._in_parent(job[astray], stray.parent), stray)
         self._count(UNLINKS, self._counts.present(files.owner[gone], files.place[gone]), fields.at(removed))
         files.present[gone] = False
-        live = files.present[row] & (fields.kind != CREATE) & (fields.kind != UNLINK)
-        found = np.flatnonzero((fields.kind == OPEN) & ~files.present[row])
+        live = files.present[row] & (kind != CREATE) & (kind != UNLINK)
+        found = np.flatnonzero((kind == OPEN) & ~files.present[row])
         _, which = np.unique(of_file[found], return_index=True)
         for at in found[which].tolist():
             self._find(fields, row, job, at)
             same = slice(at, at + np.searchsorted(of_file[at:], of_file[at], side="right"))
-            live[same] = fields.kind[same] != UNLINK
+            live[same] = kind[same] != UNLINK
         if live.any():
             changes = Changes(self._known, self._path, fields.at(live), row[live], job[live])
             changes.add(counted.text, self._nids.by_number)
-            self.closes += int(np.count_nonzero(fields.kind[live] == CLOSE))
+            self.closes += int(np.count_nonzero(kind[live] == CLOSE))
         self._move_layouts(fields, row, job, counted)
 
     def _in_parent(self, job: Ints, parent: Words) -> Ints:
@@ -256,3 +266,144 @@ class RollUp:
                                    counted.record(int(fields.number[at])))
 
 
+WRITE_MODES = 0o3002
+"""Flags of an open that may change the file: write, truncate, append (``MDS_FMODE_WRITE``, ``MDS_OPEN_TRUNC``,
+``MDS_OPEN_APPEND``)."""
+_FAR = 1 << 32
+"""More than a file is open at the same time."""
+Column = TypeVar("Column", bound=NDArray[np.generic])
+
+
+def files_in(row: Ints) -> tuple[Ints, Ints]:
+    """Of records sorted by file: where each file begins, and the number of the file of each record."""
+    is_first = np.empty(len(row), bool)
+    is_first[:1] = True
+    np.not_equal(row[1:], row[:-1], out=is_first[1:])
+    return np.flatnonzero(is_first), np.cumsum(is_first) - 1
+
+
+class Changes:
+    """Records of known files in which none is created or removed: opens, closes, renames and new layouts.
+
+    They are sorted by file, and those of each file by time.
+    """
+
+    def __init__(self, known: CountTables, path: PathCache, fields: Fields, row: Ints, job: Ints) -> None:
+        self._known, self._files, self._counts, self._path = known, known.files, known.counts, path
+        self._fields, self._row, self._job = fields, row, job
+        self._begins, self._of_file = files_in(row)
+        self._ends = np.append(self._begins[1:], len(row)) - 1
+        self._opened, self._closed = fields.kind == OPEN, fields.kind == CLOSE
+        self._renamed = self._latest(fields.kind == RENAME)
+
+    def add(self, text: Bytes, nids: Sequence[str]) -> None:
+        """Add them. ``text`` has their names, and ``nids`` the names of the clients by number."""
+        files, row, last, place = self._files, self._row, self._ends, self._places()
+        owner = self._owners(place)
+        self._count_opens(owner, nids)
+        self._count_closes(owner, place)
+        self._count_layouts(owner, place)
+        before, after = self._open_counts()
+        files.owner[row[last]], files.place[row[last]] = owner[last], place[last]
+        files.open_count[row[last]] = after[last]
+        files.closed_at[row[last]] = self._last(self._fields.time, self._latest(self._closed), files.closed_at)[last]
+        named = self._renamed[last][self._renamed[last] >= 0]
+        files.put_names(row[named], text, self._fields.name_at[named], self._fields.name_bytes[named])
+        self._share(before, after)
+
+    def _latest(self, which: Bools) -> Ints:
+        """For each record, the latest of these of the same file that does not come after it; -1 without one."""
+        latest = np.maximum.accumulate(np.where(which, np.arange(len(which)), -1))
+        found: Ints = np.where(latest >= self._begins[self._of_file], latest, -1)
+        return found
+
+    def _last(self, values: Column, latest: Ints, before: NDArray[np.generic]) -> Column:
+        """The value of the latest record, or the one of the file before."""
+        return np.where(latest >= 0, values[latest], before[self._row])  # type: ignore[return-value]
+
+    def _places(self) -> Ints:
+        """The directory of the file after each record."""
+        place, renamed = np.zeros(len(self._row), np.int64), self._fields.kind == RENAME
+        parents = self._fields.parent[renamed]
+        place[renamed] = [self._counts.places[self._path.place(as_fid(parent.tobytes()))] for parent in parents]
+        return self._last(place, self._renamed, self._files.place)
+
+    def _owners(self, place: Ints) -> Ints:
+        """The counts to which the file belongs after each record: those of the job that opened it last."""
+        opened, owner = self._opened, np.zeros(len(self._row), np.int64)
+        if not opened.any():
+            return self._files.owner[self._row].astype(np.int64)
+        owner[opened] = self._counts.numbers(self._job[opened], place[opened])
+        owner = self._last(owner, self._latest(opened), self._files.owner)
+        before = np.append(0, owner[:-1])
+        before[self._begins] = self._files.owner[self._row[self._begins]]
+        new = np.flatnonzero(owner != before)
+        new = new[np.argsort(self._fields.number[new])]
+        self._known.list_files(owner[new], self._row[new])
+        return owner
+
+    def _count_opens(self, owner: Ints, nids: Sequence[str]) -> None:
+        files, fields, row, opened = self._files, self._fields, self._row, self._opened
+        self._counts.at_work(owner[opened], fields.time[opened])
+        closed_at = self._last(fields.time, self._latest(self._closed), files.closed_at)
+        # the open that created a file is counted as a create
+        again = opened & ~(files.created[row] & (closed_at == files.created_at[row]))
+        np.add.at(files.reopened, row[again], 1)
+        self._known.count(OPENS, owner[again], fields.nid[again], nids, fields.number[again])
+        written = owner[again & ((fields.mode & WRITE_MODES) > 0)]
+        np.add.at(self._counts.counted[:, WRITE_OPENS], written, 1)
+
+    def _count_closes(self, owner: Ints, place: Ints) -> None:
+        counts, closed = self._counts, self._closed
+        numbers, place, job = owner[closed], place[closed], self._job[closed]
+        whose = counts.job[numbers]
+        moved = np.flatnonzero(~counts.in_table[numbers] | (counts.place[numbers] != place))
+        if len(moved):
+            there = [counts.has(*pair) for pair in zip(whose[moved].tolist(), place[moved].tolist(), strict=True)]
+            whose[moved] = np.where(there, whose[moved], job[moved])
+            numbers[moved] = counts.numbers(whose[moved], place[moved])
+        np.add.at(counts.counted[:, CLOSES], numbers, 1)
+        own = whose == job
+        counts.at_work(numbers[own], self._fields.time[closed][own])
+
+    def _count_layouts(self, owner: Ints, place: Ints) -> None:
+        """Count files that grew beyond a component."""
+        counts, since = self._counts, self._known.layouts_since
+        grew = np.flatnonzero((self._fields.kind == LAYOUT) & (self._job == counts.jobs[""]))
+        if since and len(grew):
+            begun = [since.get(counts.places.by_number[number], 0.0) for number in place[grew].tolist()]
+            grew = grew[self._files.created_at[self._row[grew]] >= begun]
+        numbers = counts.present(owner[grew], place[grew])
+        np.add.at(counts.counted[:, OUTGROWN], numbers, 1)
+        counts.at_work(numbers, self._fields.time[grew])
+
+    def _open_counts(self) -> tuple[Ints, Ints]:
+        """How often the file is open before and after each record.
+
+        A close of a file that is not open, as far as known, changes nothing.
+        """
+        first = self._files.open_count[self._row].astype(np.int64)
+        if not self._opened.any() and not first.any():
+            return first, first
+        change = self._opened.astype(np.int64) - self._closed
+        done, begins = np.cumsum(change), self._begins
+        height = first + done - (done - change)[begins][self._of_file]
+        step = self._of_file * _FAR
+        lowest = np.minimum.accumulate(height - step) + step
+        after = height - np.minimum(lowest, 0)
+        before = np.append(0, after[:-1])
+        before[begins] = first[begins]
+        return before, after
+
+    def _share(self, before: Ints, after: Ints) -> None:
+        """Note opens and closes of shared files."""
+        crowded = self._opened & (after >= MIN_SHARED_OPENS)
+        emptied = self._closed & (before > 0) & (after == 0)
+        if not crowded.any() and not self._known.shared:
+            return
+        fields, jobs = self._fields, self._counts.jobs.by_number
+        for at in np.flatnonzero(crowded | emptied).tolist():
+            if crowded[at]:
+                self._known.opened(int(self._row[at]), jobs[self._job[at]], int(after[at]), float(fields.time[at]))
+            else:
+                self._known.closed_by_all(int(self._row[at]), float(fields.time[at]))

@@ -8,14 +8,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from threading import RLock
+from typing import NamedTuple
 
 import numpy as np
 
 from lustre.changelog.record import Record
 from lustre.fid import Fid
 from lustre.filesystem import FileStatus
-from tierd.model import Candidate, DirectoryActivity, OpenFile, SharedFile
-from tierd.sense.changelogs.counts import UNLINKS, CountTables, DirectoryCounts, SharedRun
+from tierd.model import Candidate, DirectoryActivity, NamespaceLoad, OpenFile, SharedFile
+from tierd.sense.changelogs.counts import COUNTED, CountTables, DirectoryCounts, SharedRun
 from tierd.sense.changelogs.files import fid_words
 from tierd.sense.changelogs.packed import oldest_time
 from tierd.sense.changelogs.roll_up import RollUp
@@ -23,8 +24,15 @@ from tierd.sense.changelogs.tallies import MoveCollector, Tally, TallyContent, T
 from tierd.sense.own_moves import OtherMovers, OwnMoves
 from tierd.sense.paths import PathCache, ResolvePath
 
-OperationCounts = tuple[int, int, int, int]
-"""Creates, opens of existing files, closes and unlinks."""
+
+class Recent(NamedTuple):
+    """What jobs did in directories since a time."""
+
+    directories: tuple[DirectoryActivity, ...]
+    seconds: float
+    """Time since then."""
+
+
 Batch = Sequence[Record] | Tally
 """Records of one MDT, or the tally of a reader on another node."""
 RECENT_SECONDS = 120.0
@@ -187,11 +195,11 @@ class ActivityTable:
 
     def places(self) -> list[str]:
         """All directories in the table, the most recently active first."""
-        latest: dict[str, float] = {}
         with self._lock:
-            for counts in self._known.counts:
-                latest[counts.directory] = max(latest.get(counts.directory, 0.0), counts.last_time)
-        return sorted(latest, key=lambda directory: (-latest[directory], directory))
+            counts = self._known.counts
+            numbers = np.flatnonzero(counts.in_table[:len(counts.every)])
+            newest = numbers[np.argsort(-counts.last_time[numbers], kind="stable")]
+            return [counts.places.by_number[place] for place in dict.fromkeys(counts.place[newest].tolist())]
 
     def files_by_sequence(self) -> dict[str, dict[int, tuple[Fid, str]]]:
         """FID and name of one known file of each directory, for each sequence of FIDs in it."""
@@ -246,16 +254,45 @@ class ActivityTable:
                       fids, paths, files.closed_at[at].tolist(), files.created_at[at].tolist(),
                       files.reopened[at].tolist(), closed, strict=True) if is_closed and path))
 
-    def operations_of(self, jobs: Collection[str]) -> dict[str, dict[str, OperationCounts]]:
-        """Operations of these jobs by directory, since they began there. It is cheap."""
-        found: dict[str, dict[str, OperationCounts]] = {}
+    def operations_of(self, jobs: Collection[str]) -> dict[str, NamespaceLoad]:
+        """Operations of these jobs since the last call, as far as the table knows the jobs. It is cheap."""
         with self._lock:
             counts = self._known.counts
             numbers = counts.of_jobs(jobs)
-            for number, each in zip(numbers.tolist(), counts.counted[numbers, :UNLINKS + 1].tolist(), strict=True):
-                one = counts.every[number]
-                found.setdefault(one.job, {})[one.directory] = tuple(each)
-        return found
+            done, owner = counts.counted[numbers] - counts.noted[numbers], counts.job[numbers]
+            counts.noted[:] = counts.counted
+            found = {}
+            for job in np.unique(owner).tolist():
+                creates, opens, closes, unlinks, *_ = done[owner == job].sum(axis=0).tolist()
+                name = counts.jobs.by_number[job]  # a file is opened as it is made
+                found[name] = NamespaceLoad(name, float(opens + creates), float(closes), float(creates), float(unlinks))
+            return found
+
+    def recent(self, now: float) -> Recent:
+        """Activity in all directories of the last ten minutes. The first call of it returns none."""
+        with self._lock:
+            self._known.counts.keep_past(now)
+            return self._since(0, now)
+
+    def latest(self, now: float) -> Recent:
+        """Activity in all directories since the last call of ``recent``."""
+        with self._lock:
+            return self._since(-1, now) if self._known.counts.past else Recent((), 0.0)
+
+    def begin_again(self, directories: Iterable[str]) -> None:
+        """Count recent activity in these directories from now on."""
+        with self._lock:
+            for directory in directories:
+                self._known.counts.begin_again(self._known.counts.of_directory(directory))
+
+    def _since(self, which: int, now: float) -> Recent:
+        counts = self._known.counts
+        time, taken = counts.past[which]
+        numbers, done = counts.since(taken)
+        return Recent(tuple(
+            DirectoryActivity(one.job, one.directory, clients=one.clients, **dict(zip(COUNTED, more, strict=True)))
+            for one, more in zip(map(counts.every.__getitem__, numbers.tolist()), done.tolist(), strict=True)),
+            now - time)
 
     def last_record(self, jobs: Iterable[str]) -> float:
         """Time of the newest record of any of these jobs; 0 without one."""

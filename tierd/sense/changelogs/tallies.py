@@ -15,27 +15,29 @@ records count once, in order, whoever read them and however often a tally arrive
 >>> number = known.counts.of("cp.0", "/in", 5.0).number
 >>> known.counts.counted[number, 0] += 3
 >>> [(row.job, row.directory, row.creates) for row in making.content(()).directories]
-[('cp.0', '/in', 3)]
+[('cp.0', b'/in', 3)]
 >>> making.content(()).directories
 ()
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from operator import itemgetter
 from random import Random
-from typing import NamedTuple
+from typing import Annotated, TypeVar
 
 import numpy as np
+from msgspec import Meta
 
 from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
-from tierd.sense.changelogs.counts import COUNTED, CountTables, DirectoryCounts
+from tierd.sense.changelogs.counts import COUNTED, WRITE_OPENS, CountTables, DirectoryCounts
 from tierd.sense.changelogs.files import each_fid, fid_words
 from tierd.sense.changelogs.packed import RENAME, Fields
 from tierd.sense.own_moves import OtherMovers, OwnMoves
+from tierd.structs import Struct
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,98 +56,116 @@ class TallyLimits:
     """Renames of directories."""
 
 
-class DirectoryTally(NamedTuple):
-    """Growth of the counts of one job in one directory. A tuple, because there are thousands."""
+MAX_ROWS = 100_000
+Natural = Annotated[int, Meta(ge=0)]
+Time = Annotated[float, Meta(ge=0, le=1e11)]
+Name = Annotated[bytes, Meta(max_length=16384)]
+"""A name or path, which may hold any byte."""
+Item = TypeVar("Item")
+Rows = Annotated[tuple[Item, ...], Meta(max_length=MAX_ROWS)]
+
+
+class DirectoryTally(Struct, frozen=True, array_like=True):
+    """Growth of the counts of one job in one directory."""
 
     job: str
-    directory: str
-    creates: int = 0
-    opens: int = 0
-    closes: int = 0
-    unlinks: int = 0
-    outgrown: int = 0
-    last_time: float = 0.0
+    directory: Name
+    creates: Natural = 0
+    opens: Natural = 0
+    closes: Natural = 0
+    unlinks: Natural = 0
+    outgrown: Natural = 0
+    write_opens: Natural = 0
+    last_time: Time = 0.0
     """Time of the last record; 0 without a record in the window."""
-    files: tuple[int, ...] = ()
+    files: tuple[Natural, ...] = ()
     """Positions in ``TallyContent.files`` of files that were added to the list of this job and directory."""
-    write_opens: int = 0
     clients: tuple[str, ...] = ()
     """NIDs of all its clients that the reader remembers, not only of new ones."""
 
 
-class FileTally(NamedTuple):
+class FileTally(Struct, frozen=True, array_like=True):
     """The present state of one file."""
 
     fid: Fid
-    counts: int
+    counts: Natural
     """Position in ``TallyContent.directories`` of the job and directory to which its records belong."""
-    directory: str
+    directory: Name
     """Its present directory."""
-    name: bytes
+    name: Name
     created: bool
-    open_count: int
-    reopened: int
-    created_at: float
-    closed_at: float
+    open_count: Natural
+    reopened: Natural
+    created_at: Time
+    closed_at: Time
 
 
-@dataclass(frozen=True, slots=True)
-class OtherMove:
+STATE = ("created", "open_count", "reopened", "created_at", "closed_at")
+"""What a tally has of a file by the same names as the table."""
+
+
+class OtherMove(Struct, frozen=True, array_like=True):
     """A new layout of a file under the id of a job. The leader knows whether its own mover did it."""
 
-    directory: str
+    directory: Name
     job: str
-    time: float
+    time: Time
     fid: Fid
     uid: int | None
     nid: str
 
 
-@dataclass(frozen=True, slots=True)
-class TallyContent:
+class TallyContent(Struct, frozen=True):
     """What changed in a table."""
 
-    directories: tuple[DirectoryTally, ...] = ()
-    files: tuple[FileTally, ...] = ()
-    removed: tuple[Fid, ...] = ()
+    directories: Rows[DirectoryTally] = ()
+    files: Rows[FileTally] = ()
+    removed: Rows[Fid] = ()
     """Files that no longer exist, or are no longer part of the sample."""
-    moves: tuple[OtherMove, ...] = ()
-    closes: int = 0
+    moves: Rows[OtherMove] = ()
+    closes: Natural = 0
     """CLOSE records of known files."""
-    renamed: tuple[Fid, ...] | None = ()
+    renamed: Rows[Fid] | None = ()
     """Directories, and files unknown to the reader, that were renamed. Other readers may know paths that contain them.
     None: more than the limit, so that any path may have changed."""
-    waiting: int = 0
+    waiting: Natural = 0
     """Counts of jobs in directories that the limit left for a later tally."""
 
+    def check(self) -> None:
+        """Raise ValueError for a position that the tally does not have."""
+        if (max((file.counts for file in self.files), default=-1) >= len(self.directories)
+                or max((max(row.files, default=-1) for row in self.directories), default=-1) >= len(self.files)):
+            raise ValueError("not a tally: a position that it does not have")
 
-@dataclass(frozen=True, slots=True)
-class Tally:
+
+class Tally(Struct, frozen=True):
     """The records of one MDT after one index up to another."""
 
     mdt: str
-    after: int
+    after: Natural
     """Index of the last record before the window."""
-    last: int
+    last: Natural
     """Index of the last record of the window; equal to ``after`` without records."""
-    records: int
+    records: Natural
     reader: str
-    token: int
+    token: Natural
     """Fencing token of the reader's lease. A later lease has a higher one."""
-    rereads: int
+    rereads: Natural
     """Number of the leader's last request to read again that the reader had seen."""
     begun: bool
     """Whether this is the first tally of a new table. What the leader knows of files of the MDT is then void."""
     at_end: bool
     """Whether the reader had read the whole changelog."""
-    oldest_time: float
+    oldest_time: Time
     """Time of the oldest record, epoch seconds; 0 without records."""
-    newest_time: float
+    newest_time: Time
     gap: str = ""
     """Which records were missing when the reader read from ``after`` on; "" if none."""
     problem: str = ""
     """Why the changelog cannot be read, or records nothing; "" if it can."""
     content: TallyContent = TallyContent()
+    version: Annotated[int, Meta(ge=1, le=1)] = 1
+    """Of its form on the wire."""
 
 
 class MoveCollector(OtherMovers):
@@ -159,7 +179,7 @@ class MoveCollector(OtherMovers):
     def moved(self, directory: str, job: str, time: float, record: Record | None = None) -> None:
         """Collect a layout change. Beyond the limit the first of each window are kept."""
         if record is not None and len(self._moved) < self._most_moves:
-            self._moved.append(OtherMove(directory, job, time, record.target, record.uid, nid=record.nid))
+            self._moved.append(OtherMove(os.fsencode(directory), job, time, record.target, record.uid, nid=record.nid))
 
     def take(self) -> tuple[OtherMove, ...]:
         """The layout changes since the last call."""
@@ -190,7 +210,6 @@ class _Sample:
         return replaced
 
 
-_NOTHING = (0,) * len(COUNTED)
 _EVICTED_SHARE = 0.25
 """Share of the files that is dropped when the limit of an MDT is reached."""
 
@@ -202,8 +221,6 @@ class TallyMaker:
         self._known = known
         self._limits = limits
         self._random = Random(seed)  # noqa: S311 -- a sample, not a secret
-        self._sent: dict[DirectoryCounts, tuple[tuple[int, ...], float]] = {}
-        """Counts as of the last tally that had them, and the time of the last record."""
         self._samples: dict[DirectoryCounts, _Sample] = {}
         self._uses: dict[Fid, int] = {}
         """Files that the leader knows, and the number of samples that have them."""
@@ -231,31 +248,23 @@ class TallyMaker:
         chosen, waiting = self._chosen()
         removed = self._gone()
         members = self._sampled(chosen, removed)
-        places = {counts: place for place, counts in enumerate(chosen)}
-        rows = [self._row(counts) for counts in chosen]
         fids = self._changed({fid for added in members.values() for fid in added})
-        files = []
-        table = self._known.files
-        at = [self._rows[fid] for fid in fids]
-        for fid, row, name in zip(fids, at, table.names_of(np.array(at, np.int64)), strict=True):
-            owner = self._known.counts.every[table.owner[row]]
-            if owner not in places:
-                places[owner] = len(rows)
-                rows.append(DirectoryTally(owner.job, owner.directory))
-            files.append(FileTally(
-                fid, places[owner], self._known.counts.places.by_number[table.place[row]], name,
-                bool(table.created[row]), open_count=int(table.open_count[row]), reopened=int(table.reopened[row]),
-                created_at=float(table.created_at[row]), closed_at=float(table.closed_at[row])))
-        positions = {fid: place for place, fid in enumerate(fids)}
-        for counts, added in members.items():
-            place = places[counts]
-            rows[place] = rows[place]._replace(files=tuple(positions[fid] for fid in added if fid in positions))
-        self._touched.clear()
+        position = {fid: at for at, fid in enumerate(fids)}
+        table, counts = self._known.files, self._known.counts
+        rows = np.array([self._rows[fid] for fid in fids], np.int64)
+        owners = [counts.every[number] for number in table.owner[rows].tolist()]
+        listed = {each: [position[fid] for fid in members.get(each, ()) if fid in position] for each in chosen}
+        every = {each: at for at, each in enumerate(dict.fromkeys([*chosen, *owners]))}
         renamed = tuple(self._renamed) if len(self._renamed) <= self._limits.max_renames else None
+        self._touched.clear()
         self._renamed.clear()
-        return TallyContent(tuple(rows), tuple(files), tuple(removed - positions.keys()), tuple(moves), closes,
-                            renamed=renamed,
-                            waiting=waiting)
+        return TallyContent(
+            tuple(self._row(each, listed[each]) if each in listed
+                  else DirectoryTally(each.job, os.fsencode(each.directory)) for each in every),
+            tuple(map(FileTally, fids, map(every.__getitem__, owners), (
+                os.fsencode(counts.places.by_number[place]) for place in table.place[rows].tolist()),
+                table.names_of(rows), *(getattr(table, name)[rows].tolist() for name in STATE))),
+            tuple(removed - position.keys()), tuple(moves), closes, renamed=renamed, waiting=waiting)
 
     def _find_rows(self) -> None:
         """Find the rows of the files that the leader knows, and of those added since the last tally."""
@@ -269,22 +278,21 @@ class TallyMaker:
 
     def _chosen(self) -> tuple[list[DirectoryCounts], int]:
         """The counts of this tally, the most active first, and how many wait."""
-        changed = []
-        for counts in self._known.counts:
-            before, last_time = self._sent.get(counts, (_NOTHING, 0.0))
-            if (now := counts.counted) != before or counts.last_time != last_time:
-                changed.append((sum(now[:-1]) - sum(before[:-1]), counts))  # opens for writing are opens
-        changed.sort(key=itemgetter(0), reverse=True)
+        counts, count = self._known.counts, len(self._known.counts.every)
+        more = counts.counted[:count] - counts.noted[:count]
+        changed = np.flatnonzero(counts.in_table[:count] & (
+            more.any(axis=1) | (counts.last_time[:count] != counts.noted_time[:count])))
+        order = np.argsort(-more[changed, :WRITE_OPENS].sum(axis=1), kind="stable")  # opens for writing are opens
         most = self._limits.max_directories
-        return [counts for _, counts in changed[:most]], max(0, len(changed) - most)
+        chosen = changed[order[:most]].tolist()
+        return [counts.every[number] for number in chosen], len(changed) - len(chosen)
 
-    def _row(self, counts: DirectoryCounts) -> DirectoryTally:
-        before, _ = self._sent.get(counts, (_NOTHING, 0.0))
-        now = counts.counted
-        self._sent[counts] = now, counts.last_time
-        more = {name: n - b for name, n, b in zip(COUNTED, now, before, strict=True)}
-        return DirectoryTally(counts.job, counts.directory, last_time=counts.last_time, clients=counts.clients,
-                              **more)  # type: ignore[arg-type]
+    def _row(self, counts: DirectoryCounts, files: Sequence[int]) -> DirectoryTally:
+        table, number = self._known.counts, counts.number
+        more = dict(zip(COUNTED, (table.counted[number] - table.noted[number]).tolist(), strict=True))
+        table.noted[number], table.noted_time[number] = table.counted[number], counts.last_time
+        return DirectoryTally(counts.job, os.fsencode(counts.directory), last_time=counts.last_time,
+                              files=tuple(files), clients=counts.clients, **more)
 
     def _gone(self) -> set[Fid]:
         """Files that the leader knows and that are no longer in the table; forget them and evicted counts."""
@@ -295,7 +303,6 @@ class TallyMaker:
             for sample in self._samples.values():
                 if not gone.isdisjoint(sample.fids):
                     sample.fids = [fid for fid in sample.fids if fid not in gone]
-        self._sent = {counts: numbers for counts, numbers in self._sent.items() if counts.in_table}
         for counts in [counts for counts in self._samples if not counts.in_table]:
             gone |= self._dropped(counts)
         if len(self._uses) >= self._limits.max_files:
@@ -360,20 +367,22 @@ class TallyMaker:
 
 def add_tally(known: CountTables, content: TallyContent, movers: OtherMovers, is_echo: OwnMoves) -> None:
     """Add a tally to a table."""
-    counts, files = known.counts, known.files
+    counts, files, places = known.counts, known.files, known.counts.places
     numbers = []
     for row in content.directories:
-        total = counts.of(row.job, row.directory, row.last_time)
+        total = counts.of(row.job, os.fsdecode(row.directory), row.last_time)
         counts.counted[total.number] += [getattr(row, which) for which in COUNTED]
         for nid in row.clients:
             total.add_client(nid)
         numbers.append(total.number)
     known.forget(files.known_rows(content.removed))
-    rows = files.rows_of(fid_words([file.fid for file in content.files]))
-    for at, file in zip(rows.tolist(), content.files, strict=True):
-        files.put(at, numbers[file.counts], counts.places[file.directory], file.created, file.open_count,
-                  reopened=file.reopened, created_at=file.created_at, closed_at=file.closed_at)
-        files.put_name(at, file.name)
+    each, names = content.files, [file.name for file in content.files]
+    sizes = np.array([len(name) for name in names], np.int64)
+    rows = files.rows_of(fid_words([file.fid for file in each]))
+    files.put(rows, np.array([numbers[file.counts] for file in each], np.int64),
+              np.array([places[os.fsdecode(file.directory)] for file in each], np.int64),
+              **{name: np.array([getattr(file, name) for file in each]) for name in STATE})
+    files.put_names(rows, np.frombuffer(b"".join(names), np.uint8), np.cumsum(sizes) - sizes, sizes)
     for number, row in zip(numbers, content.directories, strict=True):
         known.list_files(np.full(len(row.files), number), rows[list(row.files)])
     known.settle()
@@ -381,4 +390,4 @@ def add_tally(known: CountTables, content: TallyContent, movers: OtherMovers, is
         record = Record(0, RecordType.LAYOUT, move.time, target=move.fid, job_id=move.job.encode(), uid=move.uid,
                         nid=move.nid)
         if not is_echo(record, move.job):
-            movers.moved(move.directory, move.job, move.time)
+            movers.moved(os.fsdecode(move.directory), move.job, move.time)

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Protocol
+from typing import Literal, Protocol
 
 from lustre.fid import Fid
 from tierd.clock import Clock
@@ -82,6 +82,7 @@ class ReaderState:
     rewinds: int = 0
     problem: str = ""
     """Why it reads nothing; "" while it works."""
+    version: Literal[1] = 1
 
 
 class TallyInbox(Protocol):

@@ -48,7 +48,8 @@ def act(journal: Journal, finding: int, at: float, outcome: str = "done", kind: 
         place: str = "/proj/a", size_bytes: int = 10) -> int:
     directory, path = (place, "") if kind in DEFAULT_KINDS else ("", place)
     action = Action(ActKind(kind), AFTER, "because", FINDING.key, directory, path, size_bytes)
-    number = journal.intend(action, finding, BEFORE, at, dry_run=False)
+    before = None if kind == ActKind.SET_DEFAULT_STRIPING else BEFORE
+    number = journal.intend(action, finding, before, at, dry_run=False)
     if outcome == "undoing":
         journal.begin_undo(number, at + 1)
     elif outcome:

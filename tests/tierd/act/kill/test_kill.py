@@ -20,7 +20,7 @@ from tests.tierd.act.movers.minicalls import MiniCalls
 from tests.tierd.act.movers.minilustre import HDD, MiniLustre
 from tierd.act.journal.entry import Entry
 from tierd.act.journal.writer import Journal
-from tierd.act.recovery import close_unfinished
+from tierd.act.undo import close_unfinished
 
 ROOT = Path(__file__).parents[4]
 DATA = {"/a": b"a" * 9000, "/b": b"b" * 9000}

@@ -75,19 +75,6 @@ def test_such_an_exchange_would_have_destroyed_the_data_half_a_minute_later(worl
         world.lustre.contents("/a")
 
 
-def test_follows_the_mdt_of_the_file(world: World) -> None:
-    other = world.lustre.create("/other", b"on the second", mdt=1)
-    assert world.move(path="/other").result is MoveResult.DONE
-    world.lustre.settle()
-    assert (other.mdt, world.lustre.contents("/other")) == (1, b"on the second")
-
-
-def test_all_names_of_a_file_follow_it(world: World) -> None:
-    world.lustre.link("/a", "/second")
-    assert world.move().result is MoveResult.DONE
-    assert world.lustre.contents("/second") == world.data
-
-
 def test_holes_stay_holes(world: World) -> None:
     sparse = world.lustre.create("/sparse")
     world.lustre.truncate_name("/sparse", 100 * PAGE)
@@ -97,23 +84,10 @@ def test_holes_stay_holes(world: World) -> None:
     assert len(world.lustre.contents("/sparse")) == 100 * PAGE
 
 
-def test_data_reported_in_pieces_is_copied_without_a_gap(world: World) -> None:
-    data = bytes(range(1, 256)) * 160  # ten pages; the memory Lustre ends a piece of data at every fourth
-    world.lustre.create("/long", data)
-    assert world.move(path="/long").result is MoveResult.DONE
-    assert world.lustre.contents("/long") == data
-
-
 def test_an_empty_file_moves(world: World) -> None:
     empty = world.lustre.create("/empty")
     assert world.move(path="/empty").result is MoveResult.DONE
     assert empty.store.layout.components[0].pool == "flash"
-
-
-def test_short_reads_and_writes_are_continued(world: World) -> None:
-    world.calls.short_transfers = True
-    assert world.move().result is MoveResult.DONE
-    assert world.lustre.contents("/a") == world.data
 
 
 def test_encrypted_files_are_not_for_this_engine(world: World) -> None:

@@ -12,21 +12,6 @@ from tierd.act.movers import lease
 from tierd.act.movers.moves import MoveResult
 
 
-@pytest.mark.parametrize("step", ["create_volatile", "read", "write", "sync", "set_times", "swap_and_close"])
-def test_a_writer_wins_at_any_step(world: World, step: str) -> None:
-    world.at(step, lambda: world.lustre.write("/a", b"THEIRS", 2))
-    assert world.move().result is MoveResult.GAVE_WAY
-    assert pools_of_file(world) == ["hdd"]
-    assert world.lustre.contents("/a")[:8] == b"fiTHEIRS"
-
-
-@pytest.mark.parametrize("size", [0, 5, 100_000])
-def test_a_truncate_wins_even_when_it_comes_last(world: World, size: int) -> None:
-    world.at("swap_and_close", lambda: world.lustre.truncate_name("/a", size))
-    assert world.move().result is MoveResult.GAVE_WAY
-    assert len(world.lustre.contents("/a")) == size
-
-
 def test_a_file_open_for_writing_is_not_touched(world: World) -> None:
     world.lustre.open_writer("/a")
     outcome = world.move()
@@ -85,23 +70,10 @@ def changed(world: World, change: dict[str, Any]) -> None:
         setattr(world.node, name, value)
 
 
-def test_removed_while_copied(world: World) -> None:
-    world.at("write", lambda: world.lustre.unlink("/a"))
-    assert world.move().result is MoveResult.GAVE_WAY
-    world.lustre.settle()
-    assert not world.lustre.live_stores()
-
-
 def test_renamed_while_copied_is_moved_all_the_same(world: World) -> None:
     world.at("write", lambda: world.lustre.rename("/a", "/b"))
     assert world.move().result is MoveResult.DONE
     assert world.lustre.contents("/b") == world.data
-
-
-def test_attributes_set_while_copied_stay(world: World) -> None:
-    world.at("write", lambda: world.node.xattrs.update({"user.late": b"1"}))
-    assert world.move().result is MoveResult.DONE
-    assert world.node.xattrs == {"user.late": b"1"}
 
 
 def test_given_to_another_project_in_the_last_instant_is_reported(world: World) -> None:

@@ -36,13 +36,6 @@ def test_a_full_pool_leaves_the_file_where_it_is(world: World) -> None:
     assert len(world.lustre.live_stores()) == 1
 
 
-def test_success_that_was_reported_as_an_error_is_found_out(world: World) -> None:
-    world.calls.lose_reply = True
-    outcome = world.move()
-    assert outcome.result is MoveResult.DONE
-    assert "but the move was done" in outcome.detail
-
-
 def test_pools_that_cannot_be_read_after_a_move_leave_no_move_without_outcome(world: World) -> None:
     def fails() -> None:
         world.pools_fail = True

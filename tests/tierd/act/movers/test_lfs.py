@@ -9,6 +9,7 @@ import pytest
 
 from lustre.filesystem import Hsm, HsmFlags
 from lustre.layout.model import Layout
+from tests.tierd.act.gate_world import Clock
 from tests.tierd.act.movers.fakelfs import MOUNT, FakeLfs
 from tests.tierd.act.movers.minicalls import Killed, MiniCalls
 from tests.tierd.act.movers.minilustre import FLASH, HDD, PFL, MiniLustre
@@ -18,26 +19,12 @@ from tierd.act.movers.space_and_quota import Destination
 from tierd.refusal import Reason, Refusal
 
 
-class Clock:
-    """Much later than the times of the files."""
-
-    def __init__(self) -> None:
-        self.time = 2e9
-
-    def now(self) -> float:
-        return self.time
-
-    def wait(self, seconds: float) -> bool:
-        self.time += seconds
-        return False
-
-
 class World:
     def __init__(self) -> None:
         self.lustre = MiniLustre()
         self.lustre.directory_project = 7
         self.lfs = FakeLfs(self.lustre, (FLASH, HDD))
-        self.clock = Clock()
+        self.clock = Clock(2e9)  # much later than the times of the files
         self.seconds_per_file = 0.0
         calls = MiniCalls(self.lustre)
         self.pools_fail = False
@@ -186,16 +173,6 @@ def test_killed_in_the_middle(world: World) -> None:
     outcomes = world.move("/a", "/b", "/c")
     assert [o.result for o in outcomes] == [MoveResult.DONE, MoveResult.FAILED, MoveResult.FAILED]
     assert "-9" in outcomes[1].detail
-
-
-def test_another_file_under_the_name(world: World) -> None:
-    world.lustre.create("/a", b"chosen")
-    world.lustre.create("/b", b"other")
-    world.lustre.link("/a", "/kept")
-    world.lfs.before = lambda *_: world.lustre.rename("/b", "/a") if "/b" in world.lustre.names else None
-    (outcome,) = world.move("/a")
-    assert (outcome.result, outcome.reason) == (MoveResult.FAILED, "not-moved")
-    assert (world.lustre.contents("/a"), world.lustre.contents("/kept")) == (b"other", b"chosen")
 
 
 def test_a_released_file_is_not_brought_back(world: World) -> None:

@@ -66,26 +66,6 @@ def test_lfs_refuses_what_it_could_not_put_back() -> None:
     assert times(world) == (READ // SECOND, OLD // SECOND)
 
 
-@pytest.mark.parametrize("step", ["open_fid", "data_version", "set_times", "close"])
-def test_a_writer_after_the_exchange_keeps_his_time(step: str) -> None:
-    world = old(Both("lease", DOM))
-    world.lustre.tick_ns = 0
-    exchanged = written = False
-
-    def before(name: str, _: int) -> None:
-        nonlocal exchanged, written
-        if exchanged and name == step and not written:
-            written = True
-            world.lustre.write("/a", b"theirs", 0)
-        exchanged |= name == "swap_and_close"
-
-    world.calls.before = before
-    assert world.move().result is MoveResult.DONE
-    assert written
-    assert times(world)[1] == world.clock.now()
-    assert world.lustre.contents("/a").startswith(b"theirs")
-
-
 def test_a_reader_after_the_exchange_keeps_his_time() -> None:
     world = old(Both("lease", DOM))
     world.calls.before = lambda name, _: setattr(

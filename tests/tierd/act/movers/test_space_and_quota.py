@@ -7,13 +7,14 @@ from collections.abc import Callable
 import pytest
 
 from lustre.errors import of_errno
-from lustre.filesystem import Quota, Space
+from lustre.filesystem import Quota
 from lustre.layout.model import Component, Layout
 from tests.tierd.act.movers.minicalls import MiniCalls
 from tests.tierd.act.movers.minilustre import FLASH, PAGE, PFL, MiniLustre
+from tierd.act.limits import bytes_per_pool
 from tierd.act.movers.checks import read_facts
 from tierd.act.movers.moves import Move
-from tierd.act.movers.space_and_quota import Destination, DestinationState, bytes_per_pool
+from tierd.act.movers.space_and_quota import Destination, DestinationState
 
 
 def room_reason(lustre: MiniLustre, wanted: Layout, quota: Callable[[int, int, str], Quota] | None = None) -> str:
@@ -112,23 +113,6 @@ def test_a_quota_that_some_targets_do_not_report_is_unknown(lustre: MiniLustre) 
     assert refusals(lustre, ["/a"]) == ["quota"]
     lustre.quotas[0, 1001, ""] = Quota(0, 0, 0, whole=False)  # without a limit it does not matter
     assert refusals(lustre, ["/a"]) == [""]
-
-
-def test_pools_and_room_are_read_once_a_batch(lustre: MiniLustre) -> None:
-    requested: list[str] = []
-
-    def pools() -> dict[str, tuple[str, ...]]:
-        requested.append("pools")
-        return lustre.pool_members
-
-    def space() -> dict[str, Space]:
-        requested.append("space")
-        return lustre.space()
-
-    batch = DestinationState(Destination(pools, space, lustre.quota))
-    for _ in range(16):
-        batch.refusal(Move("/a", FLASH), read_facts(MiniCalls(lustre), "/a"))
-    assert requested == ["pools", "space"]
 
 
 def on_osts(*indices: int, pool: str = "flash") -> Layout:

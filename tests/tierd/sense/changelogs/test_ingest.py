@@ -88,14 +88,11 @@ def test_files_renamed_removed_or_made_during_the_gap_are_found(world: World) ->
     assert world.files() == {"/one": ["/one/new", "/one/renamed"], "/two": ["/two/c"]}
 
 
-def test_a_directory_that_went_away_is_forgotten(world: World) -> None:
-    del world.tree.directories["/one"]
-    world.ingest.take_in(gap(), 1.0)
-    assert world.files() == {"/two": ["/two/c"]}
-
-
-def test_another_directory_of_that_name_is_not_taken_for_it(world: World) -> None:
-    world.tree.directories["/one"] = {"a": Fid(3, 1)}
+@pytest.mark.parametrize("now", [None, {"a": Fid(3, 1)}], ids=["no directory", "another directory"])
+def test_a_directory_that_went_away_is_forgotten(world: World, now: dict[str, Fid] | None) -> None:
+    world.tree.directories.pop("/one")
+    if now is not None:
+        world.tree.directories["/one"] = now
     world.ingest.take_in(gap(), 1.0)
     assert world.files() == {"/two": ["/two/c"]}
 

@@ -153,7 +153,7 @@ def test_the_tallies_of_a_reader(several: list[list[Record]], most: int) -> None
         data = packed(records)
         fill(quick, packed_pieces(data, most))
         fill(plain, pieces(data, most))
-        ours, expected = (replace(each, removed=tuple(sorted(each.removed))) for each in (quick.tally(), plain.tally()))
+        ours, expected = (each.replaced(removed=tuple(sorted(each.removed))) for each in (quick.tally(), plain.tally()))
         assert repr(ours) == repr(expected)
 
 

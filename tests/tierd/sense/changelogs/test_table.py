@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
 from lustre.nid import NONE as NID_OF_NOBODY
-from tierd.model import MAX_CLIENTS
-from tierd.sense.changelogs.table import ActivityTable
+from tierd.model import MAX_CLIENTS, NamespaceLoad
+from tierd.sense.changelogs.counts import CountTables
+from tierd.sense.changelogs.files import fid_words
+from tierd.sense.changelogs.table import ActivityTable, Recent
 from tierd.sense.paths import PathCache
 
 DIRECTORY, OTHER = Fid(0x200000402, 4), Fid(0x200000402, 2)
@@ -177,6 +179,16 @@ def test_jobs_that_come_and_go_for_months_are_not_all_remembered() -> None:
     assert len(table.summaries(0.0)) <= 20
 
 
+def test_counts_that_own_files_do_not_make_each_batch_compact_the_table() -> None:
+    known = CountTables(max_files=100, max_counts=4, max_listed_files=10)
+    place = known.counts.places["/d"]
+    for number in range(64):
+        row = known.files.rows_of(fid_words([Fid(0x200000403, 1 + number)]))
+        known.files.put(row, known.counts.number(known.counts.jobs[f"j.{number}"], place), place, created=True)
+        known.settle()
+    assert known.compactions <= 4, "each time the table has doubled"
+
+
 def test_a_directory_is_looked_up_once() -> None:
     requested: list[Fid] = []
     table = ActivityTable(lambda fid: requested.append(fid) or f"/d{fid.object_id}")
@@ -208,3 +220,49 @@ def test_a_path_that_a_record_names_again_is_not_the_next_to_be_dropped() -> Non
     paths.learn(A, "/a")
     assert (paths(C), paths(A), asked) == ("/asked", "/a", [C])
     assert B not in paths.known
+
+
+def made(table: ActivityTable, number: int, files: int, job: str = "m.2") -> None:
+    table.add([[record(RecordType.CREATE, 1000 * number + each, float(number), job.encode()) for each in range(files)]])
+
+
+def creates(recent: Recent) -> dict[str, int]:
+    return {each.job: each.creates for each in recent.directories}
+
+
+def test_recent_activity_is_what_was_counted_since_the_oldest_time_that_is_kept() -> None:
+    table = ActivityTable(resolve)
+    assert table.latest(0.0) == ((), 0.0)
+    for minute in range(20):
+        made(table, minute, 10)
+        table.recent(60.0 * minute)
+    made(table, 20, 7, "new.2")
+    assert creates(table.recent(1145.0)) == {"m.2": 90, "new.2": 7}
+    assert (table.recent(1145.0).seconds, table.latest(1150.0)) == (545.0, ((), 5.0))
+    table.begin_again(["/proj/in"])
+    made(table, 21, 3)
+    assert creates(table.recent(1155.0)) == {"m.2": 3}
+
+
+@given(st.lists(st.integers(0, 20), min_size=2, max_size=9))
+def test_recent_activity_counts_nothing_twice(steps: list[int]) -> None:
+    table = ActivityTable(resolve)
+    table.recent(0.0)
+    for number, step in enumerate(steps, 1):
+        made(table, number, step)
+        assert sum(creates(table.recent(float(number))).values()) == sum(steps[:number])
+
+
+def test_counts_that_were_dropped_and_added_again_begin_at_zero_though_numbers_change() -> None:
+    table = ActivityTable(resolve, max_counts=5)
+    made(table, 0, 10, "stays.1")
+    table.recent(0.0)
+    for number in range(1, 40):
+        made(table, number, 1, f"j.{number % 7}")
+        made(table, 100 + number, 1, "stays.1")
+        recent = creates(table.recent(float(number)))
+        assert recent.pop("stays.1") == number
+        assert 0 < max(recent.values()) <= number // 7 + 1
+    assert table.operations_of(["stays.1"])["stays.1"].creates == 49.0
+    made(table, 200, 2, "stays.1")
+    assert table.operations_of(["stays.1", "none"]) == {"stays.1": NamespaceLoad("stays.1", 2.0, 0.0, 2.0)}

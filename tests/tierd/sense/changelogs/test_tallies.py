@@ -171,7 +171,7 @@ def test_renames_of_directories_reach_the_other_readers() -> None:
     other.add([file_life(2)])
     other.renamed([Fid(0x200000402, 0)])
     other.add([file_life(3)])
-    assert {row.directory: row.creates for row in other.tally().directories} == {"/proj/d0": 2, "/proj/moved": 1}
+    assert {row.directory: row.creates for row in other.tally().directories} == {b"/proj/d0": 2, b"/proj/moved": 1}
 
 
 def test_layout_changes_reach_the_leader_which_knows_its_own() -> None:
@@ -179,7 +179,7 @@ def test_layout_changes_reach_the_leader_which_knows_its_own() -> None:
     reader.add([[Record(number, RecordType.LAYOUT, 1000.0 + number, target=fid, job_id=b"mv.0", uid=0)
                 for number, fid in enumerate(EXISTING)] * 2])
     moves = reader.tally().moves
-    assert [(move.job, move.directory) for move in moves[:1]] == [("mv.0", "/proj/d0")]
+    assert [(move.job, move.directory) for move in moves[:1]] == [("mv.0", b"/proj/d0")]
 
     class Ours(OwnMoves):
         def __call__(self, record: Record, job: str) -> bool:

@@ -1,0 +1,622 @@
+"""Remediations: their states, what is planned and done again, standing findings, and what is forgotten.
+
+Some tests give the findings and what to do about them, over a simulated file system.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from random import Random
+from typing import Any, cast
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from lustre.changelog.record import Record
+from lustre.fid import Fid
+from lustre.filesystem import FileStatus, Filesystem
+from lustre.layout.model import Component, Layout
+from tests.tierd.simulated import COVERING, HDD, NOISE, STREAM, World, world
+from tests.tierd.site import Site, shown
+from tests.tierd.worlds import noise
+from tierd.act.outcomes import CompletedAct
+from tierd.acts import JUDGED_VERDICTS, ActKind, Outcome, Verdict
+from tierd.config.settings import Settings
+from tierd.daemon.judging import CaseUndo, Judge
+from tierd.daemon.log import FindingLog
+from tierd.daemon.node import DaemonParts, Source
+from tierd.daemon.planning import Planner
+from tierd.daemon.remediation import MAX_CLOSED, Remediation, Remediations, RemediationStore, standing_refusal
+from tierd.daemon.states import OPEN, TRANSITIONS, UNDOING_VERDICTS, State
+from tierd.decide.plans import Plan
+from tierd.model import Action, Advice, Candidate, DirectoryActivity, Evidence, Facts, Finding
+from tierd.refusal import Reason
+from tierd.sense.changelogs.tallies import Tally
+from tierd.sense.readings import Reading
+from tierd.simulation.world import VirtualClock
+from tierd.verify.judgement import Judgement
+
+
+@dataclass
+class Planned:
+    """A planner that returns given actions, and counts its plans."""
+
+    actions: Callable[[Finding], tuple[Action, ...]]
+    plans: int = 0
+
+    def for_finding(self, finding: Finding) -> Plan:
+        self.plans += 1
+        return Plan(self.actions(finding), ())
+
+    def activities(self, _: Finding) -> Sequence[DirectoryActivity]:
+        return ()
+
+    def forget(self) -> None:
+        pass
+
+
+@dataclass
+class RemediationWorld:
+    """Remediations with their store, log and gate."""
+
+    at: World
+    planned: Planned
+    settings: Settings = field(default_factory=Settings)
+    store: RemediationStore = field(default_factory=RemediationStore)
+    parts: DaemonParts = field(init=False)
+    finding_log: FindingLog = field(init=False)
+    remediations: Remediations = field(init=False)
+
+    def __post_init__(self) -> None:
+        at = self.at
+        self.parts = replace(at.daemon.parts, settings=self.settings)
+        self.finding_log = FindingLog(at.journal, VirtualClock(at.cluster))
+        self.remediations = Remediations(self.parts, self.store, cast(Planner, self.planned), self.finding_log)
+
+    def act(self, findings: Sequence[Finding]) -> None:
+        """Plan for these findings, and set the default layouts of the plans."""
+        self.remediations.act(findings)
+        while self.remediations.set_defaults():
+            pass
+
+
+LONG_SECONDS, SHORT_SECONDS = 60.0, 20.0
+"""It is seen for what it is after 20 s, and what was done would be judged 70 s after that."""
+FOUND = Finding("noisy-neighbour", 0.0, "small.2", "stream.1", (), "it is slow", noise(), ())
+
+
+def gone_through(at: World, steps: int, seconds: float) -> None:
+    """The neighbour makes one directory after the other, which inherit what the one they lie in has then."""
+    at.cluster.make_directory("/proj/run", HDD)
+    for number in range(steps):
+        begin = NOISE.start_seconds + number * seconds
+        at.run(until=begin)
+        place = f"/proj/run/step{number}"
+        at.cluster.make_directory(place, at.filesystem.layout("/proj/run"))
+        at.cluster.add(replace(NOISE, directory=place, start_seconds=begin, stop_seconds=begin + seconds, layout=None,
+                               keep=100))
+    at.run(until=begin + seconds)
+
+
+def test_each_long_step_goes_to_flash_and_none_is_undone(tmp_path: Path) -> None:
+    at = world(tmp_path, jobs=(STREAM,))
+    gone_through(at, 4, LONG_SECONDS)
+    assert [entry.place for entry in at.journal.entries()] == [f"/proj/run/step{number}" for number in range(4)]
+    assert not [words for words in at.said if words.startswith("UND")]
+    alone, last = at.rate(STREAM.job_id, 5, 30), at.rate(STREAM.job_id, at.cluster.now - 20, at.cluster.now - 5)
+    assert last > 0.8 * alone
+
+
+def test_of_many_short_steps_what_they_lie_in_goes_to_flash(tmp_path: Path) -> None:
+    at = world(tmp_path, jobs=(STREAM,))
+    gone_through(at, 15, SHORT_SECONDS)
+    assert "/proj/run" in [entry.place for entry in at.journal.entries()]
+    assert any(words.startswith("KEPT: it helped") for words in at.said)
+    alone, last = at.rate(STREAM.job_id, 5, 30), at.rate(STREAM.job_id, at.cluster.now - 30, at.cluster.now)
+    assert last > 0.97 * alone
+
+
+@dataclass
+class Following(RemediationWorld):
+    """One that gives each place a default layout."""
+
+    def found_in(self, *places: str) -> list[str]:
+        """Where a default layout has been set since, once the finding is seen in these places."""
+        before = len(list(self.at.journal.entries()))
+        self.at.cluster.advance(10)
+        self.act([replace(FOUND, directories=places)])
+        return [entry.place for entry in self.at.journal.entries()][before:]
+
+    @property
+    def case(self) -> Remediation:
+        case = self.store.get(FOUND.key)
+        assert case is not None
+        return case
+
+
+def defaults(finding: Finding) -> tuple[Action, ...]:
+    return tuple(Action(ActKind.SET_DEFAULT_LAYOUT, COVERING, "because", finding.key, place)
+                 for place in finding.directories)
+
+
+@pytest.fixture
+def setup(tmp_path: Path) -> Following:
+    at = world(tmp_path, jobs=())
+    for place in "abc":
+        at.cluster.make_directory(f"/{place}")
+    setup = Following(at, Planned(defaults))
+    setup.finding_log.begun(FOUND)
+    return setup
+
+
+def test_only_new_directories_are_acted_on(setup: Following) -> None:
+    assert setup.found_in("/a") == ["/a"]
+    begun_at = setup.case.begun_at
+    assert setup.found_in("/a") == []
+    assert setup.planned.plans == 1, "nothing is new"
+    assert setup.found_in("/a", "/b") == ["/b"]
+    assert setup.case.begun_at == begun_at
+    assert setup.case.acted_at == pytest.approx(begun_at + 20, abs=0.1), "judged by the time after the last act"
+    assert [outcome.action.directory for outcome in setup.case.defaults] == ["/a", "/b"]
+    assert setup.found_in("/b") == []
+    assert setup.planned.plans == 2
+
+
+def test_a_job_that_keeps_making_directories_is_judged_in_the_end(setup: Following) -> None:
+    setup.found_in("/a")
+    setup.at.cluster.advance(Settings().verify.moving_seconds)
+    begun_at = setup.case.acted_at
+    assert setup.found_in("/b") == ["/b"]
+    assert setup.case.acted_at == begun_at
+
+
+@pytest.mark.parametrize("verdict", [Verdict.DID_NOT_HELP, Verdict.HARMED_OTHERS, Verdict.UNDONE_BY_HAND])
+def test_an_undone_act_is_not_tried_elsewhere_while_the_finding_holds(setup: Following, verdict: Verdict) -> None:
+    setup.found_in("/a")
+    setup.case.verdict = verdict
+    setup.case.settle(State.UNDONE)
+    assert setup.found_in("/a", "/b") == []
+    setup.case.finding_ended(1.0)
+    assert setup.found_in("/b") == ["/b"]
+
+
+@pytest.mark.parametrize("verdict", [Verdict.HELPED, Verdict.CANNOT_TELL])
+def test_a_verdict_stays_and_the_next_place_is_another_case(setup: Following, verdict: Verdict) -> None:
+    setup.found_in("/a")
+    setup.case.verdict = verdict
+    setup.case.settle(State.KEPT)
+    assert setup.found_in("/a", "/b") == ["/b"]
+    assert not setup.case.judged
+    assert [outcome.action.directory for outcome in setup.case.earlier] == ["/a"]
+    assert [outcome.action.directory for outcome in setup.case.defaults] == ["/b"]
+
+
+# A finding about a noisy neighbour that stands without an act has a reason, as a code and a sentence
+
+
+IN_A = replace(FOUND, directories=("/a",))
+ABSORBED = (Advice("move no files of this job to flash", "", "a write cache takes its writes in"),)
+WHOLE_FILE = Layout((Component(0, None, "flash"),), composite=False)
+
+
+def setup_with(tmp_path: Path, *actions: Action) -> RemediationWorld:
+    at = world(tmp_path, jobs=())
+    at.cluster.make_directory("/a")
+    setup = RemediationWorld(at, Planned(lambda _: actions))
+    setup.finding_log.begun(IN_A)
+    return setup
+
+
+@pytest.mark.parametrize(("finding", "reason"), [
+    (replace(IN_A, advice_only=True), Reason.UNCLEAR_IO),
+    (replace(IN_A, advice_only=True, advice=ABSORBED), Reason.ABSORBED),
+    (replace(IN_A, held=True), Reason.UNCONFIRMED)])
+def test_one_that_is_only_reported(tmp_path: Path, finding: Finding, reason: Reason) -> None:
+    setup = setup_with(tmp_path)
+    setup.act([finding])
+    assert setup.planned.plans == 0
+    (why,) = setup.remediations.refusals(IN_A.key)
+    assert (why.reason, why) == (reason, standing_refusal(finding))
+    assert bool([words for words in setup.at.said if words.startswith("not done")]) is finding.advice_only
+
+
+def test_a_window_that_does_not_confirm_it_hides_no_other_reason(tmp_path: Path) -> None:
+    setup = setup_with(tmp_path)
+    setup.act([IN_A])
+    setup.act([replace(IN_A, held=True)])
+    assert [why.reason for why in setup.remediations.refusals(IN_A.key)] == [Reason.NOTHING_TO_DO]
+
+
+def test_one_whose_plan_has_only_advice_is_planned_again(tmp_path: Path) -> None:
+    """A file is open; later it is closed."""
+    advice = Action(ActKind.ADVISE, WHOLE_FILE, "migrate it when it is closed", IN_A.key, "/a", "/a/b")
+    setup = setup_with(tmp_path, advice)
+    setup.act([IN_A])
+    (why,) = setup.remediations.refusals(IN_A.key)
+    assert (why.reason, why.sentence) == (Reason.IN_USE, "/a/b: migrate it when it is closed")
+    assert setup.store.get(IN_A.key) is None
+    setup.at.cluster.advance(11.0)
+    setup.act([IN_A])
+    assert setup.planned.plans == 2
+
+
+def test_one_whose_default_layout_was_refused(tmp_path: Path) -> None:
+    setup = setup_with(tmp_path, Action(ActKind.SET_DEFAULT_LAYOUT, COVERING, "because", IN_A.key, "/a"))
+    setup.at.filesystem.set_default_layout("/a", COVERING)
+    setup.act([IN_A])
+    (why,) = setup.remediations.refusals(IN_A.key)
+    assert (why.reason, why.sentence) == (Reason.HAS_LAYOUT, "/a: the directory already has this layout")
+
+
+def test_a_shared_bandwidth_finding_needs_no_reason() -> None:
+    assert standing_refusal(replace(IN_A, kind="shared-bandwidth", evidence=Evidence(), advice_only=True)) is None
+
+
+# A site where each job has a number for a name: what was done for those that ended is forgotten, and not lost
+
+
+JOBS = 100_000
+FLASH = Layout((Component(pool="flash"),), composite=False)
+
+
+def test_closed_cases_of_a_hundred_thousand_jobs_are_forgotten(tmp_path: Path) -> None:
+    at = world(tmp_path, jobs=())
+    daemon, finding_log = at.daemon, at.daemon.log
+    with at.journal.transaction():
+        for number in range(JOBS):
+            finding = Finding("noisy-neighbour", float(number), f"{number}", f"v{number}", (), "slow", noise(), ())
+            finding_log.known.numbers[finding.key] = number
+            case = Remediation(
+                finding, number, float(number), float(number), FLASH, state=State.CLOSED,
+                verdict=Verdict.HELPED, ended_at=float(number),
+            )
+            daemon.store.add(case)
+            if number % 1000 == 0:
+                daemon.plan()
+    daemon.plan()
+    assert [case.number for case in daemon.cases] == list(range(JOBS - MAX_CLOSED, JOBS))
+    assert len(finding_log.known.numbers) == MAX_CLOSED
+
+
+def test_an_open_remediation_or_undo_is_never_forgotten(tmp_path: Path) -> None:
+    daemon = world(tmp_path, jobs=()).daemon
+    for number in range(3 * MAX_CLOSED):
+        finding = Finding("noisy-neighbour", 0.0, f"{number}", "v", (), "it is slow", noise(), ())
+        state = {0: State.ACTING, 1: State.JUDGING, 2: State.UNDOING}.get(number, State.CLOSED)
+        daemon.store.add(Remediation(finding, number, float(number), float(number), FLASH, state=state, ended_at=1.0))
+    daemon.plan()
+    assert [case.number for case in daemon.cases][:4] == [0, 1, 2, 2 * MAX_CLOSED]
+
+
+def test_default_layouts_of_forgotten_cases_are_still_undone_when_flash_runs_full(tmp_path: Path) -> None:
+    at = world(tmp_path, jobs=())
+    finding = Finding("noisy-neighbour", 0.0, "1", "v", (), "it is slow", noise(), ("/proj/in",))
+    number = at.journal.add_finding(finding)
+    at.cluster.make_directory("/proj/in")
+    action = Action(ActKind.SET_DEFAULT_LAYOUT, FLASH, "because", finding.key, "/proj/in")
+    at.gate.submit([action], number)
+    (outcome,) = at.gate.set_defaults()
+    assert outcome.result == "done"
+    case = Remediation(
+        finding, number, 0.0, 0.0, FLASH, [CompletedAct(action, Outcome.DONE, "", outcome.entry)],
+        state=State.CLOSED, ended_at=1.0
+    )
+    at.daemon.store.add(case)
+    for other in range(MAX_CLOSED):
+        later = replace(finding, aggressor=f"later{other}")
+        at.daemon.store.add(Remediation(later, 0, 9.0, 9.0, FLASH, state=State.CLOSED, ended_at=1.0))
+    at.daemon.plan()
+    assert finding.key not in {case.finding.key for case in at.daemon.cases}
+    full = {target: replace(room, avail_bytes=0) for target, room in at.filesystem.space().items()}
+    at.filesystem.space = lambda: full  # type: ignore[method-assign]
+    at.run(until=20)
+    assert "UNDONE default layout of /proj/in: pool 'flash' is down to its reserve" in at.said
+
+
+# A cycle may make hundreds of plans: what they ask the file system does not grow with that
+
+
+@dataclass
+class Asked:
+    """A file system that counts the calls."""
+
+    filesystem: Filesystem
+    calls: Counter[str] = field(default_factory=Counter)
+
+    def __getattr__(self, name: str) -> Any:
+        self.calls[name] += 1
+        return getattr(self.filesystem, name)
+
+
+def test_plans_of_one_second_read_free_space_once_and_no_files_of_removed_directories(tmp_path: Path) -> None:
+    at = world(tmp_path, jobs=())
+    at.cluster.make_directory("/there")
+    asked = Asked(at.filesystem)
+    parts = at.daemon.parts
+    planner = Planner(replace(parts, node=replace(parts.node, filesystem=cast(Filesystem, asked))), at.daemon.engine,
+                      at.daemon.table, lambda: ())
+    for place in ("/there", "/removed"):
+        file = Candidate(Fid(0x200000403, 1), f"{place}/f", 10.0, 10.0)
+        found = Finding("noisy-neighbour", 0.0, "small.2", "stream.1", (), "it is slow", noise(), (place,))
+        planner.for_activities(found, [DirectoryActivity("small.2", place, candidates=(file,))])
+    assert (asked.calls["pools"], asked.calls["space"], asked.calls["status"]) == (1, 1, 1)
+    layouts = asked.calls["layout"]
+    planner.for_activities(replace(found, victim="stream.2"), [])
+    assert asked.calls["layout"] == layouts, "each victim of a neighbour asked for the same layouts"
+    planner.forget()
+    planner.for_activities(found, [])
+    assert asked.calls["layout"] > layouts, "a later pass uses old layouts"
+    assert asked.calls["space"] == 2
+    at.cluster.advance(2.0)
+    planner.for_activities(found, [])
+    assert asked.calls["space"] == 3
+
+
+# A remediation takes only the steps of its state machine, and no default layout is lost from sight
+
+
+PLACES = ("/a", "/b", "/c")
+
+
+def remediation(state: State = State.PLANNED, *, ended_at: float | None = None) -> Remediation:
+    return Remediation(FOUND, 1, 0.0, 0.0, COVERING, state=state, ended_at=ended_at)
+
+
+def test_each_state_can_be_reached_and_left_but_the_last() -> None:
+    assert set(TRANSITIONS) == set(State)
+    reached, todo = set(), [State.PLANNED]
+    while todo:
+        state = todo.pop()
+        if state not in reached:
+            reached.add(state)
+            todo += TRANSITIONS[state]
+    assert reached == set(State)
+    assert [state for state in State if not TRANSITIONS[state]] == [State.FORGOTTEN]
+
+
+def test_another_step_is_a_bug() -> None:
+    with pytest.raises(AssertionError, match="F1: undoing -> judging"):
+        remediation(State.UNDOING).to(State.JUDGING)
+
+
+@pytest.mark.parametrize("state", [State.KEPT, State.UNDONE])
+def test_it_is_closed_once_it_is_settled_and_its_finding_has_ended(state: State) -> None:
+    first = remediation(State.JUDGING)
+    first.settle(state)
+    assert first.state is state
+    first.finding_ended(1.0)
+    assert first.closed
+    other = remediation(State.JUDGING, ended_at=1.0)
+    other.settle(state)
+    assert other.closed
+
+
+def test_a_finding_that_returns_before_the_verdict_goes_on_with_its_remediation() -> None:
+    case = remediation(State.JUDGING)
+    case.finding_ended(1.0)
+    assert case.state is State.JUDGING
+    case.finding_began()
+    case.settle(State.KEPT)
+    assert case.state is State.KEPT
+
+
+class Steps(RuleBasedStateMachine):
+    """Findings, acts, verdicts and undo in any order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = tempfile.TemporaryDirectory()
+        at = world(Path(self.folder.name), jobs=())
+        for place in PLACES:
+            at.cluster.make_directory(place)
+        self.setup = RemediationWorld(at, Planned(lambda found: tuple(
+            Action(ActKind.SET_DEFAULT_LAYOUT, COVERING, "because", found.key, place) for place in found.directories)))
+        self.setup.finding_log.begun(FOUND)
+        self.undoing = CaseUndo(self.setup.parts, self.setup.store, self.setup.finding_log)
+        self.judge = Judge(self.setup.parts, self.setup.store, self.undoing, self.setup.finding_log,
+                           history=lambda: ([], {}), facts=Facts)
+        self.space = at.filesystem.space
+
+    def teardown(self) -> None:
+        self.folder.cleanup()
+
+    @property
+    def case(self) -> Remediation | None:
+        return self.setup.store.get(FOUND.key)
+
+    @rule(places=st.sets(st.sampled_from(PLACES), min_size=1))
+    def plan(self, places: set[str]) -> None:
+        self.setup.at.cluster.advance(11)
+        self.setup.remediations.act([replace(FOUND, directories=tuple(sorted(places)))])
+
+    @rule()
+    def set_defaults(self) -> None:
+        self.setup.remediations.set_defaults()
+
+    @rule()
+    def ended(self) -> None:
+        if self.case is not None:
+            self.case.finding_ended(1.0)
+
+    @rule()
+    def began(self) -> None:
+        if self.case is not None:
+            self.case.finding_began()
+
+    @rule(verdict=st.sampled_from(list(JUDGED_VERDICTS)))
+    def verdict(self, verdict: Verdict) -> None:
+        case = self.case
+        if case is not None and case.state in OPEN:
+            self.judge.settle(case, Judgement(verdict, 2.0, 1.0, 1.5, 0.5))
+
+    @rule()
+    def judge_again(self) -> None:
+        self.judge.judge(self.setup.at.cluster.now)
+
+    @rule()
+    def undone_by_hand(self) -> None:
+        self.undoing.finding_by_hand(1, "root")
+
+    @rule()
+    def flash_runs_full(self) -> None:
+        full = {target: replace(room, avail_bytes=0) for target, room in self.space().items()}
+        self.setup.at.filesystem.space = lambda: full  # type: ignore[method-assign]
+        self.undoing.watch_free_space()
+        self.setup.at.filesystem.space = self.space  # type: ignore[method-assign]
+
+    @invariant()
+    def state_and_fields_agree(self) -> None:
+        case = self.case
+        if case is not None:
+            assert bool(case.undo_reason) <= (case.state in {State.UNDOING, State.UNDONE, State.CLOSED})
+            assert case.closed <= (case.ended_at is not None)
+            assert case.abandoned == (case.verdict in UNDOING_VERDICTS)
+            assert not case.moves_held or case.state in OPEN
+
+    @invariant()
+    def what_stands_is_watched(self) -> None:
+        """A default layout in force belongs to a remediation, or to the ones of forgotten remediations."""
+        case = self.case
+        known = {outcome.entry for outcome in (*case.defaults, *case.earlier)} if case is not None else set()
+        standing = {entry.id for entry in self.setup.at.journal.judgements.default_layouts_in_force()}
+        assert standing <= known | {entry.id for entry in self.undoing._standing}
+
+
+TestSteps = Steps.TestCase
+TestSteps.settings = settings(max_examples=30, stateful_step_count=25, deadline=None,
+                              suppress_health_check=[HealthCheck.too_slow])
+
+
+# The same trouble, over and back again: each time has a number of its own, and what is done goes with that
+
+
+def test_each_time_can_be_requested(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    shown(capsys, "pause", "only looking", site=site)
+    site.run(until=55)
+    site.cluster.stop(NOISE.job_id)
+    site.run(until=90)
+    site.cluster.add(replace(NOISE, start_seconds=site.cluster.now))
+    site.run(until=130)
+    again, found, _ = shown(capsys, "findings", site=site).partition("  noisy-neighbour")
+    assert found
+    first, second = (shown(capsys, "explain", name, site=site) for name in ("F1", again))
+    assert "; ended 20" in first
+    assert f"Found again as {again} (20" in first
+    assert "; active." in second
+    assert "Found before as F1 (20" in second
+    assert "Found again" not in second
+
+
+def test_an_answer_about_a_finding_that_has_just_ended_gives_it_no_second_number(tmp_path: Path) -> None:
+    """Answers are prepared while another thread observes: a finding may end in between."""
+    at = world(tmp_path)
+    at.run_until_said("FOUND noisy-neighbour", before=60)
+    (finding,) = at.daemon.findings
+    assert at.daemon.log.known_number(finding) == 1
+    other = replace(finding, aggressor="gone.1")
+    assert at.daemon.log.known_number(other) == 0
+    assert at.journal.key_of_finding(2) is None
+
+
+def test_the_same_neighbour_in_another_directory_is_acted_on_again(tmp_path: Path) -> None:
+    """Jobs keep their names for months, as ``python3.1001`` does: one case must not be the last of two jobs."""
+    at = world(tmp_path)
+    at.run(until=150)
+    assert sum("KEPT: it helped" in words for words in at.said) == 1
+    at.cluster.stop(NOISE.job_id)
+    at.run(until=190)
+    at.cluster.make_directory("/proj/elsewhere", HDD)
+    at.cluster.add(replace(NOISE, directory="/proj/elsewhere", start_seconds=at.cluster.now))
+    while sum("KEPT: it helped" in words for words in at.said) < 2:
+        at.run(until=at.cluster.now + 5)
+        assert at.cluster.now < 420
+    where = [words.partition(" of ")[2].partition(":")[0] for words in at.said if words.startswith("SET default")]
+    assert where == [NOISE.directory, "/proj/elsewhere"]
+    assert sum("KEPT: it helped" in words for words in at.said) == 2
+    (case,) = at.daemon.cases
+    assert [outcome.action.directory for outcome in (*case.earlier, *case.defaults)] == where
+    full = {target: replace(room, avail_bytes=0) for target, room in at.filesystem.space().items()}
+    at.filesystem.space = lambda: full  # type: ignore[method-assign]
+    at.run(until=at.cluster.now + 10)
+    assert sum("is down to its reserve" in words for words in at.said) == 2
+
+
+class Uneven:
+    """A source whose readings are early or late: the time that they give is not that of their counters."""
+
+    def __init__(self, near: Source, rng: Random) -> None:
+        self._near = near
+        self._rng = rng
+
+    def reading(self) -> Reading:
+        seen = self._near.reading()
+        return replace(seen, time=seen.time + (self._rng.uniform(-2.0, 2.0) if self._rng.random() < 0.4 else 0.0))
+
+    def records(self) -> Iterable[Sequence[Record] | Tally]:
+        return self._near.records()
+
+
+@pytest.mark.parametrize("seed", [2, 4])
+def test_uneven_readings_do_not_end_a_finding(tmp_path: Path, seed: int) -> None:
+    at = world(tmp_path, dry_run=True, hook=lambda near, _: Uneven(near, Random(seed)))
+    at.run(until=150)
+    assert sum(words.startswith("FOUND noisy-neighbour") for words in at.said) == 1
+    assert not any(words.startswith("ended") for words in at.said)
+    at.cluster.stop(NOISE.job_id)
+    at.run(until=190)
+    assert any(words.startswith("ended") for words in at.said)
+
+
+def test_directories_that_cool_down_cost_no_requests_for_sizes(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.run_until_said("SET default layout", before=120)
+    shown(capsys, "undo", "1", site=site)
+    site.cluster.stop(NOISE.job_id)
+    site.run_until_said("ended", before=160)
+    site.cluster.add(replace(NOISE, start_seconds=site.cluster.now))
+    site.run_until_said("it is left alone for", before=240)
+    asked: list[str] = []
+    status = site.filesystem.status
+
+    def counting(path: str) -> FileStatus:
+        asked.append(path)
+        return status(path)
+
+    site.filesystem.status = counting  # type: ignore[method-assign]
+    site.run(until=site.cluster.now + 20)
+    assert "it is left alone for" in shown(capsys, "status", site=site)
+    assert asked == []
+
+
+HOT = Finding("hot-small-files", 100.0, "py.3", "", (), "it reads again and again", Evidence(), ("/sw",),
+                subject="/sw")
+
+
+def test_acts_belong_to_the_finding_that_holds(tmp_path: Path) -> None:
+    at = world(tmp_path, jobs=())
+    at.cluster.make_directory("/sw")
+    file = at.cluster.make_file("/sw/lib", 1000)
+    settings = replace(Settings(), act=replace(Settings().act, on=("hot-small-files",)))
+    default = Action(ActKind.SET_DEFAULT_LAYOUT, COVERING, "because", HOT.key, "/sw")
+    move = Action(ActKind.MIGRATE, COVERING, "because", HOT.key, "/sw", "/sw/lib", 1000, file.fid)
+    setup = RemediationWorld(at, Planned(lambda found: (default if found is HOT else move,)), settings)
+    setup.finding_log.begun(HOT)
+    setup.act([HOT])
+    setup.finding_log.ended(HOT, 400.0, acted_on=True)
+    (case,) = setup.store
+    case.finding_ended(400.0)
+    again = replace(HOT, time=500.0)
+    setup.finding_log.begun(again)
+    setup.act([again])
+    assert [move.finding for move in at.journal.queue.all()] == [2]
+    with closing(sqlite3.connect(tmp_path / "journal.sqlite")) as db:
+        reported = db.execute("SELECT finding, sentence FROM told").fetchall()
+    assert {number for number, sentence in reported if sentence.startswith("SET")} == {1}
+    assert {number for number, sentence in reported if sentence.startswith("QUEUED")} == {2}
