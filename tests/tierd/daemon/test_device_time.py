@@ -149,7 +149,7 @@ def test_with_one_the_neighbour_is_found_at_once(tmp_path: Path) -> None:
     at.run(90)
     assert said[0] == "learned from Prometheus' history: 5 windows of 2 jobs"
     (found,) = [words for words in said if words.startswith("FOUND")]
-    assert "(68%), compared with Prometheus' history beside" in found
+    assert "(67%), compared with Prometheus' history beside" in found
     at.run(330)
     assert len(requested) == 1
     assert any(words.startswith("SET default layout of /proj/ingest") for words in said)

@@ -86,7 +86,7 @@ READING = (["status"], ["findings"], ["explain", "F1"], ["history"], ["plan"], [
 
 def test_no_answer_waits_for_a_cycle_that_hangs_in_a_source(reading: Site, capsys: pytest.CaptureFixture[str]) -> None:
     before = shown(capsys, "status", site=reading)
-    assert "finding F1: " in before
+    assert "case F1: " in before
     reading.before_reading = Door()
     with in_a_thread(reading.service.cycle, reading.before_reading):
         reading.cluster.advance(40)

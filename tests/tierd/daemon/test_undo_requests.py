@@ -25,7 +25,7 @@ def test_a_layout_undone_by_hand_ends_its_case(reading: Site, capsys: pytest.Cap
     reading.run(until=reading.cluster.now + 100)
     assert "UNDONE default layout of /proj/ingest: by " in shown(capsys, "explain", "F1", site=reading)
     status = shown(capsys, "status", site=reading)
-    assert "UTC: undone: by hand; " in status
+    assert "UTC: closed: undone by hand; " in status
     assert "no moves queued" in status
     assert "became eligible since then" not in shown(capsys, "plan", site=reading)
     assert reading.sql("SELECT * FROM judgements") == []
@@ -139,7 +139,7 @@ def test_a_taking_back_that_is_to_be_tried_again_is_over_with_one_by_hand(readin
     (case,) = reading.service.daemon.cases
     case.begin_undo("it did not help")  # which failed
     assert ask(reading.socket, {"request": "undo", "id": 1})["result"] == "undone"
-    assert (case.state, case.undo_reason) == (State.UNDONE, "")
+    assert (case.state, case.undo_reason) == (State.CLOSED, ""), "the finding has ended meanwhile"
 
 
 def test_a_failed_undo_is_no_success(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
