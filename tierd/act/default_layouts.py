@@ -242,8 +242,10 @@ class DefaultLayoutQueue:
             return replace(waiting, failure=error.strerror or str(error))
         if real != action.directory:  # a symbolic link may have replaced the directory
             refusal = Refusal(Reason.PATH_CHANGED, f"the path leads to {quoted(real)} now")
-        return replace(waiting, before=before, fid=fid,
-                       refusal=refusal or self.halt() or self.jobs.elsewhere(action) or self.guard.refusal(action))
+        refusal = refusal or self.halt()
+        if action.kind == ActKind.SET_DEFAULT_LAYOUT:  # a striping is for directories below, where the job works
+            refusal = refusal or self.jobs.elsewhere(action)
+        return replace(waiting, before=before, fid=fid, refusal=refusal or self.guard.refusal(action))
 
     def _default_refusal(self, action: Action, before: Default) -> Refusal | None:
         """Refuses by the present default, which somebody may have set since the act was planned."""

@@ -15,11 +15,13 @@ from simulator.servers.objects import Capacity
 from simulator.settings import recorded_test_bed, with_nodes
 from tests.tierd.logged import logged
 from tests.tierd.simulated import World
+from tierd.act.guard import JobCheck
 from tierd.act.undo import close_unfinished
 from tierd.acts import ActKind, Outcome
 from tierd.config.load import parse
 from tierd.model import Action
 from tierd.policies.metadata_storm import NO_LAYOUT
+from tierd.refusal import Reason, Refusal
 from tierd.simulation import world as simulation
 
 ON = ("[act]\non = ['metadata-storm']\n[detect.metadata_storm]\nenter = 4\n")
@@ -125,6 +127,18 @@ def test_a_striping_that_was_set_despite_an_error_is_in_the_journal_as_done(tmp_
         raise OSError(5, "Input/output error")
 
     at.filesystem.set_default_striping = loses_the_reply  # type: ignore[method-assign, assignment]
+    at.gate.submit([planned()], 1)
+    assert [outcome.result for outcome in at.gate.set_defaults()] == [Outcome.DONE]
+
+
+class WorksElsewhere(JobCheck):
+    def elsewhere(self, action: Action) -> Refusal | None:
+        return Refusal(Reason.JOB_ELSEWHERE, f"its job does not work in {action.directory} now")
+
+
+def test_a_striping_is_set_above_the_directories_in_which_the_job_works(tmp_path: Path) -> None:
+    at = storm(tmp_path)
+    at.gate.default_layouts.jobs = WorksElsewhere()
     at.gate.submit([planned()], 1)
     assert [outcome.result for outcome in at.gate.set_defaults()] == [Outcome.DONE]
 
