@@ -110,7 +110,7 @@ class Gate:
 
     def delay_of(self, finding_key: tuple[str, str, str]) -> Refusal | None:
         """What delays the queued moves of one finding; None if nothing does, or it has none."""
-        return self.queue.delays.get(finding_key) if self.queue.by_finding()[finding_key] else None
+        return self.queue.delays.get(finding_key) if self.queue.of(finding_key) else None
 
     @property
     def gives_way(self) -> bool:
@@ -135,7 +135,7 @@ class Gate:
 
     def waiting_for(self, finding_key: tuple[str, str, str]) -> int:
         """Queued moves of one finding, including moves of an earlier run."""
-        return self.waiting_by_finding()[finding_key]
+        return self.queue.of(finding_key) + self.requeue_list.of(finding_key)
 
     def waiting_by_finding(self) -> Counter[tuple[str, str, str]]:
         """Queued moves by finding, including moves of an earlier run. Reads the queue once."""

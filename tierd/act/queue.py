@@ -10,7 +10,7 @@ from bisect import insort
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 from operator import attrgetter
 from threading import RLock
 
@@ -119,7 +119,7 @@ class MoveQueue:
         """All moves by path, also those that a batch is examining."""
         self._counts: Counter[FindingKey] = Counter()
         self._waiting: dict[FindingKey, dict[Lane, deque[QueuedMove]]] = {}
-        """By finding, in the order of their turns, and by what delayed them last. Dropped moves may still be there."""
+        """By finding, in the order of their turns, and by what delayed them last."""
         self._arrivals = 0
         self._held: frozenset[FindingKey] = frozenset()
         self._chosen: Counter[str] = Counter()
@@ -145,6 +145,9 @@ class MoveQueue:
             return True
 
     def _enter(self, each: QueuedMove, name: Lane) -> None:
+        """Let a move wait for its turn, unless it was dropped meanwhile."""
+        if not self._is_queued(each):
+            return
         lane = self._waiting.setdefault(each.action.finding, {}).setdefault(name, deque())
         if lane and lane[0].arrival > each.arrival:
             lane.appendleft(each)
@@ -166,6 +169,10 @@ class MoveQueue:
         """The limit that the first delayed move of the last batch had reached; "" for none."""
         return next((refusal.sentence for refusal in self.delays.values()), "")
 
+    def of(self, finding_key: FindingKey) -> int:
+        """Number of moves of one finding."""
+        return self._counts[finding_key]
+
     def by_finding(self) -> Counter[FindingKey]:
         with self._lock:
             return self._counts.copy()
@@ -184,6 +191,8 @@ class MoveQueue:
                        if each.action.finding == finding_key and directory in {"", each.action.directory}]
             for each in dropped:
                 self._remove(each)
+            for each in chain(*self._waiting.pop(finding_key, {}).values()):
+                self._enter(each, None)
         return [each.action for each in dropped]
 
     def _is_queued(self, each: QueuedMove) -> bool:
@@ -253,20 +262,18 @@ class MoveQueue:
               ) -> tuple[QueuedMove, Lane] | None:
         """Take the next move that no limit is known to delay, and its lane; None if all moves wait."""
         with self._lock:
-            while True:
-                ready = ((key, open_lanes) for key, lanes in self._waiting.items()
-                         if key not in self._held and (key[0] in BY_ADMINISTRATOR or not requests_only)
-                         and (open_lanes := [name for name in lanes if sorted_out[key, name] < MAX_SORTED]))
-                found = min(ready, key=lambda each: is_background(each[0]), default=None)
-                if found is None:
-                    return None
-                lanes = self._waiting[found[0]]
-                name = min(found[1], key=lambda name: lanes[name][0].arrival)
-                each = lanes[name].popleft()
-                if not lanes[name]:
-                    del lanes[name]
-                if self._is_queued(each):
-                    return each, name
+            ready = ((key, open_lanes) for key, lanes in self._waiting.items()
+                     if key not in self._held and (key[0] in BY_ADMINISTRATOR or not requests_only)
+                     and (open_lanes := [name for name in lanes if sorted_out[key, name] < MAX_SORTED]))
+            found = min(ready, key=lambda each: is_background(each[0]), default=None)
+            if found is None:
+                return None
+            lanes = self._waiting[found[0]]
+            name = min(found[1], key=lambda name: lanes[name][0].arrival)
+            each = lanes[name].popleft()
+            if not lanes[name]:
+                del lanes[name]
+            return each, name
 
     def _delay(self, each: QueuedMove, name: Lane, why: Refusal, sorted_out: Counter[tuple[FindingKey, Lane]]) -> None:
         """Put a move into the lane of what delays it, which waits until the next batch."""
@@ -381,6 +388,9 @@ class RequeueList:
     @property
     def size_bytes(self) -> int:
         return sum(move.size_bytes for move in tuple(self._moves))
+
+    def of(self, finding_key: FindingKey) -> int:
+        return sum(move.key == finding_key for move in tuple(self._moves))
 
     def by_finding(self) -> Counter[FindingKey]:
         return Counter(move.key for move in tuple(self._moves))
