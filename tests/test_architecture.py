@@ -9,6 +9,11 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
+import pytest
+
+from tierd.act.claim import Claim, FilesystemClaim
+from tierd.act.guard import ActGuard, JobCheck, SiteGuard
+from tierd.daemon.observe import JobWork
 from tierd.integrations.registry import COMMANDS
 from tierd.policies.registry import ELSEWHERE, policies
 
@@ -348,3 +353,9 @@ def test_no_possessive_groups() -> None:
     found = [f"{name}: {line.strip()}" for name, path in modules()
              for line in path.read_text(encoding="utf-8").splitlines() if re.search(r"\)[*+?]\+", line)]
     assert found == []
+
+
+@pytest.mark.parametrize(("real", "permissive"), [(SiteGuard, ActGuard), (JobWork, JobCheck), (Claim, FilesystemClaim)])
+def test_no_check_of_an_act_is_left_to_a_base_that_permits_everything(real: type, permissive: type) -> None:
+    """As a method with a wrong name would be."""
+    assert {name for name in vars(permissive) if not name.startswith("_")} <= vars(real).keys()
