@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from math import erf, exp, log, log1p, sqrt
 
 import numpy as np
@@ -45,7 +46,7 @@ LEAST_EXPOSURE = 0.01
 LEAST_RIVALS = 0.02
 """Part of the stream's own device time below which other streams do not count. A choice."""
 LEAST_LOST = 1e-6
-"""A smaller log of a loss is none."""
+"""A loss, or a part of one, below a millionth counts as none."""
 MOST_LOST = 30.0
 """A larger log of a loss cannot be told from losing everything in floating point."""
 MOST_EXPOSURE = 0.95
@@ -115,8 +116,8 @@ is not full do, and flash, and controllers with a write cache; disks and RAID gr
 IO_BOUND = 0.25
 """Part of the device time for small I/O from which the I/O limit of a device that has one is full."""
 
-QUANTILE_STEPS = 40
-"""Halvings of an interval from 0 to :data:`MOST_LOST`: 3e-11 are left."""
+QUANTILE_STEPS = 20
+"""Halvings of the interval that holds a quantile: a millionth of it is left."""
 AT_ONCE = 128
 """Streams that the filter updates at once: 8 KiB for each stay in the processor cache."""
 NORMAL, STRANGE, JUMPED, SURPRISED = range(4)
@@ -128,7 +129,7 @@ ERRORS_OF_90_PERCENT = 1.645
 """Standard errors on each side of the mean that hold nine tenths of a normal distribution."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Loss:
     """What one stream loses to some suspects now. ``victim``, ``suspects`` and ``targets`` are numbers of names."""
 
@@ -163,37 +164,51 @@ class Loss:
         beside = self.bytes_per_second
         if self.rate_before <= beside:
             return beside / (1 - self.share)
-        least, most = (beside / (1 - self.quantile(errors)) for errors in (-ERRORS_OF_90_PERCENT, ERRORS_OF_90_PERCENT))
+        least, most = (beside / (1 - share) for share in self.interval)
         return min(max(self.rate_before, least), most)
+
+    @cached_property
+    def interval(self) -> tuple[float, float]:
+        """The shares between which the loss is with a probability of 90%."""
+        return self.quantile(-ERRORS_OF_90_PERCENT), self.quantile(ERRORS_OF_90_PERCENT)
 
     def quantile(self, errors: float) -> float:
         """The share that is exceeded with the probability with which a normal value exceeds so many errors."""
-        wanted, low, high = normal(-errors), 0.0, MOST_LOST
-        for _ in range(QUANTILE_STEPS):
-            middle = (low + high) / 2
-            low, high = (middle, high) if self._exceeds(middle) > wanted else (low, middle)
-        return 1 - exp(-low)
+        if self.mean < LEAST_LOST:
+            return 0.0
+        middle, spread, spared = self._mixture
+        low, high, wanted = errors + spared, errors, normal(-errors)
+        for _ in range(QUANTILE_STEPS if self.limited > 0 else 0):
+            at = (low + high) / 2
+            low, high = (at, high) if self._exceeds(at) > wanted else (low, at)
+        return 1 - exp(-exp(min(middle + spread * high, log(MOST_LOST))))
 
     def probability(self, share: float) -> float:
         """Probability that the stream loses at least this share."""
-        return self._exceeds(-log1p(-share))
-
-    def _exceeds(self, lost: float) -> float:
-        """Probability that the lost log rate is larger.
-
-        A loss is not negative, and its errors are mostly factors (what an operation costs), so it is taken as
-        log-normal; as a mixture of two, since the devices may do small I/O for nothing. Mean and error are kept.
-        """
+        lost = -log1p(-share)
         if self.mean < LEAST_LOST or lost <= 0:
             return float(lost <= 0)
-        rest = 1 - self.small_io
-        whole = self.mean / (1 - self.limited * self.small_io)
+        middle, spread, _ = self._mixture
+        return self._exceeds((log(lost) - middle) / spread)
+
+    def _exceeds(self, errors: float) -> float:
+        """Probability that the log of the loss is more than so many errors above its middle."""
+        return (1 - self.limited) * normal(-errors) + self.limited * normal(self._mixture[2] - errors)
+
+    @cached_property
+    def _mixture(self) -> tuple[float, float, float]:
+        """Middle and standard error of the log of the loss, and by how many errors it is less where the devices do
+        small I/O for nothing.
+
+        A loss is not negative, and its errors are mostly factors (what an operation costs), so it is taken as
+        log-normal. Mean and error of the mixture of both cases are kept.
+        """
+        rest = max(1 - self.small_io, LEAST_LOST)
+        whole = self.mean / (1 - self.limited * (1 - rest))
         squares = 1 - self.limited * (1 - rest**2)
         ratio = max((self.mean**2 + self.error**2) / (whole**2 * squares), 1 + LEAST_NOISE**2)
         spread = sqrt(log(ratio))
-        at = (log(whole / lost) - spread**2 / 2) / spread
-        spared = normal(at + log(rest) / spread) if rest > 0 else 0.0
-        return (1 - self.limited) * normal(at) + self.limited * spared
+        return log(whole) - spread**2 / 2, spread, log(rest) / spread
 
 
 def normal(z: float) -> float:
@@ -444,10 +459,9 @@ class Interference:
             return float(prior[0]), float(prior[1])
         longest = int(np.argmax(state["age"][row, slot]))
         at, column = row[longest], 1 + slot[longest]
-        weight, means = state["weight"][at], state["mean"][at, :, column]
-        mean = float(weight @ means)
-        variance = float(weight @ (state["covariance"][at, :, column, column] + (means - mean)**2))
-        error = sqrt(variance + MODEL_ERROR**2)
+        means, covariances = self._posterior(np.array([at]))
+        mean = float(means[0, column])
+        error = sqrt(float(covariances[0, column, column]) + MODEL_ERROR**2)
         return (mean, error) if error < prior[1] else (float(prior[0]), float(prior[1]))
 
     def _renew_priors(self, row: Ints, slot: Ints, prior: Floats) -> None:

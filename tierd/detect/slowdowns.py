@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, TypedDict
 from annotated_types import Gt, Lt
 
 from tierd.detect.device_time import TargetTime
-from tierd.detect.interference import ERRORS_OF_90_PERCENT, Loss
+from tierd.detect.interference import Loss
 from tierd.detect.profile import Classes, Profile
 from tierd.text import Carrier, percent, rate_text
 
@@ -77,12 +77,13 @@ class SlowdownNumbers(TypedDict):
 def slowdown_numbers(loss: Loss, settings: SlowdownSettings) -> SlowdownNumbers:
     """What the stream gets, and what it would get without these jobs."""
     usual = loss.usual_bytes_per_second
+    low, high = loss.interval
     return {
         "victim_usual_bytes_per_second": usual,
         "victim_bytes_per_second": loss.bytes_per_second,
         "slowdown": usual / loss.bytes_per_second,
-        "loss_low": loss.quantile(-ERRORS_OF_90_PERCENT),
-        "loss_high": loss.quantile(ERRORS_OF_90_PERCENT),
+        "loss_low": low,
+        "loss_high": high,
         "loss_probability": loss.probability(settings.min_loss),
         "carrier": loss.carrier,
         "aggressor_came_at": loss.came_at,

@@ -15,7 +15,7 @@ from tierd.acts import ActKind
 from tierd.decide import plans, sizing
 from tierd.decide.plans import FlashSettings, Plan
 from tierd.detect.device_time import mean_share
-from tierd.detect.interference import ERRORS_OF_90_PERCENT, Loss
+from tierd.detect.interference import Loss
 from tierd.detect.profile import Profile, is_in_between, is_small_files
 from tierd.detect.slowdowns import (
     SlowdownSettings,
@@ -115,7 +115,7 @@ def sentence(victim: str, loss: Loss, suspect: Profile, settings: SlowdownSettin
     work = (f"accesses {suspect.files / suspect.seconds:.0f} files/s of {binary_text(suspect.bytes_per_file)}"
             if is_small_files(suspect, settings.classes) else
             f"sends {suspect.bulk_operations / suspect.seconds:.0f} RPCs/s of {binary_text(suspect.mean_rpc_bytes)}")
-    low, high = loss.quantile(-ERRORS_OF_90_PERCENT), loss.quantile(ERRORS_OF_90_PERCENT)
+    low, high = loss.interval
     return (f"{slower(victim, loss)}, {CARRIED[loss.carrier].format(suspect.job)}; "
             f"{suspect.job} {work} on the same "
             f"{count_of(len(loss.targets), 'target')}; loss {percent(low)} to {percent(high)}")
