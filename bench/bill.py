@@ -58,7 +58,7 @@ def billed(bed: BedKind, seed: int, cold: bool) -> list[Billed]:
             if finding.victim in engine.tracks:
                 bill_windows(cases, 1, finding, engine.tracks[finding.victim])
     found = []
-    for victim in scenario.losses:
+    for victim in scenario.rates:
         mine = [(case, lost) for key, case in cases.items() if key[2] == victim
                 and (lost := case.lost()).is_certain]
         if mine:

@@ -28,14 +28,12 @@ from tierd.policies.registry import has_victim
 from tierd.simulation.beds import DRAWN, BedKind
 from tierd.simulation.comparison import streams
 from tierd.simulation.evaluate import (
-    AROUND_SECONDS,
     COLD_SECONDS,
     FOUND_SECONDS,
     FOUND_SOON_SECONDS,
-    SETTLED_SECONDS,
     Trial,
     compared,
-    ratio,
+    holds,
 )
 from tierd.simulation.random_scenarios import NOISE_ENDS
 
@@ -61,20 +59,22 @@ class Recorded:
     onset: float
     names: frozenset[str]
     truth: str
-    losses: Mapping[str, float]
-    """By stream."""
     layout_helps: bool
     rates: Mapping[str, tuple[Sequence[float], Sequence[float]]]
     """MB/s of each stream in each second: beside the suspects, and without them."""
 
     def lost_bytes(self, stream: str, begin: float, end: float) -> float:
         """What a stream moved less between two times after the start."""
-        beside, alone = (sum(rates[round(begin):round(end)]) for rates in self.rates[stream])
+        beside, alone = self._moved(stream, round(begin), round(end))
         return (alone - beside) * 1e6
 
     def lost_share(self, stream: str, begin: float, end: float) -> float:
-        beside, alone = (sum(rates[int(begin):int(end)]) for rates in self.rates[stream])
+        beside, alone = self._moved(stream, int(begin), int(end))
         return 1 - beside / alone if alone else 0.0
+
+    def _moved(self, stream: str, begin: int, end: int) -> tuple[float, float]:
+        beside, alone = (sum(rates[begin:end]) for rates in self.rates[stream])
+        return beside, alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +108,10 @@ def recorded(bed: BedKind, seed: int) -> Recorded | None:
         Engine.run_cycle = run_cycle  # type: ignore[method-assign]
     alone = trial.without_suspects
     verdict = compared(seed, trial.case, watched, watched, alone, 0.0)
-    losses = {job.job_id: 1 - ratio(watched, alone, (job.job_id,), trial.case.noise_starts + 5, NOISE_ENDS)
-              for job in streams(trial.case.jobs)}
     return Recorded(windows, Facts(pools=facts[0].pools), trial.case.cluster(seed).epoch_seconds,
-                    trial.case.noise_starts, trial.case.names, verdict.truth, losses, verdict.layout_helps,
-                    {job: (watched.rates[job], alone.rates[job]) for job in losses})
+                    trial.case.noise_starts, trial.case.names, verdict.truth, verdict.layout_helps,
+                    {job.job_id: (watched.rates[job.job_id], alone.rates[job.job_id])
+                     for job in streams(trial.case.jobs)})
 
 
 def replayed(scenario: Recorded, cold: bool) -> Found:
@@ -135,14 +134,9 @@ def replayed(scenario: Recorded, cold: bool) -> Found:
             if refusal(finding, stream, effect((), settings), settings) is None:
                 acted.append(at - onset)
     within = FOUND_SECONDS if cold else FOUND_SOON_SECONDS
-    holds = None
-    for at, finding in [each for each in found if each[0] <= SETTLED_SECONDS][-1:] or found[:1]:
-        if (stream := finding.evidence.of_stream) is not None:
-            lost = scenario.lost_share(finding.victim, max(onset + at - AROUND_SECONDS, scenario.onset),
-                                       min(onset + at + AROUND_SECONDS, NOISE_ENDS))
-            holds = stream.loss_low <= lost <= stream.loss_high
+    held = holds(found, onset, scenario.onset, scenario.lost_share) if scenario.truth == "aggressor" else None
     return Found(scenario.truth, bool(found) and found[0][0] <= within, any(at <= FOUND_SECONDS for at in acted),
-                 scenario.layout_helps, holds if scenario.truth == "aggressor" else None)
+                 scenario.layout_helps, held)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gc
 import signal
-from collections.abc import Collection, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,6 +22,7 @@ from tierd import acts
 from tierd.arrays import groups
 from tierd.config.act import Mode
 from tierd.config.settings import Settings
+from tierd.model import Finding
 from tierd.policies.registry import has_victim, policy_of
 from tierd.simulation.beds import BedKind
 from tierd.simulation.comparison import streams
@@ -186,14 +187,19 @@ def interval_holds(case: RandomScenario, without: Outcome, alone: Outcome, onset
     It is the last finding within half a minute after the onset, or the first later one. A finding says what a stream
     loses now: it is compared with the loss in the half minute around it, as the load of a neighbour may grow.
     """
-    named = [(time, finding) for time, finding in without.slowdowns
-             if finding.aggressor in case.names and time > onset]
-    compared = [each for each in named if each[0] <= onset + SETTLED_SECONDS][-1:] or named[:1]
-    for time, finding in compared:
+    return holds([(time - onset, finding) for time, finding in without.slowdowns
+                  if finding.aggressor in case.names and time > onset], onset, case.noise_starts,
+                 lambda victim, since, until: 1 - ratio(without, alone, (victim,), since, until))
+
+
+def holds(found: Sequence[tuple[float, Finding]], onset: float, noise_starts: float,
+          lost: Callable[[str, float, float], float]) -> bool | None:
+    """The same for findings with their seconds after the onset. ``lost`` is what a stream loses between two times."""
+    for after, finding in [each for each in found if each[0] <= SETTLED_SECONDS][-1:] or found[:1]:
         if (stream := finding.evidence.of_stream) is not None:
-            since, until = max(time - AROUND_SECONDS, case.noise_starts), min(time + AROUND_SECONDS, NOISE_ENDS)
-            lost = 1 - ratio(without, alone, (finding.victim,), since, until)
-            return stream.loss_low <= lost <= stream.loss_high
+            since, until = onset + after - AROUND_SECONDS, onset + after + AROUND_SECONDS
+            truth = lost(finding.victim, max(since, noise_starts), min(until, NOISE_ENDS))
+            return stream.loss_low <= truth <= stream.loss_high
     return None
 
 

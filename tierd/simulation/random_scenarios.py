@@ -126,8 +126,8 @@ def sizes(rng: Random, most: int = 4 * MIB) -> tuple[int, ...]:
 
 def small_files_job(rng: Random) -> SmallFileWriter:
     return SmallFileWriter(job_id=rng.choice(("untar.1500", "post.1501", "mdt.1502")), sizes=sizes(rng),
-                            files_per_second=rng.uniform(8, 40), directory=rng.choice(("/proj/in", "/home/u/run")),
-                            keep=rng.choice((200, 400, 1000)))
+                           files_per_second=rng.uniform(8, 40), directory=rng.choice(("/proj/in", "/home/u/run")),
+                           keep=rng.choice((200, 400, 1000)))
 
 
 def small_files(rng: Random) -> list[Job]:
