@@ -13,6 +13,7 @@ from httpserver.config import ConfigError, WebConfigFile
 from lustre import __version__
 from tierd import dependencies
 from tierd.logs import log_to_standard_error
+from tierd.priority import run_promptly
 from tierd.text import count_of
 
 EXAMPLES = """\
@@ -94,6 +95,8 @@ def run(chosen: argparse.Namespace) -> int:
     if alone := getattr(chosen, "alone", None):  # without a configuration
         log_to_standard_error()
         return int(alone(chosen))
+    if chosen.command is None and chosen.config and not chosen.check_config:
+        run_promptly()  # before the imports, which take a minute on a node without idle time
     from tierd.config.load import ConfigurationError, load  # noqa: PLC0415 -- needs the extra, as do the others
     from tierd.config.settings import Settings  # noqa: PLC0415
     from tierd.daemon import process, web  # noqa: PLC0415

@@ -20,6 +20,7 @@ from typing import Protocol
 from tierd.act.limits import bytes_per_pool
 from tierd.act.movers.moves import Halt, Move, MoveOutcome, Mover, MoveResult, never_halt
 from tierd.act.movers.space_and_quota import DestinationState
+from tierd.priority import run_as_applications
 
 PROC_SELF = Path("/proc/self")
 
@@ -29,6 +30,11 @@ def name_thread_as_process(proc: Path = PROC_SELF) -> None:
     with suppress(OSError):  # without procfs, `own_jobs` has to name the job id of the threads
         name = (proc / "comm").read_bytes().rstrip(b"\n")
         (proc / "task" / str(threading.get_native_id()) / "comm").write_bytes(name)
+
+
+def begin_thread() -> None:
+    name_thread_as_process()
+    run_as_applications()
 
 
 Pools = Callable[[], Mapping[str, tuple[str, ...]]]
@@ -64,7 +70,7 @@ class ParallelMover(Mover):
         self._pools = pools
         self._at_once = at_once
         self._places = TargetSlots(per_target)
-        self._threads = ThreadPoolExecutor(at_once, "tierd-mover", name_thread_as_process)
+        self._threads = ThreadPoolExecutor(at_once, "tierd-mover", begin_thread)
 
     def move(self, moves: Sequence[Move], halt: Halt = never_halt) -> Iterator[MoveOutcome]:
         """Move files in parallel; outcomes come in any order. If closed early, files being moved are completed."""

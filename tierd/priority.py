@@ -1,0 +1,35 @@
+"""Which threads get the processor first where applications want all of it.
+
+tierd needs a few percent of a processor, but at once: with the priority of an application, a cycle on a node with forty
+runnable threads took 12 s instead of 1 s, and tierd saw what had already passed. Linux has a nice value for each
+thread; threads and commands inherit it.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from contextlib import suppress
+
+PROMPT_NICE = -10
+"""A choice: the processor gives a thread with this value nine times the time of an ordinary one."""
+ORDINARY_NICE = 0
+
+
+def run_promptly() -> None:
+    """Give the calling thread, and those that it starts, priority over applications, if tierd may."""
+    _set_nice(min(_nice(), PROMPT_NICE))
+
+
+def run_as_applications() -> None:
+    """Take that priority away from the calling thread: copying a file has time."""
+    _set_nice(max(_nice(), ORDINARY_NICE))
+
+
+def _nice() -> int:
+    return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+
+def _set_nice(nice: int) -> None:
+    with suppress(PermissionError):  # without root, or where a system call filter forbids it
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), nice)
