@@ -126,7 +126,7 @@ class ChangingRequests:
         if type(number) is not int:  # JSON true and 1.5 are no numbers of acts
             raise ValueError(f"undo takes the number of an act (17), a finding (F3) or an order (O3), not {number!r}")
         entry = self._journal.entry(number)
-        if entry is None and self._journal.removed_act(number):
+        if entry is None and self._journal.was_removed(number, "actions"):
             raise ValueError(self._removed(f"act {number}"))
         if entry is None:
             raise ValueError(f"the journal has no act {number}; tierctl history lists them")
@@ -149,7 +149,7 @@ class ChangingRequests:
                 "cannot be undone any more; lfs migrate or lfs setstripe -d changes a layout by hand")
 
     def _undo_finding(self, name: str, number: int, by: str) -> answers.UndoFindingAnswer:
-        if self._journal.removed_finding(number):
+        if self._journal.was_removed(number, "findings"):
             raise ValueError(self._removed(what_is(name)))
         kind, *_ = self._journal.key_of_finding(number) or (None,)
         check_name(name, number, kind)
