@@ -211,10 +211,8 @@ class ChangingRequests:
                 dry_run=self._settings.act.dry_run, held=sentence_of(state.held) or state.draining)
         if act == "begin":
             drain = drains.begin(target, text_of(request, "by", "tierctl"), preview=bool(request.get("preview")))
-        elif act in {"pause", "resume", "end"}:
-            drain = {"pause": drains.pause, "resume": drains.resume, "end": drains.end}[act](target)
         else:
-            raise ValueError(f"a drain can be planned, begin, pause, resume and end, not {act!r}")
+            drain = drains.change(target, act)
         return self._view.drain_rows([drain])
 
     def _from_root(self, path: str) -> str:

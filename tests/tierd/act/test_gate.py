@@ -67,7 +67,7 @@ def test_a_target_that_is_busy_is_passed_over_for_others(tmp_path: Path) -> None
     world.submit(*names, "/elsewhere")  # the six lie on OST0002, the last on OST0005
     assert world.pump() == {"done": 2}
     assert (world.pool("/0"), world.pool("/elsewhere"), world.pool("/1")) == ("flash", "flash", "hdd")
-    assert world.gate.waits_for == "target lustre-OST0002: the limit of 1 files/s is reached"
+    assert world.gate.queue.waits_for == "target lustre-OST0002: the limit of 1 files/s is reached"
     world.clock.time += 1.0
     assert world.pump() == {"done": 1}
     assert (world.pool("/1"), world.gate.waiting) == ("flash", 4)
