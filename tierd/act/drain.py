@@ -13,7 +13,6 @@ drain is ended, also after a kill.
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
@@ -65,6 +64,11 @@ class Phase(StrEnum):
 
 ACTIVE = frozenset({Phase.RUNNING, Phase.PAUSED, Phase.EMPTY, Phase.INCOMPLETE})
 """Phases in which the target takes no files."""
+CHANGES: Mapping[str, tuple[Collection[Phase], Phase]] = {
+    "pause": ({Phase.RUNNING}, Phase.PAUSED),
+    "resume": ({Phase.PAUSED, Phase.INCOMPLETE, Phase.EMPTY}, Phase.RUNNING),
+    "end": (ACTIVE, Phase.ENDED)}
+"""How an administrator may change a drain: the phases in which it is possible, and the next one."""
 
 
 @dataclass(slots=True)
@@ -123,7 +127,7 @@ class Drain:
         name = refusal.reason if refusal.reason in self.left or len(self.left) < MAX_REASONS else "other"
         kept = self.left.setdefault(name, LeftFiles(refusal.sentence))
         kept.count += 1
-        if path and len(kept.examples) < MAX_EXAMPLES:
+        if len(kept.examples) < MAX_EXAMPLES:
             kept.examples.append(path)
 
     def begin_pass(self, now: float) -> None:
@@ -184,7 +188,6 @@ class Drains:
         """Walk of each running drain of this process."""
         self._reached: dict[str, str] = {}
         """Last directory that the walk has finished; its moves may still be queued."""
-        self._unreadable: dict[str, Counter[Refusal]] = {}
         self._stepped_at = clock.now()
         self.space: Mapping[str, Space] = {}
         """Space on the targets when a drain began, or advanced last; empty before."""
@@ -262,51 +265,35 @@ class Drains:
         """The full name of a target that is given as ``OST0004`` or as ``lustre-OST0004``."""
         return target if "-" in target else f"{self._filesystem.fsname}-OST{target[3:].lower().rjust(4, '0')}"
 
-    def pause(self, target: str) -> Drain:
-        """Stop moving files. Queued moves are dropped, and found again later. Raises ValueError."""
-        with self._lock:
-            drain = self._drain(target, Phase.RUNNING)
-            drain.phase = Phase.PAUSED
-            self._drop_moves(drain)
-            self._store()
-            return drain
+    def change(self, target: str, act: str) -> Drain:
+        """Pause, resume or end a drain. Raises ValueError for another act, and if the drain has no such phase.
 
-    def resume(self, target: str) -> Drain:
-        """Continue a paused drain, or begin another pass of one that is incomplete. Raises ValueError."""
+        A pause and an end drop the queued moves; a resumed drain finds them again, or begins another pass if it was
+        over. Only an end gives back new objects.
+        """
         with self._lock:
-            drain = self._drain(target, Phase.PAUSED, Phase.INCOMPLETE, Phase.EMPTY)
-            if drain.phase is not Phase.PAUSED:
+            drain = self._drains.get(target)
+            if act not in CHANGES:
+                raise ValueError(f"a drain can be planned, begin, pause, resume and end, not {act!r}")
+            if drain is None:
+                raise ValueError(f"there is no drain of {quoted(target)}")
+            phases, becomes = CHANGES[act]
+            if drain.phase not in phases:
+                raise ValueError(f"the drain of {target} is {drain.phase}")
+            if act != "resume":
+                self._gate.drop(drain.key)
+                self._forget_walk(target)
+            elif drain.phase is not Phase.PAUSED:
                 drain.passes = 1
                 drain.begin_pass(self._clock.now())
                 self._forget_walk(target)
-            drain.phase = Phase.RUNNING
+            drain.phase = becomes
             self._store()
             return drain
-
-    def end(self, target: str) -> Drain:
-        """End a drain in any phase: drop its moves, and give back new objects. Raises ValueError."""
-        with self._lock:
-            drain = self._drain(target, *ACTIVE)
-            drain.phase = Phase.ENDED
-            self._drop_moves(drain)
-            self._store()
-            return drain
-
-    def _drain(self, target: str, *phases: Phase) -> Drain:
-        drain = self._drains.get(target)
-        if drain is None:
-            raise ValueError(f"there is no drain of {quoted(target)}")
-        if drain.phase not in phases:
-            raise ValueError(f"the drain of {target} is {drain.phase}")
-        return drain
-
-    def _drop_moves(self, drain: Drain) -> None:
-        self._gate.drop(drain.key)
-        self._forget_walk(drain.target)
 
     def _forget_walk(self, target: str) -> None:
-        for of_walk in (self._walks, self._reached, self._unreadable):
-            of_walk.pop(target, None)
+        self._walks.pop(target, None)
+        self._reached.pop(target, None)
 
     def _store(self) -> None:
         self._journal.set_state({DRAINS_STATE: drains_to_json(self._drains)})
@@ -375,7 +362,7 @@ class Drains:
 
     def _advance(self, drain: Drain, visits: int, until: float) -> None:
         """Continue the walk by so many entries, unless moves of it are queued."""
-        if self._gate.waiting_for(drain.key):
+        if self._gate.queue.of(drain.key):
             return
         with self._lock:
             if drain.phase is not Phase.RUNNING:
@@ -383,9 +370,9 @@ class Drains:
             drain.after = self._reached.get(drain.target, drain.after)
             steps = self._walks.get(drain.target)
             if steps is None:
-                counted: Counter[Refusal] = Counter()
-                steps = walk(self._filesystem, self._tops, drain.after, counted)
-                self._walks[drain.target], self._unreadable[drain.target] = steps, counted
+                steps = self._walks[drain.target] = walk(
+                    self._filesystem, self._tops, drain.after,
+                    lambda directory, why: drain.leave(why.about("a directory cannot be read"), directory))
         found: list[StoredFile] = []
         over = self._look(drain, steps, visits, until, found)
         actions = self._actions(drain, found)
@@ -465,9 +452,6 @@ class Drains:
 
     def _end_pass(self, drain: Drain) -> None:
         """Begin another pass if this one moved anything, or end."""
-        for refusal, count in self._unreadable.get(drain.target, Counter()).items():
-            for _ in range(count):
-                drain.leave(refusal.about("a directory cannot be read"), "")
         self._forget_walk(drain.target)
         drain.after = ""
         if drain.preview:

@@ -24,7 +24,7 @@ from tierd.act.limits import BackgroundPace, Budget, CircuitBreaker, TokenBucket
 from tierd.act.movers.moves import Mover, MoveResult, outcome_of_each
 from tierd.act.operating_state import Approvals, MaintenanceGuard, OperatingState
 from tierd.act.outcomes import CompletedAct, CompletedActs, outcome_of_move
-from tierd.act.queue import BATCH_MOVES, BATCH_MOVES_REMOTE, MoveQueue, QueuedMove, RequeueList
+from tierd.act.queue import BATCH_MOVES, BATCH_MOVES_REMOTE, MoveQueue, QueuedMove
 from tierd.acts import BY_ADMINISTRATOR, DEFAULT_KINDS, ActKind, Outcome
 from tierd.clock import Clock
 from tierd.config.act import Rate
@@ -84,7 +84,7 @@ class Gate:
         self._mover, self._breaker = mover, breaker
         self._open: dict[int, QueuedMove] = {}
         """Moves that were handed over and whose outcome is not known yet, by the number of their act."""
-        self.requeue_list = RequeueList(journal.queue.all())
+        self.queue.restore(journal.queue.all())
         self.waiting_since = clock.now()
         """Time when moves were last added to an empty queue, or of the start; epoch seconds."""
         self._stopping: Refusal | None = None
@@ -93,30 +93,11 @@ class Gate:
 
     @property
     def waiting(self) -> int:
-        return len(self.queue) + len(self.requeue_list)
-
-    @property
-    def waiting_bytes(self) -> int:
-        return self.queue.size_bytes + self.requeue_list.size_bytes
+        return len(self.queue)
 
     @property
     def under_way(self) -> int:
         return len(self._open)
-
-    @property
-    def waits_for(self) -> str:
-        """The limit that delays the first queued move; "" for none."""
-        return self.queue.waits_for if len(self.queue) else ""
-
-    def delay_of(self, finding_key: tuple[str, str, str]) -> Refusal | None:
-        """What delays the queued moves of one finding; None if nothing does, or it has none."""
-        return self.queue.delays.get(finding_key) if self.queue.of(finding_key) else None
-
-    @property
-    def gives_way(self) -> bool:
-        """Whether moves wait for streams, and none for anything else."""
-        reasons = {refusal.reason for refusal in self.queue.delays.values()}
-        return bool(len(self.queue)) and reasons == {Reason.STREAMS}
 
     @property
     def not_persisted(self) -> int:
@@ -132,14 +113,6 @@ class Gate:
     def stop(self) -> None:
         """Begin no further act, because the process ends. The journal stores queued moves."""
         self._stopping = Refusal(Reason.STOPPING, "tierd is stopping")
-
-    def waiting_for(self, finding_key: tuple[str, str, str]) -> int:
-        """Queued moves of one finding, including moves of an earlier run."""
-        return self.queue.of(finding_key) + self.requeue_list.of(finding_key)
-
-    def waiting_by_finding(self) -> Counter[tuple[str, str, str]]:
-        """Queued moves by finding, including moves of an earlier run. Reads the queue once."""
-        return self.queue.by_finding() + self.requeue_list.by_finding()
 
     def submit(self, actions: Iterable[Action], finding: int) -> None:
         """Queue default layouts and moves. Advice is ignored: it is for people."""
@@ -166,29 +139,21 @@ class Gate:
 
     def requeue(self, again: Sequence[tuple[Action, int]], left: Sequence[tuple[StoredMove, Refusal]]) -> None:
         """Queue the examined moves ``again`` and drop those in ``left``. The journal still stores the queued ones."""
-        examined = {*(action.path for action, _ in again), *(move.path for move, _ in left)}
-        still = self.requeue_list.remove_examined(examined)
-        for action, finding in again:
-            if action.path in still:  # not dropped since
-                self.queue.add(action, finding)
+        removed = self.queue.examined_earlier(again, [move.path for move, _ in left])
         with self._journal.transaction():
-            self._journal.queue.remove(move.path for move, _ in left if not self.queue.has(move.path))
+            self._journal.queue.remove(removed)
         self.not_requeued.update(why.sentence for _, why in left)
         self.on_queued()
 
     def drop(self, finding_key: tuple[str, str, str], directory: str = "") -> list[Action]:
-        """Drop the moves of one finding, or only its moves in one directory. Returns the dropped actions.
-
-        Moves of an earlier run that were not examined yet are dropped only with the whole finding. A move that the
-        engine has begun is completed.
-        """
+        """As :meth:`MoveQueue.drop`, in the journal too."""
         dropped = self.queue.drop(finding_key, directory)
         if directory:
             with self._journal.transaction():
                 self._journal.queue.remove(action.path for action in dropped)
-            return dropped
-        self._journal.queue.drop(finding_key)
-        return dropped + self.requeue_list.drop(finding_key)
+        else:
+            self._journal.queue.drop(finding_key)
+        return dropped
 
     def hold_directories(self, directories: Container[str]) -> None:
         """Delay acts in the directories that are in it at the time, but for those that an administrator requested."""
@@ -238,12 +203,16 @@ class Gate:
                  for outcome in outcome_of_each(self._mover.examine, [each.move for each in batch])}
         for each, entry in self._intend(batch):
             outcome = found[each.action.path]
-            result, detail = outcome_of_move(outcome), outcome.detail
             if each.refusal:
-                result, detail = Outcome.REFUSED, each.refusal.sentence
-            if each.refusal or outcome.result in _NO_BYTES_READ:
+                yield self._refused(each, entry, each.refusal)
+                continue
+            if outcome.result in _NO_BYTES_READ:
                 self.queue.give_back(each, self._clock.now())
-            yield self.completed_acts.ended(each.action, result, detail, entry, each.before, why=each.refusal)
+            yield self.completed_acts.ended(each.action, outcome_of_move(outcome), outcome.detail, entry, each.before)
+
+    def _refused(self, each: QueuedMove, entry: int, why: Refusal) -> CompletedAct:
+        self.queue.give_back(each, self._clock.now())
+        return self.completed_acts.ended(each.action, Outcome.REFUSED, why.sentence, entry, each.before, why=why)
 
     def _move(self, batch: list[QueuedMove]) -> Iterator[CompletedAct]:
         """Hand files over. Yields the outcomes that are known, also of earlier batches.
@@ -253,10 +222,7 @@ class Gate:
         moves: list[NumberedMove] = []
         for each, entry in self._intend(batch):
             if each.refusal:
-                self.queue.give_back(each, self._clock.now())
-                refused = each.refusal.sentence
-                yield self.completed_acts.ended(each.action, Outcome.REFUSED, refused, entry, each.before,
-                                                 why=each.refusal)
+                yield self._refused(each, entry, each.refusal)
             else:
                 self._open[entry] = each
                 moves.append(NumberedMove(entry, each.move, each.before, each.action.finding[0] in BY_ADMINISTRATOR))

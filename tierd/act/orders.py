@@ -17,7 +17,6 @@ import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from lustre.fid import Fid
 from lustre.filesystem import FileStatus, Filesystem
@@ -31,7 +30,7 @@ from tierd.decide.sizing import boundary
 from tierd.model import Action, Capacity
 from tierd.refusal import Reason, Refusal, of_error
 from tierd.sense import space
-from tierd.sense.paths import join
+from tierd.sense.file_walks import walk
 from tierd.text import count_of, quoted
 
 Allowed = Callable[[str, FileStatus], Refusal | None]
@@ -151,7 +150,7 @@ def layout_on_pool(pool: str, room: Capacity, present: Layout) -> Layout:
 
 def files_below(filesystem: Filesystem, path: str, left_out: Counter[Refusal],
                 allowed: Allowed = lambda *_: None) -> Iterator[tuple[str, FileStatus]]:
-    """The file at the path, or all files below a directory, by name. Counts unreadable entries in ``left_out``.
+    """The file at the path, or all files below a directory. Counts unreadable entries in ``left_out``.
 
     It does not enter directories that are not ``allowed``, and counts them too.
     """
@@ -159,36 +158,21 @@ def files_below(filesystem: Filesystem, path: str, left_out: Counter[Refusal],
     if not status.is_directory:
         yield path, status
         return
-    if why := allowed(path, status):
-        left_out[why] += 1
-        return
-    waiting = [path]
-    while waiting:
-        directory = waiting.pop()
-        try:
-            names = sorted(filesystem.entries(directory))
-        except OSError as error:
-            left_out[of_error(error).about(f"directory {quoted(directory)}")] += 1
-            continue
-        deeper = []
-        for name in names:
-            place = join(directory, name)
+
+    def leave(directory: str, why: Refusal) -> None:
+        left_out[why.about(f"directory {quoted(directory)}") if why.reason == Reason.UNREADABLE else why] += 1
+
+    for visit in walk(filesystem, (path,), leave=leave, allowed=lambda place: allowed(place, filesystem.status(place))):
+        if visit.name:
             try:
-                status = filesystem.status(place)
+                status = filesystem.status(visit.path)
             except OSError as error:
                 left_out[of_error(error)] += 1
                 continue
             if not status.is_directory:
-                yield place, status
-            elif why := allowed(place, status):
-                left_out[why] += 1
-            else:
-                deeper.append(place)
-        waiting += reversed(deeper)
+                yield visit.path, status
 
 
-JOURNAL_BUSY_TIMEOUT_SECONDS = 3.0
-"""Time for which a submitter waits while others write the journal."""
 _ORDER_COLUMNS = "direction, path, by, kind, reason, most_files, most_bytes, fid, fs, dry_run, since"
 PendingOrder = tuple[Order, OrderPlan | None]
 """An order, with its plan if it is known already."""
@@ -201,11 +185,9 @@ class TryAgainError(ValueError):
 class OrderInbox:
     """Accepts orders from any thread without waiting for a cycle. Refuses orders when full."""
 
-    def __init__(self, path: Path, stamp: Callable[[], Stamp], most: int = MAX_STORED) -> None:
-        """``path`` is the journal's; ``stamp`` returns the present file system, dry-run setting and time."""
-        self._db = SharedConnection(sqlite3.connect(path, isolation_level=None, check_same_thread=False,
-                                                    timeout=JOURNAL_BUSY_TIMEOUT_SECONDS))
-        self._db.execute("PRAGMA synchronous=NORMAL")  # a power cut may lose the last orders, but no act
+    def __init__(self, db: SharedConnection, stamp: Callable[[], Stamp], most: int = MAX_STORED) -> None:
+        """``db`` is the journal's; ``stamp`` returns the present file system, dry-run setting and time."""
+        self._db = db
         self._stamp = stamp
         self._most = most
         self._lock = threading.Lock()
@@ -221,7 +203,7 @@ class OrderInbox:
             if len(self._waiting) + len(orders) > self._most:
                 raise TryAgainError(f"{len(self._waiting)} of at most {self._most} orders wait; try again later")
             try:
-                with self._db.transaction():
+                with self._db.transaction(durable=False):  # a power cut may lose the last orders, but no act
                     numbers = [self._db.execute(f"INSERT INTO waiting_orders ({_ORDER_COLUMNS}) "  # noqa: S608
                                                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row).lastrowid or 0
                                for row in rows]
@@ -239,7 +221,7 @@ class OrderInbox:
     def done(self) -> None:
         """Delete the taken orders: their moves are queued."""
         with self._lock:
-            with self._db.transaction():
+            with self._db.transaction(durable=False):
                 self._db.executemany("DELETE FROM waiting_orders WHERE id = ?", [(number,) for number in self._taken])
             self._taken.clear()
 
@@ -261,10 +243,6 @@ class OrderInbox:
 
     def __len__(self) -> int:
         return len(self._waiting)
-
-    def close(self) -> None:
-        with self._lock:
-            self._db.close()
 
 
 REQUEUED_PER_CYCLE = 500
@@ -301,11 +279,12 @@ def _replanned(move: StoredMove, filesystem: Filesystem, settings: Settings, lay
     """The move as tierd would plan it now."""
     if why := out_of_date_refusal(move.stamp, filesystem.fsname, settings, now):
         return why
-    if move.key[0] == OrderKind.DRAIN:
-        return Refusal(Reason.OUT_OF_DATE, "the drain finds its files again")
-    by_name = move.key[0] in ORDER_KINDS
+    kind, by, _ = key = move.action.finding
+    if kind in {OrderKind.DRAIN, OrderKind.STAGING}:
+        return Refusal(Reason.OUT_OF_DATE, f"the {kind} finds its files again")
+    by_name = kind in ORDER_KINDS
     directory = move.path.rpartition("/")[0] or "/"
-    layout = layout_of(move.key, directory)
+    layout = layout_of(key, directory)
     if not by_name and layout is None:
         return Refusal(Reason.REMEDIATION_OVER, "the remediation is over, or too old to be judged; tierd detects "
                        "a finding that still holds again")
@@ -319,20 +298,19 @@ def _replanned(move: StoredMove, filesystem: Filesystem, settings: Settings, lay
         return Refusal(Reason.NO_POOL, f"pool {move.pool!r} does not exist or has no targets")
     try:
         status = filesystem.status(move.path)
-        if move.fid is None or status.fid != move.fid:
+        if move.action.fid is None or status.fid != move.action.fid:
             return Refusal(Reason.CHANGED, "another file has this name now")
         if layout is None:
             direction = "promote" if move.pool == policy.flash_pool else "demote"
-            made = planned_move(Order(direction, move.path, move.key[1], OrderKind(move.key[0])), move.path, status,
+            made = planned_move(Order(direction, move.path, by, OrderKind(kind)), move.path, status,
                                 filesystem.layout(move.path), room=room, left=left, settings=settings)
-            return made if isinstance(made, Refusal) else replace(made, reason=move.reason, finding=move.key)
+            return made if isinstance(made, Refusal) else replace(made, reason=move.action.reason, finding=key)
     except OSError as error:
         return of_error(error)
     if left[move.pool] - status.size_bytes < reserved(room, policy):
         return Refusal(Reason.NO_ROOM, f"pool {move.pool!r} has no room for the file above its reserve")
     left[move.pool] -= status.size_bytes
-    return Action(ActKind.MIGRATE, layout, move.reason, move.key, directory, path=move.path,
-                  size_bytes=status.size_bytes, fid=status.fid)
+    return replace(move.action, layout=layout, directory=directory, size_bytes=status.size_bytes)
 
 
 def out_of_date_refusal(stamp: Stamp, fs: str, settings: Settings, now: float) -> Refusal | None:

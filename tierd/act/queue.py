@@ -10,7 +10,7 @@ from bisect import insort
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice
+from itertools import chain
 from operator import attrgetter
 from threading import RLock
 
@@ -18,7 +18,6 @@ from lustre.errors import Stale
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem
 from lustre.layout.model import (
-    Component,
     Layout,
     destination,
     in_sync,
@@ -32,7 +31,7 @@ from tierd.act.guard import ActGuard, JobCheck
 from tierd.act.journal.entry import StoredMove
 from tierd.act.limits import BackgroundPace, Budget, Charge, LimitReached, MoveCost, Spent, cost_of_move, is_background
 from tierd.act.movers.moves import Move
-from tierd.acts import BY_ADMINISTRATOR, ActKind, Outcome
+from tierd.acts import BY_ADMINISTRATOR, Outcome
 from tierd.model import Action, StreamedTargets
 from tierd.refusal import Reason, Refusal, of_error
 from tierd.text import quoted
@@ -116,7 +115,9 @@ class MoveQueue:
     def __post_init__(self) -> None:
         self._lock = RLock()
         self._moves: dict[str, QueuedMove] = {}
-        """All moves by path, also those that a batch is examining."""
+        """All moves by path, also those that a batch is examining, and those of an earlier run."""
+        self._earlier: dict[str, StoredMove] = {}
+        """Moves of an earlier run that were not examined yet, oldest first. They stand in no lane."""
         self._counts: Counter[FindingKey] = Counter()
         self._waiting: dict[FindingKey, dict[Lane, deque[QueuedMove]]] = {}
         """By finding, in the order of their turns, and by what delayed them last."""
@@ -134,15 +135,47 @@ class MoveQueue:
             self.pace.streamed = streamed
 
     def add(self, action: Action, finding: int) -> bool:
-        """Queue a move. False if a move of the same path is already queued."""
+        """Queue a move. False if a move of the same path is already queued; one of an earlier run gives way to it."""
         with self._lock:
-            if action.path in self._moves:
+            if self.has(action.path):
                 return False
+            if self._earlier.pop(action.path, None) is not None:
+                self._remove(self._moves[action.path])
             self._arrivals += 1
-            self._moves[action.path] = added = QueuedMove(action, finding, arrival=self._arrivals)
-            self._counts[action.finding] += 1
-            self._enter(added, None)
+            self._enter(self._counted(QueuedMove(action, finding, arrival=self._arrivals)), None)
             return True
+
+    def _counted(self, added: QueuedMove) -> QueuedMove:
+        self._moves[added.action.path] = added
+        self._counts[added.action.finding] += 1
+        return added
+
+    def restore(self, moves: Iterable[StoredMove]) -> None:
+        """Keep moves of an earlier run. They wait for :meth:`examined_earlier`, and are counted meanwhile."""
+        with self._lock:
+            for move in moves:
+                self._earlier[move.path] = move
+                self._counted(QueuedMove(move.action, move.finding))
+
+    @property
+    def earlier(self) -> list[StoredMove]:
+        """Moves of an earlier run that were not examined yet, oldest first."""
+        with self._lock:
+            return list(self._earlier.values())
+
+    def examined_earlier(self, again: Iterable[tuple[Action, int]], left: Iterable[str]) -> list[str]:
+        """Queue ``again``, with the numbers of their findings, and remove those of the files ``left``; returns these.
+
+        Moves that were dropped or queued anew since the examination stay as they are.
+        """
+        with self._lock:
+            for action, finding in again:
+                if action.path in self._earlier:
+                    self.add(action, finding)
+            removed = [path for path in left if self._earlier.pop(path, None) is not None]
+            for path in removed:
+                self._remove(self._moves[path])
+        return removed
 
     def _enter(self, each: QueuedMove, name: Lane) -> None:
         """Let a move wait for its turn, unless it was dropped meanwhile."""
@@ -157,7 +190,8 @@ class MoveQueue:
             lane.append(each)
 
     def has(self, path: str) -> bool:
-        return path in self._moves
+        """Whether a move of this file is queued. One of an earlier run is not, before its file was examined again."""
+        return path in self._moves and path not in self._earlier
 
     @property
     def size_bytes(self) -> int:
@@ -167,7 +201,16 @@ class MoveQueue:
     @property
     def waits_for(self) -> str:
         """The limit that the first delayed move of the last batch had reached; "" for none."""
-        return next((refusal.sentence for refusal in self.delays.values()), "")
+        return next((refusal.sentence for refusal in self.delays.values()), "") if self._moves else ""
+
+    @property
+    def gives_way(self) -> bool:
+        """Whether moves wait for streams, and none for anything else."""
+        return bool(self._moves) and {refusal.reason for refusal in self.delays.values()} == {Reason.STREAMS}
+
+    def delay_of(self, finding_key: FindingKey) -> Refusal | None:
+        """What delays the moves of one finding; None if nothing does, or it has none."""
+        return self.delays.get(finding_key) if self.of(finding_key) else None
 
     def of(self, finding_key: FindingKey) -> int:
         """Number of moves of one finding."""
@@ -184,13 +227,15 @@ class MoveQueue:
     def drop(self, finding_key: FindingKey, directory: str = "") -> list[Action]:
         """Drop the moves of one finding, or only its moves in one directory. Returns the dropped actions.
 
-        This includes moves whose files are being examined. A move that the engine has begun is completed.
+        This includes moves whose files are being examined, and with the whole finding those of an earlier run. A move
+        that the engine has begun is completed.
         """
         with self._lock:
             dropped = [each for each in self._moves.values()
                        if each.action.finding == finding_key and directory in {"", each.action.directory}]
             for each in dropped:
                 self._remove(each)
+                self._earlier.pop(each.action.path, None)
             for each in chain(*self._waiting.pop(finding_key, {}).values()):
                 self._enter(each, None)
         return [each.action for each in dropped]
@@ -373,43 +418,3 @@ def planned(wanted: Layout, before: Layout | None, size_bytes: int, fsname: str)
     if before is None or copied is wanted or same_shape(before, copied):
         return copied, cost
     return with_mirror(before, wanted), cost
-
-
-class RequeueList:
-    """Moves of an earlier run that were not examined yet, oldest first."""
-
-    def __init__(self, moves: Iterable[StoredMove] = ()) -> None:
-        self._lock = RLock()
-        self._moves = deque(moves)
-
-    def __len__(self) -> int:
-        return len(self._moves)
-
-    @property
-    def size_bytes(self) -> int:
-        return sum(move.size_bytes for move in tuple(self._moves))
-
-    def of(self, finding_key: FindingKey) -> int:
-        return sum(move.key == finding_key for move in tuple(self._moves))
-
-    def by_finding(self) -> Counter[FindingKey]:
-        return Counter(move.key for move in tuple(self._moves))
-
-    def drop(self, key: FindingKey) -> list[Action]:
-        """Drop the moves of one finding. Returns them as moves to their pools."""
-        with self._lock:
-            dropped = [move for move in self._moves if move.key == key]
-            self._moves = deque(move for move in self._moves if move.key != key)
-        return [Action(ActKind.MIGRATE, Layout((Component(pool=move.pool),), composite=False), move.reason, key,
-                       path=move.path, size_bytes=move.size_bytes, fid=move.fid) for move in dropped]
-
-    def first(self, most: int) -> list[StoredMove]:
-        with self._lock:
-            return list(islice(self._moves, most))
-
-    def remove_examined(self, paths: Collection[str]) -> frozenset[str]:
-        """Remove the moves of examined files. Returns those that were not dropped meanwhile."""
-        with self._lock:
-            found = frozenset(move.path for move in self._moves if move.path in paths)
-            self._moves = deque(move for move in self._moves if move.path not in paths)
-        return found

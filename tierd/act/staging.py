@@ -108,16 +108,13 @@ class StagingStore:
     def __init__(self, db: SharedConnection) -> None:
         self._db = db
 
-    def add(self, staging: Staging) -> Staging:
-        number = self._db.execute(f"INSERT INTO stagings ({', '.join(_NAMES)}) VALUES "  # noqa: S608
-                                  f"({', '.join('?' * len(_NAMES))})", _values(staging)).lastrowid
+    def put(self, staging: Staging) -> Staging:
+        """Store a staging; a new one gets its number."""
+        number = self._db.execute(f"INSERT OR REPLACE INTO stagings ({_COLUMNS}) VALUES "  # noqa: S608
+                                  f"({', '.join('?' * (1 + len(_NAMES)))})",
+                                  (staging.id or None, *_values(staging))).lastrowid
         assert number is not None
         return replace(staging, id=number)
-
-    def update(self, staging: Staging) -> None:
-        names = ", ".join(f"{name} = ?" for name in _NAMES)
-        self._db.execute(f"UPDATE stagings SET {names} WHERE id = ?",  # noqa: S608
-                         (*_values(staging), staging.id))
 
     def open(self) -> list[Staging]:
         rows = self._db.execute(f"SELECT {_COLUMNS} FROM stagings WHERE ended_at = 0 ORDER BY id")  # noqa: S608
@@ -207,7 +204,7 @@ class Stager:
             accepted = []
             for each in stagings:  # a script may name a path twice
                 if each.key not in known:
-                    known[each.key] = self._store.add(each)
+                    known[each.key] = self._store.put(each)
                 accepted.append(known[each.key])
             self._open |= {each.id: each for each in accepted}
             self._asked_at |= {each.job: self._clock.now() for each in accepted}
@@ -272,7 +269,7 @@ class Stager:
             return
         for staging in self._abandoned(moving):
             self.drop(staging, StagingState.CANCELLED)
-        waiting, now = self._gate.waiting_by_finding(), self._clock.now()
+        waiting, now = self._gate.queue.by_finding(), self._clock.now()
         for staging in moving:
             if not waiting[staging.key] and not self._store.acts_under_way(staging.finding):
                 self._end(staging, StagingState.ENDED)
@@ -319,7 +316,7 @@ class Stager:
                 self.counts[staging.direction, state] += 1
 
     def _put(self, staging: Staging) -> None:
-        self._store.update(staging)
+        self._store.put(staging)
         if staging.state in OPEN:
             self._open[staging.id] = staging
         else:

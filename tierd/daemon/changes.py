@@ -126,7 +126,7 @@ class ChangingRequests:
         if type(number) is not int:  # JSON true and 1.5 are no numbers of acts
             raise ValueError(f"undo takes the number of an act (17), a finding (F3) or an order (O3), not {number!r}")
         entry = self._journal.entry(number)
-        if entry is None and self._journal.removed_act(number):
+        if entry is None and self._journal.was_removed(number, "actions"):
             raise ValueError(self._removed(f"act {number}"))
         if entry is None:
             raise ValueError(f"the journal has no act {number}; tierctl history lists them")
@@ -149,7 +149,7 @@ class ChangingRequests:
                 "cannot be undone any more; lfs migrate or lfs setstripe -d changes a layout by hand")
 
     def _undo_finding(self, name: str, number: int, by: str) -> answers.UndoFindingAnswer:
-        if self._journal.removed_finding(number):
+        if self._journal.was_removed(number, "findings"):
             raise ValueError(self._removed(what_is(name)))
         kind, *_ = self._journal.key_of_finding(number) or (None,)
         check_name(name, number, kind)
@@ -211,10 +211,8 @@ class ChangingRequests:
                 dry_run=self._settings.act.dry_run, held=sentence_of(state.held) or state.draining)
         if act == "begin":
             drain = drains.begin(target, text_of(request, "by", "tierctl"), preview=bool(request.get("preview")))
-        elif act in {"pause", "resume", "end"}:
-            drain = {"pause": drains.pause, "resume": drains.resume, "end": drains.end}[act](target)
         else:
-            raise ValueError(f"a drain can be planned, begin, pause, resume and end, not {act!r}")
+            drain = drains.change(target, act)
         return self._view.drain_rows([drain])
 
     def _from_root(self, path: str) -> str:

@@ -213,7 +213,7 @@ class Daemon:
                     self.remediations.act(self.detection.fresh)
                 if sole_mover and not self._gate.operating_state.held:
                     self.remediations.requeue()
-                if sole_mover and not state.held and not state.draining and not self._gate.requeue_list:
+                if sole_mover and not state.held and not state.draining and not self._gate.queue.earlier:
                     self.drains.step()
 
     def _try_opt_outs(self) -> None:

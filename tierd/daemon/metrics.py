@@ -160,7 +160,7 @@ def restraint_metrics(daemon: Daemon, beside: MetricsContext) -> Iterator[Metric
                 " budget.", files)
     yield gauge("tierd_budget_bytes", "Bytes that may be moved now without waiting. Negative after a large file.",
                 size_bytes)
-    yield gauge("tierd_waiting_moves_bytes", "Bytes of the files queued for migration.", gate.waiting_bytes)
+    yield gauge("tierd_waiting_moves_bytes", "Bytes of the files queued for migration.", gate.queue.size_bytes)
     yield gauge("tierd_waiting_default_layouts", "Default layouts of directories queued to be set.",
                 len(gate.default_layouts))
     yield gauges("tierd_activity_under_way_seconds", "Time that the current step of the activity has taken so far. 0"
@@ -317,7 +317,7 @@ def act_metrics(gate: Gate) -> Iterator[Metric]:
     yield CounterMetricFamily("tierd_moved_bytes", "Bytes of moved files.", gate.completed_acts.moved_bytes)
     yield gauge("tierd_waiting_moves", "Files queued for migration.", gate.waiting)
     yield gauge("tierd_moves_give_way", "Whether all queued moves wait for streams on their targets (1) or not (0)."
-                " Such moves are made at a low rate.", gate.gives_way)
+                " Such moves are made at a low rate.", gate.queue.gives_way)
 
 
 def verdict_metrics(daemon: Daemon, cases: Sequence[Case]) -> Iterator[Metric]:

@@ -475,7 +475,7 @@ class Remediations:
                         and last.directories.issuperset(finding.directories)):
                     return True
                 return known is not None and not known.closed and not self._goes_on(known, finding)
-            if self._gate.waiting_for(finding.key):
+            if self._gate.queue.of(finding.key):
                 return True
             if policy_for(finding).waits_for_close:
                 now = self._clock.now()
@@ -592,7 +592,7 @@ class Remediations:
 
     def requeue(self) -> None:
         """Check moves that were queued when tierd ended, and queue them again. Log the result once all are checked."""
-        moves = self._gate.requeue_list.first(orders.REQUEUED_PER_CYCLE)
+        moves = self._gate.queue.earlier[:orders.REQUEUED_PER_CYCLE]
         if not moves:
             return
         again, left = orders.examine_again(moves, self._filesystem, self._settings, self._layout_of, self._clock.now())
@@ -604,7 +604,7 @@ class Remediations:
                 if (case := self._store.get(action.finding)) is not None:
                     case.tried.add(action.path)
                     case.queued += 1
-        if not self._gate.requeue_list:
+        if not self._gate.queue.earlier:
             for number, sentences in orders.requeue_messages(self._taken_up, self._not_taken_up).items():
                 self._log.of_number(number, sentences)
             self._taken_up.clear()
@@ -676,7 +676,7 @@ class Remediations:
             back = {case.finding.key for case in self._store if not case.departed}
             self._refusals = {key: whys for key, whys in self._refusals.items()
                               if key not in back or all(why.reason is not Reason.JOB_GONE for why in whys)}
-        waiting = self._gate.waiting_by_finding() if departed else Counter()
+        waiting = self._gate.queue.by_finding() if departed else Counter()
         for case in departed:
             if waiting[case.finding.key] and (dropped := self._gate.drop(case.finding.key)):
                 why = Refusal(Reason.JOB_GONE, f"{case.finding.aggressor} has stopped, so moving its files would only "

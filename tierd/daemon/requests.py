@@ -254,7 +254,7 @@ class ReadingRequests:
         gate, state = self._gate, self._gate.operating_state
         return answers.OperatingStateAnswer(
             paused=state.paused, held=sentence_of(state.last_held), draining=state.draining, waiting_moves=gate.waiting,
-            waiting_bytes=gate.waiting_bytes)
+            waiting_bytes=gate.queue.size_bytes)
 
     def _status(self, cases: Sequence[answers.Case] = ()) -> answers.StatusAnswer:
         view, gate, settings, now = self.snapshot, self._gate, self._settings, self._clock.now()
@@ -281,8 +281,8 @@ class ReadingRequests:
             waiting_orders=self._waiting_orders(),
             under_way_moves=gate.under_way,
             waiting_defaults=len(gate.default_layouts),
-            waits_for=gate.waits_for,
-            moves_to_requeue=len(gate.requeue_list),
+            waits_for=gate.queue.waits_for,
+            moves_to_requeue=len(gate.queue.earlier),
             moves_not_persisted=gate.not_persisted,
             not_requeued=dict(gate.not_requeued),
             moved_bytes=acts.moved_bytes,
@@ -391,14 +391,14 @@ class ReadingRequests:
         moving = drain.phase is Phase.RUNNING and not drain.preview and used is not None and freed > 0
         counts = max([DEFAULT_COUNT] if not drain.limits else drain.limits.values())
         return answers.DrainRow.of(
-            drain, order=drain.finding, position=drain.after, queued_moves=gate.waiting_for(drain.key),
+            drain, order=drain.finding, position=drain.after, queued_moves=gate.queue.of(drain.key),
             files_moved=self.reader.sums.of_finding(drain.finding)["files_moved"], used_bytes=used,
             seconds_left=(used or 0) * (now - drain.begun_at) / freed if moving else None,
             left=tuple(answers.LeftRow.of(each, examples=tuple(each.examples))
                        for each in [*drain.left.values(), *every.failed(drain)]),
             stopped_mdts=tuple(sorted(drain.limits)),
             stop_command=set_command(drain.target, 0) if every.unstopped(drain.target) else "",
-            give_back_command=set_command(drain.target, counts), waits_for=sentence_of(gate.delay_of(drain.key)))
+            give_back_command=set_command(drain.target, counts), waits_for=sentence_of(gate.queue.delay_of(drain.key)))
 
 
 FRESH_SECONDS = 5.0

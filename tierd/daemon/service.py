@@ -173,9 +173,8 @@ class Service:
     def _take_orders(self) -> None:
         """Open the inbox for orders, and what stages files for jobs of a scheduler."""
         settings, filesystem, clock = self._settings, self.node.filesystem, self._clock
-        self._inbox = OrderInbox(Path(settings.act.journal),
+        self._inbox = OrderInbox(self.journal.db,
                                  lambda: Stamp(filesystem.fsname, settings.act.dry_run, clock.now()))
-        self._closing.callback(self._inbox.close)
         self._stagings = StagingStore(self.journal.db)
         self._applications = ApplicationStore(self.journal.db)
         self._stager = Stager(self.gate, self._stagings, filesystem, settings, clock,

@@ -104,7 +104,7 @@ class StatusPublisher:
         holding = daemon.findings
         numbers = {f.key: number for f in holding if (number := daemon.log.known_number(f))}
         findings = tuple(daemon.log.recorded(f) for f in holding if f.key in numbers)
-        waiting, device_time = gate.waiting_by_finding(), daemon.engine.device_time
+        waiting, device_time = gate.queue.by_finding(), daemon.engine.device_time
         with daemon.store.lock:  # for a moment: the rest is made of copies
             done = [replace(case, defaults=[*case.defaults]) for case in daemon.cases]
         figures = updated_figures(self.view.figures, findings, numbers, done, windows, times=device_time,
@@ -224,8 +224,9 @@ def stalled_sentences(daemon: Daemon, activities: Sequence[Activity], now: float
         found.append(f"the last reading of the counters is {daemon.stale_for:.0f} s old: no acts start before the next")
     moving = next((each for each in activities if each.name == "move"), None)
     idle = now - max(gate.last_move_at, gate.waiting_since)
-    if gate.waiting and idle > STALLED_SECONDS and not gate.gives_way:
-        why = sentence_of(gate.operating_state.last_held) or next(iter(daemon.blocking_faults), "") or gate.waits_for
+    if gate.waiting and idle > STALLED_SECONDS and not gate.queue.gives_way:
+        why = (sentence_of(gate.operating_state.last_held) or next(iter(daemon.blocking_faults), "")
+               or gate.queue.waits_for)
         if not why and moving is not None and moving.begun_at:
             why = moving.waits_for or f"{moving.doing} has taken {now - moving.begun_at:.0f} s so far"
         why = why or "the reason is not known"

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import groupby
 
 from lustre.errors import Busy
@@ -28,12 +27,10 @@ from tierd.act.movers.moves import (
     Move,
     MoveOutcome,
     MoveResult,
-    halted_outcome,
     never_halt,
     outcome_of_error,
     refused_outcome,
 )
-from tierd.act.movers.parallel import Engine
 from tierd.act.movers.space_and_quota import DestinationState
 from tierd.refusal import Reason, Refusal
 
@@ -50,17 +47,14 @@ class Change:
     """Arguments of ``lfs mirror`` that change the layout, without the path; empty to resynchronise only."""
 
 
-class MirrorMover:
+class MirrorMover(inspection.FileEngine):
     """Implements :class:`~tierd.act.movers.parallel.Engine`. Moves that change no mirrors go to another engine."""
 
-    def __init__(self, engine: Engine, lfs: LfsMover) -> None:
+    def __init__(self, engine: inspection.FileEngine, lfs: LfsMover) -> None:
         self.engine = engine
+        self.files_at_a_time = engine.files_at_a_time
         self._lfs = lfs
         self._calls = lfs.calls
-
-    @property
-    def files_at_a_time(self) -> int:
-        return self.engine.files_at_a_time
 
     def batch(self) -> DestinationState:
         return self.engine.batch()
@@ -70,22 +64,14 @@ class MirrorMover:
     ) -> Iterator[MoveOutcome]:
         shared = self.batch() if batch is None else batch
         for mirrored, some in groupby(moves, changes_mirrors):
-            if not mirrored:
+            if mirrored:
+                yield from super().move(some, halt, shared)
+            else:
                 yield from self.engine.move(some, halt, shared)
-                continue
-            for move in some:
-                why = halt()
-                yield halted_outcome(move, why) if why else self._moved(move, shared)
 
-    def examine(self, moves: Sequence[Move]) -> Iterator[MoveOutcome]:
-        batch = self.batch()
-        for mirrored, some in groupby(moves, changes_mirrors):
-            if not mirrored:
-                yield from self.engine.examine(list(some))
-                continue
-            yield from inspection.examine(some, partial(self._facts_of, batch=batch))
-
-    def _facts_of(self, move: Move, batch: DestinationState) -> FileFacts | MoveOutcome:
+    def facts_of(self, move: Move, batch: DestinationState) -> FileFacts | MoveOutcome:
+        if not changes_mirrors(move):
+            return self.engine.facts_of(move, batch)
         found = self._examined(move, batch)
         return found if isinstance(found, MoveOutcome) else found.facts
 
@@ -142,7 +128,7 @@ class MirrorMover:
         split = () if move.layout.mirror_count > 1 else ("split", "-d", "--mirror-id", str(flash[0].mirror_id))
         return Change(facts, move.layout, resync, split)
 
-    def _moved(self, move: Move, batch: DestinationState) -> MoveOutcome:
+    def moved(self, move: Move, batch: DestinationState) -> MoveOutcome:
         """Change the mirrors of one file. The file as it is afterwards decides the outcome."""
         found = self._examined(move, batch)
         if isinstance(found, MoveOutcome):
@@ -201,5 +187,5 @@ def _is_stale(group: Sequence[Component]) -> bool:
     return any("stale" in component.flags for component in group)
 
 
-def engine(engine: Engine, lfs: LfsMover) -> Engine:
+def engine(engine: inspection.FileEngine, lfs: LfsMover) -> inspection.FileEngine:
     return MirrorMover(engine, lfs)

@@ -8,7 +8,6 @@ a file that matches. The order is fixed, so a walk continues after a directory t
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -35,11 +34,12 @@ class Visit:
 
 
 def walk(filesystem: Filesystem, tops: Sequence[str], after: str = "",
-         unreadable: Counter[Refusal] | None = None) -> Iterator[Visit]:
+         leave: Callable[[str, Refusal], None] = lambda *_: None,
+         allowed: Callable[[str], Refusal | None] = lambda _: None) -> Iterator[Visit]:
     """Visit all entries below directories that are no directories, in the order of the paths of their directories.
 
-    ``after`` is a directory that was finished: it and all directories before it are left out. Directories that cannot
-    be read are counted in ``unreadable``. A directory that was removed is left out.
+    ``after`` is a directory that was finished: it and all directories before it are left out. ``leave`` gets each
+    directory that cannot be read or is not ``allowed``, and why. A directory that was removed is left out.
     """
     done = parts_of(after) if after else None
     for top in sorted(tops, key=parts_of):
@@ -50,6 +50,9 @@ def walk(filesystem: Filesystem, tops: Sequence[str], after: str = "",
             if done is not None and parts < done and done[:len(parts)] != parts:
                 continue  # it and everything below it comes before the finished one
             try:
+                if refused := allowed(directory):
+                    leave(directory, refused)
+                    continue
                 below = sorted(filesystem.subdirectories(directory))
                 waiting += [join(directory, name) for name in reversed(below)]
                 if done is not None and parts <= done:
@@ -61,8 +64,7 @@ def walk(filesystem: Filesystem, tops: Sequence[str], after: str = "",
             except FileNotFoundError:
                 continue
             except OSError as error:
-                if unreadable is not None:
-                    unreadable[of_error(error)] += 1
+                leave(directory, of_error(error))
                 continue
             yield Visit(directory)
 

@@ -158,16 +158,16 @@ def test_the_queue_makes_a_cure_before_hundreds_of_moves_that_wait_for_streams(t
                       number)
     world.pump()
     assert world.gate.waiting >= 399
-    assert world.gate.gives_way
-    refusal = world.gate.delay_of(even.key)
+    assert world.gate.queue.gives_way
+    refusal = world.gate.queue.delay_of(even.key)
     assert refusal is not None
     assert "ior" in refusal.sentence
     world.files(1)
     world.submit("/0")
     world.pump()
     assert world.pool("/0") == "flash"
-    assert world.gate.delay_of(FINDING.key) is None
+    assert world.gate.queue.delay_of(FINDING.key) is None
     world.gate.queue.note_streams(StreamedTargets())
     world.pump()
     assert world.gate.waiting == 0
-    assert not world.gate.gives_way
+    assert not world.gate.queue.gives_way

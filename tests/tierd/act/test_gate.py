@@ -17,6 +17,7 @@ from tests.tierd.act.miniport import MiniPort
 from tests.tierd.act.movers.minilustre import FLASH, HDD
 from tierd.act.dispatch import InProcessDispatch, NumberedMove
 from tierd.act.gate import Gate
+from tierd.act.guard import ActGuard
 from tierd.act.limits import Budget, CircuitBreaker
 from tierd.act.movers.moves import Halt, Move, MoveOutcome, Mover, never_halt
 from tierd.act.queue import BATCH_MOVES, BATCH_MOVES_REMOTE
@@ -24,6 +25,7 @@ from tierd.act.undo import Undo, close_unfinished
 from tierd.acts import ActKind, Outcome
 from tierd.config.act import Rate
 from tierd.model import Action
+from tierd.refusal import Reason, Refusal
 
 
 def test_every_move_is_in_the_journal_with_what_was_there_before(world: World) -> None:
@@ -33,6 +35,25 @@ def test_every_move_is_in_the_journal_with_what_was_there_before(world: World) -
     assert [entry.place for entry in entries] == [f"/{n}" for n in range(40)]
     assert {entry.fid for entry in entries} == {node.fid for node in world.lustre.names.values()}
     assert all(entry.layout_before is not None and same_shape(entry.layout_before, HDD) for entry in entries)
+
+
+class OptedOut(ActGuard):
+    """The owner of one file takes no part."""
+
+    def refusal(self, action: Action) -> Refusal | None:
+        return Refusal(Reason.OPTED_OUT, "the owner opted out") if action.path == "/0" else None
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_a_move_that_the_guard_refuses_is_not_made_and_takes_no_bytes_of_the_budget(
+        tmp_path: Path, dry_run: bool) -> None:
+    world = World(tmp_path, replace(FAST, bytes_per_second=100.0, burst_seconds=1.0), dry_run)
+    world.gate.queue.guard = OptedOut()
+    world.submit(*world.files(2))
+    assert world.pump() == {"refused": 1, "dry-run" if dry_run else "done": 1}
+    (refused,) = world.journal.entries(Outcome.REFUSED)
+    assert (refused.place, refused.detail, world.pool("/0")) == ("/0", "the owner opted out", "hdd")
+    assert world.gate.completed_acts.reasons == {(Outcome.REFUSED, "the owner opted out"): 1}
 
 
 class ToOtherNodes(InProcessDispatch):
@@ -67,7 +88,7 @@ def test_a_target_that_is_busy_is_passed_over_for_others(tmp_path: Path) -> None
     world.submit(*names, "/elsewhere")  # the six lie on OST0002, the last on OST0005
     assert world.pump() == {"done": 2}
     assert (world.pool("/0"), world.pool("/elsewhere"), world.pool("/1")) == ("flash", "flash", "hdd")
-    assert world.gate.waits_for == "target lustre-OST0002: the limit of 1 files/s is reached"
+    assert world.gate.queue.waits_for == "target lustre-OST0002: the limit of 1 files/s is reached"
     world.clock.time += 1.0
     assert world.pump() == {"done": 1}
     assert (world.pool("/1"), world.gate.waiting) == ("flash", 4)

@@ -18,7 +18,7 @@ from tierd.act.queue import FindingKey
 from tierd.acts import ActKind, Outcome
 from tierd.config.act import MoverSettings, Rate
 from tierd.model import Action
-from tierd.refusal import Refusal
+from tierd.refusal import Reason, Refusal
 
 OTHER = ("noisy-neighbour", "other", "s")
 COUNT = 12
@@ -89,7 +89,7 @@ def test_a_delayed_move_costs_no_request_until_its_limit_ends(tmp_path: Path) ->
 
     world.port.status = counted  # type: ignore[method-assign, assignment]
     assert world.gate.pump(world.clock.time + 2.5) == []
-    assert (requests, world.gate.waiting, world.gate.delay_of(FINDING.key) is not None) == (0, MANY - 1, True)
+    assert (requests, world.gate.waiting, world.gate.queue.delay_of(FINDING.key) is not None) == (0, MANY - 1, True)
 
 
 def test_an_error_during_a_batch_loses_no_move(world: World) -> None:
@@ -192,3 +192,40 @@ def test_a_move_dropped_during_its_check_is_neither_done_nor_kept(
         assert len(moved | dropped) >= COUNT - len(gone), "each was moved, dropped, or gone"
         assert (world.gate.waiting, len(world.journal.queue)) == (0, 0)
         world.journal.close()
+
+
+def test_moves_of_an_earlier_run_wait_until_they_were_examined(tmp_path: Path) -> None:
+    before = World(tmp_path)
+    submit(before, FINDING.key, ["/a", "/b", "/dropped"])
+    submit(before, OTHER, ["/c"])
+    before.journal.close()
+    world = World(tmp_path)
+    stored = {move.path: move for move in world.gate.queue.earlier}
+    assert (list(stored), world.gate.waiting, world.gate.queue.size_bytes) == (["/a", "/b", "/dropped", "/c"], 4, 400)
+    assert (world.pump(), world.gate.queue.of(FINDING.key)) == ({}, 3)
+    assert world.gate.drop(FINDING.key, "/") == [], "only with the whole finding: their directories were not examined"
+    submit(world, OTHER, ["/a"])  # another finding wants the file meanwhile
+    world.gate.drop(OTHER, "/none")
+    examined = [(Action(ActKind.MIGRATE, FLASH, "again", FINDING.key, "/", path, 100), 1) for path in ("/a", "/b")]
+    world.lustre.create("/b", DATA, HDD)
+    world.gate.requeue(examined, [(stored["/dropped"], Refusal(Reason.CHANGED, "another file"))])
+    assert world.gate.queue.by_finding() == {OTHER: 2, FINDING.key: 1}
+    assert [move.path for move in world.gate.queue.earlier] == ["/c"]
+    assert sorted(move.path for move in world.journal.queue.all()) == ["/a", "/b", "/c"]
+    assert [action.path for action in world.gate.drop(OTHER)] == ["/c", "/a"]
+    assert world.pump() == {"done": 1}
+    assert (world.gate.waiting, world.journal.queue.all()) == (0, [])
+
+
+def test_a_move_that_was_dropped_while_it_was_examined_stays_dropped(tmp_path: Path) -> None:
+    before = World(tmp_path)
+    submit(before, FINDING.key, ["/a", "/b"])
+    before.journal.close()
+    world = World(tmp_path)
+    a, b = world.gate.queue.earlier
+    world.gate.drop(FINDING.key)
+    submit(world, OTHER, ["/b"])  # stored in the journal, and not to be removed with the one of before
+    again = Action(ActKind.MIGRATE, FLASH, "again", FINDING.key, "/", a.path, 100)
+    world.gate.requeue([(again, a.finding)], [(b, Refusal(Reason.CHANGED, "another file"))])
+    assert world.gate.queue.by_finding() == {OTHER: 1}
+    assert [move.path for move in world.journal.queue.all()] == ["/b"]

@@ -107,7 +107,7 @@ def lead(role: Role) -> None:
     for entry, outcome, _ in close_unfinished(journal, port, clock.now()):
         if outcome != "done":
             say(f"found {entry.place} {outcome}")
-    stored = gate.requeue_list.first(len(gate.requeue_list))  # every file that is not moved is planned anew
+    stored = gate.queue.earlier  # every file that is not moved is planned anew
     gate.requeue([], [(each, Refusal(Reason.OUT_OF_DATE, "")) for each in stored])
     finding = journal.add_finding(FINDING)
     paths = [f"/d/{number}" for number in range(role.files)]
@@ -124,8 +124,8 @@ def lead(role: Role) -> None:
         if clock.now() > reported + REPORT_SECONDS:
             reported = clock.now()
             say(f"STATE waiting={gate.waiting} under_way={gate.under_way} {dict(dispatch.by_source)} "
-                f"{dispatch.trouble()} halt={gate._halt()} room={dispatch.room()} {dispatch.counts} {gate.waits_for} "
-                f"{gate.completed_acts.reasons.most_common(3)}")
+                f"{dispatch.trouble()} halt={gate._halt()} room={dispatch.room()} {dispatch.counts} "
+                f"{gate.queue.waits_for} {gate.completed_acts.reasons.most_common(3)}")
         if gate.operating_state.paused:
             say(f"PAUSED {gate.operating_state.paused}")
     if not node.lost:

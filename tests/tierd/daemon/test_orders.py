@@ -192,8 +192,7 @@ def test_handing_over_never_waits_for_a_move(site: Site, monkeypatch: pytest.Mon
 
 
 def test_a_full_inbox_asks_to_come_again(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    Journal(tmp_path / "j").close()
-    inbox = OrderInbox(tmp_path / "j", lambda: Stamp("lustre", False, 1.0), most=2)
+    inbox = OrderInbox(Journal(tmp_path / "j").db, lambda: Stamp("lustre", False, 1.0), most=2)
     inbox.put([(Order("promote", "/a", "x"), None)])
     with pytest.raises(ValueError, match="1 of at most 2 orders wait; try again later"):
         inbox.put([(Order("promote", "/a", "x"), None)] * 2)

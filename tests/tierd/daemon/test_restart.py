@@ -241,14 +241,14 @@ def test_queued_work_is_reported_once_at_the_end(site: Site, capsys: pytest.Capt
 
 
 def test_a_journal_that_takes_nothing_asks_to_come_again(tmp_path: Path) -> None:
-    Journal(tmp_path / "j").close()
-    inbox = OrderInbox(tmp_path / "j", lambda: Stamp("lustre", False, 1.0))
+    journal = Journal(tmp_path / "j")
+    inbox = OrderInbox(journal.db, lambda: Stamp("lustre", False, 1.0))
     with closing(sqlite3.connect(tmp_path / "j")) as db:
         db.execute("DROP TABLE waiting_orders")
     with pytest.raises(ValueError, match=r"the journal cannot be written .*; try again later"):
         inbox.put([(Order("promote", "/a", "x"), None)])
     assert len(inbox) == 0
-    inbox.close()
+    journal.close()
 
 
 def test_a_finding_whose_numbers_the_journal_lacks_is_named_and_not_judged(reading: Site) -> None:

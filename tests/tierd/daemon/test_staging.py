@@ -152,6 +152,21 @@ def test_a_restart_goes_on(site: Site) -> None:
     assert (found.state, found.outcomes) == ("ended", {"done": 5})
 
 
+def test_a_staging_plans_its_moves_of_before_a_restart_again(site: Site) -> None:
+    site.restart(limits=GeneralLimits(files_per_second=0.1))
+    files(site, *(f"/proj/d/{number}" for number in range(5)))
+    stage(site, "/proj/d")
+    site.run(until=10)
+    assert state(site)[0].state == "moving"
+    site.restart(limits=GeneralLimits(files_per_second=50.0))
+    ask(site.socket, {"request": "drain", "reason": "no plan now, and moves go on"})
+    site.run(until=20)
+    ask(site.socket, {"request": "resume"})
+    site.run(until=40)
+    (found,) = state(site)
+    assert (found.state, found.left_out, found.outcomes["done"] + found.in_place) == ("ended", {}, 5)
+
+
 def test_modes_and_opt_outs_hold_for_jobs(site: Site) -> None:
     site.restart(scopes=(Scope("/proj/closed", Mode.OBSERVE),))
     files(site, "/proj/closed/a", "/proj/out/b")

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from lustre.fid import Fid
 from lustre.layout.directory import DefaultStriping, default_of_yaml, default_to_yaml
-from lustre.layout.model import Layout
+from lustre.layout.model import Component, Layout
 from lustre.layout.yaml import from_yaml, to_yaml
 from tierd.act.journal.connection import Row, SharedConnection
 from tierd.acts import ActKind, Outcome
@@ -121,17 +121,20 @@ class Stamp:
 
 @dataclass(frozen=True, slots=True)
 class StoredMove:
-    """A move that waited when it was stored."""
+    """A move that waited when it was stored, with its pool in place of the layout."""
 
-    path: str
+    action: Action
     finding: int
-    key: tuple[str, str, str]
-    pool: str
-    """Destination of the file's first bytes; "" for data on the MDT and for a mirror, which are planned anew."""
-    size_bytes: int
-    fid: Fid | None
-    reason: str
     stamp: Stamp
+
+    @property
+    def path(self) -> str:
+        return self.action.path
+
+    @property
+    def pool(self) -> str:
+        """Destination of the file's first bytes; "" for data on the MDT and for a mirror, which are planned anew."""
+        return self.action.layout.components[0].pool
 
 
 class QueueStore:
@@ -169,9 +172,8 @@ class QueueStore:
         """All moves, in the order in which they were added."""
         rows = self._db.execute("SELECT place, finding, key, pool, size_bytes, fid, reason, fs, dry_run, since "
                                 "FROM waiting_moves ORDER BY id").fetchall()
-        return [StoredMove(to_path(place), finding, _key(key), pool, size_bytes,
-                           fid=None if fid is None else Fid.parse(fid), reason=reason,
-                           stamp=Stamp(fs, bool(dry_run), since))
+        return [StoredMove(_action(to_path(place), key, pool, reason, size_bytes=size_bytes, fid=fid), finding,
+                           Stamp(fs, bool(dry_run), since))
                 for place, finding, key, pool, size_bytes, fid, reason, fs, dry_run, since in rows]
 
     def __len__(self) -> int:
@@ -189,6 +191,7 @@ def _stored_pool(layout: Layout) -> str:
     return layout.components[0].pool if layout.mirror_count == 1 else ""
 
 
-def _key(text: str) -> tuple[str, str, str]:
-    kind, aggressor, about = json.loads(text)
-    return kind, aggressor, about
+def _action(path: str, key: str, pool: str, reason: str, size_bytes: int, fid: str | None) -> Action:
+    kind, aggressor, about = json.loads(key)
+    return Action(ActKind.MIGRATE, Layout((Component(pool=pool),), composite=False), reason, (kind, aggressor, about),
+                  path=path, size_bytes=size_bytes, fid=None if fid is None else Fid.parse(fid))

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import Literal
 
 from lustre.fid import Fid
 from lustre.layout.model import Layout, same_shape
@@ -120,17 +121,18 @@ class Journal:
         ``detail`` may be the output of ``lfs`` with file names in it: any bytes, of any length.
         """
         with self.db.lock, nullcontext() if self.db.in_transaction else self.db.transaction(durable=False):
-            self.db.execute("UPDATE actions SET outcome = ?, detail = ?, ended_at = ? WHERE id = ?",
-                            (outcome, printable(detail[:MAX_DETAIL]), now, entry))
+            self._change(entry, "outcome", outcome, detail, now)
 
     def judged(self, entry: int, verdict: Verdict, detail: str, now: float) -> None:
         """Enter the verdict on one act that is in force, and what it rests on."""
-        self.db.execute("UPDATE actions SET verdict = ?, detail = ?, ended_at = ? WHERE id = ?",
-                         (verdict, printable(detail[:MAX_DETAIL]), now, entry))
+        self._change(entry, "verdict", verdict, detail, now)
 
     def begin_undo(self, entry: int, now: float) -> None:
-        self.db.execute("UPDATE actions SET outcome = ?, detail = '', ended_at = ? WHERE id = ?",
-                         (Outcome.UNDOING, now, entry))
+        self._change(entry, "outcome", Outcome.UNDOING, "", now)
+
+    def _change(self, entry: int, column: Literal["outcome", "verdict"], value: str, detail: str, now: float) -> None:
+        self.db.execute(f"UPDATE actions SET {column} = ?, detail = ?, ended_at = ? WHERE id = ?",  # noqa: S608
+                        (value, printable(detail[:MAX_DETAIL]), now, entry))
 
     def transaction(self) -> AbstractContextManager[None]:
         """What this thread enters in the block reaches the disk at once, or not at all. Other threads wait."""
@@ -251,24 +253,18 @@ class Journal:
     def acts_in_force(self, finding: int) -> list[Entry]:
         return list(self._select("WHERE finding = ? AND outcome = 'done'", finding))
 
-    def has_finding(self, number: int) -> bool:
-        return self.db.execute("SELECT 1 FROM findings WHERE id = ?", (number,)).fetchone() is not None
-
     def key_of_finding(self, number: int) -> tuple[str, str, str] | None:
         """What the finding of that number is about (:attr:`tierd.model.Finding.key`); None if there is none."""
         row = self.db.execute("SELECT kind, aggressor, ifnull(nullif(victim, ''), subject) FROM findings WHERE id = ?",
                                (number,)).fetchone()
         return row and (row[0], row[1], row[2])
 
-    def removed_act(self, number: int) -> bool:
-        """Whether the act was removed because of its age. The act with the highest number is never removed."""
-        (last,) = self.db.execute("SELECT ifnull(max(id), 0) FROM actions").only()
-        return 0 < number <= last and self.entry(number) is None
-
-    def removed_finding(self, number: int) -> bool:
-        """Whether the finding was removed because of its age. The one with the highest number is never removed."""
-        (last,) = self.db.execute("SELECT ifnull(max(id), 0) FROM findings").only()
-        return 0 < number <= last and not self.has_finding(number)
+    def was_removed(self, number: int, table: Literal["actions", "findings"]) -> bool:
+        """Whether an act or a finding was removed because of its age. The one with the highest number never is."""
+        (removed,) = self.db.execute(
+            f"SELECT ?1 BETWEEN 1 AND (SELECT ifnull(max(id), 0) FROM {table}) AND "  # noqa: S608 -- one of these two
+            f"NOT EXISTS (SELECT 1 FROM {table} WHERE id = ?1)", (number,)).only()
+        return bool(removed)
 
     def finding_of(self, act: int) -> int:
         (number,) = self.db.execute("SELECT finding FROM actions WHERE id = ?", (act,)).only()

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 
 from lustre.filesystem import Quota
@@ -20,6 +20,8 @@ from lustre.mounted import (
 from lustre.mounted_calls import MountedCalls
 from lustre.mounts import Mount
 from lustre.parameters import Tree
+from tierd.act.movers.checks import FileFacts
+from tierd.act.movers.inspection import FileEngine
 from tierd.act.movers.lease import LeaseMover
 from tierd.act.movers.lfs import LfsMover, command_runner, parent_death_prefix
 from tierd.act.movers.moves import (
@@ -31,7 +33,6 @@ from tierd.act.movers.moves import (
     never_halt,
     no_fence,
 )
-from tierd.act.movers.parallel import Engine
 from tierd.act.movers.space_and_quota import Destination, DestinationState
 from tierd.config.act import MoverSettings
 from tierd.refusal import Reason
@@ -46,22 +47,24 @@ does not exchange such layouts.
 """
 
 
-class EitherEngine:
+class EitherEngine(FileEngine):
     """One engine, and another one for the files that only that one can move.
 
     The first one examines each file, so the other one costs nothing where it is not needed.
     """
 
-    def __init__(self, first: Engine, other: Engine) -> None:
+    def __init__(self, first: FileEngine, other: FileEngine) -> None:
         self.first = first
         self.other = other
-
-    @property
-    def files_at_a_time(self) -> int:
-        return self.first.files_at_a_time
+        self.files_at_a_time = first.files_at_a_time
 
     def batch(self) -> DestinationState:
         return self.first.batch()
+
+    def facts_of(self, move: Move, batch: DestinationState) -> FileFacts | MoveOutcome:
+        found = self.first.facts_of(move, batch)
+        other = isinstance(found, MoveOutcome) and needs_other(found)
+        return self.other.facts_of(move, batch) if other else found
 
     def move(
         self, moves: Iterable[Move], halt: Halt = never_halt, batch: DestinationState | None = None
@@ -70,13 +73,6 @@ class EitherEngine:
         for outcome in self.first.move(moves, halt, shared):
             if needs_other(outcome):
                 yield from self.other.move([outcome.move], halt, shared)
-            else:
-                yield outcome
-
-    def examine(self, moves: Sequence[Move]) -> Iterator[MoveOutcome]:
-        for outcome in self.first.examine(moves):
-            if needs_other(outcome):
-                yield from self.other.examine([outcome.move])
             else:
                 yield outcome
 
@@ -96,7 +92,7 @@ _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
 
 
 def build_mover(mount: Mount, library: Library, tree: Tree, settings: MoverSettings,
-                fence: Fence = no_fence) -> Engine:
+                fence: Fence = no_fence) -> FileEngine:
     """The engine that the settings name, for one mount; the other one moves what that one cannot.
 
     ``lfs`` ignores the fence: it exchanges layouts itself.
@@ -113,7 +109,7 @@ def build_mover(mount: Mount, library: Library, tree: Tree, settings: MoverSetti
     lease = LeaseMover(calls, destination, fence=fence)
     lfs = LfsMover(calls, destination, calls.whole, run, settings.lfs,
                    overstripes=lambda: migrates_to_overstriped(tree))
-    engine: Engine = EitherEngine(lease, lfs) if settings.engine == "lease" else EitherEngine(lfs, lease)
+    engine: FileEngine = EitherEngine(lease, lfs) if settings.engine == "lease" else EitherEngine(lfs, lease)
     for name in FURTHER:
         engine = import_module(name).engine(engine, lfs)
     return engine

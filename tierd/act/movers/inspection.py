@@ -8,7 +8,7 @@ stands, and the outcome reports it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lustre.errors import Gone, Stale
@@ -23,8 +23,17 @@ from tierd.act.movers.checks import (
     read_facts,
     read_open_facts,
 )
-from tierd.act.movers.moves import Move, MoveOutcome, MoveResult, outcome_of_error, refused_outcome
-from tierd.act.movers.space_and_quota import DestinationState
+from tierd.act.movers.moves import (
+    Halt,
+    Move,
+    MoveOutcome,
+    MoveResult,
+    halted_outcome,
+    never_halt,
+    outcome_of_error,
+    refused_outcome,
+)
+from tierd.act.movers.space_and_quota import Destination, DestinationState
 from tierd.clock import Clock
 from tierd.refusal import Reason, Refusal
 
@@ -327,8 +336,34 @@ def refusal_before(
     return refused_outcome(move, refusal, facts.layout)
 
 
-def examine(moves: Iterable[Move], facts_of: Callable[[Move], FileFacts | MoveOutcome]) -> Iterator[MoveOutcome]:
-    """Examine files as before a move: ``MOVABLE``, or the outcome of a move not begun."""
-    for move in moves:
-        found = facts_of(move)
-        yield found if isinstance(found, MoveOutcome) else MoveOutcome(move, MoveResult.MOVABLE, before=found.layout)
+class FileEngine:
+    """What engines share: a dry run is the examination before a move, and files are moved one after the other."""
+
+    files_at_a_time = 1
+
+    def __init__(self, destination: Destination) -> None:
+        self._destination = destination
+
+    def batch(self) -> DestinationState:
+        return DestinationState(self._destination)
+
+    def facts_of(self, move: Move, batch: DestinationState) -> FileFacts | MoveOutcome:
+        """Facts of a file that may be moved, or the outcome of a move not begun."""
+        raise NotImplementedError
+
+    def moved(self, move: Move, batch: DestinationState) -> MoveOutcome:
+        raise NotImplementedError
+
+    def move(
+        self, moves: Iterable[Move], halt: Halt = never_halt, batch: DestinationState | None = None
+    ) -> Iterator[MoveOutcome]:
+        shared = self.batch() if batch is None else batch
+        for move in moves:
+            yield halted_outcome(move, why) if (why := halt()) else self.moved(move, shared)
+
+    def examine(self, moves: Sequence[Move]) -> Iterator[MoveOutcome]:
+        batch = self.batch()
+        for move in moves:
+            found = self.facts_of(move, batch)
+            yield found if isinstance(found, MoveOutcome) else MoveOutcome(move, MoveResult.MOVABLE,
+                                                                           before=found.layout)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import errno
 import mmap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from zlib import crc32
@@ -29,12 +29,10 @@ from tierd.act.movers import checks, inspection
 from tierd.act.movers.checks import FileFacts, read_open_facts
 from tierd.act.movers.moves import (
     Fence,
-    Halt,
     Move,
     MoveOutcome,
     MoveResult,
     halted_outcome,
-    never_halt,
     no_fence,
     outcome_of_error,
 )
@@ -137,38 +135,21 @@ DIRECT_BYTES = 16 << 20
 """Minimum size of files that are read with direct I/O. Smaller files gain nothing from it."""
 
 
-class LeaseMover:
+class LeaseMover(inspection.FileEngine):
     """Implements :class:`~tierd.act.movers.parallel.Engine`. Holds no state: any number of threads may use one."""
-
-    files_at_a_time = 1
 
     def __init__(self, calls: Calls, destination: Destination, clock: Clock | None = None,
                  fence: Fence = no_fence) -> None:
         """``fence`` is asked just before the exchange: it may refuse a mover that stood still for long."""
+        super().__init__(destination)
         self._calls = calls
-        self._destination = destination
         self._clock = clock or SystemClock()
         self._fence = fence
 
-    def batch(self) -> DestinationState:
-        return DestinationState(self._destination)
+    def facts_of(self, move: Move, batch: DestinationState, *, take: bool = True) -> FileFacts | MoveOutcome:
+        return inspection.facts_before(self._calls, move, batch, _engine_check, take=take)
 
-    def move(
-        self, moves: Iterable[Move], halt: Halt = never_halt, batch: DestinationState | None = None
-    ) -> Iterator[MoveOutcome]:
-        """Moves one file after the other."""
-        shared = self.batch() if batch is None else batch
-        for move in moves:
-            if why := halt():
-                yield halted_outcome(move, why)
-            else:
-                yield self._moved(move, shared)
-
-    def examine(self, moves: Sequence[Move]) -> Iterator[MoveOutcome]:
-        batch = self.batch()
-        return inspection.examine(moves, lambda move: inspection.facts_before(self._calls, move, batch, _engine_check))
-
-    def _moved(self, move: Move, batch: DestinationState) -> MoveOutcome:
+    def moved(self, move: Move, batch: DestinationState) -> MoveOutcome:
         """Move one file. Examines it by name first, and opens it for writing only if that disturbs no application."""
         try:
             status = self._calls.status_of(move.path)
@@ -180,7 +161,7 @@ class LeaseMover:
         except OSError as error:
             return replace(outcome_of_error(move, error), not_copied=1.0)
         if not sure:
-            found = inspection.facts_before(self._calls, move, batch, _engine_check, take=False)
+            found = self.facts_of(move, batch, take=False)
             if isinstance(found, MoveOutcome):
                 return replace(found, not_copied=1.0)
         return self._exchange(move, status, batch)
@@ -227,7 +208,7 @@ class LeaseMover:
             if isinstance(failure, Stale):
                 return inspection.removed_outcome(move, None, failure)
             if isinstance(failure, NotPermitted):  # immutable or append-only: the facts show which
-                found = inspection.facts_before(self._calls, move, batch, _engine_check, take=False)
+                found = self.facts_of(move, batch, take=False)
                 if isinstance(found, MoveOutcome):
                     return found
         return outcome_of_error(move, failure)

@@ -24,7 +24,6 @@ import subprocess
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from lustre.errors import LustreError, kind_of
 from lustre.filesystem import Calls, FileFlags
@@ -121,7 +120,7 @@ class _Ready:
     place: str
 
 
-class LfsMover:
+class LfsMover(inspection.FileEngine):
     """Implements :class:`~tierd.act.movers.parallel.Engine`. Any number of threads may use one.
 
     A process gets as many files as processes before it moved in ``PROCESS_SECONDS``.
@@ -135,17 +134,14 @@ class LfsMover:
 
         ``overstripes`` returns whether this release of ``lfs`` migrates files to overstriped layouts.
         """
+        super().__init__(destination)
         self._overstripes = overstripes
         self.calls = calls
-        self._destination = destination
         self.place = place
         self._run = run
         self._lfs = lfs
         self.clock = clock or SystemClock()
         self._files_per_process = FILES_OF_FIRST_PROCESS
-
-    def batch(self) -> DestinationState:
-        return DestinationState(self._destination)
 
     def move(
         self, moves: Iterable[Move], halt: Halt = never_halt, batch: DestinationState | None = None
@@ -170,9 +166,6 @@ class LfsMover:
                     yield from (halted_outcome(each.move, why) for each in left)
                     break
                 yield from self._process(arguments, _first_files(left, self._files_per_process), shared)
-
-    def examine(self, moves: Sequence[Move]) -> Iterator[MoveOutcome]:
-        return inspection.examine(moves, partial(self.facts_of, batch=self.batch()))
 
     def facts_of(self, move: Move, batch: DestinationState) -> FileFacts | MoveOutcome:
         """Facts of a file that may be moved, or the outcome. Refuses a file whose next write might not show."""

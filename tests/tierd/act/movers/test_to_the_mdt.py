@@ -12,10 +12,10 @@ from tests.tierd.act.movers.fakelfs import MOUNT, FakeLfs
 from tests.tierd.act.movers.minicalls import Killed, MiniCalls
 from tests.tierd.act.movers.minilustre import HDD, MiniClock, MiniLustre
 from tierd.act.movers.engines import EitherEngine
+from tierd.act.movers.inspection import FileEngine
 from tierd.act.movers.lease import LeaseMover
 from tierd.act.movers.lfs import LfsMover
 from tierd.act.movers.moves import Move, MoveOutcome, MoveResult
-from tierd.act.movers.parallel import Engine
 from tierd.act.movers.space_and_quota import Destination
 from tierd.model import MetadataSpace
 from tierd.refusal import Reason
@@ -37,7 +37,7 @@ class World:
         destination = Destination(lambda: self.lustre.pool_members, self.lustre.space, self.lustre.quota,
                                   metadata=lambda: spaces)
         self.calls = calls = MiniCalls(self.lustre)
-        engines: dict[str, Engine] = {"lfs": LfsMover(calls, destination, MOUNT.__add__, self.lfs, clock=clock),
+        engines: dict[str, FileEngine] = {"lfs": LfsMover(calls, destination, MOUNT.__add__, self.lfs, clock=clock),
                    "lease": LeaseMover(calls, destination, clock)}
         self.engine = EitherEngine(engines.pop(first), *engines.values())
 
