@@ -1,8 +1,8 @@
 """Changelog records in their bytes, of which numpy reads the fields that the activity table needs.
 
-A record is *regular* if it has a job id, an owner and a NID, and perhaps the flags of an open, as Lustre writes for most
-that jobs do to files: these fields are at the same place in each, and its flags show where it begins. The others are
-measured and decoded one by one (:mod:`lustre.changelog.decode`).
+A record is *regular* if it has a job id, an owner and a NID, and perhaps the flags of an open, as Lustre writes for
+most that jobs do to files: these fields are at the same place in each, and its flags show where it begins. The others
+are measured and decoded one by one (:mod:`lustre.changelog.decode`).
 
 >>> from simulator.servers.changelog_bytes import encode
 >>> from lustre.changelog.record import Record, RecordType

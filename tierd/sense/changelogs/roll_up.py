@@ -169,8 +169,8 @@ class RollUp:
         if self._path.changes != self._changes or len(self._parents) > 4 * self._known.max_counts:
             self._changes, self._parents, self._counts_in = self._path.changes, KeyIndex(3), self._counts_in[:0]
         row = self._rows(fields, job)
-        order = np.argsort(row, kind="stable")
-        order = order[np.searchsorted(row[order], 0):]  # without the records of other files
+        order = np.sort(row << 32 | np.arange(len(row)))  # many times faster than a stable sort of the rows
+        order = order[np.searchsorted(order, 0):] & 0xFFFFFFFF  # without the records of other files
         fields, row, job = fields.at(order), row[order], job[order]
         begins, of_file = files_in(row)
         kind = fields.kind
