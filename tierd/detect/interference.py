@@ -651,8 +651,8 @@ class Interference:
         columns = (streams.job[at], now.rate[at], lost, np.sqrt(variance + (LASTS * lost)**2 + 1e-6), came, unlearned,
                    state["came_at"][row, first], before, small_io, doubt * variance / np.maximum(lost, 1e-9)**2)
         return [
-            Loss(job, suspects[number], tuple(streams.target[begin[number]:end[number]].tolist()), rate, mean, error,
-                 carrier=Carrier.ARRIVAL if arrived else Carrier.DEVICE_TIME if by_time else
+            Loss(job, suspects[number], tuple(streams.target[begin[number]:end[number]].tolist()), rate, mean,
+                 error=error, carrier=Carrier.ARRIVAL if arrived else Carrier.DEVICE_TIME if by_time else
                  Carrier.HISTORY if job in self._remembered else Carrier.LOAD,
                  came_at=came_at, rate_before=rate_before, limited=limited(of_small_io, relative), small_io=of_small_io)
             for number, (job, rate, mean, error, arrived, by_time, came_at, rate_before, of_small_io, relative)
