@@ -30,7 +30,7 @@ class Job:
         self.name = f"app{number % 300}.{number}"
         self.kind = rng.choices(("stream", "files", "io"), (5, 4, 1))[0]
         count = rng.choices((1, 2, 4, 8, 32), (30, 25, 25, 15, 5))[0]
-        self.targets = rng.sample(range(targets), count)
+        self.targets = rng.sample(range(targets), min(count, targets))
         self.rate = min(200.0, rng.paretovariate(0.9))  # a few jobs do most of the work
         self.active = rng.random()
 
@@ -87,7 +87,7 @@ class Counters:
         self._busy = self._drawn()
         self._bytes = np.array([RPC_BYTES[job.kind] for job in jobs])[self._job]
         self._streams = self._bytes == MIB
-        tenth = targets // 10
+        tenth = max(1, targets // 10)
         self._cost = np.repeat((0.1, 1.0, 0.2), (tenth, tenth, targets - 2 * tenth))[self._target]
         self._operations = np.zeros(len(self._job))
         self._files = np.array([number for number, job in enumerate(jobs) if job.kind == "files"])
@@ -103,7 +103,7 @@ class Counters:
 
     def pools(self) -> dict[str, tuple[str, ...]]:
         """A tenth of the targets is flash, a tenth old disks: most of those are saturated."""
-        tenth = len(self._targets) // 10
+        tenth = max(1, len(self._targets) // 10)
         return {"flash": tuple(self._targets[:tenth]), "old": tuple(self._targets[tenth:2 * tenth]),
                 "hdd": tuple(self._targets[2 * tenth:])}
 

@@ -24,7 +24,7 @@ it is away, so that a later visit goes on with what the former taught.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import erf, exp, log, log1p, sqrt
@@ -335,8 +335,8 @@ class Interference:
             self._filter(streams.row[some], np.log(rate[some]), exposure[some], window.seconds)
         now = self.newest = Newest(window.seconds, streams, exposure, rate, *self._posterior(streams.row),
                                    slot=self._state["slot"][streams.row], noise=self._state["noise"][streams.row])
-        self.rival_losses = list(self._to_rivals(now, recent, kinds, costs))
-        return list(self._losses(now))
+        self.rival_losses = self._to_rivals(now, recent, kinds, costs)
+        return self._losses(now)
 
     def _streams(self, recent: RecentWork, kinds: JobKinds, costs: CostTable) -> Streams | None:
         taken = costs.taken(recent.target, recent.work)
@@ -601,53 +601,62 @@ class Interference:
         change = (np.minimum(ratio, 9) - 1) / np.minimum(NOISE_WINDOWS + windows, NOISE_MEMORY)
         state["noise"][row] = np.maximum(state["noise"][row] * (1 + np.where(windows > 0, change, 0)), LEAST_NOISE**2)
 
-    def _losses(self, now: Newest) -> Iterator[Loss]:
+    def _losses(self, now: Newest) -> list[Loss]:
         part = now.exposure[:, :SUSPECTS] * now.mean[:, 1:1 + SUSPECTS]
         whole = part.sum(axis=1)
         order = np.argsort(-part, axis=1)
         before = np.cumsum(np.take_along_axis(part, order, axis=1), axis=1) - np.take_along_axis(part, order, axis=1)
-        for at in np.flatnonzero((whole > LEAST_EXPOSURE / 2) & (now.rate > 0)).tolist():
-            costly = order[at][part[at, order[at]] > 0]
-            named = costly[before[at, :len(costly)] < 0.8 * whole[at]]
-            yield self._loss(now, at, costly, tuple(now.slot[at, named].tolist()))
+        at = np.flatnonzero((whole > LEAST_EXPOSURE / 2) & (now.rate > 0))
+        named = (np.take_along_axis(part, order, axis=1) > 0) & (before < 0.8 * whole[:, None])
+        suspects = [tuple(now.slot[number, order[number, named[number]]].tolist()) for number in at.tolist()]
+        costly = np.column_stack((part[at] > 0, np.zeros(len(at), bool)))
+        return self._to_columns(now, at, costly, order[at, 0], suspects)
 
-    def _to_rivals(self, now: Newest, recent: RecentWork, kinds: JobKinds, costs: CostTable) -> Iterator[Loss]:
+    def _to_rivals(self, now: Newest, recent: RecentWork, kinds: JobKinds, costs: CostTable) -> list[Loss]:
         """Losses to other streams that came while the stream was seen; the stream with most device time is named."""
         streams = now.streams
         came = ((now.exposure[:, RIVALS] > LEAST_RIVALS) & (now.rate > 0)
                 & (self._state["came_after"][streams.row, RIVALS] >= SURPRISE_WINDOWS))
+        rivals: dict[int, tuple[int, ...]] = {}
         for at in np.flatnonzero(came).tolist():
             here = np.isin(recent.target, streams.target[streams.of == at]) & kinds.stream[recent.job] & (
                 recent.job != streams.job[at])
             if here.any():
                 use = np.bincount(recent.job[here], costs.taken(recent.target[here], recent.work[here]))
-                yield self._loss(now, at, np.array([RIVALS]), (int(use.argmax()),))
+                rivals[at] = int(use.argmax()),
+        costly = np.tile(np.arange(COLUMNS) == RIVALS, (len(rivals), 1))
+        return self._to_columns(now, np.array([*rivals], np.int64), costly, np.full(len(rivals), RIVALS),
+                                [*rivals.values()])
 
-    def _loss(self, now: Newest, at: int, columns: Ints, suspects: tuple[int, ...]) -> Loss:
-        """The loss of the stream at an index to some columns, the most costly first."""
-        state, job, first = self._state[now.streams.row[at]], int(now.streams.job[at]), columns[0]
-        along = np.zeros(1 + COLUMNS)
-        along[1 + columns] = now.exposure[at, columns]
-        lost, variance = float(along @ now.mean[at]), max(float(along @ now.covariance[at] @ along), 0.0)
-        just_came = first < SUSPECTS and state["age"][first] <= SURPRISE_WINDOWS <= state["came_after"][first]
-        before = exp(state["before"][first]) if just_came else 0.0
-        part, errors = along[1 + columns], np.append(state["prior"][:, 1], RIVALS_ERROR)[columns]
-        small = np.append(state["prior"][:, 2], 0.0)[columns]
-        assumed = max(float(((part * errors)**2).sum()), 1e-12)
-        small_io = min(float(part * now.mean[at, 1 + columns] @ small) / max(lost, 1e-9), 1.0)
-        doubt = LIMITED * (1 - LIMITED) * float(((part * small)**2).sum()) / assumed
-        if now.rate[at] < before:
-            carrier = Carrier.ARRIVAL
-        elif variance > LITTLE_LEARNED**2 * assumed:
-            carrier = Carrier.DEVICE_TIME
-        elif state["came_after"][first] >= SURPRISE_WINDOWS:
-            carrier = Carrier.ARRIVAL
-        else:
-            carrier = Carrier.HISTORY if job in self._remembered else Carrier.LOAD
-        targets = tuple(now.streams.target[now.streams.of == at].tolist())
-        return Loss(job, suspects, targets, float(now.rate[at]), lost, error=sqrt(variance + (LASTS * lost)**2 + 1e-6),
-                    carrier=carrier, came_at=float(state["came_at"][first]), rate_before=before,
-                    limited=limited(small_io, doubt * variance / max(lost, 1e-9)**2), small_io=small_io)
+    def _to_columns(self, now: Newest, at: Ints, costly: Bools, first: Ints,
+                    suspects: Sequence[tuple[int, ...]]) -> list[Loss]:
+        """The losses of the streams at these indexes to those columns that are costly, of which the first is most."""
+        state, streams, row = self._state, now.streams, now.streams.row[at]
+        exposure, mean = np.where(costly, now.exposure[at], 0.0), now.mean[at, 1:]
+        lost = (exposure * mean).sum(axis=1)
+        variance = np.maximum(np.einsum("vi,vij,vj->v", exposure, now.covariance[at, 1:, 1:], exposure), 0.0)
+        prior = state["prior"][row]
+        errors, small = (np.column_stack((prior[:, :, number], np.full(len(at), of_rivals)))
+                         for number, of_rivals in ((1, RIVALS_ERROR), (2, 0.0)))
+        assumed = np.maximum(((exposure * errors)**2).sum(axis=1), 1e-12)
+        small_io = np.minimum((exposure * mean * small).sum(axis=1) / np.maximum(lost, 1e-9), 1.0)
+        doubt = LIMITED * (1 - LIMITED) * ((exposure * small)**2).sum(axis=1) / assumed
+        came_after = state["came_after"][row, first]
+        just_came = (first < SUSPECTS) & (state["age"][row, first] <= SURPRISE_WINDOWS) & (
+            came_after >= SURPRISE_WINDOWS)
+        before = np.where(just_came, np.exp(state["before"][row, first]), 0.0)
+        unlearned = variance > LITTLE_LEARNED**2 * assumed
+        came = (now.rate[at] < before) | (~unlearned & (came_after >= SURPRISE_WINDOWS))
+        begin, end = (np.searchsorted(streams.of, at, side).tolist() for side in ("left", "right"))
+        columns = (streams.job[at], now.rate[at], lost, np.sqrt(variance + (LASTS * lost)**2 + 1e-6), came, unlearned,
+                   state["came_at"][row, first], before, small_io, doubt * variance / np.maximum(lost, 1e-9)**2)
+        return [
+            Loss(job, suspects[number], tuple(streams.target[begin[number]:end[number]].tolist()), rate, mean,
+                 error=error, carrier=Carrier.ARRIVAL if arrived else Carrier.DEVICE_TIME if by_time else
+                 Carrier.HISTORY if job in self._remembered else Carrier.LOAD,
+                 came_at=came_at, rate_before=rate_before, limited=limited(of_small_io, relative), small_io=of_small_io)
+            for number, (job, rate, mean, error, arrived, by_time, came_at, rate_before, of_small_io, relative)
+            in enumerate(zip(*(column.tolist() for column in columns), strict=True))]
 
     def _posterior(self, row: Ints) -> tuple[Floats, Floats]:
         """Mean and covariance over all kinds."""

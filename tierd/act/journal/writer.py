@@ -144,7 +144,7 @@ class Journal:
 
     def set_positions(self, positions: Mapping[str, int]) -> None:
         self.db.executemany("INSERT INTO positions VALUES (?, ?) ON CONFLICT (mdt) DO UPDATE "
-                             "SET record = excluded.record", positions.items())
+                             "SET record = excluded.record WHERE record <> excluded.record", positions.items())
 
     def state(self) -> dict[str, str]:
         """What holds over a restart: a pause, for instance."""

@@ -84,7 +84,7 @@ class FileTable:
         return as_fid(self.fids.keys[row].tobytes())
 
     def fids_of(self, rows: Ints) -> list[Fid]:
-        return each_fid(self.fids.keys[rows])
+        return each_fid(self.fids.keys.take(rows, axis=0))
 
     def rows(self) -> Ints:
         """The rows of all files."""
@@ -130,7 +130,7 @@ class FileTable:
         rows, before = self.rows(), len(self.fids)
         at, which = _pieces(self.name_at[rows], self.name_bytes[rows].astype(np.int64))
         self.names, self.names_used = self.names[which], len(which)
-        self.fids.replace(self.fids.keys[rows])
+        self.fids.replace(self.fids.keys.take(rows, axis=0))
         for name in _COLUMNS:
             setattr(self, name, getattr(self, name)[rows])
         self.name_at = at

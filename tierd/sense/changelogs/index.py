@@ -1,5 +1,7 @@
 """Numbers of keys of fixed size, such as FIDs, for many keys at once: a hash table in columns of numpy.
 
+Rows are taken by ``take``, as numpy is many times slower to index rows of a few words.
+
 >>> index = KeyIndex(words=2)
 >>> keys = np.array([[5, 1], [7, 1], [5, 1]], np.uint64)
 >>> index.numbers_of(keys).tolist(), index.find(keys[::-1] + np.uint64(0)).tolist(), len(index)
@@ -22,6 +24,8 @@ Words = NDArray[np.uint64]
 """Keys: a row of 64-bit words for each."""
 Any1D = TypeVar("Any1D", bound=NDArray[np.generic])
 UNKNOWN = -1
+_CLAIMED = -2
+"""A slot that the key with number n of those to add has taken is ``_CLAIMED`` - n."""
 FIRST_BITS = 7
 """Slots at the beginning, as a power of two."""
 
@@ -33,6 +37,13 @@ def grown(column: Any1D, count: int) -> Any1D:
     more = np.zeros((max(count, len(column) * 3 // 2), *column.shape[1:]), column.dtype)
     more[:len(column)] = column
     return more  # type: ignore[return-value]
+
+
+def _same(some: Words, others: Words) -> Bools:
+    same: Bools = some[:, 0] == others[:, 0]
+    for word in range(1, some.shape[1]):
+        same &= some[:, word] == others[:, word]
+    return same
 
 
 class KeyIndex:
@@ -60,57 +71,52 @@ class KeyIndex:
         found: Ints = (mixed >> self._shift).astype(np.int64)
         return found
 
-    def _same(self, number: NDArray[np.int32], keys: Words) -> Bools:
-        known = self.keys[number]
-        same: Bools = known[:, 0] == keys[:, 0]
-        for word in range(1, keys.shape[1]):
-            same &= known[:, word] == keys[:, word]
-        return same
-
     def find(self, keys: Words) -> Ints:
         """The number of each key, or ``UNKNOWN``."""
-        found = np.full(len(keys), UNKNOWN, np.int64)
-        left, at = np.arange(len(keys)), self._slots(keys)
+        at = self._slots(keys)
+        found = self._number_at[at]
+        left = self._others(found, keys)
+        at = at[left]
         while len(left):
-            number = self._number_at[at]
-            taken = number != UNKNOWN
-            left, at, number = left[taken], at[taken], number[taken]
-            same = self._same(number, keys[left])
-            found[left[same]] = number[same]
-            left, at = left[~same], at[~same] + 1 & self._mask
-        return found
+            at = at + 1 & self._mask
+            found[left] = number = self._number_at[at]
+            others = self._others(number, keys.take(left, axis=0))
+            left, at = left[others], at[others]
+        return found.astype(np.int64)
+
+    def _others(self, number: NDArray[np.int32], keys: Words) -> Ints:
+        """Which of these numbers belong to other keys than these."""
+        same = _same(self.keys.take(number, axis=0, mode="wrap"), keys)
+        return np.flatnonzero(~same & (number != UNKNOWN))
 
     def numbers_of(self, keys: Words) -> Ints:
         """The number of each key. New ones get the next numbers, in the order of the keys."""
-        self._make_room(len(keys))
-        found, begin = np.empty(len(keys), np.int64), self._count
-        left, at = np.arange(len(keys)), self._slots(keys)
-        first, slots = left[:0], left[:0]
-        while len(left):
-            free = self._number_at[at] == UNKNOWN
-            if free.any():
-                mine, here = left[free], at[free]
-                self._number_at[here[::-1]] = -2 - mine[::-1]  # of several keys for one slot, the first wins
-                won = self._number_at[here] == -2 - mine
-                first, slots = np.append(first, mine[won]), np.append(slots, here[won])
-                self._number_at[here[won]] = np.arange(self._count, begin + len(first))
-                self._append(keys[mine[won]])
-            number = self._number_at[at]
-            same = self._same(number, keys[left])
-            found[left[same]] = number[same]
-            left, at = left[~same], at[~same] + 1 & self._mask
-        order = np.argsort(first)
-        self.keys[begin:self._count] = keys[first[order]]
-        self._number_at[slots[order]] = np.arange(begin, self._count)
-        new = found >= begin
-        found[new] = begin + np.argsort(order)[found[new] - begin]
+        found = self.find(keys)
+        new = np.flatnonzero(found == UNKNOWN)
+        if len(new):
+            found[new] = self._add(keys.take(new, axis=0))
         return found
 
-    def _append(self, keys: Words) -> None:
-        end = self._count + len(keys)
-        self.keys = grown(self.keys, end)
-        self.keys[self._count:end] = keys
-        self._count = end
+    def _add(self, keys: Words) -> Ints:
+        """The numbers of keys that had none. There may be the same several times."""
+        self._make_room(len(keys))
+        every, slot = np.arange(len(keys)), self._slots(keys)
+        first, left = every.copy(), every
+        while len(left):
+            free = left[self._number_at[slot[left]] == UNKNOWN][::-1]
+            self._number_at[slot[free]] = _CLAIMED - free  # of several keys for one slot, the first wins
+            holder = _CLAIMED - self._number_at[slot[left]]
+            same = _same(keys.take(holder, axis=0, mode="clip"), keys.take(left, axis=0)) & (holder >= 0)
+            first[left[same]] = holder[same]
+            left = left[~same]
+            slot[left] = slot[left] + 1 & self._mask
+        new, begin = first == every, self._count
+        number = np.cumsum(new) + (begin - 1)
+        self._number_at[slot[new]] = number[new]
+        self._count = int(number[-1]) + 1
+        self.keys = grown(self.keys, self._count)
+        self.keys[begin:self._count] = keys.compress(new, axis=0)
+        return number[first]
 
     def _make_room(self, more: int) -> None:
         bits = max(FIRST_BITS, (2 * (self._count + more)).bit_length())

@@ -1,8 +1,8 @@
 """Changelog records in their bytes, of which numpy reads the fields that the activity table needs.
 
-Python finds where each record begins. A record is *regular* if it has a job id, an owner and a NID, and perhaps the
-flags of an open, as Lustre writes for most that jobs do to files: these fields are at the same place in each. The
-others are decoded one by one (:mod:`lustre.changelog.decode`).
+A record is *regular* if it has a job id, an owner and a NID, and perhaps the flags of an open, as Lustre writes for
+most that jobs do to files: these fields are at the same place in each, and its flags show where it begins. The others
+are measured and decoded one by one (:mod:`lustre.changelog.decode`).
 
 >>> from simulator.servers.changelog_bytes import encode
 >>> from lustre.changelog.record import Record, RecordType
@@ -14,10 +14,8 @@ others are decoded one by one (:mod:`lustre.changelog.decode`).
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import repeat
 from operator import attrgetter
 from typing import Any
 
@@ -32,6 +30,7 @@ from lustre.changelog.decode import (
     OWNER,
     SECOND_SHIFT,
     TYPE_FLAG_BITS,
+    VERSION,
     form,
     measure,
     some,
@@ -51,19 +50,18 @@ _EXTENSIONS = JOB_ID | EXTRA
 _PLAIN, _OPENED = OWNER | NID, OWNER | NID | OPEN_FLAG
 _SIZES = {extra: form(_EXTENSIONS, extra).size for extra in (_PLAIN, _OPENED)}
 """Bytes before the name of a regular record, by its extra flags."""
-_begin = struct.Struct("<HH92xQ").unpack_from
-"""Bytes of the name, flags, extra flags of a regular record."""
-_MASK = (RENAME_FLAG | _EXTENSIONS) << TYPE_FLAG_BITS
-_REGULAR = _EXTENSIONS << TYPE_FLAG_BITS
-_FIELDS = np.dtype({
-    "names": ["flags", "type", "index", "time", "target", "parent", "job_id", "extra", "nid", "open_mode"],
-    "formats": ["<u2", "<u4", "<u8", "<u8", "V16", "V16", "S32", "<u8", "V24", "<u4"],
-    "offsets": [2, 4, 8, 24, 32, 48, 64, 96, 120, 144],
-    "itemsize": 152,
-})  # fmt: skip
-"""The fields of a regular record, in whole words. Flags, type, index and time are those of any record."""
-_BYTES = np.dtype((np.void, _FIELDS.itemsize))
-"""The same as mere bytes, which numpy copies at once and not field by field."""
+_MASK = RENAME_FLAG | _EXTENSIONS
+_FLAGS_BYTE = (VERSION | _EXTENSIONS) << TYPE_FLAG_BITS - 8
+"""Fourth byte of nearly all regular records: Lustre sets ``VERSION`` in each."""
+_WORDS = 19
+"""64-bit words that hold the fields of a regular record. Flags, type, index and time are those of any record."""
+_INDEX, _TIME, _EXTRA, _OPEN_MODE = 1, 3, 12, 18
+"""Words of a regular record."""
+_BYTES = np.dtype((np.void, 8 * _WORDS))
+"""The words as mere bytes, which numpy copies at once and not word by word."""
+_KEYS = np.dtype({"names": ["target", "parent", "job", "nid"], "formats": ["V16", "V16", "V32", "V24"],
+                  "offsets": [32, 48, 64, 120], "itemsize": 8 * _WORDS})
+"""Fields of a regular record that are keys of several words."""
 PIECE = 8192
 """Records in one piece: about as many as one read returns."""
 
@@ -71,33 +69,33 @@ PIECE = 8192
 class PackedRecords(Sequence[Record]):
     """Records in their bytes. They are decoded when one of them is needed; most are counted from their bytes."""
 
-    __slots__ = ("_decoded", "data", "fields", "last_index", "newest_time", "oldest_time", "starts",
-                 "times")
+    __slots__ = ("_decoded", "data", "last_index", "newest_time", "oldest_time", "starts", "times", "words")
 
-    def __init__(self, data: bytes, starts: list[int], end: int) -> None:
-        """``starts`` are the byte offsets of the records; at least 152 bytes follow the last one."""
+    def __init__(self, data: bytes, starts: Ints) -> None:
+        """``starts`` are the byte offsets of the records, and the end; at least 152 bytes follow the last record."""
         self.data = data
-        self.starts = [*starts, end]
+        self.starts = starts
         """Where each record begins, and where the last one ends."""
         anywhere: np.ndarray[tuple[int], np.dtype[np.void]] = np.ndarray(
             (len(data) - _BYTES.itemsize + 1,), _BYTES, data, strides=(1,))
-        self.fields: NDArray[np.void] = anywhere[np.array(starts)].view(_FIELDS)
-        time = self.fields["time"]
+        self.words: Words = anywhere[starts[:-1]].view("<u8").reshape(-1, _WORDS)
+        """The first words of each record."""
+        time = self.words[:, _TIME]
         self.times = (time >> SECOND_SHIFT) + (time & ((1 << SECOND_SHIFT) - 1)) / 1e9
-        self.last_index = int(self.fields["index"][-1])
+        self.last_index = int(self.words[-1, _INDEX])
         self.oldest_time, self.newest_time = float(self.times.min()), float(self.times.max())
         self._decoded: list[Record] | None = None
 
     def decoded(self, number: int) -> Record:
         """One record."""
-        [record], _ = some(self.data, self.starts[number], 1)
+        [record], _ = some(self.data, int(self.starts[number]), 1)
         return record
 
     @property
     def records(self) -> list[Record]:
         """The records, decoded."""
         if self._decoded is None:
-            self._decoded, _ = some(self.data, self.starts[0], len(self))
+            self._decoded, _ = some(self.data, int(self.starts[0]), len(self))
         return self._decoded
 
     def __getitem__(self, index: Any) -> Any:
@@ -112,38 +110,51 @@ class PackedRecords(Sequence[Record]):
 
 def packed_pieces(data: bytes, most: int = PIECE) -> Iterator[PackedRecords]:
     """Yield all whole records in pieces of limited length. Raises ValueError at the first invalid record."""
-    at, padded = 0, data + bytes(_FIELDS.itemsize)
-    while True:
-        starts, end = _starts(data, padded, at, most)
-        if not starts:
-            measure(data, at)  # raises the error
-            return
-        yield PackedRecords(padded, starts, end)
-        at = end
+    padded = data + bytes(_BYTES.itemsize)
+    starts = _starts(data, padded)
+    for first in range(0, len(starts) - 1, most):
+        yield PackedRecords(padded, starts[first:first + most + 1])
+    measure(data, int(starts[-1]))  # raises the error
 
 
-def _starts(data: bytes, padded: bytes, at: int, most: int) -> tuple[list[int], int]:
-    """Where at most ``most`` whole records begin, and where the last of them ends."""
-    starts: list[int] = []
-    size_of, last = _SIZES.get, len(data)
-    for _ in repeat(None, most):
-        name_bytes, flags, extra = _begin(padded, at)
-        size = size_of(extra)
-        if size is not None and flags & _MASK == _REGULAR and name_bytes <= NAME_BYTES_MAX:
-            end = at + size + name_bytes
-            if end > last:
-                break
-        else:
-            try:
-                shape = measure(data, at)
-            except ValueError:
-                break
-            if shape is None:
-                break
-            end = shape[1]
-        starts.append(at)
-        at = end
-    return starts, at
+def _starts(data: bytes, padded: bytes) -> Ints:
+    """Where all whole records begin, and where the last of them ends."""
+    begins, ends = _regular(len(data), padded)
+    last_of_runs = np.flatnonzero(np.append(ends[:-1] != begins[1:], True))[:len(begins)]
+    found, at = list[Ints](), 0
+    while at < len(data):
+        first = int(np.searchsorted(begins, at))
+        if first < len(begins) and begins[first] == at:
+            last = int(last_of_runs[np.searchsorted(last_of_runs, first)])
+            found.append(begins[first:last + 1])
+            at = int(ends[last])
+            continue
+        try:
+            shape = measure(data, at)
+        except ValueError:
+            break
+        if shape is None:
+            break
+        found.append(np.array([at]))
+        at = shape[1]
+    return np.concatenate((*found, [at]))
+
+
+def _regular(size: int, padded: bytes) -> tuple[Ints, Ints]:
+    """Where bytes look like a whole regular record, and where it would end. Names may look like one too."""
+    begins = np.flatnonzero(np.frombuffer(padded, np.uint8)[3:3 + size] == _FLAGS_BYTE)
+    word: np.ndarray[tuple[int], np.dtype[np.uint64]] = np.ndarray((len(padded) - 7,), "<u8", padded, strides=(1,))
+    name_bytes, opened, regular = _head(word[begins], word[begins + 8 * _EXTRA])
+    ends = begins + np.where(opened, _SIZES[_OPENED], _SIZES[_PLAIN]) + name_bytes
+    regular &= ends <= size
+    return begins[regular], ends[regular]
+
+
+def _head(word: NDArray[np.uint64], extra: NDArray[np.uint64]) -> tuple[Ints, Bools, Bools]:
+    """Bytes of the names of records, whether they have flags of an open, and whether they are regular."""
+    name_bytes, opened = (word & 0xFFFF).astype(np.int64), extra == _OPENED
+    regular = (opened | (extra == _PLAIN)) & (word >> 16 + TYPE_FLAG_BITS & _MASK == _EXTENSIONS)
+    return name_bytes, opened, regular & (name_bytes <= NAME_BYTES_MAX)
 
 
 _time = attrgetter("time")
@@ -174,7 +185,7 @@ CREATE, OPEN, CLOSE, UNLINK, RENAME, LAYOUT, MKDIR = _KINDS = tuple(int(kind) fo
 
 
 def _column(name: str) -> Any:
-    return property(lambda self: self._columns[name][self.number])
+    return property(lambda self: self._columns[name].take(self.number, axis=0))
 
 
 class Fields:
@@ -228,31 +239,30 @@ def counted_records(records: Sequence[Record], nids: Callable[[Words], Ints],
     """Read fields. ``nids`` and ``nid`` give the numbers of clients, by their NIDs in bytes and in text."""
     record: Callable[[int], Record]
     if isinstance(records, PackedRecords):
-        fields, starts, times = records.fields, np.array(records.starts), records.times
+        words, starts, times = records.words, records.starts, records.times
         text, record = records.data, records.decoded
     else:
         count = len(records)
-        fields, starts, times = np.zeros(count, _FIELDS), np.zeros(count + 1, np.int64), np.zeros(count)
-        fields["type"] = [record.type for record in records]
+        words, starts, times = np.zeros((count, _WORDS), np.uint64), np.zeros(count + 1, np.int64), np.zeros(count)
+        words[:, 0] = [record.type << 32 for record in records]
         text, record = b"", records.__getitem__
-    opened = fields["extra"] == _OPENED
-    regular = ((fields["flags"] & _MASK) == _REGULAR) & (opened | (fields["extra"] == _PLAIN))
-    name_at = starts[:-1] + np.where(opened, _SIZES[_OPENED], _SIZES[_PLAIN])
-    columns = {
-        "kind": fields["type"].astype(np.int64), "time": times, "target": _words(fields["target"]),
-        "parent": _words(fields["parent"]), "job": _words(fields["job_id"]), "nid": np.zeros(len(fields), np.int64),
-        "mode": np.where(opened, fields["open_mode"], 0).astype(np.int64), "name_at": name_at,
-        "name_bytes": starts[1:] - name_at}
+    name_bytes, opened, regular = _head(words[:, 0], words[:, _EXTRA])
+    columns: dict[str, NDArray[Any]] = {name: _copied(words.view(_KEYS)[:, 0][name]) for name in _KEYS.names or ()}
+    columns |= {
+        "kind": (words[:, 0] >> 32).astype(np.int64), "time": times,
+        "mode": np.where(opened, words[:, _OPEN_MODE] & 0xFFFFFFFF, 0).astype(np.int64),
+        "name_at": starts[1:] - name_bytes, "name_bytes": name_bytes}
+    keys, columns["nid"] = columns["nid"], np.zeros(len(words), np.int64)
     counted = np.isin(columns["kind"], _KINDS)
     at = np.flatnonzero(counted & regular)
-    columns["nid"][at] = nids(_words(fields["nid"][at]))
+    columns["nid"][at] = nids(keys.take(at, axis=0))
     names = _decode(columns, np.flatnonzero(counted & ~regular), record, nid, len(text))
     return CountedRecords(Fields(columns, np.flatnonzero(counted)), np.frombuffer(b"".join((text, *names)), np.uint8),
                           record)
 
 
-def _words(column: NDArray[np.void]) -> Words:
-    return np.ascontiguousarray(column).view(np.uint64).reshape(len(column), column.dtype.itemsize // 8)
+def _copied(column: NDArray[np.void]) -> Words:
+    return column.copy().view(np.uint64).reshape(len(column), column.itemsize // 8)
 
 
 def _decode(columns: Mapping[str, NDArray[Any]], rows: Ints, record: Callable[[int], Record],
@@ -267,7 +277,8 @@ def _decode(columns: Mapping[str, NDArray[Any]], rows: Ints, record: Callable[[i
         "time": [one.time for one in each], "parent": fid_words([one.parent for one in each]),
         "target": fid_words([(one.source or one.target) if one.type is RecordType.RENAME else one.target
                              for one in each]),
-        "job": _words(np.array([one.job_id for one in each], "S32")), "nid": [nid(one.nid) for one in each],
+        "job": np.array([one.job_id for one in each], "S32").view(np.uint64).reshape(-1, 4),
+        "nid": [nid(one.nid) for one in each],
         "mode": [one.open_mode or 0 for one in each], "name_at": text_bytes + np.cumsum(sizes) - sizes,
         "name_bytes": sizes}
     for name, values in found.items():

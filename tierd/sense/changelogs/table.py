@@ -15,6 +15,7 @@ import numpy as np
 from lustre.changelog.record import Record
 from lustre.fid import Fid
 from lustre.filesystem import FileStatus
+from tierd.loads import sums
 from tierd.model import Candidate, DirectoryActivity, NamespaceLoad, OpenFile, SharedFile
 from tierd.sense.changelogs.counts import COUNTED, CountTables, DirectoryCounts, SharedRun
 from tierd.sense.changelogs.files import fid_words
@@ -261,11 +262,12 @@ class ActivityTable:
             numbers = counts.of_jobs(jobs)
             done, owner = counts.counted[numbers] - counts.noted[numbers], counts.job[numbers]
             counts.noted[:] = counts.counted
+            jobs, at = np.unique(owner, return_inverse=True)
             found = {}
-            for job in np.unique(owner).tolist():
-                creates, opens, closes, unlinks, *_ = done[owner == job].sum(axis=0).tolist()
+            for job, (creates, opens, closes, unlinks) in zip(
+                    jobs.tolist(), sums(at, done[:, :4].astype(float), len(jobs)).tolist(), strict=True):
                 name = counts.jobs.by_number[job]  # a file is opened as it is made
-                found[name] = NamespaceLoad(name, float(opens + creates), float(closes), float(creates), float(unlinks))
+                found[name] = NamespaceLoad(name, opens + creates, closes, creates, unlinks)
             return found
 
     def recent(self, now: float) -> Recent:

@@ -237,7 +237,7 @@ class TallyMaker:
     def note(self, fields: Fields) -> None:
         """Remember which files records are about."""
         self._touched.update(each_fid(fields.target))
-        moved = fields.target[fields.kind == RENAME]
+        moved = fields.at(fields.kind == RENAME).target
         for renamed in each_fid(moved[~self._known.files.has(moved)]):
             if len(self._renamed) <= self._limits.max_renames:
                 self._renamed[renamed] = None
