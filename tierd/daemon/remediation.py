@@ -93,8 +93,6 @@ class Remediation:
     """Time of the newest changelog record of the aggressor that was noted; epoch seconds."""
     times_before: Mapping[str, TargetTime] = field(default_factory=dict)
     """Device time of its targets when it was planned, as far as it was known."""
-    earlier: list[CompletedAct] = field(default_factory=list)
-    """Default layouts in force of earlier remediations of the same finding. They still fill the flash pool."""
 
     @property
     def unslowed_until(self) -> float:
@@ -451,7 +449,6 @@ class Remediations:
             times = self._store.device_time
             case = Remediation(finding, number, now, now, actions[0].layout,
                                times_before={name: times[name] for name in finding.targets if name in times},
-                               earlier=[] if case is None else [*case.earlier, *case.defaults],
                                tried=set() if case is None or has_victim(finding) else case.tried,
                                in_use=Counter() if case is None else case.in_use)
         else:
