@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import Protocol
 from wsgiref.types import StartResponse, WSGIEnvironment
 
 from prometheus_client import CollectorRegistry
@@ -18,6 +18,8 @@ from httpserver.config import WebConfigFile
 from httpserver.metrics import WebConfigMetrics
 from tierd.act.dispatch import RemoteStandby
 from tierd.clock import Clock
+from tierd.cluster.connection import Connection
+from tierd.cluster.messages import Names
 from tierd.config.settings import Settings
 from tierd.daemon import metrics, web
 from tierd.daemon.answers import Json, StandbyAnswer, to_json
@@ -26,13 +28,21 @@ from tierd.daemon.control import ControlServer
 from tierd.daemon.metrics import gauge
 from tierd.text import printable
 
-if TYPE_CHECKING:
-    from tierd.cluster.leader import Candidate
-
 log = logging.getLogger("tierd.cluster")
 
 
-def stand_by(node: Candidate, clock: Clock, notify: Callable[..., None], pause_seconds: float,
+class Follower(Protocol):
+    """A process that may lead, and follows the journal until it does."""
+
+    names: Names
+    standby: RemoteStandby
+    connection: Connection
+
+    def step(self) -> bool:
+        """Follow the journal, and lead if nobody does. Returns whether this process leads now."""
+
+
+def stand_by(node: Follower, clock: Clock, notify: Callable[..., None], pause_seconds: float,
              serve: Callable[[], StandbyServer | None] = lambda: None) -> bool:
     """Follow the leader's journal until this process leads. Returns False if it is asked to stop before.
 
@@ -53,7 +63,7 @@ def stand_by(node: Candidate, clock: Clock, notify: Callable[..., None], pause_s
             server.close()
 
 
-def standby_server(node: Candidate, settings: Settings, clock: Clock, web_config: WebConfigFile | None
+def standby_server(node: Follower, settings: Settings, clock: Clock, web_config: WebConfigFile | None
                    ) -> StandbyServer | None:
     """The socket and the port of a standby. None, with a line in the log, if an address is in use."""
     try:
