@@ -27,6 +27,8 @@ BUSY_SECONDS = 10.0
 """``tierctl status`` shows an activity after this time."""
 OUTCOMES = tuple(outcome.value for outcome in Outcome)
 ACTS = tuple(kind.value for kind in ActKind)
+FILTERS = "last", "outcome", "act", "path", "job", "case", "since"
+"""What ``tierctl history`` sends."""
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -86,7 +88,7 @@ def add_history(history: argparse.ArgumentParser) -> None:
 def run_history(chosen: argparse.Namespace) -> int:
     chosen.since = client.moment(chosen.since, datetime.now(UTC).timestamp()) if chosen.since else None
     return client.showing("history", answers.HistoryAnswer.from_json, partial(history_lines, long=chosen.long),
-                          "last", "outcome", "act", "path", "job", "case", "since")(chosen)
+                          *FILTERS)(chosen)
 
 
 def headline(answer: answers.StatusAnswer) -> str:
