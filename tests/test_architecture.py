@@ -49,7 +49,7 @@ FORBIDDEN: tuple[tuple[str, tuple[str, ...]], ...] = (
 ONLY: dict[str, tuple[str, ...]] = {
     "ctypes": ("lustre.llapi", "tierd.daemon.control"),
     "subprocess": ("tierd.act.movers.lfs", "tierd.brake.command", "tierd.integrations.slurm.source"),
-    "simulator": ("simulator", "tierd.simulation", "tierd.cli"),
+    "simulator": ("simulator", "tierd.simulation"),
     "pyinotify": ("tierd.inotify",),
     "yaml": ("httpserver.yaml_document", "tierd.sense.discovery"),
     "dns": ("tierd.sense.discovery",),
@@ -69,7 +69,8 @@ ONLY: dict[str, tuple[str, ...]] = {
              "simulator.realtime"),
     "prometheus_client": (
         "exporter.app", "exporter.exposition", "exporter.self_metrics", "httpserver.metrics",
-        "tierd.bill", "tierd.brake", "tierd.daemon", "tierd.daemon.web", "tierd.extensions", "tierd.integrations",
+        "tierd.bill", "tierd.brake", "tierd.cluster.standing_by", "tierd.daemon", "tierd.daemon.web",
+        "tierd.extensions", "tierd.integrations",
     ),
 }
 """Module, and the packages that alone may import it."""

@@ -1,4 +1,4 @@
-"""The commands of tierctl, one module for each group.
+"""The commands of tierctl, one module for each group. Those of a part with a folder of its own are in its ``command``.
 
 ``add`` of a module defines its command line; ``run`` executes the command.
 """
@@ -11,16 +11,14 @@ from types import ModuleType
 from tierd import extensions
 from tierd.integrations import registry
 
-MODULES = {f"tierd.cli.{module}": commands for module, commands in {
-    "control": ("status", "findings", "history", "pause", "drain", "resume", "apply", "decline",
-                "undo"),
-    "top": ("top",), "explain": ("explain", "advise", "plan"), "orders": ("promote", "demote", "stages"),
-    "submit": ("submit",), "drain_target": ("drain-target",), "movers": ("movers", "readers"),
-    "report": ("report",), "layout": ("layout",), "audit": ("audit",), "simulate": ("simulate", "evaluate"),
-    "completion": ("completion",),
-}.items()} | {f"tierd.integrations.{name}.command": commands for name, commands in registry.COMMANDS.items()
-              if commands} | {f"{package}.command": commands for package, commands in extensions.COMMANDS.items()
-                             if commands}
+MODULES: dict[str, tuple[str, ...]] = {f"tierd.{module}": commands for module, commands in {
+    "cli.control": ("status", "findings", "history", "pause", "drain", "resume", "apply", "decline", "undo"),
+    "cli.top": ("top",), "cli.explain": ("explain", "advise", "plan"), "cli.orders": ("promote", "demote", "stages"),
+    "cli.submit": ("submit",), "cli.drain_target": ("drain-target",), "cli.movers": ("movers", "readers"),
+    "cli.report": ("report",), "cli.layout": ("layout",), "audit.command": ("audit",),
+    "simulation.command": ("simulate", "evaluate"), "cli.completion": ("completion",),
+    **{f"integrations.{name}.command": commands for name, commands in registry.COMMANDS.items() if commands},
+}.items()} | {f"{package}.command": commands for package, commands in extensions.COMMANDS.items() if commands}
 """Each module and its commands, in the order of ``tierctl --help``."""
 
 
@@ -34,5 +32,5 @@ def modules_for(command: str) -> tuple[ModuleType, ...]:
     if not wanted:
         from importlib.util import find_spec  # noqa: PLC0415 -- slow to load
 
-        wanted = [module for module in MODULES if module != "tierd.cli.simulate" or find_spec("simulator")]
+        wanted = [module for module in MODULES if module != "tierd.simulation.command" or find_spec("simulator")]
     return tuple(import_module(module) for module in wanted)

@@ -23,9 +23,10 @@ TYPE_CHECKING = False  # tierctl starts faster without typing
 if TYPE_CHECKING:
     from typing import TextIO, TypeVar
 
-    from tierd.daemon.answers import Json
+    from tierd.daemon.answers import ChangeAnswer, Json
 
     A = TypeVar("A")
+    C = TypeVar("C", bound=ChangeAnswer)
 RUN = "/run/tierd"
 
 
@@ -101,11 +102,17 @@ def ask_and_show(chosen: argparse.Namespace, request: Json, decode: Callable[[Js
     return 0 if well else 1
 
 
-def showing(request: str, decode: Callable[[Json], A], show: Callable[[A], list[str]],
-            *arguments: str) -> Callable[[argparse.Namespace], int]:
-    """What a command runs that sends one request, with some of its arguments, and prints the answer."""
+def showing(request: str, decode: Callable[[Json], A], show: Callable[[A], list[str]], *arguments: str,
+            succeeded: Callable[[A], bool] = lambda _: True) -> Callable[[argparse.Namespace], int]:
+    """What a command runs that sends one request, with those of its arguments that are given, and prints the answer."""
     return lambda chosen: ask_and_show(
-        chosen, {"request": request, **{name: getattr(chosen, name) for name in arguments}}, decode, show)
+        chosen, {"request": request, **{name: value for name in arguments
+                                        if (value := getattr(chosen, name)) is not None}}, decode, show, succeeded)
+
+
+def changing(request: str, decode: Callable[[Json], C], *arguments: str) -> Callable[[argparse.Namespace], int]:
+    """What a command runs that changes something."""
+    return showing(request, decode, lambda answer: answer.lines, *arguments, succeeded=lambda answer: answer.succeeded)
 
 
 INTERRUPTED = 130

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
 
@@ -27,81 +27,68 @@ BUSY_SECONDS = 10.0
 """``tierctl status`` shows an activity after this time."""
 OUTCOMES = tuple(outcome.value for outcome in Outcome)
 ACTS = tuple(kind.value for kind in ActKind)
-HELPS = {
-    "status": "show what tierd does, findings and the queue",
-    "findings": "list active findings with their evidence",
-    "history": "list acts from the journal",
-    "pause": "stop all changes until resume, also across restarts",
-    "drain": "finish the queue and start no new acts until resume",
-    "resume": "continue after pause, drain or an open circuit breaker",
-    "apply": "carry out the plan that waits for approval (F3), or do again what was undone",
-    "decline": "put aside the plan that waits for approval (F3), for a day",
-    "undo": "undo one act (17) or all directory defaults of a finding (F3) or order (O3)",
-}
+FILTERS = "last", "outcome", "act", "path", "job", "case", "since"
+"""What ``tierctl history`` sends."""
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    for name, words in HELPS.items():
-        command = client.add_command(commands, name, words, run)
-        if name == "pause":
-            command.add_argument("--for", dest="seconds", type=client.duration_seconds, metavar="TIME",
-                                 help="resume by itself after this time: 30m, 2h, 1d")
-        if name in {"pause", "drain"}:
-            command.add_argument("reason", nargs="?", default="", help="reason that tierctl status shows, in quotes")
-        if name == "drain":
-            progress.add_wait_option(command)
-        if name == "undo":
-            command.add_argument("id", type=act_or_finding, metavar="ID",
-                                 help="17: undo this act from tierctl history; F3: restore the directory defaults of "
-                                      "this finding and drop its queued moves (moved files stay)")
-        if name in {"apply", "decline"}:
-            command.add_argument("id", type=finding_name, metavar="FINDING", help="F3: number in tierctl status")
-        if name == "findings":
-            command.add_argument("--job", default="", metavar="JOB",
-                                 help="show only findings with this job as aggressor or victim")
-        if name == "history":
-            command.add_argument("--last", type=positive, default=20, metavar="N",
-                                 help="number of acts to show (default: %(default)s)")
-            command.add_argument("--outcome", default="", choices=OUTCOMES, metavar="OUTCOME",
-                                 help=f"show only acts with this outcome: {', '.join(OUTCOMES)}")
-            command.add_argument("--act", default="", choices=ACTS, metavar="ACT",
-                                 help=f"show only acts of this kind: {', '.join(ACTS)}")
-            command.add_argument("--path", type=from_root, metavar="PATH",
-                                 help="show only acts on this path, from the root of the file system, or below it")
-            command.add_argument("--job", metavar="JOB",
-                                 help="show only acts because of a finding with this job as aggressor or victim")
-            command.add_argument("--case", default="", metavar="NAME",
-                                 help="show only acts of this finding (F3) or order (D3, O3)")
-            command.add_argument("--since", type=client.moment_option, metavar="WHEN",
-                                 help="show only acts since: 6h, 7d, or 2026-11-20T08:00 in local time")
-            command.add_argument("--long", action="store_true", help="show layouts before and after, and the reason")
+    client.add_command(commands, "status", "show what tierd does, findings and the queue",
+                       client.showing("status", status_from_json, status_lines))
+    findings = client.add_command(
+        commands, "findings", "list active findings with their evidence", lambda chosen: client.ask_and_show(
+            chosen, {"request": "findings"}, answers.FindingsAnswer.from_json, partial(finding_lines, job=chosen.job)))
+    findings.add_argument("--job", default="", metavar="JOB",
+                          help="show only findings with this job as aggressor or victim")
+    add_history(client.add_command(commands, "history", "list acts from the journal", run_history))
+    state = answers.OperatingStateAnswer.from_json
+    pause = client.add_command(commands, "pause", "stop all changes until resume, also across restarts",
+                               client.changing("pause", state, "reason", "seconds"))
+    pause.add_argument("--for", dest="seconds", type=client.duration_seconds, metavar="TIME",
+                       help="resume by itself after this time: 30m, 2h, 1d")
+    drain = client.add_command(
+        commands, "drain", "finish the queue and start no new acts until resume", lambda chosen: progress.ask_and_wait(
+            chosen, lambda: client.changing("drain", state, "reason")(chosen), waits=chosen.wait))
+    for command in (pause, drain):
+        command.add_argument("reason", nargs="?", default="", help="reason that tierctl status shows, in quotes")
+    progress.add_wait_option(drain)
+    client.add_command(commands, "resume", "continue after pause, drain or an open circuit breaker",
+                       client.changing("resume", state))
+    for name, words in (
+            ("apply", "carry out the plan that waits for approval (F3), or do again what was undone"),
+            ("decline", "put aside the plan that waits for approval (F3), for a day")):
+        decide = client.add_command(commands, name, words,
+                                    client.changing(name, answers.DecisionAnswer.from_json, "id"))
+        decide.add_argument("id", type=finding_name, metavar="FINDING", help="F3: number in tierctl status")
+    undo = client.add_command(
+        commands, "undo", "undo one act (17) or all directory defaults of a finding (F3) or order (O3)",
+        client.changing("undo", answers.undo_from_json, "id"))
+    undo.add_argument("id", type=act_or_finding, metavar="ID",
+                      help="17: undo this act from tierctl history; F3: restore the directory defaults of this finding "
+                           "and drop its queued moves (moved files stay)")
 
 
-def run(chosen: argparse.Namespace) -> int:
-    request = {"request": chosen.command}
-    request |= {key: value for key in ("reason", "id", "last", "outcome", "act", "path", "job", "case", "seconds")
-                if (value := getattr(chosen, key, None)) is not None}
-    if getattr(chosen, "since", None):
-        request["since"] = client.moment(chosen.since, datetime.now(UTC).timestamp())
-    return progress.ask_and_wait(chosen, lambda: show(chosen, request),
-                                 waits=getattr(chosen, "wait", False))
+def add_history(history: argparse.ArgumentParser) -> None:
+    history.add_argument("--last", type=positive, default=20, metavar="N",
+                         help="number of acts to show (default: %(default)s)")
+    history.add_argument("--outcome", default="", choices=OUTCOMES, metavar="OUTCOME",
+                         help=f"show only acts with this outcome: {', '.join(OUTCOMES)}")
+    history.add_argument("--act", default="", choices=ACTS, metavar="ACT",
+                         help=f"show only acts of this kind: {', '.join(ACTS)}")
+    history.add_argument("--path", type=from_root, metavar="PATH",
+                         help="show only acts on this path, from the root of the file system, or below it")
+    history.add_argument("--job", metavar="JOB",
+                         help="show only acts because of a finding with this job as aggressor or victim")
+    history.add_argument("--case", default="", metavar="NAME",
+                         help="show only acts of this finding (F3) or order (D3, O3)")
+    history.add_argument("--since", type=client.moment_option, metavar="WHEN",
+                         help="show only acts since: 6h, 7d, or 2026-11-20T08:00 in local time")
+    history.add_argument("--long", action="store_true", help="show layouts before and after, and the reason")
 
 
-def show(chosen: argparse.Namespace, request: answers.Json) -> int:
-    """Send a request of any of these commands, and print the answer."""
-    match chosen.command:
-        case "status":
-            return client.ask_and_show(chosen, request, status_from_json, status_lines)
-        case "findings":
-            lines = partial(finding_lines, job=chosen.job)
-            return client.ask_and_show(chosen, request, answers.FindingsAnswer.from_json, lines)
-        case "history":
-            return client.ask_and_show(chosen, request, answers.HistoryAnswer.from_json,
-                                       partial(history_lines, long=chosen.long))
-    decode: Callable[[answers.Json], answers.ChangeAnswer] = answers.OperatingStateAnswer.from_json
-    if chosen.command in {"apply", "decline", "undo"}:
-        decode = answers.undo_from_json if chosen.command == "undo" else answers.DecisionAnswer.from_json
-    return client.ask_and_show(chosen, request, decode, lambda answer: answer.lines, lambda answer: answer.succeeded)
+def run_history(chosen: argparse.Namespace) -> int:
+    chosen.since = client.moment(chosen.since, datetime.now(UTC).timestamp()) if chosen.since else None
+    return client.showing("history", answers.HistoryAnswer.from_json, partial(history_lines, long=chosen.long),
+                          *FILTERS)(chosen)
 
 
 def headline(answer: answers.StatusAnswer) -> str:

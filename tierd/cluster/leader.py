@@ -8,10 +8,12 @@ lost, the process ends, and starts again as a standby.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from httpserver.config import WebConfigFile
 from lustre.filesystem import Filesystem
 from tierd.act.claim import Claim, FilesystemClaim, SeenClaim, describe_holder, read_claim, read_key
 from tierd.act.dispatch import RemoteStandby
@@ -22,11 +24,14 @@ from tierd.cluster.connection import BrokerError, Connection
 from tierd.cluster.dispatch import NatsDispatch
 from tierd.cluster.journal_stream import JournalFollower, JournalPublisher
 from tierd.cluster.messages import Names, declare_readers, encode
+from tierd.cluster.standing_by import stand_by, standby_server
 from tierd.cluster.tallies import NatsTallyInbox
 from tierd.config.settings import Settings
 from tierd.refusal import Reason, Refusal
 
 log = logging.getLogger("tierd.cluster")
+STAND_BY_SECONDS = 2.0
+"""Time between two attempts of a standby to lead."""
 DESCRIBE_SECONDS = 5.0
 """Time between two descriptions of a standby."""
 
@@ -103,6 +108,10 @@ class Candidate:
     @property
     def lost(self) -> bool:
         return self._leading is not None and not self._leading.generation
+
+    def stand_by(self, notify: Callable[..., None], web_config: WebConfigFile | None) -> bool:
+        return stand_by(self, self._clock, notify, STAND_BY_SECONDS,
+                        lambda: standby_server(self, self._settings, self._clock, web_config))
 
     def step(self) -> bool:
         """Follow the journal, and lead if nobody does. Returns whether this process leads now."""

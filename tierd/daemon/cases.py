@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import groupby, takewhile
+from itertools import takewhile
 
 from lustre.layout.model import explain
 from tierd.act.journal.entry import Entry
@@ -26,85 +25,15 @@ from tierd.verify.judgement import Judgement
 Key = tuple[str, str, str]
 Curve = tuple[tuple[float, float], ...]
 """Time and bytes per second of each window."""
-Stream = tuple[str, frozenset[str]]
-"""A job, and the targets on which its throughput counts."""
-MAX_POINTS = 360
-"""Points of a curve in memory: half an hour at cycles of five seconds."""
-MAX_STREAMS = 50
 TARGETS_OF_CASE = 16
 """Targets of a finding whose device time is shown, at most."""
 JOBS_OF_CASE = 4
 MAX_LISTED = 64
 """Default layouts and directories of one case that an answer has."""
-
-
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """What is measured for a case, or was until it was over."""
-
-    stream: Stream | None = None
-    """The victim, and the targets of the finding."""
-    curve: Curve = ()
-    """Rate of the victim on these targets, from some minutes before the aggressor came until a minute after the verdict
-    and the end of the finding."""
-    time_now: TargetTimeRow | None = None
-    time_before: TargetTimeRow | None = None
-    """Before the first act."""
-    over: bool = False
-    """Whether nothing more is measured."""
-
-
-NONE = Figures()
-
-
-@dataclass(frozen=True, slots=True)
-class CaseFigures:
-    """The figures of all cases."""
-
-    of: Mapping[int, Figures] = field(default_factory=dict)
-    """By the number of the finding."""
-    times: Mapping[str, TargetTime] = field(default_factory=dict)
-    """The device times that ``time_now`` was made of."""
-
-
-AFTER_SECONDS = 60.0
-"""A closed case is measured so long after its verdict and the end of its finding."""
 BEFORE_SECONDS = 240.0
 """Part of a curve before the aggressor came."""
-
-
-def updated_figures(before: CaseFigures, findings: Sequence[Finding], numbers: Mapping[Key, int],
-                    cases: Sequence[Remediation], windows: Sequence[Window], times: Mapping[str, TargetTime],
-                    journal: JournalReader | None = None) -> CaseFigures:
-    """The figures of the present cases. What was measured before the first act stays, and so does a case that is over.
-
-    ``numbers`` are those of the findings. A remediation of before a restart has its curve in the journal.
-    """
-    holding = by_key(findings)
-    active = {numbers[key]: finding for key, finding in holding.items()}
-    done = {case.number: case for case in cases}
-    time = windows[-1].end if windows else 0.0
-    figures: dict[int, Figures] = {}
-    for number, finding in {**active, **{case.number: case.finding for case in cases}}.items():
-        known, case = before.of.get(number, NONE), done.get(number)
-        acted = case is not None and changed(case)
-        if case is not None and number not in active and (
-                known.over or case.finding.key in holding or (
-                    case.state is State.CLOSED
-                    and time > max(case.ended_at or 0.0, case.judged_at) + AFTER_SECONDS)):
-            figures[number] = replace(known, over=True, time_now=None, time_before=known.time_before if acted else None)
-            continue
-        stream = finding.victim, frozenset(finding.targets)
-        begin = (onset(finding.evidence.numbers()) or finding.time) - BEFORE_SECONDS
-        curve = known.curve if known.stream == stream else ()
-        if journal is not None and case is not None and number not in before.of:
-            curve = journal.curve(number, begin, time)
-        drawn = finding.victim and sum(bool(each.curve) and not each.over for each in figures.values()) < MAX_STREAMS
-        # activities publish several times in a cycle
-        now = (known.time_now if before.times is times else None) or mean_time(finding.targets, times)
-        figures[number] = Figures(stream, extended(curve, windows, stream, begin) if drawn else (), time_now=now,
-                                  time_before=known.time_before if acted else now)
-    return CaseFigures(figures, times)
+AFTER_SECONDS = 60.0
+"""A closed case is measured so long after its verdict and the end of its finding."""
 
 
 def by_key(findings: Iterable[Finding]) -> dict[Key, Finding]:
@@ -122,15 +51,12 @@ def is_dry_run(case: Remediation) -> bool:
     return bool(case.moves[Outcome.DRY_RUN]) or any(done.result == Outcome.DRY_RUN for done in case.defaults)
 
 
-UNTHINNED_POINTS = 24
-"""Newest points of a curve that are not averaged: the present rate is their mean."""
-
-
-def extended(curve: Curve, windows: Sequence[Window], stream: Stream, begin: float) -> Curve:
-    """A curve with the points of windows that it lacks, from a time on."""
-    since = curve[-1][0] if curve else float("-inf")
-    lacking = takewhile(lambda window: window.end > since and window.end >= begin, reversed(windows))
-    return thinned((*curve, *reversed([(window.end, throughput_on(window, *stream)) for window in lacking])))
+def throughput_of(case: Case, windows: Sequence[Window], after: float) -> Curve:
+    """Throughput of the victim on the targets of the case in each window that ends after a time."""
+    begin, end = time_of_curve(case)
+    newest = takewhile(lambda window: window.end > max(after, begin), reversed(windows))
+    return tuple((window.end, throughput_on(window, case.victim, case.targets))
+                 for window in reversed([*newest]) if window.end <= end)
 
 
 def throughput_on(window: Window, job: str, targets: Iterable[str]) -> float:
@@ -139,20 +65,23 @@ def throughput_on(window: Window, job: str, targets: Iterable[str]) -> float:
     return sum(load.moved_bytes / window.seconds_of(load.target) for load in loads if load is not None)
 
 
-def thinned(both: Curve) -> Curve:
-    """A curve; of a long one, the means over equal times.
+def time_of_curve(case: Case) -> tuple[float, float]:
+    """The time that a curve shows: from some minutes before the aggressor came, as long as the case is measured."""
+    end = max(case.since, case.ended_at or 0.0, case.judged_at or 0.0) + AFTER_SECONDS
+    return (case.onset or case.since) - BEFORE_SECONDS, end if is_over(case) else float("inf")
 
-    >>> means = thinned(tuple((float(n), 1.0) for n in range(3 * MAX_POINTS)))
-    >>> len(means) <= MAX_POINTS, means[-1], {rate for _, rate in means}
-    (True, (1079.0, 1.0), {1.0})
-    """
-    if len(both) <= MAX_POINTS:
-        return both
-    old, newest = both[:-UNTHINNED_POINTS], both[-UNTHINNED_POINTS:]
-    width = (old[-1][0] - old[0][0]) / (MAX_POINTS // 2)
-    means = [(part[-1][0], sum(rate for _, rate in part) / len(part)) for part in (
-        tuple(each) for _, each in groupby(old, lambda point: int((point[0] - old[0][0]) / width)))]
-    return (*means, *newest)
+
+def is_over(case: Case) -> bool:
+    """Whether its finding has ended, and nothing more is done."""
+    return not case.active and case.state in {"", State.CLOSED}
+
+
+def with_measurements(case: Case, journal: JournalReader, windows: Sequence[Window], times: Mapping[str, TargetTime]
+                      ) -> Case:
+    """The case with its curve, which the journal has but for the last minute, and with the device time now."""
+    stored = journal.curve(case.finding or 0, *time_of_curve(case)) if case.victim else ()
+    newest = throughput_of(case, windows, stored[-1][0] if stored else 0.0) if case.victim else ()
+    return case.replaced(curve=(*stored, *newest), time_now=None if is_over(case) else mean_time(case.targets, times))
 
 
 def onset(numbers: Mapping[str, float | None]) -> float | None:
@@ -178,15 +107,15 @@ def mean_time(targets: Iterable[str], times: Mapping[str, TargetTime]) -> Target
 
 
 def all_cases(findings: Sequence[Finding], numbers: Mapping[Key, int], cases: Sequence[Remediation],
-              figures: CaseFigures, waiting: Waiting) -> list[Case]:
+              windows: Sequence[Window], waiting: Waiting) -> list[Case]:
     """All cases: those whose finding holds first, then those without a verdict, then the latest.
 
     A finding that began again after its case was closed is a case of its own, with the number that the journal gave it.
     """
     done = {case.number: case for case in cases}
     active = [(numbers.get(key), finding) for key, finding in by_key(findings).items()]
-    found = [case_of(finding, number, figures, waiting, done.pop(number or 0, None)) for number, finding in active]
-    found += [case_of(case.finding, number, figures, waiting, case, active=False) for number, case in done.items()]
+    found = [case_of(finding, number, windows, waiting, done.pop(number or 0, None)) for number, finding in active]
+    found += [case_of(case.finding, number, windows, waiting, case, active=False) for number, case in done.items()]
     return sorted(found, key=lambda case: (not case.active, case.state not in OPEN, -case.active * case.loss,
                                            -case.since))
 
@@ -195,29 +124,23 @@ RECENT_SECONDS = 12.0
 """Throughput now is the mean of so many seconds: that of one window varies."""
 
 
-def recent_rate(curve: Curve, onset: float | None) -> float | None:
-    """Throughput in the last seconds, beside the aggressor that came at ``onset``; None without a curve.
-
-    >>> curve = (0.0, 9.0), (5.0, 1.0), (10.0, 2.0), (15.0, 3.0)
-    >>> recent_rate(curve, None), recent_rate(curve, 9.0), recent_rate((), None)
-    (2.0, 2.5, None)
-    """
-    since = max(curve[-1][0] - RECENT_SECONDS, onset or 0.0) if curve else 0.0
-    lately = [rate for time, rate in curve[-10:] if time > since]
-    return sum(lately) / len(lately) if lately else None
+def recent_rate(case: Case, windows: Sequence[Window]) -> float | None:
+    """Throughput of the victim in the last seconds, beside the aggressor; None without a victim or a window."""
+    if not (case.victim and windows):
+        return None
+    lately = throughput_of(case, windows[-10:], max(windows[-1].end - RECENT_SECONDS, case.onset or 0.0))
+    return sum(rate for _, rate in lately) / len(lately) if lately else None
 
 
 Waiting = Callable[[Key], tuple[int, int]]
 """Numbers of default layouts and of moves of a finding that are queued."""
 
 
-def case_of(finding: Finding, number: int | None, figures: CaseFigures, waiting: Waiting,
+def case_of(finding: Finding, number: int | None, windows: Sequence[Window], waiting: Waiting,
             done: Remediation | None = None, *, active: bool = True) -> Case:
-    own = figures.of.get(number or 0, NONE)
     case = found_case(finding, number, finding.evidence.numbers(), active=active)
-    closed = done is not None and done.closed and not active
-    case = case.replaced(now=None if closed else recent_rate(own.curve, case.onset), curve=own.curve,
-                         time_now=None if closed else own.time_now)
+    if done is None or active or not done.closed:
+        case = case.replaced(now=recent_rate(case, windows))
     if done is None:
         return case
     waiting_defaults, waiting_moves = waiting(finding.key)
@@ -227,7 +150,7 @@ def case_of(finding: Finding, number: int | None, figures: CaseFigures, waiting:
         defaults=tuple(DefaultLayoutRow(each.entry, each.action.directory, explain(each.action.layout))
                        for each in done.defaults[:MAX_LISTED]), waiting_defaults=waiting_defaults, moves=+done.moves,
         needless_moves=done.needless_moves, waiting_moves=waiting_moves, moves_held=done.moves_held,
-        time_before=own.time_before if own.over or changed(done) else None)
+        time_before=mean_time(finding.targets, done.times_before) if changed(done) else None)
     return judged_case(case.replaced(judged_at=done.judged_at or None), finding.evidence.numbers(), done.verdict,
                        done.judgement)
 
@@ -254,7 +177,7 @@ def cases_of(rows: Sequence[FindingRow], known: Mapping[int, Case], journal: Jou
     numbers = [row.id for row in rows if row.id not in known]
     judged, defaults, moves = journal.judgements(numbers), journal.defaults_of(numbers), journal.moves_of(numbers)
     return tuple(
-        known[row.id].replaced(curve=(), time_before=None, time_now=None) if row.id in known else
+        known[row.id].replaced(time_before=None) if row.id in known else
         recorded_case(row, judged.get(row.id), defaults.get(row.id, ()), moves.get(row.id)) for row in rows)
 
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tierd.act.journal.rates import JOBS, KEPT_SECONDS, MAX_JOBS, TARGETS, RateRecords
-from tierd.act.journal.reader import CASE_SERIES
+from tierd.act.journal.reader import CASE_SERIES, JournalReader
 from tierd.act.journal.writer import Journal
 from tierd.daemon.answers import Case
+from tierd.daemon.cases import throughput_of, time_of_curve
 from tierd.daemon.charts import SAMPLE_SECONDS
 from tierd.daemon.loop import Daemon
 from tierd.model import Capacity, Window
@@ -23,19 +24,20 @@ BEFORE_SECONDS = 300.0
 """Part of a stream's past that is sampled when the stream is found slow."""
 CASE_SECONDS = 10.0
 """Time between two points of the curve of a case, in its first quarter of an hour. A choice: 60 rows in ten minutes."""
+MAX_STREAMS = 50
+"""Cases with a curve."""
 
 
 class CurveSampler:
     """Writes points into the journal."""
 
-    def __init__(self, journal: Journal, room: Callable[[], Capacity]) -> None:
-        self._journal = journal
-        self._room = room
+    def __init__(self, journal: Journal, reader: JournalReader, room: Callable[[], Capacity]) -> None:
+        self._journal, self._reader, self._room = journal, reader, room
         self._drawn_at = 0.0
         self._holding: frozenset[tuple[str, str, str]] = frozenset()
         self._victims: frozenset[str] = frozenset()
         self._last: dict[int, float] = {}
-        """Time of the last stored point of each case."""
+        """Time of the last stored point of the case with a number."""
 
     def draw(self, daemon: Daemon, cases: Sequence[Case], now: float) -> None:
         findings, windows = [f for f in daemon.findings if not f.advice_only], daemon.windows
@@ -58,14 +60,18 @@ class CurveSampler:
                     if now - BEFORE_SECONDS <= window.end < now and (rate := throughput(window, victim)):
                         self._journal.add_samples({f"victim {victim}": rate}, window.end)
             self._journal.add_samples(samples, now)
-            self._last = {case.finding or 0: self._stored(case) for case in cases}
+            drawn = [case for case in cases if case.victim][:MAX_STREAMS]
+            self._last = {case.finding or 0: self._stored(case, windows) for case in drawn}
         self._holding, self._victims, self._drawn_at = holding, victims, now
 
-    def _stored(self, case: Case) -> float:
+    def _stored(self, case: Case, windows: Sequence[Window]) -> float:
         """Store the newest points of a curve; charts have hardly more. Returns the time of the last one."""
         number = case.finding or 0
-        last = self._last.get(number, 0.0)
-        for at, rate in case.curve:
+        last = self._last.get(number)
+        if last is None:  # a new case, or one of before a restart
+            stored = self._reader.curve(number, *time_of_curve(case))
+            last = stored[-1][0] if stored else 0.0
+        for at, rate in throughput_of(case, windows, last):
             if at >= last + max(CASE_SECONDS, (at - case.since) / 90):
                 self._journal.add_samples({f"{CASE_SERIES}{number}": rate}, at)
                 last = at

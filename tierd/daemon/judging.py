@@ -262,10 +262,8 @@ class CaseUndo:
         self._site_facts, self._store, self._lock, self._log = node.site_facts, store, store.lock, finding_log
         self.act = parts.undo
         """Undoes one act."""
-        in_cases = {outcome.entry for case in store for outcome in case.defaults}
-        self._standing = [] if parts.settings.act.dry_run else [
-            entry for entry in parts.journal.judgements.default_layouts_in_force() if entry.id not in in_cases]
-        """Default layouts in force that belong to no remediation in the store. They still fill the flash pool."""
+        self._given_up: set[int] = set()
+        """Acts without a remediation whose undo succeeded or was refused."""
         self._restored_at: dict[int, tuple[float, float]] = {}
         """When the move of a file back to its earlier layout was first and last queued, by the number of the act."""
         self._available_before: Mapping[str, int] = {}
@@ -368,31 +366,32 @@ class CaseUndo:
         return False
 
     def watch_free_space(self) -> None:
-        """Undo default layouts while flash, or the MDTs, still have space for files that are being written."""
-        with self._lock:
-            cases = [case for case in self._store if case.defaults or case.earlier]
-        if not self._standing and not cases:
+        """Undo default layouts while flash, or the MDTs, still have space for files that are being written.
+
+        The journal has all that are in force: also those of remediations that are forgotten, or followed by another.
+        """
+        entries = [] if self._gate.dry_run else [entry for entry in self._journal.judgements.default_layouts_in_force()
+                                                 if entry.id not in self._given_up]
+        if not entries:
             self._available_before = {}
             return
         spaces = self._site_facts().metadata_spaces
         room = replace(space.capacity(self._filesystem), metadata=MetadataTargets(spaces) if spaces else None)
-        for entry in tuple(self._standing):
-            why = self._short(entry.place, entry.layout_after, room)
-            if why and self._undo_act_of(self._journal.finding_of(entry.id), entry.id, why):
-                with self._lock:
-                    self._standing = [other for other in self._standing if other.id != entry.id]
-        for case in cases:
-            for outcome in (*case.earlier, *case.defaults):
-                if outcome.action.striping is not None:
-                    continue  # it puts nothing on flash
-                if why := self._short(outcome.action.directory, outcome.action.layout, room):
-                    with self._lock:
-                        if case.state is State.FORGOTTEN:  # it was forgotten meanwhile; see adopt
-                            break
-                        case.defaults[:0], case.earlier = case.earlier, []
-                        case.begin_undo(why)
-                    self._undo(case, why)
-                    break
+        case_of = {outcome.entry: case for case in self._store for outcome in case.defaults}
+        short: dict[int, tuple[Remediation, str]] = {}
+        for entry in entries:
+            if not (why := self._short(entry.place, entry.layout_after, room)):
+                continue
+            if (case := case_of.get(entry.id)) is not None:
+                short.setdefault(case.number, (case, why))
+            elif self._undo_act_of(self._journal.finding_of(entry.id), entry.id, why):
+                self._given_up.add(entry.id)
+        for case, why in short.values():
+            with self._lock:
+                if case.state is State.FORGOTTEN:  # meanwhile: from the next cycle on it is an act without a case
+                    continue
+                case.begin_undo(why)
+            self._undo(case, why)
         self._available_before = room.avail_bytes
 
     def _short(self, directory: str, layout: Layout | None, room: Capacity) -> str:
@@ -412,15 +411,6 @@ class CaseUndo:
             return ""
         return (f"pool {settings.flash_pool!r} is down to its reserve" if available < reserved(room, settings)
                 else f"pool {settings.flash_pool!r} is down to its reserve before tierd looks again")
-
-    def adopt(self, cases: Sequence[Remediation]) -> None:
-        """Watch the default layouts of forgotten remediations, because they still fill the flash pool."""
-        for case in cases:
-            for outcome in (*case.earlier, *case.defaults):
-                entry = self._journal.entry(outcome.entry)
-                if entry is not None and entry.outcome == Outcome.DONE and entry.kind == ActKind.SET_DEFAULT_LAYOUT:
-                    with self._lock:
-                        self._standing.append(entry)
 
     def act_by_hand(self, entry: Entry, by: str) -> UndoResult:
         result = self.act(entry, f"by {by}")
@@ -457,9 +447,7 @@ class CaseUndo:
                                                  for act in self._journal.acts_in_force(number)):
             self._journal.judgements.undone_by_hand(number)
         with self._lock:
-            self._standing = [other for other in self._standing if other.id != entry.id]
             for case in self._store:
-                case.earlier = [outcome for outcome in case.earlier if outcome.entry != entry.id]
                 left = [outcome for outcome in case.defaults if outcome.entry != entry.id]
                 if len(left) == len(case.defaults):
                     continue

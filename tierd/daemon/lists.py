@@ -7,8 +7,8 @@ request, with a short limit, and its answer is used again for a while: pages ask
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import TypeVar
 
 from tierd.act.journal.rates import JOBS, KEPT_SECONDS, TARGETS, step_of
@@ -37,7 +37,7 @@ MAX_SECONDS = max(KEPT_SECONDS.values())
 """Longest range of a question."""
 MAX_TIME = 1e11
 FRESH_SECONDS = 20.0
-"""An answer is used again for so long."""
+"""An answer is used again for at most so long."""
 MAX_ANSWERS, MAX_QUESTIONS = 64, 2
 """Answers that are kept, and questions to Prometheus at a time: each holds a connection of the port."""
 
@@ -50,9 +50,8 @@ class LoadRequests:
 
     def __init__(self, view: ReadingRequests, prometheus: AskRates | None, clock: Clock) -> None:
         self._view, self._reader, self.prometheus, self._clock = view, view.reader, prometheus, clock
-        self._lock = threading.Lock()
         self._asking = threading.BoundedSemaphore(MAX_QUESTIONS)
-        self._kept: OrderedDict[tuple[str, str, float, float], tuple[float, answers.RatesAnswer]] = OrderedDict()
+        self._known = lru_cache(MAX_ANSWERS)(self._made)
         self.requests: Mapping[str, Handler] = {"list": self._list, "about": self._about, "rates": self._rates,
                                                 "moment": self._moment}
 
@@ -143,21 +142,13 @@ class LoadRequests:
         if not (min(KEPT_SECONDS) <= seconds <= MAX_SECONDS and 0 <= until < MAX_TIME):
             raise ValueError(f"a range is between 1 minute and {MAX_SECONDS // 86400} days, and ends at a time in "
                              "seconds since 1970")
-        key, now = (kind, name, seconds, until), self._clock.now()
-        with self._lock:
-            kept = self._kept.get(key)
-        if kept is not None and 0 <= now - kept[0] < FRESH_SECONDS:
-            return kept[1]
-        answer = self._made(kind, name, (until or now) - seconds, until or now)
-        with self._lock:
-            self._kept[key] = self._clock.now(), answer
-            self._kept.move_to_end(key)
-            if len(self._kept) > MAX_ANSWERS:
-                self._kept.popitem(last=False)
-        return answer
+        return self._known(kind, name, seconds, until, int(self._clock.now() // FRESH_SECONDS))
 
-    def _made(self, kind: str, name: str, since: float, until: float) -> answers.RatesAnswer:
+    def _made(self, kind: str, name: str, seconds: float, until: float, _: int) -> answers.RatesAnswer:
+        """The answer within one span of :data:`FRESH_SECONDS`, whose number is the last argument."""
         now, source, points = self._clock.now(), "journal", list[Point]()
+        until = until or now
+        since = until - seconds
         step, problem = step_of(now - since), ""
         if self.prometheus is not None:
             ask = self.prometheus

@@ -225,12 +225,8 @@ class Daemon:
 
     def _forget(self) -> None:
         """Forget closed remediations and everything stored for them."""
-        gone = self.remediations.forget_closed()
-        if not gone:
-            return
-        self.undoing.adopt(gone)
         holding = {finding.key for finding in self.findings}
-        for case in gone:
+        for case in self.remediations.forget_closed():
             if case.finding.key not in holding:
                 self.log.forget(case.finding.key)
 

@@ -7,6 +7,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from httpserver.config import WebConfigFile
 from lustre.creation import NoObjectCreation, ObjectCreation
 from lustre.filesystem import Filesystem
 from tierd.act.claim import FilesystemClaim
@@ -68,7 +69,21 @@ class Node:
 
 
 class Cluster(Protocol):
-    """Several nodes that work on the file system, as the service of the leader uses them."""
+    """Several nodes that work on the file system, as this process uses them."""
+
+    @property
+    def claim(self) -> FilesystemClaim:
+        """The claim of the leader. Only after :meth:`stand_by` has returned True."""
+
+    @property
+    def lost(self) -> bool:
+        """Whether another process leads instead of this one."""
+
+    def stand_by(self, notify: Callable[..., None], web_config: WebConfigFile | None) -> bool:
+        """Wait until this process leads. Returns False if it is asked to stop before."""
+
+    def close(self) -> None:
+        """Release the claim, so that a standby need not wait for it to expire."""
 
     def attach(self, journal: Journal, filesystem: Filesystem, settings: Settings) -> Dispatch:
         """Copy the changes of the journal to followers from now on. Returns the dispatch for the gate."""

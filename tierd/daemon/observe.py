@@ -175,6 +175,7 @@ class Detection:
             self._log.fault(f"detector {name}",
                                 failed and f"detector {name} failed and finds nothing: {failed}")
         self.windows, self.tracks = self._engine.windows, self._engine.tracks
+        self._store.device_time = self._engine.device_time
         with self._store.lock, self._log.at_once():
             self._log_changes(result, now)
         self.findings = self.fresh = result.findings

@@ -1,8 +1,7 @@
 """``tierd --config FILE``: the daemon as a process on this node, with its signals.
 
 Builds the service over the mounted file system, its engine, and the sources that the configuration names. A supervisor
-reloads the service when its settings change, and restarts it when its journal fails. A standby has a socket and a port
-at the addresses of the leader's, and closes both before this process leads.
+reloads the service when its settings change, and restarts it when its journal fails.
 """
 
 from __future__ import annotations
@@ -12,18 +11,12 @@ import gc
 import logging
 import os
 import signal
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
-from wsgiref.types import StartResponse, WSGIEnvironment
-
-from prometheus_client import CollectorRegistry
-from prometheus_client.core import Metric
 
 from httpserver.config import WebConfigFile
-from httpserver.metrics import WebConfigMetrics
 from lustre import mounts
 from lustre.creation import LocalObjectCreation
 from lustre.llapi.calls import Library
@@ -31,22 +24,16 @@ from lustre.mounted import MountedFilesystem, knows_overstriping
 from lustre.mounts import Mount
 from lustre.parameters import Roots, Tree, parse_device
 from tierd.act.claim import Claim, ClaimFolder, FilesystemClaim, describe_this_process, holder_has_exited
-from tierd.act.dispatch import RemoteStandby
 from tierd.act.journal.connection import JournalError
 from tierd.act.movers import engines
 from tierd.act.movers.moves import Mover
 from tierd.act.movers.parallel import ParallelMover, name_thread_as_process
-from tierd.clock import Clock, SystemClock
+from tierd.clock import SystemClock
 from tierd.config.files import ConfigurationWatch
 from tierd.config.load import ConfigurationError, load
 from tierd.config.settings import Settings
-from tierd.daemon import metrics, web
-from tierd.daemon.answers import Json, StandbyAnswer, to_json
-from tierd.daemon.changes import CHANGING_REQUESTS
-from tierd.daemon.control import ControlServer
 from tierd.daemon.loop import Memory
-from tierd.daemon.metrics import gauge
-from tierd.daemon.node import Node
+from tierd.daemon.node import Cluster, Node
 from tierd.daemon.service import Service
 from tierd.daemon.systemd import BEAT_SECONDS, Heartbeat, Notifier, extended_start
 from tierd.model import SiteFacts
@@ -58,11 +45,6 @@ from tierd.sense.parameters import metadata_spaces, own_nids, why_jobs_are_unnam
 from tierd.sense.sources import counter_source
 from tierd.text import printable
 
-if TYPE_CHECKING:  # needs the extra `cluster`
-    from tierd.cluster.leader import Candidate
-
-STAND_BY_SECONDS = 2.0
-"""Time between two attempts of a standby to lead."""
 LEADERSHIP_LOST = 75
 """Exit status of a leader that was replaced (``EX_TEMPFAIL``): systemd starts it again, as a standby."""
 REQUESTS_AT_ONCE = 8
@@ -87,38 +69,6 @@ def local_claim(settings: Settings, mount: Mount, clock: SystemClock) -> Claim:
 
 def alone(_: Settings, __: SystemClock) -> None:
     """No candidate for a cluster: tierd works in one process."""
-
-
-def stand_by(node: Candidate, clock: Clock, notify: Callable[..., None], pause_seconds: float,
-             serve: Callable[[], StandbyServer | None] = lambda: None) -> bool:
-    """Follow the leader's journal until this process leads. Returns False if it is asked to stop before.
-
-    ``serve`` opens the socket and the port of a standby, after the first attempt to lead has failed.
-    """
-    notify(READY="1", STATUS="standing by")
-    if node.step():
-        return True
-    server = serve()
-    try:
-        while not clock.wait(pause_seconds):
-            if node.step():
-                return True
-            notify(WATCHDOG="1")
-        return False
-    finally:
-        if server is not None:
-            server.close()
-
-
-def standby_server(node: Candidate, settings: Settings, clock: Clock, web_config: WebConfigFile | None
-                   ) -> StandbyServer | None:
-    """The socket and the port of a standby. None, with a line in the log, if an address is in use."""
-    try:
-        return StandbyServer(settings, node.names.fs, lambda: node.standby, lambda: node.connection.connected,
-                             now=clock.now, web_config=web_config)
-    except OSError as error:
-        log.warning("this standby has no socket and no port: %s", error)
-        return None
 
 
 def local_node(settings: Settings, clock: SystemClock, claim: FilesystemClaim | None = None) -> Node:
@@ -148,7 +98,7 @@ def local_node(settings: Settings, clock: SystemClock, claim: FilesystemClaim | 
 
 
 def local_service(settings: Settings, clock: SystemClock, web_config: WebConfigFile | None,
-                  cluster: Candidate | None = None) -> Service:
+                  cluster: Cluster | None = None) -> Service:
     """The service for the mounted file system of the settings. Raises OSError if a part is missing."""
     claim = None if cluster is None else cluster.claim
     service = Service(settings, local_node(settings, clock, claim), web_config, cluster)
@@ -156,8 +106,8 @@ def local_service(settings: Settings, clock: SystemClock, web_config: WebConfigF
     return service
 
 
-MakeCandidate = Callable[[Settings, SystemClock], "Candidate | None"]
-MakeService = Callable[[Settings, SystemClock, WebConfigFile | None, "Candidate | None"], Service]
+MakeCandidate = Callable[[Settings, SystemClock], Cluster | None]
+MakeService = Callable[[Settings, SystemClock, WebConfigFile | None, Cluster | None], Service]
 
 
 def mounted_marks(library: Library, folder: Path) -> MarkWriter:
@@ -214,8 +164,7 @@ def serve(path: Path, settings: Settings, web_config: WebConfigFile | None = Non
     watch = ConfigurationWatch(path)
     faulthandler.enable()  # logs the stacks when systemd's watchdog ends the process
     node = make_candidate(settings, clock)
-    if node is not None and not stand_by(node, clock, notify, STAND_BY_SECONDS,
-                                         lambda: standby_server(node, settings, clock, web_config)):
+    if node is not None and not node.stand_by(notify, web_config):
         node.close()
         return 0
     # the start looks at every open act, which may take longer than the claim lasts
@@ -396,87 +345,3 @@ def error_text(error: Exception) -> str:
     """
     name, words = getattr(error, "filename", None), getattr(error, "strerror", None)
     return printable(f"{name}: {words}" if name and words else str(error))
-
-
-HUNG_SECONDS = 120.0
-"""A standby whose last attempt to lead is older is not healthy: the file system or NATS does not answer."""
-
-
-def standby_families(now: RemoteStandby, web_config: WebConfigFile | None, *, connected: bool) -> Iterator[Metric]:
-    """Metrics of a standby."""
-    yield metrics.build_info()
-    yield gauge("tierd_standing_by", metrics.STANDING_BY, 1.0)
-    yield gauge("tierd_nats_up", "Whether tierd is connected to NATS (1) or not (0). Without NATS a standby cannot"
-                " lead.", connected)
-    yield gauge("tierd_leader_generation", "Generation of the claim of the tierd that leads. 0 means that nobody"
-                " leads.", now.generation)
-    yield gauge("tierd_standby_problem", "Whether this standby could not lead now (1), or could (0).",
-                bool(now.problem))
-    behind, age = now.behind_messages, now.copy_age_seconds
-    yield gauge("tierd_journal_copy_behind_messages", "Messages of the journal's stream that the copy lacks. NaN if"
-                " unknown.", float("nan") if behind is None else behind)
-    yield gauge("tierd_journal_copy_age_seconds", "Time since the copy of the journal was complete, at the last"
-                " attempt to lead. +Inf if it never was.", float("inf") if age is None else age)
-    if web_config is not None:
-        yield from WebConfigMetrics(web_config, "tierd_").collect()
-
-
-class StandbyApp(web.App):
-    """The port of a standby: the status as text instead of the pages."""
-
-    def __init__(self, registry: CollectorRegistry, ask: web.Ask, alive: Callable[[], bool],
-                 page: Callable[[], str]) -> None:
-        super().__init__(registry, ask, alive, lambda: None)
-        self._text = page
-
-    def _page(self, path: str, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
-        if path != "/":
-            return web.respond(start, "404 Not Found", "/, /metrics, /-/healthy, /-/ready\n")
-        return web.respond(start, "200 OK", printable(self._text()) + "\n")
-
-
-class StandbyServer:
-    """The socket and the port of a standby, from construction to :meth:`close`."""
-
-    def __init__(self, settings: Settings, fs: str, standby: Callable[[], RemoteStandby], connected: Callable[[], bool],
-                 now: Callable[[], float], web_config: WebConfigFile | None = None) -> None:
-        """``standby`` returns the present state, for any thread. Raises OSError if an address is in use."""
-        self._fs, self._standby, self._now = fs, standby, now
-        self._closing = ExitStack()
-        try:
-            self._listen(settings, connected, web_config)
-        except BaseException:
-            self._closing.close()
-            raise
-
-    def _listen(self, settings: Settings, connected: Callable[[], bool], web_config: WebConfigFile | None) -> None:
-        control = ControlServer(settings.act.socket, self.answer, settings.control, CHANGING_REQUESTS)
-        self._closing.callback(control.close)
-        self.port = 0
-        if not settings.web.enabled:
-            return
-        registry = metrics.registry_of(
-            lambda: standby_families(self._standby(), web_config, connected=connected()), self._fs)
-        server = web.listen(settings.web, StandbyApp(registry, self.answer, self._alive, self._sentence), web_config)
-        self._closing.callback(server.close)
-        self.port = server.port
-
-    def _alive(self) -> bool:
-        return abs(self._now() - self._standby().seen) < HUNG_SECONDS
-
-    def _sentence(self) -> str:
-        by = self._standby()
-        leads = f"{by.leader} leads (generation {by.generation})" if by.leader else "no leader"
-        return f"this tierd stands by for {self._fs}; {leads}"
-
-    def answer(self, request: Json) -> Json:
-        """The answer to a request. Raises ValueError for all but the status."""
-        if request.get("request") != "status":
-            raise ValueError(f"{self._sentence()}: ask the leader")
-        by = self._standby()
-        return to_json(StandbyAnswer.of(by, time=self._now(), fs=self._fs,
-                                        faults={"standby": by.problem} if by.problem else {}))
-
-    def close(self) -> None:
-        """Close both, so that the service of the leader can listen."""
-        self._closing.close()

@@ -26,6 +26,7 @@ from tierd.daemon.node import DaemonParts
 from tierd.daemon.planning import Planner
 from tierd.daemon.states import OPEN, TRANSITIONS, UNDOING_VERDICTS, State
 from tierd.decide.plans import Plan
+from tierd.detect.device_time import TargetTime
 from tierd.model import Action, Evidence, Finding
 from tierd.policies.protocol import JudgedBy
 from tierd.policies.registry import has_victim, policy_for
@@ -90,8 +91,8 @@ class Remediation:
     """Length of the newest windows in which the aggressor did nothing."""
     last_record: float = 0.0
     """Time of the newest changelog record of the aggressor that was noted; epoch seconds."""
-    earlier: list[CompletedAct] = field(default_factory=list)
-    """Default layouts in force of earlier remediations of the same finding. They still fill the flash pool."""
+    times_before: Mapping[str, TargetTime] = field(default_factory=dict)
+    """Device time of its targets when it was planned, as far as it was known."""
 
     @property
     def unslowed_until(self) -> float:
@@ -171,6 +172,8 @@ class RemediationStore:
         self._by_key: dict[FindingKey, Remediation] = {}
         self.braked: Mapping[str, float] = {}
         """Jobs that are slowed on purpose, and since when. What they do meanwhile is no verdict on an act."""
+        self.device_time: Mapping[str, TargetTime] = {}
+        """Of the targets whose service costs are known, of late."""
 
     def __iter__(self) -> Iterator[Remediation]:
         with self.lock:
@@ -443,8 +446,9 @@ class Remediations:
         settled = State.UNDONE, State.CLOSED, *([State.KEPT, State.UNDOING] if has_victim(finding) else [])
         if case is None or case.state in settled:
             finding = self._log.record(finding)
+            times = self._store.device_time
             case = Remediation(finding, number, now, now, actions[0].layout,
-                               earlier=[] if case is None else [*case.earlier, *case.defaults],
+                               times_before={name: times[name] for name in finding.targets if name in times},
                                tried=set() if case is None or has_victim(finding) else case.tried,
                                in_use=Counter() if case is None else case.in_use)
         else:

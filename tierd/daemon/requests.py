@@ -20,7 +20,7 @@ from tierd.clock import Clock
 from tierd.config.scopes import below
 from tierd.daemon import answers
 from tierd.daemon.activities import Activity
-from tierd.daemon.cases import AFTER_SECONDS, BEFORE_SECONDS, cases_of, found_case, refusal_answer
+from tierd.daemon.cases import cases_of, found_case, refusal_answer, with_measurements
 from tierd.daemon.loop import LEARNING_WINDOWS, Daemon, is_learning
 from tierd.daemon.status import (
     StatusPublisher,
@@ -164,7 +164,7 @@ class ReadingRequests:
         return self._publisher.view
 
     def status(self) -> answers.StatusAnswer:
-        return self._status([case.replaced(curve=(), time_before=None, time_now=None) for case in self.cases()])
+        return self._status([case.replaced(time_before=None) for case in self.cases()])
 
     def _top(self, request: Request) -> answers.TopAnswer:
         view, most, state = self.snapshot, count_in(request, "most", 20), self._status()
@@ -180,6 +180,7 @@ class ReadingRequests:
         view, most, times = self.snapshot, count_in(request, "most", 15), self.snapshot.device_time
         every_case, max_cases = self.cases(), count_in(request, "cases", 50)
         cases, advice = every_case[:max_cases], self._findings(advice=True).findings
+        cases[:1] = map(self._measured, cases[:1])  # the others are rows of a table
         targets = sorted(view.targets, key=lambda row: (
             -(row.slowdown or 0), not row.condition, -times[row.target].utilisation if row.target in times else 0.0))
         return answers.OverviewAnswer(
@@ -197,6 +198,9 @@ class ReadingRequests:
         """All cases, with the reasons why not more is done now about a finding that holds."""
         return [case.replaced(why_not=tuple(map(refusal_answer, self._why_not(case.key)))) if case.active else case
                 for case in self.snapshot.cases]
+
+    def _measured(self, case: answers.Case) -> answers.Case:
+        return with_measurements(case, self.reader, self._daemon.windows, self.snapshot.device_time)
 
     def known_cases(self) -> dict[int, answers.Case]:
         """All cases, and the findings that are mere advice, by number."""
@@ -309,11 +313,7 @@ class ReadingRequests:
         check_name(name, number, None if row is None else row.kind)
         assert row is not None
         now = next((f for f in view.findings if view.numbers.get(f.key) == number), None)
-        case = self.known_cases().get(number)
-        if case is None:  # its curve is drawn from before the onset until after the verdict and its end
-            case = cases_of([row], {}, journal)[0]
-            end = max(case.since, case.judged_at or 0.0, case.ended_at or 0.0) + 2 * AFTER_SECONDS
-            case = case.replaced(curve=journal.curve(number, (case.onset or case.since) - BEFORE_SECONDS, end))
+        case = self._measured(self.known_cases().get(number) or cases_of([row], {}, journal)[0])
         ordered, sums = row.kind in ORDER_KINDS, journal.sums.of_finding(number)
         return answers.ExplainAnswer(
             case=case, evidence=now.evidence.numbers() if now is not None else row.evidence, ordered=ordered,

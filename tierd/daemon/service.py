@@ -96,7 +96,7 @@ class Service:
         self._clock = node.clock
         self._users = UserNames(node.user_name, clock=node.clock, scheduler=lambda names: {
             name: job.words for name, job in self.sources.jobs(names).items()})
-        self._publisher = StatusPublisher(JournalReader(Path(settings.act.journal)))
+        self._publisher = StatusPublisher()
         self._open = True
         self._closing = ExitStack()
         self.web: BackgroundServer | None = None
@@ -168,7 +168,8 @@ class Service:
         for extension in self._extensions:
             self._closing.callback(self._closed, extension)
         self._rate_sampler = RateSampler(self.journal.rates)
-        self._curve_sampler = CurveSampler(self.journal, lambda: space.capacity(filesystem))
+        self._curve_sampler = CurveSampler(self.journal, JournalReader(Path(self._settings.act.journal)),
+                                           lambda: space.capacity(filesystem))
 
     def _take_orders(self) -> None:
         """Open the inbox for orders, and what stages files for jobs of a scheduler."""

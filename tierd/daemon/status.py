@@ -16,10 +16,9 @@ from lustre.layout.model import explain
 from lustre.layout.setstripe import setstripe_arguments
 from tierd.act.gate import Gate
 from tierd.act.journal.entry import Default, Entry
-from tierd.act.journal.reader import JournalReader
 from tierd.daemon import answers
 from tierd.daemon.activities import Activity
-from tierd.daemon.cases import CaseFigures, all_cases, refusal_answer, updated_figures
+from tierd.daemon.cases import all_cases, refusal_answer
 from tierd.daemon.loop import Daemon
 from tierd.daemon.states import OPEN
 from tierd.detect.device_time import TargetTime
@@ -43,7 +42,8 @@ class StatusSnapshot:
     numbers: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
     """Numbers of findings in the journal."""
     cases: tuple[answers.Case, ...] = ()
-    """Those whose finding holds first; without the reasons why not more is done."""
+    """Those whose finding holds first; without the reasons why not more is done, and without what is asked for singly:
+    the curve, and the device time now."""
     why_not: Mapping[tuple[str, str, str], tuple[Refusal, ...]] = field(default_factory=dict)
     """Refusals of the last plan for each finding."""
     faults: Mapping[str, str] = field(default_factory=dict)
@@ -55,7 +55,6 @@ class StatusSnapshot:
     """Beginning of the history that tierd observed itself; 0 if the history came from Prometheus."""
     device_time: Times = field(default_factory=dict)
     """Device time of the targets whose service costs are known."""
-    figures: CaseFigures = field(default_factory=CaseFigures)
     facts: Facts = field(default_factory=Facts)
     """Pools, and the space on their targets."""
 
@@ -94,9 +93,7 @@ class StatusSnapshot:
 class StatusPublisher:
     """Holds the latest snapshot. Activities publish it, and any thread reads it."""
 
-    def __init__(self, journal: JournalReader | None = None) -> None:
-        """``journal`` has the curves of cases of before a restart."""
-        self._journal = journal
+    def __init__(self) -> None:
         self.view = StatusSnapshot()
 
     def publish(self, daemon: Daemon) -> None:
@@ -107,16 +104,14 @@ class StatusPublisher:
         waiting, device_time = gate.queue.by_finding(), daemon.engine.device_time
         with daemon.store.lock:  # for a moment: the rest is made of copies
             done = [replace(case, defaults=[*case.defaults]) for case in daemon.cases]
-        figures = updated_figures(self.view.figures, findings, numbers, done, windows, times=device_time,
-                                  journal=self._journal)
-        cases = tuple(all_cases(findings, numbers, done, figures,
+        cases = tuple(all_cases(findings, numbers, done, windows,
                                 lambda key: (gate.default_layouts.of(key), waiting[key])))
         self.view = StatusSnapshot(
             windows[-1] if windows else NO_WINDOW, len(windows), findings=findings, numbers=numbers, cases=cases,
             why_not={f.key: daemon.remediations.refusals(f.key) for f in findings}, faults=daemon.faults,
             waiting=waiting.total(), cycles=counters.cycles, cycle_seconds=counters.cycle_seconds,
             looking_since=windows[0].start if windows else 0.0,
-            device_time=device_time, figures=figures, facts=daemon.facts.known)
+            device_time=device_time, facts=daemon.facts.known)
 
 
 NO_LOAD = {"read_bytes": 0.0, "write_bytes": 0.0, "operations": 0.0}

@@ -22,11 +22,11 @@ from tierd.clock import SystemClock
 from tierd.cluster.command import candidate
 from tierd.cluster.connection import Connection
 from tierd.cluster.leader import Candidate, LeaderClaim
+from tierd.cluster.standing_by import StandbyServer, stand_by, standby_server
 from tierd.config.act import ActSettings, ClaimSettings
 from tierd.config.settings import Settings
 from tierd.daemon.answers import MoversAnswer, StandbyRow
 from tierd.daemon.client import ControlError, ask
-from tierd.daemon.process import StandbyServer, stand_by, standby_server
 
 
 class Waits:

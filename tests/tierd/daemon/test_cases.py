@@ -14,10 +14,20 @@ from lustre.layout.model import Component, Layout
 from tests.tierd.simulated import world
 from tests.tierd.site import Site, fetched, shown
 from tests.tierd.worlds import noise
+from tierd.act.journal.reader import JournalReader
+from tierd.act.journal.writer import Journal
 from tierd.act.outcomes import MAX_REASONS, OTHER_REASONS, CompletedAct
 from tierd.acts import ActKind, Outcome, Verdict
-from tierd.daemon.answers import TargetTimeRow
-from tierd.daemon.cases import CaseFigures, Curve, all_cases, extended, mean_time, updated_figures
+from tierd.daemon.answers import Case, TargetTimeRow
+from tierd.daemon.cases import (
+    AFTER_SECONDS,
+    BEFORE_SECONDS,
+    all_cases,
+    mean_time,
+    throughput_of,
+    time_of_curve,
+    with_measurements,
+)
 from tierd.daemon.remediation import Remediation
 from tierd.daemon.states import State
 from tierd.detect.costs import DeviceCosts
@@ -53,36 +63,38 @@ def none_waits(_: tuple[str, str, str]) -> tuple[int, int]:
     return 0, 0
 
 
-@given(steps=st.lists(st.integers(1, 5), max_size=12))
-def test_a_curve_grows_by_one_point_a_window_to_the_curve_at_once(steps: list[int]) -> None:
-    stream = ("stream.2", frozenset({"a", "b"}))
-    windows = [window(5.0 * n, a=n % 7, b=1, elsewhere=99) for n in range(1, 1 + sum(steps))]
-    curve: Curve = ()
-    seen = 0
-    for step in steps:
-        seen += step
-        curve = extended(curve, windows[:seen], stream, 0.0)
-        assert curve == tuple((5.0 * n, 1e6 * (n % 7 + 1)) for n in range(1, 1 + seen))
-    assert extended((), windows, stream, 12.0) == curve[2:]
+@given(st.integers(1, 12), st.integers(0, 60))
+def test_a_curve_has_a_point_for_each_window_after_a_time(count: int, after: int) -> None:
+    windows = [window(5.0 * n, a=n % 7, b=1, elsewhere=99) for n in range(1, 1 + count)]
+    (case,) = all_cases((FINDING,), {FINDING.key: 1}, (), windows, none_waits)
+    assert throughput_of(case, windows, after) == tuple(
+        (5.0 * n, 1e6 * (n % 7 + 1)) for n in range(1, 1 + count) if 5 * n > after)
 
 
-def test_device_time_before_the_first_act_stays() -> None:
+def test_a_curve_begins_before_the_onset_and_ends_after_the_case() -> None:
+    closed = remediation(State.CLOSED, verdict=Verdict.HELPED, ended_at=200.0, judged_at=180.0)
+    (case,) = all_cases((), {}, (closed,), (), none_waits)
+    assert time_of_curve(case) == (85.0 - BEFORE_SECONDS, 200.0 + AFTER_SECONDS)
+    late = [window(float(end), a=1) for end in (255, 260, 265)]
+    assert [time for time, _ in throughput_of(case, late, 0.0)] == [255.0, 260.0]
+
+
+def test_device_time_before_the_first_act_stays(tmp_path: Path) -> None:
     noisy, quiet = ({t: target_time(t, noise) for t in "ab"} for noise in (0.5, 0.1))
+    none_stored = JournalReader(tmp_path / "journal.sqlite")
+    Journal(tmp_path / "journal.sqlite").close()
+
+    def shown(case: Remediation) -> Case:
+        (found,) = all_cases((FINDING,), {FINDING.key: 1}, (case,), (), none_waits)
+        return with_measurements(found, none_stored, (), quiet)
 
     def share(row: TargetTimeRow | None) -> float:
         assert row is not None
         return {job.job: job.share for job in row.jobs}["noise.1"]
 
-    numbers = {FINDING.key: 1}
-    figures = updated_figures(CaseFigures(), (FINDING,), numbers, (), (), noisy)
-    before = figures.of[1].time_before
-    figures = updated_figures(figures, (FINDING,), numbers, (remediation(),), (), quiet)
-    acted = figures.of[1]
-    assert acted.time_before == before
-    assert share(acted.time_now) < share(before)
-    dry = updated_figures(figures, (FINDING,), numbers, (remediation(outcome=Outcome.DRY_RUN),), (), quiet)
-    assert dry.of[1].time_before == acted.time_now
-    assert updated_figures(figures, (), {}, (), (), quiet).of == {}
+    acted = shown(remediation(times_before=noisy))
+    assert share(acted.time_now) < share(acted.time_before)
+    assert shown(remediation(times_before=noisy, outcome=Outcome.DRY_RUN)).time_before is None
 
 
 def test_mean_time_weighs_targets_by_how_busy_they_are() -> None:
@@ -97,7 +109,7 @@ def test_cases_whose_finding_holds_come_first() -> None:
     worse = replace(FINDING, victim="worse.3", evidence=replace(EVIDENCE, victim_bytes_per_second=8e6))
     over = replace(FINDING, victim="over.4")
     closed = remediation(State.CLOSED, finding=over, number=7, verdict=Verdict.HELPED)
-    found = all_cases((FINDING, worse), {FINDING.key: 1, worse.key: 2}, (closed,), CaseFigures(), none_waits)
+    found = all_cases((FINDING, worse), {FINDING.key: 1, worse.key: 2}, (closed,), (), none_waits)
     assert [(case.finding, case.active, case.state) for case in found] == [
         (2, True, ""), (1, True, ""), (7, False, "closed")]
 
@@ -106,10 +118,10 @@ def test_a_finding_that_begins_again_after_its_case_was_closed_is_a_case_of_its_
     """The page showed it as the closed one, F1, while tierctl status named it F2."""
     closed = remediation(State.CLOSED, verdict=Verdict.UNDONE_BY_HAND)
     now = replace(FINDING, time=400.0)
-    again, before = all_cases((now,), {now.key: 2}, (closed,), CaseFigures(), none_waits)
+    again, before = all_cases((now,), {now.key: 2}, (closed,), (), none_waits)
     assert (again.finding, again.active, again.state, again.verdict, again.since) == (2, True, "", "", 400.0)
     assert (before.finding, before.active, before.state) == (1, False, "closed")
-    (same,) = all_cases((FINDING,), {FINDING.key: 1}, (closed,), CaseFigures(), none_waits)
+    (same,) = all_cases((FINDING,), {FINDING.key: 1}, (closed,), (), none_waits)
     assert (same.finding, same.active, same.state) == (1, True, "closed")
 
 

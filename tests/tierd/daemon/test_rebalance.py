@@ -15,7 +15,7 @@ from tests.tierd.simulated import STREAM, World, world
 from tierd.acts import Outcome, Verdict
 from tierd.cli.control import case_line
 from tierd.config.load import parse
-from tierd.daemon.cases import CaseFigures, case_of
+from tierd.daemon.cases import case_of
 from tierd.refusal import Reason
 
 MIB, DAY = 1 << 20, 86_400
@@ -93,7 +93,7 @@ def test_a_rebalance_has_a_verdict_of_its_own(tmp_path: Path) -> None:
     assert f"{moved} files with" in said
     assert "'lustre-OST0003' was" in said or "lustre-OST0003 was" in said
     assert "no steady job lost more than 10%" in said
-    shown = case_line(case_of(case.finding, case.number, CaseFigures(), lambda _: (0, 0), case))
+    shown = case_line(case_of(case.finding, case.number, (), lambda _: (0, 0), case))
     assert "fill of lustre-OST0003, found " in shown
     assert "it helped, and no steady job" in shown
     assert "undone" not in shown

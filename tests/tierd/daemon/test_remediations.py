@@ -195,7 +195,6 @@ def test_a_verdict_stays_and_the_next_place_is_another_case(setup: Following, ve
     setup.case.settle(State.KEPT)
     assert setup.found_in("/a", "/b") == ["/b"]
     assert not setup.case.judged
-    assert [outcome.action.directory for outcome in setup.case.earlier] == ["/a"]
     assert [outcome.action.directory for outcome in setup.case.defaults] == ["/b"]
 
 
@@ -482,12 +481,10 @@ class Steps(RuleBasedStateMachine):
             assert not case.moves_held or case.state in OPEN
 
     @invariant()
-    def what_stands_is_watched(self) -> None:
-        """A default layout in force belongs to a remediation, or to the ones of forgotten remediations."""
-        case = self.case
-        known = {outcome.entry for outcome in (*case.defaults, *case.earlier)} if case is not None else set()
-        standing = {entry.id for entry in self.setup.at.journal.judgements.default_layouts_in_force()}
-        assert standing <= known | {entry.id for entry in self.undoing._standing}
+    def what_a_case_has_set_is_in_force(self) -> None:
+        if self.case is not None:
+            standing = {entry.id for entry in self.setup.at.journal.judgements.default_layouts_in_force()}
+            assert {outcome.entry for outcome in self.case.defaults} <= standing
 
 
 TestSteps = Steps.TestCase
@@ -542,7 +539,7 @@ def test_the_same_neighbour_in_another_directory_is_acted_on_again(tmp_path: Pat
     assert where == [NOISE.directory, "/proj/elsewhere"]
     assert sum("KEPT: it helped" in words for words in at.said) == 2
     (case,) = at.daemon.cases
-    assert [outcome.action.directory for outcome in (*case.earlier, *case.defaults)] == where
+    assert [outcome.action.directory for outcome in case.defaults] == where[1:]
     full = {target: replace(room, avail_bytes=0) for target, room in at.filesystem.space().items()}
     at.filesystem.space = lambda: full  # type: ignore[method-assign]
     at.run(until=at.cluster.now + 10)
