@@ -70,26 +70,10 @@ def test_the_stream_keeps_the_recorded_share(measured: Measure, case: str, recor
     assert measured(case) / measured("alone") == pytest.approx(recorded, abs=tolerance)
 
 
-def test_a_component_too_small_is_no_cure(measured: Measure) -> None:
-    gained = measured("flash too small") - measured("small files on the disks")
-    lost = measured("alone") - measured("small files on the disks")
-    assert gained < 0.3 * lost
-
-
 def test_the_small_files_keep_their_rate() -> None:
     cluster = Cluster(recorded_test_bed(seed=3), (StreamingWriter(), SmallFileWriter()))
     cluster.advance(40)
     assert cluster.log.mean(SMALL, 10, 40) == pytest.approx(20.9, rel=0.05)
-
-
-def test_a_new_default_layout_gives_the_stream_its_disks_back() -> None:
-    cluster = Cluster(recorded_test_bed(seed=1), (StreamingWriter(), SmallFileWriter(start_seconds=15)))
-    cluster.advance(40)
-    alone, contended = cluster.log.mean(STREAM, 5, 15), cluster.log.mean(STREAM, 20, 40)
-    cluster.set_default_layout("/proj/ingest", flash_first(2 << 20))
-    cluster.advance(40)
-    assert contended < 0.75 * alone
-    assert cluster.log.mean(STREAM, 60, 80) > 0.92 * alone
 
 
 def test_reads_of_small_files_load_the_disks_too(measured: Measure) -> None:
