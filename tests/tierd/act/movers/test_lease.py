@@ -10,6 +10,7 @@ from lustre.errors import of_errno
 from lustre.filesystem import FileFlags
 from tests.tierd.act.movers.lease_world import World, pools_of_file
 from tests.tierd.act.movers.minilustre import FLASH, PAGE
+from tierd.act.movers import lease
 from tierd.act.movers.moves import MoveResult
 
 
@@ -77,6 +78,17 @@ def test_an_empty_file_moves(world: World) -> None:
 def test_encrypted_files_are_not_for_this_engine(world: World) -> None:
     world.node.flags = FileFlags.ENCRYPTED
     assert (world.move().result, world.move().reason) == (MoveResult.REFUSED, "encrypted")
+
+
+def test_large_files_go_in_chunks_with_the_lease_checked_before_each(world: World) -> None:
+    assert lease.CHUNK_BYTES % lease.PAGE_BYTES == 0
+    source = world.calls.open_for_swap("/a", direct=False)
+    world.calls.lease(source)
+    volatile = world.calls.create_volatile("/a", 0, FLASH, source)
+    chunks = lease.copy_data(world.calls, source, volatile, world.calls.status(source), chunk_bytes=PAGE)
+    assert [(c.offset, c.length) for c in chunks] == [(0, PAGE), (PAGE, PAGE), (2 * PAGE, 4)]
+    work = [call for call in world.calls.made if call in {"lease_held", "read", "write"}]
+    assert work == ["lease_held", "read", "write"] * 3
 
 
 def test_a_directory_that_can_give_new_files_nothing_does_not_keep_a_file_from_moving(world: World) -> None:
