@@ -13,10 +13,8 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as text_parser
 
 from exporter import exposition
-from exporter.__main__ import check_roots
 from exporter.app import App
 from exporter.self_metrics import registry
-from httpserver.config import ConfigError
 from httpserver.server import Address, Server, parse_address
 
 WAIT = 20.0
@@ -149,12 +147,6 @@ def test_a_scrape_that_waits_in_vain_says_so_in_its_time(exporter, serve, tmp_pa
 def test_addresses_that_are_none(text) -> None:
     with pytest.raises(ValueError, match="is not a listen address"):
         parse_address(text)
-
-
-def test_every_missing_root_is_named_at_once(tmp_path) -> None:
-    with pytest.raises(ConfigError) as caught:
-        check_roots(str(tmp_path / "a"), str(tmp_path), str(tmp_path / "b"))
-    assert [sentence.split(":")[0] for sentence in caught.value.sentences] == ["--path.procfs", "--path.debugfs"]
 
 
 def test_the_share_of_reused_chunks_is_shown(served) -> None:

@@ -69,13 +69,6 @@ def test_mistakes_are_named(arguments, complaint, capsys) -> None:
     assert complaint in capsys.readouterr().err
 
 
-def test_all_mistakes_come_at_once(capsys) -> None:
-    with pytest.raises(SystemExit):
-        main(["--path.procfs=/no/such", "--path.sysfs=/nor/this", "--jobs.limit=-1"])
-    printed = capsys.readouterr().err
-    assert all(flag in printed for flag in ("--path.procfs:", "--path.sysfs:", "--jobs.limit:"))
-
-
 def test_a_port_in_use_is_an_error_in_one_line(capture, capsys) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"

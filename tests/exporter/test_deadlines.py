@@ -19,7 +19,7 @@ from exporter.collector import Collector, Settings
 from exporter.collectors import COLLECTORS
 from exporter.exposition import Gauge
 from exporter.hanging import MAX_HANGING
-from exporter.scrape import BusyError, Scraper, WorkerThread
+from exporter.scrape import Scraper, WorkerThread
 from exporter.self_metrics import registry
 from httpserver.connections import Slot
 from httpserver.server import SLOT_KEY
@@ -155,17 +155,6 @@ def test_scrapes_while_one_hangs_share_its_pass_and_come_back(tmp_path, serve) -
         client.join(WAIT)
     assert len(bodies) == 20
     assert all(b"lustre_stuck" in body for body in bodies)
-
-
-def test_a_worker_that_is_busy_takes_no_second_call() -> None:
-    worker: WorkerThread[int] = WorkerThread("x")
-    go_on = threading.Event()
-    worker.start(lambda: int(go_on.wait(WAIT)))
-    with pytest.raises(BusyError):
-        worker.start(lambda: 2)
-    go_on.set()
-    assert worker.result(WAIT) == 1
-    assert worker.run(lambda: 3, WAIT) == 3
 
 
 def test_a_read_that_times_out_by_itself_is_an_error_of_that_read() -> None:

@@ -38,13 +38,6 @@ def test_both_strict_parsers_read_the_same_samples(capture, exporter, samples, t
     assert len(plain) == len(samples(text))
 
 
-def test_two_mounts_too(snapshots, exporter) -> None:
-    running = exporter(snapshots("control-two-streams", 4).snapshot(4))
-    assert flat(text_parser(running.scrape().decode())) == flat(
-        openmetrics_parser(running.scrape(openmetrics=True).decode())
-    )
-
-
 def test_own_metrics_are_part_of_both(capture, exporter) -> None:
     running = exporter(capture(TREES[0]))
     own = registry(running.scraper)

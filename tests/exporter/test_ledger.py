@@ -15,14 +15,6 @@ def sums(ledger: Ledger[str, str]) -> dict[str, int]:
     return {f"{group}/{key}": value for group in ("g", "h") for key, value in ledger.totals(group).items()}
 
 
-def test_the_first_pass_is_the_plain_sum() -> None:
-    ledger: Ledger[str, str] = Ledger()
-    ledger.begin({"x": "g", "y": "g"})
-    ledger.credit("x", b"1", KEYS, [10, 1])
-    ledger.credit("y", b"1", KEYS, [5, 2])
-    assert sums(ledger) == {"g/a": 15, "g/b": 3}
-
-
 @pytest.mark.parametrize(("readings", "expected"), [
     ([("g", b"", 10), ("g", b"", 4), ("g", b"", 6)], {"g/a": 16}),
     ([("g", b"1", 10), ("g", b"2", 12)], {"g/a": 22}),
@@ -38,15 +30,6 @@ def test_a_sum_never_goes_back(readings: list[tuple[str | None, bytes, int]], ex
         ledger.credit("x", start, ("a",), [value])
     assert sums(ledger) == expected
     assert ledger.groups == {readings[-1][0]}
-
-
-def test_a_vanished_target_keeps_its_part_and_returns_without_a_jump() -> None:
-    ledger: Ledger[str, str] = Ledger()
-    for members in ({"x": 100, "y": 1}, {"y": 2}, {"x": 103, "y": 2}):
-        ledger.begin(dict.fromkeys(members, "g"))
-        for name, value in members.items():
-            ledger.credit(name, b"1", ("a",), [value])
-    assert sums(ledger) == {"g/a": 105}
 
 
 def test_a_new_target_counts_in_full_but_one_that_could_not_be_read_does_not() -> None:

@@ -12,34 +12,6 @@ from tests.exporter.test_app import WAIT
 ALL = frozenset({"llite", "osc"})
 
 
-def test_concurrent_callers_share_one_pass() -> None:
-    flight: SingleFlight[int] = SingleFlight()
-    entered, go_on = threading.Event(), threading.Event()
-    calls: list[int] = []
-    results: list[int] = []
-
-    def make(_: float) -> int:
-        calls.append(1)
-        entered.set()
-        assert go_on.wait(WAIT)
-        return len(calls)
-
-    first = threading.Thread(target=lambda: results.append(flight.do(ALL, make, WAIT)))
-    first.start()
-    assert entered.wait(WAIT)
-    others = [threading.Thread(target=lambda: results.append(flight.do(ALL, make, WAIT)))
-              for _ in range(5)]
-    for thread in others:
-        thread.start()
-    while flight.waiting(ALL) < len(others):
-        pass
-    go_on.set()
-    for thread in (first, *others):
-        thread.join(WAIT)
-    assert results == [1] * 6
-    assert flight.do(ALL, make, WAIT) == 2
-
-
 def test_a_failed_pass_is_not_shared() -> None:
     flight: SingleFlight[int] = SingleFlight()
 

@@ -12,6 +12,7 @@ import pytest
 from bench.calibration import costs, tapes
 from lustre.layout.model import Component, Layout
 from simulator.cluster import Cluster
+from simulator.fluid.cluster import FluidCluster
 from simulator.jobs import Job
 from simulator.jobs.large_files import RandomWriter, StreamingWriter
 from simulator.jobs.small_files import SmallFileWriter
@@ -20,7 +21,7 @@ from simulator.settings import recorded_test_bed
 
 STREAM = "ior_stream.1002"
 SMALL = "mdt_small.1001"
-Measure = Callable[[str], float]
+Measure = Callable[..., float]
 
 
 def flash_first(size_bytes: int) -> Layout:
@@ -40,14 +41,13 @@ CASES: dict[str, tuple[Job, ...]] = {
 
 @pytest.fixture(scope="module")
 def measured() -> Measure:
-    done: dict[str, float] = {}
+    done: dict[str, Cluster] = {}
 
-    def measure(case: str) -> float:
+    def measure(case: str, job_id: str = STREAM) -> float:
         if case not in done:
-            cluster = Cluster(recorded_test_bed(seed=1), (StreamingWriter(), *CASES[case]))
-            cluster.advance(60)
-            done[case] = cluster.log.mean(STREAM, 15, 60)
-        return done[case]
+            done[case] = Cluster(recorded_test_bed(seed=1), (StreamingWriter(), *CASES[case]))
+            done[case].advance(60)
+        return done[case].log.mean(job_id, 15, 60)
 
     return measure
 
@@ -70,26 +70,15 @@ def test_the_stream_keeps_the_recorded_share(measured: Measure, case: str, recor
     assert measured(case) / measured("alone") == pytest.approx(recorded, abs=tolerance)
 
 
-def test_a_component_too_small_is_no_cure(measured: Measure) -> None:
-    gained = measured("flash too small") - measured("small files on the disks")
-    lost = measured("alone") - measured("small files on the disks")
-    assert gained < 0.3 * lost
+def test_the_small_files_keep_their_rate(measured: Measure) -> None:
+    assert measured("small files on the disks", SMALL) == pytest.approx(20.9, rel=0.05)
 
 
-def test_the_small_files_keep_their_rate() -> None:
-    cluster = Cluster(recorded_test_bed(seed=3), (StreamingWriter(), SmallFileWriter()))
-    cluster.advance(40)
-    assert cluster.log.mean(SMALL, 10, 40) == pytest.approx(20.9, rel=0.05)
-
-
-def test_a_new_default_layout_gives_the_stream_its_disks_back() -> None:
-    cluster = Cluster(recorded_test_bed(seed=1), (StreamingWriter(), SmallFileWriter(start_seconds=15)))
-    cluster.advance(40)
-    alone, contended = cluster.log.mean(STREAM, 5, 15), cluster.log.mean(STREAM, 20, 40)
-    cluster.set_default_layout("/proj/ingest", flash_first(2 << 20))
-    cluster.advance(40)
-    assert contended < 0.75 * alone
-    assert cluster.log.mean(STREAM, 60, 80) > 0.92 * alone
+@pytest.mark.parametrize("case", CASES)
+def test_flows_get_what_events_get(measured: Measure, case: str) -> None:
+    flows = FluidCluster(recorded_test_bed(), (StreamingWriter(), *CASES[case]))
+    flows.advance(30)
+    assert flows.log.mean(STREAM, 10, 30) == pytest.approx(measured(case), abs=0.1 * 66.6)
 
 
 def test_reads_of_small_files_load_the_disks_too(measured: Measure) -> None:

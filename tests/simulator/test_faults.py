@@ -9,7 +9,6 @@ import pytest
 
 from lustre.changelog.decode import decode
 from lustre.changelog.record import RecordType
-from lustre.formats import recovery_status
 from simulator.cluster import Cluster
 from simulator.costs import CallCosts
 from simulator.filesystem import SimulatedFilesystem
@@ -22,9 +21,6 @@ from simulator.servers.ost import Ost
 from simulator.settings import recorded_test_bed
 
 STREAM = "ior_stream.1002"
-HDD = ("OST0002", "OST0003", "OST0004", "OST0005")
-
-
 def cluster(*events: Event, noise: bool = False, model: type[Cluster] = Cluster) -> Cluster:
     jobs = (StreamingWriter(), SmallFileWriter()) if noise else (StreamingWriter(),)
     made = model(recorded_test_bed(), jobs)
@@ -34,12 +30,6 @@ def cluster(*events: Event, noise: bool = False, model: type[Cluster] = Cluster)
 
 def text(of: Cluster, path: str) -> str:
     return render(of)[path].decode()
-
-
-def test_a_slow_disk_holds_the_stream_back() -> None:
-    made = cluster(Event(10, "slow", {"target": "OST0003", "factor": 3.0}))
-    made.advance(20)
-    assert made.log.mean(STREAM, 12, 20) < 0.45 * made.log.mean(STREAM, 2, 10)
 
 
 def test_a_degraded_target_says_so_and_gets_no_new_files_while_others_have_room() -> None:
@@ -61,20 +51,6 @@ def test_a_full_target_shows_no_room_and_takes_no_new_files() -> None:
     made.advance(4)
     assert made.osts[2].store.created == created
     assert int(text(made, "sys/fs/lustre/obdfilter/lustre-OST0002/kbytesavail")) < 2100
-
-
-def test_a_target_in_recovery_stops_who_needs_it_until_it_is_over() -> None:
-    made = cluster(Event(5, "failover", {"target": "OST0004", "seconds": 4.0}))
-    made.advance(7)
-    assert "state: DISCONN" in text(made, "sys/kernel/debug/lustre/osc/lustre-OST0004-osc-ff110001298dd800/import")
-    made.advance(4)
-    path = "sys/kernel/debug/lustre/obdfilter/lustre-OST0004/recovery_status"
-    assert recovery_status.parse(render(made)[path]).status == b"RECOVERING"
-    made.advance(9)
-    assert made.log.mean(STREAM, 7, 12) == 0
-    assert made.log.mean(STREAM, 15, 20) > 60
-    over = recovery_status.parse(render(made)[path])
-    assert over.status == b"COMPLETE"
 
 
 @pytest.mark.parametrize("model", [Cluster, FluidCluster])

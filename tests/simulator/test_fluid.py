@@ -1,4 +1,4 @@
-"""The model of flows against the model of events, where both can be run; and its size."""
+"""The model of flows, and its size. test_calibration compares it with the model of events."""
 
 from __future__ import annotations
 
@@ -27,28 +27,6 @@ MIB = 1 << 20
 STREAM = "ior_stream.1002"
 COVERS = Layout((Component(0, 2 << 20, "flash"), Component(2 << 20, None, "hdd")))
 TOO_SMALL = Layout((Component(0, 128 << 10, "flash"), Component(128 << 10, None, "hdd")))
-
-
-@pytest.mark.parametrize(
-    "others",
-    [
-        (),
-        (SmallFileWriter(),),
-        (SmallFileWriter(layout=COVERS),),
-        (SmallFileWriter(layout=TOO_SMALL),),
-        (RandomWriter(),),
-        (StreamingWriter("ior_second.1001", path="/proj/second/stream.dat", client=1, file_bytes=512 << 20),),
-    ],
-    ids=["alone", "small files", "flash covers", "flash too small", "random 4 KiB", "second stream"],
-)
-def test_flows_get_what_events_get(others: tuple[Job, ...]) -> None:
-    events = Cluster(recorded_test_bed(), (StreamingWriter(), *others))
-    flows = FluidCluster(recorded_test_bed(), (StreamingWriter(), *others))
-    events.advance(30)
-    flows.advance(30)
-    alone = 66.6
-    difference = flows.log.mean(STREAM, 10, 30) - events.log.mean(STREAM, 10, 30)
-    assert abs(difference) < 0.1 * alone
 
 
 def test_jobs_come_and_go_and_change() -> None:

@@ -25,10 +25,6 @@ def test_those_who_ask_together_share_a_commit() -> None:
     assert log.commits <= 2
 
 
-def test_nothing_to_commit_is_done_at_once() -> None:
-    assert journal(Engine()).commit().done
-
-
 def test_changes_are_committed_without_anybody_asking() -> None:
     engine = Engine()
     log = journal(engine)
@@ -37,14 +33,6 @@ def test_changes_are_committed_without_anybody_asking() -> None:
     assert log.commits == 0
     engine.run_until(10)
     assert log.commits == 1
-
-
-def test_an_idle_journal_has_no_events_left() -> None:
-    engine = Engine()
-    log = journal(engine)
-    log.change("inode")
-    engine.run_until(60)
-    assert engine.pending == 0
 
 
 def test_whoever_asks_during_a_commit_waits_for_the_next() -> None:

@@ -111,16 +111,6 @@ def test_the_same_seed_gives_the_same_run_and_another_seed_another(model: type[C
     assert {name for name, _ in one} > {"even", "odd"}
 
 
-def test_two_moves_at_once_overlap() -> None:
-    alone = [time for name, time in run(Cluster, 1) if name == "even"]
-    cluster = Cluster(recorded_test_bed(1), (StreamingWriter(), SmallFileWriter()))
-    for number in range(20):
-        cluster.make_file(f"/proj/old/{number}", MIB)
-    for number in range(20):
-        SimulatedFilesystem(cluster).migrate(f"/proj/old/{number}", FLASH)
-    assert alone[-1] < 0.75 * cluster.now
-
-
 def test_an_error_of_an_activity_ends_the_run(scheduler: VirtualScheduler) -> None:
     def broken() -> None:
         scheduler.sleep(1)

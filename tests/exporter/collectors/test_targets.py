@@ -1,6 +1,8 @@
-"""Targets of a server: their disks, their room, their clients."""
+"""Targets of a server: their disks, their room, their clients, their recovery."""
 
 from __future__ import annotations
+
+import pytest
 
 from tests.exporter.collectors.families import DEBUG, SYSFS, shown
 
@@ -78,3 +80,28 @@ def test_duration_of_disk_io_by_size(grow, exporter, samples) -> None:
     assert found["read", "4096", "0.000524288"] == "9"
     assert found["read", "4096", "0.001048576"] == "12"
     assert (found["write", "1048576", "0.008388608"], found["write", "1048576", "0.016777216"]) == ("0", "2")
+
+
+@pytest.mark.parametrize(
+    ("status", "recovering"),
+    [("INACTIVE", "0"), ("COMPLETE", "0"), ("RECOVERING", "1"), ("WAITING_FOR_CLIENTS", "1"), ("WAITING", "1"),
+     ("NONSENSE", "1")],
+)  # fmt: skip
+def test_only_a_target_that_says_so_is_done_with_recovery(grow, exporter, samples, status, recovering) -> None:
+    root = grow({
+        f"{DEBUG}/obdfilter/lustre-OST0000/recovery_status": f"status: {status}\n",
+        f"{DEBUG}/mdt/lustre-MDT0000/recovery_status": f"status: {status}\n",
+    })  # fmt: skip
+    text = exporter(root).scrape()
+    assert shown(samples, text, "lustre_ost_recovering", "target") == {"OST0000": recovering}
+    assert shown(samples, text, "lustre_mdt_recovering", "target") == {"MDT0000": recovering}
+
+
+def test_a_status_that_cannot_be_read_is_recovery_and_is_counted(grow, exporter, samples) -> None:
+    running = exporter(grow({f"{DEBUG}/obdfilter/lustre-OST0000/recovery_status": "status: COMPL"}))
+    assert shown(samples, running.scrape(), "lustre_ost_recovering", "target") == {"OST0000": "1"}
+    assert running.skipped()["obdfilter.*.recovery_status"] > 0
+
+
+def test_a_status_that_is_absent_says_nothing(grow, exporter) -> None:
+    assert b"recovering" not in exporter(grow({f"{SYSFS}/obdfilter/lustre-OST0000/degraded": "0\n"})).scrape()

@@ -87,12 +87,6 @@ def test_job_ids_may_hold_anything(grow, exporter, samples, printed, shown) -> N
     assert by_job(samples, text) == {shown: "1"}
 
 
-def test_ids_that_would_look_alike_stay_apart(grow, exporter, samples) -> None:
-    ids = (b"a\xff", b"a\xfe", b"a\xff", rb"a\xfe")
-    text = exporter(grow({OST: stats(*(block(job, n + 1) for n, job in enumerate(ids)))})).scrape("jobs")
-    assert sorted(by_job(samples, text).values()) == ["1", "2", "3", "4"]
-
-
 def test_the_busiest_keep_their_series(grow, exporter, samples) -> None:
     root = grow({OST: stats(block(b"a", 5, 50), block(b"b", 9, 90), block(b"c", 1, 10), block(b"d", 2, 20))})
     running = exporter(root, jobs_limit=2)
@@ -111,21 +105,6 @@ def test_who_is_busy_now_comes_forward_and_the_rest_only_grows(grow, exporter, s
     assert by_job(samples, running.scrape("jobs")) == {"a": "100", "other": "10"}
     grow({OST: stats(block(b"a", 101), block(b"b", 500))})
     assert by_job(samples, running.scrape("jobs")) == {"b": "500", "other": "11"}
-
-
-def test_an_expired_job_leaves_its_part_in_the_rest(grow, exporter, samples) -> None:
-    running = exporter(grow({OST: stats(block(b"a", 100), block(b"b", 10))}), jobs_limit=1)
-    running.scrape("jobs")
-    grow({OST: stats(block(b"a", 101))})
-    assert by_job(samples, running.scrape("jobs")) == {"a": "101", "other": "10"}
-    grow({OST: stats(block(b"a", 102), block(b"b", 4, start=7))})
-    assert by_job(samples, running.scrape("jobs")) == {"a": "102", "other": "14"}
-
-
-def test_a_job_called_other_is_part_of_the_rest(grow, exporter, samples) -> None:
-    running = exporter(grow({OST: stats(block(b"other", 100), block(b"b", 10))}), jobs_limit=1)
-    assert by_job(samples, running.scrape("jobs")) == {"b": "10", "other": "100"}
-    assert by_job(samples, exporter(running.root).scrape("jobs")) == {"b": "10", "other": "100"}
 
 
 step = st.dictionaries(st.sampled_from(NAMES), st.tuples(st.sampled_from(["work", "expire"]), st.integers(0, 1000)))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
-
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -79,16 +77,6 @@ def test_a_job_from_the_future_makes_no_other_idle(grow, exporter, samples) -> N
     running.scraper = Scraper(same.tree, COLLECTORS, Settings(frozenset({"jobs"}), jobs_idle_seconds=100),
                               lambda: 0.0, lambda: 5050.0)  # fmt: skip
     assert reads(samples, running.scrape("jobs")) == {"now": "1", "ahead": "1"}
-
-
-def test_idle_jobs_stay_in_the_sum_of_the_others(grow, exporter, samples) -> None:
-    running = exporter(grow({OST: stats(busy("a", 1000, 50), busy("b", 1000, 5))}), jobs_limit=1, jobs_idle_seconds=100)
-    assert reads(samples, running.scrape("jobs")) == {"a": "50", "other": "5"}
-    grow({OST: stats(busy("a", 1900, 60), busy("b", 1000, 5))})
-    assert reads(samples, running.scrape("jobs")) == {"a": "60", "other": "5"}
-    grow({OST: stats(busy("a", 1900, 60), busy("b", 1901, 9))})
-    shown = {job: Decimal(value) for job, value in reads(samples, running.scrape("jobs")).items()}
-    assert shown in ({"a": 60, "other": 9}, {"b": 9, "other": 5})
 
 
 MANY = "abcdefghijklmnopqrstuvwxyz"

@@ -109,12 +109,6 @@ def test_a_move_waits_for_the_streams_of_its_source_and_its_destination_and_says
         assert at.refusal(CURE, move(3, 4), 1.0) is None, "a job is slow now"
 
 
-def test_a_stream_over_all_targets_loses_its_part_to_all_moves_together() -> None:
-    at = pace(streams=streamed(t2="ior", t3="ior", t4="ior"))
-    at.spend(EVEN, move(3, 4), 0.0)
-    assert at.refusal(EVEN, move(2, 5), 1.0) is not None
-
-
 def test_moves_begin_at_once_when_the_stream_has_gone() -> None:
     at = pace()
     at.spend(EVEN, move(3, 4), 0.0)

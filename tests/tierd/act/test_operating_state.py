@@ -20,10 +20,6 @@ HOUR = 3600.0
 
 
 
-def test_no_window_is_always() -> None:
-    assert window_refusal((), FRIDAY_NOON) is None
-
-
 def test_over_midnight_the_end_belongs_to_the_day_it_began() -> None:
     nights = ("Mon-Fri 20:00-06:00",)
     assert "outside of the maintenance windows" in str(window_refusal(nights, FRIDAY_NOON))

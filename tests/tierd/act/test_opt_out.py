@@ -43,11 +43,6 @@ def consent(filesystem: SimulatedFilesystem, **more: object) -> OptOut:
     return OptOut(filesystem, VirtualClock(Cluster(recorded_test_bed())), **more)  # type: ignore[arg-type]
 
 
-def test_without_a_word_everything_may_be_moved(filesystem: SimulatedFilesystem) -> None:
-    assert consent(filesystem).of_file("/proj/a/b/file") is None
-    assert consent(filesystem).of_directory("/proj/a") is None
-
-
 @pytest.mark.parametrize("value", [b"off", b"OFF\n", b" off\0"])
 def test_off_holds_for_all_below(filesystem: SimulatedFilesystem, value: bytes) -> None:
     filesystem.set_xattr("/proj", "user.tierd", value)

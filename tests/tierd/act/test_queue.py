@@ -48,14 +48,6 @@ def test_an_order_does_not_wait_behind_findings(world: World) -> None:
     assert [act.action.path for act in acts] == ["/wanted"]
 
 
-def test_moves_at_their_limit_delay_no_other_finding(tmp_path: Path) -> None:
-    world = World(tmp_path, replace(FAST, per_target=Rate(1.0, 1e12), burst_seconds=1.0))
-    submit(world, FINDING.key, [f"/{number}" for number in range(MANY)])
-    world.lustre.pool_members["hdd"] = ("lustre-OST0005",)
-    submit(world, OTHER, ["/elsewhere"])
-    assert [act.action.path for act in world.gate.pump(world.clock.time + 2.5)] == ["/0", "/elsewhere"]
-
-
 @pytest.mark.parametrize("delayed", ["target", "directory"])
 def test_no_number_of_delayed_moves_at_the_head_holds_back_the_rest_of_a_finding(tmp_path: Path, delayed: str) -> None:
     slow = replace(FAST, per_target=Rate(0.001, 1e12), burst_seconds=1.0)

@@ -28,22 +28,6 @@ def reason(world: ClusterWorld) -> str | None:
     return None if found is None else found.reason
 
 
-def test_while_nats_is_gone_nothing_begins(world: ClusterWorld, own_broker: Broker) -> None:
-    paths = world.files(10)
-    until(lambda: reason(world) is None, "ready")
-    world.submit(*paths[:5])
-    assert world.pump_until_empty() == {"done": 5}
-    own_broker.kill()
-    until(lambda: reason(world) == Reason.NO_BROKER, "the leader says so")
-    world.submit(*paths[5:])
-    assert world.gate.pump(world.clock.now() + 0.5) == []
-    assert (world.gate.waiting, world.gate.under_way) == (5, 0)
-    own_broker.start()
-    until(lambda: reason(world) is None, "NATS is back")
-    assert world.pump_until_empty() == {"done": 5}
-    assert world.outcomes() == dict.fromkeys(paths, "done")
-
-
 @pytest.mark.parametrize("kill", [True, False], ids=["killed", "stopped"])
 def test_nats_vanishes_while_files_move(world: ClusterWorld, own_broker: Broker, kill: bool) -> None:
     """A mover completes the file in hand and begins none. Its results come when NATS is back."""

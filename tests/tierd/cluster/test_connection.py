@@ -99,14 +99,6 @@ def test_keys_are_compared_and_set(connection: Connection) -> None:
     assert bucket.all() == {"other": b""}
 
 
-def test_notifications_reach_listeners(connection: Connection) -> None:
-    fs, heard = new_fsname(), list[bytes]()
-    connection.listen(f"work.{fs}", heard.append)
-    connection.notify(f"work.{fs}", b"now")
-    until(lambda: heard, "the notification arrives")
-    assert heard == [b"now"]
-
-
 def test_without_a_server_nothing_is_sent(tmp_path: Path) -> None:
     made = Connection(ClusterSettings(servers=("nats://127.0.0.1:9",), timeout_seconds=1.0), "leader")
     try:
@@ -129,23 +121,6 @@ def test_a_server_that_stands_still_leaves_the_result_unknown(own_broker: Broker
         own_broker.freeze(frozen=False)
         until(lambda: made.connected, "the connection is back")
         assert made.publish("s.a", b"1", "id1").duplicate  # the message had been stored all the same
-    finally:
-        made.close()
-
-
-def test_the_connection_comes_back_after_a_kill_with_all_messages(own_broker: Broker) -> None:
-    made = Connection(own_broker.settings(), "leader")
-    try:
-        assert made.wait_until_connected(10)
-        made.declare_stream("S", "s.>", 1, work_queue=False)
-        made.publish("s.a", b"1")
-        own_broker.kill()
-        until(lambda: not made.connected, "the loss is noticed")
-        with pytest.raises(BrokerUnavailable):
-            made.publish("s.a", b"2")
-        own_broker.start()
-        until(lambda: made.connected, "the connection is back")
-        assert made.stream_state("S").messages == 1
     finally:
         made.close()
 

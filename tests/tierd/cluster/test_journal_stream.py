@@ -83,23 +83,6 @@ def work(journal: Journal, first: int, count: int) -> None:
     journal.act_directories.all()
 
 
-def test_a_follower_has_what_the_leader_published(connection: Connection, names: Names, tmp_path: Path) -> None:
-    journal, publisher = leading(connection, names, tmp_path / "leader")
-    follower = following(connection, names, tmp_path / "follower")
-    assert follower.must_publish_all()
-    work(journal, 0, 30)
-    assert publisher.lag
-    publisher.flush()
-    assert publisher.lag == 0
-    assert follower.step()
-    assert contents(tmp_path / "follower") == contents(tmp_path / "leader")
-    work(journal, 30, 10)
-    publisher.flush()
-    assert follower.step()
-    assert follower.step() == 0
-    assert contents(tmp_path / "follower") == contents(tmp_path / "leader")
-
-
 def test_a_journal_from_before_is_published_whole(connection: Connection, names: Names, tmp_path: Path) -> None:
     alone = Journal(tmp_path / "leader")
     work(alone, 0, 20)

@@ -107,12 +107,6 @@ def result(world: ClusterWorld, message: MoveMessage, secret: str | None = None)
     return str(file.result), file.detail
 
 
-def test_a_planned_move_is_done(world: ClusterWorld) -> None:
-    (path,) = world.files(1)
-    assert result(world, message_for(world, path)) == ("done", "")
-    assert world.pool(path) == "flash"
-
-
 def test_a_message_that_the_leader_did_not_sign_is_removed(world: ClusterWorld) -> None:
     (path,) = world.files(1)
     assert sent(world, message_for(world, path), "stolen NATS key") is None
@@ -229,9 +223,6 @@ def test_a_doubtful_file_stops_the_mover(world: ClusterWorld) -> None:
     assert found.files[0].result == "doubtful"
     assert "the project was" in found.files[0].detail
     assert any("STOPPED" in line for line in world.log)
-    mover: Mover = world.mover("m2", start=False)
-    mover.stopped = "in doubt"
-    assert mover.state().stopped == "in doubt"
 
 
 def test_a_mover_that_stood_still_until_the_deadline_does_not_exchange(world: ClusterWorld) -> None:

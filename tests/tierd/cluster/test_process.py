@@ -78,26 +78,6 @@ def test_two_readers_share_four_mdts_and_one_takes_over_what_the_other_releases(
         thread.join(10)
 
 
-class Broken:
-    """A reader of which a thread has ended by a defect."""
-
-    sound, doing, calls = False, "", 0
-
-    def start(self) -> None: ...
-
-    def stop(self) -> None:
-        self.calls += 1
-
-    def join(self, seconds: float) -> None:
-        self.calls += 1
-
-
-def test_a_defect_of_a_thread_ends_the_process() -> None:
-    broken = Broken()
-    assert not run_worker(broken, lambda **_: None, threading.Event(), 1.0, 0.01)  # type: ignore[arg-type]
-    assert broken.calls == 2
-
-
 @pytest.mark.parametrize(("serve", "settings", "problem"), [
     (serve_reader, Settings(), "a reader needs [cluster] servers"),
     (serve_reader, Settings(cluster=SERVERS), "reader.enabled = true"),

@@ -91,7 +91,7 @@ def test_a_move_takes_its_way(connections: dict[str, Connection]) -> None:
     leader, mover = connections["leader"], connections["mover"]
     heard: list[bytes] = []
     mover.listen(NAMES.work, heard.append)
-    leader.publish(NAMES.move_subject("scratch-OST0000"), b"move")
+    sent = leader.publish(NAMES.move_subject("scratch-OST0000"), b"move")
     leader.notify(NAMES.work, b"hint")
     assert mover.bucket(NAMES.control).get(messages.PERMIT) is not None
     taken = mover.fetch(NAMES.moves, "scratch-OST0000", 1.0)
@@ -106,7 +106,8 @@ def test_a_move_takes_its_way(connections: dict[str, Connection]) -> None:
     assert leader.bucket(NAMES.movers).all() == {"m1": b"{}"}
     leader.publish(NAMES.journal_subject, b"rows")
     assert leader.next_message(NAMES.journal, NAMES.journal_subject, 1) is not None
-    assert leader.delivered_sequence(NAMES.moves, "scratch-OST0000") == 1
+    assert leader.delivered_sequence(NAMES.moves, "scratch-OST0000") == sent.sequence
+    until(lambda: heard, "the hint arrives")
     assert heard == [b"hint"]
 
 

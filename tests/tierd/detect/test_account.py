@@ -28,12 +28,6 @@ def account(*windows: BilledWindow, cost: float = 1.0, error: float = 0.0) -> Ac
     return made
 
 
-def test_a_stream_that_lost_half_lost_as_much_as_it_got() -> None:
-    lost = account(BilledWindow(100e6, 2.0, HALF, 0.0)).lost()
-    assert (lost.bytes, lost.low_bytes, lost.high_bytes) == pytest.approx((100e6, 100e6, 100e6))
-    assert lost.seconds == pytest.approx(1.0)
-
-
 def test_what_is_learned_later_counts_for_earlier_windows() -> None:
     made = account(BilledWindow(100e6, 2.0, HALF, 0.0), cost=0.5, error=0.4)
     assert not made.lost().is_certain

@@ -5,7 +5,6 @@ from dataclasses import replace
 from tests.tierd.worlds import noise
 from tierd.detect.attribution import (
     MAX_DIRECTORIES,
-    active_directories,
     activities_of_finding,
     activities_of_jobs,
     directories,
@@ -16,12 +15,6 @@ from tierd.model import DirectoryActivity, Finding
 
 def busy(place: str, creates: int) -> DirectoryActivity:
     return DirectoryActivity("m.2", place, creates=creates)
-
-
-def test_the_busiest_directories_are_named_first() -> None:
-    seen = [busy("/a", 30), busy("/b", 60), busy("/c", 5)]
-    assert directories(seen) == ("/b", "/a")
-    assert [a.directory for a in active_directories(seen)] == ["/b", "/a"]
 
 
 def test_where_a_job_works_now_is_not_hidden_by_where_it_did_for_months() -> None:

@@ -59,12 +59,6 @@ def test_a_stride_that_is_foreseen_again_ends_it_only_when_most_hit() -> None:
     assert look(read_ahead.POLICY, facts=facts(middling), active=held)
 
 
-def test_statahead_that_gives_up_is_reported() -> None:
-    (found,) = look(statahead.POLICY, facts=facts(replace(WELL, statahead={"started": 50, "wrong": 25})))
-    assert found.sentence == "25 of 50 statahead threads stopped because of a low hit rate (50%), on client n1"
-    assert found.advice[0].command == "lctl set_param llite.lustre-*.statahead_max=32"
-
-
 def test_entries_missed_count_where_the_release_counts_them() -> None:
     wasted = replace(WELL, statahead={"started": 50, "wrong": 1, "hits": 5000, "misses": 5000})
     (found,) = look(statahead.POLICY, facts=facts(wasted))

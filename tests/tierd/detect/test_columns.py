@@ -73,16 +73,6 @@ def test_kinds_of_jobs_are_those_of_their_profiles(windows: list[Window]) -> Non
             small_io and not files and profile.mean_rpc_bytes < CLASSES.stream_rpc_bytes)
 
 
-def test_without_sizes_of_rpcs_their_mean_decides() -> None:
-    def counted(load: JobLoad) -> JobLoad:
-        return load._replace(sizes={})
-
-    parts = [[*map(counted, part)] for part in (stream("s.1", 60), small_io("f.3", 40), small_io("b.4", 40, 128 << 10))]
-    _, _, jobs, kinds = columns([window(0, *parts)])
-    assert [name for name, number in jobs.items() if kinds.stream[number]] == ["s.1"]
-    assert [name for name, number in jobs.items() if kinds.waits_for_commits[number]] == ["f.3"]
-
-
 @given(windows_of_jobs())
 def test_recent_work_is_the_mean_of_the_windows(windows: list[Window]) -> None:
     made, targets, jobs, kinds = columns(windows)

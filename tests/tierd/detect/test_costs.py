@@ -195,14 +195,6 @@ def beside(low: float, high: float) -> MadeWindow:
     return make
 
 
-def test_costs_are_learned_and_not_forgotten_by_hours_with_streams_only() -> None:
-    learner = learned(beside(10, 50), 40)
-    before = learner.costs["hdd"].seconds[2]
-    assert before == pytest.approx(0.01, rel=0.1)
-    alone = learned(lambda _: [load(each, "ior.1", 52.6, 52.6) for each in TARGETS], 400, learner)
-    assert alone.costs["hdd"].seconds[2] == pytest.approx(before, rel=0.2)
-
-
 def test_stripes_that_go_in_step_are_one_observation() -> None:
     """A stream on four targets does not show which of them has the operations that hold it up."""
     def make(rng: Random) -> Sequence[JobLoad]:
@@ -212,10 +204,6 @@ def test_stripes_that_go_in_step_are_one_observation() -> None:
                 for each in (load(target, "ior.1", rpcs, rpcs), load(target, "fio.2", 0.0, here))]
 
     assert learned(make, 40).costs["hdd"].seconds[2] == pytest.approx(0.01, rel=0.15)
-
-
-def test_a_pool_without_a_stream_has_no_costs() -> None:
-    assert not learned(lambda _: [load(each, "mdtest.1", 0.5, 90.0) for each in TARGETS], 20).costs
 
 
 def test_targets_in_trouble_teach_nothing() -> None:

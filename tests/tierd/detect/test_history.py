@@ -28,11 +28,6 @@ def crowded(number: int, jobs: list[str] = CROWD) -> Window:
     return window(number, stream("s.1", 60), small_files("m.2", 30), *(small_io(job, 0.5) for job in jobs))
 
 
-def test_few_jobs_are_all_kept_as_they_came() -> None:
-    few = window(0, stream("s.1", 60), small_files("m.2", 0.1), small_io("f.3", 0.1))
-    assert thinned(few) == few
-
-
 def test_of_many_jobs_on_a_target_the_small_ones_are_left_out() -> None:
     kept = thinned(crowded(0))
     assert {job for _, job in kept.loads} == {"s.1", "m.2"}
@@ -77,16 +72,6 @@ def test_when_the_clock_goes_back_nothing_before_is_believed() -> None:
     assert [w.start for w in history.windows] == [15.0]
 
 
-def test_six_short_windows_make_a_long_one() -> None:
-    history = History(900.0)
-    done = [history.add(window(n, stream("s.1", 40), small_files("m.2", 10))) for n in range(12)]
-    assert done == ([False] * 5 + [True]) * 2
-    first, second = history.half_minutes
-    assert (first.start, first.end, second.end) == (0, 30, 60)
-    assert sum(load.write_bytes for (_, job), load in first.loads.items() if job == "s.1") == pytest.approx(40e6 * 30)
-    assert first.namespace["m.2"].creates == 300
-
-
 def test_after_a_gap_it_begins_anew() -> None:
     history = History(900.0)
     for n in range(5):
@@ -95,13 +80,6 @@ def test_after_a_gap_it_begins_anew() -> None:
         history.add(window(n, stream("s.1", 40)))
     (only,) = history.half_minutes
     assert (only.start, only.seconds) == (500, 30)
-
-
-def test_old_half_minutes_are_forgotten() -> None:
-    history = History(60.0)
-    for n in range(60):
-        history.add(window(n))
-    assert len(history.half_minutes) == 3
 
 
 @given(st.lists(st.floats(1, 1000), min_size=6, max_size=6))

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.tierd.worlds import MIB, TARGETS, small_files, small_io, stream, window
+from tests.tierd.worlds import MIB, TARGETS, small_files, stream, window
 from tierd.detect.columns import RecentWindows, pool_numbers, recent_work
 from tierd.detect.costs import CostLearner, DeviceCosts
 from tierd.detect.interference import SUSPECTS, Interference, Loss
@@ -150,14 +150,6 @@ def test_a_disk_that_becomes_slow_is_nobodys_fault(files_s: float, factor: float
         assert found(losses) is None, number
 
 
-def test_a_disk_that_becomes_slow_as_a_trickle_comes_is_not_its_fault() -> None:
-    rng, bed = Random(5), Bed()
-    for number in range(30):
-        here: list[Part] = [small_files("m.2", 0.3)] if number >= 10 else []
-        losses = bed.see(window(number, at(rng, ALONE * (0.4 if number >= 10 else 1.0)), *here))
-        assert found(losses) is None, number
-
-
 @pytest.mark.parametrize("pauses", [{12}, {12, 20, 28}, {12, 13}])
 def test_a_stream_that_pauses_by_itself_is_not_slowed(pauses: set[int]) -> None:
     rng, bed = Random(6), Bed()
@@ -187,12 +179,6 @@ def test_a_trickle_is_not_blamed_when_another_stream_comes() -> None:
     mine = rivals[bed.recent.jobs["s.1"]]
     assert bed.names(mine.suspects) == {"t.3"}
     assert mine.share == pytest.approx(0.5, abs=0.1)
-
-
-def test_streams_that_were_always_together_are_no_rivals() -> None:
-    rng, bed = Random(9), Bed()
-    run(bed, (window(n, at(rng, ALONE / 2), stream("t.3", ALONE / 2)) for n in range(20)))
-    assert bed.model.rival_losses == []
 
 
 def test_a_stream_that_its_targets_do_not_hold_up_loses_nothing() -> None:
@@ -370,16 +356,6 @@ def test_losses_are_shares_and_their_chances_probabilities(windows: list[Window]
         if (newest := bed.model.newest) is not None:
             assert np.all(np.isfinite(newest.mean[newest.rate > 0]))
             assert np.all(np.isfinite(newest.covariance[newest.rate > 0]))
-
-
-def test_random_writes_are_suspects_like_files() -> None:
-    rng, bed = Random(17), Bed()
-    run(bed, (window(n, at(rng, ALONE)) for n in range(9)))
-    taken = 50 / 4 * (2.5 * OPERATION_SECONDS + 4096 * BYTE_SECONDS)
-    losses = run(bed, (window(9 + n, at(rng, ALONE * (1 - taken)), small_io("f.3", 50)) for n in range(4)))
-    loss = found(losses[1])
-    assert loss is not None
-    assert bed.names(loss.suspects) == {"f.3"}
 
 
 @pytest.mark.parametrize(("before", "usual"), [(0.0, 38.6e6), (38.0e6, 38.0e6), (42.4e6, 41.5e6), (33.0e6, 36.35e6)])

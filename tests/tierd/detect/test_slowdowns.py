@@ -72,11 +72,6 @@ def test_small_io_is_no_files_and_requests_in_between_are_advice() -> None:
     assert only(noisy_neighbour.find_slowed(view(replace(LOSS, suspects=(3,))), SETTINGS)).advice_only
 
 
-def test_each_suspect_of_a_loss_has_a_finding() -> None:
-    found = list(noisy_neighbour.find_slowed(view(replace(LOSS, suspects=(1, 2))), SETTINGS))
-    assert [(each.aggressor, each.victim) for each in found] == [("m.2", "s.1"), ("f.3", "s.1")]
-
-
 @given(st.floats(0, 2), st.floats(0.01, 1), st.booleans())
 def test_a_finding_ends_at_a_lower_probability_than_it_began(mean: float, error: float, active: bool) -> None:
     loss = replace(LOSS, mean=mean, error=error)
@@ -230,10 +225,6 @@ def test_directories_of_all_tasks_are_named() -> None:
 def test_few_tasks_are_judged_one_by_one_and_all_are_named(count: int) -> None:
     named = findings(episode(*tasks(lambda task: f"1234_{task}", count)))
     assert len({task for each in named for task in each.tasks or (each.aggressor,)}) >= 0.8 * count
-
-
-def test_an_array_that_costs_nothing_is_not_blamed_for_a_slow_disk() -> None:
-    assert findings(episode(*tasks(lambda task: f"1234_{task}", files_s=0.5), now=32.0)) == []
 
 
 def test_streams_of_an_array_stay_jobs_of_their_own() -> None:

@@ -13,7 +13,7 @@ from tests.tierd.act.gate_world import FAST, FINDING, World
 from tests.tierd.act.movers.both_engines import PFL
 from tests.tierd.act.movers.fakelfs import MOUNT, FakeLfs
 from tests.tierd.act.movers.minicalls import MiniCalls
-from tests.tierd.act.movers.minilustre import FLASH, HDD, MiniClock
+from tests.tierd.act.movers.minilustre import HDD, MiniClock
 from tierd.act.movers.lfs import LfsMover
 from tierd.act.movers.moves import Mover
 from tierd.act.movers.space_and_quota import Destination
@@ -105,13 +105,6 @@ def test_mirrors_that_tierd_did_not_make_stay(world: MirrorWorld) -> None:
     world.split("/0")
     world.lustre.names["/0"].store.layout = world.layout("/1")
     assert world.split("/0") is Outcome.REFUSED, "its own mirror is gone: somebody made another one"
-
-
-def test_a_move_of_a_file_with_mirrors_is_refused(world: MirrorWorld) -> None:
-    world.extend()
-    world.submit("/0", layout=FLASH)
-    assert world.ended() is Outcome.REFUSED
-    assert world.pools() == ["hdd", "flash", "hdd"]
 
 
 def test_undo_removes_the_mirror_and_an_undone_split_makes_it_again(world: MirrorWorld) -> None:

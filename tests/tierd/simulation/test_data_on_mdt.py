@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lustre.layout.model import Component, Layout, explain, same_shape
+from lustre.layout.model import Component, Layout, explain
 from simulator.cluster import Cluster
 from simulator.jobs.small_files import SmallFileWriter
 from tests.tierd.simulated import HDD, STREAM, World, world
@@ -42,24 +42,6 @@ def test_a_neighbour_that_reads_its_files_gets_them_on_the_mdt(done: World) -> N
     (case,) = [case for case in done.daemon.cases if case.defaults]
     assert case.verdict == Verdict.HELPED
     assert done.journal.judgements.won_back_by_pool("noisy-neighbour")[""][0] > 0.2
-
-
-@pytest.mark.parametrize("text", ["", ALLOWED + "[data_on_mdt]\nlargest_bytes = 32768\n",
-                                  ALLOWED + "[data_on_mdt]\nmin_free = 0.9999\n",
-                                  ALLOWED + "[data_on_mdt]\nreads_per_write = 1000\n"])
-def test_otherwise_the_files_go_to_flash(tmp_path: Path, text: str) -> None:
-    at = world(tmp_path, (STREAM, READING), parse(text.encode(), "t.toml"))
-    at.run(110)
-    assert default_of(at, "/sw/lib").startswith("first 64K on flash")
-    assert not any(e.layout_after is not None and e.layout_after.components[0].on_mdt
-                   for e in at.journal.entries())
-
-
-def test_a_dry_run_changes_nothing(tmp_path: Path) -> None:
-    at = world(tmp_path, (STREAM, READING), parse(ALLOWED.encode(), "t.toml"), dry_run=True)
-    at.run(110)
-    assert same_shape(at.filesystem.layout("/sw/lib") or Layout(()), HDD)
-    assert any("WOULD SET default layout" in said and "on the MDT" in said for said in at.said)
 
 
 def test_an_mdt_that_runs_short_of_space_gives_everything_back(tmp_path: Path) -> None:

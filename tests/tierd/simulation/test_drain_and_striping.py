@@ -84,15 +84,6 @@ def test_a_default_striping_is_kept_for_several_nodes() -> None:
     assert entry.detail.startswith("kept: it helped: "), entry.detail
 
 
-def test_for_a_job_on_one_node_nothing_is_striped() -> None:
-    case = scenario.library("files-of-steps").variants()["one_node"]
-    _, with_tierd = lived(replace(case, seconds=500), ON)
-    assert with_tierd.entries == ()
-    sentences = [finding.sentence for _, finding in with_tierd.findings if finding.kind == "metadata-storm"]
-    assert sentences
-    assert all("steps.1012 on one node, which gains nothing" in sentence for sentence in sentences)
-
-
 def test_without_leave_nothing_is_striped() -> None:
     loaded = scenario.library("files-of-steps")
     off = replace(ON, act=replace(ON.act, on=Settings().act.on))

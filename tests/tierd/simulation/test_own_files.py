@@ -56,19 +56,6 @@ def test_a_file_with_random_io_goes_to_flash_once_it_is_closed(tmp_path: Path) -
     assert layout_of(at, DATABASE.path).startswith("whole file on hdd (1 stripe)")
 
 
-@pytest.mark.parametrize(("job", "text"), [
-    (replace(DATABASE, run_seconds=1e9), ""),
-    (DATABASE, "[random_io_to_flash]\nmax_file_bytes = 33554432\n"),
-    (DATABASE, "[random_io_to_flash]\nbenefit_factor = 10000\n"),
-    (DATABASE, "[small_files_to_flash]\nreserve = 0.99\n"),
-    (replace(DATABASE, layout=Layout((Component(pool="flash"),), composite=False), think_seconds=0.05), ""),
-], ids=["open", "too large", "not worth it", "no room", "on flash"])
-def test_otherwise_a_file_with_random_io_stays(tmp_path: Path, job: RandomWriter, text: str) -> None:
-    at = lived(tmp_path, job, 268, "small-random-io", text)
-    assert list(at.journal.entries()) == []
-    assert layout_of(at, job.path).startswith("whole file on " + ("flash" if "flash" in str(job.layout) else "hdd"))
-
-
 def test_a_dry_run_moves_nothing_and_other_kinds_are_only_reported(tmp_path: Path) -> None:
     at = lived(tmp_path, DATABASE, 268, "small-random-io", dry_run=True)
     assert moves(at, Outcome.DRY_RUN) == [DATABASE.path]
@@ -110,15 +97,6 @@ def test_runs_too_short_to_be_seen_while_the_file_is_open_are_learnt_from_the_ch
                for said in at.said), at.said
     assert moves(at) == [short.path]
     assert layout_of(at, short.path).startswith("whole file on hdd (4 stripes")
-
-
-@pytest.mark.parametrize("text", [
-    "max_file_bytes = 1073741824\nbenefit_factor = 1\n", "benefit_factor = 1000\n",
-], ids=["too large", "not worth it"])
-def test_otherwise_a_shared_file_stays(tmp_path: Path, text: str) -> None:
-    at = lived(tmp_path, STRIDED, 560, "shared-file-contention", f"[restripe]\n{text}")
-    assert any("FOUND shared-file-contention" in said for said in at.said)
-    assert moves(at) == []
 
 
 def test_a_shared_file_in_use_is_tried_a_few_times(tmp_path: Path) -> None:

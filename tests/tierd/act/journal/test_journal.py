@@ -39,15 +39,6 @@ def journal(tmp_path: Path) -> Journal:
     return Journal(tmp_path / "journal.sqlite")
 
 
-def test_an_act_is_there_before_it_is_done(journal: Journal) -> None:
-    number = journal.intend(action(), journal.add_finding(FINDING), BEFORE, 2.0, dry_run=False)
-    (entry,) = journal.entries(Outcome.UNDER_WAY)
-    assert (entry.id, entry.outcome) == (number, "under way")
-    journal.end(number, Outcome.DONE, "", 3.0)
-    assert [e.outcome for e in journal.entries()] == ["done"]
-    assert list(journal.entries(Outcome.UNDER_WAY)) == []
-
-
 def test_nobody_else_reads_whose_files_were_moved(tmp_path: Path) -> None:
     before = os.umask(0o022)  # of a shell, where the unit has a stricter one
     try:

@@ -9,7 +9,7 @@ import pytest
 from lustre.errors import of_errno
 from lustre.filesystem import FileFlags
 from tests.tierd.act.movers.lease_world import World, pools_of_file
-from tests.tierd.act.movers.minilustre import FLASH, HDD, PAGE, PFL
+from tests.tierd.act.movers.minilustre import FLASH, PAGE
 from tierd.act.movers import lease
 from tierd.act.movers.moves import MoveResult
 
@@ -23,21 +23,6 @@ def test_moves_a_file_and_nothing_of_it_changes_but_its_place(world: World) -> N
     assert world.lustre.contents("/a") == world.data
     assert (world.node.mode, world.node.uid, world.node.project, world.node.mtime_ns, world.node.atime_ns) == before
     assert world.node.store.owner == (1001, 1001, 7)
-
-
-def test_steps_come_in_the_only_safe_order(world: World) -> None:
-    world.move()
-    order = [world.calls.made.index(step) for step in (
-        "open_for_swap", "lease", "mdt_index", "create_volatile", "mdt_index_of", "set_owner", "set_project",
-        "write", "sync", "set_times", "swap_and_close")]
-    assert order == sorted(order)
-    assert world.calls.made[world.calls.made.index("swap_and_close") - 1] == "lease_held"
-    assert world.calls.made.index("write") > world.calls.made.index("lease_held")
-
-
-def test_a_file_that_has_the_layout_is_left_alone(world: World) -> None:
-    assert world.move(HDD).result is MoveResult.ALREADY
-    assert "open_for_swap" not in world.calls.made
 
 
 def test_a_layout_with_the_right_name_and_stray_objects_is_moved(world: World) -> None:
@@ -104,11 +89,6 @@ def test_large_files_go_in_chunks_with_the_lease_checked_before_each(world: Worl
     assert [(c.offset, c.length) for c in chunks] == [(0, PAGE), (PAGE, PAGE), (2 * PAGE, 4)]
     work = [call for call in world.calls.made if call in {"lease_held", "read", "write"}]
     assert work == ["lease_held", "read", "write"] * 3
-
-
-def test_a_component_of_its_own_for_the_beginning(world: World) -> None:
-    assert world.move(PFL).result is MoveResult.DONE
-    assert pools_of_file(world) == ["flash", "hdd"]
 
 
 def test_a_directory_that_can_give_new_files_nothing_does_not_keep_a_file_from_moving(world: World) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 
-from lustre.filesystem import Hsm, HsmFlags
 from lustre.layout.model import Layout
 from tests.tierd.act.gate_world import Clock
 from tests.tierd.act.movers.fakelfs import MOUNT, FakeLfs
@@ -173,12 +172,6 @@ def test_killed_in_the_middle(world: World) -> None:
     outcomes = world.move("/a", "/b", "/c")
     assert [o.result for o in outcomes] == [MoveResult.DONE, MoveResult.FAILED, MoveResult.FAILED]
     assert "-9" in outcomes[1].detail
-
-
-def test_a_released_file_is_not_brought_back(world: World) -> None:
-    world.lustre.create("/a", b"data").hsm = Hsm(HsmFlags.EXISTS | HsmFlags.ARCHIVED | HsmFlags.RELEASED)
-    assert [o.reason for o in world.move("/a")] == ["released"]
-    assert not world.lfs.commands
 
 
 def test_a_file_of_another_project_than_its_directory_gives(world: World) -> None:

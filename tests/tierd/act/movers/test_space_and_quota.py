@@ -10,8 +10,7 @@ from lustre.errors import of_errno
 from lustre.filesystem import Quota
 from lustre.layout.model import Component, Layout
 from tests.tierd.act.movers.minicalls import MiniCalls
-from tests.tierd.act.movers.minilustre import FLASH, PAGE, PFL, MiniLustre
-from tierd.act.limits import bytes_per_pool
+from tests.tierd.act.movers.minilustre import FLASH, PAGE, MiniLustre
 from tierd.act.movers.checks import read_facts
 from tierd.act.movers.moves import Move
 from tierd.act.movers.space_and_quota import Destination, DestinationState
@@ -53,11 +52,6 @@ def test_part_of_a_pool_stays_free(lustre: MiniLustre) -> None:
 def test_a_pool_whose_targets_cannot_be_reached_has_no_room(lustre: MiniLustre) -> None:
     lustre.pool_members["flash"] = ("lustre-OST00ff",)
     assert room_reason(lustre, FLASH) == "room"
-
-
-def test_needed_bytes_by_pool() -> None:
-    assert bytes_per_pool(PFL, 10 * PAGE) == {"flash": 8 * PAGE, "hdd": 2 * PAGE}
-    assert bytes_per_pool(PFL, PAGE) == {"flash": PAGE, "hdd": 0}
 
 
 @pytest.mark.parametrize(("kind", "owner", "pool"), [(0, 1001, ""), (0, 1001, "flash"), (1, 1001, "flash"), (2, 7, "")])
