@@ -21,7 +21,7 @@ from lustre import __version__  # noqa: E402
 from tierd import cli  # noqa: E402
 from tierd.cli.completion import SHELLS, completions  # noqa: E402
 
-del cli.MODULES["tierd.simulation.command"]  # packages have no simulator
+del cli.MODULES["tierd.cli.simulate"]  # packages have no simulator
 
 ZSH = "usr/share/zsh/site-functions"
 

@@ -49,7 +49,7 @@ FORBIDDEN: tuple[tuple[str, tuple[str, ...]], ...] = (
 ONLY: dict[str, tuple[str, ...]] = {
     "ctypes": ("lustre.llapi", "tierd.daemon.control"),
     "subprocess": ("tierd.act.movers.lfs", "tierd.brake.command", "tierd.integrations.slurm.source"),
-    "simulator": ("simulator", "tierd.simulation"),
+    "simulator": ("simulator", "tierd.simulation", "tierd.cli"),
     "pyinotify": ("tierd.inotify",),
     "yaml": ("httpserver.yaml_document", "tierd.sense.discovery"),
     "dns": ("tierd.sense.discovery",),

@@ -16,7 +16,7 @@ MODULES: dict[str, tuple[str, ...]] = {f"tierd.{module}": commands for module, c
     "cli.top": ("top",), "cli.explain": ("explain", "advise", "plan"), "cli.orders": ("promote", "demote", "stages"),
     "cli.submit": ("submit",), "cli.drain_target": ("drain-target",), "cli.movers": ("movers", "readers"),
     "cli.report": ("report",), "cli.layout": ("layout",), "audit.command": ("audit",),
-    "simulation.command": ("simulate", "evaluate"), "cli.completion": ("completion",),
+    "cli.simulate": ("simulate", "evaluate"), "cli.completion": ("completion",),
     **{f"integrations.{name}.command": commands for name, commands in registry.COMMANDS.items() if commands},
 }.items()} | {f"{package}.command": commands for package, commands in extensions.COMMANDS.items() if commands}
 """Each module and its commands, in the order of ``tierctl --help``."""
@@ -32,5 +32,5 @@ def modules_for(command: str) -> tuple[ModuleType, ...]:
     if not wanted:
         from importlib.util import find_spec  # noqa: PLC0415 -- slow to load
 
-        wanted = [module for module in MODULES if module != "tierd.simulation.command" or find_spec("simulator")]
+        wanted = [module for module in MODULES if module != "tierd.cli.simulate" or find_spec("simulator")]
     return tuple(import_module(module) for module in wanted)

@@ -18,10 +18,10 @@ from simulator.settings import recorded_test_bed
 from tierd import acts
 from tierd.act.journal.entry import Entry
 from tierd.acts import ActKind
+from tierd.cli import simulate
 from tierd.cli.tierctl import main
 from tierd.config.load import parse
 from tierd.config.settings import Settings
-from tierd.simulation import command as simulate
 from tierd.simulation.evaluate import (
     Evaluated,
     Verdict,

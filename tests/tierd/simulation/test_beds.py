@@ -7,9 +7,9 @@ import argparse
 import pytest
 
 from simulator.jobs.large_files import Streaming
+from tierd.cli.simulate import bed_kinds
 from tierd.config.settings import Settings
 from tierd.simulation.beds import DRAWN, BedKind, draw_bed
-from tierd.simulation.command import bed_kinds
 from tierd.simulation.evaluate import Evaluated, evaluate, summary_text
 from tierd.simulation.random_scenarios import random_scenario
 
