@@ -236,7 +236,8 @@ def _metrics_of_tierd() -> Iterator[str]:
     found: dict[str, tuple[str, str, str]] = {}
     for path in sorted((Path(__file__).parent.parent / "tierd").rglob("*.py")):
         for name, *rest in _families_in(ast.parse(path.read_text(encoding="utf-8"))):
-            found.setdefault(name, (rest[0], rest[1], rest[2]))
+            if name not in found or not found[name][2]:  # the text may be a constant of another module
+                found[name] = rest[0], rest[1], rest[2]
     with tempfile.NamedTemporaryFile() as web:
         for metric in WebConfigMetrics(WebConfigFile(Path(web.name)), "tierd_").collect():
             suffix = "_total" if metric.type == "counter" else ""

@@ -82,8 +82,7 @@ def standby_families(now: RemoteStandby, web_config: WebConfigFile | None, *, co
     """Metrics of a standby."""
     yield metrics.build_info()
     yield gauge("tierd_standing_by", metrics.STANDING_BY, 1.0)
-    yield gauge("tierd_nats_up", "Whether tierd is connected to NATS (1) or not (0). Without NATS a standby cannot"
-                " lead.", connected)
+    yield gauge("tierd_nats_up", metrics.NATS_UP, connected)
     yield gauge("tierd_leader_generation", "Generation of the claim of the tierd that leads. 0 means that nobody"
                 " leads.", now.generation)
     yield gauge("tierd_standby_problem", "Whether this standby could not lead now (1), or could (0).",

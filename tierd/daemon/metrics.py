@@ -174,13 +174,14 @@ def restraint_metrics(daemon: Daemon, beside: MetricsContext) -> Iterator[Metric
 
 
 STANDING_BY = "Whether this tierd stands by for another one, which leads (1), or leads (0)."
+NATS_UP = ("Whether tierd is connected to NATS (1) or not (0). Without NATS it plans and moves nothing, and a standby"
+           " cannot lead.")
 
 
 def mover_metrics(state: DispatchState) -> Iterator[Metric]:
     """Movers on other nodes, and the moves that were sent to them."""
     counts = state.counts
-    yield gauge("tierd_nats_up", "Whether tierd is connected to NATS (1) or not (0). Without NATS it plans and moves"
-                " nothing.", state.connected)
+    yield gauge("tierd_nats_up", NATS_UP, state.connected)
     stopped = sum(bool(mover.stopped) for mover in state.movers)
     yield gauges("tierd_movers", "Movers on other nodes, by state: working, or stopped because a file was not as"
                  " expected after its move.", "state", {"working": len(state.movers) - stopped, "stopped": stopped})
