@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tierd.act.movers.parallel import begin_thread
+from tierd.act.movers.parallel import prepare_mover_thread
 from tierd.priority import ORDINARY_NICE, PROMPT_NICE, run_as_applications, run_promptly
 
 
@@ -22,8 +22,9 @@ def test_threads_and_commands_of_a_prompt_thread_are_prompt_but_moves_are_ordina
     before = nice()
 
     def watch() -> list[int]:
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 5)  # whatever the tests have
         run_promptly()
-        with ThreadPoolExecutor(1, initializer=begin_thread) as movers:
+        with ThreadPoolExecutor(1, initializer=prepare_mover_thread) as movers:
             command = movers.submit(subprocess.run, ["nice"], capture_output=True, check=True).result()
             return [nice(), int(command.stdout), movers.submit(nice).result()]
 

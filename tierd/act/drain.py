@@ -362,7 +362,7 @@ class Drains:
 
     def _advance(self, drain: Drain, visits: int, until: float) -> None:
         """Continue the walk by so many entries, unless moves of it are queued."""
-        if self._gate.queue.of(drain.key):
+        if self._gate.queue.waiting_for(drain.key):
             return
         with self._lock:
             if drain.phase is not Phase.RUNNING:

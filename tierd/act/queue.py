@@ -210,9 +210,9 @@ class MoveQueue:
 
     def delay_of(self, finding_key: FindingKey) -> Refusal | None:
         """What delays the moves of one finding; None if nothing does, or it has none."""
-        return self.delays.get(finding_key) if self.of(finding_key) else None
+        return self.delays.get(finding_key) if self.waiting_for(finding_key) else None
 
-    def of(self, finding_key: FindingKey) -> int:
+    def waiting_for(self, finding_key: FindingKey) -> int:
         """Number of moves of one finding."""
         return self._counts[finding_key]
 

@@ -100,7 +100,7 @@ class Judge:
         settings = self._settings.verify
         if self._gate.default_layouts.of(case.finding.key):
             return
-        if (not case.defaults and self._gate.queue.of(case.finding.key)
+        if (not case.defaults and self._gate.queue.waiting_for(case.finding.key)
                 and now < case.begun_at + settings.moving_seconds):
             return  # there is no act but moves, and they have time left
         if policy_for(case.finding).judged_by is JudgedBy.ITSELF:
@@ -115,7 +115,7 @@ class Judge:
                           settings, totals=self._totals)
             latest = case.acted_at + settings.settle_seconds + MAX_MEASURING_TIMES * settings.judge_seconds
             if judgement.verdict in {Verdict.DID_NOT_HELP, Verdict.HARMED_OTHERS} or judgement.is_slower:
-                if not case.moves_held and self._gate.queue.of(case.finding.key):
+                if not case.moves_held and self._gate.queue.waiting_for(case.finding.key):
                     case.moves_held = True
                     self._log.of_number(case.number, [log.remeasured_sentence(case.finding, judgement)])
                 judgement = alone
@@ -128,7 +128,7 @@ class Judge:
                           now: float) -> None:
         """Give the verdict on acts for the job whose files they move. Without any act there is nothing to judge."""
         if not case.defaults and not case.moved:
-            if not self._gate.queue.of(case.finding.key):
+            if not self._gate.queue.waiting_for(case.finding.key):
                 case.settle(State.KEPT)
             return
         case.to(State.JUDGING)
@@ -185,7 +185,7 @@ class Judge:
             return
         if not case.moved or case.judged_at >= case.moved_at:
             return
-        moving = bool(self._gate.queue.of(case.finding.key)) or now < case.moved_at + END_SECONDS
+        moving = bool(self._gate.queue.waiting_for(case.finding.key)) or now < case.moved_at + END_SECONDS
         judgement = judge.judge(case.finding, case.finding.evidence, MoveRun(
             self._run_of(case).begun_at, case.begun_at, last_at=case.moved_at, moving=moving,
             moved=partial(self._moved, case), facts=facts,

@@ -479,7 +479,7 @@ class Remediations:
                         and last.directories.issuperset(finding.directories)):
                     return True
                 return known is not None and not known.closed and not self._goes_on(known, finding)
-            if self._gate.queue.of(finding.key):
+            if self._gate.queue.waiting_for(finding.key):
                 return True
             if policy_for(finding).waits_for_close:
                 now = self._clock.now()

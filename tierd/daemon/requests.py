@@ -391,7 +391,7 @@ class ReadingRequests:
         moving = drain.phase is Phase.RUNNING and not drain.preview and used is not None and freed > 0
         counts = max([DEFAULT_COUNT] if not drain.limits else drain.limits.values())
         return answers.DrainRow.of(
-            drain, order=drain.finding, position=drain.after, queued_moves=gate.queue.of(drain.key),
+            drain, order=drain.finding, position=drain.after, queued_moves=gate.queue.waiting_for(drain.key),
             files_moved=self.reader.sums.of_finding(drain.finding)["files_moved"], used_bytes=used,
             seconds_left=(used or 0) * (now - drain.begun_at) / freed if moving else None,
             left=tuple(answers.LeftRow.of(each, examples=tuple(each.examples))

@@ -128,7 +128,7 @@ class MirrorMover(inspection.FileEngine):
         split = () if move.layout.mirror_count > 1 else ("split", "-d", "--mirror-id", str(flash[0].mirror_id))
         return Change(facts, move.layout, resync, split)
 
-    def moved(self, move: Move, batch: DestinationState) -> MoveOutcome:
+    def move_file(self, move: Move, batch: DestinationState) -> MoveOutcome:
         """Change the mirrors of one file. The file as it is afterwards decides the outcome."""
         found = self._examined(move, batch)
         if isinstance(found, MoveOutcome):

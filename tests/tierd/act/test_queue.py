@@ -194,7 +194,7 @@ def test_moves_of_an_earlier_run_wait_until_they_were_examined(tmp_path: Path) -
     world = World(tmp_path)
     stored = {move.path: move for move in world.gate.queue.earlier}
     assert (list(stored), world.gate.waiting, world.gate.queue.size_bytes) == (["/a", "/b", "/dropped", "/c"], 4, 400)
-    assert (world.pump(), world.gate.queue.of(FINDING.key)) == ({}, 3)
+    assert (world.pump(), world.gate.queue.waiting_for(FINDING.key)) == ({}, 3)
     assert world.gate.drop(FINDING.key, "/") == [], "only with the whole finding: their directories were not examined"
     submit(world, OTHER, ["/a"])  # another finding wants the file meanwhile
     world.gate.drop(OTHER, "/none")

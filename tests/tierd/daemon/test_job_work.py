@@ -129,7 +129,7 @@ def test_moves_by_hand_go_on_when_a_neighbour_has_gone(tmp_path: Path) -> None:
     at.gate.submit([Action(ActKind.MIGRATE, COVERING, "by hand", key, place, f"{place}/{name}") for name in names], 99)
     gone = gone_at(at)
     at.run(until=gone + GONE_SECONDS)
-    assert at.gate.waiting == at.gate.queue.of(key) > 0
+    assert at.gate.waiting == at.gate.queue.waiting_for(key) > 0
     before = moves_done(at)
     at.run(until=gone + 60)
     assert moves_done(at) > before

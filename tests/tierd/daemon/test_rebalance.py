@@ -110,7 +110,7 @@ def test_a_rebalance_that_slows_a_job_stops_and_is_tried_again_later(tmp_path: P
         assert at.cluster.now < 400
         stopped = next((at.cluster.now for words in at.said if "jobs got slower while files moved" in words), 0.0)
     key = "imbalance", "", "fill of lustre-OST0003"
-    assert at.gate.queue.of(key) == 0
+    assert at.gate.queue.waiting_for(key) == 0
     done = len(list(at.journal.entries(Outcome.DONE)))
     assert 0 < done < 65, "72 are needed"
     (finding,) = [finding for finding in at.daemon.findings if finding.key == key]

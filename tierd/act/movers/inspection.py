@@ -351,7 +351,7 @@ class FileEngine:
         """Facts of a file that may be moved, or the outcome of a move not begun."""
         raise NotImplementedError
 
-    def moved(self, move: Move, batch: DestinationState) -> MoveOutcome:
+    def move_file(self, move: Move, batch: DestinationState) -> MoveOutcome:
         raise NotImplementedError
 
     def move(
@@ -359,7 +359,7 @@ class FileEngine:
     ) -> Iterator[MoveOutcome]:
         shared = self.batch() if batch is None else batch
         for move in moves:
-            yield halted_outcome(move, why) if (why := halt()) else self.moved(move, shared)
+            yield halted_outcome(move, why) if (why := halt()) else self.move_file(move, shared)
 
     def examine(self, moves: Sequence[Move]) -> Iterator[MoveOutcome]:
         batch = self.batch()

@@ -149,7 +149,7 @@ class LeaseMover(inspection.FileEngine):
     def facts_of(self, move: Move, batch: DestinationState, *, take: bool = True) -> FileFacts | MoveOutcome:
         return inspection.facts_before(self._calls, move, batch, _engine_check, take=take)
 
-    def moved(self, move: Move, batch: DestinationState) -> MoveOutcome:
+    def move_file(self, move: Move, batch: DestinationState) -> MoveOutcome:
         """Move one file. Examines it by name first, and opens it for writing only if that disturbs no application."""
         try:
             status = self._calls.status_of(move.path)

@@ -32,7 +32,7 @@ def name_thread_as_process(proc: Path = PROC_SELF) -> None:
         (proc / "task" / str(threading.get_native_id()) / "comm").write_bytes(name)
 
 
-def begin_thread() -> None:
+def prepare_mover_thread() -> None:
     name_thread_as_process()
     run_as_applications()
 
@@ -70,7 +70,7 @@ class ParallelMover(Mover):
         self._pools = pools
         self._at_once = at_once
         self._places = TargetSlots(per_target)
-        self._threads = ThreadPoolExecutor(at_once, "tierd-mover", begin_thread)
+        self._threads = ThreadPoolExecutor(at_once, "tierd-mover", prepare_mover_thread)
 
     def move(self, moves: Sequence[Move], halt: Halt = never_halt) -> Iterator[MoveOutcome]:
         """Move files in parallel; outcomes come in any order. If closed early, files being moved are completed."""
