@@ -14,8 +14,8 @@ trap 'exit 130' INT TERM
 tests=0 types=0
 # In a fresh clone each worker would compile all modules, and rewrite the assertions of all tests.
 [ -e tests/__pycache__ ] || .venv/bin/pytest --collect-only -q -p no:xdist >/dev/null 2>&1 || :
-# Two workers for each processor: while a test of one waits for other processes, the other one works.
-workers=$((2 * $(nproc)))
+# Three workers for each processor: while a test of one waits for other processes, another one works.
+workers=$((3 * $(nproc)))
 .venv/bin/pytest -n $((workers < 8 ? workers : 8)) --dist worksteal "$@" || tests=$?
 wait $mypy || types=$?
 sed 's/^/mypy: /' "$log"

@@ -304,7 +304,8 @@ def test_jobs_without_bytes_are_compared_by_their_operations() -> None:
 
 
 def test_an_uneven_pool_becomes_even_and_costs_a_small_job_nothing() -> None:
-    verdict = evaluate(1, parse(b"[act]\non = ['imbalance']\n", "t.toml"), workloads={"uneven pool"})
+    policy = parse(b"[act]\non = ['imbalance']\n[rebalance]\nscan_files_per_second = 10\n", "t.toml")
+    verdict = evaluate(1, policy, workloads={"uneven pool"})
     assert (verdict.truth, verdict.served, verdict.acted, verdict.goal_met) == ("served", True, False, True)
     assert verdict.harm <= 0.02
 
