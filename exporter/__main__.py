@@ -29,6 +29,7 @@ from httpserver.server import Address, parse_address
 from httpserver.serving import default_connections, serve
 from lustre import __version__
 from lustre.parameters import Roots, Tree
+from lustre.priority import run_promptly
 
 
 def check_roots(procfs: str, sysfs: str, debugfs: str | None) -> Roots:
@@ -149,6 +150,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return write_metrics(exposition.render(scraper.run(), own, openmetrics=False), given.output)
     if not scraper.tree.loaded():
         log.warning("Lustre is not loaded on this node; there are no Lustre metrics until it is")
+    run_promptly()
     gc.set_threshold(GC_ALLOCATIONS)
     connections, bodies = default_connections(), HeldBodies[BodyKey](on_released=return_memory)
     own = registry(scraper, wanted.web_config, connections, bodies.held_bytes, slim=slim)

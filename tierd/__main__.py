@@ -11,9 +11,9 @@ from types import ModuleType
 
 from httpserver.config import ConfigError, WebConfigFile
 from lustre import __version__
+from lustre.priority import run_promptly
 from tierd import dependencies
 from tierd.logs import log_to_standard_error
-from tierd.priority import run_promptly
 from tierd.text import count_of
 
 EXAMPLES = """\

@@ -21,6 +21,7 @@ import pytest
 from exporter.__main__ import main
 from exporter.collectors import COLLECTORS
 from exporter.logs import configure_logging
+from lustre.priority import PROMPT_NICE
 
 COMMAND = [sys.executable, "-m", "exporter"]
 
@@ -130,6 +131,17 @@ def test_it_serves_until_it_is_stopped(capture, number) -> None:
         assert exporter.line() == f"lustre-exporter: listening on 127.0.0.1:{exporter.ports[0]}\n".encode()
         assert b"lustre_llite_operations_total" in exporter.get("/metrics")
         assert exporter.ends(number) == b""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may raise a priority")
+def test_it_has_priority_over_applications(tmp_path) -> None:
+    for name in ("proc", "sys"):
+        (tmp_path / name).mkdir()
+    with running(*roots(tmp_path)) as exporter:
+        assert b"not loaded" in exporter.line()
+        assert b"listening" in exporter.line()
+        assert os.getpriority(os.PRIO_PROCESS, exporter.process.pid) <= PROMPT_NICE
+        exporter.ends()
 
 
 def test_a_scrape_in_flight_is_answered_before_the_end(tmp_path) -> None:

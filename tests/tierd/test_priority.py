@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from lustre.priority import ORDINARY_NICE, PROMPT_NICE, run_as_applications, run_promptly
 from tierd.act.movers.parallel import prepare_mover_thread
-from tierd.priority import ORDINARY_NICE, PROMPT_NICE, run_as_applications, run_promptly
 
 
 def nice() -> int:

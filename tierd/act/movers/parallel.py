@@ -17,10 +17,10 @@ from queue import SimpleQueue
 from threading import Condition
 from typing import Protocol
 
+from lustre.priority import run_as_applications
 from tierd.act.limits import bytes_per_pool
 from tierd.act.movers.moves import Halt, Move, MoveOutcome, Mover, MoveResult, never_halt
 from tierd.act.movers.space_and_quota import DestinationState
-from tierd.priority import run_as_applications
 
 PROC_SELF = Path("/proc/self")
 

@@ -1,8 +1,8 @@
 """Which threads get the processor first where applications want all of it.
 
-tierd needs a few percent of a processor, but at once: with the priority of an application, a cycle on a node with forty
-runnable threads took 12 s instead of 1 s, and tierd saw what had already passed. Linux has a nice value for each
-thread; threads and commands inherit it.
+tierd and the exporter need a few percent of a processor, but at once: with the priority of an application, a cycle on a
+node with forty runnable threads took 12 s instead of 1 s, and tierd saw what had already passed. Linux has a nice value
+for each thread; threads and commands inherit it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ORDINARY_NICE = 0
 
 
 def run_promptly() -> None:
-    """Give the calling thread, and those that it starts, priority over applications, if tierd may."""
+    """Give the calling thread, and those that it starts, priority over applications, if it may."""
     _set_nice(min(_nice(), PROMPT_NICE))
 
 
