@@ -55,7 +55,7 @@ class TargetTime:
         """
         return self.costs.busy(self.total)
 
-    @property
+    @cached_property
     def utilisation_error(self) -> float:
         """Standard error of :attr:`utilisation`.
 

@@ -189,8 +189,7 @@ class LeaseMover(inspection.FileEngine):
                 move, MoveResult.DONE, before=facts.layout, after=attempt.layout, copied_bytes=copied_bytes
             )
         outcome = inspection.verify_move(self._calls, move, facts, attempt.copied, batch.pools_afterwards(),
-                                         failure=failure,
-                                  clock=self._clock)
+                                         failure=failure, clock=self._clock)
         return replace(outcome, copied_bytes=copied_bytes)
 
     def _not_begun(
