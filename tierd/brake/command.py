@@ -10,6 +10,8 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lustre.priority import run_promptly
+
 if TYPE_CHECKING:  # these need the extra `tierd`
     from tierd.brake.agent import Ask, SetParameter
     from tierd.brake.rules import OssState, WantedRules
@@ -39,6 +41,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Run until SIGTERM or SIGINT, or remove the rules once. Returns the exit status."""
+    run_promptly()  # a rule that comes or goes late slows jobs
     from lustre.parameters import Roots, Tree  # noqa: PLC0415
     from tierd.brake.agent import POLL_SECONDS, Agent, released  # noqa: PLC0415
     from tierd.clock import SystemClock  # noqa: PLC0415
