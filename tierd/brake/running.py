@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from tierd.brake.cases import BrakedJob, limit_of, load_of
+from tierd.brake.cases import MEASURE_SECONDS, BrakedJob, limit_of, load_of
 from tierd.brake.rules import OssState, WantedRule, WantedRules
 from tierd.config.act import Mode
 from tierd.daemon.loop import Daemon
@@ -61,13 +61,25 @@ class Brake:
         for braked in list(self._braked.values()):
             known = self._serving([target for limit in braked.limits.values() for target in limit.finding.targets])
             braked.update(windows[-1], self._daemon.detection.tracks, known, len(self._jobs(braked.finding)))
-            end = (("tierd may not act now", 0.0) if now >= self._sure_at + SURE_SECONDS else braked.end(windows, now)
-                   if known else ("tbf was stopped, or no agent asks", 0.0))
+            end = (("tierd may not act now", 0.0) if now >= self._sure_at + SURE_SECONDS else
+                   ("tbf was stopped, or no agent asks", 0.0) if not known else
+                   ("its new files go elsewhere", MEASURE_SECONDS) if self._is_cured(braked) else
+                   braked.end(windows, now))
             if end is not None:
                 self._release(braked, *end)
         for finding in self._daemon.findings if may_act else ():
             if self._is_strong(finding) and self._is_allowed(finding):
                 self._begin(finding, now)
+
+    def _is_cured(self, braked: BrakedJob) -> bool:
+        """Whether its default layouts were changed and no moves wait: it only finishes what it has begun there. The
+        rule would make that take long, and slow its files elsewhere meanwhile.
+        """
+        key = braked.finding.key
+        case = self._daemon.store.get(key)
+        return (case is not None and bool(case.defaults) and braked.in_force_at > 0
+                and braked.began_at - MEASURE_SECONDS <= case.begun_at < self._seen
+                and not self._daemon.parts.gate.queue.waiting_for(key))
 
     def _is_strong(self, finding: Finding) -> bool:
         """Whether the loss is certain, and due to a job that tierd acts on, or a stream, for which it never does."""
