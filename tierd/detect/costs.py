@@ -11,7 +11,7 @@ they are in order, and cost what their bytes cost.
   Pauses, and work that no counter shows, such as a checkpoint of the journal, lower the sum of a window; nothing
   raises it. So windows above the fit weigh more (expectile regression: Newey and Powell, "Asymmetric Least Squares
   Estimation and Testing", Econometrica 55(4), 1987). Windows far below the fit are left out: there a stream paused for
-  long, or a disk was slow.
+  long, or a disk was slow. So are those in which streams move less than before beside as many operations.
 * How the bytes of such windows fall as other operations rise shows what an operation costs. The stripes of a stream go
   in step, so the mean of its targets is compared. While the operations hardly vary, the cost is that of a disk, within
   a factor of two. In no window can an operation have cost more than the whole time.
@@ -266,6 +266,27 @@ class CostTable:
         return np.sqrt(np.maximum(found, 0.0))
 
 
+SLOWER, WITNESSES = 0.2, 3
+"""A stream that moves less by this part has another rate: readings vary by less. A single window may be wrong. Choices.
+"""
+LEAST_OF_BYTES = 0.25
+"""Least part of the time that bytes take in a window with a stream. A choice: with less, the stream would get four
+times as much without its neighbours."""
+
+
+def slower_for_nothing(work: Floats, before: Floats) -> Bools:
+    """Windows of targets in which streams paused, or a disk was slow, as earlier ones (``before``) show.
+
+    In those, more bytes were moved beside as many operations. Costs that explain both would be hardly any for bytes.
+    """
+    drop = 1 - work[:, None, :2].sum(axis=2) / before[:, :2].sum(axis=1)
+    rise = work[:, None, 2] / np.maximum(before[:, 2], MIXED) - 1
+    alike = (work[:, None, :2] <= before[:, :2] / (1 - SLOWER)).all(axis=2)  # neither reads nor writes took their place
+    found: Bools = ((drop > SLOWER) & (rise < drop * LEAST_OF_BYTES / (1 - LEAST_OF_BYTES)) & alike).sum(
+        axis=1) >= WITNESSES
+    return found
+
+
 STREAM_SHARE = 0.02
 """Part of a target's bytes that streams must move in a window for the target to count as busy. A neighbour of large
 files leaves a stream little."""
@@ -286,11 +307,25 @@ FIRST_WINDOWS = 6
 
 @dataclass(slots=True)
 class _Kept:
-    """Work of saturated targets of one pool. Hours with streams alone do not make it forget what operations cost."""
+    """Work of saturated targets of one pool. Hours with streams alone do not make it forget what operations cost.
+
+    A row has a fourth number: 1 if the target was slower for nothing. Such rows count once the faster ones are
+    forgotten: then the device is as it is now.
+    """
 
     alone: deque[Floats] = field(default_factory=lambda: deque(maxlen=KEPT))
     mixed: deque[Floats] = field(default_factory=lambda: deque(maxlen=KEPT))
     windows: int = 0
+
+    @property
+    def rows(self) -> Floats:
+        return np.array([*self.alone, *self.mixed]).reshape(-1, 4)
+
+    def add(self, work: Floats) -> None:
+        slower = slower_for_nothing(work, self.rows[:, :3])
+        for row in np.column_stack((work, slower)):
+            (self.mixed if row[2] >= MIXED else self.alone).append(row)
+        self.windows += 1
 
 
 class CostLearner:
@@ -328,20 +363,21 @@ class CostLearner:
         kept = self._kept.setdefault(pool, _Kept())
         step = -(-len(targets) // KEPT_OF_WINDOW)
         some = set(targets[kept.windows % step::step].tolist())
+        rows = []
         for mark in np.unique(alike[list(some)]):
             stripes = targets[alike[targets] == mark]
             in_step = streamed[stripes] >= IN_STEP * streamed[stripes].max()
             mean = total[stripes[in_step]].mean(axis=0)
             for target, together in zip(stripes.tolist(), in_step.tolist(), strict=True):
                 if target in some:
-                    work = mean if together else total[target]
-                    (kept.mixed if work[2] >= MIXED else kept.alone).append(work)
-        kept.windows += 1
+                    rows.append(mean if together else total[target])
+        kept.add(np.array(rows).reshape(-1, 3))
 
     def _fit(self, pool: str, prior: CostPrior) -> None:
         kept = self._kept[pool]
-        work = np.array([*kept.alone, *kept.mixed])
-        costs = fit(work, prior)
+        rows = kept.rows
+        work, slower = rows[:, :3], rows[:, 3] > 0
+        costs = fit(work if slower.all() else work[~slower], prior)
         if np.mean(work @ np.array(costs.seconds) >= SATURATED) >= MOST:
             self.costs = {**self.costs, pool: costs}
         elif kept.windows <= FIRST_WINDOWS:

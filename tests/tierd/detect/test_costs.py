@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.tierd.worlds import MIB, TARGETS
+from tests.tierd.worlds import TARGETS
 from tierd.detect.columns import Names, RecentWindows, kinds_of_jobs, recent_work, window_columns
 from tierd.detect.costs import (
     FLASH_PRIOR,
@@ -37,11 +37,10 @@ AMOUNTS = st.one_of(st.just(0.0), st.floats(1e-3, 1e12))
 
 
 def saturated(rng: Random, byte_seconds: float, operation_seconds: float, noise: float = 0.02) -> Work:
-    """What a busy target gets done: part of its time for operations, the rest for bytes in RPCs of 1 MiB."""
+    """What a busy target gets done: part of its time for operations, the rest for the bytes of a stream."""
     share = rng.uniform(0.0, 0.6)
-    rpcs = (1 - share) / (byte_seconds * MIB + operation_seconds)
     level = 1 - abs(rng.gauss(0.0, noise))
-    return 0.0, level * rpcs * MIB, level * (rpcs + share / operation_seconds)
+    return 0.0, level * (1 - share) / byte_seconds, level * share / operation_seconds
 
 
 @given(byte_seconds=st.floats(1e-9, 1e-7), operation_seconds=st.floats(0.0005, 0.04), seed=st.integers(0, 10**6))
@@ -60,6 +59,13 @@ def test_fitted_costs_are_finite_and_never_negative(works: list[Work]) -> None:
     assert all(isfinite(cost) and cost >= 0 for cost in costs.seconds)
     assert all(isfinite(value) for row in costs.covariance for value in row)
     assert costs.busy_error(works[0]) >= 0
+
+
+def test_what_a_neighbour_costs_is_learned_from_how_its_load_varies() -> None:
+    rng = Random(8)
+    loads = [rng.uniform(10, 60) for _ in range(40)]
+    costs = fit(np.array([(0.0, 100e6 * (1 - 0.01 * load) * rng.gauss(1, 0.02), load) for load in loads]))
+    assert costs.seconds[2] == pytest.approx(0.01, rel=0.2)
 
 
 def test_fit_needs_a_stream() -> None:
@@ -216,6 +222,29 @@ def test_one_window_of_a_stream_is_enough_to_begin_with() -> None:
     known = learned(beside(10, 50), 1).costs["hdd"]
     assert known.seconds[2] == pytest.approx(0.012, rel=0.5)
     assert known.busy_error((0.0, 0.0, 30.0)) > 0.3 * known.busy((0.0, 0.0, 30.0)), "nothing of it is certain yet"
+
+
+def slowing(after: int, speed: float) -> MadeWindow:
+    """A stream beside 25 operations a second, on disks that have another speed after so many windows."""
+    numbers = count()
+
+    def make(rng: Random) -> Sequence[JobLoad]:
+        rpcs = (speed if next(numbers) >= after else 1.0) * 40 * rng.gauss(1, 0.02)
+        operations = 25 * rng.gauss(1, 0.03)
+        return [each for target in TARGETS
+                for each in (load(target, "ior.1", rpcs, rpcs), load(target, "fio.2", 0.0, operations))]
+
+    return make
+
+
+def test_a_disk_that_becomes_slow_beside_a_steady_neighbour_makes_no_operation_dearer() -> None:
+    known, later = (learned(slowing(20, 0.6), windows).costs["hdd"].seconds for windows in (20, 35))
+    assert later == pytest.approx(known, rel=0.1)
+
+
+def test_a_disk_that_stays_slow_is_known_as_such_in_the_end() -> None:
+    known, later = (learned(slowing(20, 0.6), windows).costs["hdd"] for windows in (20, 120))
+    assert later.seconds[1] > 1.3 * known.seconds[1]
 
 
 def test_streams_that_wait_for_something_else_show_no_costs() -> None:
