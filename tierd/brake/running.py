@@ -72,14 +72,13 @@ class Brake:
                 self._begin(finding, now)
 
     def _is_cured(self, braked: BrakedJob) -> bool:
-        """Whether its default layouts were changed and no moves wait: it only finishes what it has begun there. The
-        rule would make that take long, and slow its files elsewhere meanwhile.
+        """Whether it only finishes what it has begun there, as new files have another default layout and no moves wait.
+        At the rate of the rule that may take minutes, and its files elsewhere are slowed as long.
         """
-        key = braked.finding.key
-        case = self._daemon.store.get(key)
-        return (case is not None and bool(case.defaults) and braked.in_force_at > 0
+        case = self._daemon.store.get(braked.finding.key)
+        return (case is not None and bool(case.defaults) and 0 < braked.in_force_at <= self._seen - MEASURE_SECONDS
                 and braked.began_at - MEASURE_SECONDS <= case.begun_at < self._seen
-                and not self._daemon.parts.gate.queue.waiting_for(key))
+                and not self._daemon.parts.gate.queue.waiting_for(case.finding.key))
 
     def _is_strong(self, finding: Finding) -> bool:
         """Whether the loss is certain, and due to a job that tierd acts on, or a stream, for which it never does."""
