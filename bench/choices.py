@@ -44,6 +44,7 @@ CHOICES: Mapping[str, Sequence[ModuleType]] = {
     "SMOOTHING": (interference,), "MODEL_ERROR": (interference,), "RIVALS_ERROR": (interference,),
     "SHARING": (interference,), "LEARNED": (interference,), "LIMITED": (interference,), "IO_BOUND": (interference,),
     "SPREAD": (costs, interference), "DEPENDENCE": (costs,), "FIRST_WINDOWS": (costs,), "MIXED": (costs,),
+    "SLOWER": (costs,), "WITNESSES": (costs,), "LEAST_OF_BYTES": (costs,),
 }
 """The constants, and the modules that use them."""
 

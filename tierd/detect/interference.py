@@ -293,6 +293,8 @@ class Interference:
         """Row of each stream, by the number of its job."""
         self._remembered: dict[int, tuple[float, float]] = {}
         self._state = np.zeros(64, STATE)
+        self._costs: CostTable | None = None
+        """Those of the window before."""
         self._now = 0.0
         self._in_doubt: dict[int, frozenset[int]] = {}
         """Jobs that used a target when its speed began to mean nothing, by target, as long as it lasts."""
@@ -395,6 +397,12 @@ class Interference:
         found = np.zeros((len(streams.job), COLUMNS))
         slot = self._slots(streams.row[stream], job, busy, prior, window.seconds)
         has = slot >= 0
+        dearer = np.ones(len(pairs))
+        if self._costs is not None and len(self._costs.known) == number:
+            former = np.bincount(pair, self._costs.taken(window.target[at], work[at]), len(pairs)) * part
+            dearer[former > 0] = busy[former > 0] / former[former > 0]
+        self._costs = costs
+        self._rescale(streams.row, streams.row[stream[has]], slot[has], dearer[has])
         found[stream[has], slot[has]] = busy[has]
         self._renew_priors(streams.row[stream[has]], slot[has], prior[has])
         everything = np.bincount(window.target, taken, number)
@@ -464,6 +472,23 @@ class Interference:
         error = sqrt(float(covariances[0, column, column]) + MODEL_ERROR**2)
         return (mean, error) if error < prior[1] else (float(prior[0]), float(prior[1]))
 
+    def _rescale(self, rows: Ints, row: Ints, slot: Ints, dearer: Floats) -> None:
+        """Take in that the same work takes so many times the device time since costs were learned anew.
+
+        What b D was before, it is now: windows showed the product. So b falls as D rises.
+        """
+        state = self._state
+        before = doses(state["exposure"][rows, :SUSPECTS], state["utilisation"][rows])
+        state["exposure"][row, slot] *= dearer
+        now = doses(state["exposure"][rows, :SUSPECTS], state["utilisation"][rows])
+        known = before > 0
+        factor = np.ones(before.shape)
+        factor[known] = now[known] / before[known]
+        state["mean"][rows, :, 1:1 + SUSPECTS] /= factor[:, None]
+        state["covariance"][rows, :, 1:1 + SUSPECTS] /= factor[:, None, :, None]
+        state["covariance"][rows, :, :, 1:1 + SUSPECTS] /= factor[:, None, None, :]
+        state["prior"][rows, :, :2] /= factor[..., None]
+
     def _renew_priors(self, row: Ints, slot: Ints, prior: Floats) -> None:
         """Take the former prior of b out of the posterior and the present one in, where they differ.
 
@@ -512,10 +537,7 @@ class Interference:
         busy = state["utilisation"][row] = np.where(before > 0, before + SLOW_SMOOTHING * alone * (use - before), use)
         # a stream keeps its targets busy: where they do less than the costs say, they are slower than their pool, or
         # the suspects cost more than that, which is for b to say
-        part = new[:, :SUSPECTS] / np.clip(busy, 0.3, 1.2)[:, None]
-        whole = part.sum(axis=1, keepdims=True)
-        lost = -np.log1p(-np.minimum(whole, MOST_EXPOSURE)) * part / np.maximum(whole, 1e-9)
-        exposure = np.column_stack((lost, np.log1p(new[:, RIVALS])))
+        exposure = np.column_stack((doses(new[:, :SUSPECTS], busy), np.log1p(new[:, RIVALS])))
         state["age"][row] += exposure > 0.3 * LEAST_EXPOSURE
         rivals = new[:, RIVALS] > 0
         state["age"][row, RIVALS] *= rivals
@@ -683,6 +705,14 @@ def limited(small_io: float, relative: float) -> float:
     square = small_io**2
     root = sqrt(max(square - 4 * relative * (1 - small_io), 0.0))
     return min((small_io + 2 * relative - root) / (2 * small_io * (1 + relative)), 1.0)
+
+
+def doses(taken: Floats, busy: Floats) -> Floats:
+    """D of each suspect, from the parts of the time of the stream's targets that they take, and that these are busy."""
+    part = taken / np.clip(busy, 0.3, 1.2)[:, None]
+    whole = part.sum(axis=1, keepdims=True)
+    found: Floats = -np.log1p(-np.minimum(whole, MOST_EXPOSURE)) * part / np.maximum(whole, 1e-9)
+    return found
 
 
 def joined(chance: Floats, mean: Floats, covariance: Floats) -> tuple[Floats, Floats, Floats]:
