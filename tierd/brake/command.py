@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,12 +54,25 @@ def run(chosen: argparse.Namespace) -> int:
     agent = Agent(os.uname().nodename, tree, lctl(chosen.lctl), asking(chosen), clock.monotonic)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: clock.wake())
-    released(tree, lctl(chosen.lctl))  # of an agent that was killed
+    released(tree, lctl(chosen.lctl))  # of an earlier agent
+    when_this_ends(lambda: released(tree, lctl(chosen.lctl)))
     notify(READY="1")
     while not clock.wait(POLL_SECONDS):
         agent.step()
         notify(WATCHDOG="1")
     return 0 if released(tree, lctl(chosen.lctl)) else 1
+
+
+def when_this_ends(release: Callable[[], object]) -> None:
+    """Call ``release`` in a process of its own when this one has ended, also by SIGKILL."""
+    reading, writing = os.pipe()
+    if os.fork() == 0:
+        os.close(writing)
+        os.setsid()  # Ctrl-C is for the agent
+        os.read(reading, 1)
+        release()
+        os._exit(0)
+    os.close(reading)
 
 
 def lctl(program: str) -> SetParameter:
