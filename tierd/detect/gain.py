@@ -93,15 +93,17 @@ def extended(track: StreamTrack | None, end: float, seconds: float, now: Newest,
              jobs: Sequence[str]) -> StreamTrack:
     """The track of the last seconds with the newest window of the stream at an index."""
     names = tuple(jobs[number] if number >= 0 else "" for number in now.slot[at].tolist())
-    *doses, rivals = now.exposure[at].tolist()
+    # as by the costs of when each suspect was first seen: so all windows of a track have one measure of device time
+    dearer = np.array((1.0, *now.dearer[at], 1.0))
+    mean, covariance = now.mean[at] * dearer, now.covariance[at] * np.outer(dearer, dearer)
+    *doses, rivals = (now.exposure[at] / dearer[1:]).tolist()
     taken = {name: dose for name, dose in zip(names, doses, strict=True) if dose > 0}
-    errors = np.sqrt(np.maximum(now.covariance[at].diagonal(), 0.0))
-    known = zip(names, now.mean[at, 1:-1].tolist(), errors[1:-1].tolist(), strict=True)
+    errors = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
+    known = zip(names, mean[1:-1].tolist(), errors[1:-1].tolist(), strict=True)
     cost = {name: (b, error) for name, b, error in known if name in taken}
     windows = [each for each in (track.windows if track else ()) if end - seconds < each.end < end]
     newest = StreamWindow(end, now.seconds, log(now.rate[at]), taken, cost, rivals=rivals)
-    # a view would keep the arrays of all streams
-    return StreamTrack((*windows, newest), names, now.mean[at].copy(), now.covariance[at].copy(), float(now.noise[at]))
+    return StreamTrack((*windows, newest), names, mean, covariance, float(now.noise[at]))
 
 
 def beside(now: Newest, jobs: Collection[int]) -> list[int]:

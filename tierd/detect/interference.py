@@ -257,6 +257,8 @@ class Newest:
     """Number of the job of each slot, -1 for a free one."""
     noise: Floats
     """Variance of the log rate of a window."""
+    dearer: Floats
+    """By how much D of each slot has become more, for the same work, since it was first seen: b is less by as much."""
 
 
 STATE = np.dtype([
@@ -270,6 +272,8 @@ STATE = np.dtype([
     ("prior", float, (SUSPECTS, 3)),
     # smoothed part of the device time; when the job came and was last seen
     ("exposure", float, COLUMNS),
+    # by how much its device time has become more, for the same work, as costs were learned
+    ("dearer", float, SUSPECTS),
     ("came_at", float, COLUMNS),
     ("seen_at", float, SUSPECTS),
     # windows since the job came, windows of the stream before that, and the mean log rate then
@@ -336,7 +340,8 @@ class Interference:
         for some in np.array_split(seen, -(-len(seen) // AT_ONCE) or 1):
             self._filter(streams.row[some], np.log(rate[some]), exposure[some], window.seconds)
         now = self.newest = Newest(window.seconds, streams, exposure, rate, *self._posterior(streams.row),
-                                   slot=self._state["slot"][streams.row], noise=self._state["noise"][streams.row])
+                                   slot=self._state["slot"][streams.row], noise=self._state["noise"][streams.row],
+                                   dearer=self._state["dearer"][streams.row])
         self.rival_losses = self._to_rivals(now, recent, kinds, costs)
         return self._losses(now)
 
@@ -376,7 +381,7 @@ class Interference:
         new["mean"][:, 0] = np.nan  # until the first window
         new["mean"][:, 1 + RIVALS] = 1.0
         new["covariance"][:, 1 + RIVALS, 1 + RIVALS] = RIVALS_ERROR**2
-        new["slot"], new["noise"] = -1, NOISE**2
+        new["slot"], new["noise"], new["dearer"] = -1, NOISE**2, 1.0
 
     def _exposures(self, streams: Streams, window: WindowColumns, kinds: JobKinds, costs: CostTable, work: Floats,
                    taken: Floats) -> Floats:
@@ -450,7 +455,7 @@ class Interference:
             state["came_at"][at, free] = self._now - seconds if state["windows"][at] else 0.0
             state["came_after"][at, free] = state["windows"][at]
             state["before"][at, free] = state["lately"][at]
-            state["prior"][at, free] = prior[pair]
+            state["prior"][at, free], state["dearer"][at, free] = prior[pair], 1.0
             state["mean"][at, :, 1 + free], error = self._known_from_others(int(job[pair]), prior[pair])
             state["covariance"][at, :, 1 + free, :] = state["covariance"][at, :, :, 1 + free] = 0
             state["covariance"][at, :, 1 + free, 1 + free] = error**2
@@ -488,6 +493,7 @@ class Interference:
         state["covariance"][rows, :, 1:1 + SUSPECTS] /= factor[:, None, :, None]
         state["covariance"][rows, :, :, 1:1 + SUSPECTS] /= factor[:, None, None, :]
         state["prior"][rows, :, :2] /= factor[..., None]
+        state["dearer"][rows] *= factor
 
     def _renew_priors(self, row: Ints, slot: Ints, prior: Floats) -> None:
         """Take the former prior of b out of the posterior and the present one in, where they differ.
