@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lustre.layout.model import Component, Layout
-from tests.acceptance.site import MIB, Site, checksum, noise
+from tests.acceptance.site import MIB, Site, checksum, long_ago, noise
 from tierd.act.movers.moves import Move, MoveOutcome, Mover, MoveResult
 
 
@@ -136,6 +136,7 @@ def test_the_owners_quota(site: Site, engine: Mover, directory: Path, request: p
     place = written(directory / "a", 8 * MIB)
     shutil.chown(place, user)
     os.sync()
+    long_ago(place)
     site.lfs("setquota", "-u", user, "-b", "0", "-B", "12M", "-i", "0", "-I", "0", site.mount.path)
     try:
         assert refused(engine, site, place, site.in_pool(site.flash)).reason == "quota"
