@@ -405,7 +405,7 @@ class Interference:
         dearer = np.ones(len(pairs))
         if self._costs is not None and len(self._costs.known) == number:
             former = np.bincount(pair, self._costs.taken(window.target[at], work[at]), len(pairs)) * part
-            dearer[former > 0] = busy[former > 0] / former[former > 0]
+            np.divide(busy, former, out=dearer, where=(busy > 0) & (former > 0))
         self._costs = costs
         self._rescale(streams.row, streams.row[stream[has]], slot[has], dearer[has])
         found[stream[has], slot[has]] = busy[has]

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.tierd.worlds import MIB, TARGETS, small_files, stream, window
+from tests.tierd.worlds import MIB, TARGETS, small_files, small_io, stream, window
 from tierd.detect.columns import RecentWindows, pool_numbers, recent_work
 from tierd.detect.costs import CostLearner, DeviceCosts
 from tierd.detect.interference import SUSPECTS, Interference, Loss
@@ -108,6 +108,17 @@ def test_what_windows_showed_stays_when_operations_are_learned_to_cost_another_t
     bed.learner = CostLearner({"hdd": replace(COSTS, seconds=seconds)})
     ((after,),) = run(bed, beside)
     assert after.mean == pytest.approx(before.mean, rel=0.03)
+
+
+def test_operations_that_are_learned_to_cost_nothing_leave_numbers() -> None:
+    rng, bed = Random(6), Bed()
+    run(bed, (window(n, at(rng, ALONE)) for n in range(9)))
+    for number, seconds in enumerate((OPERATION_SECONDS, 0.0, OPERATION_SECONDS)):
+        bed.learner = CostLearner({"hdd": replace(COSTS, seconds=(BYTE_SECONDS, BYTE_SECONDS, seconds))})
+        beside = small_io("m.2", 20, size=0)
+        for loss in bed.see(window(9 + number, at(rng, ALONE * 0.9), beside)):
+            assert isfinite(loss.mean)
+            assert isfinite(loss.error)
 
 
 def test_a_neighbour_that_was_always_there_is_found_by_device_time_alone() -> None:
