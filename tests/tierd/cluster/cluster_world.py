@@ -14,7 +14,7 @@ from tests.tierd.act.gate_world import FAST, FINDING
 from tests.tierd.act.miniport import MiniPort
 from tests.tierd.act.movers.minicalls import MiniCalls
 from tests.tierd.act.movers.minilustre import FLASH, MiniLustre
-from tests.tierd.cluster.broker import Broker, new_fsname
+from tests.tierd.cluster.broker import Broker, new_fsname, until
 from tests.tierd.logged import logged
 from tierd.act.claim import Claim, ClaimFolder
 from tierd.act.dispatch import Dispatch, InProcessDispatch
@@ -25,6 +25,7 @@ from tierd.act.movers.lease import LeaseMover
 from tierd.act.movers.moves import no_fence
 from tierd.act.movers.space_and_quota import Destination
 from tierd.act.operating_state import MaintenanceGuard
+from tierd.act.outcomes import CompletedAct
 from tierd.acts import ActKind
 from tierd.clock import SystemClock
 from tierd.cluster.connection import Connection
@@ -163,6 +164,17 @@ class ClusterWorld:
                                                  self.dispatch.trouble())
             found.update(outcome.result for outcome in self.gate.pump(self.clock.now() + 0.5))
             found.update(outcome.result for outcome in self.gate.attend())
+        return found
+
+    def ended(self) -> list[CompletedAct]:
+        """The next outcomes that a mover reports. NATS delivers a result some time after the mover has published it."""
+        found: list[CompletedAct] = []
+
+        def reported() -> bool:
+            found.extend(self.gate.attend())
+            return bool(found)
+
+        until(reported, "a mover has reported an outcome")
         return found
 
     def pool(self, path: str) -> str:

@@ -254,7 +254,7 @@ def given_back_and_delivered_anew(world: ClusterWorld) -> str:
     mover.stopped = "by hand"
     with pytest.raises(Died):
         stepping_once(world, mover)
-    assert [(str(each.result), each.detail) for each in world.gate.attend()] == [("gave-way", "by hand")]
+    assert [(str(each.result), each.detail) for each in world.ended()] == [("gave-way", "by hand")]
     connection, moves = world.dispatch.connection, world.names.moves  # type: ignore[attr-defined]
     connection.call(lambda _: connection.jetstream.delete_consumer(moves, SOURCE))
     messages.declare_source(connection, world.names, SOURCE, 1, 2.0)
@@ -335,7 +335,7 @@ def test_a_mover_that_stood_still_completes_one_file_and_leaves_the_rest(shared_
         assert dict(first.results) == {"done": 1}
         hint(third)
         assert third.step() == "", "two movers work on one target"
-        assert [str(outcome.result) for outcome in world.gate.attend()] == ["done"]
+        assert [str(outcome.result) for outcome in world.ended()] == ["done"]
         assert world.dispatch.counts.stale == 0  # type: ignore[attr-defined]
         works.go_on.set()
         working.join(15)
@@ -457,7 +457,7 @@ def test_a_stale_result_of_a_file_that_was_moved_is_done(world: ClusterWorld) ->
 
     until(taken, "the message is delivered again")
     assert late.results == {"stale": 1}
-    assert [str(each.result) for each in world.gate.attend()] == ["done"]
+    assert [str(each.result) for each in world.ended()] == ["done"]
     assert (world.gate.waiting, world.outcomes()) == (0, {path: "done"})
 
 
