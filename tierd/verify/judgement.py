@@ -247,7 +247,8 @@ def judge(act: Act, windows: Sequence[Window], tracks: Mapping[str, StreamTrack]
     """Judge one act by what the posterior says that the victim has gained since. ``tracks`` are by victim.
 
     The verdict is ``cannot-tell`` if the victim or the aggressor has ended, if their targets were unhealthy, or if the
-    gain is not known well enough. It proves nothing for or against the act.
+    gain is not known well enough. It proves nothing for or against the act. A victim that is slower than before the act
+    was not helped if the aggressor does more since; otherwise something else slows it.
     """
     finding, evidence, totals = act.finding, act.finding.evidence.of_stream, totals or JobTotals()
     if evidence is None:
@@ -288,9 +289,10 @@ def judge(act: Act, windows: Sequence[Window], tracks: Mapping[str, StreamTrack]
     error = settings.min_gain * found.share * spread
     probability = found.probability(least, error)
     slower = found.something_else(least, 1 - CERTAIN)
-    if 1 - CERTAIN < probability < CERTAIN or slower:
+    by_act = slower and works_more(act, before, lately, totals)
+    if not by_act and (slower or 1 - CERTAIN < probability < CERTAIN):
         return Judgement(Verdict.CANNOT_TELL, usual, contended, after, doubt=Doubt.SLOWER if slower else Doubt.UNSURE)
-    verdict = Verdict.HELPED if probability >= CERTAIN else Verdict.DID_NOT_HELP
+    verdict = Verdict.HELPED if probability >= CERTAIN and not by_act else Verdict.DID_NOT_HELP
     # more than all that was lost cannot come back: only the measured rate may show that the loss was larger
     most = max(lost, found.measured + ERRORS_OF_90_PERCENT * found.measured_error)
     part, low, high = (expm1(each) / expm1(lost) for each in (
@@ -301,6 +303,23 @@ def judge(act: Act, windows: Sequence[Window], tracks: Mapping[str, StreamTrack]
 def seen_in(track: StreamTrack | None, windows: Sequence[Window]) -> list[StreamWindow]:
     spans = [(w.start, w.end) for w in windows]
     return [each for each in track.windows if any(start < each.end <= end for start, end in spans)] if track else []
+
+
+MORE = 1.2
+"""Rate of a neighbour, as a multiple of that before, from which it does more: bursts vary by less. This is a choice."""
+
+
+def works_more(act: Act, before: Sequence[Window], since: Sequence[Window], totals: JobTotals) -> bool:
+    """Whether the aggressor does clearly more since an act: its files are on faster targets now.
+
+    What it then takes of clients, network and servers that the stream needs too is no device time of the stream's
+    targets, and comes from the act.
+    """
+    def rate(windows: Sequence[Window]) -> float:
+        return median(sum(rate for job, rate in (totals.operations(w) if act.on_mdt else totals.moved(w)).items()
+                          if any_at_work(act.finding.aggressor, act.finding.tasks, (job,))) for w in windows)
+
+    return bool(before and since) and rate(since) > MORE * rate(before)
 
 
 MAX_ABOVE_MEAN = 1.5

@@ -54,8 +54,12 @@ def judged(windows: list[Window], now: float = 100.0, on_mdt: bool = False) -> J
 
 
 def episode(rate: float, noise: bool = True, other: tuple[float, float] | None = None,
-            others_elsewhere: tuple[float, float] | None = None, where: tuple[str, ...] = TARGETS) -> list[Window]:
-    """Ten windows of contention and ten after the act: the victim's rate after, another stream before and after."""
+            others_elsewhere: tuple[float, float] | None = None, where: tuple[str, ...] = TARGETS,
+            files: int = 20) -> list[Window]:
+    """Ten windows of contention and ten after the act: the victim's rate after, another stream before and after.
+
+    ``files``: small files a second after the act, by the neighbour.
+    """
     found = []
     for n in range(20):
         later = n >= 10
@@ -65,7 +69,8 @@ def episode(rate: float, noise: bool = True, other: tuple[float, float] | None =
         if others_elsewhere:
             parts += [stream(f"far.{i}", others_elsewhere[later], targets=ELSEWHERE) for i in range(3)]
         noisy = noise or not later
-        found.append(window(n, *parts, *([small_files("m.2", 20, targets=FLASH if later else TARGETS)]
+        found.append(window(n, *parts, *([small_files("m.2", files if later else 20,
+                                                      targets=FLASH if later else TARGETS)]
                                          if noisy else [])))
     return found
 
@@ -107,6 +112,14 @@ def test_a_stream_that_got_slower_still_is_slowed_by_something_else(made: Callab
     """The node or the disk got busy meanwhile: whether the act helped is not known, so it stands."""
     found = judged(made(rate))
     assert (found.verdict, found.doubt) == ("cannot-tell", Doubt.SLOWER)
+
+
+@pytest.mark.parametrize(("rate", "files", "verdict"), [
+    (20.0, 60, "did-not-help"), (20.0, 22, "cannot-tell"), (66.0, 60, "helped")])
+def test_a_stream_that_got_slower_was_not_helped_if_the_neighbour_does_more_since(rate: float, files: int,
+                                                                                 verdict: str) -> None:
+    """As recorded on a Lustre 2.17: on flash the neighbour writes more files, and takes the client of the stream."""
+    assert judged(episode(rate, files=files)).verdict == verdict
 
 
 def test_a_gain_far_below_a_loss_that_was_only_predicted_is_not_undone() -> None:
