@@ -159,7 +159,7 @@ class Judge:
         now = self._clock.now()
         case.verdict, case.judgement, case.judged_at = judgement.verdict, judgement, now
         if not judgement.own:
-            case.finding = self._log.measured(case.number, case.finding, judgement.contended)
+            case.finding = self._log.measured(case.number, case.finding, judgement.usual, judgement.contended)
         self._counters.verdicts[judgement.verdict] += 1
         self._counters.judged_at = now
         self._journal.judgements.add(case.number, case.finding.kind, case.pool, size_bytes, judgement.verdict,

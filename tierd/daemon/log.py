@@ -291,18 +291,17 @@ class FindingLog:
             self._journal.set_figures(self.number(finding), self.known.records[finding.key])
             return self.known.records[finding.key]
 
-    def measured(self, number: int, finding: Finding, contended: float) -> Finding:
-        """Record what the victim had beside the aggressor, as measured for the verdict; returns the finding with it.
+    def measured(self, number: int, finding: Finding, usual: float, contended: float) -> Finding:
+        """Record the victim's rates without and beside the aggressor, as the verdict has them; returns that finding.
 
         When it was found, the aggressor may have been there for a part of the window only.
         """
         stream = finding.evidence.of_stream
-        usual = stream.victim_usual_bytes_per_second if stream is not None else 0.0
         if stream is None or not 0 < contended < usual:
             return finding
         loss = 1 - contended / usual
         made = replace(finding, evidence=replace(
-            stream, victim_bytes_per_second=contended, slowdown=usual / contended,
+            stream, victim_usual_bytes_per_second=usual, victim_bytes_per_second=contended, slowdown=usual / contended,
             loss_low=min(stream.loss_low, loss), loss_high=max(stream.loss_high, loss)))
         with self._lock:
             if self.known.numbers.get(finding.key) == number and finding.key in self.known.records:

@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from enum import StrEnum
-from math import exp, expm1, log, log1p
+from math import exp, expm1, isfinite, log, log1p
 from statistics import median, quantiles
 from typing import Annotated, ClassVar
 
@@ -25,6 +25,7 @@ from tierd.arrays import any_at_work
 from tierd.detect.gain import StreamTrack, StreamWindow, gain, probability_of_loss_to_others
 from tierd.detect.interference import ERRORS_OF_90_PERCENT, MOST_LOST
 from tierd.model import Finding, Window
+from tierd.text import Carrier
 
 
 @dataclass(frozen=True)
@@ -260,14 +261,18 @@ def judge(act: Act, windows: Sequence[Window], tracks: Mapping[str, StreamTrack]
     every = [w for w in windows if w.start >= since]
     seen = where_seen(windows, finding.victim)
     later = [w for w in seen if w.start >= since and w.conditions.keys().isdisjoint(finding.targets)]
+    track = tracks.get(finding.victim)
     before = [w for w in seen if act.begun_at - settings.judge_seconds <= w.start and w.end <= act.begun_at
               and any_at_work(finding.aggressor, finding.tasks, w.jobs)]
+    before = [w for w in before if seen_in(track, (w,))] or before  # rates of the windows that the gain is measured by
     lately = [w for w in later if totals.moved(w).get(finding.victim, 0.0) > 0
               and (any_at_work(finding.aggressor, finding.tasks, totals.moved(w))
                    or (act.on_mdt and any_at_work(finding.aggressor, finding.tasks, totals.operations(w))))]
     after = median([totals.moved(w)[finding.victim] for w in lately]) if lately else 0.0
     # the finding may be of the window in which the neighbour came, of which it was there for a part only
     contended = median([totals.moved(w).get(finding.victim, 0.0) for w in before] or [contended])
+    if evidence.carrier is not Carrier.ARRIVAL and isfinite(evidence.slowdown):  # predicted by the rate of one window
+        usual = contended * evidence.slowdown
     if now >= since + settings.harm_seconds and (
             harmed := harmed_by_act(act, before, later, tracks, settings, totals=totals)):
         return Judgement(Verdict.HARMED_OTHERS, usual, contended, after, harmed=harmed)
@@ -277,7 +282,6 @@ def judge(act: Act, windows: Sequence[Window], tracks: Mapping[str, StreamTrack]
     mean = sum(totals.moved(w)[finding.victim] * w.seconds for w in lately) / max(sum(w.seconds for w in lately), 1e-9)
     if len(lately) < max(2, len(every) // 2) or after > MAX_ABOVE_MEAN * mean:
         return Judgement(Verdict.CANNOT_TELL, usual, contended, min(after, mean))
-    track = tracks.get(finding.victim)
     found = gain(track, finding.aggressor, seen_in(track, before), seen_in(track, lately)) if track else None
     lost = found.share * log(usual / contended) if found and usual > contended > 0 else 0.0
     if found is None or lost <= 0:

@@ -16,6 +16,7 @@ from tierd.detect.gain import Tracks
 from tierd.detect.interference import Interference
 from tierd.detect.profile import Classes
 from tierd.model import UNSEEN, Evidence, Finding, JobLoad, Window
+from tierd.text import Carrier
 from tierd.verify.judgement import Act, Doubt, Judgement, Settings, judge, judge_own
 
 SETTINGS = Settings(settle_seconds=10, judge_seconds=30, harm_seconds=20)
@@ -130,6 +131,17 @@ def test_a_gain_far_below_a_loss_that_was_only_predicted_is_not_undone() -> None
     verdicts = [judge(replace(ACT, finding=each), windows, tracked(windows).known, 100.0, SETTINGS).verdict
                 for each in (guessed, sure)]
     assert verdicts == ["cannot-tell", "did-not-help"]
+
+
+def test_a_rate_that_one_window_predicted_does_not_say_what_was_lost() -> None:
+    """As recorded on a Lustre 2.17: the window of the finding had 22.3 MB/s, those before the act 44 MB/s."""
+    evidence = noise(victim_usual_bytes_per_second=29.6e6, victim_bytes_per_second=22.3e6, slowdown=29.6 / 22.3,
+                     loss_low=0.2, loss_high=0.3, carrier=Carrier.DEVICE_TIME)
+    windows = episode(50)
+    found = judge(replace(ACT, finding=replace(FINDING, evidence=evidence)), windows, tracked(windows).known, 100.0,
+                  SETTINGS)
+    assert found.usual / found.contended == pytest.approx(29.6 / 22.3)
+    assert found.won_back == pytest.approx((50 / 44 - 1) / (29.6 / 22.3 - 1), abs=0.1)
 
 
 @pytest.mark.parametrize("rate", [45.0, 44.0])
