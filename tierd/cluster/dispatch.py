@@ -46,7 +46,6 @@ from tierd.cluster.connection import (
     Connection,
     Delivery,
     Outgoing,
-    Published,
     WrongRevision,
 )
 from tierd.cluster.messages import (
@@ -291,7 +290,7 @@ class NatsDispatch(Dispatch):
             epoch = earlier.epoch
         permit = Permit(generation, epoch + 1, held)
         try:
-            bucket.update(messages.PERMIT, messages.encode(permit), 0 if present is None else present.revision)
+            bucket.update(messages.PERMIT, messages.encode(permit), 0 if present is None else present.sequence)
         except WrongRevision as error:
             raise BrokerError(None, "NATS: another leader has changed the permit") from error
         self._permit = permit
@@ -354,8 +353,8 @@ class NatsDispatch(Dispatch):
                 self._give_up(message, Refusal(Reason.NO_BROKER, str(error.strerror or error)))
             return
         for message, result in zip(chosen, results, strict=True):
-            if isinstance(result, Published):
-                message.sequence = result.sequence
+            if isinstance(result, int):
+                message.sequence = result
             elif not isinstance(result, BrokerUnknown):
                 self._give_up(message, Refusal(Reason.NO_BROKER, str(result.strerror or result)))
                 continue

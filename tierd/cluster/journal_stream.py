@@ -75,8 +75,7 @@ class JournalPublisher:
             while self._pending is not None or self._prepare():
                 assert self._pending is not None
                 message_id, data, until = self._pending
-                stored = self._connection.publish(self._names.journal_subject, data, message_id)
-                self._changes.forget(until, stored.sequence)
+                self._changes.forget(until, self._connection.publish(self._names.journal_subject, data, message_id))
                 self._pending = None
 
     def _prepare(self) -> bool:
@@ -161,7 +160,7 @@ class JournalFollower:
             return True
         mark = self._connection.publish(self._names.journal_subject, signed(encode(generation, ()), self._secret()),
                                         f"mark-{generation}")
-        while self.position < mark.sequence:
+        while self.position < mark:
             renew()
             self.step(200)
         return False

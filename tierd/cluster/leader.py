@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from tierd.cluster.connection import BrokerError, Connection
 from tierd.cluster.dispatch import NatsDispatch
 from tierd.cluster.journal_stream import JournalFollower, JournalPublisher
 from tierd.cluster.messages import Names, declare_readers, encode
-from tierd.cluster.standing_by import stand_by, standby_server
+from tierd.cluster.standing_by import StandbyServer
 from tierd.cluster.tallies import NatsTallyInbox
 from tierd.config.settings import Settings
 from tierd.refusal import Reason, Refusal
@@ -110,8 +110,25 @@ class Candidate:
         return self._leading is not None and not self._leading.generation
 
     def stand_by(self, notify: Callable[..., None], web_config: WebConfigFile | None) -> bool:
-        return stand_by(self, self._clock, notify, STAND_BY_SECONDS,
-                        lambda: standby_server(self, self._settings, self._clock, web_config))
+        """Follow the leader's journal until this process leads. Returns False if it is asked to stop before.
+
+        After the first attempt to lead has failed, it answers on the socket and the port of a standby.
+        """
+        notify(READY="1", STATUS="standing by")
+        if self.step():
+            return True
+        with ExitStack() as serving:
+            try:
+                server = StandbyServer(self._settings, self.names.fs, lambda: self.standby,
+                                       lambda: self.connection.connected, now=self._clock.now, web_config=web_config)
+                serving.callback(server.close)
+            except OSError as error:
+                log.warning("this standby has no socket and no port: %s", error)
+            while not self._clock.wait(STAND_BY_SECONDS):
+                if self.step():
+                    return True
+                notify(WATCHDOG="1")
+        return False
 
     def step(self) -> bool:
         """Follow the journal, and lead if nobody does. Returns whether this process leads now."""

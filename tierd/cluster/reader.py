@@ -86,8 +86,7 @@ class Lease:
         if self.token and began >= self._valid_until:
             self._lose()  # another reader may have had it meanwhile
         try:
-            revision = (self._bucket.update(self._mdt, self._data, self._revision) if self._revision
-                        else self._bucket.create(self._mdt, self._data))
+            revision = self._bucket.update(self._mdt, self._data, self._revision)
         except WrongRevision:
             self._lose()
             return False
@@ -107,7 +106,7 @@ class Lease:
         if found.data != self._data:
             self._lose()
             return 0
-        return found.revision if found.revision > self._revision else 0
+        return found.sequence if found.sequence > self._revision else 0
 
     def _lose(self) -> None:
         self._revision = self.token = 0

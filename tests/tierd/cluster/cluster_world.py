@@ -14,7 +14,7 @@ from tests.tierd.act.gate_world import FAST, FINDING
 from tests.tierd.act.miniport import MiniPort
 from tests.tierd.act.movers.minicalls import MiniCalls
 from tests.tierd.act.movers.minilustre import FLASH, MiniLustre
-from tests.tierd.cluster.broker import Broker, new_fsname, until
+from tests.tierd.cluster.broker import Broker, connected, new_fsname, until
 from tests.tierd.logged import logged
 from tierd.act.claim import Claim, ClaimFolder
 from tierd.act.dispatch import Dispatch, InProcessDispatch
@@ -124,7 +124,7 @@ class ClusterWorld:
 
     def connection(self, role: str, **more: object) -> Connection:
         made = Connection(replace(self.settings.cluster, **more), role)  # type: ignore[arg-type]
-        assert made.wait_until_connected(10)
+        connected(made)
         self.closing.append(made.close)
         return made
 

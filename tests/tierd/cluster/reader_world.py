@@ -16,6 +16,7 @@ from lustre.changelog.decode import decode
 from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
 from simulator.servers.changelog_bytes import encode
+from tests.tierd.cluster.broker import connected
 from tierd.clock import SystemClock
 from tierd.cluster.connection import BrokerError, Connection
 from tierd.cluster.messages import Names, declare_readers
@@ -160,8 +161,7 @@ def main(arguments: Sequence[str]) -> None:
     url, fs, folder, name = arguments
     log_to_standard_error()
     connection = Connection(ClusterSettings(servers=(url,), replicas=1, timeout_seconds=3.0), "reader")
-    connection.wait_until_connected(20.0)
-
+    connected(connection)
     reader_over(FileChangelog(Path(folder)), connection, Names(fs), name, ["MDT0000"]).start()
     threading.Event().wait()
 
