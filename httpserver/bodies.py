@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 K = TypeVar("K", bound=Hashable)
@@ -37,21 +38,21 @@ class NoRoomError(Exception):
     """The bodies of other connections use up the limit, and none of these connections is slow."""
 
 
+@dataclass(eq=False)
 class Body:
     """A response body, which any number of connections may send."""
 
-    def __init__(self, pieces: Callable[[], Iterable[bytes]], size_bytes: int) -> None:
-        self.pieces = pieces
-        """Yields the bytes from the beginning. Called once for each connection."""
-        self.size_bytes = size_bytes
+    pieces: Callable[[], Iterable[bytes]]
+    """Yields the bytes from the beginning. Called once for each connection."""
+    size_bytes: int
 
 
+@dataclass(eq=False)
 class _Held(Generic[K]):
-    def __init__(self, key: K, body: Body, made_at: float) -> None:
-        self.key = key
-        self.body = body
-        self.made_at = made_at
-        self.readers: set[Client] = set()
+    key: K
+    body: Body
+    made_at: float
+    readers: set[Client] = field(default_factory=set)
 
 
 class HeldBodies(Generic[K]):
@@ -161,9 +162,5 @@ class Reader(Iterator[bytes]):
 
     def close(self) -> None:
         self._pieces = iter(())
-        done, self._done = self._done, _nothing
+        done, self._done = self._done, lambda: None
         done()
-
-
-def _nothing() -> None:
-    pass
