@@ -40,23 +40,8 @@ from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult, halted_o
 from tierd.acts import Outcome
 from tierd.clock import Clock
 from tierd.cluster import messages
-from tierd.cluster.connection import (
-    BrokerError,
-    BrokerUnknown,
-    Connection,
-    Delivery,
-    Outgoing,
-    WrongRevision,
-)
-from tierd.cluster.messages import (
-    FileResult,
-    FileToMove,
-    MoveMessage,
-    Names,
-    Permit,
-    ResultMessage,
-    WorkHint,
-)
+from tierd.cluster.connection import BrokerError, BrokerUnknown, Connection, Delivery, Outgoing, WrongRevision
+from tierd.cluster.messages import FileResult, FileToMove, MoveMessage, Names, Permit, ResultMessage, WorkHint
 from tierd.config.settings import Settings
 from tierd.refusal import Reason, Refusal
 
@@ -93,8 +78,8 @@ class SentMessage:
     pools: frozenset[str]
     moves: dict[int, NumberedMove]
     """Files without a result, by the number of their act."""
-    layouts: dict[int, str]
-    """Wanted layout of each file on the wire, by the number of its act."""
+    layout: str
+    """Wanted layout of the files, as on the wire."""
     sent_at: float = 0.0
     deadline: float = 0.0
     sequence: int = 0
@@ -157,7 +142,6 @@ class NatsDispatch(Dispatch):
         """Files with an outcome "done" that may not be in the journal yet."""
         self._ready: deque[SentMessage] = deque()
         self._sent: dict[str, SentMessage] = {}
-        self._of_act: dict[int, SentMessage] = {}
         self._from_source: Counter[str] = Counter()
         """Files without a result, by source target."""
         self._ended: deque[NumberedOutcome] = deque()
@@ -226,7 +210,7 @@ class NatsDispatch(Dispatch):
 
     @property
     def under_way(self) -> int:
-        return len(self._of_act)
+        return sum(self.by_source.values())
 
     @property
     def by_source(self) -> Counter[str]:
@@ -310,29 +294,23 @@ class NatsDispatch(Dispatch):
     def begin(self, moves: Sequence[NumberedMove], halt: Halt) -> None:
         for message in self._messages_of(moves):
             self._ready.append(message)
-            self._of_act |= dict.fromkeys(message.moves, message)
             self._from_source[message.source] += len(message.moves)
         self._send()
 
     def _messages_of(self, moves: Iterable[NumberedMove]) -> Iterator[SentMessage]:
-        groups: dict[tuple[str, str, frozenset[str], frozenset[str]], list[NumberedMove]] = {}
-        wanted: dict[int, tuple[str, frozenset[str]]] = {}
-        """Layouts on the wire, and their pools, by identity: files of one plan share the wanted layout."""
+        groups: dict[tuple[str, str, frozenset[str], str], list[NumberedMove]] = {}
         for each in moves:
-            targets = sorted(each.move.targets)
-            source = targets[0] if targets else messages.NO_TARGET
-            layout = each.move.layout
-            if id(layout) not in wanted:
-                wanted[id(layout)] = messages.layout_to_wire(layout), frozenset(pools_of(layout))
-            key = source, each.move.path.rpartition("/")[0], frozenset(targets[1:]), wanted[id(layout)][1]
+            source, *further = sorted(each.move.targets) or [messages.NO_TARGET]
+            key = (source, each.move.path.rpartition("/")[0], frozenset(further),
+                   messages.layout_to_wire(each.move.layout))
             groups.setdefault(key, []).append(each)
-        for (source, _, further, pools), group in groups.items():
+        for (source, _, others, layout), group in groups.items():
+            pools = frozenset(pools_of(group[0].move.layout))
             left = iter(group)
             while part := list(islice(left, self._files_per_message())):
                 self._number += 1
-                layouts = {each.act: wanted[id(each.move.layout)][0] for each in part}
-                yield SentMessage(f"{self.claim.generation}-{part[0].act}-{self._number}", source, further, pools,
-                                  {each.act: each for each in part}, layouts=layouts)
+                yield SentMessage(f"{self.claim.generation}-{part[0].act}-{self._number}", source, others, pools,
+                                  {each.act: each for each in part}, layout=layout)
 
     def _send(self) -> None:
         """Send the messages whose targets and pools have a free slot."""
@@ -385,10 +363,9 @@ class NatsDispatch(Dispatch):
 
     def _outgoing(self, message: SentMessage, permit: Permit, now: float) -> Outgoing:
         message.sent_at, message.deadline = now, now + self.settings.cluster.deadline_seconds
-        wanted = {text: number for number, text in enumerate(dict.fromkeys(message.layouts.values()))}
-        files = tuple(_file_to_move(each, wanted[message.layouts[act]]) for act, each in message.moves.items())
+        files = tuple(map(_file_to_move, message.moves.values()))
         move = MoveMessage(message.id, self.names.fs, permit.generation, permit.epoch, message.source,
-                           deadline=message.deadline, layouts=tuple(wanted), files=files)
+                           deadline=message.deadline, layout=message.layout, files=files)
         data = messages.sign(move, self.claim.holder)
         return Outgoing(self.names.move_subject(message.source), data, message.id)
 
@@ -407,8 +384,9 @@ class NatsDispatch(Dispatch):
         now = self.clock.now()
         if self._sent and abs(now - self._hinted_at) >= HINT_SECONDS:
             self._hint()
-        if self._of_act or self._leads():
-            self._receive(wait_seconds if self._of_act and not self._ended else 0.0)
+        under_way = self.under_way
+        if under_way or self._leads():
+            self._receive(wait_seconds if under_way and not self._ended else 0.0)
         self._expire(self.clock.now())
         self._send()
         while self._ended:
@@ -510,7 +488,6 @@ class NatsDispatch(Dispatch):
     def _end(self, message: SentMessage, outcome: NumberedOutcome) -> None:
         """A file of a message has an outcome."""
         del message.moves[outcome.act]
-        del self._of_act[outcome.act]
         self._from_source[message.source] -= 1
         self._add_ended(outcome)
         if not message.moves:
@@ -611,10 +588,10 @@ class NatsDispatch(Dispatch):
             message.removed = True
 
 
-def _file_to_move(each: NumberedMove, layout: int) -> FileToMove:
+def _file_to_move(each: NumberedMove) -> FileToMove:
     move = each.move
     assert move.fid is not None
-    return FileToMove(each.act, str(move.fid), messages.path_to_wire(move.path), move.size_bytes or 0, layout,
+    return FileToMove(each.act, str(move.fid), messages.path_to_wire(move.path), move.size_bytes or 0,
                       objects=objects_digest(each.before),
                       layout_generation=each.before.generation if each.before else 0,
                       mtime=move.mtime_seconds or 0.0, by_request=each.by_request, own_mirrors=move.own_mirrors)

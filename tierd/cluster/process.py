@@ -13,6 +13,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -28,7 +29,7 @@ from tierd.act.movers import engines
 from tierd.clock import SystemClock
 from tierd.cluster.connection import Connection
 from tierd.cluster.messages import Names
-from tierd.cluster.mover import Fences, Mover, PortLook
+from tierd.cluster.mover import Fences, Mover, find
 from tierd.cluster.reader import MdtReader, Reader, Window
 from tierd.config.settings import Settings
 from tierd.daemon.process import collect_garbage_rarely, mdts_of, set_process_name
@@ -139,8 +140,8 @@ def local_mover(settings: Settings, connection: Connection, clock: SystemClock) 
     calls = MountedCalls(library, mount.path, lambda: archives_follow_swaps(tree, mount.fsname))
     host = host_name()
     return Mover(settings.cluster.name or host, host, connection, Names(mount.fsname), engine,
-                 look=PortLook(calls, filesystem), fences=fences, settings=settings, clock=clock,
-                 nids=lambda: own_nids(tree))
+                 find=partial(find, calls), filesystem=filesystem, fences=fences, settings=settings, clock=clock,
+                 nids=partial(own_nids, tree))
 
 
 def local_reader(settings: Settings, connection: Connection, clock: SystemClock) -> Reader:

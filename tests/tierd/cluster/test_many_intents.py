@@ -91,9 +91,6 @@ class FakeLustre:
     def file(self, fid: Fid) -> FoundFile:
         return FoundFile(4096, self._layout(fid.object_id))
 
-    def has_path(self, fid: Fid, path: str) -> bool:
-        return self._number(path) == fid.object_id
-
     def batch(self) -> Any:
         return self
 
@@ -139,8 +136,8 @@ class Movers:
         connection = Connection(settings.cluster, "mover")
         while not self._end.is_set():
             clock = SystemClock()
-            mover = Mover(name, name, connection, Names(fs), lustre, lustre, Fences(folder, clock), settings,
-                          clock, fault=self._fault)
+            mover = Mover(name, name, connection, Names(fs), lustre, lustre.file, lustre,  # type: ignore[arg-type]
+                          Fences(folder, clock), settings, clock, fault=self._fault)
             try:
                 while not self._end.is_set():
                     try:

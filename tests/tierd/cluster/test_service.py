@@ -68,9 +68,6 @@ class OnSimulator:
         path = self._filesystem.path_of(fid)
         return FoundFile(self._filesystem.status(path).size_bytes, self._filesystem.layout(path))
 
-    def has_path(self, fid: Fid, path: str) -> bool:
-        return self._filesystem.status(path).fid == fid
-
 
 class Leader:
     """The daemon on the simulated cluster, and one mover that takes a step when a test asks for it."""
@@ -100,7 +97,7 @@ class Leader:
         self.of_mover = Connection(self.settings.cluster, "mover")
         connected(self.of_mover)
         files = OnSimulator(self.filesystem)
-        self.mover = Mover("m1", "node1", self.of_mover, self.node.names, files, files,
+        self.mover = Mover("m1", "node1", self.of_mover, self.node.names, files, files.file, self.filesystem,
                            Fences(self.claims, self.clock), self.settings, self.clock,
                            nids=lambda: self.nids_of_mover)
 
