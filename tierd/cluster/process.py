@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Protocol
 
 from lustre import mounts
-from lustre.filesystem import Filesystem
 from lustre.llapi.calls import Library
 from lustre.mounted import MountedFilesystem, archives_follow_swaps
 from lustre.mounted_calls import MountedCalls
@@ -30,7 +29,7 @@ from tierd.clock import SystemClock
 from tierd.cluster.connection import Connection
 from tierd.cluster.messages import Names
 from tierd.cluster.mover import Fences, Mover, find
-from tierd.cluster.reader import MdtReader, Reader, Window
+from tierd.cluster.reader import MdtReader, Reader
 from tierd.config.settings import Settings
 from tierd.daemon.process import collect_garbage_rarely, mdts_of, set_process_name
 from tierd.daemon.systemd import BEAT_SECONDS, Notifier
@@ -93,35 +92,25 @@ def run_worker(worker: Worker, notify: Callable[..., None], end: threading.Event
     return sound
 
 
-class ClearingFilesystem(Filesystem, Protocol):
-    """A file system whose changelogs can be cleared."""
-
-    def clear_changelog(self, mdt: str, reader: str, index: int) -> None:
-        """Clear the records of a changelog user up to an index."""
-
-
-def reader_of(settings: Settings, filesystem: ClearingFilesystem, mdts: tuple[str, ...], connection: Connection,
+def reader_of(settings: Settings, filesystem: MountedFilesystem, mdts: tuple[str, ...], connection: Connection,
               claims: ClaimFolder, clock: SystemClock) -> Reader:
     """The reader for a file system. ``claims`` has the key that signs its tallies."""
     limits = TallyLimits()
-    names = Names(filesystem.fsname)
     host = host_name()
     name = settings.cluster.name or host
 
     def make_table() -> ActivityTable:
         return ActivityTable(filesystem.path_of, is_echo=OwnMoves(settings.own_jobs), tallies=limits)
 
-    def make_reader(mdt: str, publish: Callable[[Window], None]) -> MdtReader:
+    def reader_of_mdt(mdt: str) -> MdtReader:
         calls = TimedCalls(clock)
         return MdtReader(mdt, name, read=calls.reading(filesystem.changelog),
                          clear=calls.clearing(filesystem.clear_changelog),
                          user=settings.sense.readers.get(mdt, ""), make_table=make_table, settings=settings.reader,
-                         clock=clock, monotonic=clock.monotonic,
-                         publish=publish, fsname=filesystem.fsname)
+                         clock=clock, monotonic=clock.monotonic, fsname=filesystem.fsname)
 
-    return Reader(name, host, mdts=mdts, connection=connection, names=names, make_reader=make_reader,
-                  settings=settings.reader, clock=clock, monotonic=clock.monotonic,
-                  secret=lambda: read_key(claims))
+    return Reader(name, host, {mdt: reader_of_mdt(mdt) for mdt in mdts}, connection, Names(filesystem.fsname),
+                  settings=settings.reader, clock=clock, secret=partial(read_key, claims))
 
 
 def _mounted(settings: Settings) -> tuple[Mount, Tree, ClaimFolder]:
