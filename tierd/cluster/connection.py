@@ -100,9 +100,7 @@ class Delivery:
         self.message = message
         self.subject = message.subject
         self.data = message.data
-        about = message.metadata
-        self.sequence = about.sequence.stream
-        self.times_delivered = about.num_delivered or 1
+        self.times_delivered = message.metadata.num_delivered or 1
 
     def acknowledge(self) -> None:
         """Report that the work is done, and wait until the server has stored that.
@@ -292,21 +290,17 @@ class Connection:
 
         self.call(lambda _: self._client.subscribe(subject, cb=handle))
 
-    def fetch(self, stream: str, consumer: str, wait_seconds: float = 0.0) -> Delivery | None:
-        """Take one message. Waits up to ``wait_seconds``. None if no message comes, or the limit is reached."""
-        request: dict[str, Any] = {"batch": 1, "expires": int(max(wait_seconds, _FETCH_SECONDS) * 1e9)}
-        if wait_seconds <= 0:
-            request["no_wait"] = True  # the server answers at once, except where the limit is reached
+    def fetch(self, stream: str, consumer: str) -> Delivery | None:
+        """Take one message; None if there is none, or the limit is reached."""
+        # the server answers at once, except where the limit is reached
+        request = json.dumps({"batch": 1, "expires": int(_FETCH_SECONDS * 1e9), "no_wait": True}).encode()
 
         async def take(seconds: float) -> Delivery | None:
-            answer = await self._client.request(f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}",
-                                                json.dumps(request).encode(), timeout=wait_seconds + seconds,
-                                                old_style=True)  # the message keeps its subject
-            if answer.headers and "Status" in answer.headers:
-                return None
-            return Delivery(self, answer)
+            answer = await self._client.request(f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}", request,
+                                                timeout=seconds, old_style=True)  # the message keeps its subject
+            return None if answer.headers and "Status" in answer.headers else Delivery(self, answer)
 
-        return self.call(take, margin=wait_seconds + _MARGIN_SECONDS)
+        return self.call(take)
 
     def fetch_all(self, stream: str, consumer: str, most: int, wait_seconds: float = 0.0) -> list[Delivery]:
         """Take up to ``most`` messages, waiting up to ``wait_seconds`` for the first one."""

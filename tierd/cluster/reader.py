@@ -87,22 +87,14 @@ class Lease:
             self._lose()
             return False
         except BrokerUnknown:
-            if (revision := self._read_again()) == 0:
+            found = self._bucket.get(self._mdt)
+            if found is None or found.data != self._data or found.sequence <= self._revision:
                 return self.held
+            revision = found.sequence
         self._revision = revision
         self.token = self.token or revision
         self._valid_until = began + self._seconds - MARGIN_SECONDS
         return self.held
-
-    def _read_again(self) -> int:
-        """The revision of the key after an unknown result, if it is of this process; otherwise 0."""
-        found = self._bucket.get(self._mdt)
-        if found is None:
-            return 0
-        if found.data != self._data:
-            self._lose()
-            return 0
-        return found.sequence if found.sequence > self._revision else 0
 
     def _lose(self) -> None:
         self._revision = self.token = 0

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tierd.cluster.broker import Broker, connected, new_fsname, until
+from tests.tierd.cluster.broker import Broker, connected, new_fsname, taken_from, until
 from tierd.cluster.connection import (
     BrokerRefused,
     BrokerUnavailable,
@@ -70,12 +70,10 @@ def test_the_cap_of_a_consumer_holds_over_all_who_fetch(connection: Connection, 
 def test_a_message_that_is_given_back_is_delivered_again(connection: Connection, fs: str) -> None:
     connection.declare_consumer(f"S_{fs}", "a", f"s.{fs}.a", at_once=2, ack_wait_seconds=30.0)
     connection.publish(f"s.{fs}.a", b"x")
-    taken = connection.fetch(f"S_{fs}", "a", 1.0)
-    assert taken is not None
+    taken = taken_from(connection, f"S_{fs}", "a")
     assert connection.extend_leases([taken]) == [taken]
     taken.give_back()
-    again = connection.fetch(f"S_{fs}", "a", 2.0)
-    assert again is not None
+    again = taken_from(connection, f"S_{fs}", "a")
     assert (taken.times_delivered, again.times_delivered) == (1, 2)
 
 

@@ -13,7 +13,7 @@ import nkeys  # type: ignore[import-untyped]
 import pytest
 
 from tests.pki import Pki
-from tests.tierd.cluster.broker import Broker, connected, server_program, until
+from tests.tierd.cluster.broker import Broker, connected, server_program, taken_from, until
 from tests.tierd.cluster.reader_world import FileChangelog, Leader, life, reader_over
 from tierd.cluster import messages
 from tierd.cluster.connection import BrokerError, BrokerRefused, Connection
@@ -94,8 +94,7 @@ def test_a_move_takes_its_way(connections: dict[str, Connection]) -> None:
     sent = leader.publish(NAMES.move_subject("scratch-OST0000"), b"move")
     leader.notify(NAMES.work, b"hint")
     assert mover.bucket(NAMES.control).get(messages.PERMIT) is not None
-    taken = mover.fetch(NAMES.moves, "scratch-OST0000", 1.0)
-    assert taken is not None
+    taken = taken_from(mover, NAMES.moves, "scratch-OST0000")
     assert mover.extend_leases([taken]) == [taken]
     mover.publish(NAMES.result_subject("m1"), b"result")
     taken.acknowledge()
