@@ -341,8 +341,7 @@ class Connection:
             for each in deliveries:
                 await each.message.ack()
 
-        if deliveries:
-            self.call(acknowledge)
+        self.call(acknowledge)
 
     def next_message(self, stream: str, subject: str, from_sequence: int) -> Stored | None:
         """The first message of a subject from a sequence on; None if no message was published yet."""
@@ -355,17 +354,10 @@ class Connection:
 
         return self.call(take)
 
-    def remove_message(self, stream: str, sequence: int) -> bool:
-        """Remove one message. Returns False if it is not there."""
-        async def remove(_: float) -> bool:
-            try:
-                return await self.jetstream.delete_msg(stream, sequence)
-            except APIError as error:
-                if error.code in {400, 404, 500}:
-                    return False
-                raise
-
-        return self.call(remove)
+    def remove_message(self, stream: str, sequence: int) -> None:
+        """Remove one message, if it is there."""
+        with suppress(BrokerRefused):
+            self.call(lambda _: self.jetstream.delete_msg(stream, sequence))
 
     def has_stream(self, name: str) -> bool:
         return self.call(lambda _: self._exists(name))
