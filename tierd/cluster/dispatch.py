@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -33,7 +33,7 @@ from tierd.act.dispatch import (
     RemoteMover,
     RemoteStandby,
 )
-from tierd.act.journal.entry import Entry
+from tierd.act.journal.writer import Journal
 from tierd.act.limits import MoveCost
 from tierd.act.movers.checks import objects_digest
 from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult, halted_outcome
@@ -130,12 +130,7 @@ class NatsDispatch(Dispatch):
     filesystem: Filesystem
     settings: Settings
     clock: Clock
-    entry: Callable[[int], Entry | None]
-    is_counted_as_moved: Callable[[Fid, float], bool]
-    flush_journal: Callable[[], None] = lambda: None
-    """Returns when the copy of the journal is complete."""
-    journal_lag: Callable[[], int] = int
-    """Number of changes that the copy lacks."""
+    journal: Journal
 
     def __post_init__(self) -> None:
         self._moved_now: set[Fid] = set()
@@ -219,8 +214,8 @@ class NatsDispatch(Dispatch):
     def state(self) -> DispatchState:
         return DispatchState(
             self.connection.connected, self.connection.trouble, movers=self.movers, standbys=self.standbys,
-            under_way=self.by_source, oldest_seconds=self.oldest_seconds, journal_lag=self.journal_lag(),
-            counts=self.counts)
+            under_way=self.by_source, oldest_seconds=self.oldest_seconds,
+            journal_lag=len(self.journal.changes or ()), counts=self.counts)
 
     def nids(self) -> Collection[str] | None:
         """Records of a mover that was lost may still come for ten minutes."""
@@ -319,7 +314,7 @@ class NatsDispatch(Dispatch):
             return
         try:
             permit = self._permitted()
-            self.flush_journal()  # the intents are on NATS before the moves
+            self.journal.publish()  # the intents are on NATS before the moves
             for source in {message.source for message in chosen} - self._sources:
                 messages.declare_source(self.connection, self.names, source, self.settings.movers.per_target_at_once,
                                        self.settings.cluster.ack_wait_seconds)
@@ -408,7 +403,7 @@ class NatsDispatch(Dispatch):
         if not deliveries:
             return
         try:
-            self.flush_journal()
+            self.journal.publish()
             self.connection.acknowledge_all(deliveries)
         except BrokerError:
             return  # NATS delivers them again, and they are found to be in the journal
@@ -472,13 +467,13 @@ class NatsDispatch(Dispatch):
 
         An earlier act of the file may have been given up, and count as its move by a late result: only one does.
         """
-        entry = self.entry(move.act)
+        entry = self.journal.entry(move.act)
         if entry is not None and entry.fid is not None and self._is_counted(entry.fid, entry.intended_at):
             return MoveOutcome(move.move, MoveResult.ALREADY, "already", "an earlier act moved the file", move.before)
         return MoveOutcome(move.move, MoveResult.DONE, "", detail, move.before)
 
     def _is_counted(self, fid: Fid, since: float) -> bool:
-        return fid in self._moved_now or self.is_counted_as_moved(fid, since)
+        return fid in self._moved_now or self.journal.is_counted_as_moved(fid, since)
 
     def _is_moved(self, move: Move) -> bool:
         assert move.fid is not None
@@ -507,7 +502,7 @@ class NatsDispatch(Dispatch):
 
     def _take_in_late(self, each: FileResult) -> None:
         """A result for an act that has an outcome already, or of an earlier leader: the file system decides."""
-        entry = self.entry(each.act)
+        entry = self.journal.entry(each.act)
         if (entry is None or entry.fid is None or str(entry.fid) != each.fid or entry.layout_after is None
                 or entry.outcome not in {Outcome.INTERRUPTED, Outcome.GAVE_WAY, Outcome.FAILED}):
             return

@@ -65,10 +65,6 @@ class JournalPublisher:
         self._pending: tuple[str, bytes, int] | None = None
         """Id and content of a message of which it is unknown whether it was stored, and its last change."""
 
-    @property
-    def lag(self) -> int:
-        return len(self._changes)
-
     def flush(self) -> None:
         """Publish all changes up to now. Raises BrokerError; then the copy may lack the last of them."""
         with self._lock:

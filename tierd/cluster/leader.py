@@ -96,8 +96,7 @@ class Candidate:
         """This process as a standby. Replaced as a whole, so that any thread may read it."""
         self._copied_at: float | None = None
         self._described_at = float("-inf")
-        self.publisher: JournalPublisher | None = None
-        self.dispatch: NatsDispatch | None = None
+        self._publisher: JournalPublisher | None = None
 
     @property
     def claim(self) -> LeaderClaim:
@@ -223,19 +222,14 @@ class Candidate:
                 raise BrokerError(None, "this tierd does not lead any more")
             return claim.generation
 
-        publisher = self.publisher = JournalPublisher(self.connection, self.names, journal.changes, generation,
-                                                      self._key)
-        journal.publish = publisher.flush
-        self.dispatch = NatsDispatch(self.connection, self.names, claim=claim, filesystem=filesystem,
-                                     settings=settings, clock=self._clock,
-                                     entry=journal.entry, is_counted_as_moved=journal.is_counted_as_moved,
-                                     flush_journal=publisher.flush,
-                                     journal_lag=lambda: publisher.lag)
-        return self.dispatch
+        self._publisher = JournalPublisher(self.connection, self.names, journal.changes, generation, self._key)
+        journal.publish = self._publisher.flush
+        return NatsDispatch(self.connection, self.names, claim=claim, filesystem=filesystem, settings=settings,
+                            clock=self._clock, journal=journal)
 
     def detach(self) -> None:
         """Publish the last changes of a journal that will be closed."""
-        publisher, self.publisher = self.publisher, None
+        publisher, self._publisher = self._publisher, None
         if publisher is not None:
             try:
                 publisher.flush()

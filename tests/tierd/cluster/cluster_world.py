@@ -131,7 +131,7 @@ class ClusterWorld:
 
     def nats_dispatch(self, claim: Claim | None = None) -> NatsDispatch:
         return NatsDispatch(self.connection("leader"), self.names, claim or self.claim, self.port, self.settings,
-                            self.clock, self.journal.entry, self.journal.is_counted_as_moved)
+                            self.clock, self.journal)
 
     def mover(self, name: str, fault: Fault = no_fault, calls: Any = None, *, start: bool = True) -> Mover:
         fences = Fences(self.claims, self.clock)
