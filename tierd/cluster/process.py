@@ -12,10 +12,9 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 from lustre import mounts
 from lustre.llapi.calls import Library
@@ -49,25 +48,7 @@ def host_name() -> str:
     return os.uname().nodename.partition(".")[0]
 
 
-class Worker(Protocol):
-    """A mover or a reader: threads that work until it is stopped."""
-
-    def start(self) -> Sequence[threading.Thread]: ...
-
-    def stop(self) -> None: ...
-
-    def join(self, seconds: float) -> None:
-        """Wait until what is in progress is completed."""
-
-    @property
-    def sound(self) -> bool:
-        """Whether the threads live without which it must end, so that others take over its work."""
-
-    @property
-    def doing(self) -> str:
-        """Its state in words."""
-
-
+Worker = Mover | Reader
 MakeWorker = Callable[[Settings, Connection, SystemClock], Worker]
 
 
