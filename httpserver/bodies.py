@@ -77,7 +77,7 @@ class HeldBodies(Generic[K]):
 
     def held_bytes(self) -> int:
         with self._lock:
-            return self._size()
+            return sum([body.size_bytes for body in self._held])
 
     def recent(self, key: K, client: Client) -> Reader | None:
         """Call this before making a body. If there is no room for one, returns the bytes of a recent body instead.
@@ -110,9 +110,6 @@ class HeldBodies(Generic[K]):
                 self._make_room(body.size_bytes)
                 held = self._held[body] = _Held(key, body, self._clock())
             return self._reader(held, client)
-
-    def _size(self) -> int:
-        return sum([body.size_bytes for body in self._held])
 
     def _fits(self, size_bytes: int) -> bool:
         sizes = [size_bytes, *[body.size_bytes for body in self._held]]

@@ -41,14 +41,6 @@ POLL_INTERVAL_SECONDS = 86400.0
 log = logging.getLogger("httpserver")
 
 
-def connection_limit() -> int:
-    """Return the connection limit of this process: MAX_CONNECTIONS, or fewer if RLIMIT_NOFILE is low."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY:
-        return MAX_CONNECTIONS
-    return max(DESCRIPTOR_SHARE, min(MAX_CONNECTIONS, soft // DESCRIPTOR_SHARE))
-
-
 @dataclass(eq=False, slots=True)
 class Slot:
     """One connection among the limited number."""
@@ -186,6 +178,13 @@ class Connections:
         if reason:
             self._ended[reason] += 1
         _shut_down(slot.connection, how)
+
+
+def default_connections() -> Connections:
+    """Return MAX_CONNECTIONS, or fewer if RLIMIT_NOFILE is low, of which one source address may use a share."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)  # the kernel refuses infinity
+    limit = max(DESCRIPTOR_SHARE, min(MAX_CONNECTIONS, soft // DESCRIPTOR_SHARE))
+    return Connections(limit, limit_per_address=int(limit * ADDRESS_SHARE))
 
 
 def _first_of_busiest(slots: Iterable[Slot]) -> Slot:
