@@ -19,6 +19,7 @@ import random
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -286,10 +287,6 @@ def _without_name(sentence: str, mdt: str) -> str:
     return sentence.removeprefix(f"changelog of {mdt}: ")
 
 
-DESCRIPTION = "state"
-"""What :meth:`Reader.describe` publishes, in the problems of a reader."""
-
-
 class Reader:
     """A process that reads changelogs: it takes leases, and reads each MDT in a thread of its own."""
 
@@ -333,9 +330,7 @@ class Reader:
     def state(self) -> ReaderState:
         held = [mdt for mdt, lease in self._leases.items() if lease.held]
         every = self._readers.values()
-        # a description that arrives shows that descriptions arrive
-        others = {why for what, why in self._problems.items() if why and what != DESCRIPTION}
-        problem = self._connection.trouble or "; ".join(sorted(others))
+        problem = self._connection.trouble or "; ".join(sorted(set(filter(None, self._problems.values()))))
         return ReaderState(
             self._name, self._host, started=self._started, seen=self._clock.now(),
             mdts={mdt: self._readers[mdt].read_position for mdt in held},
@@ -377,26 +372,21 @@ class Reader:
 
     def _keep_leases(self) -> None:
         described_at = float("-inf")
-        while not self._stopping.wait(0 if described_at < 0 else self._settings.lease_seconds / LEASE_STEPS):
+        while not self._stopping.is_set():
             self.step_leases()
-            if self._clock.monotonic() - described_at >= STATE_SECONDS or described_at < 0:
+            if self._clock.monotonic() - described_at >= STATE_SECONDS:
                 described_at = self._clock.monotonic()
                 self.describe()
+            self._stopping.wait(self._settings.lease_seconds / LEASE_STEPS)
 
     def describe(self) -> None:
-        try:
+        with suppress(BrokerError):
             self._connection.bucket(self._names.readers).put(self._name, messages.encode(self.state()))
-            self._note(DESCRIPTION, "")
-        except BrokerError as error:
-            self._note(DESCRIPTION, str(error.strerror or error))
 
     def step_leases(self) -> None:
         """Renew the leases that this process holds, and take free ones up to the limit."""
-        free = [mdt for mdt, lease in self._leases.items() if not lease.held]
-        random.shuffle(free)
-        held = [mdt for mdt, lease in self._leases.items() if lease.held]
-        for mdt in [*held, *free]:
-            lease = self._leases[mdt]
+        shuffled = random.sample(tuple(self._leases.items()), len(self._leases))
+        for mdt, lease in sorted(shuffled, key=lambda each: not each[1].held):
             count = sum(each.held for each in self._leases.values())
             if not lease.held and self._settings.max_mdts and count >= self._settings.max_mdts:
                 continue
