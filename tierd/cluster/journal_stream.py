@@ -13,10 +13,10 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tierd.act.claim import KEY
+from tierd.act.claim import KEY, FilesystemClaim
 from tierd.act.dispatch import Version
 from tierd.act.journal.changes import ChangedRow, JournalChanges, JournalCopy
-from tierd.cluster.connection import Connection, Stored
+from tierd.cluster.connection import BrokerError, Connection, Stored
 from tierd.cluster.messages import Names, signed, verified
 from tierd.structs import Struct, packed, unpacked
 
@@ -54,13 +54,13 @@ class JournalPublisher:
     """The leader's side. Any thread may call :meth:`flush`."""
 
     def __init__(self, connection: Connection, names: Names, changes: JournalChanges,
-                 generation: Callable[[], int], secret: str) -> None:
+                 claim: FilesystemClaim, secret: str) -> None:
         """``secret`` signs the messages."""
         self._secret = secret
         self._connection = connection
         self._names = names
         self._changes = changes
-        self._generation = generation
+        self._claim = claim
         self._lock = threading.Lock()
         self._pending: tuple[str, bytes, int] | None = None
         """Id and content of a message of which it is unknown whether it was stored, and its last change."""
@@ -78,7 +78,9 @@ class JournalPublisher:
         portion = self._changes.next()
         if portion is None:
             return False
-        generation = self._generation()
+        generation = self._claim.generation
+        if not generation:
+            raise BrokerError(None, "this tierd does not lead any more")
         data = signed(encode(generation, portion.rows), self._secret)
         self._pending = f"{generation}-{portion.until}", data, portion.until
         return True

@@ -215,16 +215,9 @@ class Candidate:
         if self._publish_all:
             journal.changes.all_changed()
             self._publish_all = False
-        claim = self.claim
-
-        def generation() -> int:
-            if not claim.generation:
-                raise BrokerError(None, "this tierd does not lead any more")
-            return claim.generation
-
-        self._publisher = JournalPublisher(self.connection, self.names, journal.changes, generation, self._key)
+        self._publisher = JournalPublisher(self.connection, self.names, journal.changes, self.claim, self._key)
         journal.publish = self._publisher.flush
-        return NatsDispatch(self.connection, self.names, claim=claim, filesystem=filesystem, settings=settings,
+        return NatsDispatch(self.connection, self.names, claim=self.claim, filesystem=filesystem, settings=settings,
                             clock=self._clock, journal=journal)
 
     def detach(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -47,7 +48,8 @@ def names(connection: Connection) -> Names:
 def leading(connection: Connection, names: Names, path: Path, generation: int = 1) -> tuple[Journal, JournalPublisher]:
     journal = Journal(path, copied=True)
     assert journal.changes is not None
-    return journal, JournalPublisher(connection, names, journal.changes, lambda: generation, KEY)
+    claim = SimpleNamespace(generation=generation)
+    return journal, JournalPublisher(connection, names, journal.changes, claim, KEY)  # type: ignore[arg-type]
 
 
 def following(connection: Connection, names: Names, path: Path) -> JournalFollower:
