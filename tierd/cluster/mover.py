@@ -137,7 +137,8 @@ class Mover:
     def __post_init__(self) -> None:
         self._maintenance = MaintenanceGuard(self.settings.act.pause_file, self.settings.act.windows)
         self._lock = threading.RLock()
-        self._hinted: dict[str, float] = {}
+        self._hinted: tuple[float, tuple[str, ...]] = (float("-inf"), ())
+        """Time of the last hint, and its targets: all for which the leader has messages under way."""
         self._work = threading.Event()
         self._ending = threading.Event()
         self.held: dict[Delivery, float] = {}
@@ -215,20 +216,13 @@ class Mover:
 
     def take_hint(self, data: bytes) -> None:
         with suppress(ValueError):
-            hint = messages.decode(WorkHint, data)
-            now = self.clock.now()
-            with self._lock:
-                self._hinted |= dict.fromkeys(hint.sources, now)
+            self._hinted = self.clock.now(), messages.decode(WorkHint, data).sources
             self._work.set()
 
     def _sources(self) -> list[str]:
         """Targets with moves that wait, in random order, so that movers do not queue behind each other."""
-        since = self.clock.now() - HINT_HOLDS_SECONDS
-        with self._lock:
-            self._hinted = {source: at for source, at in self._hinted.items() if at > since}
-            found = list(self._hinted)
-        random.shuffle(found)
-        return found
+        at, sources = self._hinted
+        return random.sample(sources, len(sources)) if self.clock.now() - at < HINT_HOLDS_SECONDS else []
 
     # -- one message ------------------------------------------------------------------------------------------------
 
