@@ -356,8 +356,14 @@ class Connection:
 
     def remove_message(self, stream: str, sequence: int) -> None:
         """Remove one message, if it is there."""
-        with suppress(BrokerRefused):
-            self.call(lambda _: self.jetstream.delete_msg(stream, sequence))
+        async def remove(_: float) -> None:
+            try:
+                await self.jetstream.delete_msg(stream, sequence)
+            except APIError as error:
+                if error.code not in {400, 404, 500}:
+                    raise
+
+        self.call(remove)
 
     def has_stream(self, name: str) -> bool:
         return self.call(lambda _: self._exists(name))
