@@ -25,8 +25,9 @@ from exporter.self_metrics import registry
 from exporter.textfile import write_metrics
 from httpserver.bodies import HeldBodies
 from httpserver.config import ConfigError, WebConfigFile
+from httpserver.connections import default_connections
 from httpserver.server import Address, parse_address
-from httpserver.serving import default_connections, serve
+from httpserver.serving import serve
 from lustre import __version__
 from lustre.parameters import Roots, Tree
 from lustre.priority import run_promptly

@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 K = TypeVar("K", bound=Hashable)
@@ -37,21 +38,21 @@ class NoRoomError(Exception):
     """The bodies of other connections use up the limit, and none of these connections is slow."""
 
 
+@dataclass(eq=False)
 class Body:
     """A response body, which any number of connections may send."""
 
-    def __init__(self, pieces: Callable[[], Iterable[bytes]], size_bytes: int) -> None:
-        self.pieces = pieces
-        """Yields the bytes from the beginning. Called once for each connection."""
-        self.size_bytes = size_bytes
+    pieces: Callable[[], Iterable[bytes]]
+    """Yields the bytes from the beginning. Called once for each connection."""
+    size_bytes: int
 
 
+@dataclass(eq=False)
 class _Held(Generic[K]):
-    def __init__(self, key: K, body: Body, made_at: float) -> None:
-        self.key = key
-        self.body = body
-        self.made_at = made_at
-        self.readers: set[Client] = set()
+    key: K
+    body: Body
+    made_at: float
+    readers: set[Client] = field(default_factory=set)
 
 
 class HeldBodies(Generic[K]):
@@ -76,7 +77,7 @@ class HeldBodies(Generic[K]):
 
     def held_bytes(self) -> int:
         with self._lock:
-            return self._size()
+            return sum([body.size_bytes for body in self._held])
 
     def recent(self, key: K, client: Client) -> Reader | None:
         """Call this before making a body. If there is no room for one, returns the bytes of a recent body instead.
@@ -109,9 +110,6 @@ class HeldBodies(Generic[K]):
                 self._make_room(body.size_bytes)
                 held = self._held[body] = _Held(key, body, self._clock())
             return self._reader(held, client)
-
-    def _size(self) -> int:
-        return sum([body.size_bytes for body in self._held])
 
     def _fits(self, size_bytes: int) -> bool:
         sizes = [size_bytes, *[body.size_bytes for body in self._held]]
@@ -161,9 +159,5 @@ class Reader(Iterator[bytes]):
 
     def close(self) -> None:
         self._pieces = iter(())
-        done, self._done = self._done, _nothing
+        done, self._done = self._done, lambda: None
         done()
-
-
-def _nothing() -> None:
-    pass

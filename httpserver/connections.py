@@ -19,6 +19,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 MAX_CONNECTIONS = 128
@@ -40,43 +41,27 @@ POLL_INTERVAL_SECONDS = 86400.0
 log = logging.getLogger("httpserver")
 
 
-def connection_limit() -> int:
-    """Return the connection limit of this process: MAX_CONNECTIONS, or fewer if RLIMIT_NOFILE is low."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return (
-        MAX_CONNECTIONS
-        if soft == resource.RLIM_INFINITY
-        else max(DESCRIPTOR_SHARE, min(MAX_CONNECTIONS, soft // DESCRIPTOR_SHARE))
-    )
-
-
+@dataclass(eq=False, slots=True)
 class Slot:
     """One connection among the limited number."""
 
-    def __init__(
-        self,
-        connection: socket.socket,
-        address: str = "",
-        clock: Callable[[], float] = time.monotonic,
-        on_abort: Callable[[], None] = lambda: None,
-    ) -> None:
-        self.connection = connection
-        """The socket object in use. TLS replaces the original socket object."""
-        self._on_abort = on_abort
-        self.address = address
-        """Source address without its port; empty if it has none."""
-        self._clock = clock
-        self._sending_since: float | None = None
+    connection: socket.socket
+    """The socket object in use. TLS replaces the original socket object."""
+    address: str = ""
+    """Source address without its port; empty if it has none."""
+    clock: Callable[[], float] = time.monotonic
+    on_abort: Callable[[], None] = lambda: None
+    sending_since: float = float("inf")
 
     def sending(self) -> None:
-        self._sending_since = self._clock()
+        self.sending_since = self.clock()
 
     def is_slow(self) -> bool:
-        return self._sending_since is not None and self._clock() - self._sending_since > SLOW_SECONDS
+        return self.clock() - self.sending_since > SLOW_SECONDS
 
     def abort(self) -> None:
         """End the connection from another thread. Its own thread notices at its next operation."""
-        self._on_abort()
+        self.on_abort()
         _shut_down(self.connection, socket.SHUT_RDWR)
 
 
@@ -195,6 +180,13 @@ class Connections:
         _shut_down(slot.connection, how)
 
 
+def default_connections() -> Connections:
+    """Return MAX_CONNECTIONS, or fewer if RLIMIT_NOFILE is low, of which one source address may use a share."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)  # the kernel refuses infinity
+    limit = max(DESCRIPTOR_SHARE, min(MAX_CONNECTIONS, soft // DESCRIPTOR_SHARE))
+    return Connections(limit, limit_per_address=int(limit * ADDRESS_SHARE))
+
+
 def _first_of_busiest(slots: Iterable[Slot]) -> Slot:
     slots = [*slots]
     numbers = Counter([slot.address for slot in slots])
@@ -211,9 +203,9 @@ class BoundedThreads(socketserver.TCPServer):
 
     connections: Connections
 
-    def serve(self, slot: Slot, client: Any) -> None:
+    def serve(self, slot: Slot) -> None:
         """Serve one connection in its thread. An OSError ends it silently: the client disconnected or is too slow."""
-        self.finish_request(slot.connection, client)
+        raise NotImplementedError
 
     def reject(self, connection: socket.socket) -> None:
         """Answer a connection without a slot, without waiting for the client. The default sends no answer."""
@@ -243,15 +235,15 @@ class BoundedThreads(socketserver.TCPServer):
             self.shutdown_request(request)
             return
         try:
-            threading.Thread(target=self._serve_slot, args=(slot, client_address), daemon=True).start()
+            threading.Thread(target=self._serve_slot, args=(slot,), daemon=True).start()
         except (RuntimeError, MemoryError) as error:
             log.warning("cannot start a thread for a connection: %s", error)
             self.connections.end(slot)
             self.shutdown_request(request)
 
-    def _serve_slot(self, slot: Slot, client: Any) -> None:
+    def _serve_slot(self, slot: Slot) -> None:
         try:
-            self.serve(slot, client)
+            self.serve(slot)
         except OSError:  # the client disconnected or is too slow
             pass
         except Exception as error:

@@ -329,7 +329,7 @@ class Server(BoundedThreads):
         if self._web_config is not None:
             self._web_config.deny()
 
-    def serve(self, slot: Slot, client: Any) -> None:
+    def serve(self, slot: Slot) -> None:
         config = WebConfig() if self._web_config is None else self._web_config.config()
         try:
             if config.tls is not None:

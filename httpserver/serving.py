@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from wsgiref.types import WSGIApplication
 
 from httpserver.config import WebConfigFile
-from httpserver.connections import ADDRESS_SHARE, Connections, connection_limit
+from httpserver.connections import Connections
 from httpserver.server import Address, Server
 
 log = logging.getLogger("httpserver")
@@ -57,12 +57,6 @@ def serve(
             _reload(web_config)
         _stop(servers, connections)
     return 0
-
-
-def default_connections() -> Connections:
-    """Return connections with the limit of this process, of which one source address may use a share."""
-    limit = connection_limit()
-    return Connections(limit, limit_per_address=max(1, int(limit * ADDRESS_SHARE)))
 
 
 class BackgroundServer:

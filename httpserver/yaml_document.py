@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    import yaml
+from typing import Any
 
 NO_PYYAML = "reading it needs PyYAML, which is not installed: pip install PyYAML"
 ANY = ""
@@ -38,60 +35,52 @@ class Mistakes:
         return [f"{self._path}:{line}: {text}" if line else f"{self._path}: {text}" for line, text in ordered]
 
     def read(self, data: bytes, schema: Schema) -> Section:
-        """Parse the file. Values of unknown keys and of other types are recorded as mistakes and left out."""
-        values = None
+        """Parse the file. Values of unknown keys and of other types are recorded as mistakes and left out.
+
+        All values stay texts: safe_load would make True of the user "yes", and 8 of "010".
+        """
+        node = None
         try:
             import yaml  # noqa: PLC0415 - needed by those who give the flag
 
-            self._note_lines(yaml.compose(data, Loader=yaml.BaseLoader), (), schema)
-            # All values stay texts: safe_load would make True of the user "yes", and 8 of "010".
-            values = yaml.load(data, Loader=yaml.BaseLoader)  # noqa: S506 - makes texts, lists and mappings only
+            node = yaml.compose(data, Loader=yaml.BaseLoader)
         except ImportError:
             self.add((), NO_PYYAML)
         except (RecursionError, yaml.YAMLError) as error:
             mark = getattr(error, "problem_mark", None)
             reason = getattr(error, "problem", None) or str(error).splitlines()[0]
             self._noted.append((mark.line + 1 if mark else 0, f"is not valid YAML: {reason}"))
-        return Section(self, (), self._checked((), values or {}, schema))
+        return Section(self, (), self._values(node, (), schema))
 
-    def _note_lines(self, node: yaml.Node | None, keys: Keys, schema: Schema) -> None:
-        """Note the line of each key, down to the depth of the schema. YAML itself takes the last of repeated keys."""
-        for key, value in node.value if node is not None and node.tag == "tag:yaml.org,2002:map" else ():
-            name = (*keys, str(key.value))
-            line = key.start_mark.line + 1
-            if name in self._lines:
-                first, self._lines[name] = self._lines[name], line
-                self.add(name, f"is set twice; the first time in line {first}")
-            self._lines[name] = line
-            inner = schema.get(name[-1], schema.get(ANY))
-            if isinstance(inner, Mapping):
-                self._note_lines(value, name, inner)
-
-    def _checked(self, keys: Keys, values: object, schema: Schema) -> dict[str, Any]:
-        if not isinstance(values, dict):
+    def _values(self, node: Any, keys: Keys, schema: Schema) -> dict[str, Any]:
+        """The valid values of a section, from its node in the tree of PyYAML; None for an empty file."""
+        found: dict[str, Any] = {}
+        if node is not None and node.value and node.id != "mapping":
             self.add(keys, "must be a list of `name: value`")
-            return {}
-        return dict(self._known(keys, values, schema))
-
-    def _known(self, keys: Keys, values: Mapping[object, Any], schema: Schema) -> Iterator[tuple[str, Any]]:
-        for key, value in values.items():
-            name = (*keys, str(key))
-            kind = schema.get(name[-1], schema.get(ANY))
+            return found
+        for key, value in (node.value if node is not None else ()):
+            name = (*keys, str(key.value))
+            first, self._lines[name] = self._lines.get(name), key.start_mark.line + 1
+            if first is not None:
+                self.add(name, f"is set twice; the first time in line {first}")
+            kind = schema.get(name[-1], schema.get(ANY)) if key.id == "scalar" else None
             if kind is None:
                 self.add(name, f"unknown setting; known settings: {', '.join(schema)}")
             elif isinstance(kind, Mapping):
-                yield name[-1], self._checked(name, value or {}, kind)
-            elif value and (typed := _typed(value, kind)) is None:
+                found[name[-1]] = self._values(value, name, kind)
+            elif value.value and (typed := _typed(value, kind)) is None:
                 self.add(name, f"must be {_EXPECTED[kind]}")
-            elif value:
-                yield name[-1], typed
+            elif value.value:
+                found[name[-1]] = typed
+        return found
 
 
-def _typed(value: object, kind: type) -> object:
-    """Return the value, or the truth that it names; None if it is of another type."""
+def _typed(node: Any, kind: type) -> object:
+    """The value of a node, or the truth that it names; None if it is of another type."""
     if kind is list:
-        return value if isinstance(value, list) and all(isinstance(one, str) for one in value) else None
-    text = value if isinstance(value, str) else None
+        texts = node.id == "sequence" and all(one.id == "scalar" for one in node.value)
+        return [one.value for one in node.value] if texts else None
+    text = str(node.value) if node.id == "scalar" else None
     return _FLAGS.get((text or "").lower()) if kind is bool else text
 
 

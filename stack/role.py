@@ -64,9 +64,6 @@ class PortEngine:
         path = self._filesystem.path_of(fid)
         return FoundFile(self._filesystem.status(path).size_bytes, self._filesystem.layout(path))
 
-    def has_path(self, fid: Fid, path: str) -> bool:
-        return bool(self._filesystem.status(path).fid == fid)
-
 
 class Node:
     """The node of a process: its shared file system, and the folder of the claim."""
@@ -97,9 +94,8 @@ class Node:
 
     def mover(self, settings: Settings, connection: Connection, clock: SystemClock) -> Mover:
         engine, fences = PortEngine(self.filesystem), Fences(self.claims, clock)
-        return Mover(self.name, self.name, connection, Names(self.filesystem.fsname), engine, look=engine,
-                     fences=fences, settings=settings,
-                     clock=clock)
+        return Mover(self.name, self.name, connection, Names(self.filesystem.fsname), engine, find=engine.file,
+                     filesystem=self.filesystem, fences=fences, settings=settings, clock=clock)
 
     def reader(self, settings: Settings, connection: Connection, clock: SystemClock) -> Reader:
         return reader_of(settings, self.filesystem, self.filesystem.mdts(), connection, self.claims, clock=clock)

@@ -74,19 +74,6 @@ class WrongRevision(BrokerRefused):
     """Another process has changed the key since the given revision."""
 
 
-class BrokerTooOld(BrokerUnavailable):
-    """The server is older than tierd requires."""
-
-
-@dataclass(frozen=True, slots=True)
-class Published:
-    """What the server stored."""
-
-    sequence: int
-    duplicate: bool
-    """Whether a message of the same id was there already. Then nothing was added."""
-
-
 @dataclass(frozen=True, slots=True)
 class Outgoing:
     """A message to publish. The server stores one message of each id."""
@@ -98,18 +85,11 @@ class Outgoing:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A message of a stream."""
+    """A message of a stream, or the value of a key."""
 
     data: bytes
     sequence: int
-
-
-@dataclass(frozen=True, slots=True)
-class Value:
-    """The value of a key. A revision only grows, over all keys of a bucket."""
-
-    data: bytes
-    revision: int
+    """Number in the stream. Of a value it is the revision, which only grows, over all keys of a bucket."""
 
 
 class Delivery:
@@ -120,9 +100,7 @@ class Delivery:
         self.message = message
         self.subject = message.subject
         self.data = message.data
-        about = message.metadata
-        self.sequence = about.sequence.stream
-        self.times_delivered = about.num_delivered or 1
+        self.times_delivered = message.metadata.num_delivered or 1
 
     def acknowledge(self) -> None:
         """Report that the work is done, and wait until the server has stored that.
@@ -144,42 +122,36 @@ class Bucket:
         self._connection = connection
         self._name = name
 
-    def get(self, key: str) -> Value | None:
+    def get(self, key: str) -> Stored | None:
         """The value of a key, read from the server that leads the bucket; None without one."""
-        async def ask(_: float) -> Value | None:
+        async def ask(_: float) -> Stored | None:
             try:
                 entry = await self._keys().get(key)
             except KeyNotFoundError:
                 return None
-            return Value(entry.value or b"", entry.revision or 0)
+            return Stored(entry.value or b"", entry.revision or 0)
 
         return self._connection.call(ask)
 
     def put(self, key: str, data: bytes) -> int:
         return self._connection.call(lambda _: self._keys().put(key, data))
 
-    def create(self, key: str, data: bytes) -> int:
-        """Store the first value of a key. Raises WrongRevision if there is one."""
-        return self._connection.call(lambda _: self._keys().create(key, data))
-
     def update(self, key: str, data: bytes, last: int) -> int:
-        """Replace the value of a revision. Raises WrongRevision if the key has another revision now."""
-        return self._connection.call(lambda _: self._keys().update(key, data, last=last))
+        """Replace the value of a revision, 0 if there is none. Raises WrongRevision if the key has another one now."""
+        return self._connection.call(lambda _: self._keys().update(key, data, last=last) if last
+                                     else self._keys().create(key, data))
 
     def delete(self, key: str, last: int = 0) -> None:
         """Remove a key, if ``last`` is given only that revision. Raises WrongRevision."""
         self._connection.call(lambda _: self._keys().delete(key, last=last or None))
 
-    def keys(self) -> list[str]:
+    def all(self) -> dict[str, bytes]:
         async def ask(_: float) -> list[str]:
-            prefix = f"$KV.{self._name}."
             info = await self._connection.jetstream.stream_info(f"KV_{self._name}", subjects_filter=f"{prefix}>")
             return sorted(subject.removeprefix(prefix) for subject in info.state.subjects or {})
 
-        return self._connection.call(ask)
-
-    def all(self) -> dict[str, bytes]:
-        found = {key: self.get(key) for key in self.keys()}
+        prefix = f"$KV.{self._name}."
+        found = {key: self.get(key) for key in self._connection.call(ask)}
         return {key: value.data for key, value in found.items() if value is not None}
 
     def _keys(self) -> KeyValue:
@@ -197,13 +169,12 @@ class Connection:
         self._settings = settings
         self._role = role
         self._client = Client()
-        self._context: JetStreamContext | None = None
+        self.jetstream = JetStreamContext(self._client, timeout=settings.timeout_seconds)
+        """The client's interface to streams."""
         self._failure = "not connected yet"
+        """Why there is no connection to a server of a sufficient version; "" while there is one."""
         self._denied: dict[str, str] = {}
         self._subscriptions: dict[tuple[str, str], JetStreamContext.PullSubscription] = {}
-        self._too_old = ""
-        self._known = threading.Event()
-        """Set while there is a connection, to a server of any version."""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="tierd-nats", daemon=True)
         self._thread.start()
@@ -214,22 +185,11 @@ class Connection:
     @property
     def connected(self) -> bool:
         """Whether there is a connection to a server of a sufficient version now."""
-        return self._client.is_connected and not self._too_old
+        return self._client.is_connected and not self._failure
 
     @property
     def trouble(self) -> str:
-        return "" if self.connected else (self._too_old or self._failure)
-
-    def wait_until_connected(self, seconds: float) -> bool:
-        self._known.wait(seconds)
-        return self.connected
-
-    @property
-    def jetstream(self) -> JetStreamContext:
-        """The client's interface to streams, for this module."""
-        if not self.connected or self._context is None:
-            raise (BrokerTooOld if self._too_old else BrokerUnavailable)(None, f"NATS: {self.trouble}")
-        return self._context
+        return "" if self.connected else (self._failure or "the connection is lost")
 
     def close(self) -> None:
         async def close() -> None:
@@ -297,20 +257,23 @@ class Connection:
         """A bucket that another process has declared."""
         return Bucket(self, name)
 
-    def publish(self, subject: str, data: bytes, message_id: str = "") -> Published:
-        """Publish a message to the stream of its subject, and wait until the server has stored it."""
+    def publish(self, subject: str, data: bytes, message_id: str = "") -> int:
+        """Publish a message to the stream of its subject, and wait until the server has stored it.
+
+        Returns its sequence in the stream, or that of the message of the same id that was there already.
+        """
         return self.call(lambda seconds: self._published(Outgoing(subject, data, message_id), seconds))
 
-    def publish_all(self, messages: Sequence[Outgoing]) -> list[Published | BrokerError]:
-        """Publish several messages at the same time. Returns for each what became of it."""
-        async def one(message: Outgoing, seconds: float, slots: asyncio.Semaphore) -> Published | BrokerError:
+    def publish_all(self, messages: Sequence[Outgoing]) -> list[int | BrokerError]:
+        """Publish several messages at the same time. Returns the sequence of each, or why it was not stored."""
+        async def one(message: Outgoing, seconds: float, slots: asyncio.Semaphore) -> int | BrokerError:
             async with slots:
                 try:
                     return await self._published(message, seconds)
                 except Exception as error:  # noqa: BLE001 -- each message has its own result
                     return self._as_broker_error(error, message.subject)
 
-        async def every(seconds: float) -> list[Published | BrokerError]:
+        async def every(seconds: float) -> list[int | BrokerError]:
             slots = asyncio.Semaphore(_AT_ONCE)
             return list(await asyncio.gather(*(one(message, seconds, slots) for message in messages)))
 
@@ -327,22 +290,17 @@ class Connection:
 
         self.call(lambda _: self._client.subscribe(subject, cb=handle))
 
-    def fetch(self, stream: str, consumer: str, wait_seconds: float = 0.0) -> Delivery | None:
-        """Take one message. Waits up to ``wait_seconds``. None if no message comes, or the limit is reached."""
-        request: dict[str, Any] = {"batch": 1, "expires": int(max(wait_seconds, _FETCH_SECONDS) * 1e9)}
-        if wait_seconds <= 0:
-            request["no_wait"] = True  # the server answers at once, except where the limit is reached
+    def fetch(self, stream: str, consumer: str) -> Delivery | None:
+        """Take one message; None if there is none, or the limit is reached."""
+        # the server answers at once, except where the limit is reached
+        request = json.dumps({"batch": 1, "expires": int(_FETCH_SECONDS * 1e9), "no_wait": True}).encode()
 
         async def take(seconds: float) -> Delivery | None:
-            _ = self.jetstream
-            answer = await self._client.request(f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}",
-                                                json.dumps(request).encode(), timeout=wait_seconds + seconds,
-                                                old_style=True)  # the message keeps its subject
-            if answer.headers and "Status" in answer.headers:
-                return None
-            return Delivery(self, answer)
+            answer = await self._client.request(f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}", request,
+                                                timeout=seconds, old_style=True)  # the message keeps its subject
+            return None if answer.headers and "Status" in answer.headers else Delivery(self, answer)
 
-        return self.call(take, margin=wait_seconds + _MARGIN_SECONDS)
+        return self.call(take)
 
     def fetch_all(self, stream: str, consumer: str, most: int, wait_seconds: float = 0.0) -> list[Delivery]:
         """Take up to ``most`` messages, waiting up to ``wait_seconds`` for the first one."""
@@ -383,8 +341,7 @@ class Connection:
             for each in deliveries:
                 await each.message.ack()
 
-        if deliveries:
-            self.call(acknowledge)
+        self.call(acknowledge)
 
     def next_message(self, stream: str, subject: str, from_sequence: int) -> Stored | None:
         """The first message of a subject from a sequence on; None if no message was published yet."""
@@ -397,17 +354,16 @@ class Connection:
 
         return self.call(take)
 
-    def remove_message(self, stream: str, sequence: int) -> bool:
-        """Remove one message. Returns False if it is not there."""
-        async def remove(_: float) -> bool:
+    def remove_message(self, stream: str, sequence: int) -> None:
+        """Remove one message, if it is there."""
+        async def remove(_: float) -> None:
             try:
-                return await self.jetstream.delete_msg(stream, sequence)
+                await self.jetstream.delete_msg(stream, sequence)
             except APIError as error:
-                if error.code in {400, 404, 500}:
-                    return False
-                raise
+                if error.code not in {400, 404, 500}:
+                    raise
 
-        return self.call(remove)
+        self.call(remove)
 
     def has_stream(self, name: str) -> bool:
         return self.call(lambda _: self._exists(name))
@@ -420,10 +376,7 @@ class Connection:
         return True
 
     def stream_state(self, name: str) -> StreamState:
-        async def ask(_: float) -> StreamState:
-            return (await self.jetstream.stream_info(name)).state
-
-        return self.call(ask)
+        return self.call(lambda _: self.jetstream.stream_info(name)).state
 
     def delivered_sequence(self, stream: str, consumer: str) -> int:
         """Sequence of the last message that the consumer delivered; 0 if it was not declared."""
@@ -441,7 +394,7 @@ class Connection:
     def call(self, request: Callable[[float], Coroutine[Any, Any, T]], margin: float = _MARGIN_SECONDS) -> T:
         """Run a request in the thread of the connection, with the deadline of the settings."""
         if not self.connected:
-            raise (BrokerTooOld if self._too_old else BrokerUnavailable)(None, f"NATS: {self.trouble}")
+            raise BrokerUnavailable(None, f"NATS: {self.trouble}")
         seconds = self._settings.timeout_seconds
         future = asyncio.run_coroutine_threadsafe(request(seconds), self._loop)
         try:
@@ -471,10 +424,10 @@ class Connection:
         return BrokerUnknown(None, f"NATS did not answer within {self._settings.timeout_seconds:g} s, so the result is "
                              f"unknown ({type(error).__name__})")
 
-    async def _published(self, message: Outgoing, seconds: float) -> Published:
+    async def _published(self, message: Outgoing, seconds: float) -> int:
         headers = {"Nats-Msg-Id": message.message_id} if message.message_id else None
         stored = await self.jetstream.publish(message.subject, message.data, timeout=seconds, headers=headers)
-        return Published(stored.seq, bool(stored.duplicate))
+        return stored.seq
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
@@ -490,7 +443,6 @@ class Connection:
                 await asyncio.sleep(_RECONNECT_SECONDS)
                 continue
             await self._check_version()
-            self._known.set()
             return
 
     def _options(self) -> Mapping[str, Any]:
@@ -501,17 +453,16 @@ class Connection:
             if "permissions violation" in words.lower():
                 self._denied[words.rpartition("to ")[2].strip("'\" ")] = words
                 log.warning("NATS refuses: %s", words)
-            self._failure = f"cannot connect: {words}"
+            elif not self._client.is_connected:
+                self._failure = f"cannot connect: {words}"
 
         async def lost() -> None:
-            self._known.clear()
             self._failure = "the connection is lost"
             log.warning("the connection to NATS is lost")
 
         async def again() -> None:
             await self._check_version()
-            self._known.set()
-            if not self._too_old:
+            if not self._failure:
                 log.info("the connection to NATS is back")
 
         options: dict[str, Any] = {
@@ -529,11 +480,10 @@ class Connection:
     async def _check_version(self) -> None:
         found = self._client.connected_server_version
         version = (found.major, found.minor, found.patch)
-        self._too_old = "" if version >= OLDEST_SERVER else (
+        self._failure = "" if version >= OLDEST_SERVER else (
             f"nats-server {'.'.join(map(str, version))} is too old: tierd needs {'.'.join(map(str, OLDEST_SERVER))}")
-        self._context = self._client.jetstream(timeout=self._settings.timeout_seconds)
-        if self._too_old:
-            log.error("%s", self._too_old)
+        if self._failure:
+            log.error("%s", self._failure)
 
 
 def tls_context(settings: ClusterSettings) -> ssl.SSLContext:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -33,31 +33,15 @@ from tierd.act.dispatch import (
     RemoteMover,
     RemoteStandby,
 )
-from tierd.act.journal.entry import Entry
+from tierd.act.journal.writer import Journal
 from tierd.act.limits import MoveCost
 from tierd.act.movers.checks import objects_digest
 from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult, halted_outcome
 from tierd.acts import Outcome
 from tierd.clock import Clock
 from tierd.cluster import messages
-from tierd.cluster.connection import (
-    BrokerError,
-    BrokerUnknown,
-    Connection,
-    Delivery,
-    Outgoing,
-    Published,
-    WrongRevision,
-)
-from tierd.cluster.messages import (
-    FileResult,
-    FileToMove,
-    MoveMessage,
-    Names,
-    Permit,
-    ResultMessage,
-    WorkHint,
-)
+from tierd.cluster.connection import BrokerError, BrokerUnknown, Connection, Delivery, Outgoing, WrongRevision
+from tierd.cluster.messages import FileResult, FileToMove, MoveMessage, Names, Permit, ResultMessage, WorkHint
 from tierd.config.settings import Settings
 from tierd.refusal import Reason, Refusal
 
@@ -94,8 +78,8 @@ class SentMessage:
     pools: frozenset[str]
     moves: dict[int, NumberedMove]
     """Files without a result, by the number of their act."""
-    layouts: dict[int, str]
-    """Wanted layout of each file on the wire, by the number of its act."""
+    layout: str
+    """Wanted layout of the files, as on the wire."""
     sent_at: float = 0.0
     deadline: float = 0.0
     sequence: int = 0
@@ -146,19 +130,13 @@ class NatsDispatch(Dispatch):
     filesystem: Filesystem
     settings: Settings
     clock: Clock
-    entry: Callable[[int], Entry | None]
-    is_counted_as_moved: Callable[[Fid, float], bool]
-    flush_journal: Callable[[], None] = lambda: None
-    """Returns when the copy of the journal is complete."""
-    journal_lag: Callable[[], int] = int
-    """Number of changes that the copy lacks."""
+    journal: Journal
 
     def __post_init__(self) -> None:
         self._moved_now: set[Fid] = set()
         """Files with an outcome "done" that may not be in the journal yet."""
         self._ready: deque[SentMessage] = deque()
         self._sent: dict[str, SentMessage] = {}
-        self._of_act: dict[int, SentMessage] = {}
         self._from_source: Counter[str] = Counter()
         """Files without a result, by source target."""
         self._ended: deque[NumberedOutcome] = deque()
@@ -227,7 +205,7 @@ class NatsDispatch(Dispatch):
 
     @property
     def under_way(self) -> int:
-        return len(self._of_act)
+        return sum(self.by_source.values())
 
     @property
     def by_source(self) -> Counter[str]:
@@ -236,8 +214,8 @@ class NatsDispatch(Dispatch):
     def state(self) -> DispatchState:
         return DispatchState(
             self.connection.connected, self.connection.trouble, movers=self.movers, standbys=self.standbys,
-            under_way=self.by_source, oldest_seconds=self.oldest_seconds, journal_lag=self.journal_lag(),
-            counts=self.counts)
+            under_way=self.by_source, oldest_seconds=self.oldest_seconds,
+            journal_lag=len(self.journal.changes or ()), counts=self.counts)
 
     def nids(self) -> Collection[str] | None:
         """Records of a mover that was lost may still come for ten minutes."""
@@ -291,7 +269,7 @@ class NatsDispatch(Dispatch):
             epoch = earlier.epoch
         permit = Permit(generation, epoch + 1, held)
         try:
-            bucket.update(messages.PERMIT, messages.encode(permit), 0 if present is None else present.revision)
+            bucket.update(messages.PERMIT, messages.encode(permit), 0 if present is None else present.sequence)
         except WrongRevision as error:
             raise BrokerError(None, "NATS: another leader has changed the permit") from error
         self._permit = permit
@@ -311,29 +289,23 @@ class NatsDispatch(Dispatch):
     def begin(self, moves: Sequence[NumberedMove], halt: Halt) -> None:
         for message in self._messages_of(moves):
             self._ready.append(message)
-            self._of_act |= dict.fromkeys(message.moves, message)
             self._from_source[message.source] += len(message.moves)
         self._send()
 
     def _messages_of(self, moves: Iterable[NumberedMove]) -> Iterator[SentMessage]:
-        groups: dict[tuple[str, str, frozenset[str], frozenset[str]], list[NumberedMove]] = {}
-        wanted: dict[int, tuple[str, frozenset[str]]] = {}
-        """Layouts on the wire, and their pools, by identity: files of one plan share the wanted layout."""
+        groups: dict[tuple[str, str, frozenset[str], str], list[NumberedMove]] = {}
         for each in moves:
-            targets = sorted(each.move.targets)
-            source = targets[0] if targets else messages.NO_TARGET
-            layout = each.move.layout
-            if id(layout) not in wanted:
-                wanted[id(layout)] = messages.layout_to_wire(layout), frozenset(pools_of(layout))
-            key = source, each.move.path.rpartition("/")[0], frozenset(targets[1:]), wanted[id(layout)][1]
+            source, *further = sorted(each.move.targets) or [messages.NO_TARGET]
+            key = (source, each.move.path.rpartition("/")[0], frozenset(further),
+                   messages.layout_to_wire(each.move.layout))
             groups.setdefault(key, []).append(each)
-        for (source, _, further, pools), group in groups.items():
+        for (source, _, others, layout), group in groups.items():
+            pools = frozenset(pools_of(group[0].move.layout))
             left = iter(group)
             while part := list(islice(left, self._files_per_message())):
                 self._number += 1
-                layouts = {each.act: wanted[id(each.move.layout)][0] for each in part}
-                yield SentMessage(f"{self.claim.generation}-{part[0].act}-{self._number}", source, further, pools,
-                                  {each.act: each for each in part}, layouts=layouts)
+                yield SentMessage(f"{self.claim.generation}-{part[0].act}-{self._number}", source, others, pools,
+                                  {each.act: each for each in part}, layout=layout)
 
     def _send(self) -> None:
         """Send the messages whose targets and pools have a free slot."""
@@ -342,7 +314,7 @@ class NatsDispatch(Dispatch):
             return
         try:
             permit = self._permitted()
-            self.flush_journal()  # the intents are on NATS before the moves
+            self.journal.publish()  # the intents are on NATS before the moves
             for source in {message.source for message in chosen} - self._sources:
                 messages.declare_source(self.connection, self.names, source, self.settings.movers.per_target_at_once,
                                        self.settings.cluster.ack_wait_seconds)
@@ -354,8 +326,8 @@ class NatsDispatch(Dispatch):
                 self._give_up(message, Refusal(Reason.NO_BROKER, str(error.strerror or error)))
             return
         for message, result in zip(chosen, results, strict=True):
-            if isinstance(result, Published):
-                message.sequence = result.sequence
+            if isinstance(result, int):
+                message.sequence = result
             elif not isinstance(result, BrokerUnknown):
                 self._give_up(message, Refusal(Reason.NO_BROKER, str(result.strerror or result)))
                 continue
@@ -386,10 +358,9 @@ class NatsDispatch(Dispatch):
 
     def _outgoing(self, message: SentMessage, permit: Permit, now: float) -> Outgoing:
         message.sent_at, message.deadline = now, now + self.settings.cluster.deadline_seconds
-        wanted = {text: number for number, text in enumerate(dict.fromkeys(message.layouts.values()))}
-        files = tuple(_file_to_move(each, wanted[message.layouts[act]]) for act, each in message.moves.items())
+        files = tuple(map(_file_to_move, message.moves.values()))
         move = MoveMessage(message.id, self.names.fs, permit.generation, permit.epoch, message.source,
-                           deadline=message.deadline, layouts=tuple(wanted), files=files)
+                           deadline=message.deadline, layout=message.layout, files=files)
         data = messages.sign(move, self.claim.holder)
         return Outgoing(self.names.move_subject(message.source), data, message.id)
 
@@ -408,8 +379,9 @@ class NatsDispatch(Dispatch):
         now = self.clock.now()
         if self._sent and abs(now - self._hinted_at) >= HINT_SECONDS:
             self._hint()
-        if self._of_act or self._leads():
-            self._receive(wait_seconds if self._of_act and not self._ended else 0.0)
+        under_way = self.under_way
+        if under_way or self._leads():
+            self._receive(wait_seconds if under_way and not self._ended else 0.0)
         self._expire(self.clock.now())
         self._send()
         while self._ended:
@@ -431,7 +403,7 @@ class NatsDispatch(Dispatch):
         if not deliveries:
             return
         try:
-            self.flush_journal()
+            self.journal.publish()
             self.connection.acknowledge_all(deliveries)
         except BrokerError:
             return  # NATS delivers them again, and they are found to be in the journal
@@ -495,13 +467,13 @@ class NatsDispatch(Dispatch):
 
         An earlier act of the file may have been given up, and count as its move by a late result: only one does.
         """
-        entry = self.entry(move.act)
+        entry = self.journal.entry(move.act)
         if entry is not None and entry.fid is not None and self._is_counted(entry.fid, entry.intended_at):
             return MoveOutcome(move.move, MoveResult.ALREADY, "already", "an earlier act moved the file", move.before)
         return MoveOutcome(move.move, MoveResult.DONE, "", detail, move.before)
 
     def _is_counted(self, fid: Fid, since: float) -> bool:
-        return fid in self._moved_now or self.is_counted_as_moved(fid, since)
+        return fid in self._moved_now or self.journal.is_counted_as_moved(fid, since)
 
     def _is_moved(self, move: Move) -> bool:
         assert move.fid is not None
@@ -511,7 +483,6 @@ class NatsDispatch(Dispatch):
     def _end(self, message: SentMessage, outcome: NumberedOutcome) -> None:
         """A file of a message has an outcome."""
         del message.moves[outcome.act]
-        del self._of_act[outcome.act]
         self._from_source[message.source] -= 1
         self._add_ended(outcome)
         if not message.moves:
@@ -531,7 +502,7 @@ class NatsDispatch(Dispatch):
 
     def _take_in_late(self, each: FileResult) -> None:
         """A result for an act that has an outcome already, or of an earlier leader: the file system decides."""
-        entry = self.entry(each.act)
+        entry = self.journal.entry(each.act)
         if (entry is None or entry.fid is None or str(entry.fid) != each.fid or entry.layout_after is None
                 or entry.outcome not in {Outcome.INTERRUPTED, Outcome.GAVE_WAY, Outcome.FAILED}):
             return
@@ -612,10 +583,10 @@ class NatsDispatch(Dispatch):
             message.removed = True
 
 
-def _file_to_move(each: NumberedMove, layout: int) -> FileToMove:
+def _file_to_move(each: NumberedMove) -> FileToMove:
     move = each.move
     assert move.fid is not None
-    return FileToMove(each.act, str(move.fid), messages.path_to_wire(move.path), move.size_bytes or 0, layout,
+    return FileToMove(each.act, str(move.fid), messages.path_to_wire(move.path), move.size_bytes or 0,
                       objects=objects_digest(each.before),
                       layout_generation=each.before.generation if each.before else 0,
                       mtime=move.mtime_seconds or 0.0, by_request=each.by_request, own_mirrors=move.own_mirrors)

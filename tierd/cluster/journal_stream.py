@@ -13,10 +13,10 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tierd.act.claim import KEY
+from tierd.act.claim import KEY, FilesystemClaim
 from tierd.act.dispatch import Version
 from tierd.act.journal.changes import ChangedRow, JournalChanges, JournalCopy
-from tierd.cluster.connection import Connection, Stored
+from tierd.cluster.connection import BrokerError, Connection, Stored
 from tierd.cluster.messages import Names, signed, verified
 from tierd.structs import Struct, packed, unpacked
 
@@ -54,20 +54,16 @@ class JournalPublisher:
     """The leader's side. Any thread may call :meth:`flush`."""
 
     def __init__(self, connection: Connection, names: Names, changes: JournalChanges,
-                 generation: Callable[[], int], secret: str) -> None:
+                 claim: FilesystemClaim, secret: str) -> None:
         """``secret`` signs the messages."""
         self._secret = secret
         self._connection = connection
         self._names = names
         self._changes = changes
-        self._generation = generation
+        self._claim = claim
         self._lock = threading.Lock()
         self._pending: tuple[str, bytes, int] | None = None
         """Id and content of a message of which it is unknown whether it was stored, and its last change."""
-
-    @property
-    def lag(self) -> int:
-        return len(self._changes)
 
     def flush(self) -> None:
         """Publish all changes up to now. Raises BrokerError; then the copy may lack the last of them."""
@@ -75,15 +71,16 @@ class JournalPublisher:
             while self._pending is not None or self._prepare():
                 assert self._pending is not None
                 message_id, data, until = self._pending
-                stored = self._connection.publish(self._names.journal_subject, data, message_id)
-                self._changes.forget(until, stored.sequence)
+                self._changes.forget(until, self._connection.publish(self._names.journal_subject, data, message_id))
                 self._pending = None
 
     def _prepare(self) -> bool:
         portion = self._changes.next()
         if portion is None:
             return False
-        generation = self._generation()
+        generation = self._claim.generation
+        if not generation:
+            raise BrokerError(None, "this tierd does not lead any more")
         data = signed(encode(generation, portion.rows), self._secret)
         self._pending = f"{generation}-{portion.until}", data, portion.until
         return True
@@ -161,7 +158,7 @@ class JournalFollower:
             return True
         mark = self._connection.publish(self._names.journal_subject, signed(encode(generation, ()), self._secret()),
                                         f"mark-{generation}")
-        while self.position < mark.sequence:
+        while self.position < mark:
             renew()
             self.step(200)
         return False

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from tierd.cluster.connection import BrokerError, Connection
 from tierd.cluster.dispatch import NatsDispatch
 from tierd.cluster.journal_stream import JournalFollower, JournalPublisher
 from tierd.cluster.messages import Names, declare_readers, encode
-from tierd.cluster.standing_by import stand_by, standby_server
+from tierd.cluster.standing_by import StandbyServer
 from tierd.cluster.tallies import NatsTallyInbox
 from tierd.config.settings import Settings
 from tierd.refusal import Reason, Refusal
@@ -96,8 +96,7 @@ class Candidate:
         """This process as a standby. Replaced as a whole, so that any thread may read it."""
         self._copied_at: float | None = None
         self._described_at = float("-inf")
-        self.publisher: JournalPublisher | None = None
-        self.dispatch: NatsDispatch | None = None
+        self._publisher: JournalPublisher | None = None
 
     @property
     def claim(self) -> LeaderClaim:
@@ -110,8 +109,25 @@ class Candidate:
         return self._leading is not None and not self._leading.generation
 
     def stand_by(self, notify: Callable[..., None], web_config: WebConfigFile | None) -> bool:
-        return stand_by(self, self._clock, notify, STAND_BY_SECONDS,
-                        lambda: standby_server(self, self._settings, self._clock, web_config))
+        """Follow the leader's journal until this process leads. Returns False if it is asked to stop before.
+
+        After the first attempt to lead has failed, it answers on the socket and the port of a standby.
+        """
+        notify(READY="1", STATUS="standing by")
+        if self.step():
+            return True
+        with ExitStack() as serving:
+            try:
+                server = StandbyServer(self._settings, self.names.fs, lambda: self.standby,
+                                       lambda: self.connection.connected, now=self._clock.now, web_config=web_config)
+                serving.callback(server.close)
+            except OSError as error:
+                log.warning("this standby has no socket and no port: %s", error)
+            while not self._clock.wait(STAND_BY_SECONDS):
+                if self.step():
+                    return True
+                notify(WATCHDOG="1")
+        return False
 
     def step(self) -> bool:
         """Follow the journal, and lead if nobody does. Returns whether this process leads now."""
@@ -199,26 +215,14 @@ class Candidate:
         if self._publish_all:
             journal.changes.all_changed()
             self._publish_all = False
-        claim = self.claim
-
-        def generation() -> int:
-            if not claim.generation:
-                raise BrokerError(None, "this tierd does not lead any more")
-            return claim.generation
-
-        publisher = self.publisher = JournalPublisher(self.connection, self.names, journal.changes, generation,
-                                                      self._key)
-        journal.publish = publisher.flush
-        self.dispatch = NatsDispatch(self.connection, self.names, claim=claim, filesystem=filesystem,
-                                     settings=settings, clock=self._clock,
-                                     entry=journal.entry, is_counted_as_moved=journal.is_counted_as_moved,
-                                     flush_journal=publisher.flush,
-                                     journal_lag=lambda: publisher.lag)
-        return self.dispatch
+        self._publisher = JournalPublisher(self.connection, self.names, journal.changes, self.claim, self._key)
+        journal.publish = self._publisher.flush
+        return NatsDispatch(self.connection, self.names, claim=self.claim, filesystem=filesystem, settings=settings,
+                            clock=self._clock, journal=journal)
 
     def detach(self) -> None:
         """Publish the last changes of a journal that will be closed."""
-        publisher, self.publisher = self.publisher, None
+        publisher, self._publisher = self._publisher, None
         if publisher is not None:
             try:
                 publisher.flush()

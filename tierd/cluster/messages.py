@@ -23,7 +23,6 @@ from typing import Annotated, Literal, TypeVar
 from annotated_types import Ge, Le, Len, MaxLen
 from pydantic import ValidationError
 
-from lustre.layout.model import Layout
 from lustre.layout.yaml import from_yaml, to_yaml
 from tierd.act.dispatch import Natural, Version
 from tierd.act.movers.moves import MoveResult
@@ -50,8 +49,6 @@ class FileToMove:
     path: Text
     """Bytes of the path as Latin-1: a name may hold any byte."""
     size_bytes: Natural
-    layout: Natural
-    """Index of the wanted layout in the message."""
     objects: Text = ""
     """Digest of the objects that hold the file (:func:`tierd.act.movers.checks.objects_digest`); "" if unknown."""
     layout_generation: Natural = 0
@@ -66,7 +63,7 @@ class FileToMove:
 
 @dataclass(frozen=True, slots=True)
 class MoveMessage:
-    """Up to 16 files of one directory, to be moved one after the other by one mover."""
+    """Up to 16 files of one directory, to be moved to one layout one after the other by one mover."""
 
     id: Text
     fs: Text
@@ -78,8 +75,8 @@ class MoveMessage:
     """Target that holds the files: ``lustre-OST0004``; ``none`` for data on MDTs."""
     deadline: float
     """Epoch seconds after which no file is begun, and no layout exchanged."""
-    layouts: Annotated[tuple[Text, ...], Len(1, FILES_PER_MESSAGE)]
-    """Wanted layouts, as YAML."""
+    layout: Text
+    """Wanted layout of the files, as YAML."""
     files: Annotated[tuple[FileToMove, ...], Len(1, FILES_PER_MESSAGE)]
     version: Version = 1
 
@@ -208,16 +205,8 @@ def path_from_wire(text: str) -> str:
     return path
 
 
-@lru_cache(maxsize=1024)
-def layout_to_wire(layout: Layout) -> str:
-    return to_yaml(layout)
-
-
-@lru_cache(maxsize=1024)
-def layout_from_wire(text: str) -> Layout:
-    return from_yaml(text)
-
-
+layout_to_wire = lru_cache(maxsize=1024)(to_yaml)
+layout_from_wire = lru_cache(maxsize=1024)(from_yaml)
 NO_TARGET = "none"
 """Source of files whose data is on MDTs only."""
 RESULTS_CONSUMER = "leader"

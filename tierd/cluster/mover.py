@@ -16,13 +16,12 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from lustre.errors import Stale
 from lustre.fid import Fid
 from lustre.filesystem import Calls, Filesystem
 from lustre.layout.model import Layout, pools_of
-from tierd.act.claim import ClaimFolder, SeenClaim, read_claim
+from tierd.act.claim import ClaimFolder, read_claim
 from tierd.act.dispatch import RemoteMover
 from tierd.act.movers.checks import objects_digest
 from tierd.act.movers.moves import Move, MoveOutcome, MoveResult
@@ -31,15 +30,7 @@ from tierd.act.operating_state import MaintenanceGuard
 from tierd.clock import SystemClock
 from tierd.cluster import messages
 from tierd.cluster.connection import BrokerError, BrokerRefused, Connection, Delivery
-from tierd.cluster.messages import (
-    FileResult,
-    FileToMove,
-    MoveMessage,
-    Names,
-    Permit,
-    ResultMessage,
-    WorkHint,
-)
+from tierd.cluster.messages import FileResult, FileToMove, MoveMessage, Names, Permit, ResultMessage, WorkHint
 from tierd.config.act import Mode
 from tierd.config.settings import Settings
 from tierd.refusal import Reason, Refusal
@@ -73,39 +64,20 @@ class FoundFile:
     layout: Layout | None
 
 
-class Look(Protocol):
-    """Looks at files for a mover."""
-
-    def file(self, fid: Fid) -> FoundFile:
-        """Open a file by its FID below the mount, and read its facts. Raises OSError."""
-
-    def has_path(self, fid: Fid, path: str) -> bool:
-        """Whether the path names the file. Raises OSError."""
-
-
-class PortLook:
-    """Implements :class:`Look` over the ports to the file system."""
-
-    def __init__(self, calls: Calls, filesystem: Filesystem) -> None:
-        self._calls = calls
-        self._filesystem = filesystem
-
-    def file(self, fid: Fid) -> FoundFile:
-        descriptor = self._calls.open_fid(fid)
-        try:
-            return FoundFile(self._calls.status(descriptor).size_bytes, self._calls.layout(descriptor))
-        finally:
-            self._calls.close(descriptor)
-
-    def has_path(self, fid: Fid, path: str) -> bool:
-        return self._filesystem.status(path).fid == fid
+def find(calls: Calls, fid: Fid) -> FoundFile:
+    """Open a file by its FID below the mount, and read its facts. Raises OSError."""
+    descriptor = calls.open_fid(fid)
+    try:
+        return FoundFile(calls.status(descriptor).size_bytes, calls.layout(descriptor))
+    finally:
+        calls.close(descriptor)
 
 
 class Fences:
     """What the exchange of each file depends on: the claim of the leader that planned it, and its deadline."""
 
     def __init__(self, folder: ClaimFolder, clock: SystemClock) -> None:
-        self._folder = folder
+        self.folder = folder
         self._clock = clock
         self._lock = threading.Lock()
         self._messages: dict[Fid, MoveMessage] = {}
@@ -134,16 +106,13 @@ class Fences:
         if self._clock.now() > message.deadline:
             return Refusal(Reason.OUT_OF_TIME, "the deadline of the message has passed")
         try:
-            claim = read_claim(self._folder)
+            claim = read_claim(self.folder)
         except OSError as error:
             return Refusal(Reason.CLAIM_UNREADABLE, f"the claim of the leader cannot be read: {error}")
         if claim.generation != message.generation:
             return Refusal(Reason.CLAIM_LOST, f"the claim has generation {claim.generation}, the message "
                            f"{message.generation}")
         return None
-
-    def claim(self) -> SeenClaim:
-        return read_claim(self._folder)
 
 
 @dataclass(eq=False)
@@ -155,7 +124,9 @@ class Mover:
     connection: Connection
     names: Names
     engine: Engine
-    look: Look
+    find: Callable[[Fid], FoundFile]
+    """Opens a file by its FID, as :func:`find`."""
+    filesystem: Filesystem
     fences: Fences
     settings: Settings
     clock: SystemClock
@@ -165,8 +136,9 @@ class Mover:
 
     def __post_init__(self) -> None:
         self._maintenance = MaintenanceGuard(self.settings.act.pause_file, self.settings.act.windows)
-        self._lock = threading.Lock()
-        self._hinted: dict[str, float] = {}
+        self._lock = threading.RLock()
+        self._hinted: tuple[float, tuple[str, ...]] = (float("-inf"), ())
+        """Time of the last hint, and its targets: all for which the leader has messages under way."""
         self._work = threading.Event()
         self._ending = threading.Event()
         self.held: dict[Delivery, float] = {}
@@ -175,7 +147,6 @@ class Mover:
         self._started = self.clock.now()
         self._listening = False
         self._threads: list[threading.Thread] = []
-        self._beside: tuple[threading.Thread, ...] = ()
         self.stopped = ""
         """Why this mover begins no file; "" while it works."""
         self.under_way: Counter[str] = Counter()
@@ -185,15 +156,12 @@ class Mover:
     # -- running ----------------------------------------------------------------------------------------------------
 
     def start(self) -> list[threading.Thread]:
-        beside = [self._describe_regularly, self._extend_leases]
-        tasks = [*beside, *[self._work_until_end] * self.settings.movers.at_once]
-        threads = [threading.Thread(target=task, name=f"tierd-{number}", daemon=True)
-                   for number, task in enumerate(tasks)]
-        self._beside = tuple(threads[:len(beside)])
-        self._threads = threads
-        for thread in threads:
+        tasks = [self._describe_regularly, self._extend_leases, *[self._work_until_end] * self.settings.movers.at_once]
+        self._threads = [threading.Thread(target=task, name=f"tierd-{number}", daemon=True)
+                         for number, task in enumerate(tasks)]
+        for thread in self._threads:
             thread.start()
-        return threads
+        return self._threads
 
     @property
     def sound(self) -> bool:
@@ -201,7 +169,7 @@ class Mover:
 
         A thread that moves files and ends by a defect stops the mover instead, which everybody sees until its restart.
         """
-        return all(thread.is_alive() for thread in self._beside)
+        return all(thread.is_alive() for thread in self._threads[:2])
 
     @property
     def doing(self) -> str:
@@ -248,20 +216,13 @@ class Mover:
 
     def take_hint(self, data: bytes) -> None:
         with suppress(ValueError):
-            hint = messages.decode(WorkHint, data)
-            now = self.clock.now()
-            with self._lock:
-                self._hinted |= dict.fromkeys(hint.sources, now)
+            self._hinted = self.clock.now(), messages.decode(WorkHint, data).sources
             self._work.set()
 
     def _sources(self) -> list[str]:
         """Targets with moves that wait, in random order, so that movers do not queue behind each other."""
-        since = self.clock.now() - HINT_HOLDS_SECONDS
-        with self._lock:
-            self._hinted = {source: at for source, at in self._hinted.items() if at > since}
-            found = list(self._hinted)
-        random.shuffle(found)
-        return found
+        at, sources = self._hinted
+        return random.sample(sources, len(sources)) if self.clock.now() - at < HINT_HOLDS_SECONDS else []
 
     # -- one message ------------------------------------------------------------------------------------------------
 
@@ -288,7 +249,7 @@ class Mover:
     def _verified(self, delivery: Delivery) -> tuple[MoveMessage, str] | None:
         """The message and the secret of its leader; None if it is refused, and removed from the queue."""
         try:
-            claim = self.fences.claim()
+            claim = read_claim(self.fences.folder)
         except OSError as error:
             log.warning("the claim of the leader cannot be read: %s", error)
             delivery.give_back(RETRY_SECONDS)
@@ -348,10 +309,7 @@ class Mover:
     def expired(self, delivery: Delivery) -> bool:
         """Whether the lease of a message has ended, so that another mover may have it. A lease that ended stays so."""
         with self._lock:
-            return self._ended(delivery)
-
-    def _ended(self, delivery: Delivery) -> bool:
-        return self.clock.monotonic() - self.held[delivery] > self.settings.cluster.ack_wait_seconds
+            return self.clock.monotonic() - self.held[delivery] > self.settings.cluster.ack_wait_seconds
 
     def _refusal(self, message: MoveMessage) -> Refusal | None:
         """Refuses to begin a file: stopped or paused here, without NATS, taken back, late, or of an earlier leader."""
@@ -402,9 +360,7 @@ class Mover:
     def _checked(self, message: MoveMessage, file: FileToMove) -> Move | MoveOutcome:
         """The move, if the message and the file allow it. Raises ValueError for a message that may not be obeyed."""
         path, fid = messages.path_from_wire(file.path), Fid.parse(file.fid)
-        if file.layout >= len(message.layouts):
-            raise ValueError("it names a layout that it does not have")
-        layout = messages.layout_from_wire(message.layouts[file.layout])
+        layout = messages.layout_from_wire(message.layout)
         move = Move(path, layout, fid, file.size_bytes, file.mtime or None, objects=file.objects,
                     own_mirrors=file.own_mirrors)
         if self.settings.resolved_scopes.of(path).mode not in {Mode.FULL, Mode.ASK} and not file.by_request:
@@ -417,8 +373,8 @@ class Mover:
         """The outcome for a file that is not as the message says."""
         assert move.fid is not None
         try:
-            found = self.look.file(move.fid)
-            named = self.look.has_path(move.fid, move.path)
+            found = self.find(move.fid)
+            named = self.filesystem.status(move.path).fid == move.fid
         except (FileNotFoundError, Stale) as error:
             return MoveOutcome(move, MoveResult.GAVE_WAY, Reason.GONE, "the file is gone", error=error)
         except OSError as error:
@@ -515,12 +471,12 @@ class Mover:
         """
         asked_at = self.clock.monotonic()
         with self._lock:
-            held = [delivery for delivery in self.held if not self._ended(delivery)]
+            held = [delivery for delivery in self.held if not self.expired(delivery)]
         with suppress(BrokerError):
             extended = self.connection.extend_leases(held)
             with self._lock:
                 self.held |= {delivery: asked_at for delivery in extended
-                               if delivery in self.held and not self._ended(delivery)}
+                               if delivery in self.held and not self.expired(delivery)}
 
 
 def _result_of(file: FileToMove, outcome: MoveOutcome) -> FileResult:

@@ -12,12 +12,11 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 from lustre import mounts
-from lustre.filesystem import Filesystem
 from lustre.llapi.calls import Library
 from lustre.mounted import MountedFilesystem, archives_follow_swaps
 from lustre.mounted_calls import MountedCalls
@@ -28,8 +27,8 @@ from tierd.act.movers import engines
 from tierd.clock import SystemClock
 from tierd.cluster.connection import Connection
 from tierd.cluster.messages import Names
-from tierd.cluster.mover import Fences, Mover, PortLook
-from tierd.cluster.reader import MdtReader, Reader, Window
+from tierd.cluster.mover import Fences, Mover, find
+from tierd.cluster.reader import MdtReader, Reader
 from tierd.config.settings import Settings
 from tierd.daemon.process import collect_garbage_rarely, mdts_of, set_process_name
 from tierd.daemon.systemd import BEAT_SECONDS, Notifier
@@ -49,25 +48,7 @@ def host_name() -> str:
     return os.uname().nodename.partition(".")[0]
 
 
-class Worker(Protocol):
-    """A mover or a reader: threads that work until it is stopped."""
-
-    def start(self) -> Sequence[threading.Thread]: ...
-
-    def stop(self) -> None: ...
-
-    def join(self, seconds: float) -> None:
-        """Wait until what is in progress is completed."""
-
-    @property
-    def sound(self) -> bool:
-        """Whether the threads live without which it must end, so that others take over its work."""
-
-    @property
-    def doing(self) -> str:
-        """Its state in words."""
-
-
+Worker = Mover | Reader
 MakeWorker = Callable[[Settings, Connection, SystemClock], Worker]
 
 
@@ -92,35 +73,25 @@ def run_worker(worker: Worker, notify: Callable[..., None], end: threading.Event
     return sound
 
 
-class ClearingFilesystem(Filesystem, Protocol):
-    """A file system whose changelogs can be cleared."""
-
-    def clear_changelog(self, mdt: str, reader: str, index: int) -> None:
-        """Clear the records of a changelog user up to an index."""
-
-
-def reader_of(settings: Settings, filesystem: ClearingFilesystem, mdts: tuple[str, ...], connection: Connection,
+def reader_of(settings: Settings, filesystem: MountedFilesystem, mdts: tuple[str, ...], connection: Connection,
               claims: ClaimFolder, clock: SystemClock) -> Reader:
     """The reader for a file system. ``claims`` has the key that signs its tallies."""
     limits = TallyLimits()
-    names = Names(filesystem.fsname)
     host = host_name()
     name = settings.cluster.name or host
 
     def make_table() -> ActivityTable:
         return ActivityTable(filesystem.path_of, is_echo=OwnMoves(settings.own_jobs), tallies=limits)
 
-    def make_reader(mdt: str, publish: Callable[[Window], None]) -> MdtReader:
+    def reader_of_mdt(mdt: str) -> MdtReader:
         calls = TimedCalls(clock)
         return MdtReader(mdt, name, read=calls.reading(filesystem.changelog),
                          clear=calls.clearing(filesystem.clear_changelog),
                          user=settings.sense.readers.get(mdt, ""), make_table=make_table, settings=settings.reader,
-                         clock=clock, monotonic=clock.monotonic,
-                         publish=publish, fsname=filesystem.fsname)
+                         clock=clock, monotonic=clock.monotonic, fsname=filesystem.fsname)
 
-    return Reader(name, host, mdts=mdts, connection=connection, names=names, make_reader=make_reader,
-                  settings=settings.reader, clock=clock, monotonic=clock.monotonic,
-                  secret=lambda: read_key(claims))
+    return Reader(name, host, {mdt: reader_of_mdt(mdt) for mdt in mdts}, connection, Names(filesystem.fsname),
+                  settings=settings.reader, clock=clock, secret=partial(read_key, claims))
 
 
 def _mounted(settings: Settings) -> tuple[Mount, Tree, ClaimFolder]:
@@ -139,8 +110,8 @@ def local_mover(settings: Settings, connection: Connection, clock: SystemClock) 
     calls = MountedCalls(library, mount.path, lambda: archives_follow_swaps(tree, mount.fsname))
     host = host_name()
     return Mover(settings.cluster.name or host, host, connection, Names(mount.fsname), engine,
-                 look=PortLook(calls, filesystem), fences=fences, settings=settings, clock=clock,
-                 nids=lambda: own_nids(tree))
+                 find=partial(find, calls), filesystem=filesystem, fences=fences, settings=settings, clock=clock,
+                 nids=partial(own_nids, tree))
 
 
 def local_reader(settings: Settings, connection: Connection, clock: SystemClock) -> Reader:

@@ -19,21 +19,17 @@ import random
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from lustre.changelog.record import Record
 from lustre.fid import Fid
-from tierd.clock import Clock
+from tierd.clock import Clock, SystemClock
 from tierd.cluster import messages
-from tierd.cluster.connection import (
-    BrokerError,
-    BrokerUnknown,
-    Bucket,
-    Connection,
-    WrongRevision,
-)
+from tierd.cluster.connection import BrokerError, BrokerUnknown, Bucket, Connection, WrongRevision
 from tierd.cluster.messages import Names
-from tierd.cluster.tallies import RENAMES, PositionMessage, RenamesMessage, encode
+from tierd.cluster.tallies import RENAMES, RenamesMessage, encode
 from tierd.config.cluster import ReaderSettings
 from tierd.sense.changelogs.clearing import ChangelogClearing
 from tierd.sense.changelogs.follow import ClearChangelog, Follower, MissingRecordsError, ReadFrom
@@ -57,7 +53,8 @@ STEP_SECONDS = 0.5
 LEASE_STEPS = 4
 """Renewals of a lease in the time that it lasts."""
 MonotonicClock = Callable[[], float]
-MakeTable = Callable[[], ActivityTable]
+Publish = Callable[["Window"], None]
+"""Publishes a tally. Raises BrokerError."""
 
 
 class Lease:
@@ -86,28 +83,19 @@ class Lease:
         if self.token and began >= self._valid_until:
             self._lose()  # another reader may have had it meanwhile
         try:
-            revision = (self._bucket.update(self._mdt, self._data, self._revision) if self._revision
-                        else self._bucket.create(self._mdt, self._data))
+            revision = self._bucket.update(self._mdt, self._data, self._revision)
         except WrongRevision:
             self._lose()
             return False
         except BrokerUnknown:
-            if (revision := self._read_again()) == 0:
+            found = self._bucket.get(self._mdt)
+            if found is None or found.data != self._data or found.sequence <= self._revision:
                 return self.held
+            revision = found.sequence
         self._revision = revision
         self.token = self.token or revision
         self._valid_until = began + self._seconds - MARGIN_SECONDS
         return self.held
-
-    def _read_again(self) -> int:
-        """The revision of the key after an unknown result, if it is of this process; otherwise 0."""
-        found = self._bucket.get(self._mdt)
-        if found is None:
-            return 0
-        if found.data != self._data:
-            self._lose()
-            return 0
-        return found.revision if found.revision > self._revision else 0
 
     def _lose(self) -> None:
         self._revision = self.token = 0
@@ -128,23 +116,13 @@ class Window:
     message_id: str
 
 
-@dataclass(slots=True)
-class ReaderCounters:
-    """What a reader did since its start."""
-
-    records: int = 0
-    tallies: int = 0
-    rewinds: int = 0
-    """How often it forgot what it had read, and began at the leader's position."""
-
-
 class MdtReader:
     """Reads one MDT while this process holds its lease."""
 
     def __init__(self, mdt: str, reader: str, read: ReadFrom, clear: ClearChangelog | None, user: str,
-                 make_table: MakeTable, settings: ReaderSettings, clock: Clock, monotonic: MonotonicClock,
-                 publish: Callable[[Window], None], fsname: str = "FSNAME") -> None:
-        """``publish`` raises BrokerError. ``user`` is the changelog user to clear for; "" to clear nothing."""
+                 make_table: Callable[[], ActivityTable], settings: ReaderSettings, clock: Clock,
+                 monotonic: MonotonicClock, fsname: str = "FSNAME") -> None:
+        """``user`` is the changelog user to clear for; "" to clear nothing."""
         self._mdt = mdt
         self._reader = reader
         self._read = read
@@ -152,41 +130,32 @@ class MdtReader:
         self._settings = settings
         self._clock = clock
         self._monotonic = monotonic
-        self._publish = publish
-        self._table = make_table()
-        self._follower: Follower | None = None
-        self._windows: deque[Window] = deque()
-        self._unpublished: deque[Window] = deque()
-        self._position: Position | None = None
+        self._position = Position(0, 0)
         """The leader's position, as far as known."""
         self._token = 0
-        self._begun = True
-        self._opened_at = 0.0
-        self._reset_window(0)
+        self._begin_at(0)
         self._clearing = (ChangelogClearing(clear, {mdt: user}, self, clock, fsname)
                           if clear is not None and user else None)
-        self.counters = ReaderCounters()
+        self.records = self.tallies = 0
+        self.rewinds = 0
+        """How often it forgot what it had read, and began at the leader's position."""
 
     # -- what ChangelogClearing asks for
 
     @property
     def positions(self) -> Mapping[str, int]:
         """The leader's position: records up to it may be cleared."""
-        return {self._mdt: self._position.index if self._position is not None else 0}
+        return {self._mdt: self._position.index}
 
     def mark_lost(self, mdt: str, why: str, by: str = "") -> None:
-        """See Follower."""
-        if self._follower is not None:
-            self._follower.mark_lost(mdt, why, by)
+        self._follower.mark_lost(mdt, why, by)
 
     def restored(self, mdt: str, by: str = "") -> None:
-        """See Follower."""
-        if self._follower is not None:
-            self._follower.restored(mdt, by)
+        self._follower.restored(mdt, by)
 
     def restart_from_zero(self, mdt: str) -> None:
-        """See Follower. The tally of the first window then ends below its beginning."""
-        if self._follower is not None and self._follower.positions[mdt]:
+        """The tally of the first window then ends below its beginning."""
+        if self._follower.positions[mdt]:
             self._follower.restart_from_zero(mdt)
 
     # -- the work
@@ -194,7 +163,7 @@ class MdtReader:
     @property
     def read_position(self) -> int:
         """Index of the last record that was read; the leader's position before the first."""
-        return self._follower.positions[self._mdt] if self._follower is not None else self.positions[self._mdt]
+        return self._follower.positions[self._mdt]
 
     @property
     def waiting(self) -> int:
@@ -209,7 +178,7 @@ class MdtReader:
         elif missed > 0:
             self._table.renamed([Fid.unpack(bytes.fromhex(number)) for number in renames.fids[-missed:]])
 
-    def step(self, token: int, position: Position) -> None:
+    def step(self, token: int, position: Position, publish: Publish) -> None:
         """Read for a while, and publish the tally of a window that is over. ``position`` is the leader's.
 
         Raises BrokerError if a tally cannot be published; the next call does it again.
@@ -222,8 +191,8 @@ class MdtReader:
             if self._over():
                 self._end_window()
         while self._unpublished:
-            self._publish(self._unpublished[0])
-            self.counters.tallies += 1
+            publish(self._unpublished[0])
+            self.tallies += 1
             self._unpublished.popleft()
 
     def _follow(self, token: int, position: Position) -> None:
@@ -233,20 +202,20 @@ class MdtReader:
                 position.index >= self._windows[0].tally.last):
             self._windows.popleft()
         begin = self._windows[0].tally.after if self._windows else self._after
-        asked = before is not None and (position.era != before.era or position.rereads > before.rereads)
-        if self._follower is None or token != self._token or asked or begin != position.index:
-            self._begin_anew(token, position)
+        asked = position.era != before.era or position.rereads > before.rereads
+        if token != self._token or asked or begin != position.index:
+            if self._token:
+                self.rewinds += 1
+                log.info("%s: reading again after record %d", self._mdt, position.index)
+            self._token = token
+            self._begin_at(position.index)
 
-    def _begin_anew(self, token: int, position: Position) -> None:
-        if self._follower is not None:
-            self.counters.rewinds += 1
-            log.info("%s: reading again after record %d", self._mdt, position.index)
-        self._token = token
-        self._windows.clear()
-        self._unpublished.clear()
-        self._follower = Follower(self._read, [self._mdt], self._clock, {self._mdt: position.index}, max_reads=1)
+    def _begin_at(self, index: int) -> None:
+        self._windows: deque[Window] = deque()
+        self._unpublished: deque[Window] = deque()
+        self._follower = Follower(self._read, [self._mdt], self._clock, {self._mdt: index}, max_reads=1)
         self._new_table()
-        self._reset_window(position.index)
+        self._reset_window(index)
 
     def _new_table(self) -> None:
         self._table = self._make_table()
@@ -262,7 +231,6 @@ class MdtReader:
 
     def _take_in(self) -> None:
         """Read once, some 1 MiB, and roll the records up."""
-        assert self._follower is not None
         count = 0
         self._problem = ""
         try:
@@ -275,7 +243,7 @@ class MdtReader:
             self._problem = _without_name(str(error), self._mdt)
         self._at_end = not count and not self._problem and not self._follower.waiting
         self._records += count
-        self.counters.records += count
+        self.records += count
 
     def _roll_up(self, batch: Sequence[Record]) -> None:
         self._table.add([batch])
@@ -291,9 +259,8 @@ class MdtReader:
         moved = last != self._after  # what does not move the position may arrive twice, so it has no content
         content = self._table.tally() if moved else TallyContent()
         oldest = self._oldest if self._records else 0.0
-        rereads = self._position.rereads if self._position is not None else 0
         tally = Tally(self._mdt, self._after, last=last, records=self._records, reader=self._reader,
-                      token=self._token, rereads=rereads,
+                      token=self._token, rereads=self._position.rereads,
                       begun=self._begun and moved, at_end=self._at_end, oldest_time=oldest, newest_time=self._newest,
                       gap=self._gap, problem=self._problem, content=content)
         try:
@@ -320,16 +287,11 @@ def _without_name(sentence: str, mdt: str) -> str:
     return sentence.removeprefix(f"changelog of {mdt}: ")
 
 
-DESCRIPTION = "state"
-"""What :meth:`Reader.describe` publishes, in the problems of a reader."""
-
-
 class Reader:
     """A process that reads changelogs: it takes leases, and reads each MDT in a thread of its own."""
 
-    def __init__(self, name: str, host: str, mdts: Sequence[str], connection: Connection, names: Names,
-                 make_reader: Callable[[str, Callable[[Window], None]], MdtReader], settings: ReaderSettings,
-                 clock: Clock, monotonic: MonotonicClock, secret: Callable[[], str]) -> None:
+    def __init__(self, name: str, host: str, readers: Mapping[str, MdtReader], connection: Connection, names: Names,
+                 settings: ReaderSettings, clock: SystemClock, secret: Callable[[], str]) -> None:
         """``secret`` returns the key that signs tallies; "" before the first leader has made it. Raises OSError."""
         self._secret = secret
         self._name = name
@@ -338,27 +300,22 @@ class Reader:
         self._names = names
         self._settings = settings
         self._clock = clock
-        self._monotonic = monotonic
         self._started = clock.now()
         self._stopping = threading.Event()
         self._threads: list[threading.Thread] = []
         self._leases = {mdt: Lease(connection.bucket(names.leases), mdt, f"{name} {random.getrandbits(64):x}",
-                                   settings.lease_seconds, monotonic) for mdt in mdts}
-        self._readers = {mdt: make_reader(mdt, self._publisher(mdt)) for mdt in mdts}
+                                   settings.lease_seconds, clock.monotonic) for mdt in readers}
+        self._readers = readers
         self._problems: dict[str, str] = {}
         self._renames: dict[str, RenamesMessage] = {}
         self._positions: dict[str, tuple[float, Position | None]] = {}
         """The leader's position of each MDT, and when it was read."""
-        self._logged: dict[str, str] = {}
 
-    def _publisher(self, mdt: str) -> Callable[[Window], None]:
-        def publish(window: Window) -> None:
-            if not self._leases[mdt].held:
-                raise BrokerError(None, "the lease has expired")
-            self._connection.publish(self._names.tally_subject(mdt), messages.signed(window.data, self._key()),
-                                     window.message_id)
-
-        return publish
+    def _publish(self, mdt: str, window: Window) -> None:
+        if not self._leases[mdt].held:
+            raise BrokerError(None, "the lease has expired")
+        self._connection.publish(self._names.tally_subject(mdt), messages.signed(window.data, self._key()),
+                                 window.message_id)
 
     def _key(self) -> str:
         """The key that signs tallies. Raises BrokerError without one: the tally is published later."""
@@ -372,15 +329,13 @@ class Reader:
 
     def state(self) -> ReaderState:
         held = [mdt for mdt, lease in self._leases.items() if lease.held]
-        counters = [reader.counters for reader in self._readers.values()]
-        # a description that arrives shows that descriptions arrive
-        others = {why for what, why in self._problems.items() if why and what != DESCRIPTION}
-        problem = self._connection.trouble or "; ".join(sorted(others))
+        every = self._readers.values()
+        problem = self._connection.trouble or "; ".join(sorted(set(filter(None, self._problems.values()))))
         return ReaderState(
             self._name, self._host, started=self._started, seen=self._clock.now(),
             mdts={mdt: self._readers[mdt].read_position for mdt in held},
-            waiting={mdt: self._readers[mdt].waiting for mdt in held}, records=sum(each.records for each in counters),
-            tallies=sum(each.tallies for each in counters), rewinds=sum(each.rewinds for each in counters),
+            waiting={mdt: self._readers[mdt].waiting for mdt in held}, records=sum(each.records for each in every),
+            tallies=sum(each.tallies for each in every), rewinds=sum(each.rewinds for each in every),
             problem=problem)
 
     def start(self) -> list[threading.Thread]:
@@ -417,27 +372,23 @@ class Reader:
 
     def _keep_leases(self) -> None:
         described_at = float("-inf")
-        while not self._stopping.wait(0 if described_at < 0 else self._settings.lease_seconds / LEASE_STEPS):
+        while not self._stopping.is_set():
             self.step_leases()
-            if self._monotonic() - described_at >= STATE_SECONDS or described_at < 0:
-                described_at = self._monotonic()
+            if self._clock.monotonic() - described_at >= STATE_SECONDS:
+                described_at = self._clock.monotonic()
                 self.describe()
+            self._stopping.wait(self._settings.lease_seconds / LEASE_STEPS)
 
     def describe(self) -> None:
-        try:
+        with suppress(BrokerError):
             self._connection.bucket(self._names.readers).put(self._name, messages.encode(self.state()))
-            self._note(DESCRIPTION, "")
-        except BrokerError as error:
-            self._note(DESCRIPTION, str(error.strerror or error))
 
     def step_leases(self) -> None:
         """Renew the leases that this process holds, and take free ones up to the limit."""
-        free = [mdt for mdt, lease in self._leases.items() if not lease.held]
-        random.shuffle(free)
-        held = [mdt for mdt, lease in self._leases.items() if lease.held]
-        for mdt in [*held, *free]:
-            lease = self._leases[mdt]
-            if not lease.held and self._settings.max_mdts and self._held() >= self._settings.max_mdts:
+        shuffled = random.sample(tuple(self._leases.items()), len(self._leases))
+        for mdt, lease in sorted(shuffled, key=lambda each: not each[1].held):
+            count = sum(each.held for each in self._leases.values())
+            if not lease.held and self._settings.max_mdts and count >= self._settings.max_mdts:
                 continue
             before = lease.token
             try:
@@ -451,9 +402,6 @@ class Reader:
             elif before and not lease.token:
                 log.warning("%s: the lease is lost", mdt)
 
-    def _held(self) -> int:
-        return sum(lease.held for lease in self._leases.values())
-
     def _keep_reading(self, mdt: str) -> None:
         while not self._stopping.is_set():
             busy = self.step(mdt)
@@ -464,30 +412,29 @@ class Reader:
         lease, reader = self._leases[mdt], self._readers[mdt]
         token = lease.token
         if not lease.held or not token:
-            if self._problems.get(mdt):  # from now on, reading it is the work of another reader
-                self._problems[mdt] = self._logged[mdt] = ""
+            self._problems[mdt] = ""  # from now on, reading it is the work of another reader
             return False
-        before = reader.counters.records
+        before = reader.records
         try:
             position = self._position(mdt)
             if position is None:
                 self._note(mdt, f"{mdt}: the leader has not published its position")
                 return False
-            reader.step(token, position)
+            reader.step(token, position, partial(self._publish, mdt))
             self._note(mdt, "")
         except BrokerError as error:
             self._note(mdt, str(error.strerror or error))
         except ValueError as error:
             self._note(mdt, f"{mdt}: the leader's position is not valid: {error}")
-        return reader.counters.records > before
+        return reader.records > before
 
     def _position(self, mdt: str) -> Position | None:
         """The leader's position, at most half a second old. Passes renames on to the cache of paths."""
         at, known = self._positions.get(mdt, (float("-inf"), None))
-        if 0 <= self._monotonic() - at < STEP_SECONDS:
+        if 0 <= self._clock.monotonic() - at < STEP_SECONDS:
             return known
         known = self._read_position(mdt)
-        self._positions[mdt] = self._monotonic(), known
+        self._positions[mdt] = self._clock.monotonic(), known
         return known
 
     def _read_position(self, mdt: str) -> Position | None:
@@ -500,14 +447,11 @@ class Reader:
                 self._readers[mdt].renamed(message, seen)
                 self._renames[mdt] = message
         found = bucket.get(mdt)
-        if found is None:
-            return None
-        parsed = messages.decode(PositionMessage, found.data)
-        return Position(parsed.index, parsed.rereads, parsed.era)
+        return messages.decode(Position, found.data) if found is not None else None
 
     def _note(self, what: str, problem: str) -> None:
         """Keep a problem for the state, and log it when it changes."""
+        before = self._problems.get(what, "")
         self._problems[what] = problem
-        if problem != self._logged.get(what, ""):
-            self._logged[what] = problem
+        if problem != before:
             log.log(logging.WARNING if problem else logging.INFO, "%s", problem or f"{what}: works again")

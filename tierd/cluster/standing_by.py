@@ -5,10 +5,8 @@ Both are at the addresses of the leader's, and are closed before this process le
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
-from typing import Protocol
 from wsgiref.types import StartResponse, WSGIEnvironment
 
 from prometheus_client import CollectorRegistry
@@ -17,9 +15,6 @@ from prometheus_client.core import Metric
 from httpserver.config import WebConfigFile
 from httpserver.metrics import WebConfigMetrics
 from tierd.act.dispatch import RemoteStandby
-from tierd.clock import Clock
-from tierd.cluster.connection import Connection
-from tierd.cluster.messages import Names
 from tierd.config.settings import Settings
 from tierd.daemon import metrics, web
 from tierd.daemon.answers import Json, StandbyAnswer, to_json
@@ -27,52 +22,6 @@ from tierd.daemon.changes import CHANGING_REQUESTS
 from tierd.daemon.control import ControlServer
 from tierd.daemon.metrics import gauge
 from tierd.text import printable
-
-log = logging.getLogger("tierd.cluster")
-
-
-class Follower(Protocol):
-    """A process that may lead, and follows the journal until it does."""
-
-    names: Names
-    standby: RemoteStandby
-    connection: Connection
-
-    def step(self) -> bool:
-        """Follow the journal, and lead if nobody does. Returns whether this process leads now."""
-
-
-def stand_by(node: Follower, clock: Clock, notify: Callable[..., None], pause_seconds: float,
-             serve: Callable[[], StandbyServer | None] = lambda: None) -> bool:
-    """Follow the leader's journal until this process leads. Returns False if it is asked to stop before.
-
-    ``serve`` opens the socket and the port of a standby, after the first attempt to lead has failed.
-    """
-    notify(READY="1", STATUS="standing by")
-    if node.step():
-        return True
-    server = serve()
-    try:
-        while not clock.wait(pause_seconds):
-            if node.step():
-                return True
-            notify(WATCHDOG="1")
-        return False
-    finally:
-        if server is not None:
-            server.close()
-
-
-def standby_server(node: Follower, settings: Settings, clock: Clock, web_config: WebConfigFile | None
-                   ) -> StandbyServer | None:
-    """The socket and the port of a standby. None, with a line in the log, if an address is in use."""
-    try:
-        return StandbyServer(settings, node.names.fs, lambda: node.standby, lambda: node.connection.connected,
-                             now=clock.now, web_config=web_config)
-    except OSError as error:
-        log.warning("this standby has no socket and no port: %s", error)
-        return None
-
 
 HUNG_SECONDS = 120.0
 """A standby whose last attempt to lead is older is not healthy: the file system or NATS does not answer."""

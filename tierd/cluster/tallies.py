@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, cast
 
 from annotated_types import Len, MaxLen
@@ -82,16 +82,6 @@ def decode(data: bytes) -> Tally:
 
 
 @dataclass(frozen=True, slots=True)
-class PositionMessage:
-    """The leader's position in the changelog of an MDT."""
-
-    index: Natural
-    rereads: Natural
-    era: Natural
-    version: Version = 1
-
-
-@dataclass(frozen=True, slots=True)
 class RenamesMessage:
     """Directories that were renamed, for the caches of paths of all readers."""
 
@@ -138,7 +128,7 @@ class NatsTallyInbox:
         """Publish positions. An unknown outcome is repeated by the caller: the value is the same."""
         bucket = self._connection.bucket(self._names.positions)
         for mdt, position in positions.items():
-            bucket.put(mdt, messages.encode(PositionMessage(position.index, position.rereads, self._era)))
+            bucket.put(mdt, messages.encode(replace(position, era=self._era)))
 
     def announce_renames(self, fids: Sequence[Fid] | None) -> None:
         """Publish renamed directories. Raises BrokerError; the caller repeats it, which does no harm."""

@@ -170,7 +170,7 @@ class ControlSocketServer(BoundedThreads, socketserver.UnixStreamServer):
         self._respond = respond
         super().__init__(path, socketserver.BaseRequestHandler)
 
-    def serve(self, slot: Slot, client: object) -> None:
+    def serve(self, slot: Slot) -> None:
         self._respond(slot.connection, lambda: self.connections.request_arrived(slot))
 
     def reject(self, connection: socket.socket) -> None:

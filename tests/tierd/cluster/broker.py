@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tierd.cluster.connection import Connection, Delivery
 from tierd.config.cluster import ClusterSettings
 
 _NUMBERS = itertools.count()
@@ -40,6 +41,19 @@ def until(holds: Callable[[], object], what: str, seconds: float = 15.0, more: C
             return
         waiting.wait(0.02)
     raise AssertionError(f"not within {seconds:g} s: {what}\n{more()}")
+
+
+def connected(*connections: Connection) -> None:
+    """Wait until each has a connection."""
+    for each in connections:
+        until(lambda each=each: each.connected, "connected", more=lambda each=each: each.trouble)  # type: ignore[misc]
+
+
+def taken_from(connection: Connection, stream: str, consumer: str) -> Delivery:
+    """Wait for a message."""
+    found: list[Delivery] = []
+    until(lambda: found.extend(filter(None, [connection.fetch(stream, consumer)])) or found, "a message comes")
+    return found[0]
 
 
 class Broker:

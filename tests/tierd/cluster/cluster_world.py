@@ -6,6 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from tests.tierd.act.gate_world import FAST, FINDING
 from tests.tierd.act.miniport import MiniPort
 from tests.tierd.act.movers.minicalls import MiniCalls
 from tests.tierd.act.movers.minilustre import FLASH, MiniLustre
-from tests.tierd.cluster.broker import Broker, new_fsname, until
+from tests.tierd.cluster.broker import Broker, connected, new_fsname, until
 from tests.tierd.logged import logged
 from tierd.act.claim import Claim, ClaimFolder
 from tierd.act.dispatch import Dispatch, InProcessDispatch
@@ -31,7 +32,7 @@ from tierd.clock import SystemClock
 from tierd.cluster.connection import Connection
 from tierd.cluster.dispatch import NatsDispatch
 from tierd.cluster.messages import Names
-from tierd.cluster.mover import Fault, Fences, Mover, PortLook, no_fault
+from tierd.cluster.mover import Fault, Fences, Mover, find, no_fault
 from tierd.config.act import ClaimSettings, Limits, MoverSettings
 from tierd.config.cluster import ClusterSettings
 from tierd.config.settings import Settings
@@ -124,19 +125,19 @@ class ClusterWorld:
 
     def connection(self, role: str, **more: object) -> Connection:
         made = Connection(replace(self.settings.cluster, **more), role)  # type: ignore[arg-type]
-        assert made.wait_until_connected(10)
+        connected(made)
         self.closing.append(made.close)
         return made
 
     def nats_dispatch(self, claim: Claim | None = None) -> NatsDispatch:
         return NatsDispatch(self.connection("leader"), self.names, claim or self.claim, self.port, self.settings,
-                            self.clock, self.journal.entry, self.journal.is_counted_as_moved)
+                            self.clock, self.journal)
 
     def mover(self, name: str, fault: Fault = no_fault, calls: Any = None, *, start: bool = True) -> Mover:
         fences = Fences(self.claims, self.clock)
         calls = calls or self.calls()
         made = Mover(name, "host", self.connection("mover"), self.names, self.engine(fences, calls),
-                     PortLook(calls, self.port), fences, self.settings, self.clock, fault)
+                     partial(find, calls), self.port, fences, self.settings, self.clock, fault)
         if start:
             threads = made.start()
             self.closing.append(lambda: [thread.join(5) for thread in threads])  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tierd.cluster.broker import Broker
+from tests.tierd.cluster.broker import Broker, connected
 from tierd.cluster.connection import Connection
 
 
@@ -33,11 +33,11 @@ def connect(shared_broker: Broker) -> Iterator[Callable[..., Connection]]:
     """Makes connections, of a role and to a server."""
     made: list[Connection] = []
 
-    def connected(role: str = "leader", broker: Broker = shared_broker) -> Connection:
+    def made_for(role: str = "leader", broker: Broker = shared_broker) -> Connection:
         made.append(Connection(broker.settings(), role))
-        assert made[-1].wait_until_connected(20.0), made[-1].trouble
+        connected(made[-1])
         return made[-1]
 
-    yield connected
+    yield made_for
     for each in made:
         each.close()

@@ -16,10 +16,11 @@ from lustre.changelog.decode import decode
 from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
 from simulator.servers.changelog_bytes import encode
+from tests.tierd.cluster.broker import connected
 from tierd.clock import SystemClock
 from tierd.cluster.connection import BrokerError, Connection
 from tierd.cluster.messages import Names, declare_readers
-from tierd.cluster.reader import MdtReader, Reader, Window
+from tierd.cluster.reader import MdtReader, Reader
 from tierd.cluster.tallies import NatsTallyInbox
 from tierd.config.cluster import ClusterSettings, ReaderSettings
 from tierd.logs import log_to_standard_error
@@ -86,12 +87,9 @@ def new_table() -> ActivityTable:
 def reader_over(changelog: FileChangelog, connection: Connection, names: Names, name: str, mdts: Sequence[str],
                 settings: ReaderSettings = SETTINGS, secret: Callable[[], str] = lambda: KEY) -> Reader:
     clock = SystemClock()
-
-    def make(mdt: str, publish: Callable[[Window], None]) -> MdtReader:
-        return MdtReader(mdt, name, changelog.read, changelog.clear, "cl1", new_table, settings, clock,
-                         clock.monotonic, publish)
-
-    return Reader(name, "host", mdts, connection, names, make, settings, clock, clock.monotonic, secret)
+    readers = {mdt: MdtReader(mdt, name, changelog.read, changelog.clear, "cl1", new_table, settings, clock,
+                              clock.monotonic) for mdt in mdts}
+    return Reader(name, "host", readers, connection, names, settings, clock, secret)
 
 
 class Leader:
@@ -160,8 +158,7 @@ def main(arguments: Sequence[str]) -> None:
     url, fs, folder, name = arguments
     log_to_standard_error()
     connection = Connection(ClusterSettings(servers=(url,), replicas=1, timeout_seconds=3.0), "reader")
-    connection.wait_until_connected(20.0)
-
+    connected(connection)
     reader_over(FileChangelog(Path(folder)), connection, Names(fs), name, ["MDT0000"]).start()
     threading.Event().wait()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from tests.tierd.act.movers.minilustre import FLASH, HDD
 from tests.tierd.cluster.broker import Broker, until
 from tests.tierd.cluster.cluster_world import ClusterWorld, in_process, over_nats
 from tierd.acts import Outcome
-from tierd.cluster.dispatch import NatsDispatch, SentMessage
+from tierd.cluster.dispatch import NatsDispatch
 from tierd.config.act import Limits, Rate
 
 
@@ -134,9 +135,9 @@ def test_more_is_sent_when_half_of_the_waiting_work_is_done(nats_world: ClusterW
     dispatch._ended_at.append((world.clock.now(), 1000))
     rooms = {}
     for under_way in (0, 16, 116, 117, 216):
-        dispatch._of_act = dict.fromkeys(range(under_way), SentMessage("", "", frozenset(), frozenset(), {}, {}))
+        dispatch._from_source = Counter({"lustre-OST0002": under_way})
         rooms[under_way] = dispatch.room()
-    dispatch._of_act = {}
+    dispatch._from_source.clear()
     assert rooms == {0: 216, 16: 200, 116: 100, 117: 0, 216: 0}
 
 

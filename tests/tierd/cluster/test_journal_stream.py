@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.tierd.act.gate_world import FINDING
 from tests.tierd.act.movers.minilustre import FLASH, HDD
-from tests.tierd.cluster.broker import Broker, new_fsname, until
+from tests.tierd.cluster.broker import Broker, connected, new_fsname, until
 from tests.tierd.logged import logged
 from tierd.act.claim import Claim, ClaimFolder, read_key
 from tierd.act.journal.changes import KEYS, ChangedRow, JournalCopy
@@ -32,7 +33,7 @@ KEY = "a key that only root can read"
 @pytest.fixture
 def connection(shared_broker: Broker) -> Iterator[Connection]:
     made = Connection(shared_broker.settings(), "leader")
-    assert made.wait_until_connected(10)
+    connected(made)
     yield made
     made.close()
 
@@ -47,7 +48,8 @@ def names(connection: Connection) -> Names:
 def leading(connection: Connection, names: Names, path: Path, generation: int = 1) -> tuple[Journal, JournalPublisher]:
     journal = Journal(path, copied=True)
     assert journal.changes is not None
-    return journal, JournalPublisher(connection, names, journal.changes, lambda: generation, KEY)
+    claim = SimpleNamespace(generation=generation)
+    return journal, JournalPublisher(connection, names, journal.changes, claim, KEY)  # type: ignore[arg-type]
 
 
 def following(connection: Connection, names: Names, path: Path) -> JournalFollower:
@@ -161,7 +163,7 @@ def test_a_lost_stream_is_published_again(connection: Connection, names: Names, 
 
 def test_without_nats_changes_wait(own_broker: Broker, tmp_path: Path) -> None:
     connection = Connection(own_broker.settings(timeout_seconds=0.5), "leader")
-    assert connection.wait_until_connected(10)
+    connected(connection)
     names = Names("fs")
     connection.declare_stream(names.journal, names.journal_subject, 1, work_queue=False)
     journal, publisher = leading(connection, names, tmp_path / "leader")
@@ -169,8 +171,7 @@ def test_without_nats_changes_wait(own_broker: Broker, tmp_path: Path) -> None:
     own_broker.freeze()
     with pytest.raises(BrokerError):
         publisher.flush()
-    lag = publisher.lag
-    assert lag
+    assert journal.changes
     own_broker.freeze(frozen=False)
     work(journal, 10, 3)
 

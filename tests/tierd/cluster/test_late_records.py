@@ -19,11 +19,11 @@ class Site:
         self.clock = SettableClock()
         self.sent: list[Window] = []
         self.reader = MdtReader(MDT, "r1", self.log.read, None, "", new_table, ReaderSettings(window_seconds=0.4),
-                                self.clock, self.clock.now, self.sent.append)
+                                self.clock, self.clock.now)
 
     def step(self, seconds: float = 0.5) -> None:
         self.clock.at += seconds
-        self.reader.step(1, Position(0, 0))
+        self.reader.step(1, Position(0, 0), self.sent.append)
 
 
 def test_a_tally_ends_before_a_late_record_and_is_not_at_the_end(tmp_path: Path) -> None:

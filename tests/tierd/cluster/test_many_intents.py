@@ -21,7 +21,7 @@ from lustre.filesystem import FileStatus
 from lustre.layout.model import Component, Layout, StripeObject, same_shape
 from tests.tierd.act.gate_world import FAST, FINDING
 from tests.tierd.act.movers.minilustre import FLASH
-from tests.tierd.cluster.broker import Broker, new_fsname
+from tests.tierd.cluster.broker import Broker, connected, new_fsname
 from tierd.act.claim import Claim, ClaimFolder
 from tierd.act.gate import Gate
 from tierd.act.journal.writer import Journal
@@ -91,9 +91,6 @@ class FakeLustre:
     def file(self, fid: Fid) -> FoundFile:
         return FoundFile(4096, self._layout(fid.object_id))
 
-    def has_path(self, fid: Fid, path: str) -> bool:
-        return self._number(path) == fid.object_id
-
     def batch(self) -> Any:
         return self
 
@@ -139,8 +136,8 @@ class Movers:
         connection = Connection(settings.cluster, "mover")
         while not self._end.is_set():
             clock = SystemClock()
-            mover = Mover(name, name, connection, Names(fs), lustre, lustre, Fences(folder, clock), settings,
-                          clock, fault=self._fault)
+            mover = Mover(name, name, connection, Names(fs), lustre, lustre.file, lustre,  # type: ignore[arg-type]
+                          Fences(folder, clock), settings, clock, fault=self._fault)
             try:
                 while not self._end.is_set():
                     try:
@@ -166,7 +163,7 @@ def lead(settings: Settings, fs: str, lustre: FakeLustre, folder: Path, generati
     claim = Claim(ClaimFolder(folder), f"host=leader{generation} nonce={generation}", clock.monotonic,
                   ClaimSettings(expiry_seconds=3600.0), lambda _: True)
     connection = Connection(settings.cluster, "leader")
-    connection.wait_until_connected(10)
+    connected(connection)
     node = Candidate(settings, fs, claim, connection, clock)
     while not node.step():
         clock.wait(0.1)

@@ -21,8 +21,8 @@ from tierd.cluster.messages import (
     WorkHint,
 )
 
-FILE = FileToMove(7, "[0x200000402:0x14:0x0]", "/d/a", 100, 0, "abc")
-MOVE = MoveMessage("3-7-1", "lustre", 3, 2, "lustre-OST0004", 1060.0, ("layout",), (FILE,))
+FILE = FileToMove(7, "[0x200000402:0x14:0x0]", "/d/a", 100, "abc")
+MOVE = MoveMessage("3-7-1", "lustre", 3, 2, "lustre-OST0004", 1060.0, "layout", (FILE,))
 RESULT = ResultMessage("3-7-1", "lustre", 3, "m1", 1, (FileResult(7, FILE.fid, MoveResult.DONE),), 0.5)
 EVERY = [MOVE, RESULT, Permit(3, 2, "pause"), WorkHint(("lustre-OST0004",)),
          RemoteMover("m1", "host", "lease", 4, 1.0, 2.0, under_way={"lustre-OST0004": 3}, nids=("10.0.0.5@tcp",)),
@@ -53,7 +53,7 @@ def test_any_bytes_are_refused_with_a_value_error(data: bytes) -> None:
             messages.decode(kind, data)
 
 
-@given(st.dictionaries(st.sampled_from(["generation", "epoch", "files", "layouts", "deadline", "source", "id"]),
+@given(st.dictionaries(st.sampled_from(["generation", "epoch", "files", "layout", "deadline", "source", "id"]),
                        st.one_of(st.none(), st.integers(), st.text(max_size=5), st.lists(st.integers(), max_size=20)),
                        min_size=1))
 def test_wrong_values_raise_nothing_but_value_errors(wrong: dict[str, object]) -> None:

@@ -57,11 +57,11 @@ def message_for(world: ClusterWorld, of: str, **changes: Any) -> MoveMessage:
     node = world.lustre.names[of]
     permit = messages.decode(Permit, permit_of(world))
     now = world.clock.now()
-    file = FileToMove(1, str(node.fid), messages.path_to_wire(of), len(node.store.data), 0,
+    file = FileToMove(1, str(node.fid), messages.path_to_wire(of), len(node.store.data),
                       objects_digest(node.store.layout))
     of_file = {name: changes.pop(name) for name in tuple(changes) if name in FileToMove.__slots__}
     made = MoveMessage("x-1", world.names.fs, permit.generation, permit.epoch, "lustre-OST0002", now + 30,
-                       (messages.layout_to_wire(FLASH),), (replace(file, **of_file),))
+                       messages.layout_to_wire(FLASH), (replace(file, **of_file),))
     return replace(made, **changes)
 
 
@@ -119,13 +119,12 @@ def test_a_message_that_the_leader_did_not_sign_is_removed(world: ClusterWorld) 
     ({"path": "/elsewhere/0"}, "gone"),
     ({"size_bytes": 99}, "100 bytes, and had 99"),
     ({"objects": "other"}, "its layout was changed"),
-    ({"layout": 3}, "a layout that it does not have"),
     ({"path": "../etc"}, "not a path"),
     ({"fid": "nonsense"}, "FID"),
     ({"fid": "[0x200000400:0x7777:0x0]"}, "gone"),
     ({"mtime": 12.0}, "modified"),
-    ({"layouts": (messages.layout_to_wire(Layout((Component(pool="archive"),), composite=False)),)}, "'archive'"),
-    ({"layouts": ("not a layout",)}, ""),
+    ({"layout": messages.layout_to_wire(Layout((Component(pool="archive"),), composite=False))}, "'archive'"),
+    ({"layout": "not a layout"}, ""),
     ({"generation": 99}, "generation 1"),
     ({"epoch": 99}, "taken the message back"),
     ({"deadline": 1.0}, "deadline"),
@@ -480,7 +479,7 @@ def test_a_mover_that_cannot_read_the_claim_returns_the_message(world: ClusterWo
         def names(self) -> list[str]:
             raise OSError(5, "Input/output error")
 
-    cut_off.fences._folder = Hanging()  # type: ignore[assignment]
+    cut_off.fences.folder = Hanging()  # type: ignore[assignment]
     handed_over(world, path)
     hint(cut_off)
     assert cut_off.step() == "lustre-OST0002"

@@ -220,9 +220,10 @@ def test_a_tally_that_is_not_signed_with_the_key_on_lustre_does_not_count(world,
     connection = connect("reader")
     sent: list[Window] = []
     reader = MdtReader(MDT, "r1", world.changelog.read, world.changelog.clear, "cl1", new_table, SETTINGS,
-                       SystemClock(), SystemClock().monotonic, sent.append)
+                       SystemClock(), SystemClock().monotonic)
     world.work(10)
-    until(lambda: reader.step(1, position_of(world)) or [each for each in sent if each.tally.records], "it has read")
+    until(lambda: reader.step(1, position_of(world), sent.append) or [each for each in sent if each.tally.records],
+          "it has read")
     for window in sent:
         connection.publish(world.names.tally_subject(MDT), signed(window.data, secret) if secret else window.data)
     until(lambda: world.cycle() or world.leader.source.outcomes[TallyOutcome.MALFORMED] == len(sent), "all are refused")

@@ -13,7 +13,7 @@ import nkeys  # type: ignore[import-untyped]
 import pytest
 
 from tests.pki import Pki
-from tests.tierd.cluster.broker import Broker, server_program, until
+from tests.tierd.cluster.broker import Broker, connected, server_program, taken_from, until
 from tests.tierd.cluster.reader_world import FileChangelog, Leader, life, reader_over
 from tierd.cluster import messages
 from tierd.cluster.connection import BrokerError, BrokerRefused, Connection
@@ -68,7 +68,7 @@ def site(authority: Pki, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
     broker = Broker(folder, config=text)
     made = Site(broker, authority, folder)
     leader = made.connection("leader")
-    assert leader.wait_until_connected(10), leader.trouble
+    connected(leader)
     messages.declare(leader, NAMES, 1)
     messages.declare_source(leader, NAMES, "scratch-OST0000", 1, 30.0)
     messages.declare_readers(leader, NAMES, 1, 10.0)
@@ -81,7 +81,7 @@ def site(authority: Pki, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
 @pytest.fixture
 def connections(site: Site) -> Iterator[dict[str, Connection]]:
     made = {role: site.connection(role) for role in ROLES}
-    assert all(each.wait_until_connected(10) for each in made.values())
+    connected(*made.values())
     yield made
     for each in made.values():
         each.close()
@@ -94,8 +94,7 @@ def test_a_move_takes_its_way(connections: dict[str, Connection]) -> None:
     sent = leader.publish(NAMES.move_subject("scratch-OST0000"), b"move")
     leader.notify(NAMES.work, b"hint")
     assert mover.bucket(NAMES.control).get(messages.PERMIT) is not None
-    taken = mover.fetch(NAMES.moves, "scratch-OST0000", 1.0)
-    assert taken is not None
+    taken = taken_from(mover, NAMES.moves, "scratch-OST0000")
     assert mover.extend_leases([taken]) == [taken]
     mover.publish(NAMES.result_subject("m1"), b"result")
     taken.acknowledge()
@@ -106,7 +105,7 @@ def test_a_move_takes_its_way(connections: dict[str, Connection]) -> None:
     assert leader.bucket(NAMES.movers).all() == {"m1": b"{}"}
     leader.publish(NAMES.journal_subject, b"rows")
     assert leader.next_message(NAMES.journal, NAMES.journal_subject, 1) is not None
-    assert leader.delivered_sequence(NAMES.moves, "scratch-OST0000") == sent.sequence
+    assert leader.delivered_sequence(NAMES.moves, "scratch-OST0000") == sent
     until(lambda: heard, "the hint arrives")
     assert heard == [b"hint"]
 
@@ -159,7 +158,8 @@ def test_a_mover_hears_only_what_is_meant_for_it(connections: dict[str, Connecti
 def test_a_client_without_key_and_certificate_does_not_connect(site: Site, role: str, more: dict[str, str]) -> None:
     stranger = site.connection(role, **more)
     try:
-        assert not stranger.wait_until_connected(1.0)
+        until(lambda: "cannot connect" in stranger.trouble, "it is refused")
+        assert not stranger.connected
         with pytest.raises(BrokerError):
             stranger.publish("move.scratch.x", b"")
     finally:
@@ -169,7 +169,8 @@ def test_a_client_without_key_and_certificate_does_not_connect(site: Site, role:
 def test_a_server_of_another_authority_is_not_trusted(site: Site, authority: Pki) -> None:
     cheated = site.connection("leader", ca_file=str(authority.path("stranger.crt")))
     try:
-        assert not cheated.wait_until_connected(1.0)
+        until(lambda: "cannot connect" in cheated.trouble, "it is refused")
+        assert not cheated.connected
     finally:
         cheated.close()
 

@@ -15,7 +15,7 @@ from lustre.fid import Fid
 from simulator.cluster import Cluster
 from simulator.fluid.cluster import FluidCluster
 from simulator.settings import recorded_test_bed
-from tests.tierd.cluster.broker import Broker
+from tests.tierd.cluster.broker import Broker, connected
 from tests.tierd.logged import logged
 from tests.tierd.simulated import NOISE, STREAM
 from tests.tierd.site import Clearing
@@ -68,9 +68,6 @@ class OnSimulator:
         path = self._filesystem.path_of(fid)
         return FoundFile(self._filesystem.status(path).size_bytes, self._filesystem.layout(path))
 
-    def has_path(self, fid: Fid, path: str) -> bool:
-        return self._filesystem.status(path).fid == fid
-
 
 class Leader:
     """The daemon on the simulated cluster, and one mover that takes a step when a test asks for it."""
@@ -89,7 +86,7 @@ class Leader:
         self.claims = ClaimFolder(folder / ".tierd")
         claim = Claim(self.claims, "host=a nonce=1", self.clock.monotonic, ClaimSettings(expiry_seconds=3600.0))
         self.connection = Connection(self.settings.cluster, "leader")
-        assert self.connection.wait_until_connected(10)
+        connected(self.connection)
         self.node = Candidate(self.settings, self.filesystem.fsname, claim, self.connection, self.clock)
         assert self.node.step(), self.said
         self.service = Service(self.settings, Node(
@@ -98,9 +95,9 @@ class Leader:
             clock=VirtualClock(self.cluster), clear_changelog=self.filesystem.clear_changelog, claim=self.node.claim,
             own_nids=lambda: {"10.0.9.9@tcp"}), cluster=self.node)
         self.of_mover = Connection(self.settings.cluster, "mover")
-        assert self.of_mover.wait_until_connected(10)
+        connected(self.of_mover)
         files = OnSimulator(self.filesystem)
-        self.mover = Mover("m1", "node1", self.of_mover, self.node.names, files, files,
+        self.mover = Mover("m1", "node1", self.of_mover, self.node.names, files, files.file, self.filesystem,
                            Fences(self.claims, self.clock), self.settings, self.clock,
                            nids=lambda: self.nids_of_mover)
 
@@ -180,7 +177,7 @@ def test_without_nats_the_leader_plans_nothing_and_says_so(
     assert 'tierd_nats_up{fs="lustre"} 0.0' in leader.metrics()
     assert len(leader.service.gate.default_layouts) == 0
     own_broker.start()
-    assert leader.connection.wait_until_connected(10)
+    connected(leader.connection)
 
 
 def test_a_tierd_alone_says_that_it_has_no_movers(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ from tierd.cluster.dispatch import SentMessage, Slots
 POOLS = {"flash": ("OST0", "OST1"), "hdd": ("OST2", "OST3", "OST4"), "empty": ()}
 TARGETS = ("OST0", "OST1", "OST2", "OST3", "OST4")
 def message_of(targets: list[str], pool: str) -> SentMessage:
-    return SentMessage("", targets[0], frozenset(targets[1:]), frozenset({pool}), {}, {})
+    return SentMessage("", targets[0], frozenset(targets[1:]), frozenset({pool}), {}, "")
 
 
 MESSAGES = st.builds(message_of, st.lists(st.sampled_from(TARGETS), min_size=1, max_size=3, unique=True).map(sorted),
@@ -41,4 +41,4 @@ def test_no_pool_and_no_target_is_used_by_more_than_allowed(at_once: int,
 
 def test_a_message_alone_is_always_sent() -> None:
     for pool in POOLS:
-        assert Slots(1, POOLS, []).has(SentMessage("", "OST2", frozenset({"OST3"}), frozenset({pool}), {}, {}))
+        assert Slots(1, POOLS, []).has(SentMessage("", "OST2", frozenset({"OST3"}), frozenset({pool}), {}, ""))

@@ -12,17 +12,18 @@ import pytest
 from tests.tierd.act.gate_world import FINDING
 from tests.tierd.act.miniport import MiniPort
 from tests.tierd.act.movers.minilustre import MiniLustre
-from tests.tierd.cluster.broker import Broker, new_fsname
+from tests.tierd.cluster.broker import Broker, connected, new_fsname
+from tests.tierd.cluster.test_brokers import free_ports
 from tests.tierd.logged import logged
 from tierd.act.claim import Claim, ClaimFolder, FilesystemClaim
 from tierd.act.journal.writer import Journal
 from tierd.cli.movers import mover_lines
 from tierd.cli.tierctl import main
-from tierd.clock import SystemClock
+from tierd.clock import Clock, SystemClock
 from tierd.cluster.command import candidate
 from tierd.cluster.connection import Connection
 from tierd.cluster.leader import Candidate, LeaderClaim
-from tierd.cluster.standing_by import StandbyServer, stand_by, standby_server
+from tierd.cluster.standing_by import StandbyServer
 from tierd.config.act import ActSettings, ClaimSettings
 from tierd.config.settings import Settings
 from tierd.daemon.answers import MoversAnswer, StandbyRow
@@ -43,25 +44,26 @@ class Waits:
         return self.rounds <= 0
 
 
-def node(folder: Path, broker: Broker, fs: str, name: str) -> Candidate:
-    settings = Settings(act=ActSettings(journal=f"{folder}/{name}.sqlite", dry_run=False), cluster=broker.settings())
-    clock = SystemClock()
-    claim = Claim(ClaimFolder(folder / ".tierd"), f"host={name} nonce={name}", clock.monotonic,
+def node(folder: Path, broker: Broker, fs: str, name: str, clock: Clock | None = None, port: int = 0) -> Candidate:
+    act = ActSettings(journal=f"{folder}/{name}.sqlite", dry_run=False, socket=f"{folder}/tierd.sock")
+    settings = Settings(act=act, web=replace(Settings().web, port=port), cluster=broker.settings())
+    claim = Claim(ClaimFolder(folder / ".tierd"), f"host={name} nonce={name}", SystemClock().monotonic,
                   ClaimSettings(expiry_seconds=3600.0))
     connection = Connection(settings.cluster, "leader")
-    assert connection.wait_until_connected(10)
-    return Candidate(settings, fs, claim, connection, clock)
+    connected(connection)
+    return Candidate(settings, fs, claim, connection, clock or SystemClock())
 
 
 def test_a_standby_leads_after_the_leader_gave_up(shared_broker: Broker, tmp_path: Path) -> None:
     fs, said, noted = new_fsname(), logged(), list[dict[str, str]]()
-    first, second = (node(tmp_path, shared_broker, fs, name) for name in ("a", "b"))
-    assert stand_by(first, Waits(1), lambda **words: noted.append(words), 1.0)
-    assert not stand_by(second, Waits(3), lambda **words: noted.append(words), 1.0)
+    clock = Waits(3)
+    first, second = (node(tmp_path, shared_broker, fs, name, clock) for name in ("a", "b"))
+    assert first.stand_by(lambda **words: noted.append(words), None)
+    assert not second.stand_by(lambda **words: noted.append(words), None)
     assert any("standing by" in sentence and "host a" in sentence for sentence in said)
     assert (first.claim.generation, first.lost, second.lost) == (1, False, False)
     first.close()
-    assert stand_by(second, Waits(1), lambda **words: noted.append(words), 1.0)
+    assert second.stand_by(lambda **words: noted.append(words), None)
     assert second.claim.generation == 2
     assert first.lost
     assert {"READY": "1", "STATUS": "standing by"} in noted
@@ -109,9 +111,8 @@ class Page:
 
 def serving(node: Candidate, folder: Path) -> StandbyServer:
     settings = Settings(act=ActSettings(socket=f"{folder}/tierd.sock"), web=replace(Settings().web, port=0))
-    made = standby_server(node, settings, SystemClock(), None)
-    assert made is not None
-    return made
+    return StandbyServer(settings, node.names.fs, lambda: node.standby, lambda: node.connection.connected,
+                         now=SystemClock().now)
 
 
 def test_a_standby_shows_who_leads_and_how_far_its_copy_is(
@@ -180,21 +181,22 @@ def test_the_leader_knows_its_standbys_until_they_lead(shared_broker: Broker, tm
 
 
 def test_the_servers_of_a_standby_close_before_it_leads(shared_broker: Broker, tmp_path: Path) -> None:
-    fs = new_fsname()
-    first, second = (node(tmp_path, shared_broker, fs, name) for name in ("a", "b"))
+    fs, (port,) = new_fsname(), free_ports(1)
+    first = node(tmp_path, shared_broker, fs, "a")
     assert first.step()
-    opened: list[StandbyServer] = []
 
-    def serve() -> StandbyServer:
-        opened.append(serving(second, tmp_path))
-        assert ask(f"{tmp_path}/tierd.sock", {"request": "status"})["standing_by"]
-        first.close()
-        return opened[0]
+    class Looks(Waits):
+        def wait(self, seconds: float) -> bool:
+            assert ask(f"{tmp_path}/tierd.sock", {"request": "status"})["standing_by"]
+            assert not Page(port).refuses()
+            first.close()
+            return False
 
-    assert stand_by(second, Waits(9), lambda **_: None, 1.0, serve)
+    second = node(tmp_path, shared_broker, fs, "b", Looks(9), port)
+    assert second.stand_by(lambda **_: None, None)
     with pytest.raises(ControlError):
         ask(f"{tmp_path}/tierd.sock", {"request": "status"})
-    assert Page(opened[0].port).refuses()
+    assert Page(port).refuses()
     second.close()
 
 

@@ -15,7 +15,7 @@ import pytest
 from lustre.fid import Fid
 from tests.tierd.logged import logged
 from tests.tierd.site import Clearing, Site, altered, fetched, shown
-from tierd.cluster.reader import MdtReader, Window
+from tierd.cluster.reader import MdtReader
 from tierd.cluster.tallies import decode
 from tierd.config.cluster import ReaderSettings
 from tierd.config.load import ConfigurationError, parse
@@ -90,23 +90,21 @@ class WithReaders:
     def _reader(self, mdt: str, clock: VirtualClock) -> MdtReader:
         filesystem: Clearing = self.site.filesystem
 
-        def publish(window: Window) -> None:
-            self.post.coming.append(window.data)
-
         def make_table() -> ActivityTable:
             return ActivityTable(filesystem.path_of, is_echo=OwnMoves(self.site.settings.own_jobs),
                                  tallies=TallyLimits())
 
         user = {"MDT0000": "cl1"}.get(mdt, "")
         return MdtReader(mdt, "r1", filesystem.changelog, filesystem.clear_changelog, user, make_table, SETTINGS,
-                         clock, clock.now, publish)
+                         clock, clock.now)
 
     def run(self, until: float, only: Sequence[str] = MDTS) -> None:
         while self.site.cluster.now < until:
             self.site.cluster.advance(5)
             for mdt in only:
                 if mdt in self.post.positions:
-                    self.readers[mdt].step(1, self.post.positions[mdt])
+                    self.readers[mdt].step(1, self.post.positions[mdt],
+                                           lambda window: self.post.coming.append(window.data))
             self.site.service.cycle()
 
 

@@ -19,7 +19,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Literal, Protocol
+from typing import Annotated, Literal, Protocol
+
+from annotated_types import Ge
 
 from lustre.fid import Fid
 from tierd.clock import Clock
@@ -27,6 +29,8 @@ from tierd.sense.changelogs.follow import ChangelogError, MissingRecordsError
 from tierd.sense.changelogs.recording import RecordingCheck
 from tierd.sense.changelogs.tallies import Tally
 from tierd.sense.freshness import SourceAge
+
+Natural = Annotated[int, Ge(0)]
 
 
 class TallyOutcome(Enum):
@@ -55,12 +59,13 @@ class ReceivedTally:
 class Position:
     """How far the leader is with an MDT."""
 
-    index: int
+    index: Natural
     """Index of the last record that is in the leader's journal. Records up to it may be cleared."""
-    rereads: int
+    rereads: Natural
     """How often the leader asked to read again from its position."""
-    era: int = 0
-    """Start of the leader. Another leader has another table, which knows no file."""
+    era: Natural = 0
+    """Start of the leader, epoch seconds. Another leader has another table, which knows no file."""
+    version: Literal[1] = 1
 
 
 @dataclass(frozen=True, slots=True)
