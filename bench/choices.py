@@ -27,14 +27,7 @@ from tierd.model import Facts, Finding, Window
 from tierd.policies.registry import has_victim
 from tierd.simulation.beds import DRAWN, BedKind
 from tierd.simulation.comparison import streams
-from tierd.simulation.evaluate import (
-    COLD_SECONDS,
-    FOUND_SECONDS,
-    FOUND_SOON_SECONDS,
-    Trial,
-    compared,
-    holds,
-)
+from tierd.simulation.evaluate import COLD_SECONDS, FOUND_SECONDS, FOUND_SOON_SECONDS, Trial, compared, holds
 from tierd.simulation.random_scenarios import NOISE_ENDS
 
 CHOICES: Mapping[str, Sequence[ModuleType]] = {

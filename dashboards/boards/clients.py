@@ -2,17 +2,7 @@
 
 from __future__ import annotations
 
-from dashboards.dashboard import (
-    CLIENT,
-    FS,
-    LOW_IS_BAD,
-    NO_CLIENTS,
-    POOL,
-    Dashboard,
-    Row,
-    column_links,
-    link_from_row,
-)
+from dashboards.dashboard import CLIENT, FS, LOW_IS_BAD, NO_CLIENTS, POOL, Dashboard, Row, column_link
 from dashboards.panels import GREEN, ORANGE, YELLOW, Panel, Query, dashed, heatmap, mirrored, table, timeseries, total
 
 MINE = 'fs=~"$fs", instance="$instance"'
@@ -34,7 +24,7 @@ def clients_table(title: str, text: str, expr: str, unit: str, heading: str, **m
     return table(title, text, Query(expr), unit=unit, sort=heading, width=8, height=7, columns={
         "fs": ("File system", ""), "instance": ("Client", ""), "pool": ("Pool", ""), "Value": (heading, unit),
     }, overrides=(
-        column_links("Client", link_from_row("clients", "This client", fs="File system", instance="Client")),
+        column_link("Client", "clients", "This client", fs="File system", instance="Client"),
     ), **more)
 
 
