@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from dashboards.panels import (
     BLUE,
@@ -17,6 +16,7 @@ from dashboards.panels import (
     ORANGE,
     RED,
     YELLOW,
+    Json,
     Panel,
     Query,
     Steps,
@@ -29,18 +29,16 @@ from dashboards.panels import (
     timeseries,
 )
 
-Json = dict[str, Any]
+SOURCE: Json = {
+    "name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus", "regex": "",
+    "hide": 0, "refresh": 1, "multi": False, "includeAll": False,
+    "current": {"selected": True, "text": "default", "value": "default"}, "options": [],
+}
+"""The Prometheus data source: Grafana's default one, until another is selected.
 
-
-def datasource() -> Json:
-    """The Prometheus data source: Grafana's default one, until another is selected.
-
-    A variable works in provisioned files, whatever the name of the data source. Without ``current``, Grafana takes the
-    first by name.
-    """
-    return {"name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus", "regex": "",
-            "hide": 0, "refresh": 1, "multi": False, "includeAll": False,
-            "current": {"selected": True, "text": "default", "value": "default"}, "options": []}
+A variable works in provisioned files, whatever the name of the data source. Without ``current``, Grafana takes the
+first by name.
+"""
 
 
 def choice(name: str, label: str, query: str, *, everything: bool = True, text: str = "",
@@ -67,21 +65,14 @@ JOB = choice("jobid", "Job", 'label_values({__name__=~"fs_job:lustre_job_(bytes|
 CLIENT = choice("instance", "Client", 'label_values(instance_fs:lustre_llite_bytes:rate2m{fs=~"$fs"}, instance)',
                 everything=False, text="For the row One client. The other rows show all clients.")
 TAG = "lustre"
-UIDS = {
-    "glance": "lustre-at-a-glance", "clients": "lustre-clients", "targets": "lustre-targets", "jobs": "lustre-jobs",
-    "tiering": "lustre-tiering", "exporters": "lustre-exporters", "clients-slim": "lustre-clients-slim",
+MENU: Json = {
+    "type": "dashboards", "title": "Lustre", "tags": [TAG], "asDropdown": False, "icon": "external link",
+    "keepTime": True, "includeVars": True, "targetBlank": False, "tooltip": "", "url": "",
 }
+"""All dashboards of the set, with the time range and variables of this one."""
 
 
-def dashboard_menu() -> dict[str, Any]:
-    """All dashboards of the set, with the time range and variables of this one."""
-    return {
-        "type": "dashboards", "title": "Lustre", "tags": [TAG], "asDropdown": False, "icon": "external link",
-        "keepTime": True, "includeVars": True, "targetBlank": False, "tooltip": "", "url": "",
-    }
-
-
-def link_from_value(board: str, title: str, **variables: str) -> dict[str, Any]:
+def link_from_value(board: str, title: str, **variables: str) -> Json:
     """A data link from a value to a dashboard. Each variable is given as the label with its value.
 
     >>> link_from_value("targets", "This target", target="target")["url"].count("var-target=${__field.labels.target}")
@@ -91,8 +82,8 @@ def link_from_value(board: str, title: str, **variables: str) -> dict[str, Any]:
     return link(board, title, chosen)
 
 
-def link(board: str, title: str, chosen: str) -> dict[str, Any]:
-    return {"title": title, "url": f"/d/{UIDS[board]}?${{__url_time_range}}&${{datasource:queryparam}}{chosen}"}
+def link(board: str, title: str, chosen: str) -> Json:
+    return {"title": title, "url": f"/d/lustre-{board}?${{__url_time_range}}&${{datasource:queryparam}}{chosen}"}
 
 
 def column_link(column: str, board: str, title: str, **variables: str) -> Json:
@@ -126,42 +117,26 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Annotation:
-    """Marks on the time axis, from a query whose values are milliseconds since 1970."""
-
-    name: str
-    expr: str
-    colour: str
-    text: str
-
-    def json(self) -> Json:
-        return {
-            "name": self.name, "datasource": DATASOURCE, "enable": True, "hide": False, "iconColor": self.colour,
-            "expr": self.expr, "useValueForTime": True, "titleFormat": self.name, "textFormat": self.text,
-            "tagKeys": "event", "step": "",
-        }
-
-
-@dataclass(frozen=True, slots=True)
 class Dashboard:
     """One dashboard of the set."""
 
     name: str
-    """Its short name in :data:`dashboards.dashboard.UIDS`."""
+    """The part of its uid that is its own."""
     title: str
     description: str
     chosen: tuple[Json, ...]
     """Variables besides the data source."""
     rows: tuple[Row, ...]
-    annotations: tuple[Annotation, ...] = ()
+    annotations: tuple[Json, ...] = ()
+    """Marks on the time axis."""
 
     def json(self) -> Json:
         return {
-            "uid": UIDS[self.name], "title": self.title, "description": self.description, "tags": [TAG],
+            "uid": f"lustre-{self.name}", "title": self.title, "description": self.description, "tags": [TAG],
             "schemaVersion": SCHEMA, "editable": False, "graphTooltip": 1, "refresh": "30s", "timezone": "browser",
             "time": {"from": "now-3h", "to": "now"}, "timepicker": {}, "fiscalYearStartMonth": 0, "weekStart": "",
-            "links": [dashboard_menu()], "annotations": {"list": [a.json() for a in self.annotations]},
-            "templating": {"list": [datasource(), *self.chosen]},
+            "links": [MENU], "annotations": {"list": list(self.annotations)},
+            "templating": {"list": [SOURCE, *self.chosen]},
             "panels": list(place_panels(self.rows)),
         }
 
@@ -333,11 +308,15 @@ STORY = (SLOWED_STREAMS, BUSIEST_JOBS, tierd_state(width=7), done_in_range(), ca
 """What happens to streams, and what tierd does about it."""
 
 
-def tierd_events() -> tuple[Annotation, ...]:
+def tierd_events() -> tuple[Json, ...]:
     """Mark acts of tierd on the time axis. Each gauge holds only the last event of its kind; counters have totals."""
-    def event(name: str, label: str, colour: str, text: str) -> Annotation:
+    def event(name: str, label: str, colour: str, text: str) -> Json:
         last = f'tierd_last_event_timestamp_seconds{{event="{label}", fs=~"$fs"}}'
-        return Annotation(name, f"({last} > 0) * 1000", colour, text)
+        return {
+            "name": name, "datasource": DATASOURCE, "enable": True, "hide": False, "iconColor": colour,
+            "expr": f"({last} > 0) * 1000", "useValueForTime": True, "titleFormat": name, "textFormat": text,
+            "tagKeys": "event", "step": "",
+        }
 
     return (
         event("Finding", "slowdown", "orange", "a stream is slowed"),

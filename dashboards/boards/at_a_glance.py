@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from dashboards.boards.clients import ACTIVE, THROUGHPUT
 from dashboards.dashboard import (
     ALERTS,
     ANY_IS_A_WARNING,
@@ -139,13 +142,8 @@ CLIENTS = Row("Clients (where exporters run on clients)", (
          "server or the network, few to single clients (dashboard Clients).",
          Query(none_of(NOT_FULL, IMPORTS)), unit="short", width=12, height=3,
          steps=ANY_IS_A_WARNING, links=(link_from_value("clients", "Clients"),)),
-    total("Active clients", "Clients with read or write traffic in the last minutes.",
-          'instance_fs:lustre_llite_bytes:rate2m{fs=~"$fs"} > bool 0', "short", width=12),
-    mirrored("Application throughput", "Bytes read by applications above zero, bytes written below, on all clients. "
-             "Servers show less if page caches work well.",
-             Query('fs:lustre_llite_read_bytes:rate2m{fs=~"$fs"}', "{{fs}} read"),
-             Query('fs:lustre_llite_write_bytes:rate2m{fs=~"$fs"}', "{{fs}} written"), below_name="written",
-             unit="Bps", width=24, links=(link_from_value("clients", "Clients", fs="fs"),)),
+    replace(ACTIVE, width=12),
+    replace(THROUGHPUT, width=24, links=(link_from_value("clients", "Clients", fs="fs"),)),
 ), empty=NO_CLIENTS, closed=True)
 
 TIERD = Row("Slowdown and moves", (
@@ -159,6 +157,6 @@ TIERD = Row("Slowdown and moves", (
 ), closed=True)
 
 BOARD = Dashboard(
-    "glance", "Lustre: at a glance", "Noisy neighbours, health, capacity, traffic and jobs of a file system.",
+    "at-a-glance", "Lustre: at a glance", "Noisy neighbours, health, capacity, traffic and jobs of a file system.",
     (FS, POOL),
     (Row("Noisy neighbours", STORY), HEALTH, CAPACITY, TRAFFIC, JOBS, CLIENTS, TIERD), tierd_events())

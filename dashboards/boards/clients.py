@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dashboards.dashboard import CLIENT, FS, LOW_IS_BAD, NO_CLIENTS, POOL, Dashboard, Row, column_link
 from dashboards.panels import GREEN, ORANGE, YELLOW, Panel, Query, dashed, heatmap, mirrored, table, timeseries, total
 
@@ -28,18 +30,20 @@ def clients_table(title: str, text: str, expr: str, unit: str, heading: str, **m
     ), **more)
 
 
+ACTIVE = total("Active clients", "Clients with read or write traffic in the last minutes.",
+               'instance_fs:lustre_llite_bytes:rate2m{fs=~"$fs"} > bool 0', "short", width=8)
+THROUGHPUT = mirrored(
+    "Application throughput", "Bytes read by applications above zero, bytes written below, on all clients. "
+    "Servers show less if page caches work well.",
+    Query('fs:lustre_llite_read_bytes:rate2m{fs=~"$fs"}', "{{fs}} read"),
+    Query('fs:lustre_llite_write_bytes:rate2m{fs=~"$fs"}', "{{fs}} written"), below_name="written", unit="Bps")
 TRAFFIC = Row("All clients", (
     total("Read", "Bytes per second that applications on all clients read.",
           'fs:lustre_llite_read_bytes:rate2m{fs=~"$fs"}', "Bps", width=8),
     total("Written", "Bytes per second that applications on all clients wrote.",
           'fs:lustre_llite_write_bytes:rate2m{fs=~"$fs"}', "Bps", width=8),
-    total("Active clients", "Clients with read or write traffic in the last minutes.",
-          'instance_fs:lustre_llite_bytes:rate2m{fs=~"$fs"} > bool 0', "short", width=8),
-    mirrored("Application throughput", "Bytes read by applications above zero, bytes written below, on all clients. "
-             "Servers show less if page caches work well.",
-             Query('fs:lustre_llite_read_bytes:rate2m{fs=~"$fs"}', "{{fs}} read"),
-             Query('fs:lustre_llite_write_bytes:rate2m{fs=~"$fs"}', "{{fs}} written"), below_name="written",
-             unit="Bps", width=16, height=7),
+    ACTIVE,
+    replace(THROUGHPUT, width=16, height=7),
     clients_table("Busiest clients", "The ten clients with the highest throughput.",
                   'topk(10, instance_fs:lustre_llite_bytes:rate2m{fs=~"$fs"})', "Bps", "Bytes/s"),
 ), empty=NO_CLIENTS)
