@@ -1,4 +1,7 @@
-"""Read-ahead, statahead, requests and memory of all clients; details of one client."""
+"""Read-ahead, statahead, requests and memory of all clients; details of one client.
+
+A second dashboard, for clients that run the exporter with ``--profile=slim``, has the panels that have data there.
+"""
 
 from __future__ import annotations
 
@@ -167,3 +170,15 @@ ONE = Row("One client: $instance", (
 
 BOARD = Dashboard("clients", "Lustre: clients", "Read-ahead, statahead, RPCs, latency and memory of clients.",
                   (FS, POOL, CLIENT), (TRAFFIC, CONNECTIONS, AHEAD, REQUESTS, APPLICATIONS, ONE))
+
+WITHOUT_DATA = frozenset({
+    "Statahead hit ratio", "Lowest statahead hit ratios", "Read-ahead events", "Highest RPC slot usage", "Page cache",
+    "Read-ahead memory", "Dirty data and grant", "Metadata operations", "Modifying RPCs in flight", "Locks held",
+})  # fmt: skip
+"""Panels whose metrics the slim profile does not have."""
+SLIM = Dashboard(
+    "clients-slim", "Lustre: clients, slim",
+    "Traffic, connections and read-ahead of clients with the slim profile of the exporter.", (FS, POOL, CLIENT),
+    tuple([replace(row, panels=tuple([panel for panel in row.panels if panel.title not in WITHOUT_DATA]))
+           for row in (TRAFFIC, CONNECTIONS, AHEAD, ONE)]),
+)  # fmt: skip
