@@ -6,9 +6,11 @@ database stays, in ``.tools/grafana``, because Grafana needs a minute to make it
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
+import urllib.request
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -16,13 +18,12 @@ from pathlib import Path
 
 from simulator.scenarios.scenario import Scenario, library
 from stack import demo, services
-from stack.alerting import AlertWatch
 from stack.demo import CYCLE_SECONDS, free_port, running_site
-from stack.services import Ports, StartError, program
-from stack.until_stopped import Options, run_until_stopped
+from stack.services import Options, Ports, StartError, program, run_until_stopped
 from tierd.clock import SystemClock
 from tierd.daemon.client import ask
 from tierd.logs import heard
+from tierd.text import printable
 
 DESCRIPTION = (
     "Run a simulated cluster, the exporter, tierd, Prometheus, Alertmanager and, if it is installed, Grafana. All "
@@ -62,6 +63,33 @@ def run(folder: Path, clock: SystemClock, options: Options) -> None:
             site.cycle()
             story.step(clock.now() - begun)
         introduced = False  # what tierd logs while the site stops is of no interest
+
+
+class AlertWatch:
+    """Logs each alert of Prometheus when it fires and when it is resolved."""
+
+    def __init__(self, prometheus: str, log: Callable[[str], None]) -> None:
+        self._url = f"{prometheus}/api/v1/alerts"
+        self._log = log
+        self._firing: dict[tuple[tuple[str, str], ...], str] = {}
+
+    def fires(self, name: str) -> bool:
+        return any(dict(labels)["alertname"] == name for labels in self._firing)
+
+    def poll(self) -> None:
+        """Ask Prometheus once. If it does not answer, nothing is logged and the next call asks again."""
+        try:
+            with urllib.request.urlopen(self._url, timeout=5) as answer:  # noqa: S310 -- on loopback
+                alerts = json.load(answer)["data"]["alerts"]
+        except (OSError, ValueError, KeyError):
+            return
+        firing = {tuple(sorted(alert["labels"].items())): str(alert["annotations"].get("description", ""))
+                  for alert in alerts if alert["state"] == "firing"}
+        for labels in firing.keys() - self._firing.keys():
+            self._log(f"ALERT fires: {dict(labels)['alertname']}: {printable(firing[labels])}")
+        for labels in self._firing.keys() - firing.keys():
+            self._log(f"ALERT resolved: {dict(labels)['alertname']}")
+        self._firing = firing
 
 
 class AlertStory:

@@ -28,8 +28,8 @@ from stack import demo
 from stack import role as role_process
 from stack.demo import DISK_IOPS, free_port, running_exporter, tierctl_command
 from stack.forked import Forked
+from stack.services import Options, run_until_stopped
 from stack.shared import SharedCluster
-from stack.until_stopped import Options, run_until_stopped
 from tierd.clock import SystemClock
 from tierd.daemon.answers import MoversAnswer, ReadersAnswer, StandbyAnswer, StatusAnswer
 from tierd.daemon.client import ControlError, ask

@@ -15,9 +15,17 @@ from pathlib import Path
 import pytest
 
 from simulator.scenarios.scenario import library
-from stack.__main__ import NOISY, AlertStory, introduction, with_late_neighbour
-from stack.alerting import AlertWatch, demonstration, write_demonstration_rules
-from stack.services import NO_UI, Ports, first_page, grafana_command, grafana_data, grafana_environment
+from stack.__main__ import NOISY, AlertStory, AlertWatch, introduction, with_late_neighbour
+from stack.services import (
+    NO_UI,
+    Ports,
+    demonstration,
+    first_page,
+    grafana_command,
+    grafana_data,
+    grafana_environment,
+    write_demonstration_rules,
+)
 from tests.servers import TOOLS, Prometheus, fetched, output_until, program
 from tests.tierd.sense.loopback_server import answers, answers_json, liar
 from tierd.clock import SystemClock

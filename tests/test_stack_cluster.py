@@ -17,7 +17,7 @@ import pytest
 from simulator.jobs.small_files import SmallFileWriter
 from simulator.scenarios.scenario import library
 from stack.cluster import MOVERS, Running, nats_program, running
-from stack.until_stopped import Options
+from stack.services import Options
 from tierd.cli.tierctl import main
 from tierd.clock import SystemClock
 
