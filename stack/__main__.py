@@ -58,25 +58,38 @@ def run(folder: Path, clock: SystemClock, options: Options) -> None:
         pages = services.pages(ports, grafana=grafana)
         print("\n".join(introduction(scenario, pages, site.socket)), flush=True)
         introduced, begun = True, clock.now()
-        story = AlertStory(site.socket, AlertWatch(f"http://127.0.0.1:{ports.prometheus}", log), log)
+        story = AlertStory(site.socket, f"http://127.0.0.1:{ports.prometheus}", log)
         while not clock.wait(CYCLE_SECONDS) and clock.now() < begun + options.seconds:
             site.cycle()
             story.step(clock.now() - begun)
         introduced = False  # what tierd logs while the site stops is of no interest
 
 
-class AlertWatch:
-    """Logs each alert of Prometheus when it fires and when it is resolved."""
+class AlertStory:
+    """Logs the alerts of Prometheus, and keeps tierd paused until one has fired: it is faster than any alert."""
 
-    def __init__(self, prometheus: str, log: Callable[[str], None]) -> None:
+    def __init__(self, socket: str, prometheus: str, log: Callable[[str], None]) -> None:
+        self._socket = socket
         self._url = f"{prometheus}/api/v1/alerts"
         self._log = log
         self._firing: dict[tuple[tuple[str, str], ...], str] = {}
+        """Descriptions of the alerts that fire, by their labels."""
+        self._resume_at = QUIET_SECONDS + ALERT_PATIENCE_SECONDS
+        self._fired = self._resumed = False
+        ask(socket, {"request": "pause", "reason": PAUSE_REASON})
 
-    def fires(self, name: str) -> bool:
-        return any(dict(labels)["alertname"] == name for labels in self._firing)
+    def step(self, seconds: float) -> None:
+        """Log what fires and what is resolved; resume tierd a while after the alert. ``seconds`` is the time now."""
+        self._poll()
+        if not self._fired and any(dict(labels)["alertname"] == NOISY for labels in self._firing):
+            self._fired = True
+            self._resume_at = seconds + READING_SECONDS
+        if seconds >= self._resume_at and not self._resumed:
+            self._resumed = True
+            self._log("RESUMED, as tierctl resume does")
+            ask(self._socket, {"request": "resume"})
 
-    def poll(self) -> None:
+    def _poll(self) -> None:
         """Ask Prometheus once. If it does not answer, nothing is logged and the next call asks again."""
         try:
             with urllib.request.urlopen(self._url, timeout=5) as answer:  # noqa: S310 -- on loopback
@@ -90,29 +103,6 @@ class AlertWatch:
         for labels in self._firing.keys() - firing.keys():
             self._log(f"ALERT resolved: {dict(labels)['alertname']}")
         self._firing = firing
-
-
-class AlertStory:
-    """Keeps tierd paused until the alert has fired: otherwise tierd is faster than any alert."""
-
-    def __init__(self, socket: str, alerts: AlertWatch, log: Callable[[str], None]) -> None:
-        self._socket = socket
-        self._alerts = alerts
-        self._log = log
-        self._resume_at = QUIET_SECONDS + ALERT_PATIENCE_SECONDS
-        self._fired = self._resumed = False
-        ask(socket, {"request": "pause", "reason": PAUSE_REASON})
-
-    def step(self, seconds: float) -> None:
-        """Log what fires and what is resolved; resume tierd a while after the alert. ``seconds`` is the time now."""
-        self._alerts.poll()
-        if self._alerts.fires(NOISY) and not self._fired:
-            self._fired = True
-            self._resume_at = seconds + READING_SECONDS
-        if seconds >= self._resume_at and not self._resumed:
-            self._resumed = True
-            self._log("RESUMED, as tierctl resume does")
-            ask(self._socket, {"request": "resume"})
 
 
 NOISY = "LustreNoisyNeighbour"

@@ -39,10 +39,10 @@ class Ports:
 
 
 TIMES_FASTER = 30
-MIN_SECONDS = 5
-"""No time is shorter: the scrape interval of the stack."""
-OF_TIERD = re.compile(r"tierd_\w+(?:\{[^}]*\})?\[(\d+)([smhd])\]")
-"""A range of one of tierd's own metrics. Rates of counters keep their ranges: they need several samples."""
+"""In the demonstration; but no time is shorter than a scrape interval."""
+TIMES = re.compile(r"(^\s*(?:for|keep_firing_for): |tierd_\w+(?:\{[^}]*\})?\[)(\d+)([smhd])(?=\]|$)", re.MULTILINE)
+"""Times that are shorter: also the ranges of tierd's own metrics. Rates of counters keep theirs: they need several
+samples."""
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -62,10 +62,7 @@ def demonstration(rules: str) -> str:
     keep_firing_for: 120s
     expr: avg_over_time(tierd_paused[10s]) > rate(x[2m])
     """
-    shorter = re.sub(r"^(\s*(?:for|keep_firing_for): )(\d+)([smhd])$",
-                     lambda found: f"{found[1]}{shorter_seconds(found[2], found[3])}s", rules, flags=re.MULTILINE)
-    return OF_TIERD.sub(
-        lambda found: found[0].replace(f"[{found[1]}{found[2]}]", f"[{shorter_seconds(found[1], found[2])}s]"), shorter)
+    return TIMES.sub(lambda found: f"{found[1]}{shorter_seconds(found[2], found[3])}s", rules)
 
 
 def shorter_seconds(number: str, unit: str) -> int:
@@ -75,7 +72,7 @@ def shorter_seconds(number: str, unit: str) -> int:
     (20, 5, 0)
     """
     seconds = int(number) * _SECONDS[unit]
-    return max(MIN_SECONDS, seconds // TIMES_FASTER) if seconds else 0
+    return max(SCRAPE_SECONDS, seconds // TIMES_FASTER) if seconds else 0
 
 
 def prometheus_command(folder: Path, ports: Ports) -> list[str]:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from simulator.scenarios.scenario import library
-from stack.__main__ import NOISY, AlertStory, AlertWatch, introduction, with_late_neighbour
+from stack.__main__ import NOISY, AlertStory, introduction, with_late_neighbour
 from stack.services import (
     NO_UI,
     Ports,
@@ -157,7 +157,7 @@ def test_tierd_acts_only_after_the_alert_has_fired(tmp_path_factory: pytest.Temp
     server = ControlServer(control, answer)
     try:
         with liar(prometheus_answers) as prometheus:
-            story = AlertStory(control, AlertWatch(prometheus.url, logged.append), logged.append)
+            story = AlertStory(control, prometheus.url, logged.append)
             story.step(60.0)
             assert (requests, logged) == (["pause"], [])
             state[0] = alerts("firing")
