@@ -69,7 +69,7 @@ class HotFiles(Source):
     """
 
     def __init__(self, pattern: str, open_log: Callable[[str], AccessLog], clock: Clock, stale_seconds: float,
-                 flash_pools: Collection[str] = ()) -> None:
+                 flash_pools: Collection[str]) -> None:
         """Files with bytes in ``flash_pools`` are on flash already and do not become candidates."""
         self._pattern = pattern
         self._open = open_log
