@@ -143,15 +143,10 @@ def grafana_environment(folder: Path, ports: Ports, data: Path) -> dict[str, str
 
 def grafana_command(home: str) -> list[str] | None:
     """The command of Grafana below ``GRAFANA_HOME`` or on the PATH; None if it is not installed."""
-    if home:
-        for name in ("grafana", "grafana-server"):
-            if (Path(home) / "bin" / name).exists():
-                return [f"{home}/bin/{name}", *(("server",) if name == "grafana" else ()), f"--homepath={home}"]
-        return None
     for name in ("grafana", "grafana-server"):
-        if found := shutil.which(name):
+        if found := shutil.which(name, path=f"{home}/bin" if home else None):
             packaged = Path("/usr/share/grafana")
-            installed = packaged if packaged.exists() else Path(found).resolve().parent.parent
+            installed = home or (packaged if packaged.exists() else Path(found).resolve().parent.parent)
             return [found, *(("server",) if name == "grafana" else ()), f"--homepath={installed}"]
     return None
 

@@ -97,7 +97,7 @@ def test_grafana_is_provisioned_where_there_is_one(tmp_path: Path) -> None:
     assert f"path: {ROOT}/dashboards/json\n" in boards
     assert grafana_command(str(tmp_path)) is None
     (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "grafana").touch()
+    (tmp_path / "bin" / "grafana").touch(0o755)
     assert grafana_command(str(tmp_path)) == [f"{tmp_path}/bin/grafana", "server", f"--homepath={tmp_path}"]
 
 
