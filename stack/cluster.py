@@ -74,7 +74,6 @@ class Role:
     """What was printed of it last."""
     read: int = 0
     """Bytes of its log that were read."""
-    lines: list[str] = field(default_factory=list)
 
     @property
     def pid(self) -> int:
@@ -256,32 +255,31 @@ def state_of_leader(answer: StatusAnswer | StandbyAnswer | None) -> str:
     return f"leads{f'; CANNOT: {faults}' if faults else ''}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Answers:
     """What the processes answered lately."""
 
-    status: dict[str, StatusAnswer | StandbyAnswer]
-    movers: MoversAnswer
-    readers: ReadersAnswer
-    queue: StatusAnswer | None
+    status: dict[str, StatusAnswer | StandbyAnswer] = field(default_factory=dict)
+    movers: MoversAnswer = field(default_factory=lambda: MoversAnswer(time=0.0, cluster=True))
+    readers: ReadersAnswer = field(default_factory=lambda: ReadersAnswer(enabled=True))
+    queue: StatusAnswer | None = None
 
 
 def ask_all(folder: Path, roles: Sequence[Role]) -> Answers:
     """Ask leader and standby, and the leader about movers and readers. Who does not answer is left out."""
-    status: dict[str, StatusAnswer | StandbyAnswer] = {}
-    movers, readers, queue = MoversAnswer(time=0.0, cluster=True), ReadersAnswer(enabled=True), None
+    answers = Answers()
     for role in roles:
         if role.name not in LEADERS or not role.pid or role.stands_still():
             continue
         with suppress(ControlError, ValueError):
             found = ask(f"{folder}/{role.name}.sock", {"request": "status"}, 3.0)
             if found.get("standing_by"):
-                status[role.name] = StandbyAnswer.from_json(found)
+                answers.status[role.name] = StandbyAnswer.from_json(found)
                 continue
-            status[role.name] = queue = StatusAnswer.from_json(found)
-            movers = MoversAnswer.from_json(ask(f"{folder}/{role.name}.sock", {"request": "movers"}, 3.0))
-            readers = ReadersAnswer.from_json(ask(f"{folder}/{role.name}.sock", {"request": "readers"}, 3.0))
-    return Answers(status, movers, readers, queue)
+            answers.status[role.name] = answers.queue = StatusAnswer.from_json(found)
+            answers.movers = MoversAnswer.from_json(ask(f"{folder}/{role.name}.sock", {"request": "movers"}, 3.0))
+            answers.readers = ReadersAnswer.from_json(ask(f"{folder}/{role.name}.sock", {"request": "readers"}, 3.0))
+    return answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,7 +336,7 @@ class Nodes:
         self._clock = clock
         self._log = log
         self._shown: set[tuple[str, str]] = set()
-        self.answers = Answers({}, MoversAnswer(time=0.0, cluster=True), ReadersAnswer(enabled=True), None)
+        self.answers = Answers()
 
     def step(self) -> None:
         """Restart what ended, ask all, and print what changed."""
@@ -353,7 +351,6 @@ class Nodes:
         for role in self.roles:
             self._show(role, reported(role, self.answers))
             for line in role.new_lines():
-                role.lines.append(line)
                 self._tell(role, line.strip())
 
     def _show(self, role: Role, state: str) -> None:
@@ -371,9 +368,6 @@ class Nodes:
     @property
     def leader(self) -> str:
         return next((name for name, found in self.answers.status.items() if isinstance(found, StatusAnswer)), "")
-
-    def role(self, name: str) -> Role:
-        return next(role for role in self.roles if role.name == name)
 
     def ready(self) -> bool:
         found = self.answers
