@@ -313,13 +313,9 @@ def audit(moves: dict[Fid, int], journal: Path) -> Audit:
         rows = db.execute("SELECT fid FROM actions WHERE kind = 'migrate' AND outcome = 'done'").fetchall()
         (open_acts,) = db.execute("SELECT count(*) FROM actions WHERE outcome = 'under way'").fetchone()
     db.close()
-    done = {fid_of(fid) for (fid,) in rows}
+    done = {Fid.parse(fid) for (fid,) in rows}
     return Audit(len(moves), tuple(fid for fid, times in moves.items() if times > 1), tuple(moves.keys() - done),
                  tuple(done - moves.keys()), open_acts)
-
-
-def fid_of(value: str | bytes) -> Fid:
-    return Fid.parse(value if isinstance(value, str) else value.decode())
 
 
 # The stack
@@ -423,17 +419,14 @@ def introduction(scenario: Scenario, stack: Running) -> list[str]:
     leader = stack.nodes.leader or LEADERS[0]
     standby = next(name for name in LEADERS if name != leader)
     tierctl = tierctl_command()
-    rows = [(name, f"{role.pid}") for role in stack.nodes.roles if (name := role.name)]
     return [
         "",
         f"A simulated Lustre file system: job {stream.job_id} writes a stream. Job {noise.job_id} starts after",
         f"{noise.start_seconds:.0f} s and writes and reads small files on the same targets. tierd finds it, sets a",
         "default layout, and moves files to flash, through movers on other nodes. This takes some minutes.",
         "",
-        "  " + "  ".join(f"{name} {pid}" for name, pid in rows[:3]),
-        "  " + "  ".join(f"{name} {pid}" for name, pid in rows[3:5]),
-        "  " + "  ".join(f"{name} {pid}" for name, pid in rows[5:9]),
-        "  " + "  ".join(f"{name} {pid}" for name, pid in rows[9:]),
+        *("".join(f"  {role.name} {role.pid}" for role in stack.nodes.roles if role.name in names)
+          for names in (BROKERS, LEADERS, MOVERS, READERS)),
         "",
         "Kill one of each while files are moved. It starts again after ten seconds, as under systemd:",
         "",
