@@ -27,7 +27,7 @@ from tierd.policies.registry import has_victim, policy_of
 from tierd.simulation.beds import BedKind
 from tierd.simulation.comparison import streams
 from tierd.simulation.random_scenarios import GROUPS, NOISE_ENDS, Goal, RandomScenario, random_scenario
-from tierd.simulation.run import CYCLE_SECONDS, Outcome, run
+from tierd.simulation.run import CYCLE_SECONDS, Beside, Outcome, run
 from tierd.structs import json_text
 
 AGGRESSOR_LOSS, INNOCENT_LOSS, HARMFUL_LOSS = 0.15, 0.05, 0.02
@@ -108,13 +108,14 @@ class Trial:
         self._watched: tuple[float, Outcome] | None = None
 
     def run_with(self, jobs: Sequence[Job], policy: Settings | None = None, tierd_starts: float = 0.0,
-                 seconds_max: float = float("inf")) -> Outcome:
+                 seconds_max: float = float("inf"), beside: Beside = lambda *_: None) -> Outcome:
         """Run these jobs of the scenario. With a policy, tierd runs too, from ``tierd_starts`` on."""
         bed = self.case.bed
         cluster = Cluster(self.case.cluster(self._seed), jobs)
         cluster.exporter_load = bed.load if bed else None
         return run(cluster, jobs, min(self.case.seconds, seconds_max), self.case.changes, policy,
-                   tierd_starts=tierd_starts, cycle_seconds=bed.cycle_seconds if bed else CYCLE_SECONDS)
+                   tierd_starts=tierd_starts, cycle_seconds=bed.cycle_seconds if bed else CYCLE_SECONDS,
+                   beside=beside)
 
     def without_acts(self, policy: Settings, tierd_starts: float = 0.0) -> Outcome:
         """Run of all jobs in which tierd only watches: its findings show what the neighbours cost undisturbed."""

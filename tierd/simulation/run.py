@@ -17,13 +17,14 @@ from tierd.config.settings import Settings
 from tierd.logs import heard
 from tierd.model import Finding
 from tierd.policies.registry import has_victim
-from tierd.simulation.world import world
+from tierd.simulation.world import World, world
 
 CYCLE_SECONDS = 5.0
 REQUESTS_IN_FLIGHT = 8
 """Number of concurrent requests of tierd to MDTs."""
 TimedChanges = Sequence[tuple[float, Callable[[Cluster], None]]]
 """Virtual times and the change to the cluster at each, such as a slow disk."""
+Beside = Callable[[World, VirtualScheduler], None]
 Orders = Sequence[tuple[float, str]]
 """Virtual times, and the target that tierd is then asked to drain."""
 
@@ -77,10 +78,12 @@ class Outcome:
 
 def run(cluster: Cluster, jobs: Sequence[Job], seconds: float, changes: TimedChanges = (),
         policy: Settings | None = None, progress: Callable[[float], None] = lambda _: None,
-        tierd_starts: float = 0.0, orders: Orders = (), cycle_seconds: float = CYCLE_SECONDS) -> Outcome:
+        tierd_starts: float = 0.0, orders: Orders = (), cycle_seconds: float = CYCLE_SECONDS,
+        beside: Beside = lambda *_: None) -> Outcome:
     """Run a new cluster with these jobs. With a policy, tierd runs on it from ``tierd_starts`` on, and acts.
 
-    Of the time before, tierd knows nothing: neither counters, nor changelog records, nor costs of service.
+    Of the time before, tierd knows nothing: neither counters, nor changelog records, nor costs of service. ``beside``
+    starts what runs with tierd.
     """
     log: list[tuple[float, str]] = []
     findings: dict[tuple[str, str, str], tuple[float, Finding]] = {}
@@ -100,6 +103,7 @@ def run(cluster: Cluster, jobs: Sequence[Job], seconds: float, changes: TimedCha
                 if tierd_starts:
                     forget_records(cluster)
                 simulated.start(scheduler, cycle_seconds)
+                beside(simulated, scheduler)
             while started and asked and asked[0][0] <= cluster.now:
                 try:
                     drains = simulated.daemon.drains
