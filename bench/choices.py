@@ -16,7 +16,6 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from types import ModuleType
 from typing import Any
 
 from tierd.config.settings import Settings
@@ -27,26 +26,15 @@ from tierd.model import Facts, Finding, Window
 from tierd.policies.registry import has_victim
 from tierd.simulation.beds import DRAWN, BedKind
 from tierd.simulation.comparison import streams
-from tierd.simulation.evaluate import (
-    COLD_SECONDS,
-    FOUND_SECONDS,
-    FOUND_SOON_SECONDS,
-    Trial,
-    compared,
-    holds,
-)
+from tierd.simulation.evaluate import COLD_SECONDS, FOUND_SECONDS, FOUND_SOON_SECONDS, Trial, compared, holds
 from tierd.simulation.random_scenarios import NOISE_ENDS
 
-CHOICES: Mapping[str, Sequence[ModuleType]] = {
-    "LEAST_EXPOSURE": (interference,), "LEAST_RIVALS": (interference,), "LEVEL_UNKNOWN": (interference,),
-    "WANDER": (interference,), "ODD_PROBABILITY": (interference,), "JUMPS_A_SECOND": (interference,),
-    "SURPRISE_PROBABILITY": (interference,), "DOSE_ERROR": (interference,), "DRIFT": (interference,),
-    "SMOOTHING": (interference,), "MODEL_ERROR": (interference,), "RIVALS_ERROR": (interference,),
-    "SHARING": (interference,), "LEARNED": (interference,), "LIMITED": (interference,), "IO_BOUND": (interference,),
-    "SPREAD": (costs, interference), "DEPENDENCE": (costs,), "FIRST_WINDOWS": (costs,), "MIXED": (costs,),
-    "SLOWER": (costs,), "WITNESSES": (costs,), "LEAST_OF_BYTES": (costs,),
-}
-"""The constants, and the modules that use them."""
+CHOICES = (
+    "LEAST_EXPOSURE", "LEAST_RIVALS", "LEVEL_UNKNOWN", "WANDER", "ODD_PROBABILITY", "JUMPS_A_SECOND",
+    "SURPRISE_PROBABILITY", "DOSE_ERROR", "DRIFT", "SMOOTHING", "MODEL_ERROR", "RIVALS_ERROR", "SHARING", "LEARNED",
+    "LIMITED", "IO_BOUND", "SPREAD", "DEPENDENCE", "FIRST_WINDOWS", "MIXED", "SLOWER", "WITNESSES", "LEAST_OF_BYTES",
+)
+"""The constants of :mod:`tierd.detect.costs` and :mod:`tierd.detect.interference`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +131,7 @@ def replayed(scenario: Recorded, cold: bool) -> Found:
 @contextmanager
 def changed(name: str, factor: float) -> Iterator[None]:
     """A constant as a multiple of what it is."""
-    modules = CHOICES.get(name, ())
+    modules = [module for module in (costs, interference) if hasattr(module, name)]
     before = [getattr(module, name) for module in modules]
     for module, value in zip(modules, before, strict=True):
         setattr(module, name, type(value)(value * factor))

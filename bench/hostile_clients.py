@@ -24,7 +24,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.exporter import memory_folder
-from bench.measure import resident_mebibytes
 from bench.trees import ServerTree
 
 UNIT = Path(__file__).parent.parent / "systemd" / "lustre-exporter.service"
@@ -174,6 +173,11 @@ def during(attack: Attack, exporter: Exporter, seconds: float) -> Scrapes:
             time.sleep(max(0.0, began + 1 - time.monotonic()))
         over.set()
     return found
+
+
+def resident_mebibytes(pid: int) -> float:
+    pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
 
 
 def memory_max_mebibytes() -> float:

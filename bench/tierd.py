@@ -114,8 +114,8 @@ def main() -> int:
     return int(statistics.median(late) > MAX_CYCLE_SECONDS or max(resident) > MAX_MIB)
 
 
-def environment(unit: Path = UNIT) -> dict[str, str]:
-    (line,) = [line for line in unit.read_text().splitlines() if line.startswith("Environment=MALLOC")]
+def environment() -> dict[str, str]:
+    (line,) = [line for line in UNIT.read_text().splitlines() if line.startswith("Environment=MALLOC")]
     return dict(setting.split("=") for setting in line.removeprefix("Environment=").split())
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from dashboards.panels import (
     BLUE,
@@ -17,6 +16,7 @@ from dashboards.panels import (
     ORANGE,
     RED,
     YELLOW,
+    Json,
     Panel,
     Query,
     Steps,
@@ -29,18 +29,16 @@ from dashboards.panels import (
     timeseries,
 )
 
-Json = dict[str, Any]
+SOURCE: Json = {
+    "name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus", "regex": "",
+    "hide": 0, "refresh": 1, "multi": False, "includeAll": False,
+    "current": {"selected": True, "text": "default", "value": "default"}, "options": [],
+}
+"""The Prometheus data source: Grafana's default one, until another is selected.
 
-
-def datasource() -> Json:
-    """The Prometheus data source: Grafana's default one, until another is selected.
-
-    A variable works in provisioned files, whatever the name of the data source. Without ``current``, Grafana takes the
-    first by name.
-    """
-    return {"name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus", "regex": "",
-            "hide": 0, "refresh": 1, "multi": False, "includeAll": False,
-            "current": {"selected": True, "text": "default", "value": "default"}, "options": []}
+A variable works in provisioned files, whatever the name of the data source. Without ``current``, Grafana takes the
+first by name.
+"""
 
 
 def choice(name: str, label: str, query: str, *, everything: bool = True, text: str = "",
@@ -67,21 +65,14 @@ JOB = choice("jobid", "Job", 'label_values({__name__=~"fs_job:lustre_job_(bytes|
 CLIENT = choice("instance", "Client", 'label_values(instance_fs:lustre_llite_bytes:rate2m{fs=~"$fs"}, instance)',
                 everything=False, text="For the row One client. The other rows show all clients.")
 TAG = "lustre"
-UIDS = {
-    "glance": "lustre-at-a-glance", "clients": "lustre-clients", "targets": "lustre-targets", "jobs": "lustre-jobs",
-    "tiering": "lustre-tiering", "exporters": "lustre-exporters", "clients-slim": "lustre-clients-slim",
+MENU: Json = {
+    "type": "dashboards", "title": "Lustre", "tags": [TAG], "asDropdown": False, "icon": "external link",
+    "keepTime": True, "includeVars": True, "targetBlank": False, "tooltip": "", "url": "",
 }
+"""All dashboards of the set, with the time range and variables of this one."""
 
 
-def dashboard_menu() -> dict[str, Any]:
-    """All dashboards of the set, with the time range and variables of this one."""
-    return {
-        "type": "dashboards", "title": "Lustre", "tags": [TAG], "asDropdown": False, "icon": "external link",
-        "keepTime": True, "includeVars": True, "targetBlank": False, "tooltip": "", "url": "",
-    }
-
-
-def link_from_value(board: str, title: str, **variables: str) -> dict[str, Any]:
+def link_from_value(board: str, title: str, **variables: str) -> Json:
     """A data link from a value to a dashboard. Each variable is given as the label with its value.
 
     >>> link_from_value("targets", "This target", target="target")["url"].count("var-target=${__field.labels.target}")
@@ -91,18 +82,22 @@ def link_from_value(board: str, title: str, **variables: str) -> dict[str, Any]:
     return link(board, title, chosen)
 
 
-def link_from_row(board: str, title: str, **variables: str) -> dict[str, Any]:
-    """A data link from a table row to a dashboard. Each variable is given as the heading of its column."""
-    chosen = "".join(f'&var-{name}=${{__data.fields["{column}"]}}' for name, column in variables.items())
-    return link(board, title, chosen)
+def link(board: str, title: str, chosen: str) -> Json:
+    return {"title": title, "url": f"/d/lustre-{board}?${{__url_time_range}}&${{datasource:queryparam}}{chosen}"}
 
 
-def link(board: str, title: str, chosen: str) -> dict[str, Any]:
-    return {"title": title, "url": f"/d/{UIDS[board]}?${{__url_time_range}}&${{datasource:queryparam}}{chosen}"}
+def column_link(column: str, board: str, title: str, **variables: str) -> Json:
+    """Links from the values of a column to a dashboard. Each variable is given as the heading of its column."""
+    chosen = "".join(f'&var-{name}=${{__data.fields["{heading}"]}}' for name, heading in variables.items())
+    return {"matcher": {"id": "byName", "options": column},
+            "properties": [{"id": "links", "value": [link(board, title, chosen)]}]}
 
 
-def column_links(column: str, *links: dict[str, Any]) -> dict[str, Any]:
-    return {"matcher": {"id": "byName", "options": column}, "properties": [{"id": "links", "value": list(links)}]}
+def job_link(column: str) -> Json:
+    return column_link(column, "jobs", "This job", fs="File system", jobid=column)
+
+
+TARGET_LINK = column_link("Target", "targets", "This target", fs="File system", target="Target")
 
 
 SCHEMA = 39
@@ -122,42 +117,26 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Annotation:
-    """Marks on the time axis, from a query whose values are milliseconds since 1970."""
-
-    name: str
-    expr: str
-    colour: str
-    text: str
-
-    def json(self) -> Json:
-        return {
-            "name": self.name, "datasource": DATASOURCE, "enable": True, "hide": False, "iconColor": self.colour,
-            "expr": self.expr, "useValueForTime": True, "titleFormat": self.name, "textFormat": self.text,
-            "tagKeys": "event", "step": "",
-        }
-
-
-@dataclass(frozen=True, slots=True)
 class Dashboard:
     """One dashboard of the set."""
 
     name: str
-    """Its short name in :data:`dashboards.dashboard.UIDS`."""
+    """The part of its uid that is its own."""
     title: str
     description: str
     chosen: tuple[Json, ...]
     """Variables besides the data source."""
     rows: tuple[Row, ...]
-    annotations: tuple[Annotation, ...] = ()
+    annotations: tuple[Json, ...] = ()
+    """Marks on the time axis."""
 
     def json(self) -> Json:
         return {
-            "uid": UIDS[self.name], "title": self.title, "description": self.description, "tags": [TAG],
+            "uid": f"lustre-{self.name}", "title": self.title, "description": self.description, "tags": [TAG],
             "schemaVersion": SCHEMA, "editable": False, "graphTooltip": 1, "refresh": "30s", "timezone": "browser",
             "time": {"from": "now-3h", "to": "now"}, "timepicker": {}, "fiscalYearStartMonth": 0, "weekStart": "",
-            "links": [dashboard_menu()], "annotations": {"list": [a.json() for a in self.annotations]},
-            "templating": {"list": [datasource(), *self.chosen]},
+            "links": [MENU], "annotations": {"list": list(self.annotations)},
+            "templating": {"list": [SOURCE, *self.chosen]},
             "panels": list(place_panels(self.rows)),
         }
 
@@ -196,10 +175,6 @@ NO_STREAM = "no slowed stream reported"
 "Texts of panels at sites that have none. Without tierd nobody knows of a slowed stream."
 
 
-def alerts_firing() -> Query:
-    return Query(f"count({ALERTS}) or vector(0)")
-
-
 def none_of(expr: str, measured: str) -> str:
     """A number that is 0 if nothing matches, and absent if nothing measures it: absence is no good news."""
     return f"{expr} or 0 * count({measured})"
@@ -212,7 +187,7 @@ STATE_BITS = ("tierd_dry_run", "tierd_observes_only", "tierd_learning", "tierd_h
 "The later of two states is shown."
 
 
-def tierd_state(width: int = 4, height: int = 4, matchers: str = OF_FS) -> Panel:
+def tierd_state(width: int, matchers: str = OF_FS) -> Panel:
     """The state of tierd in words, one tile for each file system."""
     bits = (bit.replace("{}", matchers) if "{}" in bit else bit + matchers for bit in STATE_BITS)
     code = " + ".join(f"{2**place} * {bit}" if place else bit for place, bit in enumerate(bits))
@@ -220,8 +195,8 @@ def tierd_state(width: int = 4, height: int = 4, matchers: str = OF_FS) -> Panel
         "tierd", "Whether tierd acts. Dry run: it plans and changes nothing. Learning: it has seen too little to "
         "compare streams with. Outside its window: [act] windows. Blind: a source cannot be read. PAUSED: by an "
         "administrator, the pause file or the circuit breaker; see tierctl status.",
-        Query(f"max by (fs) ({code})", "{{fs}}"), unit="none", steps=((None, GREEN),), width=width, height=height,
-        empty=NO_TIERD, words=(
+        Query(f"max by (fs) ({code})", "{{fs}}"), unit="none", steps=((None, GREEN),), width=width, empty=NO_TIERD,
+        words=(
             Word(0, 0, "acts", GREEN), Word(1, 1, "dry run", YELLOW), Word(2, 3, "observes only", BLUE),
             Word(4, 7, "learning", BLUE), Word(8, 15, "outside its window", NEUTRAL), Word(16, 31, "BLIND", RED),
             Word(32, 63, "PAUSED", RED), Word(64, 127, "PAUSED: circuit breaker", RED)))
@@ -232,16 +207,14 @@ def over_interval(metric: str) -> str:
     return f"max_over_time({metric}{OF_FS}{RATE})"
 
 
-def slowed_streams(width: int = 7, height: int = 4) -> Panel:
-    """A sentence for each slowed stream: "ior_stream.1002, of usual" "65%"."""
-    share = (f"min by (victim) (avg_over_time(tierd_victim_bytes_per_second{OF_FS}{RATE}) / "
-             f"(tierd_victim_usual_bytes_per_second{OF_FS} > 0))")
-    return stat("Slowed streams", "Throughput of each stream that a neighbour slows, as a share of its throughput "
-                "before: at the end of the time range, until its case is closed. 100% is as before.",
-                Query(f"clamp_max({share}, 1)", "{{victim}}, of usual", instant=True),
-                unit="percentunit", sizes=(15, 36),
-                steps=((None, RED), (0.7, ORANGE), (0.85, YELLOW), (0.95, GREEN)), width=width, height=height,
-                decimals=0, named=True, empty=NO_STREAM)
+_SHARE = (f"min by (victim) (avg_over_time(tierd_victim_bytes_per_second{OF_FS}{RATE}) / "
+          f"(tierd_victim_usual_bytes_per_second{OF_FS} > 0))")
+SLOWED_STREAMS = stat(
+    "Slowed streams", "Throughput of each stream that a neighbour slows, as a share of its throughput "
+    "before: at the end of the time range, until its case is closed. 100% is as before.",
+    Query(f"clamp_max({_SHARE}, 1)", "{{victim}}, of usual", instant=True), unit="percentunit", sizes=(15, 36),
+    steps=((None, RED), (0.7, ORANGE), (0.85, YELLOW), (0.95, GREEN)), width=7, decimals=0, named=True, empty=NO_STREAM)
+"""A sentence for each slowed stream: "ior_stream.1002, of usual" "65%"."""
 
 
 def usual_throughput(matchers: str) -> Query:
@@ -249,17 +222,12 @@ def usual_throughput(matchers: str) -> Query:
                  "{{victim}} usual")
 
 
-BUSIEST_SHOWN = 8
-
-
-def busiest_jobs(width: int = 17, height: int = 12) -> Panel:
-    """Throughput of the busiest jobs, and what slowed streams had before."""
-    return timeseries(
-        "Busiest jobs: throughput", "Throughput of the busiest jobs. A dashed line is what a slowed stream had before "
-        "its neighbour came. Marks: a stream is slowed, tierd sets a default layout, files move, verdict.",
-        Query(f"topk({BUSIEST_SHOWN}, sum by (jobid) (fs_job:lustre_job_bytes:rate2m{OF_FS}))", "{{jobid}}"),
-        usual_throughput(OF_FS), unit="Bps", by_name="jobid", overrides=(dashed("usual"),), width=width, height=height,
-        empty="no job statistics: " + NO_SERVERS, links=(link_from_value("jobs", "This job", jobid="jobid"),))
+BUSIEST_JOBS = timeseries(
+    "Busiest jobs: throughput", "Throughput of the busiest jobs. A dashed line is what a slowed stream had before "
+    "its neighbour came. Marks: a stream is slowed, tierd sets a default layout, files move, verdict.",
+    Query(f"topk(8, sum by (jobid) (fs_job:lustre_job_bytes:rate2m{OF_FS}))", "{{jobid}}"),
+    usual_throughput(OF_FS), unit="Bps", by_name="jobid", overrides=(dashed("usual"),), width=17, height=12,
+    empty="no job statistics: " + NO_SERVERS, links=(link_from_value("jobs", "This job", jobid="jobid"),))
 
 
 STATE_WORDS = {
@@ -297,7 +265,7 @@ REASON_WORDS = {
 """Of the other reasons the table shows the value of the label."""
 
 
-def cases(width: int = 24, height: int = 5) -> Panel:
+def cases() -> Panel:
     """The cases of the time range: who slows whom, and what tierd does, or did, about it."""
     labels, begun = "(fs, id, victim, aggressor, state, verdict, reason)", f"tierd_case_begun_timestamp_seconds{OF_FS}"
     seen = f"max by {labels} (max_over_time(timestamp({begun})[$__range:{RATE[1:]}))"
@@ -309,18 +277,18 @@ def cases(width: int = 24, height: int = 5) -> Panel:
         "explain has the remedy.",
         Query(f"{every} and on (fs, id) {begun} or "
               f'label_replace({every} unless on (fs, id) {begun}, "state", "closed", "state", ".*")'),
-        unit="none", width=width, height=height, empty="no case reported in this time range", sort="Since",
+        unit="none", width=24, height=5, empty="no case reported in this time range", sort="Since",
         columns={"id": ("Finding", ""), "victim": ("Victim", ""), "aggressor": ("Aggressor", ""),
                  "Value": ("Since", "dateTimeAsLocal"), "state": ("State", ""), "verdict": ("Verdict", ""),
                  "reason": ("Not done because", "")},
         overrides=(coloured("State", STATE_WORDS), coloured("Verdict", VERDICT_WORDS),
                    coloured("Not done because", REASON_WORDS),
                    *sized({"Finding": 90, "Since": 190, "State": 110}),
-                   column_links("Victim", link_from_row("jobs", "This job", jobid="Victim")),
-                   column_links("Aggressor", link_from_row("jobs", "This job", jobid="Aggressor"))))
+                   column_link("Victim", "jobs", "This job", jobid="Victim"),
+                   column_link("Aggressor", "jobs", "This job", jobid="Aggressor")))
 
 
-def done_in_range(width: int = 11, height: int = 4) -> Panel:
+def done_in_range() -> Panel:
     """What tierd found and did in the selected time range, as numbers."""
     def counted(expr: str, name: str) -> Query:
         return Query(f"round(sum(increase({expr}[$__range])))", name, instant=True)
@@ -333,14 +301,22 @@ def done_in_range(width: int = 11, height: int = 4) -> Panel:
         counted('tierd_moves_total{fs=~"$fs", outcome="done"}', "files"),
         counted('tierd_judgements_total{fs=~"$fs", verdict="helped"}', "helped"),
         counted(f"tierd_undone_total{OF_FS}", "undone"),
-        unit="short", steps=((None, "text"),), width=width, height=height, named=True, decimals=0, empty=NO_TIERD)
+        unit="short", steps=((None, "text"),), width=7, named=True, decimals=0, empty=NO_TIERD)
 
 
-def tierd_events() -> tuple[Annotation, ...]:
+STORY = (SLOWED_STREAMS, BUSIEST_JOBS, tierd_state(width=7), done_in_range(), cases())
+"""What happens to streams, and what tierd does about it."""
+
+
+def tierd_events() -> tuple[Json, ...]:
     """Mark acts of tierd on the time axis. Each gauge holds only the last event of its kind; counters have totals."""
-    def event(name: str, label: str, colour: str, text: str) -> Annotation:
+    def event(name: str, label: str, colour: str, text: str) -> Json:
         last = f'tierd_last_event_timestamp_seconds{{event="{label}", fs=~"$fs"}}'
-        return Annotation(name, f"({last} > 0) * 1000", colour, text)
+        return {
+            "name": name, "datasource": DATASOURCE, "enable": True, "hide": False, "iconColor": colour,
+            "expr": f"({last} > 0) * 1000", "useValueForTime": True, "titleFormat": name, "textFormat": text,
+            "tagKeys": "event", "step": "",
+        }
 
     return (
         event("Finding", "slowdown", "orange", "a stream is slowed"),

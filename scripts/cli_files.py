@@ -17,38 +17,20 @@ from argparse_manpage.manpage import Manpage
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
+from exporter.__main__ import build_parser  # noqa: E402
 from lustre import __version__  # noqa: E402
 from tierd import cli  # noqa: E402
+from tierd.__main__ import parser as tierd  # noqa: E402
 from tierd.cli.completion import SHELLS, completions  # noqa: E402
+from tierd.cli.tierctl import parser as tierctl  # noqa: E402
 
 del cli.MODULES["tierd.cli.simulate"]  # packages have no simulator
 
 ZSH = "usr/share/zsh/site-functions"
 
 
-def exporter() -> argparse.ArgumentParser:
-    """The parser of lustre-exporter."""
-    from exporter.__main__ import build_parser  # noqa: PLC0415
-
-    return build_parser()
-
-
-def tierd() -> argparse.ArgumentParser:
-    """The parser of tierd."""
-    from tierd.__main__ import parser  # noqa: PLC0415
-
-    return parser()
-
-
-def tierctl() -> argparse.ArgumentParser:
-    """The parser of tierctl with all commands."""
-    from tierd.cli.tierctl import parser  # noqa: PLC0415
-
-    return parser()
-
-
 PROGRAMS: Mapping[str, Mapping[str, tuple[int, Callable[[], argparse.ArgumentParser]]]] = {
-    "lustre-exporter": {"lustre-exporter": (8, exporter)},
+    "lustre-exporter": {"lustre-exporter": (8, build_parser)},
     "lustre-tierd": {"tierd": (8, tierd), "tierctl": (1, tierctl)},
 }
 """Packages; of each its programs with the section of their manual pages."""

@@ -69,43 +69,28 @@ def options() -> int:
         path.read_text(encoding="utf-8") for path in files("exporter")))))
 
 
-class Way:
-    """The files that run, as far as they belong to a part of the project."""
-
-    def __init__(self) -> None:
-        self._codes: set[CodeType] = set()
-
-    def begin(self) -> None:
-        """Forget what has run."""
-        self._codes.clear()
-
-    def saw(self, frame: FrameType, event: str, _: object) -> None:
-        """A function is called: a hook of ``sys.setprofile``."""
-        if event == "call":
-            self._codes.add(frame.f_code)
-
-    @property
-    def files(self) -> int:
-        """How many files of lustre/ and tierd/ had a function that ran, without the simulation."""
-        inside = [str(ROOT / "lustre") + "/", str(ROOT / "tierd") + "/"]
-        names = {code.co_filename for code in list(self._codes)}  # threads add to it
-        return sum(name.startswith(tuple(inside)) and "/tierd/simulation/" not in name for name in names)
+def files_of(codes: Collection[CodeType]) -> int:
+    """How many files of lustre/ and tierd/ have one of these functions, without the simulation."""
+    names = {code.co_filename for code in list(codes)}  # threads add to it
+    return sum(name.startswith((f"{ROOT}/lustre/", f"{ROOT}/tierd/")) and "/tierd/simulation/" not in name
+               for name in names)
 
 
 def way_of_a_record() -> tuple[int, int]:
     """Files that run in a quiet cycle, and from the start of tierd up to the first act."""
     scenario = next(each for seed in range(1, 100) if (each := random_scenario(seed, USUAL)).suspects)
-    quiet, whole, found = Way(), Way(), [0]
+    quiet, whole, found = set[CodeType](), set[CodeType](), [0]
 
-    def saw(frame: FrameType, event: str, argument: object) -> None:
-        quiet.saw(frame, event, argument)
-        whole.saw(frame, event, argument)
+    def saw(frame: FrameType, event: str, _: object) -> None:
+        if event == "call":
+            quiet.add(frame.f_code)
+            whole.add(frame.f_code)
 
     def progress(now: float) -> None:
         if now <= QUIET_SECONDS[0]:
-            quiet.begin()
+            quiet.clear()
         elif not found[0] and now >= QUIET_SECONDS[1]:
-            found[0] = quiet.files
+            found[0] = files_of(quiet)
 
     threading.setprofile(saw)
     sys.setprofile(saw)
@@ -115,7 +100,7 @@ def way_of_a_record() -> tuple[int, int]:
     finally:
         sys.setprofile(None)
         threading.setprofile(None)
-    return found[0], whole.files
+    return found[0], files_of(whole)
 
 
 def rows() -> Iterator[tuple[str, int, int]]:

@@ -1,4 +1,4 @@
-"""python -m scripts.page_pictures [--folder FOLDER]: pictures of tierd's page during the demonstration.
+"""python -m scripts.page_pictures: pictures of tierd's page during the demonstration.
 
 The scenario ``demo`` runs in virtual time with tierd at work on it, and a headless Chromium takes the pictures that the
 documentation shows.
@@ -6,8 +6,6 @@ documentation shows.
 
 from __future__ import annotations
 
-import argparse
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import chdir, contextmanager
@@ -27,7 +25,7 @@ from tierd.daemon.node import Node
 from tierd.daemon.service import Service
 from tierd.simulation.world import VirtualClock, parameter_files
 
-ROOT = Path(__file__).parent.parent
+FOLDER = Path(__file__).absolute().parent.parent / "docs" / "pictures"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +68,8 @@ def demonstration(folder: Path, dry_run: bool) -> Iterator[tuple[Cluster, Servic
         service.close()
 
 
-def take(pictures: list[Picture], into: Path, browser: Browser, dry_run: bool) -> None:
+def take(pictures: list[Picture], browser: Browser, dry_run: bool) -> None:
     """Run the demonstration once and take these pictures, which are sorted by time."""
-    into = into.absolute()
     with (tempfile.TemporaryDirectory() as folder, chdir(folder),
           demonstration(Path(folder), dry_run) as (cluster, service)):
         assert service.web is not None
@@ -82,7 +79,7 @@ def take(pictures: list[Picture], into: Path, browser: Browser, dry_run: bool) -
                 service.cycle()
             browser.screen(picture.width, 900, dark=picture.dark, scripts=False)
             browser.open(f"http://127.0.0.1:{service.web.port}{picture.path}")
-            path = into / picture.name
+            path = FOLDER / picture.name
             browser.picture(path, picture.top)
             make_small(path)
             print(path)
@@ -94,17 +91,13 @@ def make_small(picture: Path) -> None:
         opened.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(picture, optimize=True)
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main() -> None:
     """Take all pictures."""
-    parser = argparse.ArgumentParser(prog="python -m scripts.page_pictures", description=__doc__)
-    parser.add_argument("--folder", type=Path, default=ROOT / "docs/pictures", help="where the pictures are")
-    chosen = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as profile, Browser(Path(profile)) as browser:
         for dry_run in (False, True):
             several = sorted((p for p in PICTURES if p.dry_run is dry_run), key=lambda p: p.at_seconds)
-            take(several, chosen.folder, browser, dry_run)
-    return 0
+            take(several, browser, dry_run)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -6,9 +6,11 @@ database stays, in ``.tools/grafana``, because Grafana needs a minute to make it
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
+import urllib.request
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -16,13 +18,12 @@ from pathlib import Path
 
 from simulator.scenarios.scenario import Scenario, library
 from stack import demo, services
-from stack.alerting import AlertWatch
 from stack.demo import CYCLE_SECONDS, free_port, running_site
-from stack.services import Ports, StartError, program
-from stack.until_stopped import Options, run_until_stopped
+from stack.services import Options, Ports, StartError, program, run_until_stopped
 from tierd.clock import SystemClock
 from tierd.daemon.client import ask
 from tierd.logs import heard
+from tierd.text import printable
 
 DESCRIPTION = (
     "Run a simulated cluster, the exporter, tierd, Prometheus, Alertmanager and, if it is installed, Grafana. All "
@@ -57,7 +58,7 @@ def run(folder: Path, clock: SystemClock, options: Options) -> None:
         pages = services.pages(ports, grafana=grafana)
         print("\n".join(introduction(scenario, pages, site.socket)), flush=True)
         introduced, begun = True, clock.now()
-        story = AlertStory(site.socket, AlertWatch(f"http://127.0.0.1:{ports.prometheus}", log), log)
+        story = AlertStory(site.socket, f"http://127.0.0.1:{ports.prometheus}", log)
         while not clock.wait(CYCLE_SECONDS) and clock.now() < begun + options.seconds:
             site.cycle()
             story.step(clock.now() - begun)
@@ -65,26 +66,43 @@ def run(folder: Path, clock: SystemClock, options: Options) -> None:
 
 
 class AlertStory:
-    """Keeps tierd paused until the alert has fired: otherwise tierd is faster than any alert."""
+    """Logs the alerts of Prometheus, and keeps tierd paused until one has fired: it is faster than any alert."""
 
-    def __init__(self, socket: str, alerts: AlertWatch, log: Callable[[str], None]) -> None:
+    def __init__(self, socket: str, prometheus: str, log: Callable[[str], None]) -> None:
         self._socket = socket
-        self._alerts = alerts
+        self._url = f"{prometheus}/api/v1/alerts"
         self._log = log
+        self._firing: dict[tuple[tuple[str, str], ...], str] = {}
+        """Descriptions of the alerts that fire, by their labels."""
         self._resume_at = QUIET_SECONDS + ALERT_PATIENCE_SECONDS
         self._fired = self._resumed = False
         ask(socket, {"request": "pause", "reason": PAUSE_REASON})
 
     def step(self, seconds: float) -> None:
         """Log what fires and what is resolved; resume tierd a while after the alert. ``seconds`` is the time now."""
-        self._alerts.poll()
-        if self._alerts.fires(NOISY) and not self._fired:
+        self._poll()
+        if not self._fired and any(dict(labels)["alertname"] == NOISY for labels in self._firing):
             self._fired = True
             self._resume_at = seconds + READING_SECONDS
         if seconds >= self._resume_at and not self._resumed:
             self._resumed = True
             self._log("RESUMED, as tierctl resume does")
             ask(self._socket, {"request": "resume"})
+
+    def _poll(self) -> None:
+        """Ask Prometheus once. If it does not answer, nothing is logged and the next call asks again."""
+        try:
+            with urllib.request.urlopen(self._url, timeout=5) as answer:  # noqa: S310 -- on loopback
+                alerts = json.load(answer)["data"]["alerts"]
+        except (OSError, ValueError, KeyError):
+            return
+        firing = {tuple(sorted(alert["labels"].items())): str(alert["annotations"].get("description", ""))
+                  for alert in alerts if alert["state"] == "firing"}
+        for labels in firing.keys() - self._firing.keys():
+            self._log(f"ALERT fires: {dict(labels)['alertname']}: {printable(firing[labels])}")
+        for labels in self._firing.keys() - firing.keys():
+            self._log(f"ALERT resolved: {dict(labels)['alertname']}")
+        self._firing = firing
 
 
 NOISY = "LustreNoisyNeighbour"

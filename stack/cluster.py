@@ -28,8 +28,8 @@ from stack import demo
 from stack import role as role_process
 from stack.demo import DISK_IOPS, free_port, running_exporter, tierctl_command
 from stack.forked import Forked
+from stack.services import Options, run_until_stopped
 from stack.shared import SharedCluster
-from stack.until_stopped import Options, run_until_stopped
 from tierd.clock import SystemClock
 from tierd.daemon.answers import MoversAnswer, ReadersAnswer, StandbyAnswer, StatusAnswer
 from tierd.daemon.client import ControlError, ask
@@ -74,7 +74,6 @@ class Role:
     """What was printed of it last."""
     read: int = 0
     """Bytes of its log that were read."""
-    lines: list[str] = field(default_factory=list)
 
     @property
     def pid(self) -> int:
@@ -256,32 +255,31 @@ def state_of_leader(answer: StatusAnswer | StandbyAnswer | None) -> str:
     return f"leads{f'; CANNOT: {faults}' if faults else ''}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Answers:
     """What the processes answered lately."""
 
-    status: dict[str, StatusAnswer | StandbyAnswer]
-    movers: MoversAnswer
-    readers: ReadersAnswer
-    queue: StatusAnswer | None
+    status: dict[str, StatusAnswer | StandbyAnswer] = field(default_factory=dict)
+    movers: MoversAnswer = field(default_factory=lambda: MoversAnswer(time=0.0, cluster=True))
+    readers: ReadersAnswer = field(default_factory=lambda: ReadersAnswer(enabled=True))
+    queue: StatusAnswer | None = None
 
 
 def ask_all(folder: Path, roles: Sequence[Role]) -> Answers:
     """Ask leader and standby, and the leader about movers and readers. Who does not answer is left out."""
-    status: dict[str, StatusAnswer | StandbyAnswer] = {}
-    movers, readers, queue = MoversAnswer(time=0.0, cluster=True), ReadersAnswer(enabled=True), None
+    answers = Answers()
     for role in roles:
         if role.name not in LEADERS or not role.pid or role.stands_still():
             continue
         with suppress(ControlError, ValueError):
             found = ask(f"{folder}/{role.name}.sock", {"request": "status"}, 3.0)
             if found.get("standing_by"):
-                status[role.name] = StandbyAnswer.from_json(found)
+                answers.status[role.name] = StandbyAnswer.from_json(found)
                 continue
-            status[role.name] = queue = StatusAnswer.from_json(found)
-            movers = MoversAnswer.from_json(ask(f"{folder}/{role.name}.sock", {"request": "movers"}, 3.0))
-            readers = ReadersAnswer.from_json(ask(f"{folder}/{role.name}.sock", {"request": "readers"}, 3.0))
-    return Answers(status, movers, readers, queue)
+            answers.status[role.name] = answers.queue = StatusAnswer.from_json(found)
+            answers.movers = MoversAnswer.from_json(ask(f"{folder}/{role.name}.sock", {"request": "movers"}, 3.0))
+            answers.readers = ReadersAnswer.from_json(ask(f"{folder}/{role.name}.sock", {"request": "readers"}, 3.0))
+    return answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,13 +313,9 @@ def audit(moves: dict[Fid, int], journal: Path) -> Audit:
         rows = db.execute("SELECT fid FROM actions WHERE kind = 'migrate' AND outcome = 'done'").fetchall()
         (open_acts,) = db.execute("SELECT count(*) FROM actions WHERE outcome = 'under way'").fetchone()
     db.close()
-    done = {fid_of(fid) for (fid,) in rows}
+    done = {Fid.parse(fid) for (fid,) in rows}
     return Audit(len(moves), tuple(fid for fid, times in moves.items() if times > 1), tuple(moves.keys() - done),
                  tuple(done - moves.keys()), open_acts)
-
-
-def fid_of(value: str | bytes) -> Fid:
-    return Fid.parse(value if isinstance(value, str) else value.decode())
 
 
 # The stack
@@ -338,7 +332,7 @@ class Nodes:
         self._clock = clock
         self._log = log
         self._shown: set[tuple[str, str]] = set()
-        self.answers = Answers({}, MoversAnswer(time=0.0, cluster=True), ReadersAnswer(enabled=True), None)
+        self.answers = Answers()
 
     def step(self) -> None:
         """Restart what ended, ask all, and print what changed."""
@@ -353,7 +347,6 @@ class Nodes:
         for role in self.roles:
             self._show(role, reported(role, self.answers))
             for line in role.new_lines():
-                role.lines.append(line)
                 self._tell(role, line.strip())
 
     def _show(self, role: Role, state: str) -> None:
@@ -371,9 +364,6 @@ class Nodes:
     @property
     def leader(self) -> str:
         return next((name for name, found in self.answers.status.items() if isinstance(found, StatusAnswer)), "")
-
-    def role(self, name: str) -> Role:
-        return next(role for role in self.roles if role.name == name)
 
     def ready(self) -> bool:
         found = self.answers
@@ -429,17 +419,14 @@ def introduction(scenario: Scenario, stack: Running) -> list[str]:
     leader = stack.nodes.leader or LEADERS[0]
     standby = next(name for name in LEADERS if name != leader)
     tierctl = tierctl_command()
-    rows = [(name, f"{role.pid}") for role in stack.nodes.roles if (name := role.name)]
     return [
         "",
         f"A simulated Lustre file system: job {stream.job_id} writes a stream. Job {noise.job_id} starts after",
         f"{noise.start_seconds:.0f} s and writes and reads small files on the same targets. tierd finds it, sets a",
         "default layout, and moves files to flash, through movers on other nodes. This takes some minutes.",
         "",
-        "  " + "  ".join(f"{name} {pid}" for name, pid in rows[:3]),
-        "  " + "  ".join(f"{name} {pid}" for name, pid in rows[3:5]),
-        "  " + "  ".join(f"{name} {pid}" for name, pid in rows[5:9]),
-        "  " + "  ".join(f"{name} {pid}" for name, pid in rows[9:]),
+        *("".join(f"  {role.name} {role.pid}" for role in stack.nodes.roles if role.name in names)
+          for names in (BROKERS, LEADERS, MOVERS, READERS)),
         "",
         "Kill one of each while files are moved. It starts again after ten seconds, as under systemd:",
         "",

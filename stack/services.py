@@ -1,20 +1,27 @@
-"""Prometheus, Alertmanager and Grafana: their configuration below one folder, and their processes."""
+"""What stacks run until a signal: Prometheus, Alertmanager and Grafana, with their configuration below one folder.
+
+A site waits ten minutes before it wakes somebody. A demonstration of five minutes cannot: its alerting rules are
+generated from ``alerts/rules``, and are the same alerts with shorter times.
+"""
 
 from __future__ import annotations
 
+import argparse
 import fcntl
 import os
 import re
 import shutil
+import signal
 import subprocess
+import sys
+import tempfile
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from stack.alerting import write_demonstration_rules
-from tierd.clock import Clock
+from tierd.clock import Clock, SystemClock
 
 ROOT = Path(__file__).parent.parent
 SCRAPE_SECONDS = 5
@@ -29,6 +36,43 @@ class Ports:
     prometheus: int
     alertmanager: int
     grafana: int
+
+
+TIMES_FASTER = 30
+"""In the demonstration; but no time is shorter than a scrape interval."""
+TIMES = re.compile(r"(^\s*(?:for|keep_firing_for): |tierd_\w+(?:\{[^}]*\})?\[)(\d+)([smhd])(?=\]|$)", re.MULTILINE)
+"""Times that are shorter: also the ranges of tierd's own metrics. Rates of counters keep theirs: they need several
+samples."""
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def write_demonstration_rules(rules: Path, folder: Path) -> Path:
+    """Write the demonstration profile of all files of ``rules`` into a folder. Returns the folder."""
+    folder.mkdir()
+    for file in sorted(rules.glob("*.yml")):
+        (folder / file.name).write_text(demonstration(file.read_text(encoding="utf-8")), encoding="utf-8")
+    return folder
+
+
+def demonstration(rules: str) -> str:
+    r"""A rule file with shorter times in ``for``, ``keep_firing_for`` and ranges of tierd's metrics.
+
+    >>> print(demonstration("for: 10m\nkeep_firing_for: 1h\nexpr: avg_over_time(tierd_paused[5m]) > rate(x[2m])"))
+    for: 20s
+    keep_firing_for: 120s
+    expr: avg_over_time(tierd_paused[10s]) > rate(x[2m])
+    """
+    return TIMES.sub(lambda found: f"{found[1]}{shorter_seconds(found[2], found[3])}s", rules)
+
+
+def shorter_seconds(number: str, unit: str) -> int:
+    """A time of the rules as seconds of the demonstration.
+
+    >>> shorter_seconds("10", "m"), shorter_seconds("2", "m"), shorter_seconds("0", "m")
+    (20, 5, 0)
+    """
+    seconds = int(number) * _SECONDS[unit]
+    return max(SCRAPE_SECONDS, seconds // TIMES_FASTER) if seconds else 0
 
 
 def prometheus_command(folder: Path, ports: Ports) -> list[str]:
@@ -99,15 +143,10 @@ def grafana_environment(folder: Path, ports: Ports, data: Path) -> dict[str, str
 
 def grafana_command(home: str) -> list[str] | None:
     """The command of Grafana below ``GRAFANA_HOME`` or on the PATH; None if it is not installed."""
-    if home:
-        for name in ("grafana", "grafana-server"):
-            if (Path(home) / "bin" / name).exists():
-                return [f"{home}/bin/{name}", *(("server",) if name == "grafana" else ()), f"--homepath={home}"]
-        return None
     for name in ("grafana", "grafana-server"):
-        if found := shutil.which(name):
+        if found := shutil.which(name, path=f"{home}/bin" if home else None):
             packaged = Path("/usr/share/grafana")
-            installed = packaged if packaged.exists() else Path(found).resolve().parent.parent
+            installed = home or (packaged if packaged.exists() else Path(found).resolve().parent.parent)
             return [found, *(("server",) if name == "grafana" else ()), f"--homepath={installed}"]
     return None
 
@@ -185,3 +224,40 @@ def await_answer(process: subprocess.Popen[bytes], url: str, log: Path, clock: C
             stopped = process.poll() is not None or clock.wait(0.2)
             if stopped or clock.now() > until:
                 raise StartError(f"{url} does not answer: {log.read_text(errors='replace')[-1000:]}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Options of both stacks."""
+
+    seconds: float = float("inf")
+    """Length of the run."""
+    any_ports: bool = False
+
+    def port(self, usual: int) -> int:
+        """The port to try first; 0 for any free one."""
+        return 0 if self.any_ports else usual
+
+
+def run_until_stopped(prog: str, description: str, arguments: Sequence[str] | None,
+                      run: Callable[[Path, SystemClock, Options], None]) -> int:
+    """Run until Ctrl-C, SIGTERM, or the end of ``--seconds``. Returns 1 if a program does not start.
+
+    ``run`` gets its folder, and the clock that a signal wakes.
+    """
+    parser = argparse.ArgumentParser(prog=prog, description=description)
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="end after this many seconds")
+    parser.add_argument("--any-ports", action="store_true",
+                        help="use any free ports, so that several stacks can be started at the same time")
+    options = Options(**vars(parser.parse_args(arguments)))
+    clock = SystemClock()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: clock.wake())
+    try:
+        with tempfile.TemporaryDirectory(prefix="lustre-stack-") as folder:
+            run(Path(folder), clock, options)
+    except (OSError, StartError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    print("\nStopped. All temporary files are deleted.")
+    return 0

@@ -16,8 +16,16 @@ import pytest
 
 from simulator.scenarios.scenario import library
 from stack.__main__ import NOISY, AlertStory, introduction, with_late_neighbour
-from stack.alerting import AlertWatch, demonstration, write_demonstration_rules
-from stack.services import NO_UI, Ports, first_page, grafana_command, grafana_data, grafana_environment
+from stack.services import (
+    NO_UI,
+    Ports,
+    demonstration,
+    first_page,
+    grafana_command,
+    grafana_data,
+    grafana_environment,
+    write_demonstration_rules,
+)
 from tests.servers import TOOLS, Prometheus, fetched, output_until, program
 from tests.tierd.sense.loopback_server import answers, answers_json, liar
 from tierd.clock import SystemClock
@@ -89,7 +97,7 @@ def test_grafana_is_provisioned_where_there_is_one(tmp_path: Path) -> None:
     assert f"path: {ROOT}/dashboards/json\n" in boards
     assert grafana_command(str(tmp_path)) is None
     (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "grafana").touch()
+    (tmp_path / "bin" / "grafana").touch(0o755)
     assert grafana_command(str(tmp_path)) == [f"{tmp_path}/bin/grafana", "server", f"--homepath={tmp_path}"]
 
 
@@ -149,7 +157,7 @@ def test_tierd_acts_only_after_the_alert_has_fired(tmp_path_factory: pytest.Temp
     server = ControlServer(control, answer)
     try:
         with liar(prometheus_answers) as prometheus:
-            story = AlertStory(control, AlertWatch(prometheus.url, logged.append), logged.append)
+            story = AlertStory(control, prometheus.url, logged.append)
             story.step(60.0)
             assert (requests, logged) == (["pause"], [])
             state[0] = alerts("firing")

@@ -16,8 +16,8 @@ import pytest
 
 from simulator.jobs.small_files import SmallFileWriter
 from simulator.scenarios.scenario import library
-from stack.cluster import MOVERS, Running, nats_program, running
-from stack.until_stopped import Options
+from stack.cluster import MOVERS, Role, Running, nats_program, running
+from stack.services import Options
 from tierd.cli.tierctl import main
 from tierd.clock import SystemClock
 
@@ -49,17 +49,18 @@ def until(stack: Running, holds: Callable[[], bool], what: str) -> None:
     clock = SystemClock()
     end = clock.now() + SECONDS
     while not holds():
-        assert clock.now() < end, (what, [(role.name, role.state, role.lines[-12:]) for role in stack.nodes.roles])
+        assert clock.now() < end, (what, [(role.name, role.state, text_of(role)[-1500:]) for role in stack.nodes.roles])
         clock.wait(0.5)
         stack.nodes.step()
 
 
 def kill(stack: Running, name: str) -> None:
-    os.kill(stack.nodes.role(name).pid, signal.SIGKILL)
+    (role,) = [role for role in stack.nodes.roles if role.name == name]
+    os.kill(role.pid, signal.SIGKILL)
 
 
-def said(stack: Running, words: str) -> bool:
-    return any(words in line for role in stack.nodes.roles for line in role.lines)
+def text_of(role: Role) -> str:
+    return role.log.read_text(errors="replace")
 
 
 def moved(stack: Running) -> int:
@@ -84,7 +85,7 @@ def test_the_cure_comes_although_one_of_each_is_killed(stack: Running, capsys: p
     until(stack, stack.nodes.ready, "all that was killed works again")
     kill(stack, leader)
     until(stack, lambda: stack.nodes.leader == standby, "the standby leads")
-    until(stack, lambda: said(stack, "KEPT"), "the verdict")
+    until(stack, lambda: any("KEPT" in text_of(role) for role in stack.nodes.roles), "the verdict")
     until(stack, stack.nodes.ready, "the former leader stands by")
     socket = f"{stack.folder}/{stack.nodes.leader}.sock"
     assert main(["drain", "--socket", socket]) == 0

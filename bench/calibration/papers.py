@@ -63,10 +63,6 @@ def ran(settings: ClusterSettings, job: Job, seconds: float) -> Cluster:
     return cluster
 
 
-def per_second(cluster: Cluster, what: str) -> float:
-    return next(iter(cluster.runs.values())).team.per_second(what)
-
-
 def metadata_machine(mdts: int, cores: int, files: int) -> ClusterSettings:
     """The machine of table 1: 64 clients with Linux 3.10, 6 OSTs, up to 4 MDSs.
 
@@ -79,8 +75,8 @@ def metadata_machine(mdts: int, cores: int, files: int) -> ClusterSettings:
 
 
 def phase_rates(settings: ClusterSettings, job: Mdtest) -> dict[str, float]:
-    cluster = ran(settings, job, 30.0)
-    return {phase: per_second(cluster, phase) for phase in PHASES}
+    (run,) = ran(settings, job, 30.0).runs.values()
+    return {phase: run.team.per_second(phase) for phase in PHASES}
 
 
 PROCESSES, CORES = (2, 8), (16, 28)
@@ -122,12 +118,12 @@ POWERFLEX_CLIENT = ClientSettings(
 """A client of seed 002: Linux 3.10, Omni-Path at 100 Gb/s, its tunables (given)."""
 
 
-def powerflex_ost(io_seconds: float = POWERFLEX_IO_SECONDS) -> OstSettings:
+def powerflex_ost() -> OstSettings:
     """A quarter of an OSS of seed 002: two NVMe SSDs below a mirrored volume, 3 of the 12 threads of an SDS (given).
 
     The bandwidth is the published maximum of reads. Each write is two I/Os, because volumes are mirrored (given).
     """
-    device = FlashSettings(30.8e9 / 16, io_seconds, 3, 1 << 40, copies=2)
+    device = FlashSettings(30.8e9 / 16, POWERFLEX_IO_SECONDS, 3, 1 << 40, copies=2)
     return OstSettings(device, Capacity(1 << 40, 1 << 24), journal_device=FlashSettings(), preparing_seconds=0.00005,
                        preparing_seconds_per_mib=0.00005)  # fmt: skip
 
@@ -165,7 +161,7 @@ def _direct_rate(kind: type[StreamingWriter | StreamingReader], call_bytes: int)
     return (moved() - before) / seconds
 
 
-def created_per_second(mdts: int, files_each: int, io_seconds: float = POWERFLEX_IO_SECONDS) -> float:
+def created_per_second(mdts: int, files_each: int) -> float:
     """Rate of creates of 4 KiB files by 432 processes on 12 clients.
 
     The model creates 20 files in each process. What does not grow with the number of files is scaled down alike: the
@@ -176,7 +172,7 @@ def created_per_second(mdts: int, files_each: int, io_seconds: float = POWERFLEX
     scale = files_each / model_files
     osc = replace(POWERFLEX_CLIENT.osc, max_dirty_bytes=int((32 << 20) / scale))
     client = replace(POWERFLEX_CLIENT, osc=osc, write_back_seconds=30 / scale)
-    ost = replace(powerflex_ost(io_seconds), precreate_ahead=max(int(20_000 / scale), 1))
+    ost = replace(powerflex_ost(), precreate_ahead=max(int(20_000 / scale), 1))
     settings = machine(16, 12, ost, client, mdts=mdts)
     settings = replace(settings, mdts=tuple(replace(mdt, cores=24) for mdt in settings.mdts))  # 2 x 12 cores (given)
     job = Mdtest(nodes=12, threads=36, files_each=model_files, file_bytes=4096, phases=("create",),

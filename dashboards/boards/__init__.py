@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dashboards.boards import at_a_glance, clients, clients_slim, exporters, jobs, targets, tiering
+from dashboards.boards import at_a_glance, clients, exporters, jobs, targets, tiering
 from dashboards.dashboard import Dashboard
 
 BOARDS: tuple[Dashboard, ...] = (
     at_a_glance.BOARD, clients.BOARD, targets.BOARD, jobs.BOARD, tiering.BOARD, exporters.BOARD,
-    clients_slim.BOARD,
+    clients.SLIM,
 )

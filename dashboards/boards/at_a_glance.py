@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from dashboards.boards.clients import ACTIVE, THROUGHPUT
 from dashboards.dashboard import (
     ALERTS,
     ANY_IS_A_WARNING,
@@ -12,20 +15,15 @@ from dashboards.dashboard import (
     NO_SERVERS,
     NO_STREAM,
     POOL,
+    STORY,
+    TARGET_LINK,
     Dashboard,
     Row,
-    alerts_firing,
-    busiest_jobs,
-    cases,
-    column_links,
-    done_in_range,
-    link_from_row,
+    job_link,
     link_from_value,
     none_of,
     over_interval,
-    slowed_streams,
     tierd_events,
-    tierd_state,
 )
 from dashboards.panels import (
     GREEN,
@@ -48,18 +46,10 @@ IMPORTS = 'fs_pool_state:lustre_osc_imports:sum{fs=~"$fs"}'
 NOT_FULL = ('sum({__name__=~"(fs_pool_state:lustre_osc|fs_target_state:lustre_mdc)_imports:sum", '
              'fs=~"$fs", state!~"FULL|IDLE"})')
 
-STORY = Row("Noisy neighbours", (
-    slowed_streams(),
-    busiest_jobs(),
-    tierd_state(width=7),
-    done_in_range(width=7),
-    cases(),
-))
-
 HEALTH = Row("Health", (
     stat("Alerts firing", "Firing alerts of this set, critical and warning. If not 0, see the table below; "
          "each alert has a runbook.",
-         alerts_firing(), unit="short", steps=ANY_IS_BAD, width=8, height=3),
+         Query(f"count({ALERTS}) or vector(0)"), unit="short", steps=ANY_IS_BAD, width=8, height=3),
     stat("Unhealthy nodes", "Nodes whose Lustre health_check reports a failed device or assertion. If not 0, check "
          "the node's console and dmesg now.",
          Query(none_of("count(lustre_healthy == 0)", "lustre_healthy")), unit="short", steps=ANY_IS_BAD, height=3,
@@ -84,9 +74,7 @@ HEALTH = Row("Health", (
                    "victim": ("Victim", ""), "aggressor": ("Aggressor", ""), "runbook": ("Runbook", "")},
           overrides=(coloured("Severity", {"critical": ("critical", RED), "warning": ("warning", YELLOW)}),
                      *sized({"Severity": 80, "File system": 90, "Target": 90, "Pool": 80, "Runbook": 340}),
-                     column_links("Victim", link_from_row("jobs", "This job", fs="File system", jobid="Victim")),
-                     column_links("Target", link_from_row("targets", "This target", fs="File system",
-                                                          target="Target"))),
+                     job_link("Victim"), TARGET_LINK),
           width=24, height=5, empty="no alert is firing", steps=PLAIN),
 ))
 
@@ -100,9 +88,7 @@ CAPACITY = Row("Capacity", (
           Query('topk(10, fs_pool_target:lustre_ost_used:ratio{fs=~"$fs", pool=~"$pool"})'), unit="percentunit",
           columns={"fs": ("File system", ""), "target": ("Target", ""), "pool": ("Pool", ""),
                    "Value": ("Used", "percentunit")},
-          overrides=(column_links("Target", link_from_row("targets", "This target", fs="File system",
-                                                          target="Target")),),
-          sort="Used", width=8, height=7, steps=FULLNESS, empty=NO_SERVERS),
+          overrides=(TARGET_LINK,), sort="Used", width=8, height=7, steps=FULLNESS, empty=NO_SERVERS),
     bars("MDT inode usage", "Used share of the inodes of each MDT. At 100% no files can be created, even if the disks "
          "are empty.",
          Query('fs_target:lustre_mdt_files_used:ratio{fs=~"$fs"}', "{{fs}} {{target}}", instant=True),
@@ -140,7 +126,7 @@ def top(title: str, text: str, expr: str, unit: str, heading: str) -> Panel:
     return table(title, text, Query(f"topk(10, {expr})"), unit=unit, width=12, height=8, sort=heading,
                  columns={"fs": ("File system", ""), "jobid": ("Job", ""), "Value": (heading, unit)},
                  empty="no job statistics: " + NO_SERVERS,
-                 overrides=(column_links("Job", link_from_row("jobs", "This job", fs="File system", jobid="Job")),))
+                 overrides=(job_link("Job"),))
 
 
 JOBS = Row("Busiest jobs", (
@@ -156,13 +142,8 @@ CLIENTS = Row("Clients (where exporters run on clients)", (
          "server or the network, few to single clients (dashboard Clients).",
          Query(none_of(NOT_FULL, IMPORTS)), unit="short", width=12, height=3,
          steps=ANY_IS_A_WARNING, links=(link_from_value("clients", "Clients"),)),
-    total("Active clients", "Clients with read or write traffic in the last minutes.",
-          'instance_fs:lustre_llite_bytes:rate2m{fs=~"$fs"} > bool 0', "short", width=12),
-    mirrored("Application throughput", "Bytes read by applications above zero, bytes written below, on all clients. "
-             "Servers show less if page caches work well.",
-             Query('fs:lustre_llite_read_bytes:rate2m{fs=~"$fs"}', "{{fs}} read"),
-             Query('fs:lustre_llite_write_bytes:rate2m{fs=~"$fs"}', "{{fs}} written"), below_name="written",
-             unit="Bps", width=24, links=(link_from_value("clients", "Clients", fs="fs"),)),
+    replace(ACTIVE, width=12),
+    replace(THROUGHPUT, width=24, links=(link_from_value("clients", "Clients", fs="fs"),)),
 ), empty=NO_CLIENTS, closed=True)
 
 TIERD = Row("Slowdown and moves", (
@@ -176,6 +157,6 @@ TIERD = Row("Slowdown and moves", (
 ), closed=True)
 
 BOARD = Dashboard(
-    "glance", "Lustre: at a glance", "Noisy neighbours, health, capacity, traffic and jobs of a file system.",
+    "at-a-glance", "Lustre: at a glance", "Noisy neighbours, health, capacity, traffic and jobs of a file system.",
     (FS, POOL),
-    (STORY, HEALTH, CAPACITY, TRAFFIC, JOBS, CLIENTS, TIERD), tierd_events())
+    (Row("Noisy neighbours", STORY), HEALTH, CAPACITY, TRAFFIC, JOBS, CLIENTS, TIERD), tierd_events())

@@ -1,18 +1,13 @@
-"""Read-ahead, statahead, requests and memory of all clients; details of one client."""
+"""Read-ahead, statahead, requests and memory of all clients; details of one client.
+
+A second dashboard, for clients that run the exporter with ``--profile=slim``, has the panels that have data there.
+"""
 
 from __future__ import annotations
 
-from dashboards.dashboard import (
-    CLIENT,
-    FS,
-    LOW_IS_BAD,
-    NO_CLIENTS,
-    POOL,
-    Dashboard,
-    Row,
-    column_links,
-    link_from_row,
-)
+from dataclasses import replace
+
+from dashboards.dashboard import CLIENT, FS, LOW_IS_BAD, NO_CLIENTS, POOL, Dashboard, Row, column_link
 from dashboards.panels import GREEN, ORANGE, YELLOW, Panel, Query, dashed, heatmap, mirrored, table, timeseries, total
 
 MINE = 'fs=~"$fs", instance="$instance"'
@@ -34,22 +29,24 @@ def clients_table(title: str, text: str, expr: str, unit: str, heading: str, **m
     return table(title, text, Query(expr), unit=unit, sort=heading, width=8, height=7, columns={
         "fs": ("File system", ""), "instance": ("Client", ""), "pool": ("Pool", ""), "Value": (heading, unit),
     }, overrides=(
-        column_links("Client", link_from_row("clients", "This client", fs="File system", instance="Client")),
+        column_link("Client", "clients", "This client", fs="File system", instance="Client"),
     ), **more)
 
 
+ACTIVE = total("Active clients", "Clients with read or write traffic in the last minutes.",
+               'instance_fs:lustre_llite_bytes:rate2m{fs=~"$fs"} > bool 0', "short", width=8)
+THROUGHPUT = mirrored(
+    "Application throughput", "Bytes read by applications above zero, bytes written below, on all clients. "
+    "Servers show less if page caches work well.",
+    Query('fs:lustre_llite_read_bytes:rate2m{fs=~"$fs"}', "{{fs}} read"),
+    Query('fs:lustre_llite_write_bytes:rate2m{fs=~"$fs"}', "{{fs}} written"), below_name="written", unit="Bps")
 TRAFFIC = Row("All clients", (
     total("Read", "Bytes per second that applications on all clients read.",
           'fs:lustre_llite_read_bytes:rate2m{fs=~"$fs"}', "Bps", width=8),
     total("Written", "Bytes per second that applications on all clients wrote.",
           'fs:lustre_llite_write_bytes:rate2m{fs=~"$fs"}', "Bps", width=8),
-    total("Active clients", "Clients with read or write traffic in the last minutes.",
-          'instance_fs:lustre_llite_bytes:rate2m{fs=~"$fs"} > bool 0', "short", width=8),
-    mirrored("Application throughput", "Bytes read by applications above zero, bytes written below, on all clients. "
-             "Servers show less if page caches work well.",
-             Query('fs:lustre_llite_read_bytes:rate2m{fs=~"$fs"}', "{{fs}} read"),
-             Query('fs:lustre_llite_write_bytes:rate2m{fs=~"$fs"}', "{{fs}} written"), below_name="written",
-             unit="Bps", width=16, height=7),
+    ACTIVE,
+    replace(THROUGHPUT, width=16, height=7),
     clients_table("Busiest clients", "The ten clients with the highest throughput.",
                   'topk(10, instance_fs:lustre_llite_bytes:rate2m{fs=~"$fs"})', "Bps", "Bytes/s"),
 ), empty=NO_CLIENTS)
@@ -173,3 +170,15 @@ ONE = Row("One client: $instance", (
 
 BOARD = Dashboard("clients", "Lustre: clients", "Read-ahead, statahead, RPCs, latency and memory of clients.",
                   (FS, POOL, CLIENT), (TRAFFIC, CONNECTIONS, AHEAD, REQUESTS, APPLICATIONS, ONE))
+
+WITHOUT_DATA = frozenset({
+    "Statahead hit ratio", "Lowest statahead hit ratios", "Read-ahead events", "Highest RPC slot usage", "Page cache",
+    "Read-ahead memory", "Dirty data and grant", "Metadata operations", "Modifying RPCs in flight", "Locks held",
+})  # fmt: skip
+"""Panels whose metrics the slim profile does not have."""
+SLIM = Dashboard(
+    "clients-slim", "Lustre: clients, slim",
+    "Traffic, connections and read-ahead of clients with the slim profile of the exporter.", (FS, POOL, CLIENT),
+    tuple([replace(row, panels=tuple([panel for panel in row.panels if panel.title not in WITHOUT_DATA]))
+           for row in (TRAFFIC, CONNECTIONS, AHEAD, ONE)]),
+)  # fmt: skip

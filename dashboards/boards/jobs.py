@@ -11,8 +11,7 @@ from dashboards.dashboard import (
     TARGET,
     Dashboard,
     Row,
-    column_links,
-    link_from_row,
+    job_link,
     link_from_value,
     tierd_events,
     usual_throughput,
@@ -52,7 +51,7 @@ ALL = Row("All jobs", (
           columns={"fs": ("File system", ""), "jobid": ("Job", ""), "Value #A": ("Bytes/s", "Bps"),
                    "Value #B": ("Reads and writes/s", "ops"), "Value #C": ("Average I/O size", "bytes"),
                    "Value #D": ("Metadata/s", "ops"), "Value #E": ("Metadata per MB", "short")},
-          overrides=(column_links("Job", link_from_row("jobs", "This job", fs="File system", jobid="Job")),)),
+          overrides=(job_link("Job"),)),
 ), empty=NO_SERVERS)
 
 TRAFFIC = Row("Throughput", (

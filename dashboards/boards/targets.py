@@ -12,8 +12,7 @@ from dashboards.dashboard import (
     TARGET,
     Dashboard,
     Row,
-    column_links,
-    link_from_row,
+    column_link,
     link_from_value,
     none_of,
 )
@@ -91,8 +90,7 @@ STATE = Row("All targets", (
                    "Value #A": ("Read/s", "Bps"), "Value #B": ("Written/s", "Bps"),
                    "Value #C": ("Operations/s", "ops"), "Value #D": ("Disk I/O latency", "s"),
                    "Value #E": ("Used", "percentunit")},
-          overrides=(column_links("Target", link_from_row("jobs", "Jobs on this target", fs="File system",
-                                                          target="Target")),)),
+          overrides=(column_link("Target", "jobs", "Jobs on this target", fs="File system", target="Target"),)),
     table("Metadata targets", "Operations, operation time and inodes of each MDT. If the load is uneven, directories "
           "were created on one MDT: see lfs mkdir -i and lfs setdirstripe.",
           Query(f"sum by (fs, target) (fs_target_operation:lustre_mdt_operations:rate2m{{{ANY}}})"),

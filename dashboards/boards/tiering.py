@@ -11,19 +11,15 @@ from dashboards.dashboard import (
     NO_STREAM,
     NO_TIERD,
     POOL,
+    STORY,
     TARGET,
+    TARGET_LINK,
     Dashboard,
     Row,
-    busiest_jobs,
-    cases,
-    column_links,
-    done_in_range,
-    link_from_row,
+    job_link,
     link_from_value,
     over_interval,
-    slowed_streams,
     tierd_events,
-    tierd_state,
 )
 from dashboards.panels import GREEN, ORANGE, RED, YELLOW, Query, bars, dashed, matrix, stat, table, timeseries
 
@@ -35,12 +31,8 @@ NO_CLUSTER = "no movers on other nodes"
 NO_READERS = "no changelog readers"
 OWN = "unless on (jobid) tierd_own_job_info"
 
-STORY = Row("Now", (
-    slowed_streams(),
-    busiest_jobs(),
-    tierd_state(width=7),
-    done_in_range(width=7),
-    cases(),
+NOW = Row("Now", (
+    *STORY,
     stat("Active findings", "Streams that a neighbour slows now.",
          Query('sum(tierd_active_findings{fs=~"$fs", kind=~"noisy-neighbour|shared-bandwidth"})'),
          unit="short", steps=ANY_IS_A_WARNING, width=6, height=3),
@@ -70,11 +62,7 @@ INTERFERENCE = Row("Victims, aggressors and targets", (
           Query(f"max by (fs, target, victim, aggressor) (tierd_interference_slowdown{OF_FS})"), unit="none",
           sort="Slowdown", columns={"fs": ("File system", ""), "target": ("Target", ""), "victim": ("Victim", ""),
                    "aggressor": ("Aggressor", ""), "Value": ("Slowdown", "none")},
-          overrides=(column_links("Target", link_from_row("targets", "This target", fs="File system",
-                                                          target="Target")),
-                     column_links("Victim", link_from_row("jobs", "This job", fs="File system", jobid="Victim")),
-                     column_links("Aggressor", link_from_row("jobs", "This job", fs="File system",
-                                                             jobid="Aggressor")))),
+          overrides=(TARGET_LINK, job_link("Victim"), job_link("Aggressor"))),
     matrix("What jobs cost each other", "Bytes that each victim (row) lost to each aggressor (column) in the shown "
            "time, as far as that is certain. tierctl bill has the intervals.",
            Query(f"sum by (victim, aggressor) (increase(tierd_interference_lost_bytes_total{OF_FS}[$__range])) > 0"),
@@ -189,4 +177,4 @@ READERS = Row("Changelog readers on other nodes", (
 
 BOARD = Dashboard("tiering", "Lustre: noisy neighbours and tiering",
                   "Victims and aggressors, acts of tierd, and their effect.", (FS, POOL, TARGET, JOB),
-                  (STORY, INTERFERENCE, BENEFIT, DONE, LIMITS, MOVERS, READERS), tierd_events())
+                  (NOW, INTERFERENCE, BENEFIT, DONE, LIMITS, MOVERS, READERS), tierd_events())

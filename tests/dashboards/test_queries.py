@@ -56,15 +56,6 @@ def test_every_panel_shows_something(site: Site, board: dict[str, Any]) -> None:
     assert unexplained == set()
 
 
-@EACH_BOARD
-def test_a_table_of_several_queries_has_one_row_per_object(site: Site, board: dict[str, Any]) -> None:
-    """Grafana merges rows whose common labels are equal; the metric's name never is."""
-    tables = [panel["targets"] for panel in panels(board) if panel["type"] == "table" and len(panel["targets"]) > 1]
-    for target in [target for targets in tables for target in targets]:
-        for series in site.values(filled(target["expr"]), target["instant"]):
-            assert "__name__" not in series["metric"], target["expr"]
-
-
 def values_of_variable(site: Site, uid: str, name: str) -> set[str]:
     """The values that a dashboard offers for a variable, with All selected for the others."""
     (variable,) = [v for v in ALL_BOARDS[uid]["templating"]["list"] if v["name"] == name]

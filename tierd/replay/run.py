@@ -95,7 +95,9 @@ def replay(tape: Tape, settings: Settings, read: ReadCounters = parameters.readi
             if finding.evidence.of_stream is None:
                 advice[finding.key] = finding
                 continue
-            findings[finding.key] = widen(findings.get(finding.key), finding)
+            known = findings.get(finding.key, finding)
+            findings[finding.key] = replace(known, targets=union(known.targets, finding.targets),
+                                            directories=union(known.directories, finding.directories))
             if not plans.get(finding.key):
                 room = replace(parameters.pool_capacity(tree), default_layouts=tape.layouts_of(finding.directories))
                 plan = engine.plan(finding, attribution.activities_of_jobs(
@@ -106,14 +108,6 @@ def replay(tape: Tape, settings: Settings, read: ReadCounters = parameters.readi
     planned = {quoted(action.directory) for action in actions}
     refused = dict.fromkeys(str(each) for each in refusals if each.what not in planned)
     return Report(tape, tuple(findings.values()), actions, tuple(refused), tuple(advice.values()))
-
-
-def widen(known: Finding | None, now: Finding) -> Finding:
-    """Add the present targets and directories to a finding."""
-    if known is None:
-        return now
-    return replace(known, targets=union(known.targets, now.targets),
-                   directories=union(known.directories, now.directories))
 
 
 def union(first: Iterable[str], second: Iterable[str]) -> tuple[str, ...]:

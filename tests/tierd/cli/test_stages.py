@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import sys
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 
 from tierd.cli.tierctl import main
+from tierd.clock import SystemClock
 from tierd.daemon.client import ControlError
 from tierd.daemon.control import ControlServer
 from tierd.integrations.slurm.command import GRACE_SECONDS, Connection, prolog, stage
@@ -66,7 +66,7 @@ def test_a_name_of_any_bytes_reaches_tierd(monkeypatch: pytest.MonkeyPatch, caps
     assert seen[0]["stages"] == [{"path": "/a\udcff\nb"}]
 
 
-class Time(threading.Event):
+class Time(SystemClock):
     """A clock that goes on while one waits."""
 
     def __init__(self) -> None:
@@ -76,8 +76,8 @@ class Time(threading.Event):
     def monotonic(self) -> float:
         return self.seconds
 
-    def wait(self, timeout: float | None = None) -> bool:
-        self.seconds += timeout or 0.0
+    def wait(self, seconds: float) -> bool:
+        self.seconds += seconds
         return False
 
 
@@ -86,7 +86,7 @@ class Tierd(Connection):
 
     def __init__(self, answers: Sequence[Any]) -> None:
         self.time = Time()
-        super().__init__(str, self.time, self.time, 30.0)
+        super().__init__(str, self.time, 30.0)
         self._answers = list(answers)
         self.requests: list[Any] = []
 
@@ -131,5 +131,5 @@ def test_a_prolog_waits_for_the_layout_and_not_for_ever() -> None:
 def test_a_tierd_that_restarts_is_asked_again(tmp_path: Path) -> None:
     time = Time()
     with pytest.raises(ControlError, match="socket not found"):
-        Connection((tmp_path / "none").__str__, time, time, 30.0).ask({"request": "status"})
+        Connection((tmp_path / "none").__str__, time, 30.0).ask({"request": "status"})
     assert 30.0 <= time.seconds <= 32.0

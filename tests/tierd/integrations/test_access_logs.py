@@ -15,7 +15,7 @@ from simulator.settings import recorded_test_bed
 from tests.tierd.sense.clocks import SettableClock
 from tests.tierd.simulated import COVERING
 from tierd.integrations.access_logs import source as access_logs
-from tierd.integrations.access_logs.source import HALF_LIFE_SECONDS, NAME_LOOKUP_SECONDS, AccessLogs, HotFiles
+from tierd.integrations.access_logs.source import HALF_LIFE_SECONDS, NAME_LOOKUP_SECONDS, HotFiles
 from tierd.model import Candidate, DirectoryActivity
 from tierd.sense import space
 
@@ -66,8 +66,8 @@ def node(tmp_path: Path) -> Node:
     return Node(tmp_path)
 
 
-def following(node: Node, clock: SettableClock) -> AccessLogs:
-    return AccessLogs(f"{node.folder}/*", node.open, clock, 90.0)
+def following(node: Node, clock: SettableClock) -> HotFiles:
+    return HotFiles(f"{node.folder}/*", node.open, clock, 90.0, {"flash"})
 
 
 def test_files_by_what_was_read_of_them_lately(node: Node) -> None:
@@ -77,13 +77,11 @@ def test_files_by_what_was_read_of_them_lately(node: Node) -> None:
     logs = following(node, clock)
     log.data = reads(HOT, 30, 1000) + reads(COLD, 2, 1000) + reads(COLD, 90, 1000, writes=True)
     other.data = reads(HOT, 10, 1000)
-    logs.read()
-    assert [(h.fid, h.target, h.reads) for h in logs.hot()] == [
-        (HOT, "lustre-OST0000", 30), (HOT, "lustre-OST0001", 10), (COLD, "lustre-OST0000", 2)]
-    assert logs.by_file() == {HOT: 40, COLD: 2}
+    logs.refresh()
+    assert [*logs.hot().items()] == [(HOT, 40), (COLD, 2)]
     assert logs.age.state(clock.at) == "0 s old"
     clock.at += HALF_LIFE_SECONDS
-    assert logs.by_file() == {HOT: 20, COLD: 1}
+    assert logs.hot() == {HOT: 20, COLD: 1}
     logs.close()
     assert log.closed
 
@@ -92,23 +90,23 @@ def test_lost_records_are_reported_once(node: Node) -> None:
     log = node.add("lustre-OST0000")
     logs = following(node, SettableClock())
     log.lost = 7
-    logs.read()
+    logs.refresh()
     assert "7 entries were lost: its access_log_size is too small" in logs.age.problem
-    logs.read()
+    logs.refresh()
     assert logs.age.problem == ""
 
 
 def test_an_ost_that_was_unmounted_and_came_back(node: Node) -> None:
     log = node.add("lustre-OST0000")
     logs = following(node, SettableClock())
-    logs.read()
+    logs.refresh()
     log.ended = True
-    logs.read()
+    logs.refresh()
     assert log.closed
-    logs.read()
+    logs.refresh()
     assert node.opened == ["lustre-OST0000"] * 2
     (node.folder / "lustre-OST0000").unlink()
-    logs.read()
+    logs.refresh()
     assert log.closed
     assert "no such log: is this an OSS" in logs.age.problem
 
@@ -117,7 +115,7 @@ def test_an_access_log_of_nonsense_is_reported_and_dropped(node: Node) -> None:
     log = node.add("lustre-OST0000")
     logs = following(node, SettableClock())
     log.data = b"x" * 65
-    logs.read()
+    logs.refresh()
     assert "not a multiple of the entry size" in logs.age.problem
     assert logs.age.stale(1000.0)
 
@@ -127,8 +125,8 @@ def test_the_table_is_bounded(node: Node, monkeypatch: pytest.MonkeyPatch) -> No
     log = node.add("lustre-OST0000")
     logs = following(node, SettableClock())
     log.data = b"".join(reads(Fid(0x200000402, n), 1, 1000) for n in range(1, 301))
-    logs.read()
-    assert len(logs.hot(1000)) == 100
+    logs.refresh()
+    assert len(logs.hot()) == 100
 
 
 class World:
@@ -146,9 +144,8 @@ class World:
         self.elsewhere = self.cluster.make_file("/proj/b/hot", 1000)
         log.data = b"".join(reads(inode.fid, count, 1000) for inode, count in zip(
             [*files[1:], self.there, self.elsewhere], (10, 40, 90, 90), strict=True))
-        self.logs = following(node, self.clock)
-        self.logs.read()
-        self.hot = HotFiles(self.logs, {"flash"}, self.clock)
+        self.hot = following(node, self.clock)
+        self.hot.refresh()
         self.known = tuple(Candidate(inode.fid, inode.path, 100.0 - n) for n, inode in enumerate(files[:2]))
 
     def seen(self) -> list[tuple[str, float]]:

@@ -44,53 +44,51 @@ class AccessLog(Protocol):
 
 
 @dataclass(slots=True)
-class RecentAccesses:
-    """Recent reads and writes of one file on one OST. The counts halve every five minutes."""
+class RecentReads:
+    """Recent reads of one file on the OSTs of this node. The counts halve every five minutes."""
 
-    fid: Fid
-    target: str
     reads: float = 0.0
-    writes: float = 0.0
     read_bytes: float = 0.0
-    write_bytes: float = 0.0
     at: float = 0.0
-
-    def take(self, access: Access) -> None:
-        self.decay(access.time)
-        if access.writes:
-            self.writes += 1
-            self.write_bytes += access.size_bytes
-        else:
-            self.reads += 1
-            self.read_bytes += access.size_bytes
 
     def decay(self, now: float) -> None:
         if now > self.at:
             part = 0.5 ** ((now - self.at) / HALF_LIFE_SECONDS) if self.at else 0.0
-            self.reads, self.writes = self.reads * part, self.writes * part
-            self.read_bytes, self.write_bytes = self.read_bytes * part, self.write_bytes * part
-            self.at = now
+            self.reads, self.read_bytes, self.at = self.reads * part, self.read_bytes * part, now
 
 
-class AccessLogs:
-    """The access logs of this node and a table of accessed files. The least recently accessed are dropped first."""
+MAX_NAMED_FILES = 200
+"""Number of files whose paths are looked up. Each takes a few requests to an MDT."""
+NAME_LOOKUP_SECONDS = 60.0
 
-    def __init__(self, pattern: str, open_log: Callable[[str], AccessLog], clock: Clock, stale_seconds: float) -> None:
+
+class HotFiles(Source):
+    """Adds recent reads from the access logs of this node to activities. Logs that are too old are not used.
+
+    The least recently read files are dropped first.
+    """
+
+    def __init__(self, pattern: str, open_log: Callable[[str], AccessLog], clock: Clock, stale_seconds: float,
+                 flash_pools: Collection[str]) -> None:
+        """Files with bytes in ``flash_pools`` are on flash already and do not become candidates."""
         self._pattern = pattern
         self._open = open_log
         self._clock = clock
         self._stale_seconds = stale_seconds
+        self._flash_pools = frozenset(flash_pools)
         self._logs: dict[str, AccessLog] = {}
         self._dropped: dict[str, int] = {}
-        self._table: OrderedDict[tuple[Fid, str], RecentAccesses] = OrderedDict()
+        self._table: OrderedDict[Fid, RecentReads] = OrderedDict()
         self._read_at: float | None = None
         self._problem = ""
+        self._named: dict[str, list[Candidate]] = {}
+        self._looked_at: float | None = None
 
     @property
     def age(self) -> SourceAge:
         return SourceAge("access-log", self._read_at, self._stale_seconds, self._problem)
 
-    def read(self) -> None:
+    def refresh(self) -> None:
         """Read new entries. A problem is shown in status and not raised, because these logs only rank files."""
         problems = []
         present = [path for path in sorted(glob.glob(self._pattern)) if not path.endswith("/control")]
@@ -110,19 +108,13 @@ class AccessLogs:
         if self._logs:
             self._read_at = self._clock.now()
 
-    def hot(self, most: int = 1000) -> list[RecentAccesses]:
+    def hot(self) -> dict[Fid, float]:
+        """Recent read RPCs of each file, over all OSTs of this node; the most read first."""
         now = self._clock.now()
         for heat in self._table.values():
             heat.decay(now)
-        ranked = sorted(self._table.values(), key=lambda heat: (-heat.reads, -heat.read_bytes, heat.fid))
-        return [heat for heat in ranked[:most] if heat.reads >= 1]
-
-    def by_file(self) -> dict[Fid, float]:
-        """Recent read RPCs of each file, over all OSTs of this node."""
-        found: defaultdict[Fid, float] = defaultdict(float)
-        for heat in self.hot(MAX_FILES):
-            found[heat.fid] += heat.reads
-        return dict(found)
+        ranked = sorted(self._table.items(), key=lambda each: (-each[1].reads, -each[1].read_bytes, each[0]))
+        return {fid: heat.reads for fid, heat in ranked if heat.reads >= 1}
 
     def close(self) -> None:
         for path in list(self._logs):
@@ -131,7 +123,7 @@ class AccessLogs:
     def _follow(self, path: str) -> list[str]:
         log = self._logs[path]
         data, ended = log.read(MAX_BYTES)
-        self._take(path.rpartition("/")[2], decode(data))
+        self._take(decode(data))
         dropped, before = log.dropped(), self._dropped.get(path, 0)
         self._dropped[path] = dropped
         if ended:
@@ -139,16 +131,17 @@ class AccessLogs:
         return [f"{path}: {dropped - before} entries were lost: its access_log_size is too small"] \
             if dropped > before else []
 
-    def _take(self, target: str, accesses: Iterable[Access]) -> None:
+    def _take(self, accesses: Iterable[Access]) -> None:
         for access in accesses:
-            key = access.fid, target
-            heat = self._table.get(key)
-            if heat is None:
-                heat = self._table[key] = RecentAccesses(access.fid, target)
-                if len(self._table) > MAX_FILES:
-                    self._table.popitem(last=False)
-            heat.take(access)
-            self._table.move_to_end(key)
+            if access.writes:
+                continue
+            heat = self._table.setdefault(access.fid, RecentReads())
+            if len(self._table) > MAX_FILES:
+                self._table.popitem(last=False)
+            heat.decay(access.time)
+            heat.reads += 1
+            heat.read_bytes += access.size_bytes
+            self._table.move_to_end(access.fid)
 
     def _drop(self, path: str) -> None:
         log = self._logs.pop(path, None)
@@ -156,43 +149,15 @@ class AccessLogs:
         if log is not None:
             log.close()
 
-
-MAX_NAMED_FILES = 200
-"""Number of files whose paths are looked up. Each takes a few requests to an MDT."""
-NAME_LOOKUP_SECONDS = 60.0
-
-
-class HotFiles(Source):
-    """Adds recent reads from the access logs to activities. Logs that are too old are not used."""
-
-    def __init__(self, logs: AccessLogs, flash_pools: Collection[str], clock: Clock) -> None:
-        """Files with bytes in ``flash_pools`` are on flash already and do not become candidates."""
-        self._logs = logs
-        self._flash_pools = frozenset(flash_pools)
-        self._clock = clock
-        self._named: dict[str, list[Candidate]] = {}
-        self._looked_at: float | None = None
-
-    @property
-    def age(self) -> SourceAge:
-        return self._logs.age
-
-    def refresh(self) -> None:
-        self._logs.read()
-
-    def close(self) -> None:
-        self._logs.close()
-
     def enriched(self, activities: list[DirectoryActivity], filesystem: Filesystem) -> list[DirectoryActivity]:
         """The activities with the recent reads of each file, and with hot files that no changelog record named."""
         now = self._clock.now()
-        age = self._logs.age
-        if not activities or age.age_seconds(now) > age.limit_seconds:
+        if not activities or self.age.age_seconds(now) > self._stale_seconds:
             return activities
+        heat = self.hot()
         if self._looked_at is None or not 0 <= now - self._looked_at < NAME_LOOKUP_SECONDS:
             self._looked_at = now
-            self._named = self._find_paths(filesystem)
-        heat = self._logs.by_file()
+            self._named = self._find_paths(list(heat)[:MAX_NAMED_FILES], filesystem)
         return [self._with_reads(activity, heat) for activity in activities]
 
     def _with_reads(self, activity: DirectoryActivity, heat: Mapping[Fid, float]) -> DirectoryActivity:
@@ -202,9 +167,8 @@ class HotFiles(Source):
             replace(c, opens=max(c.opens, int(reads)), reads=reads) if (reads := heat.get(c.fid, 0.0)) else c
             for c in (*activity.candidates, *more)))
 
-    def _find_paths(self, filesystem: Filesystem) -> dict[str, list[Candidate]]:
+    def _find_paths(self, hottest: Iterable[Fid], filesystem: Filesystem) -> dict[str, list[Candidate]]:
         found: defaultdict[str, list[Candidate]] = defaultdict(list)
-        hottest = dict.fromkeys(heat.fid for heat in self._logs.hot(MAX_NAMED_FILES))
         for fid in hottest:
             try:
                 path = filesystem.path_of(fid)
@@ -220,8 +184,7 @@ class HotFiles(Source):
 
 
 def start(pattern: str, site: Site) -> HotFiles:
-    logs = AccessLogs(pattern, AccessLogDevice, site.clock, site.stale_seconds)
-    return HotFiles(logs, site.flash_pools, site.clock)
+    return HotFiles(pattern, AccessLogDevice, site.clock, site.stale_seconds, site.flash_pools)
 
 
 INTEGRATION = Integration(settings=str, defaults="", configured=bool, start=start)

@@ -161,21 +161,17 @@ INTEGRATION = Integration(
     configured=lambda settings: bool(settings.url), start=start, audit=audit)
 
 
-def powerflex_metrics(failed: Mapping[ErrorKind, int], slowed_targets: Mapping[tuple[str, str], bool],
+def powerflex_metrics(failed: Mapping[ErrorKind, int], slowed: Mapping[tuple[str, str], bool],
                       system: PowerFlexSystem | None) -> Iterator[Metric]:
-    """The storage below the OSTs, as far as known. ``slowed_targets`` has each target with its volume."""
+    """The storage below the OSTs, as far as known. ``slowed`` has each target with its volume."""
     errors = CounterMetricFamily("tierd_powerflex_errors", "Requests to the PowerFlex gateway that failed, by reason.",
                                  labels=("reason",))
     for kind in ErrorKind:
         errors.add_metric((kind.value,), failed[kind])
     yield errors
-    slowed = GaugeMetricFamily("tierd_powerflex_target_slowed",
-                               "1 if PowerFlex rebuilds or rebalances below the target, or if its state is unknown;"
-                               " otherwise 0. While it is 1, tierd blames no job on the target.",
-                               labels=("target", "volume"))
-    for labels, is_slowed in slowed_targets.items():
-        slowed.add_metric(labels, float(is_slowed))
-    yield slowed
+    yield labelled("tierd_powerflex_target_slowed",
+                   "1 if PowerFlex rebuilds or rebalances below the target, or if its state is unknown; otherwise 0. "
+                   "While it is 1, tierd blames no job on the target.", ("target", "volume"), list(slowed.items()))
     if system is None:
         return
     yield labelled("tierd_powerflex_mdm_cluster_info", "Always 1. The label has the state of the cluster of MDMs.",
@@ -199,19 +195,18 @@ def labelled(name: str, text: str, labels: tuple[str, ...], rows: Rows) -> Metri
     found = GaugeMetricFamily(name, text, labels=labels)
     for values, number in {row[0]: row[1] for row in reversed(rows)}.items():
         if number is not None:
-            found.add_metric(values, number)
+            found.add_metric(values, float(number))
     return found
 
 
 def instance_metrics(kind: str, what: str, instances: Sequence[Instance]) -> Iterator[Metric]:
     yield labelled(f"tierd_powerflex_{kind}_connected",
                    f"Whether the PowerFlex {what} is connected to the MDM (1) or not (0).", (kind,),
-                   [((one.name,), None if one.connected is None else float(one.connected)) for one in instances])
+                   [((one.name,), one.connected) for one in instances])
     if kind == "sds":
         yield labelled("tierd_powerflex_sds_in_maintenance",
                        "Whether the PowerFlex data server is in maintenance (1) or not (0).", (kind,),
-                       [((one.name,), None if one.in_maintenance is None else float(one.in_maintenance))
-                        for one in instances])
+                       [((one.name,), one.in_maintenance) for one in instances])
     yield labelled(f"tierd_powerflex_{kind}_info",
                    f"Always 1. The label has the performance profile of the PowerFlex {what}.", (kind, "profile"),
                    [((one.name, one.profile), 1) for one in instances])
@@ -222,13 +217,13 @@ def instance_metrics(kind: str, what: str, instances: Sequence[Instance]) -> Ite
 
 def pool_metrics(pools: Sequence[StoragePool]) -> Iterator[Metric]:
     for name, text in (
-        ("size", "Size of the PowerFlex storage pool."),
-        ("used", "Used space of the PowerFlex storage pool, with all copies."),
-        ("degraded", "Data of the PowerFlex storage pool with one copy left."),
-        ("failed", "Data of the PowerFlex storage pool without a copy."),
+        ("size_bytes", "Size of the PowerFlex storage pool."),
+        ("used_bytes", "Used space of the PowerFlex storage pool, with all copies."),
+        ("degraded_bytes", "Data of the PowerFlex storage pool with one copy left."),
+        ("failed_bytes", "Data of the PowerFlex storage pool without a copy."),
     ):
-        yield labelled(f"tierd_powerflex_pool_{name}_bytes", text, ("pool",),
-                       [((pool.name,), getattr(pool, f"{name}_bytes")) for pool in pools])
+        yield labelled(f"tierd_powerflex_pool_{name}", text, ("pool",),
+                       [((pool.name,), getattr(pool, name)) for pool in pools])
     for name, text in (
         ("bytes_per_second", "Bytes that the PowerFlex storage pool writes for a rebuild or rebalance."),
         ("active_bytes", "Data in a rebuild or rebalance now."),

@@ -9,10 +9,8 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Protocol
 
 from tierd.cli import client
 from tierd.clock import SystemClock
@@ -50,8 +48,7 @@ def run(chosen: argparse.Namespace) -> int:
     except (ValueError, RecursionError) as error:
         print(line("failed", f"malformed request: {error}"))
         return 1
-    clock, nap = SystemClock(), threading.Event()
-    connection = Connection(lambda: client.socket_of(chosen), clock, nap, patience_of(request))
+    connection = Connection(lambda: client.socket_of(chosen), SystemClock(), patience_of(request))
     try:
         sentence = HANDLERS[str(request["do"])](connection, request)
     except (ControlError, ValueError) as error:
@@ -83,20 +80,11 @@ def patience_of(request: Json) -> float:
     return float(min(max(0.0, seconds), MAX_PATIENCE_SECONDS))
 
 
-class Monotonic(Protocol):
-    """A clock for deadlines."""
-
-    def monotonic(self) -> float:
-        """Seconds that never go back."""
-
-
 class Connection:
     """Asks tierd, and asks again while it restarts."""
 
-    def __init__(self, socket: Callable[[], str], clock: Monotonic, nap: threading.Event,
-                 patience_seconds: float) -> None:
+    def __init__(self, socket: Callable[[], str], clock: SystemClock, patience_seconds: float) -> None:
         self._socket = socket
-        self._nap = nap
         self._patience_seconds = patience_seconds
         self.clock = clock
 
@@ -109,10 +97,7 @@ class Connection:
             except ControlError as error:
                 if not error.again or self.clock.monotonic() >= until:
                     raise
-            self.wait(1.0)
-
-    def wait(self, seconds: float) -> None:
-        self._nap.wait(seconds)
+            self.clock.wait(1.0)
 
 
 def stage(connection: Connection, request: Json) -> str:
@@ -130,7 +115,7 @@ def stage(connection: Connection, request: Json) -> str:
         if connection.clock.monotonic() > deadline:
             connection.ask({"request": "stage-cancel", "job": wanted["job"]})
             return line("failed", "tierd did not end the staging by its deadline")
-        connection.wait(poll)
+        connection.clock.wait(poll)
         poll = min(2 * poll, LAST_POLL_SECONDS)
         answer = StagingsAnswer.from_json(connection.ask({"request": "stage-state", "job": wanted["job"]}))
         answer = StagingsAnswer(tuple(each for each in answer.stagings if each.id in wanted_ids))
@@ -166,7 +151,7 @@ def prolog(connection: Connection, request: Json) -> str:
         answer = PrepareAnswer.from_json(connection.ask(asked))
         if not answer.waiting or connection.clock.monotonic() >= until:
             break
-        connection.wait(FIRST_POLL_SECONDS)
+        connection.clock.wait(FIRST_POLL_SECONDS)
     words = [*(f"{place} has the layout that helped before" for place in answer.ready),
              *(f"{place} gets the layout that helped before" for place in answer.waiting), *answer.why_not]
     return line("ok", "; ".join(words))
