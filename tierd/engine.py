@@ -193,7 +193,7 @@ class Engine:
     def _activities(self, ask: Activities, job: str, since: float) -> Sequence[DirectoryActivity]:
         return attribution.activities_of_jobs(ask, self._tasks.get(job, (job,)), job, since)
 
-    def jobs_of(self, finding: Finding) -> Sequence[str]:
+    def jobs_of(self, finding: Finding) -> tuple[str, ...]:
         """Job ids of the aggressor of a finding: if it is an array, of its present tasks."""
         return self._tasks.get(finding.aggressor, finding.aggressors)
 

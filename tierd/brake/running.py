@@ -12,7 +12,7 @@ from tierd.brake.cases import MEASURE_SECONDS, BrakedJob, limit_of, load_of
 from tierd.brake.rules import OssState, WantedRule, WantedRules
 from tierd.config.act import Mode
 from tierd.daemon.loop import Daemon
-from tierd.daemon.users import WhoseJobs
+from tierd.extensions import Extension
 from tierd.model import Finding
 from tierd.policies.registry import policy_for
 from tierd.text import percent, printable
@@ -28,11 +28,12 @@ MAX_NODES, MAX_TEXT = 4096, 300
 """OSSs that are remembered, and logged characters of what one says. A choice."""
 
 
-class Brake:
+class Brake(Extension):
     """One step after each cycle, and one before each answer to an OSS. Safe in any thread."""
 
-    def __init__(self, daemon: Daemon) -> None:
+    def __init__(self, daemon: Daemon, _: object = None) -> None:
         self._daemon, self._clock, self._settings = daemon, daemon.parts.node.clock, daemon.parts.settings
+        self._jobs_of = daemon.engine.jobs_of
         self._lock = threading.Lock()
         self._known: dict[str, tuple[OssState, float]] = {}
         self._braked: dict[str, BrakedJob] = {}
@@ -41,8 +42,7 @@ class Brake:
         self._said: dict[int, str] = {}
         """The last line about each finding."""
         self._seen = self._sure_at = 0.0
-        self.requests: Mapping[str, object] = {}
-        self.posted = {"brake": self._answer} if self._settings.act.brake else {}
+        self.posted = {"brake": self.answer} if self._settings.act.brake else {}
 
     def step(self) -> None:
         with self._lock:
@@ -60,7 +60,7 @@ class Brake:
         self._sure_at = now if may_act else self._sure_at
         for braked in list(self._braked.values()):
             known = self._serving([target for limit in braked.limits.values() for target in limit.finding.targets])
-            braked.update(windows[-1], self._daemon.detection.tracks, known, len(self._jobs(braked.finding)))
+            braked.update(windows[-1], self._daemon.detection.tracks, known, len(self._jobs_of(braked.finding)))
             end = (("tierd may not act now", 0.0) if now >= self._sure_at + SURE_SECONDS else
                    ("tbf was stopped, or no agent asks", 0.0) if not known else
                    ("its new files go elsewhere", MEASURE_SECONDS) if self._is_cured(braked) else
@@ -99,7 +99,7 @@ class Brake:
 
     def _begin(self, finding: Finding, now: float) -> None:
         job, number = finding.aggressor, self._daemon.log.known_number(finding)
-        known, jobs = self._serving(finding.targets), self._jobs(finding)
+        known, jobs = self._serving(finding.targets), self._jobs_of(finding)
         window, tracks = self._daemon.windows[-1], self._daemon.detection.tracks
         load, stream = load_of(job, window), finding.evidence.of_stream
         limit = limit_of(finding, stream, tracks.get(finding.victim), load) if stream else None
@@ -118,9 +118,6 @@ class Brake:
             rates = " and ".join(f"{rate} RPC/s on {printable(node)}" for node, rate in sorted(braked.rates.items()))
             left = f"loses {percent(limit.lost)} at most" if limit.lost else "gets as much as it does"
             self._say(number, f"BRAKED {job}: {rates} at most (rule {braked.name}), so that {finding.victim} {left}")
-
-    def _jobs(self, finding: Finding) -> tuple[str, ...]:
-        return tuple(self._daemon.engine.jobs_of(finding))
 
     def _serving(self, targets: Collection[str]) -> list[OssState]:
         return [oss for oss, _ in self._known.values() if oss.takes_rules and not set(targets).isdisjoint(oss.targets)]
@@ -142,7 +139,7 @@ class Brake:
             self._said[number] = words
             self._daemon.log.of_number(number, [words])
 
-    def _answer(self, request: Mapping[str, object]) -> WantedRules:
+    def answer(self, request: Mapping[str, object]) -> WantedRules:
         """The rules for an OSS. Raises ValueError for an odd request."""
         oss = OssState.from_json(request)
         with self._lock:
@@ -154,15 +151,11 @@ class Brake:
             self._known[oss.node] = oss, self._clock.now()
             self._update()
             return WantedRules(tuple(
-                WantedRule(name=braked.name, jobs=self._jobs(braked.finding), rate=braked.rates[oss.node])
+                WantedRule(name=braked.name, jobs=self._jobs_of(braked.finding), rate=braked.rates[oss.node])
                 for braked in self._braked.values() if oss.node in braked.rates))
 
     def metrics(self) -> Iterator[Metric]:
         yield GaugeMetricFamily("tierd_braked_jobs", "Jobs that rules of TBF slow now.", value=len(self._braked))
 
-    def close(self) -> None:
-        """Agents get no answer any more, and remove the rules."""
 
-
-def start(daemon: Daemon, _: WhoseJobs) -> Brake:
-    return Brake(daemon)
+start = Brake

@@ -239,7 +239,7 @@ class Service:
         users = settings.web.change_users if self._web_config is not None else ()
         app = web.App(metrics, self.answer, self.activities.alive, self.node.nudge, users,
                       posted={f"/-/{name}": partial(posted, handler) for each in self._extensions
-                              for name, handler in getattr(each, "posted", {}).items()})
+                              for name, handler in each.posted.items()})
         try:
             self.web = web.listen(settings.web, app, self._web_config)
         except OSError as error:
