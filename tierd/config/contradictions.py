@@ -12,7 +12,7 @@ from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
-from tierd.config.scopes import Scope, original_location
+from tierd.config.scopes import original_location
 from tierd.config.sense import ServerAccess
 from tierd.config.settings import Settings
 from tierd.integrations.registry import integrations
@@ -103,18 +103,9 @@ def thresholds(settings: Settings, values: Mapping[str, object]) -> Iterator[Con
 
 def pools(settings: Settings, values: Mapping[str, object]) -> Iterator[Contradiction]:
     """Names that no pool can have, and limits of pools that no scope uses."""
-    policy = "small_files_to_flash"
-    tables: list[tuple[Location, Scope]] = [((policy,), settings.resolved_scopes.whole)]
-    tables += [(("scopes", number, policy), scope) for number, scope in enumerate(settings.scopes)]
-    seen = set()
-    for above, scope in tables:
-        for key in ("flash_pool", "hdd_pool"):
-            location = original_location((*above, key), values)
-            why = why_no_pool_name(getattr(scope.small_files_to_flash, key))
-            if why and location not in seen:
-                seen.add(location)
-                yield Contradiction(location, why)
-    configured = {name for _, scope in tables for name in (scope.pools.flash, scope.pools.hdd)}
+    named = pools_by_location(settings, values)
+    yield from (Contradiction(location, why) for location, name in named.items() if (why := why_no_pool_name(name)))
+    configured = set(named.values())
     limits: list[tuple[Location, Iterable[str]]] = [(("limits", "pools"), settings.limits.pools)]
     limits += [(("scopes", number, "limits", "pools"), scope.limits.pools)
                for number, scope in enumerate(settings.scopes) if scope.limits is not None]
@@ -123,6 +114,15 @@ def pools(settings: Settings, values: Mapping[str, object]) -> Iterator[Contradi
             if name not in configured:
                 yield Contradiction((*above, name), f"tierd does not use a pool {name!r}, so this limit has no effect; "
                                     f"pools in use: {', '.join(sorted(configured))}", fatal=False)
+
+
+def pools_by_location(settings: Settings, values: Mapping[str, object]) -> dict[Location, str]:
+    """The settings that name a pool, with the names. One that several scopes inherit is there once."""
+    policy = "small_files_to_flash"
+    tables: list[Location] = [(policy,), *(("scopes", number, policy) for number in range(len(settings.scopes)))]
+    return {original_location((*above, key), values): getattr(scope.small_files_to_flash, key)
+            for above, scope in zip(tables, (settings.resolved_scopes.whole, *settings.scopes), strict=True)
+            for key in ("flash_pool", "hdd_pool")}
 
 
 def why_no_pool_name(name: str) -> str:

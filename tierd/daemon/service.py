@@ -332,7 +332,7 @@ class Service:
         with journal_errors(self._settings.act.journal):
             self._file.check()
             self.activities.run()
-        return printable(status.cycle_sentence(self._publisher.view, self.gate))
+        return printable(status.cycle_sentence(self._publisher.view, self.daemon))
 
     def take_in_records(self) -> None:
         """Read changelogs and other sources, and store the positions in the journal."""
