@@ -54,15 +54,9 @@ from tierd.sense.changelogs.follow import Follower
 from tierd.sense.changelogs.tally_source import TallySource
 from tierd.sense.sources import SourceParts, Sources
 from tierd.sense.space import PoolMedia
-from tierd.structs import Struct
 from tierd.text import count_of, printable, quoted
 
 log = logging.getLogger("tierd.daemon")
-
-
-def posted(handler: Callable[[Json], Struct], request: Json) -> Json:
-    """The answer to what another node posted. Raises ValueError."""
-    return to_json(handler(request))
 
 
 def build_gate(settings: Settings, node: Node, journal: Journal, dispatch: Dispatch | None = None,
@@ -238,8 +232,8 @@ class Service:
         metrics = registry(self.daemon, beside)
         users = settings.web.change_users if self._web_config is not None else ()
         app = web.App(metrics, self.answer, self.activities.alive, self.node.nudge, users,
-                      posted={f"/-/{name}": partial(posted, handler) for each in self._extensions
-                              for name, handler in each.posted.items()})
+                      posted={f"/-/{name}": answer for each in self._extensions
+                              for name, answer in each.posted.items()})
         try:
             self.web = web.listen(settings.web, app, self._web_config)
         except OSError as error:
