@@ -15,7 +15,7 @@ from tierd.daemon.loop import Daemon
 from tierd.extensions import Extension
 from tierd.model import Finding
 from tierd.policies.registry import policy_for
-from tierd.text import percent, printable
+from tierd.text import bytes_text, percent, printable
 
 log = logging.getLogger("tierd.brake")
 CERTAIN_LOSS = 0.1
@@ -34,7 +34,7 @@ class Brake(Extension):
     def __init__(self, daemon: Daemon, _: object = None) -> None:
         self._daemon, self._clock, self._settings = daemon, daemon.parts.node.clock, daemon.parts.settings
         self._jobs_of = daemon.engine.jobs_of
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._known: dict[str, tuple[OssState, float]] = {}
         self._braked: dict[str, BrakedJob] = {}
         self._rests: dict[str, float] = {}
@@ -46,30 +46,27 @@ class Brake(Extension):
 
     def step(self) -> None:
         with self._lock:
-            self._update()
-
-    def _update(self) -> None:
-        windows, now = self._daemon.windows, self._clock.now()
-        if not self._settings.act.brake or not windows or windows[-1].end == self._seen:
-            return
-        self._seen = windows[-1].end
-        self._known = {node: each for node, each in self._known.items() if now < each[1] + LEASE_SECONDS}
-        self._rests = {job: until for job, until in self._rests.items() if now < until}
-        self._said = dict(list(self._said.items())[-MAX_NODES:])
-        may_act = self._daemon.may_begin and not self._settings.act.dry_run
-        self._sure_at = now if may_act else self._sure_at
-        for braked in list(self._braked.values()):
-            known = self._serving([target for limit in braked.limits.values() for target in limit.finding.targets])
-            braked.update(windows[-1], self._daemon.detection.tracks, known, len(self._jobs_of(braked.finding)))
-            end = (("tierd may not act now", 0.0) if now >= self._sure_at + SURE_SECONDS else
-                   ("tbf was stopped, or no agent asks", 0.0) if not known else
-                   ("its new files go elsewhere", MEASURE_SECONDS) if self._is_cured(braked) else
-                   braked.end(windows, now))
-            if end is not None:
-                self._release(braked, *end)
-        for finding in self._daemon.findings if may_act else ():
-            if self._is_strong(finding) and self._is_allowed(finding):
-                self._begin(finding, now)
+            windows, now = self._daemon.windows, self._clock.now()
+            if not self._settings.act.brake or not windows or windows[-1].end == self._seen:
+                return
+            self._seen = windows[-1].end
+            self._known = {node: each for node, each in self._known.items() if now < each[1] + LEASE_SECONDS}
+            self._rests = {job: until for job, until in self._rests.items() if now < until}
+            self._said = dict(list(self._said.items())[-MAX_NODES:])
+            may_act = self._daemon.may_begin and not self._settings.act.dry_run
+            self._sure_at = now if may_act else self._sure_at
+            for braked in list(self._braked.values()):
+                known = self._serving([target for limit in braked.limits.values() for target in limit.finding.targets])
+                braked.update(windows[-1], self._daemon.detection.tracks, known, len(self._jobs_of(braked.finding)))
+                end = (("tierd may not act now", 0.0) if now >= self._sure_at + SURE_SECONDS else
+                       ("tbf was stopped, or no agent asks", 0.0) if not known else
+                       ("its new files go elsewhere", MEASURE_SECONDS) if self._is_cured(braked) else
+                       braked.end(windows, now))
+                if end is not None:
+                    self._release(braked, *end)
+            for finding in self._daemon.findings if may_act else ():
+                if self._may_begin(finding):
+                    self._begin(finding, now)
 
     def _is_cured(self, braked: BrakedJob) -> bool:
         """Whether it only finishes what it has begun there, as new files have another default layout and no moves wait.
@@ -80,14 +77,14 @@ class Brake(Extension):
                 and braked.began_at - MEASURE_SECONDS <= case.begun_at < self._seen
                 and not self._daemon.parts.gate.queue.waiting_for(case.finding.key))
 
-    def _is_strong(self, finding: Finding) -> bool:
-        """Whether the loss is certain, and due to a job that tierd acts on, or a stream, for which it never does."""
+    def _may_begin(self, finding: Finding) -> bool:
+        """Whether the loss is certain, and due to a job that tierd acts on, or a stream, for which it never does; its
+        scopes let tierd act, and no brake changes what its jobs do now.
+        """
         stream = finding.evidence.of_stream
-        return (stream is not None and not finding.held and finding.advice_only is (policy_for(finding).plan is None)
-                and stream.loss_low >= CERTAIN_LOSS)
-
-    def _is_allowed(self, finding: Finding) -> bool:
-        """Whether its scopes let tierd act, and no brake changes what its jobs do now."""
+        if (stream is None or finding.held or finding.advice_only is not (policy_for(finding).plan is None)
+                or stream.loss_low < CERTAIN_LOSS):
+            return False
         job, victim, scopes = finding.aggressor, finding.victim, self._settings.resolved_scopes
         modes = {scopes.of(each).mode for each in finding.directories or ("/",)}
         if Mode.OBSERVE in modes or (
@@ -126,7 +123,9 @@ class Brake(Extension):
         del self._braked[braked.finding.aggressor]
         self._rests[braked.finding.aggressor] = self._clock.now() + rest_seconds
         self._publish()
-        self._say(braked.number, f"RELEASED {braked.finding.aggressor}: {why}; {braked.account}")
+        won, lost = (bytes_text(max(size, 0.0)) for size in (braked.won_bytes, braked.lost_bytes))
+        self._say(braked.number, f"RELEASED {braked.finding.aggressor}: {why}; {braked.finding.aggressor} moved about "
+                  f"{lost} less than before, {' and '.join(braked.limits)} {won} more")
 
     def _publish(self) -> None:
         """Tell detection and the judge what is slowed on purpose."""
@@ -149,7 +148,7 @@ class Brake(Extension):
             if oss.trouble and (former is None or former[0].trouble != oss.trouble):
                 log.warning("brake on %s: %s", printable(oss.node[:MAX_TEXT]), printable(oss.trouble[:MAX_TEXT]))
             self._known[oss.node] = oss, self._clock.now()
-            self._update()
+            self.step()
             return WantedRules(tuple(
                 WantedRule(name=braked.name, jobs=self._jobs_of(braked.finding), rate=braked.rates[oss.node])
                 for braked in self._braked.values() if oss.node in braked.rates))
