@@ -33,16 +33,7 @@ from tierd.detect.slowdowns import SlowdownView, is_found
 from tierd.detect.streamed_targets import StreamWatch, streams_by_target
 from tierd.detect.view import View
 from tierd.loads import Loads
-from tierd.model import (
-    Action,
-    Activities,
-    Capacity,
-    DirectoryActivity,
-    Facts,
-    Finding,
-    StreamedTargets,
-    Window,
-)
+from tierd.model import Action, Activities, Capacity, DirectoryActivity, Facts, Finding, StreamedTargets, Window
 from tierd.policies.protocol import Amend, Situation, never_made, never_tried
 from tierd.policies.registry import has_victim, policies, policy_for, policy_of
 from tierd.policies.runner import PolicyRunner

@@ -227,7 +227,7 @@ def describe_problem(kind: str, location: Sequence[int | str], message: str, val
     where = dotted(location)
     if kind in UNKNOWN:
         return f"{where}: unknown setting" + (f"; known here: {', '.join(known)}" if known else "")
-    words = PLAIN.get(kind) or in_plain_english(message)
+    words = PLAIN.get(kind) or re.sub(r"^Input should be", "must be", message.removeprefix("Value error, "))
     hidden = isinstance(value, dict | list | tuple) or repr(value) in words or has_credentials(str(value))
     return f"{where}: {words}{'' if hidden else f' (it is {value!r})'}"
 
@@ -241,15 +241,6 @@ PLAIN = {
     "missing": "this setting is needed here",
 }
 """Sentences for the mistakes that pydantic words for programmers, by its kind of error."""
-
-
-def in_plain_english(message: str) -> str:
-    """A message of pydantic as a sentence about the setting.
-
-    >>> in_plain_english("Input should be greater than 0"), in_plain_english("Value error, give an absolute path")
-    ('must be greater than 0', 'give an absolute path')
-    """
-    return re.sub(r"^Input should be", "must be", message.removeprefix("Value error, "))
 
 
 def known_settings(location: Sequence[int | str], known: Sequence[Policy]) -> list[str]:

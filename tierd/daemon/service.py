@@ -33,12 +33,7 @@ from tierd.config.settings import Settings
 from tierd.daemon import status, web
 from tierd.daemon.activities import FILESYSTEM_AWAY, Activities, Activity, Spawn
 from tierd.daemon.answers import Json, to_json
-from tierd.daemon.changes import (
-    CHANGING_REQUESTS,
-    SCHEDULER_REQUESTS,
-    ChangingRequests,
-    SchedulerRequests,
-)
+from tierd.daemon.changes import CHANGING_REQUESTS, SCHEDULER_REQUESTS, ChangingRequests, SchedulerRequests
 from tierd.daemon.control import ControlServer
 from tierd.daemon.curves import CurveSampler, RateSampler, victims_of
 from tierd.daemon.lists import LoadRequests
