@@ -51,7 +51,7 @@ class BrakedWorld:
         for ost in cluster.osts:
             (root / "proc/fs/lustre/obdfilter" / ost.name).mkdir(parents=True)
         agent = Agent("oss", Tree(Roots.of(root / "proc", root / "sys")), partial(set_parameter, cluster),
-                      lambda state: brake.posted["brake"](to_json(state)), lambda: cluster.now)
+                      lambda state: brake.answer(to_json(state)), lambda: cluster.now)
 
         def step() -> None:
             write_rules(cluster, root)

@@ -40,8 +40,6 @@ class Access(NamedTuple):
     time: int
     """Second of the epoch, from the clock of the OSS."""
     size_bytes: int
-    segments: int
-    """Segments that hold the bytes."""
     writes: bool
 
 
@@ -53,10 +51,9 @@ def decode(data: bytes) -> list[Access]:
     if len(data) % ENTRY_BYTES:
         raise ValueError(f"access log: {len(data)} bytes are not a multiple of the entry size, {ENTRY_BYTES} bytes")
     found = []
-    for sequence, number, version, begin, end, time, size, segments, flags, *_ in _ENTRY.iter_unpack(data):
+    for sequence, number, version, begin, end, time, size, _, flags, *_ in _ENTRY.iter_unpack(data):
         if flags & (READ | WRITE):
-            found.append(Access(Fid(sequence, number, version), begin, end, time, size, segments=segments,
-                                writes=bool(flags & WRITE)))
+            found.append(Access(Fid(sequence, number, version), begin, end, time, size, writes=bool(flags & WRITE)))
     return found
 
 

@@ -9,7 +9,6 @@ each MDT, and returns to its default when that is restarted.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
 
 from lustre.errors import typed
 from lustre.parameters import Tree, parse_device
@@ -19,33 +18,23 @@ DEFAULT_COUNT = 20_000
 """``OST_MAX_PRECREATE``."""
 
 
-class ObjectCreation(Protocol):
-    """The limits of the MDTs that this node serves."""
+class ObjectCreation:
+    """The limits of the MDTs that this node serves: here of none."""
 
     def limits(self, target: str) -> Mapping[str, int]:
         """Limit of each MDT (``MDT0000``) for an OST, given by its full name. Empty on a node without MDTs."""
-
-    def stopped(self) -> frozenset[str]:
-        """Full names of the OSTs on which an MDT of this node creates no objects: its limit is 0."""
-
-    def set_limit(self, target: str, mdt: str, count: int) -> None:
-        """Set the limit of one MDT for an OST. Raises OSError."""
-
-
-class NoObjectCreation:
-    """A node without MDTs."""
-
-    def limits(self, target: str) -> Mapping[str, int]:
         return {}
 
     def stopped(self) -> frozenset[str]:
+        """Full names of the OSTs on which an MDT of this node creates no objects: its limit is 0."""
         return frozenset()
 
     def set_limit(self, target: str, mdt: str, count: int) -> None:
+        """Set the limit of one MDT for an OST. Raises OSError."""
         raise FileNotFoundError(2, f"this node does not serve {mdt}", target)
 
 
-class LocalObjectCreation:
+class LocalObjectCreation(ObjectCreation):
     """The limits in the parameters of this node."""
 
     def __init__(self, tree: Tree) -> None:

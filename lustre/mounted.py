@@ -57,10 +57,7 @@ class MountedFilesystem:
         return self._library.path_of(self._mount.path, fid)
 
     def status(self, path: str) -> FileStatus:
-        """Stat a path without following symbolic links.
-
-        Raises Stale when the names on the path change faster than they can be read.
-        """
+        """Raises Stale when the names on the path change faster than they can be read."""
         place = self._whole(path)
         for _ in range(_ATTEMPTS):
             with typed("stat", path):

@@ -81,9 +81,7 @@ class MountedCalls:
         return self._library.open_fid(self._mount, fid, os.O_RDONLY | os.O_NOATIME | os.O_NONBLOCK | os.O_CLOEXEC)
 
     def exists(self, fid: Fid) -> bool:
-        """Ask the MDT whether the file still has a name. Raises OSError when the MDT does not answer.
-
-        Opening by FID is no reliable check: since 2.16 it uses open_by_handle_at(2), in which Linux converts every
+        """Opening by FID is no reliable check: since 2.16 it uses open_by_handle_at(2), in which Linux converts every
         error to ESTALE, including the error of an unreachable MDT. ``fid2path`` returns ENOENT only for a file that no
         longer exists (``mdt_fid2path`` in lustre/mdt/mdt_handler.c).
         """
@@ -94,10 +92,7 @@ class MountedCalls:
         return True
 
     def create_volatile(self, beside: str, mdt_index: int, layout: Layout | None, source: int) -> int:
-        """Create a file without a name on an MDT, in the directory of ``beside``.
-
-        It is deleted at its last close. ``fd=`` in the name lets Lustre copy the encryption context of the source.
-        """
+        """``fd=`` in the name lets Lustre copy the encryption context of the source."""
         if mdt_index < 0:
             raise ValueError("a volatile file needs the MDT of its source: on another, the swap would lose the data")
         directory = os.path.dirname(self.whole(beside))
@@ -159,10 +154,7 @@ class MountedCalls:
             os.utime(descriptor, ns=(atime_ns, mtime_ns))
 
     def read(self, descriptor: int, length: int, offset: int) -> bytes:
-        """Read up to a number of bytes at an offset; b"" at the end of the file.
-
-        A direct read needs a page-aligned buffer.
-        """
+        """A direct read needs a page-aligned buffer."""
         with typed("read"), mmap.mmap(-1, -(-length // mmap.PAGESIZE) * mmap.PAGESIZE) as buffer:
             return buffer[: os.preadv(descriptor, [buffer], offset)][:length]
 
@@ -175,10 +167,7 @@ class MountedCalls:
             os.ftruncate(descriptor, size_bytes)
 
     def next_data(self, descriptor: int, offset: int) -> tuple[int, int] | None:
-        """Return start and end of the next data at or after an offset; None when only a hole follows.
-
-        A release that cannot tell holes from data reports only data.
-        """
+        """A release that cannot tell holes from data reports only data."""
         try:
             with typed("seek data"):
                 start = os.lseek(descriptor, offset, os.SEEK_DATA)
@@ -189,10 +178,8 @@ class MountedCalls:
             return None
 
     def sync(self, descriptor: int) -> None:
-        """Wait until all data written is on the targets' storage.
-
-        fdatasync(2) omits the request to the MDT (``ll_fsync`` in lustre/llite/file.c, since 2.17). This loses nothing,
-        because the journal of the same MDT has the swap after the creation of the copy.
+        """fdatasync(2) omits the request to the MDT (``ll_fsync`` in lustre/llite/file.c, since 2.17). This loses
+        nothing, because the journal of the same MDT has the swap after the creation of the copy.
         """
         with typed("sync"):
             os.fdatasync(descriptor)
@@ -208,10 +195,7 @@ class MountedCalls:
         return self._library.mdt_index(descriptor)
 
     def mdt_index_of(self, fid: Fid) -> int:
-        """Return the index of the MDT of a FID, from the FID location database.
-
-        A sequence of FIDs belongs to one MDT for ever, so each is looked up once.
-        """
+        """A sequence of FIDs belongs to one MDT for ever, so each is looked up once."""
         if fid.sequence not in self._mdt_of_sequence:
             with opened(self._mount) as root:  # closed at once, because an open descriptor blocks an unmount
                 self._mdt_of_sequence[fid.sequence] = self._library.mdt_index_of(root, fid)
@@ -221,10 +205,8 @@ class MountedCalls:
         return layout_at(descriptor)
 
     def belongings(self, descriptor: int) -> Belongings:
-        """Read the extended attributes and the pin. Sends one request if the file has no pin.
-
-        A process that may see ``trusted`` attributes sees ``trusted.lma`` on every file. Such a process reads the pin
-        only if the list contains it.
+        """A process that may see ``trusted`` attributes sees ``trusted.lma`` on every file. Such a process reads the
+        pin only if the list contains it.
         """
         with typed("list extended attributes"):
             listed = os.listxattr(descriptor)

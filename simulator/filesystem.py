@@ -14,6 +14,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 
 from lustre.changelog.record import RecordType
+from lustre.creation import ObjectCreation
 from lustre.errors import of_errno
 from lustre.fid import Fid
 from lustre.filesystem import FileStatus, MetadataSpace, Space
@@ -202,11 +203,8 @@ class SimulatedFilesystem:
         return found
 
 
-class SimulatedObjectCreation:
-    """``osp.*.max_create_count`` of all MDTs, on a node that serves them all (:class:`lustre.creation.ObjectCreation`).
-
-    The model has one limit for each OST, the lowest of all MDTs.
-    """
+class SimulatedObjectCreation(ObjectCreation):
+    """``osp.*.max_create_count`` of all MDTs, on a node that serves them all. The model has the lowest for each OST."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster

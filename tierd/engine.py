@@ -33,16 +33,7 @@ from tierd.detect.slowdowns import SlowdownView, is_found
 from tierd.detect.streamed_targets import StreamWatch, streams_by_target
 from tierd.detect.view import View
 from tierd.loads import Loads
-from tierd.model import (
-    Action,
-    Activities,
-    Capacity,
-    DirectoryActivity,
-    Facts,
-    Finding,
-    StreamedTargets,
-    Window,
-)
+from tierd.model import Action, Activities, Capacity, DirectoryActivity, Facts, Finding, StreamedTargets, Window
 from tierd.policies.protocol import Amend, Situation, never_made, never_tried
 from tierd.policies.registry import has_victim, policies, policy_for, policy_of
 from tierd.policies.runner import PolicyRunner
@@ -98,7 +89,8 @@ class Engine:
         self._arrays = ArrayTracker()
         self._tasks: Mapping[str, tuple[str, ...]] = {}
         """Tasks of each large array since the oldest window."""
-        self._device_time: Mapping[str, TargetTime] = {}
+        self.device_time: Mapping[str, TargetTime] = {}
+        """What each job takes of the service time of each target, of late; only of targets whose costs are known."""
         self._streams = StreamWatch(settings.resolved_scopes.flash_pools)
         self.streamed_targets: StreamedTargets | None = None
         """Targets whose streams would lose throughput to further work; None before the first window."""
@@ -193,14 +185,9 @@ class Engine:
     def _activities(self, ask: Activities, job: str, since: float) -> Sequence[DirectoryActivity]:
         return attribution.activities_of_jobs(ask, self._tasks.get(job, (job,)), job, since)
 
-    def jobs_of(self, finding: Finding) -> Sequence[str]:
+    def jobs_of(self, finding: Finding) -> tuple[str, ...]:
         """Job ids of the aggressor of a finding: if it is an array, of its present tasks."""
         return self._tasks.get(finding.aggressor, finding.aggressors)
-
-    @property
-    def device_time(self) -> Mapping[str, TargetTime]:
-        """What each job takes of the service time of each target, of late; only of targets whose costs are known."""
-        return self._device_time
 
     @property
     def costs(self) -> Mapping[str, DeviceCosts]:
@@ -225,10 +212,10 @@ class Engine:
         work = recent_work(recent.windows, kinds, len(recent.jobs))
         losses = self._interference.update(columns, work, kinds, costs)
         jobs, targets = list(recent.jobs), list(recent.targets)
-        self._device_time = device_times(work, targets, jobs, pool, names, costs=self._learner.costs)
+        self.device_time = device_times(work, targets, jobs, pool, names, costs=self._learner.costs)
         lately = self._history.recent
         self.streamed_targets = self._streams.targets(
-            streams_by_target(work, kinds, jobs, targets), lately, self._device_time, self._facts.pools)
+            streams_by_target(work, kinds, jobs, targets), lately, self.device_time, self._facts.pools)
         rivals = self._interference.rival_losses
         settings = self._settings.noisy_neighbour
         found = [loss for loss in (*losses, *rivals) if any(is_found(loss, held, settings) for held in (True, False))]
@@ -236,7 +223,7 @@ class Engine:
         return SlowdownView(
             window.end, losses, rival_losses=rivals, jobs=jobs, targets=targets,
             profiles=profiles(lately, named) if named else {}, active=self._active.keys(),
-            device_time=self._device_time, remembered=self._remembered, others=targets)
+            device_time=self.device_time, remembered=self._remembered, others=targets)
 
     def _slowed(self, view: SlowdownView, window: Window) -> Iterator[Finding]:
         """Slowdowns found in this cycle.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # tierctl imports this module for each command, and must start quickly
     from prometheus_client.core import Metric
@@ -22,22 +22,22 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
 """The package of each part, and its commands of tierctl, which are in its module ``command``."""
 
 
-class Extension(Protocol):
+class Extension:
     """A part while tierd runs. Its package makes it with ``start(daemon, whose)`` in the module ``running``; a part
     without this module has commands only.
     """
 
-    requests: Mapping[str, Callable[[Mapping[str, object]], Struct]]
+    requests: Mapping[str, Callable[[Mapping[str, object]], Struct]] = {}
     """Answers to requests of the control socket, by name."""
-
-    posted: Mapping[str, Callable[[Mapping[str, object]], Struct]]
-    """Answers to what other nodes post to tierd's port: ``NAME`` to ``/-/NAME``. A part may lack it."""
+    posted: Mapping[str, Callable[[Mapping[str, object]], Struct]] = {}
+    """Answers to what other nodes post to tierd's port: ``NAME`` to ``/-/NAME``."""
 
     def step(self) -> None:
         """Called after each cycle, once verdicts are known. It does not ask the file system."""
 
     def metrics(self) -> Iterator[Metric]:
         """Its families, read without waiting."""
+        return iter(())
 
     def close(self) -> None:
         """Store what the journal lacks."""

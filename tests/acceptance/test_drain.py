@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lustre.creation import LocalObjectCreation, NoObjectCreation
+from lustre.creation import LocalObjectCreation, ObjectCreation
 from lustre.layout.directory import DefaultStriping
 from lustre.layout.model import Layout
 from tests.acceptance.ledger import Ledger
@@ -32,7 +32,7 @@ def osts_of(layout: Layout) -> set[int]:
 
 def drains(tierd: Tierd, place: Path) -> Drains:
     return Drains(tierd.site.filesystem, tierd.gate, tierd.journal, SystemClock(), SETTINGS,
-                  NoObjectCreation(), tops=(tierd.site.name(place),))
+                  ObjectCreation(), tops=(tierd.site.name(place),))
 
 
 def test_a_drained_ost_is_empty_and_every_file_is_intact(

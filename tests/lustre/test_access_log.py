@@ -22,7 +22,7 @@ BYTES = bytes.fromhex(
 
 def test_an_entry_written_by_hand() -> None:
     (entry,) = decode(BYTES)
-    assert entry == Access(Fid(0x200000402, 0x7b3), 1 << 20, 2 << 20, 0x6afda910, 1 << 20, 1, writes=False)
+    assert entry == Access(Fid(0x200000402, 0x7b3), 1 << 20, 2 << 20, 0x6afda910, 1 << 20, writes=False)
 
 
 def test_entries_that_are_neither_read_nor_write_are_left_out() -> None:

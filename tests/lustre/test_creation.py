@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lustre.creation import LocalObjectCreation, NoObjectCreation
+from lustre.creation import LocalObjectCreation, ObjectCreation
 from lustre.parameters import Roots, Tree
 
 
@@ -31,6 +31,6 @@ def test_the_limits_of_the_mdts_of_this_node(tmp_path: Path) -> None:
 def test_a_node_that_does_not_serve_the_mdt(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="does not serve MDT0000"):
         made(tmp_path).set_limit("lustre-OST0004", "MDT0000", 0)
-    assert NoObjectCreation().limits("lustre-OST0004") == {}
+    assert ObjectCreation().limits("lustre-OST0004") == {}
     with pytest.raises(FileNotFoundError):
-        NoObjectCreation().set_limit("lustre-OST0004", "MDT0000", 0)
+        ObjectCreation().set_limit("lustre-OST0004", "MDT0000", 0)

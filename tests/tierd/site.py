@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from httpserver.config import WebConfigFile
-from lustre.creation import NoObjectCreation, ObjectCreation
+from lustre.creation import ObjectCreation
 from simulator.cluster import Cluster
 from simulator.costs import CallCosts
 from simulator.filesystem import SimulatedFilesystem
@@ -87,7 +87,7 @@ class Site:
             read=lambda: (self.before_reading(), read())[1], mdts=["MDT0000", "MDT0001"], clock=clock,
             clear_changelog=self.filesystem.clear_changelog, user_name=lambda uid: self.accounts.get(uid, ""),
             rights_of=lambda uid, gid: User(uid, frozenset({gid}), f"u{uid}"),
-            creation=self.creation or NoObjectCreation()), self.web_config, self.peers)
+            creation=self.creation or ObjectCreation()), self.web_config, self.peers)
 
     def restart(self, **changed: object) -> None:
         """With other settings."""

@@ -11,6 +11,7 @@ from tierd.bill.entries import BillAnswer, BillEntry, answer, day_of, ids_of, re
 from tierd.daemon.loop import Daemon
 from tierd.daemon.users import WhoseJobs
 from tierd.detect.account import Case, Key, bill_windows
+from tierd.extensions import Extension
 
 STORE_SECONDS = 60.0
 """Time between two writes of the entries of cases that hold: a kill loses as much of the bill."""
@@ -19,7 +20,7 @@ MAX_SERIES = 200
 Pair = tuple[str, str]
 
 
-class Bill:
+class Bill(Extension):
     """One step after each cycle keeps the accounts. Answers and metrics are safe in any thread."""
 
     def __init__(self, daemon: Daemon, whose: WhoseJobs) -> None:

@@ -16,7 +16,7 @@ from tierd.brake.rules import MAX_RATE, OssState
 from tierd.detect.gain import StreamTrack
 from tierd.loads import Loads
 from tierd.model import Finding, SlowdownEvidence, Window
-from tierd.text import bytes_text, duration_text
+from tierd.text import duration_text
 
 BOX_SECONDS = REST_SECONDS = 600.0
 """Longest time of a brake, and time without one after one without a cure. A choice: moves take minutes."""
@@ -55,10 +55,6 @@ class BrakedJob:
     won_bytes: float = 0.0
 
     @property
-    def _victims_before(self) -> float:
-        return sum(limit.stream.victim_bytes_per_second for limit in self.limits.values())
-
-    @property
     def name(self) -> str:
         """Of its rules."""
         return f"tierd_F{self.number}"
@@ -69,7 +65,9 @@ class BrakedJob:
         self.now = load_of(self.finding.aggressor, window)
         if self.in_force_at:
             self.lost_bytes += (self.before.bytes_per_second - self.now.bytes_per_second) * window.seconds
-            self.won_bytes += (self._victims(window) - self._victims_before) * window.seconds
+            self.won_bytes += window.seconds * sum(
+                load_of(victim, window).bytes_per_second - limit.stream.victim_bytes_per_second
+                for victim, limit in self.limits.items())
         elif any(rule.name == self.name for oss in known for rule in oss.rules):
             self.in_force_at = window.end
         for victim, limit in self.limits.items():
@@ -100,9 +98,6 @@ class BrakedJob:
             return 0
         return min(max(round(wanted / classes), 1), 2 * former or MAX_RATE)
 
-    def _victims(self, window: Window) -> float:
-        return sum(load_of(victim, window).bytes_per_second for victim in self.limits)
-
     def end(self, windows: Sequence[Window], now: float) -> tuple[str, float] | None:
         """Why the brake ends, and how long it must not begin again; None if it goes on."""
         if self.quiet >= QUIET_WINDOWS:
@@ -114,9 +109,9 @@ class BrakedJob:
         if not self.in_force_at:
             return "no OSS has set its rule", REST_SECONDS
         lately = windows[-3:]
-        victims = sum(map(self._victims, lately)) / len(lately)
-        job = sum(load_of(self.finding.aggressor, window).bytes_per_second for window in lately) / len(lately)
-        was = max(self._victims_before, 1.0)
+        victims, job = (sum(load_of(each, window).bytes_per_second for each in jobs for window in lately) / len(lately)
+                        for jobs in (self.limits, (self.finding.aggressor,)))
+        was = max(sum(limit.stream.victim_bytes_per_second for limit in self.limits.values()), 1.0)
         if not victims:
             return "they have ended", 0.0
         if victims + job < MIN_TOTAL * (was + self.before.bytes_per_second):
@@ -124,11 +119,6 @@ class BrakedJob:
         if log(victims / was) < MIN_REGAINED * min(log(limit.stream.slowdown) for limit in self.limits.values()):
             return "they did not get faster", REST_SECONDS
         return None
-
-    @property
-    def account(self) -> str:
-        won, lost = (bytes_text(max(size, 0.0)) for size in (self.won_bytes, self.lost_bytes))
-        return f"{self.finding.aggressor} moved about {lost} less than before, {' and '.join(self.limits)} {won} more"
 
 
 LOSSES = (0.05, 0.075, 0.1)

@@ -12,10 +12,10 @@ from tierd.brake.cases import MEASURE_SECONDS, BrakedJob, limit_of, load_of
 from tierd.brake.rules import OssState, WantedRule, WantedRules
 from tierd.config.act import Mode
 from tierd.daemon.loop import Daemon
-from tierd.daemon.users import WhoseJobs
+from tierd.extensions import Extension
 from tierd.model import Finding
 from tierd.policies.registry import policy_for
-from tierd.text import percent, printable
+from tierd.text import bytes_text, percent, printable
 
 log = logging.getLogger("tierd.brake")
 CERTAIN_LOSS = 0.1
@@ -28,12 +28,13 @@ MAX_NODES, MAX_TEXT = 4096, 300
 """OSSs that are remembered, and logged characters of what one says. A choice."""
 
 
-class Brake:
+class Brake(Extension):
     """One step after each cycle, and one before each answer to an OSS. Safe in any thread."""
 
-    def __init__(self, daemon: Daemon) -> None:
+    def __init__(self, daemon: Daemon, _: object = None) -> None:
         self._daemon, self._clock, self._settings = daemon, daemon.parts.node.clock, daemon.parts.settings
-        self._lock = threading.Lock()
+        self._jobs_of = daemon.engine.jobs_of
+        self._lock = threading.RLock()
         self._known: dict[str, tuple[OssState, float]] = {}
         self._braked: dict[str, BrakedJob] = {}
         self._rests: dict[str, float] = {}
@@ -41,35 +42,31 @@ class Brake:
         self._said: dict[int, str] = {}
         """The last line about each finding."""
         self._seen = self._sure_at = 0.0
-        self.requests: Mapping[str, object] = {}
-        self.posted = {"brake": self._answer} if self._settings.act.brake else {}
+        self.posted = {"brake": self.answer} if self._settings.act.brake else {}
 
     def step(self) -> None:
         with self._lock:
-            self._update()
-
-    def _update(self) -> None:
-        windows, now = self._daemon.windows, self._clock.now()
-        if not self._settings.act.brake or not windows or windows[-1].end == self._seen:
-            return
-        self._seen = windows[-1].end
-        self._known = {node: each for node, each in self._known.items() if now < each[1] + LEASE_SECONDS}
-        self._rests = {job: until for job, until in self._rests.items() if now < until}
-        self._said = dict(list(self._said.items())[-MAX_NODES:])
-        may_act = self._daemon.may_begin and not self._settings.act.dry_run
-        self._sure_at = now if may_act else self._sure_at
-        for braked in list(self._braked.values()):
-            known = self._serving([target for limit in braked.limits.values() for target in limit.finding.targets])
-            braked.update(windows[-1], self._daemon.detection.tracks, known, len(self._jobs(braked.finding)))
-            end = (("tierd may not act now", 0.0) if now >= self._sure_at + SURE_SECONDS else
-                   ("tbf was stopped, or no agent asks", 0.0) if not known else
-                   ("its new files go elsewhere", MEASURE_SECONDS) if self._is_cured(braked) else
-                   braked.end(windows, now))
-            if end is not None:
-                self._release(braked, *end)
-        for finding in self._daemon.findings if may_act else ():
-            if self._is_strong(finding) and self._is_allowed(finding):
-                self._begin(finding, now)
+            windows, now = self._daemon.windows, self._clock.now()
+            if not self._settings.act.brake or not windows or windows[-1].end == self._seen:
+                return
+            self._seen = windows[-1].end
+            self._known = {node: each for node, each in self._known.items() if now < each[1] + LEASE_SECONDS}
+            self._rests = {job: until for job, until in self._rests.items() if now < until}
+            self._said = dict(list(self._said.items())[-MAX_NODES:])
+            may_act = self._daemon.may_begin and not self._settings.act.dry_run
+            self._sure_at = now if may_act else self._sure_at
+            for braked in list(self._braked.values()):
+                known = self._serving([target for limit in braked.limits.values() for target in limit.finding.targets])
+                braked.update(windows[-1], self._daemon.detection.tracks, known, len(self._jobs_of(braked.finding)))
+                end = (("tierd may not act now", 0.0) if now >= self._sure_at + SURE_SECONDS else
+                       ("tbf was stopped, or no agent asks", 0.0) if not known else
+                       ("its new files go elsewhere", MEASURE_SECONDS) if self._is_cured(braked) else
+                       braked.end(windows, now))
+                if end is not None:
+                    self._release(braked, *end)
+            for finding in self._daemon.findings if may_act else ():
+                if self._may_begin(finding):
+                    self._begin(finding, now)
 
     def _is_cured(self, braked: BrakedJob) -> bool:
         """Whether it only finishes what it has begun there, as new files have another default layout and no moves wait.
@@ -80,14 +77,14 @@ class Brake:
                 and braked.began_at - MEASURE_SECONDS <= case.begun_at < self._seen
                 and not self._daemon.parts.gate.queue.waiting_for(case.finding.key))
 
-    def _is_strong(self, finding: Finding) -> bool:
-        """Whether the loss is certain, and due to a job that tierd acts on, or a stream, for which it never does."""
+    def _may_begin(self, finding: Finding) -> bool:
+        """Whether the loss is certain, and due to a job that tierd acts on, or a stream, for which it never does; its
+        scopes let tierd act, and no brake changes what its jobs do now.
+        """
         stream = finding.evidence.of_stream
-        return (stream is not None and not finding.held and finding.advice_only is (policy_for(finding).plan is None)
-                and stream.loss_low >= CERTAIN_LOSS)
-
-    def _is_allowed(self, finding: Finding) -> bool:
-        """Whether its scopes let tierd act, and no brake changes what its jobs do now."""
+        if (stream is None or finding.held or finding.advice_only is not (policy_for(finding).plan is None)
+                or stream.loss_low < CERTAIN_LOSS):
+            return False
         job, victim, scopes = finding.aggressor, finding.victim, self._settings.resolved_scopes
         modes = {scopes.of(each).mode for each in finding.directories or ("/",)}
         if Mode.OBSERVE in modes or (
@@ -99,7 +96,7 @@ class Brake:
 
     def _begin(self, finding: Finding, now: float) -> None:
         job, number = finding.aggressor, self._daemon.log.known_number(finding)
-        known, jobs = self._serving(finding.targets), self._jobs(finding)
+        known, jobs = self._serving(finding.targets), self._jobs_of(finding)
         window, tracks = self._daemon.windows[-1], self._daemon.detection.tracks
         load, stream = load_of(job, window), finding.evidence.of_stream
         limit = limit_of(finding, stream, tracks.get(finding.victim), load) if stream else None
@@ -119,9 +116,6 @@ class Brake:
             left = f"loses {percent(limit.lost)} at most" if limit.lost else "gets as much as it does"
             self._say(number, f"BRAKED {job}: {rates} at most (rule {braked.name}), so that {finding.victim} {left}")
 
-    def _jobs(self, finding: Finding) -> tuple[str, ...]:
-        return tuple(self._daemon.engine.jobs_of(finding))
-
     def _serving(self, targets: Collection[str]) -> list[OssState]:
         return [oss for oss, _ in self._known.values() if oss.takes_rules and not set(targets).isdisjoint(oss.targets)]
 
@@ -129,7 +123,9 @@ class Brake:
         del self._braked[braked.finding.aggressor]
         self._rests[braked.finding.aggressor] = self._clock.now() + rest_seconds
         self._publish()
-        self._say(braked.number, f"RELEASED {braked.finding.aggressor}: {why}; {braked.account}")
+        won, lost = (bytes_text(max(size, 0.0)) for size in (braked.won_bytes, braked.lost_bytes))
+        self._say(braked.number, f"RELEASED {braked.finding.aggressor}: {why}; {braked.finding.aggressor} moved about "
+                  f"{lost} less than before, {' and '.join(braked.limits)} {won} more")
 
     def _publish(self) -> None:
         """Tell detection and the judge what is slowed on purpose."""
@@ -142,7 +138,7 @@ class Brake:
             self._said[number] = words
             self._daemon.log.of_number(number, [words])
 
-    def _answer(self, request: Mapping[str, object]) -> WantedRules:
+    def answer(self, request: Mapping[str, object]) -> WantedRules:
         """The rules for an OSS. Raises ValueError for an odd request."""
         oss = OssState.from_json(request)
         with self._lock:
@@ -152,17 +148,13 @@ class Brake:
             if oss.trouble and (former is None or former[0].trouble != oss.trouble):
                 log.warning("brake on %s: %s", printable(oss.node[:MAX_TEXT]), printable(oss.trouble[:MAX_TEXT]))
             self._known[oss.node] = oss, self._clock.now()
-            self._update()
+            self.step()
             return WantedRules(tuple(
-                WantedRule(name=braked.name, jobs=self._jobs(braked.finding), rate=braked.rates[oss.node])
+                WantedRule(name=braked.name, jobs=self._jobs_of(braked.finding), rate=braked.rates[oss.node])
                 for braked in self._braked.values() if oss.node in braked.rates))
 
     def metrics(self) -> Iterator[Metric]:
         yield GaugeMetricFamily("tierd_braked_jobs", "Jobs that rules of TBF slow now.", value=len(self._braked))
 
-    def close(self) -> None:
-        """Agents get no answer any more, and remove the rules."""
 
-
-def start(daemon: Daemon, _: WhoseJobs) -> Brake:
-    return Brake(daemon)
+start = Brake

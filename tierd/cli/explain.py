@@ -18,16 +18,7 @@ from tierd.cli.control import headline, not_done_lines
 from tierd.daemon import answers
 from tierd.daemon.client import ControlError, ask
 from tierd.structs import SameFindingRow
-from tierd.text import (
-    bytes_text,
-    count_of,
-    duration_text,
-    evidence_text,
-    first_names,
-    quoted,
-    rate_text,
-    shell_word,
-)
+from tierd.text import bytes_text, count_of, duration_text, evidence_text, first_names, quoted, rate_text, shell_word
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

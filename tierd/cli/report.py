@@ -49,17 +49,13 @@ def run(chosen: argparse.Namespace) -> int:
             raise ValueError(f"--since {chosen.since} is not before --until")
         with client.working("report"):
             answer = ask(client.socket_of(chosen), {"request": "report", "since": since, "until": until})
+            report = ReportAnswer.from_json(answer)
     except (ControlError, ValueError) as error:
         print(error, file=sys.stderr)
         return 1
     if chosen.json:
         print(json.dumps(answer, indent=1))
         return 0
-    try:
-        report = ReportAnswer.from_json(answer)
-    except ValueError as error:
-        print(error, file=sys.stderr)
-        return 1
     if str(chosen.output) == "-":
         print(report_page(report))
         return 0

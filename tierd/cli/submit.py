@@ -20,8 +20,6 @@ DESCRIPTION = ("Queue files for promotion or demotion, without waiting. Exit sta
                "or tierd does not answer in time (try again later); 1 error.")
 EXIT_TRY_AGAIN = 75
 """EX_TEMPFAIL of sysexits.h."""
-EXIT_INTERRUPTED = 130
-"""As in shells after Ctrl-C."""
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -56,7 +54,7 @@ def run(chosen: argparse.Namespace) -> int:
             return EXIT_TRY_AGAIN if error.again else 1
         except KeyboardInterrupt:
             print(f"interrupted; accepted before: {taken} of {len(paths)}", file=sys.stderr)
-            return EXIT_INTERRUPTED
+            return client.INTERRUPTED
         taken += accepted
     if taken > PATHS_PER_REQUEST and sys.stderr.isatty():
         sys.stderr.write("\r")

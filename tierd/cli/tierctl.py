@@ -16,8 +16,6 @@ from tierd.cli import client
 TYPE_CHECKING = False  # tierctl starts faster without typing
 if TYPE_CHECKING:
     from typing import Any
-INTERRUPTED = 130
-"""Exit status after Ctrl-C, as in shells."""
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 """Errors of a full file system or quota when the output goes to a file."""
 EXAMPLES = """\
@@ -96,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
-        return INTERRUPTED
+        return client.INTERRUPTED
     except ModuleNotFoundError as error:
         return dependencies.report_missing("tierctl", error)
     except OSError as error:

@@ -33,12 +33,7 @@ def run(chosen: argparse.Namespace) -> int:
     """Show one screen, or follow until ``q``."""
     from rich.console import Console  # noqa: PLC0415 -- the help needs none of it
 
-    from tierd.cli.top_tables import (  # noqa: PLC0415
-        Now,
-        Past,
-        Source,
-        screen,
-    )
+    from tierd.cli.top_tables import Now, Past, Source, screen  # noqa: PLC0415
 
     console = Console(width=None if sys.stdout.isatty() else 120)
     live = (console.is_terminal and sys.stdin.isatty() and not console.is_dumb_terminal

@@ -104,31 +104,25 @@ MIN_KEEP_DAYS = 30
 """Changelog records, waiting moves and verdicts refer to acts that are days old."""
 
 
-def whole_path(path: str) -> str:
-    """The path, if it is absolute. Raises ValueError otherwise.
+def text_like(form: str, otherwise: str) -> AfterValidator:
+    """A validator of text that has this form as a whole. ``otherwise`` says what to write instead."""
+    def checked(text: str) -> str:
+        if not re.fullmatch(form, text):
+            raise ValueError(otherwise)
+        return text
 
-    >>> whole_path("/mnt/lustre")
-    '/mnt/lustre'
-    """
-    if not path.startswith("/") or "\0" in path:
-        raise ValueError("give an absolute path")
-    return path
+    return AfterValidator(checked)
 
 
-def whole_path_or_none(path: str) -> str:
-    """An absolute path, or "". Raises ValueError."""
-    return path and whole_path(path)
+WholePath = Annotated[str, text_like(r"/[^\0]*", "give an absolute path")]
+WholePathOrNone = Annotated[str, text_like(r"(?:/[^\0]*)?", "give an absolute path")]
 
 
 def socket_path(path: str) -> str:
-    """An absolute path that is short enough for a Unix socket (``sockaddr_un``). Raises ValueError.
-
-    >>> socket_path("/run/tierd/tierd.sock")
-    '/run/tierd/tierd.sock'
-    """
+    """A path that is short enough for a Unix socket (``sockaddr_un``). Raises ValueError."""
     if len(os.fsencode(path)) > SOCKET_PATH_BYTES_MAX:
         raise ValueError(f"give a path of {SOCKET_PATH_BYTES_MAX} bytes at most, the limit for a socket")
-    return whole_path(path)
+    return path
 
 
 def retention_days(days: float) -> float:
@@ -224,9 +218,6 @@ class MoverSettings(Table):
     """Share of a destination pool that moves leave free."""
 
 
-WholePath = Annotated[str, AfterValidator(whole_path)]
-
-
 class Mode(StrEnum):
     """Which acts tierd does by itself. The values are the words of the configuration and of ``tierctl``."""
 
@@ -248,7 +239,7 @@ class ActSettings(Table):
     """Plan and check everything, and change nothing."""
     mode: Mode = Mode.FULL
     """Scopes may have modes of their own."""
-    pause_file: Annotated[str, AfterValidator(whole_path_or_none)] = "/var/lib/tierd/pause"
+    pause_file: WholePathOrNone = "/var/lib/tierd/pause"
     """While this file exists, tierd changes and undoes nothing, and status shows its first line. "": not used."""
     windows: tuple[Annotated[str, AfterValidator(valid_window)], ...] = ()
     """Hours in which changes may be made, in local time: ``Mon-Fri 20:00-06:00``. Empty: at any time."""
@@ -261,7 +252,7 @@ class ActSettings(Table):
     brake: Annotated[bool, Strict()] = False
     """Slow a job that surely slows a stream, by rules of TBF that an agent on each OSS sets."""
     journal: WholePath = "/var/lib/tierd/journal.sqlite"
-    socket: Annotated[str, AfterValidator(socket_path)] = "/run/tierd/tierd.sock"
+    socket: Annotated[WholePath, AfterValidator(socket_path)] = "/run/tierd/tierd.sock"
     """Control socket, which tierctl uses."""
 
 

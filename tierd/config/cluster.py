@@ -2,57 +2,34 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from annotated_types import Ge, Gt, Le
-from pydantic import AfterValidator, Strict
+from pydantic import Strict
 
-from tierd.config.act import whole_path_or_none
+from tierd.config.act import WholePathOrNone, text_like
 from tierd.policies.protocol import Table
 
-_SERVER = re.compile(r"(?:nats|tls)://[A-Za-z0-9.\-\[\]:]+")
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
-
-
-def server_url(text: str) -> str:
-    """The address of a NATS server. Raises ValueError otherwise.
-
-    >>> server_url("tls://broker1.example.org:4222")
-    'tls://broker1.example.org:4222'
-    """
-    if not _SERVER.fullmatch(text):
-        raise ValueError("give an address such as tls://broker1:4222")
-    return text
-
-
-def node_name(text: str) -> str:
-    """A name of letters, digits, ``-`` and ``_``, or "". Raises ValueError otherwise.
-
-    >>> node_name("mover-07")
-    'mover-07'
-    """
-    if text and not _NAME.fullmatch(text):
-        raise ValueError("use letters, digits, - and _ only")
-    return text
+Server = Annotated[str, text_like(r"(?:nats|tls)://[A-Za-z0-9.\-\[\]:]+", "give an address such as tls://broker1:4222")]
+NodeName = Annotated[str, text_like(r"(?:[A-Za-z0-9][A-Za-z0-9_-]{0,62})?", "use letters, digits, - and _ only")]
 
 
 @dataclass(frozen=True)
 class ClusterSettings(Table):
     """Connection to NATS. Without servers, tierd works alone: it detects, decides and moves in one process."""
 
-    servers: tuple[Annotated[str, AfterValidator(server_url)], ...] = ()
+    servers: tuple[Server, ...] = ()
     """Addresses of the NATS servers: ``tls://broker1:4222``. Empty: no cluster."""
-    name: Annotated[str, AfterValidator(node_name)] = ""
+    name: NodeName = ""
     """Name of this process among movers and readers. "": name of the host."""
-    nkey_seed_file: Annotated[str, AfterValidator(whole_path_or_none)] = ""
+    nkey_seed_file: WholePathOrNone = ""
     """File with the NKey seed of the user of this role; readable for tierd's user alone."""
-    ca_file: Annotated[str, AfterValidator(whole_path_or_none)] = ""
+    ca_file: WholePathOrNone = ""
     """Certificates that sign the servers' certificates. "": those of the system, for ``tls://``."""
-    cert_file: Annotated[str, AfterValidator(whole_path_or_none)] = ""
+    cert_file: WholePathOrNone = ""
     """Certificate of this node, for servers that verify clients."""
-    key_file: Annotated[str, AfterValidator(whole_path_or_none)] = ""
+    key_file: WholePathOrNone = ""
     """Key of ``cert_file``."""
     replicas: Literal[1, 3, 5] = 3
     """NATS servers that store each message. 1 suits a single server, for tests."""

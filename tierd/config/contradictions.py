@@ -6,14 +6,13 @@ settings with the file system and the servers that they name.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
-from tierd.config.scopes import Scope, original_location
+from tierd.config.scopes import original_location
 from tierd.config.sense import ServerAccess
 from tierd.config.settings import Settings
 from tierd.integrations.registry import integrations
@@ -23,8 +22,6 @@ POOL_NAME_BYTES_MAX = 15
 """``LOV_MAXPOOLNAME`` in ``lustre_user.h``."""
 RESERVED_POOLS = frozenset({"ignore", "inherit", "none"})
 """Names that ``lctl pool_new`` refuses (Lustre 2.15 and later: ``lov_pool_is_reserved``)."""
-_HOST = re.compile(r"(?!-)[A-Za-z0-9._-]{1,253}(?<!-)")
-_DNS_NAME = re.compile(r"_[A-Za-z0-9-]+\._(tcp|udp)\.[A-Za-z0-9._-]+|[A-Za-z0-9._-]+:\d{1,5}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,18 +103,9 @@ def thresholds(settings: Settings, values: Mapping[str, object]) -> Iterator[Con
 
 def pools(settings: Settings, values: Mapping[str, object]) -> Iterator[Contradiction]:
     """Names that no pool can have, and limits of pools that no scope uses."""
-    policy = "small_files_to_flash"
-    tables: list[tuple[Location, Scope]] = [((policy,), settings.resolved_scopes.whole)]
-    tables += [(("scopes", number, policy), scope) for number, scope in enumerate(settings.scopes)]
-    seen = set()
-    for above, scope in tables:
-        for key in ("flash_pool", "hdd_pool"):
-            location = original_location((*above, key), values)
-            why = why_no_pool_name(getattr(scope.small_files_to_flash, key))
-            if why and location not in seen:
-                seen.add(location)
-                yield Contradiction(location, why)
-    configured = {name for _, scope in tables for name in (scope.pools.flash, scope.pools.hdd)}
+    named = pools_by_location(settings, values)
+    yield from (Contradiction(location, why) for location, name in named.items() if (why := why_no_pool_name(name)))
+    configured = set(named.values())
     limits: list[tuple[Location, Iterable[str]]] = [(("limits", "pools"), settings.limits.pools)]
     limits += [(("scopes", number, "limits", "pools"), scope.limits.pools)
                for number, scope in enumerate(settings.scopes) if scope.limits is not None]
@@ -126,6 +114,15 @@ def pools(settings: Settings, values: Mapping[str, object]) -> Iterator[Contradi
             if name not in configured:
                 yield Contradiction((*above, name), f"tierd does not use a pool {name!r}, so this limit has no effect; "
                                     f"pools in use: {', '.join(sorted(configured))}", fatal=False)
+
+
+def pools_by_location(settings: Settings, values: Mapping[str, object]) -> dict[Location, str]:
+    """The settings that name a pool, with the names. One that several scopes inherit is there once."""
+    policy = "small_files_to_flash"
+    tables: list[Location] = [(policy,), *(("scopes", number, policy) for number in range(len(settings.scopes)))]
+    return {original_location((*above, key), values): getattr(scope.small_files_to_flash, key)
+            for above, scope in zip(tables, (settings.resolved_scopes.whole, *settings.scopes), strict=True)
+            for key in ("flash_pool", "hdd_pool")}
 
 
 def why_no_pool_name(name: str) -> str:
@@ -212,21 +209,14 @@ def ages(settings: Settings, values: Mapping[str, object]) -> Iterator[Contradic
 
 
 def addresses(settings: Settings, _: object) -> Iterator[Contradiction]:
-    """Addresses on which tierd cannot listen, or that it cannot query."""
+    """A port that everybody can read, and addresses of exporters that are surely meant otherwise."""
     web, address = settings.web, settings.web.address
-    if address and not is_host(address):
-        yield Contradiction(("web", "address"), f"write an IP address or a host name; the port is [web] port "
-                            f"(it is {address!r})")
-    elif web.enabled and not web.config_file and not is_loopback(address):
+    if web.enabled and not web.config_file and not is_loopback(address):
         yield Contradiction(("web", "address"), "everybody on the network may read this port: name a config_file with "
                             "TLS and passwords, or use 127.0.0.1", fatal=False, others=(("web", "config_file"),))
     if web.change_users and not web.config_file:
         yield Contradiction(("web", "change_users"), "without passwords the page has no buttons: name a config_file, "
                             "or give the option --web.config.file", fatal=False, others=(("web", "config_file"),))
-    for number, name in enumerate(settings.sense.exporter_dns):
-        if not _DNS_NAME.fullmatch(name):
-            yield Contradiction(("sense", "exporter_dns", number), "write _lustre-exporter._tcp.example.org (SRV) or "
-                                f"oss.example.org:9169 (it is {name!r})")
     for key in ("exporters", "clients"):
         urls = getattr(settings.sense, key)
         for number, url in enumerate(urls):
@@ -235,19 +225,6 @@ def addresses(settings: Settings, _: object) -> Iterator[Contradiction]:
             elif urlsplit(url).path in {"", "/"}:
                 yield Contradiction(("sense", key, number), f"the metrics are at {url.rstrip('/')}/metrics: add "
                                     "/metrics", fatal=False)
-
-
-def is_host(address: str) -> bool:
-    """Whether it is an IP address or has the form of a host name.
-
-    >>> is_host("::1"), is_host("mgmt01"), is_host("127.0.0.1:9170"), is_host("http://mgmt01"), is_host("10.0.0.300")
-    (True, True, False, False, False)
-    """
-    try:
-        ip_address(address)
-    except ValueError:
-        return bool(_HOST.fullmatch(address)) and not re.fullmatch(r"[\d.]+", address)
-    return True
 
 
 def is_loopback(address: str) -> bool:

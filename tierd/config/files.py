@@ -39,18 +39,9 @@ def parse_file(data: bytes, name: str) -> TomlFile:
         raise ValueError(f"{name}: lists or tables are nested too deeply") from error
 
 
-def drop_in_folder(path: Path) -> Path:
-    """Folder of the drop-ins of a file.
-
-    >>> str(drop_in_folder(Path("/etc/tierd/tierd.toml")))
-    '/etc/tierd/tierd.d'
-    """
-    return path.with_suffix(".d")
-
-
 def file_and_drop_ins(path: Path) -> tuple[Path, ...]:
     """The file and its drop-ins in the order of merging. Hidden files, which editors make, are ignored."""
-    found = sorted(p for p in drop_in_folder(path).glob("*.toml") if not p.name.startswith("."))
+    found = sorted(p for p in path.with_suffix(".d").glob("*.toml") if not p.name.startswith("."))
     return (path, *found)
 
 

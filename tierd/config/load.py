@@ -7,7 +7,7 @@ import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -122,8 +122,8 @@ def examine_files(files: Sequence[TomlFile], known: Sequence[Policy]) -> Examine
     places = {place for _, place, _, _ in problems}
     problems = [each for each in problems  # without copies in scopes that inherit a setting
                 if (place := original_location(each[1], values)) == each[1] or place not in places]
-    problems += [("finite_number", place, "write a finite number", value)
-                 for place, value in infinite(written) if place not in places]
+    problems += [("finite_number", place, "write a finite number", value) for place, value in leaves(written)
+                 if isinstance(value, float) and not isfinite(value) and place not in places]
     first_unknown = {*{place[:-1]: place for kind, place, _, _ in reversed(problems) if kind in UNKNOWN}.values()}
     remarks = []
     for kind, place, message, value in problems:
@@ -189,17 +189,17 @@ def wrong_kinds(kinds: object, known: Sequence[Policy]) -> Iterator[Problem]:
                    + ", and ".join((f"{', '.join(acting[:-1])} and {acting[-1]} only", *options)), kind)
 
 
-def infinite(value: object, location: tuple[int | str, ...] = ()) -> Iterator[tuple[tuple[int | str, ...], float]]:
-    """Numbers ``inf`` and ``nan``, which TOML has, and their locations: no rate, time or size is one.
+def leaves(value: object, location: tuple[int | str, ...] = ()) -> Iterator[tuple[tuple[int | str, ...], object]]:
+    """The values in tables and lists, with their locations.
 
-    >>> list(infinite({"limits": {"files_per_second": float("inf"), "burst_seconds": 2.0}}))
-    [(('limits', 'files_per_second'), inf)]
+    >>> list(leaves({"limits": {"files_per_second": 5.0}, "own_jobs": ["lfs.0"]}))
+    [(('limits', 'files_per_second'), 5.0), (('own_jobs', 0), 'lfs.0')]
     """
-    if isinstance(value, float) and not isfinite(value):
+    if not isinstance(value, Mapping | list):
         yield location, value
-    parts = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
-    for name, part in parts:
-        yield from infinite(part, (*location, name))
+        return
+    for name, part in value.items() if isinstance(value, Mapping) else enumerate(value):
+        yield from leaves(part, (*location, name))
 
 
 def remark_on(files: Sequence[TomlFile], location: Sequence[int | str], sentence: str, *, fatal: bool) -> Remark:
@@ -227,7 +227,7 @@ def describe_problem(kind: str, location: Sequence[int | str], message: str, val
     where = dotted(location)
     if kind in UNKNOWN:
         return f"{where}: unknown setting" + (f"; known here: {', '.join(known)}" if known else "")
-    words = PLAIN.get(kind) or in_plain_english(message)
+    words = PLAIN.get(kind) or re.sub(r"^Input should be", "must be", message.removeprefix("Value error, "))
     hidden = isinstance(value, dict | list | tuple) or repr(value) in words or has_credentials(str(value))
     return f"{where}: {words}{'' if hidden else f' (it is {value!r})'}"
 
@@ -241,15 +241,6 @@ PLAIN = {
     "missing": "this setting is needed here",
 }
 """Sentences for the mistakes that pydantic words for programmers, by its kind of error."""
-
-
-def in_plain_english(message: str) -> str:
-    """A message of pydantic as a sentence about the setting.
-
-    >>> in_plain_english("Input should be greater than 0"), in_plain_english("Value error, give an absolute path")
-    ('must be greater than 0', 'give an absolute path')
-    """
-    return re.sub(r"^Input should be", "must be", message.removeprefix("Value error, "))
 
 
 def known_settings(location: Sequence[int | str], known: Sequence[Policy]) -> list[str]:
@@ -270,29 +261,16 @@ def known_settings(location: Sequence[int | str], known: Sequence[Policy]) -> li
 SECRETS = ("password_file", "token_file", "key_file")
 
 
-def secret_file_problems(settings: Settings) -> Iterator[tuple[tuple[str, ...], str]]:
+def secret_file_problems(settings: Settings) -> Iterator[tuple[tuple[int | str, ...], str]]:
     """Settings that name a file with a password, token or key that is missing or that everybody can read."""
-    named = [*_secret_files(settings.sense, ("sense",)), *_secret_files(settings.integrations.by_name, ("sense",))]
-    for location, path in named:
+    sense = {**asdict(settings.sense), **asdict(settings.integrations)["by_name"]}
+    for location, path in leaves(sense, ("sense",)):
+        if location[-1] not in SECRETS or not path:
+            continue
         try:
-            mode = stat.S_IMODE(Path(path).stat().st_mode)
+            mode = stat.S_IMODE(Path(str(path)).stat().st_mode)
         except OSError as error:
             yield location, f"{path} cannot be read: {error.strerror}"
             continue
         if mode & stat.S_IROTH:
             yield location, f"{path} has mode {mode:04o}, so every user can read it: run chmod 0600 {path}"
-
-
-def _secret_files(table: object, above: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
-    if isinstance(table, Mapping):
-        parts = {str(name): part for name, part in table.items()}
-    elif is_dataclass(table):
-        parts = {each.name: getattr(table, each.name) for each in fields(table)}
-    else:
-        return
-    for name, part in parts.items():
-        if isinstance(part, str):
-            if part and name in SECRETS:
-                yield (*above, name), part
-        else:
-            yield from _secret_files(part, (*above, name))

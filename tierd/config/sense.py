@@ -5,7 +5,6 @@ A validator's error says what to write instead.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -13,10 +12,8 @@ from urllib.parse import urlsplit
 from annotated_types import Ge, Gt
 from pydantic import AfterValidator
 
+from tierd.config.act import text_like
 from tierd.policies.protocol import Table
-
-_READER = re.compile(r"cl\d+(-[A-Za-z0-9_.-]+)?")
-_MDT = re.compile(r"MDT[0-9a-f]{4}")
 
 
 @dataclass(frozen=True)
@@ -103,33 +100,14 @@ def asks_http(url: str) -> bool:
         return False
 
 
-def mdt_name(name: str) -> str:
-    """A metadata target, without the name of the file system. Raises ValueError.
-
-    >>> mdt_name("MDT000a")
-    'MDT000a'
-    """
-    if not _MDT.fullmatch(name):
-        raise ValueError("name the metadata target as MDT0000, without the file system's name")
-    return name
-
-
-def reader_name(name: str) -> str:
-    """A reader of a changelog, as ``lctl changelog_register`` names it. Raises ValueError.
-
-    >>> reader_name("cl1"), reader_name("cl2-tierd")
-    ('cl1', 'cl2-tierd')
-    """
-    if not _READER.fullmatch(name):
-        raise ValueError("name the reader as lctl changelog_register did: cl1")
-    return name
-
-
 Url = Annotated[str, AfterValidator(exporter_url)]
 Prometheus = Annotated[PrometheusSettings, AfterValidator(prometheus_url)]
-MdtName = Annotated[str, AfterValidator(mdt_name)]
-
-
+MdtName = Annotated[str, text_like(r"MDT[0-9a-f]{4}",
+                                   "name the metadata target as MDT0000, without the file system's name")]
+ReaderName = Annotated[str, text_like(r"cl\d+(-[A-Za-z0-9_.-]+)?",
+                                      "name the reader as lctl changelog_register did: cl1")]
+DnsName = Annotated[str, text_like(r"_[A-Za-z0-9-]+\._(tcp|udp)\.[A-Za-z0-9._-]+|[A-Za-z0-9._-]+:\d{1,5}",
+                                   "write _lustre-exporter._tcp.example.org (SRV) or oss.example.org:9169")]
 WAIT_SHARE = 0.8
 """Part of a cycle in which tierd waits for sources. This is a choice: detection takes the rest."""
 
@@ -143,7 +121,7 @@ class SenseSettings(Table):
     the parameter files of this node, which must be the server."""
     exporter_files: tuple[str, ...] = ()
     """Files that name exporters as Prometheus' ``file_sd_configs`` do, JSON or YAML: ``/etc/tierd/targets/*.json``."""
-    exporter_dns: tuple[str, ...] = ()
+    exporter_dns: tuple[DnsName, ...] = ()
     """Names of exporters: ``_lustre-exporter._tcp.example.org`` (SRV), ``oss.example.org:9169`` (A and AAAA)."""
     exporter_access: ServerAccess = field(default_factory=ServerAccess)
     prometheus: Prometheus = field(default_factory=PrometheusSettings)
@@ -156,7 +134,7 @@ class SenseSettings(Table):
     and the jobs that work there (``mdt_small.*``; empty: those whose id ends with the owner's number)."""
     mdts: tuple[MdtName, ...] = ()
     """MDTs whose changelogs are read, as ``MDT0000``. Empty: all this client knows."""
-    readers: dict[MdtName, Annotated[str, AfterValidator(reader_name)]] = field(default_factory=dict)
+    readers: dict[MdtName, ReaderName] = field(default_factory=dict)
     """Reader registered on each MDT (``cl1``), for which tierd clears processed records. Without one it clears none."""
     clients: tuple[Url, ...] = ()
     """URLs of lustre-exporter on clients; a sample of each kind of node is enough. This node is always read."""

@@ -8,9 +8,11 @@ from __future__ import annotations
 import grp
 import os
 import pwd
+import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cached_property
+from ipaddress import ip_address
 from typing import Annotated
 
 from annotated_types import Ge, Gt, Lt
@@ -60,6 +62,21 @@ def group_id(name: object) -> object:
         raise ValueError(f"this machine knows no group {name!r}") from None
 
 
+def listening_address(address: str) -> str:
+    """An IP address or what has the form of a host name; "" for every address. Raises ValueError.
+
+    >>> listening_address("::1"), listening_address("mgmt01")
+    ('::1', 'mgmt01')
+    """
+    try:
+        ip_address(address or "::")
+    except ValueError:
+        if not _HOST.fullmatch(address) or re.fullmatch(r"[\d.]+", address):
+            raise ValueError("write an IP address or a host name; the port is [web] port") from None
+    return address
+
+
+_HOST = re.compile(r"(?!-)[A-Za-z0-9._-]{1,253}(?<!-)")
 User = Annotated[int, BeforeValidator(user_id)]
 
 
@@ -113,7 +130,7 @@ class JournalRetention(Table):
 class WebSettings(Table):
     """What tierd serves over HTTP: metrics, health, a page, and a hook for Alertmanager."""
 
-    address: str = "127.0.0.1"
+    address: Annotated[str, AfterValidator(listening_address)] = "127.0.0.1"
     port: Annotated[int, Ge(0), Lt(65536)] = 9170
     """0 lets the system choose one, which is logged."""
     enabled: Annotated[bool, Strict()] = True

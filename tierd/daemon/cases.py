@@ -36,21 +36,6 @@ AFTER_SECONDS = 60.0
 """A closed case is measured so long after its verdict and the end of its finding."""
 
 
-def by_key(findings: Iterable[Finding]) -> dict[Key, Finding]:
-    """The findings that are cases: all but mere advice."""
-    return {finding.key: finding for finding in findings if finding.victim or not finding.advice_only}
-
-
-def changed(case: Remediation) -> bool:
-    """Whether anything was done about its finding that was no dry run."""
-    return bool(case.first_act_at) and not is_dry_run(case)
-
-
-def is_dry_run(case: Remediation) -> bool:
-    """Whether something was done in a dry run, so that nothing has changed."""
-    return bool(case.moves[Outcome.DRY_RUN]) or any(done.result == Outcome.DRY_RUN for done in case.defaults)
-
-
 def throughput_of(case: Case, windows: Sequence[Window], after: float) -> Curve:
     """Throughput of the victim on the targets of the case in each window that ends after a time."""
     begin, end = time_of_curve(case)
@@ -84,11 +69,6 @@ def with_measurements(case: Case, journal: JournalReader, windows: Sequence[Wind
     return case.replaced(curve=(*stored, *newest), time_now=None if is_over(case) else mean_time(case.targets, times))
 
 
-def onset(numbers: Mapping[str, float | None]) -> float | None:
-    """When the aggressor came, by the evidence; None if it was there before the stream was seen."""
-    return numbers.get("aggressor_came_at") or None
-
-
 def mean_time(targets: Iterable[str], times: Mapping[str, TargetTime]) -> TargetTimeRow | None:
     """Device time by job on the mean of these targets; None if the costs of none are known."""
     known = [times[target] for target in list(targets)[:TARGETS_OF_CASE] if target in times]
@@ -108,12 +88,13 @@ def mean_time(targets: Iterable[str], times: Mapping[str, TargetTime]) -> Target
 
 def all_cases(findings: Sequence[Finding], numbers: Mapping[Key, int], cases: Sequence[Remediation],
               windows: Sequence[Window], waiting: Waiting) -> list[Case]:
-    """All cases: those whose finding holds first, then those without a verdict, then the latest.
+    """All cases, which mere advice is not: those whose finding holds first, then those without a verdict, then the
+    latest.
 
     A finding that began again after its case was closed is a case of its own, with the number that the journal gave it.
     """
     done = {case.number: case for case in cases}
-    active = [(numbers.get(key), finding) for key, finding in by_key(findings).items()]
+    active = [(numbers.get(each.key), each) for each in findings if each.victim or not each.advice_only]
     found = [case_of(finding, number, windows, waiting, done.pop(number or 0, None)) for number, finding in active]
     found += [case_of(case.finding, number, windows, waiting, case, active=False) for number, case in done.items()]
     return sorted(found, key=lambda case: (not case.active, case.state not in OPEN, -case.active * case.loss,
@@ -144,15 +125,16 @@ def case_of(finding: Finding, number: int | None, windows: Sequence[Window], wai
     if done is None:
         return case
     waiting_defaults, waiting_moves = waiting(finding.key)
+    dry_run = bool(done.moves[Outcome.DRY_RUN]) or any(each.result == Outcome.DRY_RUN for each in done.defaults)
     case = case.replaced(
-        ended_at=None if active else done.ended_at, state=done.state, dry_run=is_dry_run(done), judged=done.judged,
+        ended_at=None if active else done.ended_at, state=done.state, dry_run=dry_run, judged=done.judged,
         undo_reason=done.undo_reason, acted_at=done.first_act_at or None,
         defaults=tuple(DefaultLayoutRow(each.entry, each.action.directory, explain(each.action.layout))
                        for each in done.defaults[:MAX_LISTED]), waiting_defaults=waiting_defaults, moves=+done.moves,
         needless_moves=done.needless_moves, waiting_moves=waiting_moves, moves_held=done.moves_held,
-        time_before=mean_time(finding.targets, done.times_before) if changed(done) else None)
-    return judged_case(case.replaced(judged_at=done.judged_at or None), finding.evidence.numbers(), done.verdict,
-                       done.judgement)
+        time_before=mean_time(finding.targets, done.times_before) if done.first_act_at and not dry_run else None,
+        judged_at=done.judged_at or None)
+    return judged_case(case, finding.evidence.numbers(), done.verdict, done.judgement)
 
 
 def judged_case(case: Case, numbers: Mapping[str, float | None], verdict: str,
@@ -204,7 +186,7 @@ def found_case(finding: Finding | FindingRow, number: int | None, numbers: Mappi
                active: bool) -> Case:
     """The case of a finding, before anything is done about it."""
     return Case.of(
-        finding, finding=number, active=active, since=finding.time, onset=onset(numbers),
+        finding, finding=number, active=active, since=finding.time, onset=numbers.get("aggressor_came_at") or None,
         sentence=sentence_of(finding, numbers, active=active),
         directories=finding.directories[:MAX_LISTED], usual=numbers.get("victim_usual_bytes_per_second"),
         contended=numbers.get("victim_bytes_per_second"), loss_low=numbers.get("loss_low"),

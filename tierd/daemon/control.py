@@ -86,10 +86,19 @@ def _groups(connection: socket.socket) -> bytes:
     return buffer.raw[: size.value]
 
 
-class ControlServer:
+MAX_CONNECTIONS = 32
+MAX_CHANGES = 24
+"""Requests that change something, which may wait for the file system, leave the other connections to reading ones."""
+DROP_WAIT_SECONDS = 1.0
+
+
+class ControlServer(BoundedThreads, socketserver.UnixStreamServer):
     """Listens in its own threads. ``changing`` are the requests that need the permission to change something, and
     ``staging`` those that ``control.stage_users`` may send.
     """
+
+    request_queue_size = 128
+    """Robinhood may connect many times a second."""
 
     def __init__(self, path: str, handle: Handle, access: ControlSettings | None = None, changing: Collection[str] = (),
                  staging: Collection[str] = (), peer_of: Callable[[socket.socket], Peer] = Peer.of) -> None:
@@ -100,27 +109,27 @@ class ControlServer:
         self._path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)  # systemd makes it for the unit only
         self._path.unlink(missing_ok=True)  # left by a daemon that was killed
         self._handle, self._peer_of = handle, peer_of
+        self.connections = Connections(MAX_CONNECTIONS, DROP_WAIT_SECONDS)
         umask = os.umask(0o177)  # no other user may connect until the group is set
         try:
-            self._server = ControlSocketServer(str(self._path), self._respond)
+            super().__init__(path, socketserver.BaseRequestHandler)
         finally:
             os.umask(umask)
         if self._access.read_group is not None:
             os.chown(self._path, -1, self._access.read_group)
         # users who may change something need not be in the group: then all may connect, and the kernel names the user
         self._path.chmod(0o666 if self._access.by_user else 0o660)
-        self.connections = self._server.connections
-        self._thread = threading.Thread(target=self._server.serve_forever, name="tierd-control", daemon=True)
-        self._thread.start()
+        threading.Thread(target=self.serve_forever, name="tierd-control", daemon=True).start()
 
-    def _respond(self, connection: socket.socket, on_request: Callable[[], object]) -> None:
+    def serve(self, slot: Slot) -> None:
+        connection = slot.connection
         peer = self._peer_of(connection)
         known = self._access.may(peer.uid, peer.groups, change=False) or peer.uid in self._access.stage_users
         connection.settimeout(TIMEOUT_SECONDS if known else UNAUTHORIZED_TIMEOUT_SECONDS)
         changes = self._access.may(peer.uid, peer.groups, change=True)
         with connection.makefile("rb") as stream:
             line = stream.readline(_CHANGE_REQUEST_MAX_BYTES if changes else _READ_REQUEST_MAX_BYTES)
-        on_request()
+        self.connections.request_arrived(slot)
         connection.sendall(json.dumps(self.answer(line, peer), allow_nan=False).encode() + b"\n")
 
     def answer(self, line: bytes, peer: Peer) -> Json:
@@ -146,36 +155,14 @@ class ControlServer:
         except (ValueError, RecursionError) as error:
             return {"error": str(error)}
 
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._path.unlink(missing_ok=True)
-
-
-MAX_CONNECTIONS = 32
-MAX_CHANGES = 24
-"""Requests that change something, which may wait for the file system, leave the other connections to reading ones."""
-DROP_WAIT_SECONDS = 1.0
-Respond = Callable[[socket.socket, Callable[[], object]], None]
-"""Reads a request from the connection, calls the second argument when it has arrived, and sends the answer."""
-
-
-class ControlSocketServer(BoundedThreads, socketserver.UnixStreamServer):
-    """Listens on the socket. Robinhood may connect many times a second."""
-
-    request_queue_size = 128
-
-    def __init__(self, path: str, respond: Respond) -> None:
-        self.connections = Connections(MAX_CONNECTIONS, DROP_WAIT_SECONDS)
-        self._respond = respond
-        super().__init__(path, socketserver.BaseRequestHandler)
-
-    def serve(self, slot: Slot) -> None:
-        self._respond(slot.connection, lambda: self.connections.request_arrived(slot))
-
     def reject(self, connection: socket.socket) -> None:
         words = f"{self.connections.limit} requests are being answered; try again later"
         connection.send(json.dumps({"error": words, "again": True}).encode() + b"\n", socket.MSG_DONTWAIT)
+
+    def close(self) -> None:
+        self.shutdown()
+        self.server_close()
+        self._path.unlink(missing_ok=True)
 
 
 def refuse_second_daemon(path: str) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from httpserver.config import WebConfigFile
-from lustre.creation import NoObjectCreation, ObjectCreation
+from lustre.creation import ObjectCreation
 from lustre.filesystem import Filesystem
 from tierd.act.claim import FilesystemClaim
 from tierd.act.dispatch import Dispatch
@@ -62,7 +62,7 @@ class Node:
     """Runs several file system requests at the same time. The service shuts it down."""
     user_name: Callable[[int], str] = name_of
     """The account name of a user id, or "" for an unknown id. It may hang."""
-    creation: ObjectCreation = field(default_factory=NoObjectCreation)
+    creation: ObjectCreation = field(default_factory=ObjectCreation)
     """The limits of new objects on OSTs, where this node serves MDTs."""
     rights_of: Callable[[int, int], User | Refusal] = field(default_factory=Users)
     """The user of a job with all groups."""

@@ -19,8 +19,7 @@ from lustre.llapi.calls import Library
 from lustre.mounted import MountedFilesystem
 from lustre.parameters import Roots, Tree
 from tierd.act.guard import NO_USER_XATTR, OPT_OUT
-from tierd.config.contradictions import Contradiction, Location
-from tierd.config.scopes import original_location
+from tierd.config.contradictions import Contradiction, Location, pools_by_location
 from tierd.config.sense import ServerAccess
 from tierd.config.settings import Settings
 from tierd.daemon.process import mdts_of
@@ -105,29 +104,19 @@ def pool_contradictions(settings: Settings, values: Mapping[str, object], fsname
 
     A pool that is missing is answered with the pools whose targets are all flash. Targets have their full name.
     """
-    policy = "small_files_to_flash"
-    tables: list[Location] = [(policy,), *(("scopes", number, policy) for number in range(len(settings.scopes)))]
-    scopes = (settings.resolved_scopes.whole, *settings.scopes)
     known = ", ".join(sorted(pools)) or "none"
     on_flash = [pool for pool, targets in sorted(pools.items()) if targets and all(map(is_flash.get, targets))]
     hint = f"; all targets of {', '.join(map(repr, on_flash))} are flash" if on_flash else ""
-    reported = set()
-    for above, scope in zip(tables, scopes, strict=True):
-        for key in ("flash_pool", "hdd_pool"):
-            location, name = original_location((*above, key), values), getattr(scope.small_files_to_flash, key)
-            if location in reported:
-                continue
-            reported.add(location)
-            if pools.get(name):
-                spinning = [target for target in pools[name] if is_flash.get(target) is False]
-                if key == "flash_pool" and spinning:
-                    more = f" and {len(spinning) - MAX_NAMED} more" if len(spinning) > MAX_NAMED else ""
-                    words = f"the kernel of the servers reports rotating disks: {', '.join(spinning[:MAX_NAMED])}{more}"
-                    yield Contradiction(location, f"pool {name!r} is not flash; {words}{hint}", fatal=False)
-                continue
+    for location, name in pools_by_location(settings, values).items():
+        is_for_flash = location[-1] == "flash_pool"
+        spinning = [target for target in pools.get(name, ()) if is_flash.get(target) is False]
+        if not pools.get(name):
             yield Contradiction(location, f"pool {name!r} of {fsname} has no targets: lctl pool_add" if name in pools
-                                else f"{fsname} has no pool {name!r}; its pools: {known}"
-                                f"{hint if key == 'flash_pool' else ''}")
+                                else f"{fsname} has no pool {name!r}; its pools: {known}{hint if is_for_flash else ''}")
+        elif is_for_flash and spinning:
+            more = f" and {len(spinning) - MAX_NAMED} more" if len(spinning) > MAX_NAMED else ""
+            words = f"the kernel of the servers reports rotating disks: {', '.join(spinning[:MAX_NAMED])}{more}"
+            yield Contradiction(location, f"pool {name!r} is not flash; {words}{hint}", fatal=False)
 
 
 def site_contradictions(settings: Settings, node: Node) -> Iterator[Contradiction]:

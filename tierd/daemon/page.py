@@ -26,14 +26,7 @@ from tierd.config.act import Mode
 from tierd.daemon import answers
 from tierd.daemon.charts import RECOVERED_SHARE, case_chart, rate_charts
 from tierd.daemon.lists import ROLES
-from tierd.daemon.states import (
-    FOUND,
-    OPEN,
-    STATE_TEXTS,
-    UNDOING_VERDICTS,
-    State,
-    files_text,
-)
+from tierd.daemon.states import FOUND, OPEN, UNDOING_VERDICTS, State, files_text
 from tierd.refusal import Reason
 from tierd.text import (
     bytes_text,
@@ -45,7 +38,6 @@ from tierd.text import (
     quoted,
     rate_text,
     regained_text,
-    shell_word,
 )
 
 HERE = Path(__file__).parent
@@ -428,16 +420,13 @@ def environment() -> Environment:
                            "" if value is None else value)), trim_blocks=True, lstrip_blocks=True, auto_reload=False)
     made.filters |= {"bytes": bytes_text, "rate": rate_text, "percent": percent, "ago": duration_text,
                      "clock": partial(day_text, form="%H:%M:%S"), "day": day_text,
-                     "stamp": partial(day_text, form="%Y-%m-%dT%H:%M:%SZ"), "shell": shell_word, "quoted": quoted,
-                     "usec": usec_text}
+                     "stamp": partial(day_text, form="%Y-%m-%dT%H:%M:%SZ"), "quoted": quoted, "usec": usec_text}
     made.globals |= {
         "chart": case_chart, "bar": bar, "steps": steps, "case_title": case_title,
         "count": count_of, "case_rows": CASE_ROWS, "advice_rows": ADVICE_ROWS,
         "drain_states": answers.DRAIN_STATES,
         "columns": COLUMNS, "right": NUMBERS, "texts": {"target", "job", "user"},
-        "state_texts": {state.value: text for state, text in STATE_TEXTS.items()}, "regained_text": regained_text,
-        "files_text": files_text,
-        "not_approved": Reason.NOT_APPROVED,
+        "regained_text": regained_text, "files_text": files_text, "not_approved": Reason.NOT_APPROVED,
         "roles_of": roles_of, "colours": colours, "source_text": source_text,
         "link": link, "evidence": evidence_parts,
         "outcomes": [outcome.value for outcome in Outcome], "kinds": [kind.value for kind in ActKind],

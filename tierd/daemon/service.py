@@ -33,12 +33,7 @@ from tierd.config.settings import Settings
 from tierd.daemon import status, web
 from tierd.daemon.activities import FILESYSTEM_AWAY, Activities, Activity, Spawn
 from tierd.daemon.answers import Json, to_json
-from tierd.daemon.changes import (
-    CHANGING_REQUESTS,
-    SCHEDULER_REQUESTS,
-    ChangingRequests,
-    SchedulerRequests,
-)
+from tierd.daemon.changes import CHANGING_REQUESTS, SCHEDULER_REQUESTS, ChangingRequests, SchedulerRequests
 from tierd.daemon.control import ControlServer
 from tierd.daemon.curves import CurveSampler, RateSampler, victims_of
 from tierd.daemon.lists import LoadRequests
@@ -54,15 +49,9 @@ from tierd.sense.changelogs.follow import Follower
 from tierd.sense.changelogs.tally_source import TallySource
 from tierd.sense.sources import SourceParts, Sources
 from tierd.sense.space import PoolMedia
-from tierd.structs import Struct
 from tierd.text import count_of, printable, quoted
 
 log = logging.getLogger("tierd.daemon")
-
-
-def posted(handler: Callable[[Json], Struct], request: Json) -> Json:
-    """The answer to what another node posted. Raises ValueError."""
-    return to_json(handler(request))
 
 
 def build_gate(settings: Settings, node: Node, journal: Journal, dispatch: Dispatch | None = None,
@@ -238,8 +227,8 @@ class Service:
         metrics = registry(self.daemon, beside)
         users = settings.web.change_users if self._web_config is not None else ()
         app = web.App(metrics, self.answer, self.activities.alive, self.node.nudge, users,
-                      posted={f"/-/{name}": partial(posted, handler) for each in self._extensions
-                              for name, handler in getattr(each, "posted", {}).items()})
+                      posted={f"/-/{name}": answer for each in self._extensions
+                              for name, answer in each.posted.items()})
         try:
             self.web = web.listen(settings.web, app, self._web_config)
         except OSError as error:
@@ -332,7 +321,7 @@ class Service:
         with journal_errors(self._settings.act.journal):
             self._file.check()
             self.activities.run()
-        return printable(status.cycle_sentence(self._publisher.view, self.gate))
+        return printable(status.cycle_sentence(self._publisher.view, self.daemon))
 
     def take_in_records(self) -> None:
         """Read changelogs and other sources, and store the positions in the journal."""

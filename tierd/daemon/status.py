@@ -14,7 +14,6 @@ from heapq import nlargest
 from lustre.layout.directory import DefaultStriping, setdirstripe_arguments
 from lustre.layout.model import explain
 from lustre.layout.setstripe import setstripe_arguments
-from tierd.act.gate import Gate
 from tierd.act.journal.entry import Default, Entry
 from tierd.daemon import answers
 from tierd.daemon.activities import Activity
@@ -46,11 +45,6 @@ class StatusSnapshot:
     the curve, and the device time now."""
     why_not: Mapping[tuple[str, str, str], tuple[Refusal, ...]] = field(default_factory=dict)
     """Refusals of the last plan for each finding."""
-    faults: Mapping[str, str] = field(default_factory=dict)
-    waiting: int = 0
-    """Moves in the queue."""
-    cycles: int = 0
-    cycle_seconds: float = 0.0
     looking_since: float = 0.0
     """Beginning of the history that tierd observed itself; 0 if the history came from Prometheus."""
     device_time: Times = field(default_factory=dict)
@@ -97,7 +91,7 @@ class StatusPublisher:
         self.view = StatusSnapshot()
 
     def publish(self, daemon: Daemon) -> None:
-        windows, counters, gate = daemon.windows, daemon.counters, daemon.parts.gate
+        windows, gate = daemon.windows, daemon.parts.gate
         holding = daemon.findings
         numbers = {f.key: number for f in holding if (number := daemon.log.known_number(f))}
         findings = tuple(daemon.log.recorded(f) for f in holding if f.key in numbers)
@@ -108,10 +102,8 @@ class StatusPublisher:
                                 lambda key: (gate.default_layouts.of(key), waiting[key])))
         self.view = StatusSnapshot(
             windows[-1] if windows else NO_WINDOW, len(windows), findings=findings, numbers=numbers, cases=cases,
-            why_not={f.key: daemon.remediations.refusals(f.key) for f in findings}, faults=daemon.faults,
-            waiting=waiting.total(), cycles=counters.cycles, cycle_seconds=counters.cycle_seconds,
-            looking_since=windows[0].start if windows else 0.0,
-            device_time=device_time, facts=daemon.facts.known)
+            why_not={f.key: daemon.remediations.refusals(f.key) for f in findings},
+            looking_since=windows[0].start if windows else 0.0, device_time=device_time, facts=daemon.facts.known)
 
 
 NO_LOAD = {"read_bytes": 0.0, "write_bytes": 0.0, "operations": 0.0}
@@ -243,8 +235,9 @@ def socket_options(path: str) -> str:
     return f" --socket {shell_word(path)}"
 
 
-def cycle_sentence(view: StatusSnapshot, gate: Gate) -> str:
+def cycle_sentence(view: StatusSnapshot, daemon: Daemon) -> str:
     """Summary of one cycle: load, findings, queue and what holds acts back."""
+    gate, state = daemon.parts.gate, daemon.parts.gate.operating_state
     if not view.windows:
         seen = "first reading; findings need a second one"
     else:
@@ -253,13 +246,13 @@ def cycle_sentence(view: StatusSnapshot, gate: Gate) -> str:
         seen = f"{count_of(jobs, 'job')} on {count_of(targets, 'target')}, "
         seen += count_of(len(view.findings) - advice, "finding") + (f", {advice} advice" if advice else "")
     open_cases = sum(case.state in OPEN for case in view.cases)
-    parts = [seen, f"{view.cycle_seconds:.1f} s"] if view.windows else [seen]
+    parts = [seen, f"{daemon.counters.cycle_seconds:.1f} s"] if view.windows else [seen]
     if open_cases:
         parts.append(f"{count_of(open_cases, 'remediation')} without a verdict")
-    if view.waiting:
-        parts.append(f"{count_of(view.waiting, 'move')} queued")
-    if gate.operating_state.last_held:
-        parts.append(f"no acts: {sentence_of(gate.operating_state.last_held)}")
-    elif gate.operating_state.draining:
-        parts.append(f"no new acts: {gate.operating_state.draining}")
-    return "; ".join([*parts, *view.faults.values()])
+    if gate.waiting:
+        parts.append(f"{count_of(gate.waiting, 'move')} queued")
+    if state.last_held:
+        parts.append(f"no acts: {sentence_of(state.last_held)}")
+    elif state.draining:
+        parts.append(f"no new acts: {state.draining}")
+    return "; ".join([*parts, *daemon.faults.values()])

@@ -10,10 +10,8 @@ from __future__ import annotations
 import pwd
 import re
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass
 
 from tierd.background import DaemonExecutor
 from tierd.clock import Clock, SystemClock
@@ -22,7 +20,7 @@ _UID = re.compile(r"[^.].*\.(0|[1-9]\d{0,9})")
 _IN_DIRECTORY = re.compile(r"(.+)@/.*", re.DOTALL)
 """The name of a group of jobs that work in one directory (:mod:`tierd.arrays`)."""
 MAX_USERS = 4096
-"""Names are remembered for so many users; the one that was asked for longest ago is forgotten."""
+"""Names are remembered for so many users; the one that was looked up longest ago is forgotten."""
 RENEW_SECONDS = 3600.0
 """A name is looked up again after this time: accounts are renamed."""
 RETRY_SECONDS = 60.0
@@ -54,14 +52,6 @@ WhoseJobs = Callable[[Iterable[str]], Mapping[str, tuple[str, str]]]
 """User and project (account of a scheduler) of jobs, as far as they are known. Never waits."""
 
 
-@dataclass(slots=True)
-class _Known:
-    name: str = ""
-    asked_at: float = float("-inf")
-    waits: bool = False
-    """Whether a lookup is queued or under way."""
-
-
 class UserNames:
     """Remembers names of users. :meth:`names` never waits: a name that is not known yet is known later.
 
@@ -77,7 +67,10 @@ class UserNames:
         self._executor = executor or DaemonExecutor("tierd-users", 1)
         self._clock = clock or SystemClock()
         self._lock = threading.RLock()
-        self._known: OrderedDict[int, _Known] = OrderedDict()
+        self._known: dict[int, tuple[str, float]] = {}
+        """Name of each user and when it was looked up; the one of longest ago is the first."""
+        self._asked: set[int] = set()
+        """Users whose lookup is queued or under way."""
 
     def names(self, jobs: Iterable[str]) -> Mapping[str, str]:
         """User of each job whose job id names one: ``alice (1002)``, or ``1002`` while the name is unknown.
@@ -96,24 +89,21 @@ class UserNames:
 
     def _name(self, uid: int) -> str:
         """The remembered name. Looks it up in the background if it is new, old or missing."""
-        known = self._known.get(uid)
-        if known is None:
-            if len(self._known) >= MAX_USERS:
-                if next(iter(self._known.values())).waits:  # the directory service does not answer
-                    return ""
-                self._known.popitem(last=False)
-            known = self._known[uid] = _Known()
-        self._known.move_to_end(uid)
-        age = self._clock.now() - known.asked_at
-        if not known.waits and not 0 <= age < (RENEW_SECONDS if known.name else RETRY_SECONDS):
-            known.waits = True
-            self._executor.submit(self._learn, uid, known)
-        return known.name
+        name, asked_at = self._known.get(uid, ("", float("-inf")))
+        fresh = 0 <= self._clock.now() - asked_at < (RENEW_SECONDS if name else RETRY_SECONDS)
+        if not fresh and uid not in self._asked and len(self._asked) < MAX_USERS:
+            self._asked.add(uid)
+            self._executor.submit(self._learn, uid)
+        return name
 
-    def _learn(self, uid: int, known: _Known) -> None:
+    def _learn(self, uid: int) -> None:
         try:
             name = self._lookup(uid)
         except OSError:
-            name = known.name
+            name = None
         with self._lock:
-            known.name, known.asked_at, known.waits = name, self._clock.now(), False
+            before, _ = self._known.pop(uid, ("", 0.0))
+            self._known[uid] = before if name is None else name, self._clock.now()
+            self._asked.remove(uid)
+            if len(self._known) > MAX_USERS:
+                del self._known[next(iter(self._known))]

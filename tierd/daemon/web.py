@@ -23,8 +23,9 @@ from httpserver.connections import Connections
 from httpserver.server import Address, Server
 from httpserver.serving import BackgroundServer
 from tierd.config.settings import WebSettings
-from tierd.daemon.answers import Json
+from tierd.daemon.answers import Json, to_json
 from tierd.daemon.page import Asset, PageError, Pages, Viewer
+from tierd.daemon.requests import Handler
 from tierd.text import printable
 
 MAX_CONNECTIONS = 16
@@ -70,7 +71,7 @@ class App:
 
     def __init__(self, registry: CollectorRegistry, ask: Ask, alive: Callable[[], bool],
                  evaluate: Callable[[], None], change_users: Collection[str] = (), *,
-                 posted: Mapping[str, Ask] = MappingProxyType({})) -> None:
+                 posted: Mapping[str, Handler] = MappingProxyType({})) -> None:
         """``posted`` answers what other nodes post, by path."""
         self._registry = registry
         self._ask = ask
@@ -137,13 +138,13 @@ class App:
         return respond(start, "200 OK" if well else "409 Conflict", body, HTML)
 
     @staticmethod
-    def _take(answer: Ask, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
+    def _take(answer: Handler, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
         """Answer a JSON object of another node. A page of another site cannot send this content type."""
         if environ.get("CONTENT_TYPE", "") != "application/json":
             return respond(start, "415 Unsupported Media Type", "application/json\n")
         try:
             request = json.loads(environ["wsgi.input"].read(MAX_BODY_BYTES))
-            return respond(start, "200 OK", json.dumps(answer(request)), "application/json")
+            return respond(start, "200 OK", json.dumps(to_json(answer(request))), "application/json")
         except (ValueError, RecursionError) as error:
             return respond(start, "400 Bad Request", printable(str(error)) + "\n")
 

@@ -9,16 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lustre.fid import Fid
-from lustre.layout.model import (
-    Component,
-    Layout,
-    StripeObject,
-    explain,
-    mirrors,
-    pools_of,
-    pools_within,
-    same_shape,
-)
+from lustre.layout.model import Component, Layout, StripeObject, explain, mirrors, pools_of, pools_within, same_shape
 from lustre.layout.setstripe import setstripe_arguments
 from lustre.layout.size import parse_size, size_text
 
