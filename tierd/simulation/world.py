@@ -157,7 +157,7 @@ class World:
         daemon.facts.gather_in_background()
         scheduler.every("records", cycle_seconds, daemon.take_in_records)
         scheduler.every("observe", cycle_seconds, daemon.observe)
-        scheduler.repeat("facts", lambda: daemon.facts.gather(daemon.parts.node.clock.now()), lambda: FACTS_SECONDS)
+        scheduler.repeat("facts", lambda: daemon.facts.gather(daemon.parts.node.clock.now()), FACTS_SECONDS)
         scheduler.every("plan", cycle_seconds, daemon.plan)
         scheduler.every("default-layouts", ACT_SECONDS, daemon.set_defaults)
         scheduler.every("move", ACT_SECONDS, lambda: daemon.move(cycle_seconds / 2))
