@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from threading import RLock
@@ -17,13 +18,13 @@ from typing import Any, Protocol, TypeVar
 
 from lustre.changelog.record import RecordType
 from lustre.layout.model import Layout
-from simulator import releases
+from simulator import releases, toml_settings
 from simulator.clients.client import Client
 from simulator.clients.mount import Servers
 from simulator.costs import CallCosts
-from simulator.engine import Completion, Engine, Steps
+from simulator.engine import Completion, Engine, Steps, gather
 from simulator.jobs import Job
-from simulator.jobs.job import Run, Throughput, user_of
+from simulator.jobs.job import Run, Team, Throughput, user_of
 from simulator.migration import Copy, Migration, Resync
 from simulator.parameters import ParameterWriter
 from simulator.servers.changelog import Actor
@@ -33,7 +34,6 @@ from simulator.servers.ost import Ost
 from simulator.servers.placement import Placement, extents
 from simulator.servers.tbf import Tbf
 from simulator.settings import ClusterSettings, ExporterLoad
-from simulator.workload import EventWorkload, Workload
 
 STATFS_SECONDS = 5.0
 """Interval at which each MDT asks each OST for its free space."""
@@ -85,7 +85,10 @@ class Cluster:
         self.processors = Processors(self)
         self.mounts = len(self.clients)
         """Number of clients."""
-        self._workload: Workload = EventWorkload(self.engine, self.clients, self.log, self.random)
+        self._jobs: dict[str, Job] = {}
+        """Jobs that have started, by job id."""
+        self._runs: dict[str, list[Run]] = {}
+        """Runs of a job on its nodes, by job id. The flow model has none."""
         self._writers: dict[tuple[Path, bool], ParameterWriter] = {}
         self.exporter_back_at = 0.0
         """Virtual time until which the exporter is unreachable."""
@@ -97,10 +100,13 @@ class Cluster:
 
     @property
     def runs(self) -> Mapping[str, Run]:
-        return self._workload.runs
+        """The run on each job's first node, by job id."""
+        return {job_id: runs[0] for job_id, runs in self._runs.items()}
 
     def processes_on(self, nid: str) -> int:
-        return self._workload.processes_on(nid)
+        """Processes of running jobs on a node."""
+        runs = (run for runs in self._runs.values() for run in runs)
+        return sum(run.processes for run in runs if run.active and run.actor.nid == nid)
 
     @property
     def targets(self) -> tuple[Mdt | Ost, ...]:
@@ -172,7 +178,7 @@ class Cluster:
                 self.make_directory(path, layout, uid=user_of(job.job_id), shards=shards)
             for path, size_bytes in job.files():
                 self.make_file(path, size_bytes, uid=user_of(job.job_id))
-            self._workload.expect(job)
+            self.engine.after(job.start_seconds - self.now, self._start, job)
 
     def make_directory(
         self, path: str, layout: Layout | None = None, *, uid: int = 0, mdt_index: int = 0, shards: tuple[int, ...] = ()
@@ -214,12 +220,38 @@ class Cluster:
         return inode
 
     def change(self, job_id: str, values: dict[str, Any]) -> None:
+        """Stop a job and start its successor: the same job with other values.
+
+        Raises LookupError when the job does not run, and ValueError for values it cannot have.
+        """
+        wrong: list[str] = []
         with self.lock:
-            self.add(self._workload.changed(job_id, values))
+            job = toml_settings.with_values(self._jobs[job_id], values, wrong, job_id)
+            if wrong:
+                raise ValueError("; ".join(wrong))
+            self.stop(job_id)
+            self._runs.pop(job_id, None)
+            self.add(replace(job, start_seconds=self.now))
 
     def stop(self, job_id: str) -> None:
+        """Stop a job, which finishes its calls in progress. Raises LookupError if it does not run."""
         with self.lock:
-            self._workload.stop(job_id)
+            for run in self._runs[job_id]:
+                run.stop_seconds = self.now
+
+    def _start(self, job: Job) -> None:
+        self._jobs[job.job_id] = job
+        user = user_of(job.job_id)
+        team = Team()
+        for rank in range(job.nodes):
+            client = self.clients[(job.client + rank) % len(self.clients)]
+            actor = Actor(job.job_id, user, user, client.settings.nid)
+            random = self.random(f"{job.job_id}/{rank}" if rank else job.job_id)
+            run = Run(client, actor, random, self.log, job.stop_seconds, rank=rank, team=team)
+            self._runs.setdefault(job.job_id, []).append(run)
+            steps = list(job.processes(run))
+            run.processes = len(steps)
+            gather([self.engine.spawn(each) for each in steps])
 
     def throughput(self, job_id: str, since: float, until: float) -> list[float]:
         with self.lock:

@@ -23,12 +23,15 @@ from simulator.jobs.small_files import SmallFileWriter
 from simulator.servers.namespace import Inode
 from simulator.servers.ost import Ost
 from simulator.settings import ClusterSettings
-from simulator.workload import FluidWorkload
 
 
 def opens_for_writing(job: Job) -> bool:
     """Whether a job has its large files open for writing while it runs."""
     return isinstance(job, (StreamingWriter, RandomWriter)) or (isinstance(job, SharedFile) and job.write)
+
+
+def processes_of(job: Job) -> int:
+    return int(getattr(job, "threads", getattr(job, "processes_count", 1)))
 
 
 class FlowCounters:
@@ -82,15 +85,13 @@ class FluidCluster(Cluster):
         mover = settings.clients[settings.mover_client]
         super().__init__(replace(settings, clients=(mover,), mover_client=0))
         self.mounts = len(settings.clients)
-        self._workload = self._flowing = FluidWorkload(
-            self.engine, self.about_to_change, [client.nid for client in settings.clients], self._open, self._close
-        )  # fmt: skip
         self._balance = RateSolver(settings, self.namespace, self.osts, self.mdts, self.tbf)
         self._counting = FlowCounters(self.osts)
         self._files: dict[str, FlowFiles] = {}
         self._written: dict[str, list[Inode]] = {}
         """By job, the large files that it has open for writing. Lustre gives a migration no lease on them."""
         self._nids = tuple(client.nid for client in settings.clients)
+        """NIDs of the clients, whose mounts are not modelled one by one."""
         self._rates: FlowRates | None = None
         self._settled_at = 0.0
         self._moved_at = 0.0
@@ -152,17 +153,31 @@ class FluidCluster(Cluster):
         self._counting.carry(current, since, now)
         self._settled_at = now
 
-    def _open(self, job: Job) -> None:
-        if not opens_for_writing(job):
-            return
-        files = self._written[job.job_id] = [self.namespace.lookup(path) for path, _ in job.files()]
-        for inode in files:
-            inode.writers += 1
-            inode.lease_broken = True
+    def processes_on(self, nid: str) -> int:
+        return sum(processes_of(job) for job in self._jobs.values() for rank in range(job.nodes)
+                   if self._nids[(job.client + rank) % len(self._nids)] == nid)
 
-    def _close(self, job: Job) -> None:
-        for inode in self._written.pop(job.job_id, ()):
-            inode.writers -= 1
+    def stop(self, job_id: str) -> None:
+        with self.lock:
+            self.about_to_change()
+            del self._jobs[job_id]
+            for inode in self._written.pop(job_id, ()):
+                inode.writers -= 1
+
+    def _start(self, job: Job) -> None:
+        self.about_to_change()
+        self._jobs[job.job_id] = job
+        if opens_for_writing(job):
+            files = self._written[job.job_id] = [self.namespace.lookup(path) for path, _ in job.files()]
+            for inode in files:
+                inode.writers += 1
+                inode.lease_broken = True
+        if job.stop_seconds < float("inf"):
+            self.engine.after(job.stop_seconds - self.now, self._end, job)
+
+    def _end(self, job: Job) -> None:
+        if self._jobs.get(job.job_id) is job:
+            self.stop(job.job_id)
 
     def _log(self, one: Flow, rate: float, at: float, until: float) -> None:
         while at < until:
@@ -187,7 +202,7 @@ class FluidCluster(Cluster):
     def _current(self) -> FlowRates:
         if self._rates is None:
             shares = {job_id: files.shares() for job_id, files in self._files.items()}
-            self._rates = self._balance.rates(self._flowing.active.values(), shares, self._mover())
+            self._rates = self._balance.rates(self._jobs.values(), shares, self._mover())
             self._wait_seconds = dict(self._rates.wait_seconds)
             self._metadata_wait_seconds = self._rates.metadata_wait_seconds
         return self._rates
