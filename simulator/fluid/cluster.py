@@ -85,7 +85,7 @@ class FluidCluster(Cluster):
         mover = settings.clients[settings.mover_client]
         super().__init__(replace(settings, clients=(mover,), mover_client=0))
         self.mounts = len(settings.clients)
-        self._balance = RateSolver(settings, self.namespace, self.osts, self.mdts, self.tbf)
+        self._balance = RateSolver(self, settings.clients[0])
         self._counting = FlowCounters(self.osts)
         self._files: dict[str, FlowFiles] = {}
         self._written: dict[str, list[Inode]] = {}
@@ -187,16 +187,13 @@ class FluidCluster(Cluster):
 
     def _make_files(self, one: Flow, rate: float, since: float, until: float) -> None:
         if isinstance(one.job, SmallFileWriter):
-            self._files_of(one.job).create(rate * (until - since), since, until, self.epoch - self.now)
+            self._files_of(one.job).create(rate * (until - since), since, until)
 
     def _files_of(self, job: SmallFileWriter) -> FlowFiles:
         files = self._files.get(job.job_id)
         if files is None or files.job.directory != job.directory:
-            mdt = self.mdts[self.namespace.lookup(job.directory).mdt_index]
-            files = self._files[job.job_id] = FlowFiles(
-                job, self.namespace, self.placement, self.osts, mdt, random=self.random(job.job_id), nids=self._nids,
-                number=0 if files is None else files.number,
-            )  # fmt: skip
+            number = 0 if files is None else files.number
+            files = self._files[job.job_id] = FlowFiles(self, job, self._nids, number)
         return files
 
     def _current(self) -> FlowRates:
