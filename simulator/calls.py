@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from simulator.costs import CALLER, CallCosts
-from simulator.engine import Completion, Steps
+from simulator.engine import Steps
 from simulator.network import NETWORK_SECONDS
 from simulator.servers.namespace import Inode
 
@@ -34,10 +34,9 @@ RETRY_SECONDS = 0.1
 class Calls:
     """Waits for the duration of a call. Raises OSError ETIMEDOUT for a target that is absent too long."""
 
-    def __init__(self, cluster: Cluster, costs: CallCosts, wait: Callable[[Completion], None]) -> None:
+    def __init__(self, cluster: Cluster, costs: CallCosts) -> None:
         self._cluster = cluster
         self._costs = costs
-        self._wait = wait
 
     def status(self, path: str) -> None:
         with self._cluster.lock:
@@ -96,7 +95,7 @@ class Calls:
             return
         with self._cluster.lock:
             ended = self._cluster.engine.spawn(steps)
-        self._wait(ended)
+        self._cluster.wait_for(ended)
         if ended.error is not None:
             raise ended.error
 

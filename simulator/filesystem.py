@@ -2,16 +2,16 @@
 
 A call with a request to a target takes the virtual time of :mod:`simulator.costs`, and waits behind the requests of
 jobs at the same target. ``migrate`` starts a migration, which loads the same targets as every job. Both then call
-``wait``. The default, ``Cluster.wait_for``, advances the cluster's time, or suspends one of several activities
-(:mod:`simulator.scheduler`). With a driver in the background, ``wait`` is ``RealTimeDriver.wait_for``, which blocks the
-calling thread while the driver advances the time. Every method takes the cluster's lock and releases it before a wait.
+``Cluster.wait_for``, which advances the cluster's time, or suspends one of several activities
+(:mod:`simulator.scheduler`), or blocks the calling thread while a driver in the background advances the time
+(:mod:`simulator.realtime`). Every method takes the cluster's lock and releases it before a wait.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from lustre.changelog.record import RecordType
 from lustre.errors import of_errno
@@ -23,23 +23,19 @@ from simulator import calls
 from simulator.calls import Calls
 from simulator.cluster import Cluster
 from simulator.costs import CallCosts
-from simulator.engine import Completion
 from simulator.servers.changelog import FLAG_WRITE, OPEN_MODE_BASE, Actor
 from simulator.servers.mdt import Mdt
 from simulator.servers.namespace import Inode
-
-Wait = Callable[[Completion], None]
 
 
 class SimulatedFilesystem:
     """The file system port of a simulated cluster."""
 
-    def __init__(self, cluster: Cluster, wait: Wait | None = None, costs: CallCosts | None = None) -> None:
+    def __init__(self, cluster: Cluster, costs: CallCosts | None = None) -> None:
         """``costs`` replaces the costs of the cluster, for an observer that must not disturb it."""
         self._cluster = cluster
-        self._wait = wait or cluster.wait_for
         self._mount = cluster.settings.clients[cluster.settings.mover_client]
-        self.calls = Calls(cluster, costs or cluster.settings.costs, self._wait)
+        self.calls = Calls(cluster, costs or cluster.settings.costs)
         self._read_to: dict[str, int] = {}
         """Index of the last record that the last call for an MDT returned."""
 
@@ -151,7 +147,7 @@ class SimulatedFilesystem:
     def migrate(self, path: str, layout: Layout) -> None:
         """Rewrite a file with another layout, as ``lfs migrate -n`` does. Takes virtual time."""
         migration = self._cluster.start_migration(path, layout)
-        self._wait(migration.finished)
+        self._cluster.wait_for(migration.finished)
         error = migration.finished.error
         if isinstance(error, OSError):
             error.copied_bytes = migration.copied_bytes  # type: ignore[attr-defined]

@@ -1,8 +1,7 @@
 """Runs a cluster in real time: a thread advances its time with the wall clock and updates its parameter files.
 
-Other threads may read and act meanwhile; the cluster's lock serialises them. The file system waits with
-``RealTimeDriver.wait_for`` for calls that take virtual time (:class:`simulator.filesystem.SimulatedFilesystem` with
-``wait=driver.wait_for``). No other module of the simulator uses the time of day.
+Other threads may read and act meanwhile; the cluster's lock serialises them. They wait for calls that take virtual
+time. No other module of the simulator uses the time of day.
 """
 
 from __future__ import annotations
@@ -34,6 +33,7 @@ class RealTimeDriver:
         self._last: float | None = None
         """Time of the last advance of virtual time."""
         self._thread = Thread(target=self._run, name="lustre-simulator", daemon=True)
+        cluster.timekeeper = self
 
     def __enter__(self) -> Self:
         self.start()
@@ -53,6 +53,10 @@ class RealTimeDriver:
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join()
+
+    def sleep(self, seconds: float) -> None:
+        """Let virtual time pass at once."""
+        self.cluster.live(self.cluster.now + seconds)
 
     def wait_for(self, completion: Completion) -> None:
         """Block the calling thread until a completion. Raises TimeoutError when the driver has ended.
@@ -87,7 +91,7 @@ class RealTimeDriver:
             now = self._clock.monotonic()
             last, self._last = self._last, now
             if last is not None:
-                self.cluster.advance((now - last) * self._speed)
+                self.cluster.live(self.cluster.now + (now - last) * self._speed)
 
 
 class Clock(Protocol):

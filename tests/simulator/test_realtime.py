@@ -52,8 +52,8 @@ def test_time_moves_along_with_the_clock(tmp_path: Path) -> None:
 def test_a_move_from_another_thread_waits_for_the_driver() -> None:
     cluster = Cluster(recorded_test_bed(1), (StreamingWriter(),))
     cluster.make_file("/proj/file", MIB)
-    with RealTimeDriver(cluster, None, QuickClock()) as driver:
-        filesystem = SimulatedFilesystem(cluster, wait=driver.wait_for)
+    with RealTimeDriver(cluster, None, QuickClock()):
+        filesystem = SimulatedFilesystem(cluster)
         filesystem.migrate("/proj/file", Layout((Component(pool="flash"),), composite=False))
         layout = filesystem.layout("/proj/file")
     assert layout is not None

@@ -63,7 +63,7 @@ def parameter_files(cluster: Cluster, root: Path) -> Callable[[], Reading]:
 
     Each reading takes virtual time by the costs of the cluster.
     """
-    calls = Calls(cluster, cluster.settings.costs, cluster.wait_for)
+    calls = Calls(cluster, cluster.settings.costs)
     tree = Tree(Roots.of(root / "proc", root / "sys"))
 
     def counters() -> Reading:
