@@ -180,20 +180,21 @@ class Cluster:
                 self.make_file(path, size_bytes, uid=user_of(job.job_id))
             self.engine.after(job.start_seconds - self.now, self._start, job)
 
-    def make_directory(
-        self, path: str, layout: Layout | None = None, *, uid: int = 0, mdt_index: int = 0, shards: tuple[int, ...] = ()
-    ) -> Inode:  # fmt: skip
-        """Make a directory and its parents, before the first job starts. A directory that exists stays as it is."""
+    def make_directory(self, path: str, layout: Layout | None = None, *, uid: int = 0,
+                       shards: tuple[int, ...] = ()) -> Inode:
+        """Make a directory and its parents on the first MDT, before the first job starts.
+
+        A directory that exists stays as it is.
+        """
         inode = self.namespace.root
         for name in filter(None, path.split("/")):
             child = inode.children.get(name)
             if child is None:
-                fid = self.namespace.new_fid(mdt_index, 0)
-                child = self.namespace.add(inode, name, fid, mdt_index, self.epoch, directory=True)
+                child = self.namespace.add(inode, name, self.namespace.new_fid(0, 0), 0, self.epoch, directory=True)
                 child.uid = child.gid = uid
                 child.layout = layout if child.path == path else None
                 child.shards = shards if child.path == path else ()
-                self.mdts[mdt_index].inodes_used += 1
+                self.mdts[0].inodes_used += 1
             inode = child
         return inode
 

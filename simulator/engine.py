@@ -124,10 +124,6 @@ class Engine:
         self._sequence = 0
         self._events: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
 
-    @property
-    def pending(self) -> int:
-        return len(self._events)
-
     def after(self, delay_seconds: float, callback: Callable[..., None], *arguments: Any) -> None:
         """Schedule a call after a delay. A negative delay counts as 0."""
         self._sequence += 1

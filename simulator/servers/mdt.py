@@ -70,7 +70,7 @@ class Mdt:
     """One MDT and its counters."""
 
     def __init__(self, engine: Engine, name: str, index: int, settings: MdtSettings, rng: Random,
-                 queue_wait_seconds: Callable[[], float] | None = None) -> None:  # fmt: skip
+                 queue_wait_seconds: Callable[[], float] | None) -> None:  # fmt: skip
         self.name = name
         self.index = index
         self.settings = settings

@@ -47,13 +47,10 @@ class OstSettings:
     accelerator: AcceleratorSettings | None = None
 
 
-AHEAD_MAX = 20_000
-
-
 class Precreated:
     """Precreated objects of one OST. Creates wait when they need objects faster than the OST makes them."""
 
-    def __init__(self, engine: Engine, seconds_each: float, ahead: int = AHEAD_MAX) -> None:
+    def __init__(self, engine: Engine, seconds_each: float, ahead: int) -> None:
         self._engine = engine
         self._seconds_each = seconds_each
         self._ahead = ahead
@@ -62,7 +59,7 @@ class Precreated:
     def seconds(self) -> float:
         """Take an object; returns the seconds until it exists.
 
-        >>> store = Precreated(Engine(), 0.001)
+        >>> store = Precreated(Engine(), 0.001, 20_000)
         >>> [store.seconds() for _ in range(20_002)][-2:]
         [0.0, 0.001]
         """
@@ -96,16 +93,12 @@ class BulkService:
         """Serve an RPC that has arrived. ``reply`` takes the end of it, with the error if there is one."""
         self._engine.spawn(self._serve(rpc)).then(reply)
 
-    def again(self, rpc: Rpc) -> Completion:
-        """Repeat a write that the target answered but lost before its commit."""
-        return self._transfer(rpc)
-
     def _serve(self, rpc: Rpc) -> Steps[None]:
         ost = self._ost
         while ost.health.away:
             yield ost.health.back
         arrived = self._engine.now
-        if ost.tbf is not None and (turn := ost.tbf.turn(rpc.job_id, rpc.sender)) is not None:
+        if (turn := ost.tbf.turn(rpc.job_id, rpc.sender)) is not None:
             yield turn
         self.active += 1
         self._count_service(ost.jitter(0.0004))
@@ -116,7 +109,7 @@ class BulkService:
             if rpc.write:
                 self._allocate(rpc)
             self._count(rpc, prepared)
-            stored = self._transfer(rpc)
+            stored = self.transfer(rpc)
             if rpc.write and rpc.sync:
                 yield ost.journal.commit()  # data and journal are written at the same time
             yield stored
@@ -147,7 +140,8 @@ class BulkService:
         else:
             self.read_bytes += rpc.size_bytes
 
-    def _transfer(self, rpc: Rpc) -> Completion:
+    def transfer(self, rpc: Rpc) -> Completion:
+        """Do the I/O of an RPC, also of a write that the target answered but lost before its commit."""
         done = Completion()
         began = self._engine.now
         runs = [run for offset, size in rpc.fragments for run in rpc.stored.blocks.runs(offset, size)]
@@ -187,7 +181,7 @@ class Ost:
     """One OST and its counters."""
 
     def __init__(self, engine: Engine, name: str, index: int, settings: OstSettings, rng: Random,
-                 queue_wait_seconds: Callable[[], float] | None = None, tbf: Tbf | None = None) -> None:  # fmt: skip
+                 queue_wait_seconds: Callable[[], float] | None, tbf: Tbf) -> None:
         self.name = name
         self.tbf = tbf
         """The filter of the OSS that serves it."""
@@ -227,12 +221,12 @@ class Ost:
         """Replay uncommitted writes after a restart. Completes when all are done."""
         lost = [redo for redo in self._lost if isinstance(redo, Rpc)]
         self.health.replayed += len(lost)
-        return gather(self.bulk.again(rpc) for rpc in lost if rpc.stored.fid in self.store.objects)
+        return gather(self.bulk.transfer(rpc) for rpc in lost if rpc.stored.fid in self.store.objects)
 
-    def sync(self, job_id: str, sender: str = "") -> Steps[None]:
+    def sync(self, job_id: str, sender: str) -> Steps[None]:
         while self.health.away:
             yield self.health.back
-        if self.tbf is not None and (turn := self.tbf.turn(job_id, sender)) is not None:
+        if (turn := self.tbf.turn(job_id, sender)) is not None:
             yield turn
         began = self._engine.now
         yield self.jitter(self.settings.preparing_seconds)
@@ -246,7 +240,7 @@ class Ost:
         yield seconds
         self.tally(job_id, "getattr", microseconds(seconds))
 
-    def create_object(self, job_id: str = "") -> StoredObject:
+    def create_object(self, job_id: str) -> StoredObject:
         """Take a precreated object for a new file. MDTs request them in batches.
 
         The device time of a batch counts for the job whose file needs it. Lustre counts it for no job, and so for
@@ -261,7 +255,7 @@ class Ost:
         self._precreated -= 1
         return self.store.create()
 
-    def destroy_object(self, fid: Fid, job_id: str = "") -> None:
+    def destroy_object(self, fid: Fid, job_id: str) -> None:
         """Destroy the object of a file that a job deleted, and free its space."""
         stored = self.store.objects[fid]
         blocks = [("inode", fid.object_id // INODES_PER_BLOCK), ("bitmap", stored.blocks.first // BITMAP_BYTES)]

@@ -57,12 +57,12 @@ class OstSelector:
             name = spill.target
         return name
 
-    def targets(self, part: Component, room_bytes: int = ROOM_BYTES_MIN) -> list[Ost]:
+    def targets(self, part: Component) -> list[Ost]:
         """Choose OSTs for the objects of a component. Raises OSError ENOSPC when no target has space."""
         if part.ost_list:
-            return self._named(part, room_bytes)
+            return self._named(part)
         name = self.pool(part.pool)
-        fit = self._fit(name, room_bytes)
+        fit = self._fit(name)
         if not fit:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         healthy = [ost for ost in fit if not ost.degraded]
@@ -79,24 +79,24 @@ class OstSelector:
         self._turn[name] = start + count
         return [fit[(start + i) % len(fit)] for i in range(count)]
 
-    def _named(self, part: Component, room_bytes: int) -> list[Ost]:
+    def _named(self, part: Component) -> list[Ost]:
         """The OSTs that a component names. Raises OSError EINVAL for an OST outside of its pool, and ENOSPC."""
         members = self._pools[part.pool] if part.pool else range(len(self._osts))
         if any(index not in members for index in part.ost_list):
             raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
         chosen = [self._osts[index] for index in part.ost_list]
-        if not all(self._fits(ost, room_bytes) for ost in chosen):
+        if not all(self._fits(ost) for ost in chosen):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return chosen
 
-    def _fit(self, name: str, room_bytes: int) -> list[Ost]:
+    def _fit(self, name: str) -> list[Ost]:
         """Targets of a pool with space. For a large pool the list is refreshed at intervals, as on an MDT."""
         members = self._pools[name] if name else tuple(range(len(self._osts)))
         if len(members) <= STATFS_EACH_TIME_MAX:
-            return [self._osts[i] for i in members if self._fits(self._osts[i], room_bytes)]
+            return [self._osts[i] for i in members if self._fits(self._osts[i])]
         uses, fit = self._known.get(name, (0, []))
-        if not uses or not all(self._fits(ost, room_bytes) for ost in fit[:: max(len(fit) // 8, 1)]):
-            uses, fit = len(members), [self._osts[i] for i in members if self._fits(self._osts[i], room_bytes)]
+        if not uses or not all(self._fits(ost) for ost in fit[:: max(len(fit) // 8, 1)]):
+            uses, fit = len(members), [self._osts[i] for i in members if self._fits(self._osts[i])]
         self._known[name] = uses - 1, fit
         return fit
 
@@ -105,8 +105,8 @@ class OstSelector:
             return -part.stripe_count * fit if part.stripe_count < 0 else part.stripe_count or 1
         return fit if part.stripe_count < 0 else min(part.stripe_count or 1, fit)
 
-    def _fits(self, ost: Ost, room_bytes: int) -> bool:
-        return not ost.health.away and ost.max_create_count > 0 and ost.store.avail_bytes >= room_bytes
+    def _fits(self, ost: Ost) -> bool:
+        return not ost.health.away and ost.max_create_count > 0 and ost.store.avail_bytes >= ROOM_BYTES_MIN
 
     def _uneven(self, fit: list[Ost]) -> bool:
         some = fit if len(fit) <= STATFS_EACH_TIME_MAX else self._rng.sample(fit, 8)
@@ -156,15 +156,14 @@ class Placement:
     """Turns templates into layouts with objects."""
 
     def __init__(
-        self, osts: Sequence[Ost], pools: Mapping[str, tuple[int, ...]], spills: Mapping[str, Spill] | None = None,
-        rng: Random | None = None,
+        self, osts: Sequence[Ost], pools: Mapping[str, tuple[int, ...]], spills: Mapping[str, Spill], rng: Random
     ) -> None:  # fmt: skip
         self._osts = osts
         self._pools = pools
         self._last_template: Layout | None = None
         self._last_parts: tuple[Component, ...] = ()
         """Template of the last new file, and its components. Thousands of files in a row have the same template."""
-        self._choice = OstSelector(osts, pools, spills or {}, rng or Random(0))  # noqa: S311 - a model, not a secret
+        self._choice = OstSelector(osts, pools, spills, rng)
 
     def create(self, template: Layout | None, job_id: str = "") -> Layout:
         """Make the layout of a new file, with objects in the first component only. Raises OSError ENOSPC, EINVAL."""
