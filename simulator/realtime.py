@@ -22,13 +22,12 @@ STEP_SECONDS = 0.001
 class RealTimeDriver:
     """Runs the thread that advances a cluster. As a context manager, from entry to exit."""
 
-    def __init__(self, cluster: Cluster, root: Path | None, clock: Clock, speed: float = 1.0) -> None:
+    def __init__(self, cluster: Cluster, root: Path | None, clock: Clock) -> None:
         self.cluster = cluster
         self.error: BaseException | None = None
         """Error that ended the thread; None otherwise."""
         self._root = root
         self._clock = clock
-        self._speed = speed
         self._stopping = Event()
         self._last: float | None = None
         """Time of the last advance of virtual time."""
@@ -91,7 +90,7 @@ class RealTimeDriver:
             now = self._clock.monotonic()
             last, self._last = self._last, now
             if last is not None:
-                self.cluster.live(self.cluster.now + (now - last) * self._speed)
+                self.cluster.live(self.cluster.now + now - last)
 
 
 class Clock(Protocol):

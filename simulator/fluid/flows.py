@@ -38,32 +38,34 @@ class IoKind(NamedTuple):
     """Whether the I/O needs a seek."""
 
 
-@lru_cache(maxsize=4096)
-def busy_seconds(device: DeviceSettings, io: IoKind) -> tuple[float, ...]:
-    """Seconds of each limit of a device that one I/O takes. A throttled device has two limits, others one.
+class Cost(NamedTuple):
+    """What one I/O costs a device."""
 
-    >>> busy_seconds(ThrottledSettings(16e6, 40.0), IoKind(True, 1_600_000))
+    busy_seconds: tuple[float, ...]
+    """Seconds of each limit of the device. A throttled device has two limits, others one."""
+    latency_seconds: float
+    """Seconds from its start to its end on an idle device."""
+
+
+@lru_cache(maxsize=4096)
+def cost_of(device: DeviceSettings, io: IoKind) -> Cost:
+    """Cost of one I/O.
+
+    >>> cost_of(ThrottledSettings(16e6, 40.0), IoKind(True, 1_600_000)).busy_seconds
     (0.1, 0.025)
     """
     if isinstance(device, ThrottledSettings):
-        return io.size_bytes / device.bytes_per_second, 1 / device.ios_per_second
+        limits = io.size_bytes / device.bytes_per_second, 1 / device.ios_per_second
+        return Cost(limits, device.latency_seconds)
     if isinstance(device, FlashSettings):
-        return (max(io.size_bytes / device.bytes_per_second, device.latency_seconds / device.channels),)
+        moved = io.size_bytes / device.bytes_per_second
+        return Cost((max(moved, device.latency_seconds / device.channels),), device.latency_seconds + moved)
+    positioning = _positioning(device) * io.scattered
     if isinstance(device, HddSettings):
-        return (_positioning(device) * io.scattered / device.spindles + io.size_bytes / device.bytes_per_second,)
-    busy, _ = Raid(Engine(), device).cost(io.write, io.offset, io.size_bytes, _positioning(device) * io.scattered)
-    return (max(busy / device.disks, io.size_bytes / device.link_bytes_per_second),)
-
-
-@lru_cache(maxsize=4096)
-def latency_seconds(device: DeviceSettings, io: IoKind) -> float:
-    if isinstance(device, ThrottledSettings):
-        return device.latency_seconds
-    if isinstance(device, FlashSettings):
-        return device.latency_seconds + io.size_bytes / device.bytes_per_second
-    if isinstance(device, HddSettings):
-        return _positioning(device) * io.scattered + io.size_bytes / device.bytes_per_second
-    return Raid(Engine(), device).cost(io.write, io.offset, io.size_bytes, _positioning(device) * io.scattered)[1]
+        moved = io.size_bytes / device.bytes_per_second
+        return Cost((positioning / device.spindles + moved,), positioning + moved)
+    busy, span = Raid(Engine(), device).cost(io.write, io.offset, io.size_bytes, positioning)
+    return Cost((max(busy / device.disks, io.size_bytes / device.link_bytes_per_second),), span)
 
 
 def _positioning(device: HddSettings | RaidSettings) -> float:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from lustre.layout.model import Layout
 from simulator.clients.mount import ClientSettings
 from simulator.cluster import Cluster
-from simulator.fluid.flows import CHECKPOINT_IOS_PER_FILE, Demand, Flow, IoKind, busy_seconds, flow_of, latency_seconds
+from simulator.fluid.flows import CHECKPOINT_IOS_PER_FILE, Demand, Flow, IoKind, cost_of, flow_of
 from simulator.jobs import Job
 from simulator.jobs.job import DirectoryJob, FileJob
 from simulator.jobs.large_files import Streaming, stream_paths
@@ -35,10 +35,10 @@ class TargetGroup:
         self._targets = targets
         self._journal = settings.journal
         self._own_journal_device = settings.journal_device is not None
-        self._commit_seconds = latency_seconds(settings.journal_device or self.device, _COMMIT_RECORD_IO)
-        self._journal_busy = [busy_seconds(self.device, io) for io in (_JOURNAL_BLOCKS_IO, _COMMIT_RECORD_IO)
+        self._commit_seconds = cost_of(settings.journal_device or self.device, _COMMIT_RECORD_IO).latency_seconds
+        self._journal_busy = [cost_of(self.device, io).busy_seconds for io in (_JOURNAL_BLOCKS_IO, _COMMIT_RECORD_IO)
                               if not self._own_journal_device]  # fmt: skip
-        self._checkpoint_busy = busy_seconds(self.device, _CHECKPOINT_IO)
+        self._checkpoint_busy = cost_of(self.device, _CHECKPOINT_IO).busy_seconds
 
     def update(self, rates: Sequence[float], weight: float) -> None:
         """Move the wait towards that at which the demand is what the targets can serve."""
@@ -122,11 +122,12 @@ def balance_flows(
         demand = each.demand
         for number, share in each.shares(group_of).items():
             group = groups[number]
-            idle_seconds = latency_seconds(group.device, demand.io) * group.slowdown
-            waits[each.flow][each.stage].append(
-                Wait(group, _slowest_of(demand.targets), idle_seconds, min(demand.rpcs, 1.0), demand.sync))
-            group.loads.append(Load(each.flow, demand.targets, share, demand.rpcs,
-                                    busy_seconds(group.device, demand.io), sync=demand.sync, objects=demand.objects))
+            cost = cost_of(group.device, demand.io)
+            waits[each.flow][each.stage].append(Wait(
+                group, _slowest_of(demand.targets), cost.latency_seconds * group.slowdown, min(demand.rpcs, 1.0),
+                demand.sync))
+            group.loads.append(Load(each.flow, demand.targets, share, demand.rpcs, cost.busy_seconds,
+                                    sync=demand.sync, objects=demand.objects))
     metadata_wait = 0.0
     rates = [0.0] * len(flows)
     for round_number in range(BALANCE_ROUNDS):
