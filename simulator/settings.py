@@ -71,9 +71,9 @@ def with_nodes(bed: ClusterSettings, count: int) -> ClusterSettings:
                 nid=f"{ip_address('10.0.2.15') + number}@tcp") for number in range(max(count, len(bed.clients)))))
 
 
-def measured_test_bed(seed: int = 1) -> ClusterSettings:
+def measured_test_bed() -> ClusterSettings:
     """The test bed as set up for the measurements of November 2026: disks with 34 I/Os per second."""
-    return recorded_test_bed(seed, hdd_ios_per_second=34)
+    return recorded_test_bed(hdd_ios_per_second=34)
 
 
 @dataclass(frozen=True, slots=True)
