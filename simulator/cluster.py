@@ -150,10 +150,7 @@ class Cluster:
     def live(self, until: float, awaited: Collection[object] | None = None) -> None:
         """Process all events up to a time, or until an event fills ``awaited``. For the timekeeper only."""
         with self.lock:
-            if awaited is None:
-                self.engine.run_until(until)
-            else:
-                self.engine.run_until_any(until, awaited)
+            self.engine.run_until(until, () if awaited is None else awaited)
 
     def about_to_change(self) -> None:
         """Called before the cluster changes from outside. The flow model settles its flows here."""
@@ -305,14 +302,8 @@ class Cluster:
             yield from self.processors.work(costs, costs.move_processor_seconds)
             yield from work.steps(client, actor, costs.move_start_seconds)
 
-        def finish(done: Completion) -> None:
-            if done.error is None:
-                work.finished.succeed()
-            else:
-                work.finished.fail(done.error)
-
         with self.lock:
-            self.engine.spawn(steps()).then(finish)
+            work.finished = self.engine.spawn(steps())
         return work
 
     def set_service_parameter(self, name: str, value: str) -> None:

@@ -120,7 +120,7 @@ class WriteBack:
 
     def mark_dirty(self, handle: FileHandle, pieces: list[Extent]) -> None:
         for piece in pieces:
-            self._mount.oscs[piece.ost_index].dirty_bytes += handle.mark_dirty([piece])
+            self._mount.oscs[piece.ost_index].dirty_bytes += handle.mark_dirty(piece)
             self._holders[piece.fid] = handle
 
     def clean(self, handle: FileHandle, least_bytes: int = 0) -> list[Extent]:

@@ -78,10 +78,8 @@ class BulkService:
 
     def __init__(self, engine: Engine, ost: Ost) -> None:
         self.brw = BrwStats(engine.now)
-        self._service = Stats(counters.OST_IO_STATS, engine.now)
-        self._waited, self._active = self._service["req_waittime"], self._service["req_active"]
-        self._served_uncounted = 0
-        """RPCs whose constant values are not in the statistics yet."""
+        self.service = Stats(counters.OST_IO_STATS, engine.now)
+        """Part of this OST in the node's ``ost_io`` service statistics."""
         self.active = 0
         self.read_bytes = 0
         self.written_bytes = 0
@@ -118,7 +116,7 @@ class BulkService:
         finally:
             self.active -= 1
             name = "ost_write" if rpc.write else "ost_read"
-            self._service.tally(name, microseconds(self._engine.now - arrived))
+            self.service.tally(name, microseconds(self._engine.now - arrived))
 
     def _allocate(self, rpc: Rpc) -> None:
         store = self._ost.store
@@ -164,17 +162,10 @@ class BulkService:
         return done
 
     def _count_service(self, waited_seconds: float) -> None:
-        self._waited.tally(microseconds(waited_seconds))
-        self._active.tally(self.active)
-        self._served_uncounted += 1
-
-    @property
-    def service(self) -> Stats:
-        """Part of this OST in the node's ``ost_io`` service statistics."""
-        for name, value in (("req_qdepth", 0), ("req_timeout", 5), ("reqbuf_avail", 64)):
-            self._service[name].bulk(self._served_uncounted, value)
-        self._served_uncounted = 0
-        return self._service
+        values = {"req_waittime": microseconds(waited_seconds), "req_active": self.active, "req_qdepth": 0,
+                  "req_timeout": 5, "reqbuf_avail": 64}
+        for name, value in values.items():
+            self.service.tally(name, value)
 
 
 class Ost:
