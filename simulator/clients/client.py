@@ -100,7 +100,7 @@ class Names:
         client.record(RecordType.CLOSE, inode, handle.actor, flags)
         inode.writers -= handle.writable
         if handle.dirty:
-            client.data.write_back.later(handle)
+            client.data.transfer.later(handle)
         client.stats.tally("openclosetime", microseconds(client.engine.now - handle.opened_at))
         client.stats.tally("close", client.since(began))
 

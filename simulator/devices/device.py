@@ -71,6 +71,19 @@ class Device(Protocol):
         """Number of I/Os that wait or are in progress."""
 
 
+class Queue:
+    """What all devices count, and the speed that faults change."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.slowdown = 1.0
+        self.queued = 0
+        self._engine = engine
+
+    def _finish(self, io: Io) -> None:
+        self.queued -= 1
+        io.done()
+
+
 class DelayedDevice:
     """Delays each I/O by the wait behind flows, then submits it to the device."""
 
