@@ -314,7 +314,7 @@ class Cluster:
 
     def slow_down(self, ost_index: int, factor: float) -> None:
         with self.lock:
-            self.osts[ost_index].device.slowdown = factor
+            self.osts[ost_index].disks.slowdown = factor
 
     def _statfs(self) -> None:
         for ost in self.osts:

@@ -21,26 +21,23 @@ if TYPE_CHECKING:
 
 
 def slow_down(cluster: Cluster, target: str, factor: float = 2.0) -> None:
-    cluster.target(target).device.slowdown = factor
+    cluster.target(target).disks.slowdown = factor
 
 
 def degrade(cluster: Cluster, target: str, rebuild_share: float = 0.3) -> None:
     """Lose a disk of a RAID group. Its rebuild takes a share of the other disks' time."""
     ost = _ost(cluster, target)
     ost.degraded = True
-    ost.device.slowdown = 1 / (1 - min(rebuild_share, 0.95))
-    if hasattr(ost.device, "missing_disks"):
-        ost.device.missing_disks = 1
+    ost.disks.slowdown = 1 / (1 - min(rebuild_share, 0.95))
+    ost.disks.missing_disks = 1
 
 
 def heal(cluster: Cluster, target: str) -> None:
     found = cluster.target(target)
-    found.device.slowdown = 1.0
+    found.disks.slowdown, found.disks.missing_disks = 1.0, 0
     if isinstance(found, Ost):
         found.degraded = False
         found.store.withheld_bytes = 0
-        if hasattr(found.device, "missing_disks"):
-            found.device.missing_disks = 0
     if found.health.away:
         found.health.recovered(cluster.now)
 

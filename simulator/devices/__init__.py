@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from simulator.devices.device import Device, Io
+from simulator.devices.device import Disks
 from simulator.devices.flash import Flash, FlashSettings
 from simulator.devices.hdd import Hdd, HddSettings
 from simulator.devices.raid import Raid, RaidSettings
@@ -14,7 +14,7 @@ from simulator.engine import Engine
 DeviceSettings: TypeAlias = FlashSettings | HddSettings | RaidSettings | ThrottledSettings
 
 
-def build(engine: Engine, settings: DeviceSettings) -> Device:
+def build(engine: Engine, settings: DeviceSettings) -> Disks:
     if isinstance(settings, HddSettings):
         return Hdd(engine, settings)
     if isinstance(settings, FlashSettings):
@@ -23,6 +23,3 @@ def build(engine: Engine, settings: DeviceSettings) -> Device:
         return Raid(engine, settings)
     return Throttled(engine, settings)
 
-
-__all__ = ["Device", "DeviceSettings", "FlashSettings", "HddSettings", "Io", "RaidSettings", "ThrottledSettings",
-           "build"]

@@ -60,9 +60,6 @@ class Io:
 class Device(Protocol):
     """Takes I/Os and completes each when it is stored or read."""
 
-    slowdown: float
-    """Factor of all service times; 1 for a healthy device."""
-
     def submit(self, io: Io) -> None:
         """Queue one I/O."""
 
@@ -71,13 +68,20 @@ class Device(Protocol):
         """Number of I/Os that wait or are in progress."""
 
 
-class Queue:
-    """What all devices count, and the speed that faults change."""
+class Disks:
+    """A device that is not in front of another. Faults change its speed."""
 
     def __init__(self, engine: Engine) -> None:
         self.slowdown = 1.0
+        """Factor of all service times; 1 for a healthy device."""
+        self.missing_disks = 0
+        """Lost disks of a RAID group."""
         self.queued = 0
         self._engine = engine
+
+    def submit(self, io: Io) -> None:
+        """Queue one I/O."""
+        raise NotImplementedError
 
     def _finish(self, io: Io) -> None:
         self.queued -= 1
@@ -92,14 +96,6 @@ class DelayedDevice:
         self._device = device
         self._wait_seconds = wait_seconds
         self._held_back = 0
-
-    @property
-    def slowdown(self) -> float:
-        return self._device.slowdown
-
-    @slowdown.setter
-    def slowdown(self, factor: float) -> None:
-        self._device.slowdown = factor
 
     @property
     def queued(self) -> int:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from simulator.devices.device import Device, Io, Queue
+from simulator.devices.device import Device, Disks, Io
 from simulator.engine import Engine
 
 
@@ -30,7 +30,7 @@ class FlashSettings:
     of this device, because servers that mirror each other store as much for others as others store for them."""
 
 
-class Flash(Queue):
+class Flash(Disks):
     """A flash device. An I/O takes the first free channel, then its share of the bandwidth, then the latency."""
 
     def __init__(self, engine: Engine, settings: FlashSettings) -> None:
@@ -84,14 +84,6 @@ class Accelerator:
         self._flushing = False
         self._order: list[int] = []
         """Remaining places of the present sweep over the disk."""
-
-    @property
-    def slowdown(self) -> float:
-        return self._disks.slowdown
-
-    @slowdown.setter
-    def slowdown(self, factor: float) -> None:
-        self._disks.slowdown = factor
 
     @property
     def queued(self) -> int:

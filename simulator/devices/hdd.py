@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import sqrt
 
-from simulator.devices.device import Io, Queue
+from simulator.devices.device import Disks, Io
 from simulator.engine import Engine
 
 
@@ -31,7 +31,7 @@ class HddSettings:
     size_bytes: int = 2 << 30
 
 
-class Hdd(Queue):
+class Hdd(Disks):
     """A disk target with one set of heads and one queue."""
 
     def __init__(self, engine: Engine, settings: HddSettings) -> None:

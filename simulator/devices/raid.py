@@ -17,7 +17,7 @@ from collections import deque
 from dataclasses import dataclass
 from math import sqrt
 
-from simulator.devices.device import Io, Queue
+from simulator.devices.device import Disks, Io
 from simulator.engine import Engine
 
 
@@ -45,12 +45,11 @@ class RaidSettings:
     size_bytes: int = 180 << 40
 
 
-class Raid(Queue):
+class Raid(Disks):
     """A RAID group with one queue."""
 
     def __init__(self, engine: Engine, settings: RaidSettings) -> None:
         super().__init__(engine)
-        self.missing_disks = 0
         self.partial_stripes = 0
         self._settings = settings
         self._sequence = 0

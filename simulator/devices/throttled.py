@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from simulator.devices.device import Io, Queue
+from simulator.devices.device import Disks, Io
 from simulator.engine import Engine
 
 
@@ -26,7 +26,7 @@ class ThrottledSettings:
     size_bytes: int = 2 << 30
 
 
-class Throttled(Queue):
+class Throttled(Disks):
     """A device that serves I/O in order of arrival, behind two leaky buckets."""
 
     def __init__(self, engine: Engine, settings: ThrottledSettings) -> None:

@@ -255,6 +255,6 @@ class RateSolver:
         alike: dict[tuple[OstSettings, float, tuple[int, ...]], list[int]] = {}
         for target in sorted(demands):
             ost = self._cluster.osts[target]
-            alike.setdefault((ost.settings, ost.device.slowdown, tuple(demands[target])), []).append(target)
+            alike.setdefault((ost.settings, ost.disks.slowdown, tuple(demands[target])), []).append(target)
         groups = [TargetGroup(settings, slowdown, len(members)) for (settings, slowdown, _), members in alike.items()]
         return groups, {target: group for group, members in enumerate(alike.values()) for target in members}

@@ -18,7 +18,7 @@ from lustre.fid import Fid
 from simulator import counters
 from simulator.counters import BrwStats, JobStats, Stats, microseconds
 from simulator.devices import DeviceSettings, build
-from simulator.devices.device import DelayedDevice, DeviceTimeAccount, Io
+from simulator.devices.device import DelayedDevice, Device, DeviceTimeAccount, Io
 from simulator.devices.flash import Accelerator, AcceleratorSettings, FlashSettings
 from simulator.engine import Completion, Engine, Steps, gather
 from simulator.network import Rpc
@@ -178,7 +178,9 @@ class Ost:
         """The filter of the OSS that serves it."""
         self.index = index
         self.settings = settings
-        self.device = build(engine, settings.device)
+        self.disks = build(engine, settings.device)
+        self.device: Device = self.disks
+        """What takes the I/Os: the disks, or what is in front of them."""
         if settings.accelerator is not None:
             self.device = Accelerator(engine, self.device, settings.accelerator)
         if queue_wait_seconds is not None:
