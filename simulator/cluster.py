@@ -286,6 +286,7 @@ class Cluster:
             if not inode.is_directory:
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), directory)
             self.placement.check(layout)
+            self.about_to_change()
             inode.layout = layout
             mdt = self.mdts[inode.mdt_index]
             actor = Actor(LFS_JOB_ID, 0, 0, self.clients[self.settings.mover_client].settings.nid)

@@ -19,7 +19,6 @@ from lustre.fid import Fid
 from lustre.filesystem import FileStatus, MetadataSpace, Space
 from lustre.layout.directory import DefaultStriping, DirectoryStripes
 from lustre.layout.model import Layout
-from simulator import calls
 from simulator.calls import Calls
 from simulator.cluster import Cluster
 from simulator.costs import CallCosts
@@ -62,7 +61,7 @@ class SimulatedFilesystem:
             return found
 
     def path_of(self, fid: Fid) -> str:
-        self.calls.to_mdt_of_inode(calls.PATH_OF, lambda: self._cluster.namespace.by_fid(fid))
+        self.calls.to_mdt(fid, "getattr")
         with self._cluster.lock:
             return self._cluster.namespace.by_fid(fid).path
 
@@ -76,34 +75,26 @@ class SimulatedFilesystem:
             )  # fmt: skip
 
     def entries(self, directory: str) -> Iterator[str]:
-        self._read_pages(directory)
+        self.calls.read_directory(directory)
         with self._cluster.lock:
             return iter(list(self._directory(directory).children))
 
     def subdirectories(self, directory: str) -> list[str]:
-        self._read_pages(directory)
+        self.calls.read_directory(directory)
         with self._cluster.lock:
             return [name for name, child in self._directory(directory).children.items() if child.is_directory]
-
-    def _read_pages(self, directory: str) -> None:
-        with self._cluster.lock:
-            try:
-                pages = 1 + len(self._cluster.namespace.lookup(directory).children) // calls.NAMES_PER_PAGE
-            except OSError:
-                pages = 0
-        self.calls.to_mdt(("open", *["readpage"] * pages, "close"), directory)
 
     def xattr(self, path: str, name: str) -> bytes:
         """Read an extended attribute; b"" if absent. Raises Unsupported on a mount with ``nouser_xattr``."""
         if name.startswith("user.") and not self._mount.user_xattr:  # the client asks no MDT
             raise of_errno(errno.EOPNOTSUPP, f"get {name}", path)
-        self.calls.to_mdt(calls.XATTR, path)
+        self.calls.to_mdt(path, "getxattr")
         with self._cluster.lock:
             return self._cluster.namespace.lookup(path).xattrs.get(name, b"")
 
     def set_xattr(self, path: str, name: str, value: bytes) -> None:
         """Set an extended attribute as setfattr(1) does on another client; b"" deletes it."""
-        self.calls.to_mdt(calls.SET_XATTR, path)
+        self.calls.to_mdt(path, "setxattr")
         with self._cluster.lock:
             xattrs = self._cluster.namespace.lookup(path).xattrs
             xattrs.pop(name, None)
@@ -111,7 +102,7 @@ class SimulatedFilesystem:
                 xattrs[name] = value
 
     def layout(self, path: str) -> Layout | None:
-        self.calls.to_mdt(calls.LAYOUT, path)
+        self.calls.to_mdt(path, "open", "getxattr", "close")
         with self._cluster.lock:
             return self._cluster.namespace.lookup(path).layout
 
@@ -121,7 +112,7 @@ class SimulatedFilesystem:
             self._cluster.set_default_layout(directory, layout)
 
     def directory_stripes(self, directory: str) -> DirectoryStripes:
-        self.calls.to_mdt(calls.XATTR, directory)
+        self.calls.to_mdt(directory, "getxattr")
         with self._cluster.lock:
             inode = self._directory(directory)
             if not inode.shards:
@@ -129,12 +120,12 @@ class SimulatedFilesystem:
             return DirectoryStripes(len(inode.shards), inode.shards[0], "crush")
 
     def default_striping(self, directory: str) -> DefaultStriping | None:
-        self.calls.to_mdt(calls.XATTR, directory)
+        self.calls.to_mdt(directory, "getxattr")
         with self._cluster.lock:
             return self._directory(directory).default_striping
 
     def set_default_striping(self, directory: str, striping: DefaultStriping | None) -> None:
-        self.calls.to_mdt(calls.SET_XATTR, directory)
+        self.calls.to_mdt(directory, "setxattr")
         with self._cluster.lock:
             self._directory(directory).default_striping = striping
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from lustre.layout.model import Layout
 from simulator.cluster import Cluster
 from simulator.fluid.files import FlowFiles
 from simulator.fluid.flows import Demand, Flow, mover_flows
@@ -112,18 +111,9 @@ class FluidCluster(Cluster):
         self._settle()
         self._rates = None
 
-    def set_default_layout(self, directory: str, layout: Layout | None) -> None:
-        with self.lock:
-            self.about_to_change()
-            super().set_default_layout(directory, layout)
-
     def throughput(self, job_id: str, since: float, until: float) -> list[float]:
         self._settle()
         return super().throughput(job_id, since, until)
-
-    def rate(self, job_id: str) -> float:
-        now = self._current()
-        return sum(rate for one, rate in zip(now.flows, now.per_second, strict=True) if one.job.job_id == job_id)
 
     def write_parameters(self, root: Path, *, clients: bool = False, shared: bool = True) -> int:
         self._settle()
@@ -147,7 +137,8 @@ class FluidCluster(Cluster):
         for one, rate in zip(current.flows, current.per_second, strict=True):
             if not one.single:
                 self._log(one, rate, since, now)
-                self._make_files(one, rate, since, now)
+                if isinstance(one.job, SmallFileWriter):
+                    self._make_files(one.job, rate, since, now)
                 for inode in self._written.get(one.job.job_id, ()) if rate else ():
                     inode.wrote(inode.size_bytes, now + self.epoch - self.now)
         self._counting.carry(current, since, now)
@@ -185,16 +176,12 @@ class FluidCluster(Cluster):
             self.log.add(one.job.job_id, at, round(rate * one.size_bytes * (next_second - at)))
             at = next_second
 
-    def _make_files(self, one: Flow, rate: float, since: float, until: float) -> None:
-        if isinstance(one.job, SmallFileWriter):
-            self._files_of(one.job).create(rate * (until - since), since, until)
-
-    def _files_of(self, job: SmallFileWriter) -> FlowFiles:
+    def _make_files(self, job: SmallFileWriter, rate: float, since: float, until: float) -> None:
         files = self._files.get(job.job_id)
         if files is None or files.job.directory != job.directory:
             number = 0 if files is None else files.number
             files = self._files[job.job_id] = FlowFiles(self, job, self._nids, number)
-        return files
+        files.create(rate * (until - since), since, until)
 
     def _current(self) -> FlowRates:
         if self._rates is None:
