@@ -8,7 +8,7 @@ RPCs of flows are counted in bulk in the counters of the targets. Fractions are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,39 +33,6 @@ def processes_of(job: Job) -> int:
     return int(getattr(job, "threads", getattr(job, "processes_count", 1)))
 
 
-class FlowCounters:
-    """Counts the RPCs of flows in the counters of the targets."""
-
-    def __init__(self, osts: Sequence[Ost]) -> None:
-        self._osts = osts
-        self._fractions: dict[tuple[str, int, int, int], float] = {}
-
-    def carry(self, rates: FlowRates, since: float, until: float) -> None:
-        """Count the RPCs of all flows over a span at constant rates, and carry fractions over."""
-        for placed in rates.placed:
-            one, demand, targets = rates.flows[placed.flow], placed.demand, placed.targets
-            if one.single or not targets:
-                continue
-            each = rates.per_second[placed.flow] * (until - since) * demand.targets * demand.rpcs / len(targets)
-            for target in targets:
-                key = (one.job.job_id, placed.stage, placed.number, target)
-                whole = self._fractions.get(key, 0.0) + each
-                self._fractions[key] = whole % 1
-                if whole >= 1:
-                    self._count(self._osts[target], one.job.job_id, demand, int(whole), until)
-
-    def _count(self, ost: Ost, job_id: str, demand: Demand, rpcs: int, now: float) -> None:
-        name = "write" if demand.io.write else "read"
-        usec = round(1e6 * (ost.settings.preparing_seconds
-                            + ost.settings.preparing_seconds_per_mib * demand.io.size_bytes / (1 << 20)))  # fmt: skip
-        counts = [(f"{name}_bytes", demand.io.size_bytes), (name, usec)]
-        if demand.sync and demand.objects:
-            counts.append(("sync", usec))
-        for counter, value in counts:
-            ost.stats[counter].bulk(rpcs, value)
-            ost.jobs.bulk(job_id, counter, rpcs, value, now)
-
-
 REBALANCE_SECONDS = 10.0
 """Interval at which flows are balanced anew, for gradual changes such as moved files."""
 SETTLE_SECONDS = 0.25
@@ -85,7 +52,8 @@ class FluidCluster(Cluster):
         super().__init__(replace(settings, clients=(mover,), mover_client=0))
         self.mounts = len(settings.clients)
         self._balance = RateSolver(self, settings.clients[0])
-        self._counting = FlowCounters(self.osts)
+        self._fractions: dict[tuple[str, int, int, int], float] = {}
+        """Parts of an RPC that are not counted yet: by job, stage, demand in it, and target."""
         self._files: dict[str, FlowFiles] = {}
         self._written: dict[str, list[Inode]] = {}
         """By job, the large files that it has open for writing. Lustre gives a migration no lease on them."""
@@ -141,7 +109,7 @@ class FluidCluster(Cluster):
                     self._make_files(one.job, rate, since, now)
                 for inode in self._written.get(one.job.job_id, ()) if rate else ():
                     inode.wrote(inode.size_bytes, now + self.epoch - self.now)
-        self._counting.carry(current, since, now)
+        self._count_rpcs(current, since, now)
         self._settled_at = now
 
     def processes_on(self, nid: str) -> int:
@@ -202,3 +170,28 @@ class FluidCluster(Cluster):
             rates[pool] = (moved[0] - before[0]) / seconds, (moved[1] - before[1]) / seconds
             self._moved_bytes[pool] = moved
         return mover_flows(rates)
+
+    def _count_rpcs(self, rates: FlowRates, since: float, until: float) -> None:
+        """Count the RPCs of all flows over a span at constant rates, and carry fractions over."""
+        for placed in rates.placed:
+            one, demand, targets = rates.flows[placed.flow], placed.demand, placed.targets
+            if one.single or not targets:
+                continue
+            each = rates.per_second[placed.flow] * (until - since) * demand.targets * demand.rpcs / len(targets)
+            for target in targets:
+                key = (one.job.job_id, placed.stage, placed.number, target)
+                whole = self._fractions.get(key, 0.0) + each
+                self._fractions[key] = whole % 1
+                if whole >= 1:
+                    self._count(self.osts[target], one.job.job_id, demand, int(whole), until)
+
+    def _count(self, ost: Ost, job_id: str, demand: Demand, rpcs: int, now: float) -> None:
+        name = "write" if demand.io.write else "read"
+        usec = round(1e6 * (ost.settings.preparing_seconds
+                            + ost.settings.preparing_seconds_per_mib * demand.io.size_bytes / (1 << 20)))  # fmt: skip
+        counts = [(f"{name}_bytes", demand.io.size_bytes), (name, usec)]
+        if demand.sync and demand.objects:
+            counts.append(("sync", usec))
+        for counter, value in counts:
+            ost.stats[counter].bulk(rpcs, value)
+            ost.jobs.bulk(job_id, counter, rpcs, value, now)
