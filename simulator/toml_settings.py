@@ -136,7 +136,7 @@ def with_values(value: T, table: Mapping[str, Any], wrong: list[str], where: str
 def values_of(kind: Callable[..., Any], table: Mapping[str, Any], wrong: list[str], where: str,
               name: str = "") -> dict[str, Any] | None:
     """Values of fields of a settings class, or of parameters; None for bad values, with the reasons in ``wrong``."""
-    hints, before = get_type_hints(kind, localns={"Cluster": None}), len(wrong)
+    hints, before = get_type_hints(kind), len(wrong)
     if unknown := sorted(set(table) - hints.keys() | table.keys() & {"cluster", "return"}):
         wrong.append(f"{where}: {name or kind_name(kind)} has no {', '.join(unknown)}")
         return None
