@@ -15,7 +15,6 @@ from simulator.network import NETWORK_SECONDS
 from simulator.servers.namespace import Inode
 
 if TYPE_CHECKING:
-    from simulator.clients.client import Client
     from simulator.cluster import Cluster
     from simulator.servers.mdt import Mdt
     from simulator.servers.ost import Ost
@@ -87,15 +86,11 @@ class Calls:
         if ended.error is not None:
             raise ended.error
 
-    @property
-    def _client(self) -> Client:
-        return self._cluster.clients[self._cluster.settings.mover_client]
-
     def _call(self) -> Steps[None]:
         return self._computing(self._costs.call_seconds, self._costs.call_processor_seconds)
 
     def _requests(self, mdt_index: int, requests: Iterable[str]) -> Steps[None]:
-        mdc = self._client.mdcs[mdt_index]
+        mdc = self._cluster.clients[self._cluster.settings.mover_client].mdcs[mdt_index]
         for request in requests:
             yield from self._call()
             yield from self._answering(mdc.mdt)

@@ -35,17 +35,14 @@ class RealTimeDriver:
         cluster.timekeeper = self
 
     def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.stop()
-
-    def start(self) -> None:
         """Write the parameter files once, then start the thread."""
         if self._root is not None:
             self.cluster.write_parameters(self._root)
         self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.stop()
 
     def stop(self) -> None:
         """End the thread and wait for it. Pending waits raise TimeoutError."""

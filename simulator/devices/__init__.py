@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
 
 from simulator.devices.device import Disks
 from simulator.devices.flash import Flash, FlashSettings
@@ -12,14 +13,10 @@ from simulator.devices.throttled import Throttled, ThrottledSettings
 from simulator.engine import Engine
 
 DeviceSettings: TypeAlias = FlashSettings | HddSettings | RaidSettings | ThrottledSettings
+_DISKS: Mapping[type[DeviceSettings], Callable[[Engine, Any], Disks]] = {
+    FlashSettings: Flash, HddSettings: Hdd, RaidSettings: Raid, ThrottledSettings: Throttled,
+}  # fmt: skip
 
 
 def build(engine: Engine, settings: DeviceSettings) -> Disks:
-    if isinstance(settings, HddSettings):
-        return Hdd(engine, settings)
-    if isinstance(settings, FlashSettings):
-        return Flash(engine, settings)
-    if isinstance(settings, RaidSettings):
-        return Raid(engine, settings)
-    return Throttled(engine, settings)
-
+    return _DISKS[type(settings)](engine, settings)

@@ -75,11 +75,8 @@ def test_an_error_of_the_model_is_kept_for_the_owner() -> None:
         raise RuntimeError("a bug")
 
     cluster.engine.after(0.5, broken)
-    driver = RealTimeDriver(cluster, None, QuickClock())
-    driver.start()
-    with pytest.raises(TimeoutError):
+    with RealTimeDriver(cluster, None, QuickClock()) as driver, pytest.raises(TimeoutError):
         driver.wait_for(Completion())
-    driver.stop()
     assert isinstance(driver.error, RuntimeError)
 
 

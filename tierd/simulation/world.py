@@ -16,7 +16,6 @@ from lustre.parameters import Roots, Tree
 from simulator import releases
 from simulator.calls import Calls
 from simulator.cluster import Cluster
-from simulator.engine import Steps
 from simulator.filesystem import SimulatedFilesystem, SimulatedObjectCreation
 from simulator.scheduler import VirtualScheduler
 from tierd.act.claim import FilesystemClaim
@@ -107,7 +106,7 @@ class LoadedExporter:
             self._begin()
         until = self._cluster.now + WAIT_SECONDS
         while self._asked is not None and self._cluster.now < until:
-            self._cluster.wait_for(self._cluster.engine.spawn(pause(min(0.1, until - self._cluster.now))))
+            self._cluster.advance(min(0.1, until - self._cluster.now))
         answer, self._answer = self._answer or late, None
         return ({}, {url: SourceError(f"{url}: no answer")}) if answer is None else ({url: answer}, {})
 
@@ -128,10 +127,6 @@ class LoadedExporter:
         if arrives and self._asked is not None and self._read is not None:
             self._answer = Answer(self._read, self._asked, self._cluster.epoch)
         self._asked = None
-
-
-def pause(seconds: float) -> Steps[None]:
-    yield seconds
 
 
 @dataclass
