@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from threading import Event, Thread
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 from simulator.cluster import Cluster
 from simulator.engine import Completion
@@ -22,7 +22,7 @@ STEP_SECONDS = 0.001
 class RealTimeDriver:
     """Runs the thread that advances a cluster. As a context manager, from entry to exit."""
 
-    def __init__(self, cluster: Cluster, root: Path | None, clock: Clock) -> None:
+    def __init__(self, cluster: Cluster, root: Path | None, clock: WallClock) -> None:
         self.cluster = cluster
         self.error: BaseException | None = None
         """Error that ended the thread; None otherwise."""
@@ -90,21 +90,12 @@ class RealTimeDriver:
                 self.cluster.live(self.cluster.now + now - last)
 
 
-class Clock(Protocol):
-    """A monotonic clock, with a wait that an event ends early."""
-
-    def monotonic(self) -> float:
-        """Monotonic seconds."""
-
-    def wait(self, seconds: float, until: Event) -> bool:
-        """Wait for a time or until the event is set; returns whether it is set."""
-
-
 class WallClock:
-    """The clock of the machine."""
+    """The monotonic clock of the machine, with a wait that an event ends early."""
 
     def monotonic(self) -> float:
         return time.monotonic()
 
     def wait(self, seconds: float, until: Event) -> bool:
+        """Wait for a time or until the event is set; returns whether it is set."""
         return until.wait(seconds)

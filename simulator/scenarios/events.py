@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from inspect import Parameter, signature
-from typing import Any
+from typing import Any, TypeVar
 
 from lustre.layout.model import Component, Layout
 from simulator.cluster import Cluster
@@ -30,7 +30,7 @@ def slow(cluster: Cluster, target: str, factor: float = 2.0) -> None:
 
 def degraded(cluster: Cluster, target: str, rebuild_share: float = 0.3) -> None:
     """Lose a disk of a RAID group. Its rebuild takes a share of the other disks' time."""
-    ost = _ost(cluster, target)
+    ost = _target(cluster, target, Ost)
     ost.degraded = True
     ost.disks.slowdown = 1 / (1 - min(rebuild_share, 0.95))
     ost.disks.missing_disks = 1
@@ -47,7 +47,7 @@ def healthy(cluster: Cluster, target: str) -> None:
 
 
 def full(cluster: Cluster, target: str, free_percent: float = 0.0) -> None:
-    store = _ost(cluster, target).store
+    store = _target(cluster, target, Ost).store
     store.withheld_bytes = 0
     store.withheld_bytes = max(store.space().avail_bytes - int(store.capacity.size_bytes * free_percent / 100), 0)
 
@@ -56,7 +56,7 @@ def files(
     cluster: Cluster, directory: str, target: str, files: int = 100, size_bytes: int = 1 << 20, idle_days: float = 30.0
 ) -> None:
     """Make files with one stripe on a target, in its smallest pool, that were last used some days ago."""
-    index = _ost(cluster, target).index
+    index = _target(cluster, target, Ost).index
     pools = sorted((len(members), pool) for pool, members in cluster.settings.pools.items() if index in members)
     layout = Layout((Component(pool=pools[0][1] if pools else "", ost_list=(index,)),), composite=False)
     made = cluster.make_directory(directory)
@@ -69,7 +69,7 @@ def files(
 
 def no_new_objects(cluster: Cluster, target: str) -> None:
     """Set ``osp.*.max_create_count`` of an OST to 0 on all MDSs, as an administrator does."""
-    _ost(cluster, target).max_create_count = 0
+    _target(cluster, target, Ost).max_create_count = 0
 
 
 def gone(cluster: Cluster, target: str) -> None:
@@ -93,28 +93,28 @@ def failover(cluster: Cluster, target: str, seconds: float = 30.0) -> None:
 
 def changelog_deregistered(cluster: Cluster, target: str, user: str = "cl1") -> None:
     """Deregister a changelog user. Without any user the MDT records nothing; reads still succeed."""
-    _mdt(cluster, target).changelog.deregister(user)
+    _target(cluster, target, Mdt).changelog.deregister(user)
 
 
 def changelog_registered(cluster: Cluster, target: str) -> None:
     """Register one more changelog user, with the next number: ``cl2``."""
-    _mdt(cluster, target).changelog.register(cluster.now)
+    _target(cluster, target, Mdt).changelog.register(cluster.now)
 
 
 def changelog_mask(cluster: Cluster, target: str, without: str) -> None:
     """Set a changelog mask without one type of records, such as ``CLOSE``."""
-    log = _mdt(cluster, target).changelog
+    log = _target(cluster, target, Mdt).changelog
     log.set_mask([kind for kind in log.mask if kind.label != without])
 
 
 def changelog_gap(cluster: Cluster, target: str) -> None:
     """Lose the unread changelog records. The numbering continues."""
-    _mdt(cluster, target).changelog.forget()
+    _target(cluster, target, Mdt).changelog.forget()
 
 
 def changelog_late(cluster: Cluster, target: str, every: int = 7, seconds: float = 0.3) -> None:
     """Write one record of ``every`` late from now on: a read within some seconds returns later records without it."""
-    log = _mdt(cluster, target).changelog
+    log = _target(cluster, target, Mdt).changelog
     log.late_every, log.late_seconds = every, seconds
 
 
@@ -170,17 +170,13 @@ def _recovering(cluster: Cluster, target: Mdt | Ost, seconds: float) -> Steps[No
         target.health.recovered(cluster.now)
 
 
-def _ost(cluster: Cluster, name: str) -> Ost:
-    found = cluster.target(name)
-    if not isinstance(found, Ost):
-        raise LookupError(f"{name} is not an OST")
-    return found
+Target = TypeVar("Target", Mdt, Ost)
 
 
-def _mdt(cluster: Cluster, name: str) -> Mdt:
+def _target(cluster: Cluster, name: str, kind: type[Target]) -> Target:
     found = cluster.target(name)
-    if not isinstance(found, Mdt):
-        raise LookupError(f"{name} is not an MDT")
+    if not isinstance(found, kind):
+        raise LookupError(f"{name} is not an {kind.__name__.upper()}")
     return found
 
 

@@ -34,8 +34,32 @@ class Spill:
     threshold_percent: float
 
 
-class OstSelector:
-    """Chooses OSTs for new objects, in turn or by weight."""
+DEFAULT_STRIPE_BYTES = 4 << 20
+
+
+class Extent(NamedTuple):
+    """A range of a file in one object."""
+
+    ost_index: int
+    fid: Fid
+    offset: int
+    size_bytes: int
+
+
+NO_TEMPLATE = Layout((Component(),), composite=False)
+
+
+def without_objects(template: Layout) -> tuple[Component, ...]:
+    """Components of a new file before any of them has objects."""
+    return tuple(
+        replace(given, stripe_size=given.stripe_size or DEFAULT_STRIPE_BYTES, objects=(),
+                flags=tuple(flag for flag in given.flags if flag in ("prefer", "extension")),
+                component_id=number if template.composite else 0)
+        for number, given in enumerate(template.components, start=1))
+
+
+class Placement:
+    """Turns templates into layouts with objects, on OSTs that it chooses in turn or by weight."""
 
     def __init__(
         self, osts: Sequence[Ost], pools: Mapping[str, tuple[int, ...]], spills: Mapping[str, Spill], rng: Random
@@ -47,8 +71,73 @@ class OstSelector:
         self._turn: dict[str, int] = {}
         self._known: dict[str, tuple[int, list[Ost]]] = {}
         """By pool, the remaining uses of the list of OSTs with space, and the list."""
+        self._last_template: Layout | None = None
+        self._last_parts: tuple[Component, ...] = ()
+        """Template of the last new file, and its components. Thousands of files in a row have the same template."""
 
-    def pool(self, name: str) -> str:
+    def create(self, template: Layout | None, job_id: str = "") -> Layout:
+        """Make the layout of a new file, with objects in the first component only. Raises OSError ENOSPC, EINVAL."""
+        self.check(template)
+        template = template or NO_TEMPLATE
+        if template is not self._last_template:
+            self._last_template, self._last_parts = template, without_objects(template)
+        first = min(part.extent_start for part in self._last_parts)
+        parts = self._with_objects(self._last_parts, [part.extent_start == first for part in self._last_parts], job_id)
+        state = "ro" if template.mirror_count > 1 else template.state
+        generation = len(parts) if template.composite else 0
+        return Layout(tuple(parts), generation, template.mirror_count, template.composite, state)
+
+    def reach(self, layout: Layout, end_bytes: int, only: Layout | None = None, job_id: str = "") -> Layout:
+        """Return the layout with objects for all components of a write up to an offset. Raises OSError ENOSPC.
+
+        ``only`` is the mirror that the write uses. A self-extending component grows while its targets have space.
+        """
+        layout = extended(layout, end_bytes, self._room)
+        touched = {part.component_id for part in (only or layout).components}
+        wanted = [part.component_id in touched and _missing(part, end_bytes) for part in layout.components]
+        parts = self._with_objects(layout.components, wanted, job_id)
+        return replace(layout, components=tuple(parts), generation=layout.generation + 1)
+
+    def check(self, template: Layout | None) -> None:
+        for part in template.components if template is not None else ():
+            if part.pool and part.pool not in self._pools:
+                raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), part.pool)
+
+    def release(self, layout: Layout, job_id: str = "") -> None:
+        """Destroy the objects of a file that a job deleted, or of a layout that a migration replaced."""
+        for part in layout.components:
+            for stripe in part.objects:
+                self._osts[stripe.ost_index].destroy_object(stripe.fid, job_id)
+
+    def _with_objects(self, parts: Sequence[Component], wanted: Sequence[bool], job_id: str) -> list[Component]:
+        """Create the objects of wanted components. Raises OSError, and keeps none, when one fails."""
+        done: list[Component] = []
+        try:
+            for part, needed in zip(parts, wanted, strict=True):
+                done.append(self._instantiated(part, job_id) if needed else part)
+        except OSError:
+            self.release(Layout(tuple(part for part, needed in zip(done, wanted, strict=False) if needed)))
+            raise
+        return done
+
+    def _instantiated(self, part: Component, job_id: str) -> Component:
+        if part.on_mdt:
+            return replace(part, stripe_count=0, flags=("init", *part.flags))
+        targets = self._targets(part)
+        pool = self._pool(part.pool)
+        objects = tuple(StripeObject(ost.index, ost.create_object(job_id).fid) for ost in targets)
+        return replace(part, stripe_count=len(objects), stripe_offset=targets[0].index, pool=pool, ost_list=(),
+                       flags=("init", *part.flags), objects=objects)  # fmt: skip
+
+    def _room(self, part: Component) -> int:
+        """Free space of the fullest target of a component."""
+        osts = [self._osts[stripe.ost_index] for stripe in part.objects]
+        if not osts:
+            members = self._pools[part.pool] if part.pool else range(len(self._osts))
+            return max((self._osts[i].store.avail_bytes for i in members), default=0)
+        return min(ost.store.avail_bytes for ost in osts)
+
+    def _pool(self, name: str) -> str:
         """Pool that is used for a requested pool: the spill target while the requested one is above its threshold."""
         for _ in range(SPILL_HOPS_MAX):
             spill = self._spills.get(name)
@@ -57,11 +146,11 @@ class OstSelector:
             name = spill.target
         return name
 
-    def targets(self, part: Component) -> list[Ost]:
+    def _targets(self, part: Component) -> list[Ost]:
         """Choose OSTs for the objects of a component. Raises OSError ENOSPC when no target has space."""
         if part.ost_list:
             return self._named(part)
-        name = self.pool(part.pool)
+        name = self._pool(part.pool)
         fit = self._fit(name)
         if not fit:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -126,106 +215,6 @@ class OstSelector:
         spaces = [self._osts[i].store.space() for i in self._pools.get(name, ())]
         size = sum(space.size_bytes for space in spaces)
         return 100.0 * (1 - sum(space.avail_bytes for space in spaces) / size) if size else 0.0
-
-
-DEFAULT_STRIPE_BYTES = 4 << 20
-
-
-class Extent(NamedTuple):
-    """A range of a file in one object."""
-
-    ost_index: int
-    fid: Fid
-    offset: int
-    size_bytes: int
-
-
-NO_TEMPLATE = Layout((Component(),), composite=False)
-
-
-def without_objects(template: Layout) -> tuple[Component, ...]:
-    """Components of a new file before any of them has objects."""
-    return tuple(
-        replace(given, stripe_size=given.stripe_size or DEFAULT_STRIPE_BYTES, objects=(),
-                flags=tuple(flag for flag in given.flags if flag in ("prefer", "extension")),
-                component_id=number if template.composite else 0)
-        for number, given in enumerate(template.components, start=1))
-
-
-class Placement:
-    """Turns templates into layouts with objects."""
-
-    def __init__(
-        self, osts: Sequence[Ost], pools: Mapping[str, tuple[int, ...]], spills: Mapping[str, Spill], rng: Random
-    ) -> None:  # fmt: skip
-        self._osts = osts
-        self._pools = pools
-        self._last_template: Layout | None = None
-        self._last_parts: tuple[Component, ...] = ()
-        """Template of the last new file, and its components. Thousands of files in a row have the same template."""
-        self._choice = OstSelector(osts, pools, spills, rng)
-
-    def create(self, template: Layout | None, job_id: str = "") -> Layout:
-        """Make the layout of a new file, with objects in the first component only. Raises OSError ENOSPC, EINVAL."""
-        self.check(template)
-        template = template or NO_TEMPLATE
-        if template is not self._last_template:
-            self._last_template, self._last_parts = template, without_objects(template)
-        first = min(part.extent_start for part in self._last_parts)
-        parts = self._with_objects(self._last_parts, [part.extent_start == first for part in self._last_parts], job_id)
-        state = "ro" if template.mirror_count > 1 else template.state
-        generation = len(parts) if template.composite else 0
-        return Layout(tuple(parts), generation, template.mirror_count, template.composite, state)
-
-    def reach(self, layout: Layout, end_bytes: int, only: Layout | None = None, job_id: str = "") -> Layout:
-        """Return the layout with objects for all components of a write up to an offset. Raises OSError ENOSPC.
-
-        ``only`` is the mirror that the write uses. A self-extending component grows while its targets have space.
-        """
-        layout = extended(layout, end_bytes, self._room)
-        touched = {part.component_id for part in (only or layout).components}
-        wanted = [part.component_id in touched and _missing(part, end_bytes) for part in layout.components]
-        parts = self._with_objects(layout.components, wanted, job_id)
-        return replace(layout, components=tuple(parts), generation=layout.generation + 1)
-
-    def check(self, template: Layout | None) -> None:
-        for part in template.components if template is not None else ():
-            if part.pool and part.pool not in self._pools:
-                raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), part.pool)
-
-    def release(self, layout: Layout, job_id: str = "") -> None:
-        """Destroy the objects of a file that a job deleted, or of a layout that a migration replaced."""
-        for part in layout.components:
-            for stripe in part.objects:
-                self._osts[stripe.ost_index].destroy_object(stripe.fid, job_id)
-
-    def _with_objects(self, parts: Sequence[Component], wanted: Sequence[bool], job_id: str) -> list[Component]:
-        """Create the objects of wanted components. Raises OSError, and keeps none, when one fails."""
-        done: list[Component] = []
-        try:
-            for part, needed in zip(parts, wanted, strict=True):
-                done.append(self._instantiated(part, job_id) if needed else part)
-        except OSError:
-            self.release(Layout(tuple(part for part, needed in zip(done, wanted, strict=False) if needed)))
-            raise
-        return done
-
-    def _instantiated(self, part: Component, job_id: str) -> Component:
-        if part.on_mdt:
-            return replace(part, stripe_count=0, flags=("init", *part.flags))
-        targets = self._choice.targets(part)
-        pool = self._choice.pool(part.pool)
-        objects = tuple(StripeObject(ost.index, ost.create_object(job_id).fid) for ost in targets)
-        return replace(part, stripe_count=len(objects), stripe_offset=targets[0].index, pool=pool, ost_list=(),
-                       flags=("init", *part.flags), objects=objects)  # fmt: skip
-
-    def _room(self, part: Component) -> int:
-        """Free space of the fullest target of a component."""
-        osts = [self._osts[stripe.ost_index] for stripe in part.objects]
-        if not osts:
-            members = self._pools[part.pool] if part.pool else range(len(self._osts))
-            return max((self._osts[i].store.avail_bytes for i in members), default=0)
-        return min(ost.store.avail_bytes for ost in osts)
 
 
 def _missing(part: Component, end_bytes: int) -> bool:

@@ -13,13 +13,13 @@ from simulator.engine import Completion
 from simulator.filesystem import SimulatedFilesystem
 from simulator.jobs.large_files import StreamingWriter
 from simulator.jobs.small_files import SmallFileWriter
-from simulator.realtime import Clock, RealTimeDriver, WallClock
+from simulator.realtime import RealTimeDriver, WallClock
 from simulator.settings import recorded_test_bed
 
 MIB = 1 << 20
 
 
-class QuickClock:
+class QuickClock(WallClock):
     """Waiting ends at once and passes virtual time. After ``seconds``, waiting ends only by the event."""
 
     def __init__(self, seconds: float = float("inf")) -> None:
@@ -81,7 +81,7 @@ def test_an_error_of_the_model_is_kept_for_the_owner() -> None:
 
 
 def test_the_wall_clock_is_one() -> None:
-    clock: Clock = WallClock()
+    clock = WallClock()
     event = Event()
     event.set()
     assert clock.wait(60, event)
