@@ -54,12 +54,17 @@ class Timekeeper(Protocol):
 class Cluster:
     """Targets, clients, names and jobs, and the virtual time they share."""
 
+    timekeeper: Timekeeper | None = None
+    """Object that advances the time; None if the caller of :meth:`advance` does."""
+    exporter_back_at = 0.0
+    """Virtual time until which the exporter is unreachable."""
+    exporter_load: ExporterLoad | None = None
+    """How exporters answer; None: at once."""
+
     def __init__(self, settings: ClusterSettings, jobs: Iterable[Job] = ()) -> None:
         self.settings = settings
         self.engine = Engine()
         self.lock = RLock()
-        self.timekeeper: Timekeeper | None = None
-        """Object that advances the time; None if the caller of :meth:`advance` does."""
         self.log = Throughput()
         self.epoch_ns = settings.epoch_seconds * 10**9
         fsname = settings.fsname
@@ -71,7 +76,7 @@ class Cluster:
         )
         self.mdts = tuple(
             Mdt(self.engine, f"{fsname}-MDT{index:04x}", index, mdt, self.random(f"mdt{index}"),
-                queue_wait_seconds=self._metadata_queue_wait())
+                queue_wait_seconds=self._queue_wait(None))
             for index, mdt in enumerate(settings.mdts)
         )
         self.namespace = Namespace(settings.epoch_seconds)
@@ -90,10 +95,6 @@ class Cluster:
         self._runs: dict[str, list[Run]] = {}
         """Runs of a job on its nodes, by job id. The flow model has none."""
         self._writers: dict[tuple[Path, bool], ParameterWriter] = {}
-        self.exporter_back_at = 0.0
-        """Virtual time until which the exporter is unreachable."""
-        self.exporter_load: ExporterLoad | None = None
-        """How exporters answer; None: at once."""
         self.engine.after(STATFS_SECONDS, self._statfs)
         for job in jobs:
             self.add(job)
@@ -323,11 +324,8 @@ class Cluster:
                 ost.statfs()
         self.engine.after(STATFS_SECONDS, self._statfs)
 
-    def _queue_wait(self, index: int) -> Callable[[], float] | None:
-        """Return the wait of an I/O at an OST behind flows; None without flows."""
-
-    def _metadata_queue_wait(self) -> Callable[[], float] | None:
-        """Return the wait of a request at an MDT behind flows; None without flows."""
+    def _queue_wait(self, ost_index: int | None) -> Callable[[], float] | None:
+        """Return the wait of a request behind flows, at an OST or at the MDTs; None without flows."""
 
     def random(self, name: str) -> Random:
         """Return a random generator for one purpose, so that a new purpose does not change the numbers of others."""

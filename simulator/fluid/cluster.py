@@ -8,7 +8,7 @@ RPCs of flows are counted in bulk in the counters of the targets. Fractions are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -46,8 +46,7 @@ class FluidCluster(Cluster):
     """
 
     def __init__(self, settings: ClusterSettings, jobs: Iterable[Job] = ()) -> None:
-        self._wait_seconds: dict[int, float] = {}
-        self._metadata_wait_seconds = 0.0
+        self._wait_seconds: Mapping[int | None, float] = {}
         mover = settings.clients[settings.mover_client]
         super().__init__(replace(settings, clients=(mover,), mover_client=0))
         self.mounts = len(settings.clients)
@@ -87,11 +86,8 @@ class FluidCluster(Cluster):
         self._settle()
         return super().write_parameters(root, clients=clients, shared=shared)
 
-    def _queue_wait(self, index: int) -> Callable[[], float]:
-        return lambda: self._wait_seconds.get(index, 0.0)
-
-    def _metadata_queue_wait(self) -> Callable[[], float] | None:
-        return lambda: self._metadata_wait_seconds
+    def _queue_wait(self, ost_index: int | None) -> Callable[[], float]:
+        return lambda: self._wait_seconds.get(ost_index, 0.0)
 
     def _rebalance(self) -> None:
         self.about_to_change()
@@ -155,8 +151,7 @@ class FluidCluster(Cluster):
         if self._rates is None:
             shares = {job_id: files.shares() for job_id, files in self._files.items()}
             self._rates = self._balance.rates(self._jobs.values(), shares, self._mover())
-            self._wait_seconds = dict(self._rates.wait_seconds)
-            self._metadata_wait_seconds = self._rates.metadata_wait_seconds
+            self._wait_seconds = self._rates.wait_seconds
         return self._rates
 
     def _mover(self) -> list[Flow]:

@@ -163,10 +163,8 @@ class FlowRates:
     per_second: Sequence[float]
     """Operations per second of each flow."""
     placed: Sequence[Placed]
-    wait_seconds: Mapping[int, float]
-    """By OST, the wait of an I/O behind the I/Os of the flows."""
-    metadata_wait_seconds: float = 0.0
-    """Wait of a request at an MDT behind the requests of the flows."""
+    wait_seconds: Mapping[int | None, float]
+    """By OST, the wait of an I/O behind the I/Os of the flows; by None that of a request at an MDT behind theirs."""
 
 
 class RateSolver:
@@ -190,8 +188,9 @@ class RateSolver:
         groups, group_of = self._groups(placed)
         cores = sum(mdt.settings.cores / mdt.settings.work_factor for mdt in self._cluster.mdts)
         rates, metadata_wait = balance_flows(flows, placed, groups, group_of, cores)
-        waits = {target: groups[group].wait for target, group in group_of.items()}
-        return FlowRates(flows, rates, placed, waits, metadata_wait)
+        waits: dict[int | None, float] = {target: groups[group].wait for target, group in group_of.items()}
+        waits[None] = metadata_wait
+        return FlowRates(flows, rates, placed, waits)
 
     def _limited(self, one: Flow) -> Flow:
         """A flow within the rule of the OSS for its job."""
