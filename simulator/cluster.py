@@ -82,7 +82,7 @@ class Cluster:
         self.namespace = Namespace(settings.epoch_seconds)
         self.placement = Placement(self.osts, settings.pools, settings.spills, self.random("placement"))
         servers = Servers(fsname, self.namespace, self.placement, self.mdts, self.osts, epoch_ns=self.epoch_ns,
-                          prefers_flash_mirrors=releases.release_of(settings.version).number >= (2, 15))
+                          osts_for_mirrors=self.osts if releases.release_of(settings.version).number >= (2, 15) else ())
         self.clients = tuple(
             Client(self.engine, index, client, servers, self.random(f"client{index}"))
             for index, client in enumerate(settings.clients)

@@ -23,10 +23,6 @@ class DeviceTimeAccount:
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
 
-    def book_all(self, job: str, seconds: float) -> None:
-        """Count the service of an I/O for one job."""
-        self.seconds[job] = self.seconds.get(job, 0.0) + seconds
-
     def book(self, parts: Mapping[str, int], seconds: float) -> None:
         """Divide the service of one I/O among the jobs it was done for."""
         total = sum(parts.values())

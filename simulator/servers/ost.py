@@ -156,7 +156,7 @@ class BulkService:
                 self.brw.end(rpc.write, self._engine.now - began)
                 done.succeed()
 
-        serve = partial(self._ost.device_time.book_all, rpc.job_id)
+        serve = partial(self._ost.device_time.book, {rpc.job_id: 1})
         for place, size in runs:
             self._ost.device.submit(Io(rpc.write, place, size, one_done, serve))
         return done
