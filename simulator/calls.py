@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from lustre.fid import Fid
 from simulator.costs import CALLER, CallCosts
-from simulator.engine import Completion, Steps
+from simulator.engine import Steps
 from simulator.network import NETWORK_SECONDS
 from simulator.servers.namespace import Inode
 
 if TYPE_CHECKING:
-    from simulator.clients.client import Client
     from simulator.cluster import Cluster
     from simulator.servers.mdt import Mdt
     from simulator.servers.ost import Ost
 
-PATH_OF = ("getattr",)
-STATUS = ("getattr",)
-XATTR = ("getxattr",)
-SET_XATTR = ("setxattr",)
-LAYOUT = ("open", "getxattr", "close")
-SET_DEFAULT = ("open", "setxattr", "close")
 NAMES_PER_PAGE = 100
 GLIMPSE_USEC, STATFS_USEC = 50, 10
 """Service time of an OST for a glimpse (size of an object) and for statfs."""
@@ -34,51 +29,42 @@ RETRY_SECONDS = 0.1
 class Calls:
     """Waits for the duration of a call. Raises OSError ETIMEDOUT for a target that is absent too long."""
 
-    def __init__(self, cluster: Cluster, costs: CallCosts, wait: Callable[[Completion], None]) -> None:
+    def __init__(self, cluster: Cluster, costs: CallCosts) -> None:
         self._cluster = cluster
         self._costs = costs
-        self._wait = wait
 
     def status(self, path: str) -> None:
-        with self._cluster.lock:
-            try:
-                cached = self._costs.attributes_cached and not self._cluster.namespace.lookup(path).is_directory
-            except OSError:
-                cached = False
-        if cached:
+        inode = self._found(path)
+        if self._costs.attributes_cached and inode is not None and not inode.is_directory:
             self._take(self._computing(0.0, self._costs.cached_processor_seconds))
             return
-        self.to_mdt(STATUS, path)
-        self._size_of(path)
+        self.to_mdt(path, "getattr")
+        inode = self._found(path)
+        parts = inode.layout.components if inode is not None and inode.layout and not inode.is_directory else ()
+        if osts := sorted({stripe.ost_index for part in parts for stripe in part.objects}):
+            self._take(self._glimpses(osts))
 
     def set_default(self, directory: str) -> None:
-        self.to_mdt(SET_DEFAULT, directory)
+        self.to_mdt(directory, "open", "setxattr", "close")
         if self._costs.default_processor_seconds:
             self._take(self._computing(0.0, self._costs.default_processor_seconds))
 
-    def to_mdt(self, requests: Iterable[str], path: str) -> None:
-        """Make system calls to the MDT of a path, one after the other."""
-        self.to_mdt_of_inode(requests, lambda: self._cluster.namespace.lookup(path))
+    def read_directory(self, path: str) -> None:
+        inode = self._found(path)
+        pages = 0 if inode is None else 1 + len(inode.children) // NAMES_PER_PAGE
+        self.to_mdt(path, "open", *["readpage"] * pages, "close")
 
-    def to_mdt_of_inode(self, requests: Iterable[str], found: Callable[[], Inode]) -> None:
-        """Make system calls to the MDT of a file that ``found`` looks up."""
-        with self._cluster.lock:
-            try:
-                index = found().mdt_index
-            except OSError:  # the first MDT answers that the file does not exist
-                index = 0
+    def to_mdt(self, where: str | Fid, *requests: str) -> None:
+        """Make system calls to the MDT of a path or FID, one after the other."""
+        inode = self._found(where)
+        index = 0 if inode is None else inode.mdt_index  # the first MDT answers that the file does not exist
         self._take(self._requests(index, requests))
 
-    def _size_of(self, path: str) -> None:
-        """Request the size of a file from all its OSTs at the same time."""
-        with self._cluster.lock:
-            try:
-                inode = self._cluster.namespace.lookup(path)
-            except OSError:
-                return
-        parts = inode.layout.components if inode.layout is not None and not inode.is_directory else ()
-        if osts := sorted({stripe.ost_index for part in parts for stripe in part.objects}):
-            self._take(self._glimpses(osts))
+    def _found(self, where: str | Fid) -> Inode | None:
+        names = self._cluster.namespace
+        with self._cluster.lock, suppress(OSError):
+            return names.by_fid(where) if isinstance(where, Fid) else names.lookup(where)
+        return None
 
     def statfs(self) -> None:
         self._take(self._statfs())
@@ -96,19 +82,15 @@ class Calls:
             return
         with self._cluster.lock:
             ended = self._cluster.engine.spawn(steps)
-        self._wait(ended)
+        self._cluster.wait_for(ended)
         if ended.error is not None:
             raise ended.error
-
-    @property
-    def _client(self) -> Client:
-        return self._cluster.clients[self._cluster.settings.mover_client]
 
     def _call(self) -> Steps[None]:
         return self._computing(self._costs.call_seconds, self._costs.call_processor_seconds)
 
     def _requests(self, mdt_index: int, requests: Iterable[str]) -> Steps[None]:
-        mdc = self._client.mdcs[mdt_index]
+        mdc = self._cluster.clients[self._cluster.settings.mover_client].mdcs[mdt_index]
         for request in requests:
             yield from self._call()
             yield from self._answering(mdc.mdt)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from threading import RLock
@@ -17,13 +18,13 @@ from typing import Any, Protocol, TypeVar
 
 from lustre.changelog.record import RecordType
 from lustre.layout.model import Layout
-from simulator import releases
+from simulator import releases, toml_settings
 from simulator.clients.client import Client
 from simulator.clients.mount import Servers
 from simulator.costs import CallCosts
-from simulator.engine import Completion, Engine, Steps
+from simulator.engine import Completion, Engine, Steps, gather
 from simulator.jobs import Job
-from simulator.jobs.job import Run, Throughput, user_of
+from simulator.jobs.job import Run, Team, Throughput, user_of
 from simulator.migration import Copy, Migration, Resync
 from simulator.parameters import ParameterWriter
 from simulator.servers.changelog import Actor
@@ -33,7 +34,6 @@ from simulator.servers.ost import Ost
 from simulator.servers.placement import Placement, extents
 from simulator.servers.tbf import Tbf
 from simulator.settings import ClusterSettings, ExporterLoad
-from simulator.workload import EventWorkload, Workload
 
 STATFS_SECONDS = 5.0
 """Interval at which each MDT asks each OST for its free space."""
@@ -54,12 +54,17 @@ class Timekeeper(Protocol):
 class Cluster:
     """Targets, clients, names and jobs, and the virtual time they share."""
 
+    timekeeper: Timekeeper | None = None
+    """Object that advances the time; None if the caller of :meth:`advance` does."""
+    exporter_back_at = 0.0
+    """Virtual time until which the exporter is unreachable."""
+    exporter_load: ExporterLoad | None = None
+    """How exporters answer; None: at once."""
+
     def __init__(self, settings: ClusterSettings, jobs: Iterable[Job] = ()) -> None:
         self.settings = settings
         self.engine = Engine()
         self.lock = RLock()
-        self.timekeeper: Timekeeper | None = None
-        """Object that advances the time; None if the caller of :meth:`advance` does."""
         self.log = Throughput()
         self.epoch_ns = settings.epoch_seconds * 10**9
         fsname = settings.fsname
@@ -71,13 +76,13 @@ class Cluster:
         )
         self.mdts = tuple(
             Mdt(self.engine, f"{fsname}-MDT{index:04x}", index, mdt, self.random(f"mdt{index}"),
-                queue_wait_seconds=self._metadata_queue_wait())
+                queue_wait_seconds=self._queue_wait(None))
             for index, mdt in enumerate(settings.mdts)
         )
         self.namespace = Namespace(settings.epoch_seconds)
         self.placement = Placement(self.osts, settings.pools, settings.spills, self.random("placement"))
         servers = Servers(fsname, self.namespace, self.placement, self.mdts, self.osts, epoch_ns=self.epoch_ns,
-                          prefers_flash_mirrors=releases.release_of(settings.version).number >= (2, 15))
+                          osts_for_mirrors=self.osts if releases.release_of(settings.version).number >= (2, 15) else ())
         self.clients = tuple(
             Client(self.engine, index, client, servers, self.random(f"client{index}"))
             for index, client in enumerate(settings.clients)
@@ -85,22 +90,24 @@ class Cluster:
         self.processors = Processors(self)
         self.mounts = len(self.clients)
         """Number of clients."""
-        self._workload: Workload = EventWorkload(self.engine, self.clients, self.log, self.random)
+        self._jobs: dict[str, Job] = {}
+        """Jobs that have started, by job id."""
+        self._runs: dict[str, list[Run]] = {}
+        """Runs of a job on its nodes, by job id. The flow model has none."""
         self._writers: dict[tuple[Path, bool], ParameterWriter] = {}
-        self.exporter_back_at = 0.0
-        """Virtual time until which the exporter is unreachable."""
-        self.exporter_load: ExporterLoad | None = None
-        """How exporters answer; None: at once."""
         self.engine.after(STATFS_SECONDS, self._statfs)
         for job in jobs:
             self.add(job)
 
     @property
     def runs(self) -> Mapping[str, Run]:
-        return self._workload.runs
+        """The run on each job's first node, by job id."""
+        return {job_id: runs[0] for job_id, runs in self._runs.items()}
 
     def processes_on(self, nid: str) -> int:
-        return self._workload.processes_on(nid)
+        """Processes of running jobs on a node."""
+        runs = (run for runs in self._runs.values() for run in runs)
+        return sum(run.processes for run in runs if run.active and run.actor.nid == nid)
 
     @property
     def targets(self) -> tuple[Mdt | Ost, ...]:
@@ -144,10 +151,7 @@ class Cluster:
     def live(self, until: float, awaited: Collection[object] | None = None) -> None:
         """Process all events up to a time, or until an event fills ``awaited``. For the timekeeper only."""
         with self.lock:
-            if awaited is None:
-                self.engine.run_until(until)
-            else:
-                self.engine.run_until_any(until, awaited)
+            self.engine.run_until(until, () if awaited is None else awaited)
 
     def about_to_change(self) -> None:
         """Called before the cluster changes from outside. The flow model settles its flows here."""
@@ -172,22 +176,23 @@ class Cluster:
                 self.make_directory(path, layout, uid=user_of(job.job_id), shards=shards)
             for path, size_bytes in job.files():
                 self.make_file(path, size_bytes, uid=user_of(job.job_id))
-            self._workload.expect(job)
+            self.engine.after(job.start_seconds - self.now, self._start, job)
 
-    def make_directory(
-        self, path: str, layout: Layout | None = None, *, uid: int = 0, mdt_index: int = 0, shards: tuple[int, ...] = ()
-    ) -> Inode:  # fmt: skip
-        """Make a directory and its parents, before the first job starts. A directory that exists stays as it is."""
+    def make_directory(self, path: str, layout: Layout | None = None, *, uid: int = 0,
+                       shards: tuple[int, ...] = ()) -> Inode:
+        """Make a directory and its parents on the first MDT, before the first job starts.
+
+        A directory that exists stays as it is.
+        """
         inode = self.namespace.root
         for name in filter(None, path.split("/")):
             child = inode.children.get(name)
             if child is None:
-                fid = self.namespace.new_fid(mdt_index, 0)
-                child = self.namespace.add(inode, name, fid, mdt_index, self.epoch, directory=True)
+                child = self.namespace.add(inode, name, self.namespace.new_fid(0, 0), 0, self.epoch, directory=True)
                 child.uid = child.gid = uid
                 child.layout = layout if child.path == path else None
                 child.shards = shards if child.path == path else ()
-                self.mdts[mdt_index].inodes_used += 1
+                self.mdts[0].inodes_used += 1
             inode = child
         return inode
 
@@ -214,12 +219,38 @@ class Cluster:
         return inode
 
     def change(self, job_id: str, values: dict[str, Any]) -> None:
+        """Stop a job and start its successor: the same job with other values.
+
+        Raises LookupError when the job does not run, and ValueError for values it cannot have.
+        """
+        wrong: list[str] = []
         with self.lock:
-            self.add(self._workload.changed(job_id, values))
+            job = toml_settings.with_values(self._jobs[job_id], values, wrong, job_id)
+            if wrong:
+                raise ValueError("; ".join(wrong))
+            self.stop(job_id)
+            self._runs.pop(job_id, None)
+            self.add(replace(job, start_seconds=self.now))
 
     def stop(self, job_id: str) -> None:
+        """Stop a job, which finishes its calls in progress. Raises LookupError if it does not run."""
         with self.lock:
-            self._workload.stop(job_id)
+            for run in self._runs[job_id]:
+                run.stop_seconds = self.now
+
+    def _start(self, job: Job) -> None:
+        self._jobs[job.job_id] = job
+        user = user_of(job.job_id)
+        team = Team()
+        for rank in range(job.nodes):
+            client = self.clients[(job.client + rank) % len(self.clients)]
+            actor = Actor(job.job_id, user, user, client.settings.nid)
+            random = self.random(f"{job.job_id}/{rank}" if rank else job.job_id)
+            run = Run(client, actor, random, self.log, job.stop_seconds, rank=rank, team=team)
+            self._runs.setdefault(job.job_id, []).append(run)
+            steps = list(job.processes(run))
+            run.processes = len(steps)
+            gather([self.engine.spawn(each) for each in steps])
 
     def throughput(self, job_id: str, since: float, until: float) -> list[float]:
         with self.lock:
@@ -256,6 +287,7 @@ class Cluster:
             if not inode.is_directory:
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), directory)
             self.placement.check(layout)
+            self.about_to_change()
             inode.layout = layout
             mdt = self.mdts[inode.mdt_index]
             actor = Actor(LFS_JOB_ID, 0, 0, self.clients[self.settings.mover_client].settings.nid)
@@ -272,14 +304,8 @@ class Cluster:
             yield from self.processors.work(costs, costs.move_processor_seconds)
             yield from work.steps(client, actor, costs.move_start_seconds)
 
-        def finish(done: Completion) -> None:
-            if done.error is None:
-                work.finished.succeed()
-            else:
-                work.finished.fail(done.error)
-
         with self.lock:
-            self.engine.spawn(steps()).then(finish)
+            work.finished = self.engine.spawn(steps())
         return work
 
     def set_service_parameter(self, name: str, value: str) -> None:
@@ -290,7 +316,7 @@ class Cluster:
 
     def slow_down(self, ost_index: int, factor: float) -> None:
         with self.lock:
-            self.osts[ost_index].device.slowdown = factor
+            self.osts[ost_index].disks.slowdown = factor
 
     def _statfs(self) -> None:
         for ost in self.osts:
@@ -298,11 +324,8 @@ class Cluster:
                 ost.statfs()
         self.engine.after(STATFS_SECONDS, self._statfs)
 
-    def _queue_wait(self, index: int) -> Callable[[], float] | None:
-        """Return the wait of an I/O at an OST behind flows; None without flows."""
-
-    def _metadata_queue_wait(self) -> Callable[[], float] | None:
-        """Return the wait of a request at an MDT behind flows; None without flows."""
+    def _queue_wait(self, ost_index: int | None) -> Callable[[], float] | None:
+        """Return the wait of a request behind flows, at an OST or at the MDTs; None without flows."""
 
     def random(self, name: str) -> Random:
         """Return a random generator for one purpose, so that a new purpose does not change the numbers of others."""

@@ -192,14 +192,10 @@ class JobStats:
         self._cleaned_up: set[str] = set()
 
     def tally(self, job_id: str, name: str, value: int, now: float) -> None:
-        """Count an operation of a job. An empty job id is not counted."""
-        if not job_id or (entry := self._entry(job_id, now)) is None:
-            return
-        entry.stats[name].tally(value)
-        if name in entry.histograms:
-            entry.histograms[name].tally_log2(value)
+        self.bulk(job_id, name, 1, value, now)
 
     def bulk(self, job_id: str, name: str, samples: int, value: int, now: float) -> None:
+        """Count operations of a job. An empty job id is not counted."""
         if not job_id or samples <= 0 or (entry := self._entry(job_id, now)) is None:
             return
         entry.stats[name].bulk(samples, value)

@@ -124,10 +124,6 @@ class Engine:
         self._sequence = 0
         self._events: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
 
-    @property
-    def pending(self) -> int:
-        return len(self._events)
-
     def after(self, delay_seconds: float, callback: Callable[..., None], *arguments: Any) -> None:
         """Schedule a call after a delay. A negative delay counts as 0."""
         self._sequence += 1
@@ -140,15 +136,7 @@ class Engine:
         process.resume(COMPLETE)
         return process
 
-    def run_until(self, time: float) -> None:
-        events = self._events
-        pop = heappop
-        while events and events[0][0] <= time:
-            self.now, _, callback, arguments = pop(events)
-            callback(*arguments)
-        self.now = max(self.now, time)
-
-    def run_until_any(self, time: float, awaited: Collection[object]) -> None:
+    def run_until(self, time: float, awaited: Collection[object] = ()) -> None:
         """Process all events up to a virtual time, or until an event puts something into ``awaited``.
 
         A collection is tested after each event because that costs less than a call. Raises RuntimeError if ``time`` is

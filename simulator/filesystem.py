@@ -2,16 +2,16 @@
 
 A call with a request to a target takes the virtual time of :mod:`simulator.costs`, and waits behind the requests of
 jobs at the same target. ``migrate`` starts a migration, which loads the same targets as every job. Both then call
-``wait``. The default, ``Cluster.wait_for``, advances the cluster's time, or suspends one of several activities
-(:mod:`simulator.scheduler`). With a driver in the background, ``wait`` is ``RealTimeDriver.wait_for``, which blocks the
-calling thread while the driver advances the time. Every method takes the cluster's lock and releases it before a wait.
+``Cluster.wait_for``, which advances the cluster's time, or suspends one of several activities
+(:mod:`simulator.scheduler`), or blocks the calling thread while a driver in the background advances the time
+(:mod:`simulator.realtime`). Every method takes the cluster's lock and releases it before a wait.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from lustre.changelog.record import RecordType
 from lustre.creation import ObjectCreation
@@ -20,27 +20,22 @@ from lustre.fid import Fid
 from lustre.filesystem import FileStatus, MetadataSpace, Space
 from lustre.layout.directory import DefaultStriping, DirectoryStripes
 from lustre.layout.model import Layout
-from simulator import calls
 from simulator.calls import Calls
 from simulator.cluster import Cluster
 from simulator.costs import CallCosts
-from simulator.engine import Completion
 from simulator.servers.changelog import FLAG_WRITE, OPEN_MODE_BASE, Actor
 from simulator.servers.mdt import Mdt
 from simulator.servers.namespace import Inode
-
-Wait = Callable[[Completion], None]
 
 
 class SimulatedFilesystem:
     """The file system port of a simulated cluster."""
 
-    def __init__(self, cluster: Cluster, wait: Wait | None = None, costs: CallCosts | None = None) -> None:
+    def __init__(self, cluster: Cluster, costs: CallCosts | None = None) -> None:
         """``costs`` replaces the costs of the cluster, for an observer that must not disturb it."""
         self._cluster = cluster
-        self._wait = wait or cluster.wait_for
         self._mount = cluster.settings.clients[cluster.settings.mover_client]
-        self.calls = Calls(cluster, costs or cluster.settings.costs, self._wait)
+        self.calls = Calls(cluster, costs or cluster.settings.costs)
         self._read_to: dict[str, int] = {}
         """Index of the last record that the last call for an MDT returned."""
 
@@ -67,7 +62,7 @@ class SimulatedFilesystem:
             return found
 
     def path_of(self, fid: Fid) -> str:
-        self.calls.to_mdt_of_inode(calls.PATH_OF, lambda: self._cluster.namespace.by_fid(fid))
+        self.calls.to_mdt(fid, "getattr")
         with self._cluster.lock:
             return self._cluster.namespace.by_fid(fid).path
 
@@ -81,34 +76,26 @@ class SimulatedFilesystem:
             )  # fmt: skip
 
     def entries(self, directory: str) -> Iterator[str]:
-        self._read_pages(directory)
+        self.calls.read_directory(directory)
         with self._cluster.lock:
             return iter(list(self._directory(directory).children))
 
     def subdirectories(self, directory: str) -> list[str]:
-        self._read_pages(directory)
+        self.calls.read_directory(directory)
         with self._cluster.lock:
             return [name for name, child in self._directory(directory).children.items() if child.is_directory]
-
-    def _read_pages(self, directory: str) -> None:
-        with self._cluster.lock:
-            try:
-                pages = 1 + len(self._cluster.namespace.lookup(directory).children) // calls.NAMES_PER_PAGE
-            except OSError:
-                pages = 0
-        self.calls.to_mdt(("open", *["readpage"] * pages, "close"), directory)
 
     def xattr(self, path: str, name: str) -> bytes:
         """Read an extended attribute; b"" if absent. Raises Unsupported on a mount with ``nouser_xattr``."""
         if name.startswith("user.") and not self._mount.user_xattr:  # the client asks no MDT
             raise of_errno(errno.EOPNOTSUPP, f"get {name}", path)
-        self.calls.to_mdt(calls.XATTR, path)
+        self.calls.to_mdt(path, "getxattr")
         with self._cluster.lock:
             return self._cluster.namespace.lookup(path).xattrs.get(name, b"")
 
     def set_xattr(self, path: str, name: str, value: bytes) -> None:
         """Set an extended attribute as setfattr(1) does on another client; b"" deletes it."""
-        self.calls.to_mdt(calls.SET_XATTR, path)
+        self.calls.to_mdt(path, "setxattr")
         with self._cluster.lock:
             xattrs = self._cluster.namespace.lookup(path).xattrs
             xattrs.pop(name, None)
@@ -116,7 +103,7 @@ class SimulatedFilesystem:
                 xattrs[name] = value
 
     def layout(self, path: str) -> Layout | None:
-        self.calls.to_mdt(calls.LAYOUT, path)
+        self.calls.to_mdt(path, "open", "getxattr", "close")
         with self._cluster.lock:
             return self._cluster.namespace.lookup(path).layout
 
@@ -126,7 +113,7 @@ class SimulatedFilesystem:
             self._cluster.set_default_layout(directory, layout)
 
     def directory_stripes(self, directory: str) -> DirectoryStripes:
-        self.calls.to_mdt(calls.XATTR, directory)
+        self.calls.to_mdt(directory, "getxattr")
         with self._cluster.lock:
             inode = self._directory(directory)
             if not inode.shards:
@@ -134,12 +121,12 @@ class SimulatedFilesystem:
             return DirectoryStripes(len(inode.shards), inode.shards[0], "crush")
 
     def default_striping(self, directory: str) -> DefaultStriping | None:
-        self.calls.to_mdt(calls.XATTR, directory)
+        self.calls.to_mdt(directory, "getxattr")
         with self._cluster.lock:
             return self._directory(directory).default_striping
 
     def set_default_striping(self, directory: str, striping: DefaultStriping | None) -> None:
-        self.calls.to_mdt(calls.SET_XATTR, directory)
+        self.calls.to_mdt(directory, "setxattr")
         with self._cluster.lock:
             self._directory(directory).default_striping = striping
 
@@ -152,7 +139,7 @@ class SimulatedFilesystem:
     def migrate(self, path: str, layout: Layout) -> None:
         """Rewrite a file with another layout, as ``lfs migrate -n`` does. Takes virtual time."""
         migration = self._cluster.start_migration(path, layout)
-        self._wait(migration.finished)
+        self._cluster.wait_for(migration.finished)
         error = migration.finished.error
         if isinstance(error, OSError):
             error.copied_bytes = migration.copied_bytes  # type: ignore[attr-defined]

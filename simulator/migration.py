@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable
 from dataclasses import replace
 
 from lustre.changelog.record import RecordType
@@ -42,9 +41,6 @@ class Copy:
     def steps(self, client: Client, actor: Actor, start_seconds: float) -> Steps[None]:
         """Do it. Raises OSError as Lustre does."""
         raise NotImplementedError
-
-    def count(self, size_bytes: int) -> None:
-        self.copied_bytes += size_bytes
 
 
 class Migration(Copy):
@@ -86,7 +82,7 @@ class Migration(Copy):
         try:
             if inode.size_bytes:
                 volatile.layout = placement.reach(volatile.layout, inode.size_bytes)
-            yield from copy_data(client, FileHandle(inode, actor, 1, 0.0, writable=False), volatile, self.count)
+            yield from copy_data(client, FileHandle(inode, actor, 1, 0.0, writable=False), volatile, self)
             yield from client.mdcs[inode.mdt_index].ask("layout", actor.job_id)
             check_movable(inode)
         except OSError:
@@ -142,7 +138,7 @@ class Migration(Copy):
         client.record(RecordType.RESYNC, inode, actor)
 
 
-def copy_data(client: Client, source: FileHandle, volatile: Inode, count: Callable[[int], None]) -> Steps[None]:
+def copy_data(client: Client, source: FileHandle, volatile: Inode, copy: Copy) -> Steps[None]:
     """Copy all data of a file to another. Raises OSError EBUSY when a process opens the file for writing."""
     target = FileHandle(volatile, source.actor, OPEN_CREATE, 0.0, writable=True)
     size = source.inode.size_bytes
@@ -153,7 +149,7 @@ def copy_data(client: Client, source: FileHandle, volatile: Inode, count: Callab
         check_movable(source.inode)
         yield from client.data.write(target, offset, length, direct=True)
         check_movable(source.inode)
-        count(length)
+        copy.copied_bytes += length
     source.inode.atime = atime
 
 
@@ -229,7 +225,7 @@ class Resync(Copy):
         new = {part.component_id: part for part in shadow.layout.components}
         whole = tuple(new.get(part.component_id, part) for part in inode.layout.components)
         inode.layout = replace(inode.layout, components=whole)
-        yield from copy_data(client, FileHandle(inode, actor, 1, 0.0, writable=False), shadow, self.count)
+        yield from copy_data(client, FileHandle(inode, actor, 1, 0.0, writable=False), shadow, self)
 
 
 def _stale_mirrors(layout: Layout | None) -> list[list[Component]]:

@@ -1,8 +1,7 @@
 """Runs a cluster in real time: a thread advances its time with the wall clock and updates its parameter files.
 
-Other threads may read and act meanwhile; the cluster's lock serialises them. The file system waits with
-``RealTimeDriver.wait_for`` for calls that take virtual time (:class:`simulator.filesystem.SimulatedFilesystem` with
-``wait=driver.wait_for``). No other module of the simulator uses the time of day.
+Other threads may read and act meanwhile; the cluster's lock serialises them. They wait for calls that take virtual
+time. No other module of the simulator uses the time of day.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import time
 from pathlib import Path
 from threading import Event, Thread
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 from simulator.cluster import Cluster
 from simulator.engine import Completion
@@ -23,36 +22,37 @@ STEP_SECONDS = 0.001
 class RealTimeDriver:
     """Runs the thread that advances a cluster. As a context manager, from entry to exit."""
 
-    def __init__(self, cluster: Cluster, root: Path | None, clock: Clock, speed: float = 1.0) -> None:
+    def __init__(self, cluster: Cluster, root: Path | None, clock: WallClock) -> None:
         self.cluster = cluster
         self.error: BaseException | None = None
         """Error that ended the thread; None otherwise."""
         self._root = root
         self._clock = clock
-        self._speed = speed
         self._stopping = Event()
         self._last: float | None = None
         """Time of the last advance of virtual time."""
         self._thread = Thread(target=self._run, name="lustre-simulator", daemon=True)
+        cluster.timekeeper = self
 
     def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.stop()
-
-    def start(self) -> None:
         """Write the parameter files once, then start the thread."""
         if self._root is not None:
             self.cluster.write_parameters(self._root)
         self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.stop()
 
     def stop(self) -> None:
         """End the thread and wait for it. Pending waits raise TimeoutError."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join()
+
+    def sleep(self, seconds: float) -> None:
+        """Let virtual time pass at once."""
+        self.cluster.live(self.cluster.now + seconds)
 
     def wait_for(self, completion: Completion) -> None:
         """Block the calling thread until a completion. Raises TimeoutError when the driver has ended.
@@ -87,24 +87,15 @@ class RealTimeDriver:
             now = self._clock.monotonic()
             last, self._last = self._last, now
             if last is not None:
-                self.cluster.advance((now - last) * self._speed)
-
-
-class Clock(Protocol):
-    """A monotonic clock, with a wait that an event ends early."""
-
-    def monotonic(self) -> float:
-        """Monotonic seconds."""
-
-    def wait(self, seconds: float, until: Event) -> bool:
-        """Wait for a time or until the event is set; returns whether it is set."""
+                self.cluster.live(self.cluster.now + now - last)
 
 
 class WallClock:
-    """The clock of the machine."""
+    """The monotonic clock of the machine, with a wait that an event ends early."""
 
     def monotonic(self) -> float:
         return time.monotonic()
 
     def wait(self, seconds: float, until: Event) -> bool:
+        """Wait for a time or until the event is set; returns whether it is set."""
         return until.wait(seconds)

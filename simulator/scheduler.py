@@ -10,7 +10,7 @@ next. The order depends only on virtual time, not on the scheduler of the machin
     cluster = Cluster(recorded_test_bed(), jobs)
     with VirtualScheduler(cluster) as scheduler:
         filesystem = SimulatedFilesystem(cluster)          # its calls suspend only the calling activity
-        service = Service(..., VirtualClock(cluster), lock=scheduler.lock)
+        service = Service(..., VirtualClock(cluster))
         scheduler.every("observe", 5.0, service.observe)   # or spawn("observe", loop)
         scheduler.every("act", 0.2, service.act)
         scheduler.every("judge", 5.0, service.judge)
@@ -24,8 +24,8 @@ control socket, may also call them; such a call runs between two steps of the dr
 
 An activity must not wait for another activity with real synchronisation: a wait for a ``threading.Lock`` that another
 activity holds while virtual time passes, for a ``ThreadPoolExecutor`` or for an ``Event`` does not return the baton.
-Use :meth:`lock`, :meth:`event` and :meth:`executor`, which have the same interfaces. Otherwise the run ends with
-:class:`StuckError`, which shows the stack of the activity.
+Use :meth:`executor`, which has the same interface. Otherwise the run ends with :class:`StuckError`, which shows the
+stack of the activity.
 """
 
 from __future__ import annotations
@@ -111,8 +111,8 @@ class VirtualScheduler:
         self._mine = threading.local()
         self._closing = False
         self._steps_under_way = 0
-        self._resting = False
-        self._go_on = VirtualCondition(self, cluster)
+        self._finished: Completion | None = None
+        """The end of :meth:`finish`, while it runs: steps that become due wait for it."""
         self._processors: set[int] = set()
         cluster.timekeeper = self
 
@@ -150,26 +150,20 @@ class VirtualScheduler:
 
         return self.spawn(name, going_on)
 
-    def repeat(self, name: str, step: Callable[[], object], pause_seconds: Callable[[], float]) -> VirtualEvent:
-        """Start an activity that runs a step now, and again ``pause_seconds`` after each end or when the event is set.
-
-        Returns the event, which the activity clears when it wakes.
-        """
-        wake = self.event()
+    def repeat(self, name: str, step: Callable[[], object], pause_seconds: float) -> Activity:
+        """Start an activity that runs a step now, and again ``pause_seconds`` after each end."""
 
         def going_on() -> None:
             while True:
                 self._run_step(step)
-                wake.wait(pause_seconds())
-                wake.clear()
+                self.sleep(pause_seconds)
 
-        self.spawn(name, going_on)
-        return wake
+        return self.spawn(name, going_on)
 
     def _run_step(self, step: Callable[[], object]) -> float:
         """Run one step of :meth:`every` or :meth:`repeat`, after :meth:`finish` has ended. Returns its start time."""
-        while self._resting:
-            self._go_on.wait(None)
+        while self._finished is not None:
+            self.wait_for(self._finished)
         begun = self._cluster.now
         self._steps_under_way += 1
         try:
@@ -197,12 +191,12 @@ class VirtualScheduler:
 
     def finish(self) -> None:
         """Complete the running steps of :meth:`every` and :meth:`repeat`. Until then, no other steps start."""
-        self._resting = True
+        self._finished = finished = Completion()
         try:
             self._drive(float("inf"), lambda: not self._steps_under_way)
         finally:
-            self._resting = False
-            self._go_on.notify_all()
+            self._finished = None
+            finished.succeed()
 
     def sleep(self, seconds: float) -> None:
         """Let virtual time pass for the calling activity, or for all activities if the caller is not an activity."""
@@ -273,104 +267,9 @@ class VirtualScheduler:
         activity.finished.succeed()
         self._baton_returned.release()
 
-    # What activities share
-
-    def lock(self) -> VirtualLock:
-        return VirtualLock(self, self._cluster)
-
-    def event(self) -> VirtualEvent:
-        return VirtualEvent(self, self._cluster)
-
     def executor(self, workers: int) -> VirtualExecutor:
         """Make a virtual ``ThreadPoolExecutor(workers)``. Wait with ``result()``, ``map`` or ``shutdown``."""
         return VirtualExecutor(self, workers)
-
-
-class VirtualCondition:
-    """A condition on which activities wait in virtual time."""
-
-    def __init__(self, scheduler: VirtualScheduler, cluster: Cluster) -> None:
-        self._scheduler = scheduler
-        self._cluster = cluster
-        self._waiting: deque[Completion] = deque()
-
-    def wait(self, timeout_seconds: float | None) -> None:
-        notified = Completion()
-        self._waiting.append(notified)
-        if timeout_seconds is not None:
-            with self._cluster.lock:
-                self._cluster.engine.after(timeout_seconds, _complete, notified)
-        self._scheduler.wait_for(notified)
-
-    def notify_all(self) -> None:
-        """Wake all waiting activities, in the order of their arrival."""
-        waiting, self._waiting = self._waiting, deque()
-        for notified in waiting:
-            _complete(notified)
-
-
-def _complete(completion: Completion) -> None:
-    if not completion.done:
-        completion.succeed()
-
-
-class VirtualLock:
-    """A reentrant lock. Activities wait for it in virtual time."""
-
-    def __init__(self, scheduler: VirtualScheduler, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._released = VirtualCondition(scheduler, cluster)
-        self._owner: int | None = None
-        self._times = 0
-
-    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        me, until = threading.get_ident(), self._cluster.now + timeout
-        while self._owner not in {None, me}:
-            if not blocking or (timeout >= 0 and self._cluster.now >= until):
-                return False
-            self._released.wait(max(0.0, until - self._cluster.now) if timeout >= 0 else None)
-        self._owner = me
-        self._times += 1
-        return True
-
-    def release(self) -> None:
-        if self._owner != threading.get_ident():
-            raise RuntimeError("the lock is released by a thread that does not hold it")
-        self._times -= 1
-        if not self._times:
-            self._owner = None
-            self._released.notify_all()
-
-    def __enter__(self) -> bool:
-        return self.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        self.release()
-
-
-class VirtualEvent:
-    """An event. Activities wait for it in virtual time."""
-
-    def __init__(self, scheduler: VirtualScheduler, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._happened = VirtualCondition(scheduler, cluster)
-        self._set = False
-
-    def is_set(self) -> bool:
-        return self._set
-
-    def set(self) -> None:
-        self._set = True
-        self._happened.notify_all()
-
-    def clear(self) -> None:
-        self._set = False
-
-    def wait(self, timeout: float | None = None) -> bool:
-        until = None if timeout is None else self._cluster.now + timeout
-        while not self._set and (until is None or self._cluster.now < until):
-            self._happened.wait(None if until is None else until - self._cluster.now)
-        return self._set
 
 
 class VirtualFuture(Future[T]):

@@ -42,12 +42,10 @@ class ClusterSettings:
 FLASH_KIB, HDD_KIB = 978_880, 1_957_708
 
 
-def recorded_test_bed(
-    seed: int = 1, *, hdd_bytes_per_second: int = 16 << 20, hdd_ios_per_second: int = 40
-) -> ClusterSettings:
+def recorded_test_bed(seed: int = 1, *, hdd_ios_per_second: int = 40) -> ClusterSettings:
     """Two MDTs, two flash OSTs, four OSTs held to the rates of a slow disk, two mounts on one node."""
     flash = OstSettings(FlashSettings(size_bytes=FLASH_KIB << 10), Capacity(FLASH_KIB << 10, 16384))
-    throttled = ThrottledSettings(hdd_bytes_per_second, hdd_ios_per_second, size_bytes=HDD_KIB << 10)
+    throttled = ThrottledSettings(16 << 20, hdd_ios_per_second, size_bytes=HDD_KIB << 10)
     hdd = OstSettings(throttled, Capacity(HDD_KIB << 10, 32768))
     emulated = OscSettings(gather_seconds=0.002)  # its slow processors let more pieces gather
     return ClusterSettings(
@@ -73,9 +71,9 @@ def with_nodes(bed: ClusterSettings, count: int) -> ClusterSettings:
                 nid=f"{ip_address('10.0.2.15') + number}@tcp") for number in range(max(count, len(bed.clients)))))
 
 
-def measured_test_bed(seed: int = 1) -> ClusterSettings:
+def measured_test_bed() -> ClusterSettings:
     """The test bed as set up for the measurements of November 2026: disks with 34 I/Os per second."""
-    return recorded_test_bed(seed, hdd_ios_per_second=34)
+    return recorded_test_bed(hdd_ios_per_second=34)
 
 
 @dataclass(frozen=True, slots=True)

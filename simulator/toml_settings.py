@@ -73,19 +73,6 @@ def kind_name(kind: Callable[..., Any]) -> str:
     return "".join(f"_{c.lower()}" if c.isupper() else c for c in kind.__name__).strip("_").removesuffix("_settings")
 
 
-def layout_from(components: list[dict[str, Any]]) -> Layout:
-    """Make a layout from tables with the fields of a component. ``mirror_id`` distinguishes mirrors."""
-    parts = tuple(Component(**{key: _plain(key, value) for key, value in part.items()}) for part in components)
-    mirrors = len({part.mirror_id for part in parts})
-    return Layout(parts, mirror_count=mirrors, composite=len(parts) > 1 or any(part.on_mdt for part in parts))
-
-
-def _plain(key: str, value: Any) -> Any:
-    if isinstance(value, str) and key.startswith(("extent_", "stripe_size", "extension_")):
-        return parse_size(value)
-    return tuple(value) if isinstance(value, list) else value
-
-
 def _value(hint: Any, value: Any, wrong: list[str], where: str) -> Any:
     if get_origin(hint) in (Union, UnionType):
         choices = [choice for choice in get_args(hint) if choice is not NoneType]
@@ -122,18 +109,14 @@ def _plain_value(hint: Any, value: Any, wrong: list[str], where: str) -> Any:
 
 
 def _layout(value: Any, wrong: list[str], where: str) -> Layout | None:
-    known = {field.name for field in fields(Component)}
+    """Make a layout from tables with the fields of a component. ``mirror_id`` distinguishes mirrors."""
     if not isinstance(value, list) or not all(isinstance(part, Mapping) for part in value) or not value:
         wrong.append(f"{where}: needs a list of tables, one for each component")
         return None
-    if unknown := sorted({key for part in value for key in part} - known):
-        wrong.append(f"{where}: a component has no {', '.join(unknown)}")
-        return None
-    try:
-        return layout_from(value)
-    except (TypeError, ValueError) as error:
-        wrong.append(f"{where}: {error}")
-        return None
+    found = [settings_from(Component, part, wrong, where, "a component") for part in value]
+    parts = tuple(part for part in found if part is not None)
+    mirrors = len({part.mirror_id for part in parts})
+    return Layout(parts, mirror_count=mirrors, composite=len(parts) > 1 or any(part.on_mdt for part in parts))
 
 
 def _device(table: Any, wrong: list[str], where: str) -> Any:
@@ -153,7 +136,7 @@ def with_values(value: T, table: Mapping[str, Any], wrong: list[str], where: str
 def values_of(kind: Callable[..., Any], table: Mapping[str, Any], wrong: list[str], where: str,
               name: str = "") -> dict[str, Any] | None:
     """Values of fields of a settings class, or of parameters; None for bad values, with the reasons in ``wrong``."""
-    hints, before = get_type_hints(kind, localns={"Cluster": None}), len(wrong)
+    hints, before = get_type_hints(kind), len(wrong)
     if unknown := sorted(set(table) - hints.keys() | table.keys() & {"cluster", "return"}):
         wrong.append(f"{where}: {name or kind_name(kind)} has no {', '.join(unknown)}")
         return None

@@ -106,7 +106,7 @@ def running_site(
     cluster.advance(PAST_SECONDS)
     root = folder / "node"
     with RealTimeDriver(cluster, root, WallClock()) as driver, running_exporter(root, exporter_port, clock) as url:
-        filesystem = SimulatedFilesystem(cluster, driver.wait_for)
+        filesystem = SimulatedFilesystem(cluster)
         chosen = settings()
         control = f"{folder}/tierd.sock"
         act = replace(chosen.act, journal=f"{folder}/journal.sqlite", socket=control)

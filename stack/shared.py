@@ -36,7 +36,7 @@ class SharedCluster:
     def __init__(self, cluster: Cluster, driver: RealTimeDriver, address: Path) -> None:
         self.cluster = cluster
         self._driver = driver
-        self._filesystem = SimulatedFilesystem(cluster, driver.wait_for)
+        self._filesystem = SimulatedFilesystem(cluster)
         self.moved: Counter[Fid] = Counter()
         """How often each file was moved to flash. The cluster's lock guards it."""
         self._listener = Listener(str(address), "AF_UNIX", backlog=64)

@@ -73,7 +73,7 @@ def files_per_second(preset: str, workers: int) -> float:
 def observe_seconds(cluster: Cluster) -> float:
     """Mean time to read all counters and new changelog records, in cycles of some seconds."""
     filesystem = SimulatedFilesystem(cluster)
-    calls = Calls(cluster, cluster.settings.costs, cluster.wait_for)
+    calls = Calls(cluster, cluster.settings.costs)
     known = {mdt.short_name: 0 for mdt in cluster.mdts}
     took = []
     while cluster.now < 200:

@@ -39,19 +39,16 @@ class Names:
         self._client = client
         self._looking_up: dict[Fid, Completion] = {}
 
-    def mkdir(
-        self, parent: Inode, name: str, actor: Actor, mdt_index: int | None = None, shards: tuple[int, ...] = ()
-    ) -> Steps[Inode]:  # fmt: skip
+    def mkdir(self, parent: Inode, name: str, actor: Actor) -> Steps[Inode]:
         """Create a directory. It inherits its parent's default layout if the parent has its own."""
         client, servers, began = self._client, self._client.servers, self._client.engine.now
-        change = client.mdcs[parent.shard(name)].ask("mkdir", actor.job_id, parent)
-        yield from self._alone(parent, change)
-        index = parent.shard(name) if mdt_index is None else mdt_index
+        index = parent.shard(name)
+        yield from self._alone(parent, client.mdcs[index].ask("mkdir", actor.job_id, parent))
         fid = servers.namespace.new_fid(index, client.index)
         inode = servers.namespace.add(parent, name, fid, index, client.time, directory=True)
         inode.uid, inode.gid = actor.uid, actor.gid
         inode.layout = parent.layout if parent.parent is not None else None
-        inode.shards = shards or servers.namespace.default_shards(parent, inode, len(servers.mdts))
+        inode.shards = servers.namespace.default_shards(parent, inode, len(servers.mdts))
         servers.mdts[index].inodes_used += 1
         client.record(RecordType.MKDIR, inode, actor, parent=parent, name=name)
         client.stats.tally("mkdir", client.since(began))
@@ -103,7 +100,7 @@ class Names:
         client.record(RecordType.CLOSE, inode, handle.actor, flags)
         inode.writers -= handle.writable
         if handle.dirty:
-            client.data.write_back.later(handle)
+            client.data.transfer.later(handle)
         client.stats.tally("openclosetime", microseconds(client.engine.now - handle.opened_at))
         client.stats.tally("close", client.since(began))
 

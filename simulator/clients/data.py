@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
 
 from lustre.changelog.record import RecordType
@@ -21,26 +21,28 @@ from lustre.fid import Fid
 from lustre.layout.model import Layout
 from simulator.clients.handle import FileHandle
 from simulator.clients.mount import Mount
-from simulator.clients.osc import Osc
 from simulator.clients.readahead import ReadAheadWindow
 from simulator.engine import COMPLETE, Completion, Steps, gather
 from simulator.servers import layouts
 from simulator.servers.changelog import SERVER
-from simulator.servers.locks import Lock
 from simulator.servers.namespace import Inode
-from simulator.servers.objects import StoredObject
 from simulator.servers.placement import Extent, bytes_on_mdt, extents, is_instantiated, writable_end
 
 PAGE_BYTES = 4096
 
 
+def _locked_range(piece: Extent) -> tuple[int, int]:
+    first, last = piece.offset // PAGE_BYTES, -(-(piece.offset + piece.size_bytes) // PAGE_BYTES)
+    return first * PAGE_BYTES, last * PAGE_BYTES
+
+
 class Transfer:
-    """Sends the data of one mount to the targets."""
+    """Sends the data of one mount to the targets, and writes its dirty pages back."""
 
     def __init__(self, mount: Mount) -> None:
         self._mount = mount
-        self.flush_object: Callable[[Fid], Completion] = lambda fid: COMPLETE
-        """Writes the dirty pages of an object, when another client requests a lock."""
+        self._holders: dict[Fid, FileHandle] = {}
+        """By object, the handle with its dirty pages."""
 
     def all(self, handle: FileHandle, pieces: Iterable[Extent], *, write: bool, direct: bool) -> list[Completion]:
         return [self.one(handle, piece, write=write, direct=direct) for piece in pieces]
@@ -57,17 +59,23 @@ class Transfer:
             handle.locked.add(piece.fid)
             osc.enqueue_lock()
         start, end = _locked_range(piece)
-        flush = partial(self.flush_object, piece.fid)
+        flush = partial(self._flush_object, piece.fid)
         lock = stored.locks.known(self._mount.index, start, end, write, flush)
         if lock is None and write and not direct:
             # Dirty pages go under the lock they were written under. The server may have called it back, and the client
             # that requested it waits for these pages: they must not wait for a new lock.
             return osc.transfer(True, stored, piece.offset, piece.size_bytes, handle.actor.job_id, sync=False)
         if lock is None:
-            asking = stored.locks.ask(self._mount.index, start, end, write, flush,
-                                      network_seconds=self._mount.settings.network_seconds)
-            return self._mount.engine.spawn(self._locked(asking, osc, stored, handle, piece, write=write,
-                                                         direct=direct))
+            def under_a_new_lock() -> Steps[None]:
+                osc.enqueue_lock()
+                granted = yield from stored.locks.ask(self._mount.index, start, end, write, flush,
+                                                      network_seconds=self._mount.settings.network_seconds)
+                try:
+                    yield osc.transfer(write, stored, piece.offset, piece.size_bytes, handle.actor.job_id, sync=direct)
+                finally:
+                    granted.put(COMPLETE)
+
+            return self._mount.engine.spawn(under_a_new_lock())
         lock.using += 1
         sent = osc.transfer(write, stored, piece.offset, piece.size_bytes, handle.actor.job_id, sync=direct)
         sent.then(lock.put)
@@ -80,7 +88,7 @@ class Transfer:
             stored = osc.ost.store.objects.get(piece.fid)
             if stored is not None:
                 start, end = _locked_range(piece)
-                flush = partial(self.flush_object, piece.fid)
+                flush = partial(self._flush_object, piece.fid)
                 if stored.locks.known(self._mount.index, start, end, True, flush) is None:
                     osc.enqueue_lock()
                     away = self._mount.settings.network_seconds
@@ -92,35 +100,9 @@ class Transfer:
         mdc = self._mount.mdcs[handle.inode.mdt_index]
         return self._mount.engine.spawn(mdc.transfer(write, size_bytes, handle.actor.job_id))
 
-    def _locked(
-        self, asking: Steps[Lock], osc: Osc, stored: StoredObject, handle: FileHandle, piece: Extent, write: bool,
-        direct: bool,
-    ) -> Steps[None]:  # fmt: skip
-        osc.enqueue_lock()
-        lock = yield from asking
-        try:
-            yield osc.transfer(write, stored, piece.offset, piece.size_bytes, handle.actor.job_id, sync=direct)
-        finally:
-            lock.put(COMPLETE)
-
-
-def _locked_range(piece: Extent) -> tuple[int, int]:
-    first, last = piece.offset // PAGE_BYTES, -(-(piece.offset + piece.size_bytes) // PAGE_BYTES)
-    return first * PAGE_BYTES, last * PAGE_BYTES
-
-
-class WriteBack:
-    """Dirty pages of one mount and their write-back."""
-
-    def __init__(self, mount: Mount, transfer: Transfer) -> None:
-        self._mount = mount
-        self._transfer = transfer
-        self._holders: dict[Fid, FileHandle] = {}
-        transfer.flush_object = self._flush_object
-
     def mark_dirty(self, handle: FileHandle, pieces: list[Extent]) -> None:
         for piece in pieces:
-            self._mount.oscs[piece.ost_index].dirty_bytes += handle.mark_dirty([piece])
+            self._mount.oscs[piece.ost_index].dirty_bytes += handle.mark_dirty(piece)
             self._holders[piece.fid] = handle
 
     def clean(self, handle: FileHandle, least_bytes: int = 0) -> list[Extent]:
@@ -135,7 +117,7 @@ class WriteBack:
         pieces = self.clean(handle, least_bytes)
         on_mdt = [sent for sent in handle.on_mdt if not sent.done]
         handle.on_mdt.clear()
-        yield gather([*on_mdt, *self._transfer.all(handle, pieces, write=True, direct=False)])
+        yield gather([*on_mdt, *self.all(handle, pieces, write=True, direct=False)])
 
     def send_full_rpcs(self, handle: FileHandle) -> Steps[None]:
         """Send full RPCs. Wait while a connection has more dirty pages than its limit."""
@@ -174,9 +156,9 @@ class WriteBack:
 class LayoutChanges:
     """Layout changes that the writes of one mount cause."""
 
-    def __init__(self, mount: Mount, write_back: WriteBack) -> None:
+    def __init__(self, mount: Mount, transfer: Transfer) -> None:
         self._mount = mount
-        self._write_back = write_back
+        self._transfer = transfer
         self._osts = mount.servers.osts_for_mirrors
 
     def make_writable(self, handle: FileHandle, offset: int, end: int) -> Steps[int]:
@@ -208,7 +190,7 @@ class LayoutChanges:
     def _ask(self, handle: FileHandle) -> Steps[None]:
         """Request a layout change from the MDT, which does not count it for any job."""
         if handle.dirty:
-            yield from self._write_back.flush(handle)
+            yield from self._transfer.flush(handle)
         yield from self._mount.mdcs[handle.inode.mdt_index].ask("layout", "")
 
     def _record(self, handle: FileHandle, kind: RecordType) -> None:
@@ -237,9 +219,8 @@ class DataPath:
 
     def __init__(self, mount: Mount) -> None:
         self._mount = mount
-        self._transfer = Transfer(mount)
-        self.write_back = WriteBack(mount, self._transfer)
-        self._reach = LayoutChanges(mount, self.write_back)
+        self.transfer = Transfer(mount)
+        self._reach = LayoutChanges(mount, self.transfer)
 
     def write(self, handle: FileHandle, offset: int, size_bytes: int, *, direct: bool) -> Steps[None]:
         """Write a range with one call, component by component."""
@@ -281,7 +262,7 @@ class DataPath:
     def fsync(self, handle: FileHandle) -> Steps[None]:
         """Write the dirty pages, then sync every OST of the file and its MDT."""
         mount, inode, began = self._mount, handle.inode, self._mount.engine.now
-        yield from self.write_back.flush(handle)
+        yield from self.transfer.flush(handle)
         parts = inode.layout.components if inode.layout is not None else ()
         osts = sorted({stripe.ost_index for part in parts for stripe in part.objects})
         job_id = handle.actor.job_id
@@ -299,15 +280,15 @@ class DataPath:
         mount, inode = self._mount, handle.inode
         pieces = self._written(inode, offset, size)
         on_mdt = bytes_on_mdt(inode.layout, offset, size) if inode.layout is not None else 0
-        sent = [self._transfer.to_mdt(handle, on_mdt, write=True)] if on_mdt else []
+        sent = [self.transfer.to_mdt(handle, on_mdt, write=True)] if on_mdt else []
         if direct:
-            yield gather([*sent, *self._transfer.all(handle, pieces, write=True, direct=True)])
+            yield gather([*sent, *self.transfer.all(handle, pieces, write=True, direct=True)])
             return
         yield self._copying(size)
-        yield from self._transfer.hold(handle, pieces)
+        yield from self.transfer.hold(handle, pieces)
         handle.on_mdt += sent
-        self.write_back.mark_dirty(handle, pieces)
-        yield from self.write_back.send_full_rpcs(handle)
+        self.transfer.mark_dirty(handle, pieces)
+        yield from self.transfer.send_full_rpcs(handle)
         mount.cache.keep(inode.fid, offset + size)
         mount.stats.count("hybrid_noswitch", 1)
 
@@ -324,6 +305,6 @@ class DataPath:
             return gather([])
         layout = layouts.mirror_to_read(handle.inode.layout, self._mount.servers.osts)
         on_mdt = bytes_on_mdt(layout, start, size)
-        sent = [self._transfer.to_mdt(handle, on_mdt, write=False)] if on_mdt else []
-        sent += self._transfer.all(handle, extents(layout, start, size), write=False, direct=direct)
+        sent = [self.transfer.to_mdt(handle, on_mdt, write=False)] if on_mdt else []
+        sent += self.transfer.all(handle, extents(layout, start, size), write=False, direct=direct)
         return sent[0] if len(sent) == 1 else gather(sent)

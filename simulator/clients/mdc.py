@@ -7,7 +7,6 @@ from collections import deque
 from simulator import counters
 from simulator.counters import Histogram, Stats, microseconds
 from simulator.engine import Completion, Engine, Steps
-from simulator.network import NETWORK_SECONDS
 from simulator.servers.mdt import Mdt
 from simulator.servers.namespace import Inode
 
@@ -38,7 +37,7 @@ class Mdc:
     max_rpcs_in_flight = 8
     max_mod_rpcs_in_flight = 7
 
-    def __init__(self, engine: Engine, name: str, mdt: Mdt, network_seconds: float = NETWORK_SECONDS) -> None:
+    def __init__(self, engine: Engine, name: str, mdt: Mdt, network_seconds: float) -> None:
         self.name = name
         self.mdt = mdt
         self.stats = Stats(counters.MDC_STATS, engine.now)

@@ -37,10 +37,8 @@ class StataheadCounters:
     """``statahead_stats``."""
 
     total: int = 0
-    wrong: int = 0
     agl_total: int = 0
     list_total: int = 0
-    fname_total: int = 0
     hit_total: int = 0
     miss_total: int = 0
 
@@ -83,13 +81,8 @@ class Servers:
     osts: Sequence[Ost]
     epoch_ns: int
     """Nanoseconds of the epoch at virtual time zero."""
-    prefers_flash_mirrors: bool = True
-    """Whether the MDS prefers non-rotational OSTs when it chooses the mirror to write; since 2.15."""
-
-    @property
-    def osts_for_mirrors(self) -> Sequence[Ost]:
-        """The OSTs that decide which mirror is written; none before 2.15."""
-        return self.osts if self.prefers_flash_mirrors else ()
+    osts_for_mirrors: Sequence[Ost]
+    """The OSTs that decide which mirror is written; none before 2.15. The MDS prefers non-rotational ones."""
 
 
 class PageCache:

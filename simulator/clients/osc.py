@@ -12,7 +12,7 @@ from functools import partial
 from simulator import counters
 from simulator.counters import Histogram, Stats, microseconds
 from simulator.engine import Completion, Engine, Steps, gather
-from simulator.network import NETWORK_SECONDS, NetworkAdapter, Rpc
+from simulator.network import NetworkAdapter, Rpc
 from simulator.servers.objects import StoredObject
 from simulator.servers.ost import Ost
 
@@ -44,8 +44,7 @@ class Osc:
     """The connection of one client to one OST."""
 
     def __init__(
-        self, engine: Engine, name: str, ost: Ost, settings: OscSettings, wire: NetworkAdapter | None = None,
-        network_seconds: float = NETWORK_SECONDS,
+        self, engine: Engine, name: str, ost: Ost, settings: OscSettings, wire: NetworkAdapter, network_seconds: float
     ) -> None:  # fmt: skip
         self.name = name
         self.mount = name.rpartition("-")[2]
@@ -61,7 +60,7 @@ class Osc:
         self.locks = 0
         self._engine = engine
         self._network_seconds = network_seconds
-        self._wire = wire or NetworkAdapter(engine, None)
+        self._wire = wire
         self._waited, self._active = self.stats["req_waittime"], self.stats["req_active"]
         self._gathering: list[Rpc] = []
         self._ready: deque[Rpc] = deque()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
 
-from simulator.devices.device import Device, Io
+from simulator.devices.device import Disks
 from simulator.devices.flash import Flash, FlashSettings
 from simulator.devices.hdd import Hdd, HddSettings
 from simulator.devices.raid import Raid, RaidSettings
@@ -12,17 +13,10 @@ from simulator.devices.throttled import Throttled, ThrottledSettings
 from simulator.engine import Engine
 
 DeviceSettings: TypeAlias = FlashSettings | HddSettings | RaidSettings | ThrottledSettings
+_DISKS: Mapping[type[DeviceSettings], Callable[[Engine, Any], Disks]] = {
+    FlashSettings: Flash, HddSettings: Hdd, RaidSettings: Raid, ThrottledSettings: Throttled,
+}  # fmt: skip
 
 
-def build(engine: Engine, settings: DeviceSettings) -> Device:
-    if isinstance(settings, HddSettings):
-        return Hdd(engine, settings)
-    if isinstance(settings, FlashSettings):
-        return Flash(engine, settings)
-    if isinstance(settings, RaidSettings):
-        return Raid(engine, settings)
-    return Throttled(engine, settings)
-
-
-__all__ = ["Device", "DeviceSettings", "FlashSettings", "HddSettings", "Io", "RaidSettings", "ThrottledSettings",
-           "build"]
+def build(engine: Engine, settings: DeviceSettings) -> Disks:
+    return _DISKS[type(settings)](engine, settings)

@@ -23,10 +23,6 @@ class DeviceTimeAccount:
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
 
-    def book_all(self, job: str, seconds: float) -> None:
-        """Count the service of an I/O for one job."""
-        self.seconds[job] = self.seconds.get(job, 0.0) + seconds
-
     def book(self, parts: Mapping[str, int], seconds: float) -> None:
         """Divide the service of one I/O among the jobs it was done for."""
         total = sum(parts.values())
@@ -60,15 +56,32 @@ class Io:
 class Device(Protocol):
     """Takes I/Os and completes each when it is stored or read."""
 
-    slowdown: float
-    """Factor of all service times; 1 for a healthy device."""
-
     def submit(self, io: Io) -> None:
         """Queue one I/O."""
 
     @property
     def queued(self) -> int:
         """Number of I/Os that wait or are in progress."""
+
+
+class Disks:
+    """A device that is not in front of another. Faults change its speed."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.slowdown = 1.0
+        """Factor of all service times; 1 for a healthy device."""
+        self.missing_disks = 0
+        """Lost disks of a RAID group."""
+        self.queued = 0
+        self._engine = engine
+
+    def submit(self, io: Io) -> None:
+        """Queue one I/O."""
+        raise NotImplementedError
+
+    def _finish(self, io: Io) -> None:
+        self.queued -= 1
+        io.done()
 
 
 class DelayedDevice:
@@ -79,14 +92,6 @@ class DelayedDevice:
         self._device = device
         self._wait_seconds = wait_seconds
         self._held_back = 0
-
-    @property
-    def slowdown(self) -> float:
-        return self._device.slowdown
-
-    @slowdown.setter
-    def slowdown(self, factor: float) -> None:
-        self._device.slowdown = factor
 
     @property
     def queued(self) -> int:

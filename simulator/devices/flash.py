@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from simulator.devices.device import Device, Io
+from simulator.devices.device import Device, Disks, Io
 from simulator.engine import Engine
 
 
@@ -30,20 +30,14 @@ class FlashSettings:
     of this device, because servers that mirror each other store as much for others as others store for them."""
 
 
-class Flash:
+class Flash(Disks):
     """A flash device. An I/O takes the first free channel, then its share of the bandwidth, then the latency."""
 
     def __init__(self, engine: Engine, settings: FlashSettings) -> None:
-        self.slowdown = 1.0
-        self._engine = engine
+        super().__init__(engine)
         self._settings = settings
         self._channel_free_at = [0.0] * settings.channels
         self._bus_free_at = 0.0
-        self._under_way = 0
-
-    @property
-    def queued(self) -> int:
-        return self._under_way
 
     def submit(self, io: Io) -> None:
         now, settings = self._engine.now, self._settings
@@ -55,14 +49,10 @@ class Flash:
             self._bus_free_at = bus_from + self.slowdown * io.size_bytes / settings.bytes_per_second
             done_at = self._bus_free_at + self.slowdown * settings.latency_seconds
             self._channel_free_at[self._channel_free_at.index(free_at)] = done_at
-        self._under_way += 1
+        self.queued += 1
         per_channel = settings.latency_seconds / settings.channels
         io.served(copies * self.slowdown * max(io.size_bytes / settings.bytes_per_second, per_channel))
         self._engine.after(done_at - now, self._finish, io)
-
-    def _finish(self, io: Io) -> None:
-        self._under_way -= 1
-        io.done()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +84,6 @@ class Accelerator:
         self._flushing = False
         self._order: list[int] = []
         """Remaining places of the present sweep over the disk."""
-
-    @property
-    def slowdown(self) -> float:
-        return self._disks.slowdown
-
-    @slowdown.setter
-    def slowdown(self, factor: float) -> None:
-        self._disks.slowdown = factor
 
     @property
     def queued(self) -> int:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import sqrt
 
-from simulator.devices.device import Io
+from simulator.devices.device import Disks, Io
 from simulator.engine import Engine
 
 
@@ -31,24 +31,20 @@ class HddSettings:
     size_bytes: int = 2 << 30
 
 
-class Hdd:
+class Hdd(Disks):
     """A disk target with one set of heads and one queue."""
 
     def __init__(self, engine: Engine, settings: HddSettings) -> None:
-        self.slowdown = 1.0
-        self._engine = engine
+        super().__init__(engine)
         self._settings = settings
         self._waiting: list[Io] = []
         self._busy = False
         self._head_bytes = 0
         self._in_batch = 0
 
-    @property
-    def queued(self) -> int:
-        return len(self._waiting) + self._busy
-
     def submit(self, io: Io) -> None:
         io.queued_at = self._engine.now
+        self.queued += 1
         self._waiting.append(io)
         if not self._busy:
             self._next()
@@ -86,6 +82,6 @@ class Hdd:
 
     def _finish(self, io: Io) -> None:
         self._busy = False
-        io.done()
+        super()._finish(io)
         if self._waiting and not self._busy:
             self._next()

@@ -17,7 +17,7 @@ from collections import deque
 from dataclasses import dataclass
 from math import sqrt
 
-from simulator.devices.device import Io
+from simulator.devices.device import Disks, Io
 from simulator.engine import Engine
 
 
@@ -45,30 +45,24 @@ class RaidSettings:
     size_bytes: int = 180 << 40
 
 
-class Raid:
+class Raid(Disks):
     """A RAID group with one queue."""
 
     def __init__(self, engine: Engine, settings: RaidSettings) -> None:
-        self.slowdown = 1.0
-        self.missing_disks = 0
+        super().__init__(engine)
         self.partial_stripes = 0
-        self._engine = engine
         self._settings = settings
         self._sequence = 0
         self._sorted: list[tuple[int, int, Io]] = []
         self._oldest: deque[tuple[int, int, Io]] = deque()
         self._gone: set[int] = set()
-        self._under_way = 0
         self._free_at = 0.0
         self._head_bytes = 0
         self._timer = False
 
-    @property
-    def queued(self) -> int:
-        return len(self._sorted) + self._under_way
-
     def submit(self, io: Io) -> None:
         io.queued_at = self._engine.now
+        self.queued += 1
         self._sequence += 1
         entry = (io.position_bytes, self._sequence, io)
         insort(self._sorted, entry)
@@ -124,11 +118,10 @@ class Raid:
         start = max(now, self._free_at)
         self._free_at = start + share
         self._head_bytes = first + size
-        self._under_way += len(run)
-        self._engine.after(start + max(share, span * self.slowdown) - now, self._finish, run)
+        self._engine.after(start + max(share, span * self.slowdown) - now, self._finish_all, run)
 
-    def _finish(self, run: list[Io]) -> None:
-        self._under_way -= len(run)
+    def _finish_all(self, run: list[Io]) -> None:
+        self.queued -= len(run)
         for io in run:
             io.done()
 

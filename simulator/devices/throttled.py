@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from simulator.devices.device import Io
+from simulator.devices.device import Disks, Io
 from simulator.engine import Engine
 
 
@@ -26,25 +26,20 @@ class ThrottledSettings:
     size_bytes: int = 2 << 30
 
 
-class Throttled:
+class Throttled(Disks):
     """A device that serves I/O in order of arrival, behind two leaky buckets."""
 
     def __init__(self, engine: Engine, settings: ThrottledSettings) -> None:
-        self.slowdown = 1.0
-        self._engine = engine
+        super().__init__(engine)
         self._settings = settings
         self._waiting: deque[Io] = deque()
-        self._under_way = 0
         self._byte_level = 0.0
         self._io_level = 0.0
         self._leaked_at = 0.0
         self._timer = False
 
-    @property
-    def queued(self) -> int:
-        return len(self._waiting) + self._under_way
-
     def submit(self, io: Io) -> None:
+        self.queued += 1
         self._waiting.append(io)
         if not self._timer:
             self._dispatch()
@@ -65,7 +60,6 @@ class Throttled:
             io = self._waiting.popleft()
             self._byte_level += io.size_bytes
             self._io_level += 1
-            self._under_way += 1
             before, full_seconds = full_seconds, self._full_seconds()
             io.served(full_seconds - before)
             self._engine.after(settings.latency_seconds * self.slowdown, self._finish, io)
@@ -82,7 +76,3 @@ class Throttled:
         settings = self._settings
         return self.slowdown * max(self._byte_level / settings.bytes_per_second,
                                    self._io_level / settings.ios_per_second)
-
-    def _finish(self, io: Io) -> None:
-        self._under_way -= 1
-        io.done()

@@ -5,9 +5,3 @@ targets. A target serves requests in the order of arrival, so waits grow until t
 an I/O on a device comes from the same settings as in the event model. The model has no features that need single
 events: bursts, latency tails, locks of single objects, read-ahead.
 """
-
-from __future__ import annotations
-
-from simulator.fluid.cluster import FluidCluster
-
-__all__ = ["FluidCluster"]

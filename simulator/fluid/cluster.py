@@ -8,11 +8,10 @@ RPCs of flows are counted in bulk in the counters of the targets. Fractions are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from lustre.layout.model import Layout
 from simulator.cluster import Cluster
 from simulator.fluid.files import FlowFiles
 from simulator.fluid.flows import Demand, Flow, mover_flows
@@ -23,7 +22,6 @@ from simulator.jobs.small_files import SmallFileWriter
 from simulator.servers.namespace import Inode
 from simulator.servers.ost import Ost
 from simulator.settings import ClusterSettings
-from simulator.workload import FluidWorkload
 
 
 def opens_for_writing(job: Job) -> bool:
@@ -31,37 +29,8 @@ def opens_for_writing(job: Job) -> bool:
     return isinstance(job, (StreamingWriter, RandomWriter)) or (isinstance(job, SharedFile) and job.write)
 
 
-class FlowCounters:
-    """Counts the RPCs of flows in the counters of the targets."""
-
-    def __init__(self, osts: Sequence[Ost]) -> None:
-        self._osts = osts
-        self._fractions: dict[tuple[str, int, int, int], float] = {}
-
-    def carry(self, rates: FlowRates, since: float, until: float) -> None:
-        """Count the RPCs of all flows over a span at constant rates, and carry fractions over."""
-        for placed in rates.placed:
-            one, demand, targets = rates.flows[placed.flow], placed.demand, placed.targets
-            if one.single or not targets:
-                continue
-            each = rates.per_second[placed.flow] * (until - since) * demand.targets * demand.rpcs / len(targets)
-            for target in targets:
-                key = (one.job.job_id, placed.stage, placed.number, target)
-                whole = self._fractions.get(key, 0.0) + each
-                self._fractions[key] = whole % 1
-                if whole >= 1:
-                    self._count(self._osts[target], one.job.job_id, demand, int(whole), until)
-
-    def _count(self, ost: Ost, job_id: str, demand: Demand, rpcs: int, now: float) -> None:
-        name = "write" if demand.io.write else "read"
-        usec = round(1e6 * (ost.settings.preparing_seconds
-                            + ost.settings.preparing_seconds_per_mib * demand.io.size_bytes / (1 << 20)))  # fmt: skip
-        counts = [(f"{name}_bytes", demand.io.size_bytes), (name, usec)]
-        if demand.sync and demand.objects:
-            counts.append(("sync", usec))
-        for counter, value in counts:
-            ost.stats[counter].bulk(rpcs, value)
-            ost.jobs.bulk(job_id, counter, rpcs, value, now)
+def processes_of(job: Job) -> int:
+    return int(getattr(job, "threads", getattr(job, "processes_count", 1)))
 
 
 REBALANCE_SECONDS = 10.0
@@ -77,20 +46,18 @@ class FluidCluster(Cluster):
     """
 
     def __init__(self, settings: ClusterSettings, jobs: Iterable[Job] = ()) -> None:
-        self._wait_seconds: dict[int, float] = {}
-        self._metadata_wait_seconds = 0.0
+        self._wait_seconds: Mapping[int | None, float] = {}
         mover = settings.clients[settings.mover_client]
         super().__init__(replace(settings, clients=(mover,), mover_client=0))
         self.mounts = len(settings.clients)
-        self._workload = self._flowing = FluidWorkload(
-            self.engine, self.about_to_change, [client.nid for client in settings.clients], self._open, self._close
-        )  # fmt: skip
-        self._balance = RateSolver(settings, self.namespace, self.osts, self.mdts, self.tbf)
-        self._counting = FlowCounters(self.osts)
+        self._balance = RateSolver(self, settings.clients[0])
+        self._fractions: dict[tuple[str, int, int, int], float] = {}
+        """Parts of an RPC that are not counted yet: by job, stage, demand in it, and target."""
         self._files: dict[str, FlowFiles] = {}
         self._written: dict[str, list[Inode]] = {}
         """By job, the large files that it has open for writing. Lustre gives a migration no lease on them."""
         self._nids = tuple(client.nid for client in settings.clients)
+        """NIDs of the clients, whose mounts are not modelled one by one."""
         self._rates: FlowRates | None = None
         self._settled_at = 0.0
         self._moved_at = 0.0
@@ -111,28 +78,16 @@ class FluidCluster(Cluster):
         self._settle()
         self._rates = None
 
-    def set_default_layout(self, directory: str, layout: Layout | None) -> None:
-        with self.lock:
-            self.about_to_change()
-            super().set_default_layout(directory, layout)
-
     def throughput(self, job_id: str, since: float, until: float) -> list[float]:
         self._settle()
         return super().throughput(job_id, since, until)
-
-    def rate(self, job_id: str) -> float:
-        now = self._current()
-        return sum(rate for one, rate in zip(now.flows, now.per_second, strict=True) if one.job.job_id == job_id)
 
     def write_parameters(self, root: Path, *, clients: bool = False, shared: bool = True) -> int:
         self._settle()
         return super().write_parameters(root, clients=clients, shared=shared)
 
-    def _queue_wait(self, index: int) -> Callable[[], float]:
-        return lambda: self._wait_seconds.get(index, 0.0)
-
-    def _metadata_queue_wait(self) -> Callable[[], float] | None:
-        return lambda: self._metadata_wait_seconds
+    def _queue_wait(self, ost_index: int | None) -> Callable[[], float]:
+        return lambda: self._wait_seconds.get(ost_index, 0.0)
 
     def _rebalance(self) -> None:
         self.about_to_change()
@@ -146,23 +101,38 @@ class FluidCluster(Cluster):
         for one, rate in zip(current.flows, current.per_second, strict=True):
             if not one.single:
                 self._log(one, rate, since, now)
-                self._make_files(one, rate, since, now)
+                if isinstance(one.job, SmallFileWriter):
+                    self._make_files(one.job, rate, since, now)
                 for inode in self._written.get(one.job.job_id, ()) if rate else ():
                     inode.wrote(inode.size_bytes, now + self.epoch - self.now)
-        self._counting.carry(current, since, now)
+        self._count_rpcs(current, since, now)
         self._settled_at = now
 
-    def _open(self, job: Job) -> None:
-        if not opens_for_writing(job):
-            return
-        files = self._written[job.job_id] = [self.namespace.lookup(path) for path, _ in job.files()]
-        for inode in files:
-            inode.writers += 1
-            inode.lease_broken = True
+    def processes_on(self, nid: str) -> int:
+        return sum(processes_of(job) for job in self._jobs.values() for rank in range(job.nodes)
+                   if self._nids[(job.client + rank) % len(self._nids)] == nid)
 
-    def _close(self, job: Job) -> None:
-        for inode in self._written.pop(job.job_id, ()):
-            inode.writers -= 1
+    def stop(self, job_id: str) -> None:
+        with self.lock:
+            self.about_to_change()
+            del self._jobs[job_id]
+            for inode in self._written.pop(job_id, ()):
+                inode.writers -= 1
+
+    def _start(self, job: Job) -> None:
+        self.about_to_change()
+        self._jobs[job.job_id] = job
+        if opens_for_writing(job):
+            files = self._written[job.job_id] = [self.namespace.lookup(path) for path, _ in job.files()]
+            for inode in files:
+                inode.writers += 1
+                inode.lease_broken = True
+        if job.stop_seconds < float("inf"):
+            self.engine.after(job.stop_seconds - self.now, self._end, job)
+
+    def _end(self, job: Job) -> None:
+        if self._jobs.get(job.job_id) is job:
+            self.stop(job.job_id)
 
     def _log(self, one: Flow, rate: float, at: float, until: float) -> None:
         while at < until:
@@ -170,26 +140,18 @@ class FluidCluster(Cluster):
             self.log.add(one.job.job_id, at, round(rate * one.size_bytes * (next_second - at)))
             at = next_second
 
-    def _make_files(self, one: Flow, rate: float, since: float, until: float) -> None:
-        if isinstance(one.job, SmallFileWriter):
-            self._files_of(one.job).create(rate * (until - since), since, until, self.epoch - self.now)
-
-    def _files_of(self, job: SmallFileWriter) -> FlowFiles:
+    def _make_files(self, job: SmallFileWriter, rate: float, since: float, until: float) -> None:
         files = self._files.get(job.job_id)
         if files is None or files.job.directory != job.directory:
-            mdt = self.mdts[self.namespace.lookup(job.directory).mdt_index]
-            files = self._files[job.job_id] = FlowFiles(
-                job, self.namespace, self.placement, self.osts, mdt, random=self.random(job.job_id), nids=self._nids,
-                number=0 if files is None else files.number,
-            )  # fmt: skip
-        return files
+            number = 0 if files is None else files.number
+            files = self._files[job.job_id] = FlowFiles(self, job, self._nids, number)
+        files.create(rate * (until - since), since, until)
 
     def _current(self) -> FlowRates:
         if self._rates is None:
             shares = {job_id: files.shares() for job_id, files in self._files.items()}
-            self._rates = self._balance.rates(self._flowing.active.values(), shares, self._mover())
-            self._wait_seconds = dict(self._rates.wait_seconds)
-            self._metadata_wait_seconds = self._rates.metadata_wait_seconds
+            self._rates = self._balance.rates(self._jobs.values(), shares, self._mover())
+            self._wait_seconds = self._rates.wait_seconds
         return self._rates
 
     def _mover(self) -> list[Flow]:
@@ -203,3 +165,28 @@ class FluidCluster(Cluster):
             rates[pool] = (moved[0] - before[0]) / seconds, (moved[1] - before[1]) / seconds
             self._moved_bytes[pool] = moved
         return mover_flows(rates)
+
+    def _count_rpcs(self, rates: FlowRates, since: float, until: float) -> None:
+        """Count the RPCs of all flows over a span at constant rates, and carry fractions over."""
+        for placed in rates.placed:
+            one, demand, targets = rates.flows[placed.flow], placed.demand, placed.targets
+            if one.single or not targets:
+                continue
+            each = rates.per_second[placed.flow] * (until - since) * demand.targets * demand.rpcs / len(targets)
+            for target in targets:
+                key = (one.job.job_id, placed.stage, placed.number, target)
+                whole = self._fractions.get(key, 0.0) + each
+                self._fractions[key] = whole % 1
+                if whole >= 1:
+                    self._count(self.osts[target], one.job.job_id, demand, int(whole), until)
+
+    def _count(self, ost: Ost, job_id: str, demand: Demand, rpcs: int, now: float) -> None:
+        name = "write" if demand.io.write else "read"
+        usec = round(1e6 * (ost.settings.preparing_seconds
+                            + ost.settings.preparing_seconds_per_mib * demand.io.size_bytes / (1 << 20)))  # fmt: skip
+        counts = [(f"{name}_bytes", demand.io.size_bytes), (name, usec)]
+        if demand.sync and demand.objects:
+            counts.append(("sync", usec))
+        for counter, value in counts:
+            ost.stats[counter].bulk(rpcs, value)
+            ost.jobs.bulk(job_id, counter, rpcs, value, now)

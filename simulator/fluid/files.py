@@ -10,17 +10,15 @@ from __future__ import annotations
 import errno
 from collections import deque
 from collections.abc import Mapping
-from random import Random
 
 from lustre.changelog.record import RecordType
+from simulator.cluster import Cluster
 from simulator.fluid.flows import ON_MDT
 from simulator.jobs.job import user_of
 from simulator.jobs.small_files import SmallFileWriter
 from simulator.servers.changelog import CLOSE_CREATE, OPEN_CREATE, OPEN_MODE_BASE, SERVER, Actor
-from simulator.servers.mdt import Mdt
-from simulator.servers.namespace import Inode, Namespace
-from simulator.servers.ost import Ost
-from simulator.servers.placement import Placement, extents
+from simulator.servers.namespace import Inode
+from simulator.servers.placement import extents
 
 NAMED_PER_SECOND = 50
 OPERATION_USEC = {"mknod": 1600, "open": 600, "close": 500, "unlink": 900}
@@ -30,24 +28,20 @@ SAMPLE_FILES = 100
 class FlowFiles:
     """The files of one job in one directory. ``number`` is the number of the last file; new names continue from it."""
 
-    def __init__(
-        self, job: SmallFileWriter, namespace: Namespace, placement: Placement, osts: tuple[Ost, ...], mdt: Mdt,
-        random: Random, nids: tuple[str, ...], number: int = 0,
-    ) -> None:  # fmt: skip
+    def __init__(self, cluster: Cluster, job: SmallFileWriter, nids: tuple[str, ...], number: int) -> None:
         self.job = job
         self.number = number
-        self._namespace = namespace
-        self._placement = placement
-        self._osts = osts
-        self._mdt = mdt
-        self._random = random
+        self._cluster = cluster
+        self._mdt = cluster.mdts[cluster.namespace.lookup(job.directory).mdt_index]
+        self._random = cluster.random(job.job_id)
         self._nids = nids
         self._files: deque[Inode] = deque()
         self._owed = self._owed_names = 0.0
         self._user = user_of(job.job_id)
 
-    def create(self, count: float, since: float, until: float, epoch: float) -> None:
-        """Create files evenly over a span of virtual time. ``epoch`` is its second 0 in epoch seconds."""
+    def create(self, count: float, since: float, until: float) -> None:
+        """Create files evenly over a span of virtual time."""
+        epoch = self._cluster.epoch - self._cluster.now
         self._owed += count
         whole, self._owed = int(self._owed), self._owed % 1
         self._count(whole, until)
@@ -70,19 +64,19 @@ class FlowFiles:
             self._mdt.jobs.bulk(self.job.job_id, operation, times, usec, now)
 
     def _file(self, time: float) -> None:
-        directory = self._namespace.lookup(self.job.directory)
+        namespace, placement = self._cluster.namespace, self._cluster.placement
+        directory = namespace.lookup(self.job.directory)
         size = self._random.choice(self.job.sizes)
         try:
-            layout = self._placement.create(directory.layout or self._namespace.root.layout)
+            layout = placement.create(directory.layout or namespace.root.layout)
         except OSError as error:
             if error.errno != errno.ENOSPC:
                 raise
             return
         self.number += 1
         name = f"f{self.number}"
-        inode = self._namespace.add(
-            directory, name, self._namespace.new_fid(directory.mdt_index, 0), directory.mdt_index, time, directory=False
-        )
+        fid = namespace.new_fid(directory.mdt_index, 0)
+        inode = namespace.add(directory, name, fid, directory.mdt_index, time, directory=False)
         inode.uid = inode.gid = self._user
         inode.layout = layout
         actor = Actor(self.job.job_id, self._user, self._user, self._random.choice(self._nids))
@@ -99,12 +93,12 @@ class FlowFiles:
 
     def _write(self, inode: Inode, size: int, time: float) -> None:
         assert inode.layout is not None
-        reached = self._placement.reach(inode.layout, size)
+        reached = self._cluster.placement.reach(inode.layout, size)
         if _objects(reached) > _objects(inode.layout):
             self._mdt.changelog.add(RecordType.LAYOUT, time, inode.fid, SERVER)
         inode.layout = reached
         for piece in extents(reached, 0, size):
-            store = self._osts[piece.ost_index].store
+            store = self._cluster.osts[piece.ost_index].store
             try:
                 store.grow(store.objects[piece.fid], piece.offset, piece.offset + piece.size_bytes)
             except OSError:
@@ -115,10 +109,10 @@ class FlowFiles:
         if inode.unlinked:
             return
         parent = inode.parent.fid if inode.parent is not None else None
-        self._namespace.remove(inode, time)
+        self._cluster.namespace.remove(inode, time)
         self._mdt.inodes_used -= 1
         if inode.layout is not None:
-            self._placement.release(inode.layout)
+            self._cluster.placement.release(inode.layout)
             inode.layout = None
         self._mdt.changelog.add(
             RecordType.UNLINK, time, inode.fid, actor, flags=1, parent=parent, name=inode.name

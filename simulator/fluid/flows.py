@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import sqrt
-from types import MappingProxyType
 from typing import NamedTuple
 
 from lustre.layout.model import Component, Layout
@@ -38,32 +37,34 @@ class IoKind(NamedTuple):
     """Whether the I/O needs a seek."""
 
 
-@lru_cache(maxsize=4096)
-def busy_seconds(device: DeviceSettings, io: IoKind) -> tuple[float, ...]:
-    """Seconds of each limit of a device that one I/O takes. A throttled device has two limits, others one.
+class Cost(NamedTuple):
+    """What one I/O costs a device."""
 
-    >>> busy_seconds(ThrottledSettings(16e6, 40.0), IoKind(True, 1_600_000))
+    busy_seconds: tuple[float, ...]
+    """Seconds of each limit of the device. A throttled device has two limits, others one."""
+    latency_seconds: float
+    """Seconds from its start to its end on an idle device."""
+
+
+@lru_cache(maxsize=4096)
+def cost_of(device: DeviceSettings, io: IoKind) -> Cost:
+    """Cost of one I/O.
+
+    >>> cost_of(ThrottledSettings(16e6, 40.0), IoKind(True, 1_600_000)).busy_seconds
     (0.1, 0.025)
     """
     if isinstance(device, ThrottledSettings):
-        return io.size_bytes / device.bytes_per_second, 1 / device.ios_per_second
+        limits = io.size_bytes / device.bytes_per_second, 1 / device.ios_per_second
+        return Cost(limits, device.latency_seconds)
     if isinstance(device, FlashSettings):
-        return (max(io.size_bytes / device.bytes_per_second, device.latency_seconds / device.channels),)
+        moved = io.size_bytes / device.bytes_per_second
+        return Cost((max(moved, device.latency_seconds / device.channels),), device.latency_seconds + moved)
+    positioning = _positioning(device) * io.scattered
     if isinstance(device, HddSettings):
-        return (_positioning(device) * io.scattered / device.spindles + io.size_bytes / device.bytes_per_second,)
-    busy, _ = Raid(Engine(), device).cost(io.write, io.offset, io.size_bytes, _positioning(device) * io.scattered)
-    return (max(busy / device.disks, io.size_bytes / device.link_bytes_per_second),)
-
-
-@lru_cache(maxsize=4096)
-def latency_seconds(device: DeviceSettings, io: IoKind) -> float:
-    if isinstance(device, ThrottledSettings):
-        return device.latency_seconds
-    if isinstance(device, FlashSettings):
-        return device.latency_seconds + io.size_bytes / device.bytes_per_second
-    if isinstance(device, HddSettings):
-        return _positioning(device) * io.scattered + io.size_bytes / device.bytes_per_second
-    return Raid(Engine(), device).cost(io.write, io.offset, io.size_bytes, _positioning(device) * io.scattered)[1]
+        moved = io.size_bytes / device.bytes_per_second
+        return Cost((positioning / device.spindles + moved,), positioning + moved)
+    busy, span = Raid(Engine(), device).cost(io.write, io.offset, io.size_bytes, positioning)
+    return Cost((max(busy / device.disks, io.size_bytes / device.link_bytes_per_second),), span)
 
 
 def _positioning(device: HddSettings | RaidSettings) -> float:
@@ -104,18 +105,15 @@ class Flow:
     rate_max: float
     think_seconds: float
     size_bytes: float
-    metadata_seconds: float
+    metadata_seconds: float = 0.0
     """Processor time on an MDT per operation."""
-    stages: tuple[tuple[Demand, ...], ...]
+    stages: tuple[tuple[Demand, ...], ...] = ()
     single: bool = False
     """Whether single events model and count the operations. Such a flow only delays the other flows."""
 
 
 def flow_of(
-    job: Job,
-    client: ClientSettings,
-    targets: Callable[[str], int],
-    pool_shares: Mapping[str, float] = MappingProxyType({}),
+    job: Job, client: ClientSettings, targets: Callable[[str], int], pool_shares: Mapping[str, float]
 ) -> Flow:  # fmt: skip
     """Describe a job as a flow. ``targets`` returns the number of targets of a pool. ``pool_shares`` has the share of
     files in each pool.
@@ -130,7 +128,6 @@ def flow_of(
         stages = tuple((Demand(part.pool, 1, share, IoKind(write, job.call_bytes, scattered=True), sync=write),)
                        for write, share in calls if share)  # fmt: skip
         return Flow(job, job.processes_count * job.nodes, float("inf"), NETWORK_TURN_SECONDS, job.call_bytes,
-                    metadata_seconds=0.0,
                     stages=stages)  # fmt: skip
     if isinstance(job, SharedFile):
         part = _components(job.layout)[0]
@@ -138,13 +135,12 @@ def flow_of(
         turns = min(objects, job.nodes) if job.write else job.nodes * job.threads
         io = IoKind(job.write, job.piece_bytes, scattered=True)
         return Flow(job, turns, float("inf"), 2 * NETWORK_TURN_SECONDS + job.think_seconds, job.piece_bytes,
-                    metadata_seconds=0.0,
                     stages=((Demand(part.pool, 1, 1.0, io, sync=False),),))  # fmt: skip
     assert isinstance(job, (Mdtest, LsScan))
     names = ("mknod", "close", "getattr", "open", "close", "unlink") if isinstance(job, Mdtest) else ("getattr",)
     threads = job.threads if isinstance(job, Mdtest) else 1
     return Flow(job, threads * job.nodes, float("inf"), len(names) * NETWORK_TURN_SECONDS, 0.0,
-                metadata_seconds=sum(SERVICE_SECONDS[name] for name in names), stages=())  # fmt: skip
+                metadata_seconds=sum(SERVICE_SECONDS[name] for name in names))  # fmt: skip
 
 
 def _streaming(job: StreamingWriter | StreamingReader, client: ClientSettings) -> Flow:
@@ -159,11 +155,11 @@ def _streaming(job: StreamingWriter | StreamingReader, client: ClientSettings) -
     think = job.think_seconds + NETWORK_TURN_SECONDS
     if job.direct:
         return Flow(job, min(job.threads, calls) * job.nodes, float("inf"), think, job.call_bytes,
-                    metadata_seconds=0.0, stages=((demand,),))
+                    stages=((demand,),))
     copying = client.copy_seconds_per_mib * job.call_bytes / (1 << 20)
     calls = min(calls, client.osc.max_dirty_bytes * used / job.call_bytes) if write else calls
     return Flow(job, calls * job.nodes, job.threads * job.nodes / (think + copying), NETWORK_TURN_SECONDS,
-                job.call_bytes, metadata_seconds=0.0, stages=((demand,),))  # fmt: skip
+                job.call_bytes, stages=((demand,),))  # fmt: skip
 
 
 def _small_files(
@@ -215,8 +211,7 @@ def mover_flows(pools: Mapping[str, tuple[float, float]]) -> list[Flow]:
     stages = [(Demand(pool, 1, rate / _MOVE_IO.size_bytes, _MOVE_IO._replace(write=write), sync=False),)
               for pool, rates in pools.items() for write, rate in zip((False, True), rates, strict=True) if rate]
     mover = StreamingWriter("lfs.0", path="/nowhere")
-    return [Flow(mover, float("inf"), 1.0, 0.0, 0.0, metadata_seconds=0.0, stages=tuple(stages),
-                 single=True)] if stages else []
+    return [Flow(mover, float("inf"), 1.0, 0.0, 0.0, stages=tuple(stages), single=True)] if stages else []
 
 
 _MOVE_IO = IoKind(False, 1 << 20, scattered=True)

@@ -5,15 +5,9 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from simulator.jobs.io500 import Io500
-from simulator.jobs.job import Run
 from simulator.jobs.large_files import RandomWriter, SharedFile, StreamingReader, StreamingWriter
 from simulator.jobs.metadata import LsScan, Mdtest, StepFiles
 from simulator.jobs.small_files import SmallFileWriter
 
 Job: TypeAlias = (StreamingWriter | StreamingReader | SmallFileWriter | RandomWriter | Mdtest | LsScan | StepFiles
                   | SharedFile | Io500)
-
-__all__ = [
-    "Io500", "Job", "LsScan", "Mdtest", "RandomWriter", "Run", "SharedFile", "SmallFileWriter",
-    "StepFiles", "StreamingReader", "StreamingWriter",
-]  # fmt: skip

@@ -26,15 +26,14 @@ MIB = 1 << 20
 HARD_PIECE_BYTES = 47_008
 HARD_FILE_BYTES = 3_901
 ALL_TARGETS = Layout((Component(pool="hdd", stripe_count=-1, stripe_size=MIB),), composite=False)
-BANDWIDTH_PHASES = ("ior-easy-write", "ior-hard-write", "ior-easy-read", "ior-hard-read")
-OPERATION_PHASES = ("mdtest-easy-write", "mdtest-hard-write", "find", "mdtest-easy-stat", "mdtest-hard-stat",
-                    "mdtest-easy-delete", "mdtest-hard-read", "mdtest-hard-delete")  # fmt: skip
 PHASES = (
     "ior-easy-write", "mdtest-easy-write", "ior-hard-write", "mdtest-hard-write", "find", "ior-easy-read",
     "mdtest-easy-stat", "ior-hard-read", "mdtest-hard-stat", "mdtest-easy-delete", "mdtest-hard-read",
     "mdtest-hard-delete",
 )  # fmt: skip
 """In the order in which IO500 runs them."""
+BANDWIDTH_PHASES = tuple(phase for phase in PHASES if phase.startswith("ior"))
+OPERATION_PHASES = tuple(phase for phase in PHASES if phase not in BANDWIDTH_PHASES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,11 +168,11 @@ class _Process:
     def _mdtest(self, phase: str, kind: str, what: str) -> Steps[None]:
         job, run = self._job, self._run
         names, files = run.client.names, run.team.files
-        slot = self._number + (self._members if kind == "hard" else 0)
+        base = self._members if kind == "hard" else 0
+        slot = self._number + base
         size = HARD_FILE_BYTES if kind == "hard" else 0
         if what == "write":
             files[slot] = []
-        base = self._members if kind == "hard" else 0
         theirs = files[slot] if what in {"write", "delete"} else files[base + self._other]
         for turn in range(job.hard_files_each if kind == "hard" else job.easy_files_each):
             if not run.active:

@@ -28,9 +28,6 @@ class Throughput:
     def add(self, job_id: str, now: float, size_bytes: int) -> None:
         self._bytes[job_id][int(now)] += size_bytes
 
-    def jobs(self) -> tuple[str, ...]:
-        return tuple(self._bytes)
-
     def per_second(self, job_id: str, since: float, until: float) -> list[float]:
         """MB/s (10^6 bytes) in each whole second from ``since`` up to ``until``."""
         seconds = self._bytes.get(job_id, {})
@@ -114,7 +111,7 @@ class Team:
 
     def barrier(self, name: str, members: int) -> Completion:
         """Wait for all members; completes when the last arrives."""
-        reached = self._all.setdefault(name, Completion())
+        reached = self.reached(name)
         self._here[name] = self._here.get(name, 0) + 1
         if self._here[name] == members:
             reached.succeed()

@@ -112,8 +112,8 @@ def llite_files(cluster: ClusterView) -> Iterator[tuple[str, str]]:
 
 def _statahead(client: Client) -> str:
     counted = client.statahead
-    return (f"statahead total: {counted.total}\nstatahead wrong: {counted.wrong}\nagl total: {counted.agl_total}\n"
-            f"list_total: {counted.list_total}\nfname_total: {counted.fname_total}\nhit_total: {counted.hit_total}\n"
+    return (f"statahead total: {counted.total}\nstatahead wrong: 0\nagl total: {counted.agl_total}\n"
+            f"list_total: {counted.list_total}\nfname_total: 0\nhit_total: {counted.hit_total}\n"
             f"miss_total: {counted.miss_total}\n")
 
 

@@ -1,46 +1,191 @@
-"""Events of a scenario: changes to a running cluster, with their times.
+"""Events of a scenario: changes to a running cluster, with their times in virtual seconds.
 
-The keys of a kind besides ``at`` are the parameters of its function in :mod:`simulator.faults`; keys of those with a
-default may be left out.
+The kind of an event is the name of its function here. Its keys besides ``at`` are the parameters of the function; keys
+of those with a default may be left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
-from simulator import faults
+from lustre.layout.model import Component, Layout
+from simulator.cluster import Cluster
+from simulator.engine import Steps
+from simulator.migration import Migration
+from simulator.servers.changelog import Actor
+from simulator.servers.mdt import Mdt
+from simulator.servers.ost import Ost
 from simulator.toml_settings import values_of
 
-if TYPE_CHECKING:
-    from simulator.cluster import Cluster
-
 DRAIN_TARGET = "drain_target"
-KINDS: Mapping[str, Callable[..., None]] = {
-    "slow": faults.slow_down,
-    "degraded": faults.degrade,
-    "healthy": faults.heal,
-    "full": faults.fill,
-    "gone": faults.take_down,
-    "recovery": faults.recover,
-    "failover": faults.fail_over,
-    "changelog_deregistered": faults.deregister_changelog_user,
-    "changelog_registered": faults.register_changelog_user,
-    "changelog_mask": faults.mask_changelog,
-    "changelog_gap": faults.lose_changelog_records,
-    "changelog_late": faults.write_changelog_late,
-    "files": faults.lay_down_files,
-    "no_new_objects": faults.stop_new_objects,
-    DRAIN_TARGET: faults.drain_target,
-    "exporter_unreachable": faults.make_exporter_unreachable,
-    "clock_jump": faults.set_clocks,
-    "mover": faults.start_second_mover,
-    "resync": faults.start_resync,
-    "job": faults.change_job,
-    "stop": faults.stop_job,
-}
+
+
+def slow(cluster: Cluster, target: str, factor: float = 2.0) -> None:
+    cluster.target(target).disks.slowdown = factor
+
+
+def degraded(cluster: Cluster, target: str, rebuild_share: float = 0.3) -> None:
+    """Lose a disk of a RAID group. Its rebuild takes a share of the other disks' time."""
+    ost = _target(cluster, target, Ost)
+    ost.degraded = True
+    ost.disks.slowdown = 1 / (1 - min(rebuild_share, 0.95))
+    ost.disks.missing_disks = 1
+
+
+def healthy(cluster: Cluster, target: str) -> None:
+    found = cluster.target(target)
+    found.disks.slowdown, found.disks.missing_disks = 1.0, 0
+    if isinstance(found, Ost):
+        found.degraded = False
+        found.store.withheld_bytes = 0
+    if found.health.away:
+        found.health.recovered(cluster.now)
+
+
+def full(cluster: Cluster, target: str, free_percent: float = 0.0) -> None:
+    store = _target(cluster, target, Ost).store
+    store.withheld_bytes = 0
+    store.withheld_bytes = max(store.space().avail_bytes - int(store.capacity.size_bytes * free_percent / 100), 0)
+
+
+def files(
+    cluster: Cluster, directory: str, target: str, files: int = 100, size_bytes: int = 1 << 20, idle_days: float = 30.0
+) -> None:
+    """Make files with one stripe on a target, in its smallest pool, that were last used some days ago."""
+    index = _target(cluster, target, Ost).index
+    pools = sorted((len(members), pool) for pool, members in cluster.settings.pools.items() if index in members)
+    layout = Layout((Component(pool=pools[0][1] if pools else "", ost_list=(index,)),), composite=False)
+    made = cluster.make_directory(directory)
+    before, made.layout = made.layout, layout
+    for number in range(files):
+        inode = cluster.make_file(f"{directory}/f{number:05d}", size_bytes)
+        inode.atime = inode.mtime = cluster.epoch - idle_days * 86_400
+    made.layout = before
+
+
+def no_new_objects(cluster: Cluster, target: str) -> None:
+    """Set ``osp.*.max_create_count`` of an OST to 0 on all MDSs, as an administrator does."""
+    _target(cluster, target, Ost).max_create_count = 0
+
+
+def gone(cluster: Cluster, target: str) -> None:
+    cluster.target(target).fail()
+
+
+def recovery(cluster: Cluster, target: str, seconds: float = 30.0) -> None:
+    """Restart a target: clients reconnect and resend uncommitted requests. Recovery takes at least ``seconds``."""
+    found = cluster.target(target)
+    if not found.health.gone:
+        found.fail()
+    found.health.recover(cluster.now, seconds)
+    cluster.engine.spawn(_recovering(cluster, found, seconds))
+
+
+def failover(cluster: Cluster, target: str, seconds: float = 30.0) -> None:
+    """Fail a target over: it is away for a time, then in recovery for the same time."""
+    gone(cluster, target)
+    cluster.engine.after(seconds, recovery, cluster, target, seconds)
+
+
+def changelog_deregistered(cluster: Cluster, target: str, user: str = "cl1") -> None:
+    """Deregister a changelog user. Without any user the MDT records nothing; reads still succeed."""
+    _target(cluster, target, Mdt).changelog.deregister(user)
+
+
+def changelog_registered(cluster: Cluster, target: str) -> None:
+    """Register one more changelog user, with the next number: ``cl2``."""
+    _target(cluster, target, Mdt).changelog.register(cluster.now)
+
+
+def changelog_mask(cluster: Cluster, target: str, without: str) -> None:
+    """Set a changelog mask without one type of records, such as ``CLOSE``."""
+    log = _target(cluster, target, Mdt).changelog
+    log.set_mask([kind for kind in log.mask if kind.label != without])
+
+
+def changelog_gap(cluster: Cluster, target: str) -> None:
+    """Lose the unread changelog records. The numbering continues."""
+    _target(cluster, target, Mdt).changelog.forget()
+
+
+def changelog_late(cluster: Cluster, target: str, every: int = 7, seconds: float = 0.3) -> None:
+    """Write one record of ``every`` late from now on: a read within some seconds returns later records without it."""
+    log = _target(cluster, target, Mdt).changelog
+    log.late_every, log.late_seconds = every, seconds
+
+
+def exporter_unreachable(cluster: Cluster, seconds: float = 30.0) -> None:
+    """Make the exporter unreachable for a time. Parameter files are not updated meanwhile."""
+    cluster.exporter_back_at = cluster.now + seconds
+
+
+def drain_target(cluster: Cluster, target: str) -> None:
+    """Do nothing: this is an order to tierd, of which a cluster knows nothing."""
+
+
+def clock_jump(cluster: Cluster, seconds: float = 3600.0) -> None:
+    cluster.epoch_ns += round(seconds * 1e9)
+
+
+def mover(cluster: Cluster, directory: str, pool: str, files: int = 100) -> None:
+    """Let a user migrate the files of a directory to a pool, one after the other."""
+    cluster.engine.spawn(_moves(cluster, directory, Layout((Component(pool=pool),), composite=False), files))
+
+
+def resync(cluster: Cluster, path: str) -> None:
+    cluster.start_resync(path)
+
+
+def job(cluster: Cluster, job: str, set: Mapping[str, Any]) -> None:
+    """Change fields of a running job. Its processes finish their calls and restart."""
+    cluster.change(job, dict(set))
+
+
+def stop(cluster: Cluster, job: str) -> None:
+    cluster.stop(job)
+
+
+def _moves(cluster: Cluster, directory: str, layout: Layout, files: int) -> Steps[None]:
+    client = cluster.clients[-1]
+    actor = Actor("lfs.1500", 1500, 1500, client.settings.nid)
+    with suppress(OSError):
+        for inode in list(cluster.namespace.lookup(directory).children.values())[:files]:
+            if not inode.is_directory:
+                moving = Migration(inode.path, layout).steps(client, actor, cluster.settings.costs.move_start_seconds)
+                with suppress(OSError):
+                    yield from moving
+
+
+def _recovering(cluster: Cluster, target: Mdt | Ost, seconds: float) -> Steps[None]:
+    yield seconds / 2  # all clients have reconnected
+    number = target.health.recovery_start
+    replayed = target.replay()
+    yield seconds / 2
+    yield replayed
+    if target.health.recovery_start == number:  # and the target did not fail again meanwhile
+        target.health.recovered(cluster.now)
+
+
+Target = TypeVar("Target", Mdt, Ost)
+
+
+def _target(cluster: Cluster, name: str, kind: type[Target]) -> Target:
+    found = cluster.target(name)
+    if not isinstance(found, kind):
+        raise LookupError(f"{name} is not an {kind.__name__.upper()}")
+    return found
+
+
+_EVENTS: tuple[Callable[..., None], ...] = (
+    slow, degraded, healthy, full, files, no_new_objects, gone, recovery, failover, changelog_deregistered,
+    changelog_registered, changelog_mask, changelog_gap, changelog_late, exporter_unreachable, drain_target, clock_jump,
+    mover, resync, job, stop,
+)  # fmt: skip
+KINDS: Mapping[str, Callable[..., None]] = {event.__name__: event for event in _EVENTS}
 
 
 @dataclass(frozen=True, slots=True)

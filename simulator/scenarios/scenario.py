@@ -39,9 +39,8 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import partial
 from importlib import resources
 from typing import Any
 
@@ -73,10 +72,7 @@ _KEYS = frozenset(("title", "teaches", "seconds", "model", "cluster", "job", "ev
 _EVENTS_ONLY = ("directories_count", "burst_seconds", "build_up_seconds")
 """Fields of jobs that the model of flows does not have."""
 _MODELS: Mapping[str, type[Cluster]] = {"events": Cluster, "flows": FluidCluster}
-_CLUSTERS: Mapping[str, Callable[[int], ClusterSettings]] = {
-    "recorded_test_bed": recorded_test_bed,
-    "measured_test_bed": measured_test_bed,
-}  # fmt: skip
+_CLUSTERS = {"recorded_test_bed": recorded_test_bed(), "measured_test_bed": measured_test_bed()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +82,15 @@ class Scenario:
     title: str
     teaches: str
     seconds: float
-    cluster: Callable[[int], ClusterSettings]
-    """Makes the settings of the cluster from a seed."""
+    settings: ClusterSettings
     jobs: tuple[Job, ...]
     events: tuple[Event, ...] = ()
     variant_jobs: Mapping[str, tuple[Job, ...]] = field(default_factory=dict)
     """Jobs of each variant, by name."""
     model: str = "events"
+
+    def cluster(self, seed: int) -> ClusterSettings:
+        return replace(self.settings, seed=seed)
 
     def build(self, seed: int = 1) -> Cluster:
         cluster = _MODELS[self.model](self.cluster(seed), self.jobs)
@@ -123,8 +121,6 @@ def parse(text: str) -> Scenario:
     ]
     cluster = _cluster(table.get("cluster", "recorded_test_bed"), wrong)
     costs = _costs(table.get("costs", {}), wrong)
-    if cluster is not None:
-        cluster = partial(_with_costs, cluster, costs)
     done = tuple(job for job in jobs if job is not None)
     variant_jobs = {name: _variant(done, name, entry, wrong) for name, entry in table.get("variant", {}).items()}
     if (model := table.get("model", "events")) not in _MODELS:
@@ -141,15 +137,14 @@ def parse(text: str) -> Scenario:
         wrong += [f"{key}: a scenario has no such key; it has {', '.join(sorted(_KEYS))}" for key in unknown]
     happening = tuple(one for one in events if one is not None)
     if cluster is not None and not wrong:
-        settings = cluster(1)
-        wrong += name_errors(settings)
-        wrong += job_errors(done, settings)
-        wrong += event_errors(happening, [job.job_id for job in done], settings)
+        wrong += name_errors(cluster)
+        wrong += job_errors(done, cluster)
+        wrong += event_errors(happening, [job.job_id for job in done], cluster)
     if wrong or cluster is None:
         raise ValueError("scenario: " + "; ".join(with_line(text, reason) for reason in wrong))
     title, teaches = str(table.get("title", "")), str(table.get("teaches", ""))
-    return Scenario(title, teaches, float(seconds), cluster, done, events=happening, variant_jobs=variant_jobs,
-                    model=model)
+    return Scenario(title, teaches, float(seconds), replace(cluster, costs=costs), done, events=happening,
+                    variant_jobs=variant_jobs, model=model)
 
 
 def library(name: str) -> Scenario:
@@ -182,18 +177,13 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(name.removesuffix(".toml").replace("_", "-") for name in found))
 
 
-def _cluster(entry: Any, wrong: list[str]) -> Callable[[int], ClusterSettings] | None:
+def _cluster(entry: Any, wrong: list[str]) -> ClusterSettings | None:
     if isinstance(entry, Mapping):
-        described = cluster_from(entry, wrong)
-        return partial(_with_seed, described) if described is not None else None
+        return cluster_from(entry, wrong)
     if entry not in _CLUSTERS:
         wrong.append(f"cluster: {entry!r} is not one of {', '.join(_CLUSTERS)}")
         return None
     return _CLUSTERS[entry]
-
-
-def _with_seed(described: ClusterSettings, seed: int) -> ClusterSettings:
-    return replace(described, seed=seed)
 
 
 def _costs(table: Mapping[str, Any], wrong: list[str]) -> CallCosts:
@@ -205,10 +195,6 @@ def _costs(table: Mapping[str, Any], wrong: list[str]) -> CallCosts:
     costs = toml_settings.with_values(PRESETS[preset], rest, wrong, "costs")
     wrong += [f"costs.{key}: {rest[key]} is negative" for key in rest if getattr(costs, key, 0) < 0]
     return costs
-
-
-def _with_costs(cluster: Callable[[int], ClusterSettings], costs: CallCosts, seed: int) -> ClusterSettings:
-    return replace(cluster(seed), costs=costs)
 
 
 def _shape_errors(table: Mapping[str, object]) -> Iterator[str]:

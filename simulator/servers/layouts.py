@@ -116,15 +116,11 @@ def extended(layout: Layout, end_bytes: int, room: Callable[[Component], int]) -
     parts = list(layout.components)
     if not any("extension" in part.flags for part in parts):
         return layout
-    index = 0
+    index = 1
     while index < len(parts):
-        space = parts[index]
-        if "extension" in space.flags and index and space.extent_start < end_bytes:
+        if "extension" in parts[index].flags and parts[index].extent_start < end_bytes:
             _extend_or_end(parts, index, end_bytes, room)
-            continue_at = index if index < len(parts) and "extension" not in parts[index].flags else index + 1
-            index = continue_at
-        else:
-            index += 1
+        index += 1
     return replace(layout, components=tuple(parts))
 
 

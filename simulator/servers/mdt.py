@@ -70,12 +70,12 @@ class Mdt:
     """One MDT and its counters."""
 
     def __init__(self, engine: Engine, name: str, index: int, settings: MdtSettings, rng: Random,
-                 queue_wait_seconds: Callable[[], float] | None = None) -> None:  # fmt: skip
+                 queue_wait_seconds: Callable[[], float] | None) -> None:  # fmt: skip
         self.name = name
         self.index = index
         self.settings = settings
-        self.device = build(engine, settings.device)
-        self.journal = Journal(engine, self.device, JournalSettings(), settings.capacity.size_bytes // 2)
+        self.disks = build(engine, settings.device)
+        self.journal = Journal(engine, self.disks, JournalSettings(), settings.capacity.size_bytes // 2)
         self.stats = Stats(counters.MDT_STATS, engine.now)
         self.jobs = JobStats(counters.MDT_STATS, settings.lists_jobs_again)
         self.brw = BrwStats(engine.now)
@@ -114,7 +114,7 @@ class Mdt:
         stored = Completion()
         place = self._rng.randrange(1 << 20) * 4096
         self.brw.begin(write, size_bytes, 1, 1)
-        self.device.submit(Io(write, place, size_bytes, stored.succeed))
+        self.disks.submit(Io(write, place, size_bytes, stored.succeed))
         yield stored
         self.brw.end(write, self._engine.now - began)
         self.data_bytes += size_bytes * write

@@ -18,7 +18,7 @@ from lustre.fid import Fid
 from simulator import counters
 from simulator.counters import BrwStats, JobStats, Stats, microseconds
 from simulator.devices import DeviceSettings, build
-from simulator.devices.device import DelayedDevice, DeviceTimeAccount, Io
+from simulator.devices.device import DelayedDevice, Device, DeviceTimeAccount, Io
 from simulator.devices.flash import Accelerator, AcceleratorSettings, FlashSettings
 from simulator.engine import Completion, Engine, Steps, gather
 from simulator.network import Rpc
@@ -47,13 +47,10 @@ class OstSettings:
     accelerator: AcceleratorSettings | None = None
 
 
-AHEAD_MAX = 20_000
-
-
 class Precreated:
     """Precreated objects of one OST. Creates wait when they need objects faster than the OST makes them."""
 
-    def __init__(self, engine: Engine, seconds_each: float, ahead: int = AHEAD_MAX) -> None:
+    def __init__(self, engine: Engine, seconds_each: float, ahead: int) -> None:
         self._engine = engine
         self._seconds_each = seconds_each
         self._ahead = ahead
@@ -62,7 +59,7 @@ class Precreated:
     def seconds(self) -> float:
         """Take an object; returns the seconds until it exists.
 
-        >>> store = Precreated(Engine(), 0.001)
+        >>> store = Precreated(Engine(), 0.001, 20_000)
         >>> [store.seconds() for _ in range(20_002)][-2:]
         [0.0, 0.001]
         """
@@ -81,10 +78,8 @@ class BulkService:
 
     def __init__(self, engine: Engine, ost: Ost) -> None:
         self.brw = BrwStats(engine.now)
-        self._service = Stats(counters.OST_IO_STATS, engine.now)
-        self._waited, self._active = self._service["req_waittime"], self._service["req_active"]
-        self._served_uncounted = 0
-        """RPCs whose constant values are not in the statistics yet."""
+        self.service = Stats(counters.OST_IO_STATS, engine.now)
+        """Part of this OST in the node's ``ost_io`` service statistics."""
         self.active = 0
         self.read_bytes = 0
         self.written_bytes = 0
@@ -96,16 +91,12 @@ class BulkService:
         """Serve an RPC that has arrived. ``reply`` takes the end of it, with the error if there is one."""
         self._engine.spawn(self._serve(rpc)).then(reply)
 
-    def again(self, rpc: Rpc) -> Completion:
-        """Repeat a write that the target answered but lost before its commit."""
-        return self._transfer(rpc)
-
     def _serve(self, rpc: Rpc) -> Steps[None]:
         ost = self._ost
         while ost.health.away:
             yield ost.health.back
         arrived = self._engine.now
-        if ost.tbf is not None and (turn := ost.tbf.turn(rpc.job_id, rpc.sender)) is not None:
+        if (turn := ost.tbf.turn(rpc.job_id, rpc.sender)) is not None:
             yield turn
         self.active += 1
         self._count_service(ost.jitter(0.0004))
@@ -116,7 +107,7 @@ class BulkService:
             if rpc.write:
                 self._allocate(rpc)
             self._count(rpc, prepared)
-            stored = self._transfer(rpc)
+            stored = self.transfer(rpc)
             if rpc.write and rpc.sync:
                 yield ost.journal.commit()  # data and journal are written at the same time
             yield stored
@@ -125,7 +116,7 @@ class BulkService:
         finally:
             self.active -= 1
             name = "ost_write" if rpc.write else "ost_read"
-            self._service.tally(name, microseconds(self._engine.now - arrived))
+            self.service.tally(name, microseconds(self._engine.now - arrived))
 
     def _allocate(self, rpc: Rpc) -> None:
         store = self._ost.store
@@ -147,7 +138,8 @@ class BulkService:
         else:
             self.read_bytes += rpc.size_bytes
 
-    def _transfer(self, rpc: Rpc) -> Completion:
+    def transfer(self, rpc: Rpc) -> Completion:
+        """Do the I/O of an RPC, also of a write that the target answered but lost before its commit."""
         done = Completion()
         began = self._engine.now
         runs = [run for offset, size in rpc.fragments for run in rpc.stored.blocks.runs(offset, size)]
@@ -164,36 +156,31 @@ class BulkService:
                 self.brw.end(rpc.write, self._engine.now - began)
                 done.succeed()
 
-        serve = partial(self._ost.device_time.book_all, rpc.job_id)
+        serve = partial(self._ost.device_time.book, {rpc.job_id: 1})
         for place, size in runs:
             self._ost.device.submit(Io(rpc.write, place, size, one_done, serve))
         return done
 
     def _count_service(self, waited_seconds: float) -> None:
-        self._waited.tally(microseconds(waited_seconds))
-        self._active.tally(self.active)
-        self._served_uncounted += 1
-
-    @property
-    def service(self) -> Stats:
-        """Part of this OST in the node's ``ost_io`` service statistics."""
-        for name, value in (("req_qdepth", 0), ("req_timeout", 5), ("reqbuf_avail", 64)):
-            self._service[name].bulk(self._served_uncounted, value)
-        self._served_uncounted = 0
-        return self._service
+        values = {"req_waittime": microseconds(waited_seconds), "req_active": self.active, "req_qdepth": 0,
+                  "req_timeout": 5, "reqbuf_avail": 64}
+        for name, value in values.items():
+            self.service.tally(name, value)
 
 
 class Ost:
     """One OST and its counters."""
 
     def __init__(self, engine: Engine, name: str, index: int, settings: OstSettings, rng: Random,
-                 queue_wait_seconds: Callable[[], float] | None = None, tbf: Tbf | None = None) -> None:  # fmt: skip
+                 queue_wait_seconds: Callable[[], float] | None, tbf: Tbf) -> None:
         self.name = name
         self.tbf = tbf
         """The filter of the OSS that serves it."""
         self.index = index
         self.settings = settings
-        self.device = build(engine, settings.device)
+        self.disks = build(engine, settings.device)
+        self.device: Device = self.disks
+        """What takes the I/Os: the disks, or what is in front of them."""
         if settings.accelerator is not None:
             self.device = Accelerator(engine, self.device, settings.accelerator)
         if queue_wait_seconds is not None:
@@ -227,12 +214,12 @@ class Ost:
         """Replay uncommitted writes after a restart. Completes when all are done."""
         lost = [redo for redo in self._lost if isinstance(redo, Rpc)]
         self.health.replayed += len(lost)
-        return gather(self.bulk.again(rpc) for rpc in lost if rpc.stored.fid in self.store.objects)
+        return gather(self.bulk.transfer(rpc) for rpc in lost if rpc.stored.fid in self.store.objects)
 
-    def sync(self, job_id: str, sender: str = "") -> Steps[None]:
+    def sync(self, job_id: str, sender: str) -> Steps[None]:
         while self.health.away:
             yield self.health.back
-        if self.tbf is not None and (turn := self.tbf.turn(job_id, sender)) is not None:
+        if (turn := self.tbf.turn(job_id, sender)) is not None:
             yield turn
         began = self._engine.now
         yield self.jitter(self.settings.preparing_seconds)
@@ -246,7 +233,7 @@ class Ost:
         yield seconds
         self.tally(job_id, "getattr", microseconds(seconds))
 
-    def create_object(self, job_id: str = "") -> StoredObject:
+    def create_object(self, job_id: str) -> StoredObject:
         """Take a precreated object for a new file. MDTs request them in batches.
 
         The device time of a batch counts for the job whose file needs it. Lustre counts it for no job, and so for
@@ -261,7 +248,7 @@ class Ost:
         self._precreated -= 1
         return self.store.create()
 
-    def destroy_object(self, fid: Fid, job_id: str = "") -> None:
+    def destroy_object(self, fid: Fid, job_id: str) -> None:
         """Destroy the object of a file that a job deleted, and free its space."""
         stored = self.store.objects[fid]
         blocks = [("inode", fid.object_id // INODES_PER_BLOCK), ("bitmap", stored.blocks.first // BITMAP_BYTES)]

@@ -34,100 +34,6 @@ class Spill:
     threshold_percent: float
 
 
-class OstSelector:
-    """Chooses OSTs for new objects, in turn or by weight."""
-
-    def __init__(
-        self, osts: Sequence[Ost], pools: Mapping[str, tuple[int, ...]], spills: Mapping[str, Spill], rng: Random
-    ) -> None:  # fmt: skip
-        self._osts = osts
-        self._pools = pools
-        self._spills = spills
-        self._rng = rng
-        self._turn: dict[str, int] = {}
-        self._known: dict[str, tuple[int, list[Ost]]] = {}
-        """By pool, the remaining uses of the list of OSTs with space, and the list."""
-
-    def pool(self, name: str) -> str:
-        """Pool that is used for a requested pool: the spill target while the requested one is above its threshold."""
-        for _ in range(SPILL_HOPS_MAX):
-            spill = self._spills.get(name)
-            if spill is None or self._used_percent(name) < spill.threshold_percent:
-                break
-            name = spill.target
-        return name
-
-    def targets(self, part: Component, room_bytes: int = ROOM_BYTES_MIN) -> list[Ost]:
-        """Choose OSTs for the objects of a component. Raises OSError ENOSPC when no target has space."""
-        if part.ost_list:
-            return self._named(part, room_bytes)
-        name = self.pool(part.pool)
-        fit = self._fit(name, room_bytes)
-        if not fit:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        healthy = [ost for ost in fit if not ost.degraded]
-        count = self._count(part, len(fit))
-        if len(healthy) >= min(count, len(fit)) or (part.stripe_count <= 0 and healthy):
-            fit = healthy
-            count = self._count(part, len(fit))
-        if 0 <= part.stripe_offset < len(self._osts) and self._osts[part.stripe_offset] in fit:
-            first = fit.index(self._osts[part.stripe_offset])
-            return [fit[(first + i) % len(fit)] for i in range(count)]
-        if count < len(fit) and self._uneven(fit):
-            return self._weighted(fit, count)
-        start = self._turn.get(name, 0)
-        self._turn[name] = start + count
-        return [fit[(start + i) % len(fit)] for i in range(count)]
-
-    def _named(self, part: Component, room_bytes: int) -> list[Ost]:
-        """The OSTs that a component names. Raises OSError EINVAL for an OST outside of its pool, and ENOSPC."""
-        members = self._pools[part.pool] if part.pool else range(len(self._osts))
-        if any(index not in members for index in part.ost_list):
-            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
-        chosen = [self._osts[index] for index in part.ost_list]
-        if not all(self._fits(ost, room_bytes) for ost in chosen):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return chosen
-
-    def _fit(self, name: str, room_bytes: int) -> list[Ost]:
-        """Targets of a pool with space. For a large pool the list is refreshed at intervals, as on an MDT."""
-        members = self._pools[name] if name else tuple(range(len(self._osts)))
-        if len(members) <= STATFS_EACH_TIME_MAX:
-            return [self._osts[i] for i in members if self._fits(self._osts[i], room_bytes)]
-        uses, fit = self._known.get(name, (0, []))
-        if not uses or not all(self._fits(ost, room_bytes) for ost in fit[:: max(len(fit) // 8, 1)]):
-            uses, fit = len(members), [self._osts[i] for i in members if self._fits(self._osts[i], room_bytes)]
-        self._known[name] = uses - 1, fit
-        return fit
-
-    def _count(self, part: Component, fit: int) -> int:
-        if part.overstriped:
-            return -part.stripe_count * fit if part.stripe_count < 0 else part.stripe_count or 1
-        return fit if part.stripe_count < 0 else min(part.stripe_count or 1, fit)
-
-    def _fits(self, ost: Ost, room_bytes: int) -> bool:
-        return not ost.health.away and ost.max_create_count > 0 and ost.store.avail_bytes >= room_bytes
-
-    def _uneven(self, fit: list[Ost]) -> bool:
-        some = fit if len(fit) <= STATFS_EACH_TIME_MAX else self._rng.sample(fit, 8)
-        room = [ost.store.avail_bytes for ost in some]
-        return max(room) - min(room) > QOS_THRESHOLD * max(room)
-
-    def _weighted(self, fit: list[Ost], count: int) -> list[Ost]:
-        left, chosen = list(fit), []
-        for _ in range(count):
-            weights = [ost.store.avail_bytes for ost in left]
-            (ost,) = self._rng.choices(left, weights)
-            left.remove(ost)
-            chosen.append(ost)
-        return chosen
-
-    def _used_percent(self, name: str) -> float:
-        spaces = [self._osts[i].store.space() for i in self._pools.get(name, ())]
-        size = sum(space.size_bytes for space in spaces)
-        return 100.0 * (1 - sum(space.avail_bytes for space in spaces) / size) if size else 0.0
-
-
 DEFAULT_STRIPE_BYTES = 4 << 20
 
 
@@ -153,18 +59,21 @@ def without_objects(template: Layout) -> tuple[Component, ...]:
 
 
 class Placement:
-    """Turns templates into layouts with objects."""
+    """Turns templates into layouts with objects, on OSTs that it chooses in turn or by weight."""
 
     def __init__(
-        self, osts: Sequence[Ost], pools: Mapping[str, tuple[int, ...]], spills: Mapping[str, Spill] | None = None,
-        rng: Random | None = None,
+        self, osts: Sequence[Ost], pools: Mapping[str, tuple[int, ...]], spills: Mapping[str, Spill], rng: Random
     ) -> None:  # fmt: skip
         self._osts = osts
         self._pools = pools
+        self._spills = spills
+        self._rng = rng
+        self._turn: dict[str, int] = {}
+        self._known: dict[str, tuple[int, list[Ost]]] = {}
+        """By pool, the remaining uses of the list of OSTs with space, and the list."""
         self._last_template: Layout | None = None
         self._last_parts: tuple[Component, ...] = ()
         """Template of the last new file, and its components. Thousands of files in a row have the same template."""
-        self._choice = OstSelector(osts, pools, spills or {}, rng or Random(0))  # noqa: S311 - a model, not a secret
 
     def create(self, template: Layout | None, job_id: str = "") -> Layout:
         """Make the layout of a new file, with objects in the first component only. Raises OSError ENOSPC, EINVAL."""
@@ -214,8 +123,8 @@ class Placement:
     def _instantiated(self, part: Component, job_id: str) -> Component:
         if part.on_mdt:
             return replace(part, stripe_count=0, flags=("init", *part.flags))
-        targets = self._choice.targets(part)
-        pool = self._choice.pool(part.pool)
+        targets = self._targets(part)
+        pool = self._pool(part.pool)
         objects = tuple(StripeObject(ost.index, ost.create_object(job_id).fid) for ost in targets)
         return replace(part, stripe_count=len(objects), stripe_offset=targets[0].index, pool=pool, ost_list=(),
                        flags=("init", *part.flags), objects=objects)  # fmt: skip
@@ -227,6 +136,85 @@ class Placement:
             members = self._pools[part.pool] if part.pool else range(len(self._osts))
             return max((self._osts[i].store.avail_bytes for i in members), default=0)
         return min(ost.store.avail_bytes for ost in osts)
+
+    def _pool(self, name: str) -> str:
+        """Pool that is used for a requested pool: the spill target while the requested one is above its threshold."""
+        for _ in range(SPILL_HOPS_MAX):
+            spill = self._spills.get(name)
+            if spill is None or self._used_percent(name) < spill.threshold_percent:
+                break
+            name = spill.target
+        return name
+
+    def _targets(self, part: Component) -> list[Ost]:
+        """Choose OSTs for the objects of a component. Raises OSError ENOSPC when no target has space."""
+        if part.ost_list:
+            return self._named(part)
+        name = self._pool(part.pool)
+        fit = self._fit(name)
+        if not fit:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        healthy = [ost for ost in fit if not ost.degraded]
+        count = self._count(part, len(fit))
+        if len(healthy) >= min(count, len(fit)) or (part.stripe_count <= 0 and healthy):
+            fit = healthy
+            count = self._count(part, len(fit))
+        if 0 <= part.stripe_offset < len(self._osts) and self._osts[part.stripe_offset] in fit:
+            first = fit.index(self._osts[part.stripe_offset])
+            return [fit[(first + i) % len(fit)] for i in range(count)]
+        if count < len(fit) and self._uneven(fit):
+            return self._weighted(fit, count)
+        start = self._turn.get(name, 0)
+        self._turn[name] = start + count
+        return [fit[(start + i) % len(fit)] for i in range(count)]
+
+    def _named(self, part: Component) -> list[Ost]:
+        """The OSTs that a component names. Raises OSError EINVAL for an OST outside of its pool, and ENOSPC."""
+        members = self._pools[part.pool] if part.pool else range(len(self._osts))
+        if any(index not in members for index in part.ost_list):
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        chosen = [self._osts[index] for index in part.ost_list]
+        if not all(self._fits(ost) for ost in chosen):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return chosen
+
+    def _fit(self, name: str) -> list[Ost]:
+        """Targets of a pool with space. For a large pool the list is refreshed at intervals, as on an MDT."""
+        members = self._pools[name] if name else tuple(range(len(self._osts)))
+        if len(members) <= STATFS_EACH_TIME_MAX:
+            return [self._osts[i] for i in members if self._fits(self._osts[i])]
+        uses, fit = self._known.get(name, (0, []))
+        if not uses or not all(self._fits(ost) for ost in fit[:: max(len(fit) // 8, 1)]):
+            uses, fit = len(members), [self._osts[i] for i in members if self._fits(self._osts[i])]
+        self._known[name] = uses - 1, fit
+        return fit
+
+    def _count(self, part: Component, fit: int) -> int:
+        if part.overstriped:
+            return -part.stripe_count * fit if part.stripe_count < 0 else part.stripe_count or 1
+        return fit if part.stripe_count < 0 else min(part.stripe_count or 1, fit)
+
+    def _fits(self, ost: Ost) -> bool:
+        return not ost.health.away and ost.max_create_count > 0 and ost.store.avail_bytes >= ROOM_BYTES_MIN
+
+    def _uneven(self, fit: list[Ost]) -> bool:
+        some = fit if len(fit) <= STATFS_EACH_TIME_MAX else self._rng.sample(fit, 8)
+        room = [ost.store.avail_bytes for ost in some]
+        return max(room) - min(room) > QOS_THRESHOLD * max(room)
+
+    def _weighted(self, fit: list[Ost], count: int) -> list[Ost]:
+        left, chosen = list(fit), []
+        for _ in range(count):
+            weights = [ost.store.avail_bytes for ost in left]
+            (ost,) = self._rng.choices(left, weights)
+            left.remove(ost)
+            chosen.append(ost)
+        return chosen
+
+    def _used_percent(self, name: str) -> float:
+        spaces = [self._osts[i].store.space() for i in self._pools.get(name, ())]
+        size = sum(space.size_bytes for space in spaces)
+        return 100.0 * (1 - sum(space.avail_bytes for space in spaces) / size) if size else 0.0
 
 
 def _missing(part: Component, end_bytes: int) -> bool:

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from simulator.devices import DeviceSettings, build
-from simulator.devices.device import Device, DeviceTimeAccount, Io
+from simulator.devices.device import DeviceTimeAccount, Io
 from simulator.devices.flash import Flash, FlashSettings
 from simulator.devices.hdd import HddSettings
 from simulator.devices.raid import RaidSettings
@@ -23,7 +23,7 @@ class Load:
 
     def __init__(self, settings: DeviceSettings) -> None:
         self.engine = Engine()
-        self.device: Device = build(self.engine, settings)
+        self.device = build(self.engine, settings)
         self.bytes = 0
         self.ios = 0
 

@@ -144,51 +144,6 @@ def test_activities_end_with_the_run_and_the_cluster_has_its_time_back() -> None
     assert cluster.now == 4.5
 
 
-def test_a_lock_is_waited_for_in_virtual_time(scheduler: VirtualScheduler, cluster: Cluster) -> None:
-    lock, had = scheduler.lock(), list[tuple[str, float]]()
-
-    def hold(name: str, seconds: float) -> None:
-        with lock, lock:
-            had.append((name, cluster.now))
-            scheduler.sleep(seconds)
-
-    def impatient() -> None:
-        assert not lock.acquire(blocking=False)
-        assert not lock.acquire(timeout=1.5)
-        had.append(("impatient", cluster.now))
-        assert lock.acquire(timeout=5.0)
-        had.append(("impatient", cluster.now))
-        lock.release()
-
-    scheduler.spawn("first", lambda: hold("first", 4))
-    scheduler.spawn("second", lambda: hold("second", 1))
-    scheduler.spawn("impatient", impatient)
-    scheduler.run_until(10)
-    assert had == [("first", 0.0), ("impatient", 1.5), ("second", 4.0), ("impatient", 5.0)]
-    with pytest.raises(RuntimeError):
-        lock.release()
-
-
-def test_an_event_is_waited_for_in_virtual_time(scheduler: VirtualScheduler, cluster: Cluster) -> None:
-    event, seen = scheduler.event(), list[tuple[bool, float]]()
-
-    def waiting() -> None:
-        seen.append((event.wait(2.0), cluster.now))
-        seen.append((event.wait(), cluster.now))
-        event.clear()
-        seen.append((event.wait(1.0), cluster.now))
-
-    def happening() -> None:
-        scheduler.sleep(5)
-        event.set()
-
-    scheduler.spawn("waiting", waiting)
-    scheduler.spawn("happening", happening)
-    scheduler.run_until(10)
-    assert seen == [(False, 2.0), (True, 5.0), (False, 6.0)]
-    assert not event.is_set()
-
-
 def test_an_executor_works_abreast(scheduler: VirtualScheduler, cluster: Cluster) -> None:
     def work(seconds: float) -> float:
         scheduler.sleep(seconds)

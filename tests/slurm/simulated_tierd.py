@@ -73,7 +73,6 @@ class Site:
         tree = Tree(Roots.of(root / "proc", root / "sys"))
         with RealTimeDriver(self.cluster, root, WallClock()) as driver:
             filesystem = Clearing(self.cluster)
-            filesystem._wait = filesystem.calls._wait = driver.wait_for
             service = self.service = Service(self.settings, Node(
                 filesystem=filesystem, mover=PortMover(filesystem), clock=clock,
                 read=lambda: parameters.reading(tree, clock.now()),

@@ -27,7 +27,7 @@ from tierd.policies.registry import has_victim, policy_of
 from tierd.simulation.beds import BedKind
 from tierd.simulation.comparison import streams
 from tierd.simulation.random_scenarios import GROUPS, NOISE_ENDS, Goal, RandomScenario, random_scenario
-from tierd.simulation.run import CYCLE_SECONDS, Beside, Outcome, run
+from tierd.simulation.run import Beside, Outcome, run
 from tierd.structs import json_text
 
 AGGRESSOR_LOSS, INNOCENT_LOSS, HARMFUL_LOSS = 0.15, 0.05, 0.02
@@ -112,10 +112,9 @@ class Trial:
         """Run these jobs of the scenario. With a policy, tierd runs too, from ``tierd_starts`` on."""
         bed = self.case.bed
         cluster = Cluster(self.case.cluster(self._seed), jobs)
-        cluster.exporter_load = bed.load if bed else None
+        cluster.exporter_load = bed.load
         return run(cluster, jobs, min(self.case.seconds, seconds_max), self.case.changes, policy,
-                   tierd_starts=tierd_starts, cycle_seconds=bed.cycle_seconds if bed else CYCLE_SECONDS,
-                   beside=beside)
+                   tierd_starts=tierd_starts, cycle_seconds=bed.cycle_seconds, beside=beside)
 
     def without_acts(self, policy: Settings, tierd_starts: float = 0.0) -> Outcome:
         """Run of all jobs in which tierd only watches: its findings show what the neighbours cost undisturbed."""
@@ -170,7 +169,7 @@ def compared(seed: int, case: RandomScenario, with_tierd: Outcome, without: Outc
     return Verdict(
         seed, case.kind, truth=truth, loss=loss, found_after=min(times) - onset if times else None,
         acted=any(not blames_nobody(kind) for kind in done), harm=harm, recovery=recovery,
-        served=served, gain=gain, goal_met=met, bed=case.bed.kind if case.bed else BedKind.RECORDED,
+        served=served, gain=gain, goal_met=met, bed=case.bed.kind,
         acted_after=min(acts_at) - onset if acts_at else None,
         layout_helps=all(isinstance(job, SmallFileWriter) for job in case.jobs if job.job_id in case.suspects),
         interval_holds=interval_holds(case, without, alone, onset) if truth == "aggressor" else None,

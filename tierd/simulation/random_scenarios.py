@@ -21,7 +21,7 @@ from simulator.scenarios.events import Event
 from simulator.servers.mdt import MdtSettings
 from simulator.settings import ClusterSettings, recorded_test_bed, with_nodes
 from tierd.arrays import groups
-from tierd.simulation.beds import Bed, BedKind, draw_bed
+from tierd.simulation.beds import RECORDED, Bed, BedKind, draw_bed
 from tierd.simulation.run import TimedChanges
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -59,12 +59,11 @@ class RandomScenario:
     """Settings of both MDTs, if they differ from those of the test bed."""
     nodes: int = 0
     """Number of nodes with a mount and a NID each; 0 for the test bed's node with two mounts."""
-    bed: Bed | None = None
-    """None for the recorded test bed."""
+    bed: Bed = RECORDED
 
     def cluster(self, seed: int) -> ClusterSettings:
         """The test bed, with the MDTs and as many nodes as the scenario needs."""
-        bed = replace(self.bed.cluster, seed=seed) if self.bed else recorded_test_bed(seed)
+        bed = replace(self.bed.cluster, seed=seed)
         bed = with_nodes(bed, self.nodes) if self.nodes else bed
         return replace(bed, mdts=bed.mdts if self.mdt is None else (self.mdt,) * len(bed.mdts))
 
@@ -103,10 +102,9 @@ def random_scenario(seed: int, workloads: Collection[str] = (), bed_kind: BedKin
     neighbours = [replace(job, start_seconds=starts + rng.uniform(0, 3), stop_seconds=NOISE_ENDS)
                   for job in noise(rng)]
     suspects = tuple(job.job_id for job in neighbours if isinstance(job, (SmallFileWriter, RandomWriter)))
-    bed = None if bed_kind is BedKind.RECORDED else draw_bed(bed_kind, seed)
-    changes = [slow_disk(rng, bed.disks if bed else DISKS)] if rng.random() < 0.15 else []
-    jobs: list[Job] = [*streams, *neighbours]
-    return RandomScenario(kind, tuple(bed.placed(jobs) if bed else jobs), suspects, starts, changes, bed=bed)
+    bed = draw_bed(bed_kind, seed)
+    changes = [slow_disk(rng, bed.disks)] if rng.random() < 0.15 else []
+    return RandomScenario(kind, tuple(bed.placed([*streams, *neighbours])), suspects, starts, changes, bed=bed)
 
 
 def stream(rng: Random, number: int) -> Job:
@@ -328,11 +326,8 @@ GOAL_KINDS: Mapping[str, Callable[[Random], RandomScenario]] = {UNEVEN_POOL: une
 PLACEMENT = frozenset((*dict(PLACEMENT_KINDS), *GOAL_KINDS))
 GROUPS: Mapping[str, frozenset[str]] = {"usual": USUAL, "hard": HARD, "placement": PLACEMENT}
 
-DISKS = 2, 3, 4, 5
-"""Disk targets of the recorded test bed."""
 
-
-def slow_disk(rng: Random, disks: Sequence[int] = DISKS) -> tuple[float, Callable[[Cluster], None]]:
+def slow_disk(rng: Random, disks: Sequence[int] = RECORDED.disks) -> tuple[float, Callable[[Cluster], None]]:
     """Slow one disk or all disks at a random time."""
     targets = (disks[rng.randrange(len(disks))],) if rng.random() < 0.5 else tuple(disks)
     factor = rng.uniform(1.3, 3.0)

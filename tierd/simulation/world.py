@@ -16,7 +16,6 @@ from lustre.parameters import Roots, Tree
 from simulator import releases
 from simulator.calls import Calls
 from simulator.cluster import Cluster
-from simulator.engine import Steps
 from simulator.filesystem import SimulatedFilesystem, SimulatedObjectCreation
 from simulator.scheduler import VirtualScheduler
 from tierd.act.claim import FilesystemClaim
@@ -63,7 +62,7 @@ def parameter_files(cluster: Cluster, root: Path) -> Callable[[], Reading]:
 
     Each reading takes virtual time by the costs of the cluster.
     """
-    calls = Calls(cluster, cluster.settings.costs, cluster.wait_for)
+    calls = Calls(cluster, cluster.settings.costs)
     tree = Tree(Roots.of(root / "proc", root / "sys"))
 
     def counters() -> Reading:
@@ -107,7 +106,7 @@ class LoadedExporter:
             self._begin()
         until = self._cluster.now + WAIT_SECONDS
         while self._asked is not None and self._cluster.now < until:
-            self._cluster.wait_for(self._cluster.engine.spawn(pause(min(0.1, until - self._cluster.now))))
+            self._cluster.advance(min(0.1, until - self._cluster.now))
         answer, self._answer = self._answer or late, None
         return ({}, {url: SourceError(f"{url}: no answer")}) if answer is None else ({url: answer}, {})
 
@@ -128,10 +127,6 @@ class LoadedExporter:
         if arrives and self._asked is not None and self._read is not None:
             self._answer = Answer(self._read, self._asked, self._cluster.epoch)
         self._asked = None
-
-
-def pause(seconds: float) -> Steps[None]:
-    yield seconds
 
 
 @dataclass
@@ -157,7 +152,7 @@ class World:
         daemon.facts.gather_in_background()
         scheduler.every("records", cycle_seconds, daemon.take_in_records)
         scheduler.every("observe", cycle_seconds, daemon.observe)
-        scheduler.repeat("facts", lambda: daemon.facts.gather(daemon.parts.node.clock.now()), lambda: FACTS_SECONDS)
+        scheduler.repeat("facts", lambda: daemon.facts.gather(daemon.parts.node.clock.now()), FACTS_SECONDS)
         scheduler.every("plan", cycle_seconds, daemon.plan)
         scheduler.every("default-layouts", ACT_SECONDS, daemon.set_defaults)
         scheduler.every("move", ACT_SECONDS, lambda: daemon.move(cycle_seconds / 2))

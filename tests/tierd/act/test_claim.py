@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from simulator import faults
 from simulator.cluster import Cluster
 from simulator.fluid.cluster import FluidCluster
+from simulator.scenarios import events
 from simulator.settings import recorded_test_bed
 from tests.tierd.act.gate_world import submitted
 from tests.tierd.logged import logged
@@ -241,7 +241,7 @@ def test_a_users_own_mover_is_given_way_to(tmp_path: Path) -> None:
     noise = replace(NOISE, rereads_per_second=8.0, files_per_second=10.0, keep=300)
     at = world(tmp_path, jobs=(STREAM, noise))
     at.run(until=40)
-    faults.start_second_mover(at.cluster, noise.directory, "flash", 60)
+    events.mover(at.cluster, noise.directory, "flash", 60)
     at.run(until=80)
     reported = "\n".join(at.said)
     assert "not done: /proj/ingest: lfs.1500 moves files there; tierd leaves the directory alone" in reported

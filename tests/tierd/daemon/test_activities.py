@@ -18,6 +18,7 @@ from lustre.filesystem import FileStatus, Space
 from lustre.layout.model import Layout
 from simulator.cluster import Cluster
 from simulator.costs import PRESETS
+from simulator.engine import Completion
 from simulator.fluid.cluster import FluidCluster
 from simulator.scheduler import VirtualScheduler
 from simulator.settings import recorded_test_bed
@@ -124,6 +125,34 @@ class Busy:
         return self.service.answer({"request": "status"})
 
 
+class VirtualWake:
+    """Wakes the activity that waits for it, in virtual time."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._set = False
+        self._woken = Completion()
+
+    def set(self) -> None:
+        self._set = True
+        end(self._woken)
+
+    def clear(self) -> None:
+        self._set = False
+
+    def wait(self, timeout: float | None = None) -> bool:
+        if not self._set:
+            self._woken = Completion()
+            self._cluster.engine.after(timeout or 0.0, end, self._woken)
+            self._cluster.wait_for(self._woken)
+        return self._set
+
+
+def end(wait: Completion) -> None:
+    if not wait.done:
+        wait.succeed()
+
+
 @pytest.fixture
 def busy(tmp_path: Path) -> Iterator[Busy]:
     cluster = FluidCluster(recorded_test_bed(), (STREAM, replace(READ_AGAIN, start_seconds=ONSET, keep=2000)))
@@ -148,7 +177,16 @@ def busy(tmp_path: Path) -> Iterator[Busy]:
                 made.steps[activity.name] += 1
                 activity.run()
 
-            return at_once.repeat(activity.name, step, activity.pause_seconds)
+            wake = VirtualWake(cluster)
+
+            def going_on() -> None:
+                while True:
+                    step()
+                    wake.wait(activity.pause_seconds())
+                    wake.clear()
+
+            at_once.spawn(activity.name, going_on)
+            return wake
 
         service.start(counted)
         at_once.every("look", settings.sense.cycle_seconds, service.cycle)

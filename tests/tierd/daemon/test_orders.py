@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lustre.layout.model import Component, Layout
-from simulator import faults
+from simulator.scenarios import events
 from tests.tierd.daemon.test_hung_filesystem import Door, in_a_thread
 from tests.tierd.site import HOSTILE, Site, failed, shown
 from tierd.act.journal.entry import Stamp
@@ -142,7 +142,7 @@ def test_an_order_keeps_its_bounds_the_room_and_the_owners_wish(site: Site, caps
     site.run(until=10)
     assert "the owner opted out" in shown(capsys, "history", "--outcome", "refused", site=site)
     for target in site.filesystem.pools()["flash"]:
-        faults.fill(site.cluster, target, 5.0)
+        events.full(site.cluster, target, 5.0)
     assert "has no room for the file above its reserve" in shown(capsys, "promote", "/proj/keep", site=site)
     assert failed(capsys, "promote", "/etc/passwd", site=site) == (
         "/etc/passwd: there is no such file or directory on the file system at /mnt/lustre\n")

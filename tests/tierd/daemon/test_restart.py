@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from lustre.layout.model import Layout
-from simulator import faults
 from simulator.fluid.cluster import FluidCluster
+from simulator.scenarios import events
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import NOISE, STREAM, world
 from tests.tierd.site import HOSTILE, READ_AGAIN, Site, altered, shown
@@ -99,7 +99,7 @@ def no_file(site: Site) -> None:
 
 def full(site: Site) -> None:
     for target in site.filesystem.pools()["flash"]:
-        faults.fill(site.cluster, target, 5.0)
+        events.full(site.cluster, target, 5.0)
 
 
 def of_another_file_system(site: Site) -> None:
@@ -115,7 +115,7 @@ def other_pools(site: Site) -> None:
 
 
 def late(site: Site) -> None:
-    faults.set_clocks(site.cluster, 8 * 86400.0)
+    events.clock_jump(site.cluster, 8 * 86400.0)
 
 
 @pytest.mark.parametrize(("change", "why"), [

@@ -11,7 +11,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from lustre.layout.model import Component, Layout, same_shape
-from simulator import faults
+from simulator.scenarios import events
 from tests.tierd.simulated import NOISE
 from tests.tierd.site import Site, altered, fetched, shown
 from tests.tierd.worlds import noise
@@ -50,7 +50,7 @@ def test_status_says_how_much_is_known_yet(site: Site, capsys: pytest.CaptureFix
     assert learning.format(3) in shown(capsys, "status", site=site)
     site.run(until=50)
     assert "learning" not in shown(capsys, "status", site=site)
-    faults.set_clocks(site.cluster, -7200.0)
+    events.clock_jump(site.cluster, -7200.0)
     site.run(until=65)
     assert learning.format(1) in shown(capsys, "status", site=site)
 

@@ -28,7 +28,6 @@ def test_a_bed_is_the_same_for_each_call(kind: BedKind) -> None:
 def test_streams_have_the_stripes_of_their_bed() -> None:
     for seed in range(20):
         case = random_scenario(seed, bed_kind=BedKind.DISK)
-        assert case.bed is not None
         for job in case.jobs:
             if isinstance(job, Streaming) and job.layout is not None:
                 assert job.layout.components[0].stripe_count == case.bed.stripes
