@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lustre.fid import Fid
 from lustre.nid import NONE as NID_OF_NOBODY
 from tierd.loads import Floats, Ints, Numbers
 from tierd.model import MAX_CLIENTS
@@ -298,8 +297,6 @@ class CountTables:
         """Runs on files that are shared now."""
         self.shared_runs: list[SharedRun] = []
         """Runs that have ended and were not taken yet."""
-        self.additions: list[tuple[DirectoryCounts, Fid]] | None = None
-        """Files added to the lists of jobs and directories since the last tally; None without tallies."""
 
     def path(self, row: int) -> str:
         """Path of a file below the root of the file system; "" if unknown."""
@@ -350,9 +347,6 @@ class CountTables:
         self._lister, self._listed = grown(self._lister, end), grown(self._listed, end)
         self._lister[self._lists:end], self._listed[self._lists:end] = numbers, rows
         self._lists, self._begins = end, None
-        if self.additions is not None:
-            self.additions += zip(map(self.counts.every.__getitem__, numbers.tolist()), self.files.fids_of(rows),
-                                  strict=True)
 
     def listed(self, numbers: Ints) -> dict[int, list[int]]:
         """Rows of the files that counts list, in the order of their first records; the last ones beyond the limit."""

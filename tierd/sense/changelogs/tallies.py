@@ -24,8 +24,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from random import Random
+from dataclasses import dataclass
+from itertools import chain, compress
 from typing import Annotated, TypeVar
 
 import numpy as np
@@ -35,6 +35,7 @@ from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
 from tierd.sense.changelogs.counts import COUNTED, WRITE_OPENS, CountTables, DirectoryCounts
 from tierd.sense.changelogs.files import each_fid, fid_words
+from tierd.sense.changelogs.index import Words
 from tierd.sense.changelogs.packed import RENAME, Fields
 from tierd.sense.own_moves import OtherMovers, OwnMoves
 from tierd.structs import Struct
@@ -187,52 +188,31 @@ class MoveCollector(OtherMovers):
         return found
 
 
-@dataclass(slots=True)
-class _Sample:
-    """A random sample of the files of a job in a directory."""
-
-    fids: list[Fid] = field(default_factory=list)
-    seen: int = 0
-
-    def offer(self, fid: Fid, most: int, random: Random) -> Fid | None:
-        """Offer a file to the sample (algorithm R: Vitter, Random sampling with a reservoir, 1985).
-
-        Returns the file that is left out: the offered one, the one that it replaces, or None.
-        """
-        self.seen += 1
-        if len(self.fids) < most:
-            self.fids.append(fid)
-            return None
-        place = random.randrange(self.seen)
-        if place >= most:
-            return fid
-        replaced, self.fids[place] = self.fids[place], fid
-        return replaced
-
-
 _EVICTED_SHARE = 0.25
 """Share of the files that is dropped when the limit of an MDT is reached."""
+_MIXED = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], np.uint64)
+"""Odd numbers that mix the bits of a FID."""
+
+
+def lots(fids: Words) -> Words:
+    """A number for each FID that is as good as random, but always the same."""
+    mixed = fids[:, 0] * _MIXED[0] + fids[:, 1] * _MIXED[1]
+    found: Words = (mixed ^ mixed >> 29) * _MIXED[2]
+    return found
 
 
 class TallyMaker:
     """Finds what changed in a table since the last tally. The table belongs to one MDT."""
 
-    def __init__(self, known: CountTables, limits: TallyLimits, seed: int = 1) -> None:
+    def __init__(self, known: CountTables, limits: TallyLimits) -> None:
         self._known = known
         self._limits = limits
-        self._random = Random(seed)  # noqa: S311 -- a sample, not a secret
-        self._samples: dict[DirectoryCounts, _Sample] = {}
-        self._uses: dict[Fid, int] = {}
-        """Files that the leader knows, and the number of samples that have them."""
+        self._samples: dict[DirectoryCounts, list[Fid]] = {}
+        """Files that the leader knows, by each of the counts that list them."""
         self._touched: set[bytes] = set()
         """FIDs of the records since the last tally, as bytes."""
-        self._left: list[tuple[DirectoryCounts, Fid]] = []
-        """Files of counts that wait for a later tally."""
         self._renamed: dict[Fid, None] = {}
         """Directories and unknown files that were renamed since the last tally."""
-        self._rows: dict[Fid, int] = {}
-        """Rows of those files in the table that this tally may be about."""
-        known.additions = []
 
     def note(self, fields: Fields) -> None:
         """Remember which files records are about."""
@@ -244,37 +224,30 @@ class TallyMaker:
 
     def content(self, moves: Sequence[OtherMove], closes: int = 0) -> TallyContent:
         """What changed since the last call."""
-        self._find_rows()
-        chosen, waiting = self._chosen()
-        removed = self._gone()
-        members = self._sampled(chosen, removed)
-        fids = self._changed({fid for added in members.values() for fid in added})
-        position = {fid: at for at, fid in enumerate(fids)}
         table, counts = self._known.files, self._known.counts
-        rows = np.array([self._rows[fid] for fid in fids], np.int64)
+        before = self._sampled()
+        chosen, waiting = self._chosen()
+        members = self._sample(chosen)
+        after = self._sampled()
+        rows = np.sort(table.known_rows(after & self._touched | set(chain.from_iterable(members.values()))))
+        fids = table.fids_of(rows)
+        position = {fid: at for at, fid in enumerate(fids)}
         owners = [counts.every[number] for number in table.owner[rows].tolist()]
-        listed = {each: [position[fid] for fid in members.get(each, ()) if fid in position] for each in chosen}
         every = {each: at for at, each in enumerate(dict.fromkeys([*chosen, *owners]))}
         renamed = tuple(self._renamed) if len(self._renamed) <= self._limits.max_renames else None
         self._touched.clear()
         self._renamed.clear()
         return TallyContent(
-            tuple(self._row(each, listed[each]) if each in listed
+            tuple(self._row(each, [position[fid] for fid in members[each]]) if each in members
                   else DirectoryTally(each.job, os.fsencode(each.directory)) for each in every),
             tuple(map(FileTally, fids, map(every.__getitem__, owners), (
                 os.fsencode(counts.places.by_number[place]) for place in table.place[rows].tolist()),
                 table.names_of(rows), *(getattr(table, name)[rows].tolist() for name in STATE))),
-            tuple(removed - position.keys()), tuple(moves), closes, renamed=renamed, waiting=waiting)
+            tuple(before - after), tuple(moves), closes, renamed=renamed, waiting=waiting)
 
-    def _find_rows(self) -> None:
-        """Find the rows of the files that the leader knows, and of those added since the last tally."""
-        self._left += self._known.additions or ()
-        self._known.additions = []
-        fids = list(self._uses.keys() | {fid for _, fid in self._left})
-        table = self._known.files
-        found = table.fids.find(fid_words(fids))
-        there = table.present[found] & (found >= 0)
-        self._rows = {fid: row for fid, row, known in zip(fids, found.tolist(), there.tolist(), strict=True) if known}
+    def _sampled(self) -> set[Fid]:
+        """All files that the leader knows."""
+        return set(chain.from_iterable(self._samples.values()))
 
     def _chosen(self) -> tuple[list[DirectoryCounts], int]:
         """The counts of this tally, the most active first, and how many wait."""
@@ -294,75 +267,44 @@ class TallyMaker:
         return DirectoryTally(counts.job, os.fsencode(counts.directory), last_time=counts.last_time,
                               files=tuple(files), clients=counts.clients, **more)
 
-    def _gone(self) -> set[Fid]:
-        """Files that the leader knows and that are no longer in the table; forget them and evicted counts."""
-        gone = self._uses.keys() - self._rows.keys()
-        for fid in gone:
-            del self._uses[fid]
-        if gone:
-            for sample in self._samples.values():
-                if not gone.isdisjoint(sample.fids):
-                    sample.fids = [fid for fid in sample.fids if fid not in gone]
-        for counts in [counts for counts in self._samples if not counts.in_table]:
-            gone |= self._dropped(counts)
-        if len(self._uses) >= self._limits.max_files:
-            gone |= self._evicted()
-        return gone
+    def _sample(self, chosen: Sequence[DirectoryCounts]) -> dict[DirectoryCounts, list[Fid]]:
+        """Sample the files of the chosen counts anew. Returns those that each did not have before.
 
-    def _evicted(self) -> set[Fid]:
-        gone: set[Fid] = set()
-        most = int(self._limits.max_files * (1 - _EVICTED_SHARE))
-        for counts in sorted(self._samples, key=lambda counts: counts.last_time):
-            if len(self._uses) <= most:
-                break
-            gone |= self._dropped(counts)
-        return gone
+        The sample is of those with the lowest lots, as far as there is room for new ones.
+        """
+        table, limits, before = self._known.files, self._limits, self._samples
+        known = self._kept()
+        rows_of = self._known.listed(np.array([counts.number for counts in chosen], np.int64))
+        found = {}
+        for counts in chosen:
+            rows = np.array(rows_of[counts.number], np.int64)
+            lowest = np.argsort(lots(table.fids.keys[rows]))[:limits.max_files_each]
+            sample = []
+            for fid in table.fids_of(rows[np.sort(lowest)]):
+                if fid in known or len(known) < limits.max_files:
+                    known.add(fid)
+                    sample.append(fid)
+            had = set(before.get(counts, ()))
+            found[counts] = [fid for fid in sample if fid not in had]
+            self._samples[counts] = sample
+        return found
 
-    def _dropped(self, counts: DirectoryCounts) -> set[Fid]:
-        return {fid for fid in self._samples.pop(counts).fids if self._released(fid)}
+    def _kept(self) -> set[Fid]:
+        """Drop what is no longer in the table, and if the limit is reached, the files of counts that are idle longest.
 
-    def _released(self, fid: Fid) -> bool:
-        """Drop one use of a file. Returns whether it was the last."""
-        self._uses[fid] -= 1
-        if self._uses[fid]:
-            return False
-        del self._uses[fid]
-        return True
-
-    def _sampled(self, chosen: Sequence[DirectoryCounts], removed: set[Fid]) -> dict[DirectoryCounts, list[Fid]]:
-        """Offer new files of the chosen counts to their samples. Returns the added ones; replaced ones are removed."""
-        now = set(chosen)
-        added: dict[DirectoryCounts, dict[Fid, None]] = {}
-        offered, self._left, limits = self._left, [], self._limits
-        for counts, fid in offered:
-            if fid not in self._rows or not counts.in_table:
-                continue
-            if counts not in now:
-                self._left.append((counts, fid))
-                continue
-            sample = self._samples.setdefault(counts, _Sample())
-            if fid in self._uses and fid in sample.fids:
-                continue
-            if len(self._uses) >= limits.max_files and fid not in self._uses:
-                sample.seen += 1
-                continue
-            out = sample.offer(fid, limits.max_files_each, self._random)
-            newly = added.setdefault(counts, {})
-            if out is not fid:
-                self._uses[fid] = self._uses.get(fid, 0) + 1
-                newly[fid] = None
-                removed.discard(fid)
-            if out is not None and out is not fid:
-                newly.pop(out, None)
-                if self._released(out):
-                    removed.add(out)
-        self._left = self._left[-limits.max_files:]
-        return {counts: list(fids) for counts, fids in added.items()}
-
-    def _changed(self, added: set[Fid]) -> list[Fid]:
-        """Files whose state the leader needs: new ones, and known ones with records, in the order of the table."""
-        wanted = {fid for fid in self._uses if fid in self._rows and (fid in self._touched or fid in added)}
-        return sorted(wanted, key=lambda fid: (self._known.files.created_at[self._rows[fid]], fid))
+        Returns the files that are left.
+        """
+        fids = list(self._sampled())
+        there = set(compress(fids, self._known.files.has(fid_words(fids)).tolist()))
+        is_full = len(there) >= self._limits.max_files
+        most = self._limits.max_files * (1 - _EVICTED_SHARE) if is_full else float("inf")
+        before, self._samples, known = self._samples, {}, set[Fid]()
+        for counts in sorted(before, key=lambda counts: -counts.last_time):
+            files = [fid for fid in before[counts] if fid in there]
+            if counts.in_table and len(known) + len(files) <= most:
+                known.update(files)
+                self._samples[counts] = files
+        return known
 
 
 def add_tally(known: CountTables, content: TallyContent, movers: OtherMovers, is_echo: OwnMoves) -> None:
