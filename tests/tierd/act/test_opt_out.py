@@ -231,17 +231,6 @@ def test_a_scope_has_limits_of_its_own_and_does_not_keep_others_waiting(tmp_path
     assert at.gate.waiting == 3
 
 
-def test_paused_stays_paused_over_a_restart(tmp_path: Path) -> None:
-    at = world(tmp_path, jobs=(STREAM,))
-    at.gate.operating_state.pause("a disk is being changed")
-    at.gate.operating_state.store()
-    again = world(tmp_path, jobs=(STREAM,))
-    assert again.gate.operating_state.paused == "a disk is being changed"
-    again.gate.operating_state.resume()
-    again.gate.operating_state.store()
-    assert world(tmp_path, jobs=(STREAM,)).gate.operating_state.paused == ""
-
-
 def test_a_plan_leaves_out_single_files_whose_owners_want_that(tmp_path: Path) -> None:
     noise = replace(NOISE, rereads_per_second=8.0, files_per_second=10.0, keep=300)
     at = world(tmp_path, jobs=(STREAM, noise))
