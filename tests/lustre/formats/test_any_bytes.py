@@ -43,9 +43,9 @@ from lustre.formats import (
     version,
 )
 from lustre.formats.histogram import Histogram
+from tests.conftest import Unpack
 from tests.rules import every
 
-Unpack = Callable[[str], Path]
 Parse = Callable[[bytes], Any]
 
 DEBUG = "sys/kernel/debug/lustre"

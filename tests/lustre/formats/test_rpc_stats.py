@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
 from lustre.formats import brw_stats, extents_stats, histogram, rpc_stats
+from tests.conftest import Unpack
 
-Unpack = Callable[[str], Path]
 DEBUG = "sys/kernel/debug/lustre"
 MOUNT = "ff1100011d6c9800"
 
@@ -41,13 +38,13 @@ disk I/O size          ios   % cum % |  ios         % cum %
 """
 
 
-def read_osc(capture: Unpack, ost: str = "OST0002") -> rpc_stats.RpcStats:
-    path = capture("2.17.57/tree-load-2") / DEBUG / f"osc/lustre-{ost}-osc-{MOUNT}/rpc_stats"
-    return rpc_stats.parse(path.read_bytes())
+@pytest.fixture
+def of_target(capture: Unpack) -> bytes:
+    return (capture("2.17.57/tree-load-2") / DEBUG / f"osc/lustre-OST0002-osc-{MOUNT}/rpc_stats").read_bytes()
 
 
-def test_a_latency_label_lies_below_its_bucket(capture: Unpack) -> None:
-    latency = read_osc(capture).latency_usec
+def test_a_latency_label_lies_below_its_bucket(of_target: bytes) -> None:
+    latency = rpc_stats.parse(of_target).latency_usec
     assert latency is not None
     assert latency.uppers[:4] + latency.uppers[-1:] == (1, 2, 4, 8, 1 << 19)  # "262144:" and 12 empty rows
     assert dict(zip(latency.uppers, latency.read, strict=True))[512] == 687  # printed as "256:  687"
@@ -76,11 +73,9 @@ def test_brw_of_2_15() -> None:
         (b"1024:\t\t         9   0 100   |         35  16 100\n", b""),
     ],
 )
-def test_a_damaged_table_is_dropped_whole_and_alone(capture: Unpack, damage: tuple[bytes, bytes]) -> None:
-    path = capture("2.17.57/tree-load-2") / DEBUG / f"osc/lustre-OST0002-osc-{MOUNT}/rpc_stats"
-    data = path.read_bytes()
-    assert data.count(damage[0]) == 1
-    osc = rpc_stats.parse(data.replace(*damage))
+def test_a_damaged_table_is_dropped_whole_and_alone(of_target: bytes, damage: tuple[bytes, bytes]) -> None:
+    assert of_target.count(damage[0]) == 1
+    osc = rpc_stats.parse(of_target.replace(*damage))
     assert osc.pages_per_rpc is None
     assert osc.rpcs_in_flight is not None
     assert osc.offset is not None

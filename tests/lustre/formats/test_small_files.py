@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 from lustre.formats import changelog_users, import_, recovery_status
-
-Unpack = Callable[[str], Path]
-DEBUG = "sys/kernel/debug/lustre"
-MOUNT = "ff1100011d6c9800"
 
 # Written from the source: lprocfs_rd_import at tag 2.10.0 (no idle time, bare NIDs, no nids_stats).
 IMPORT_2_10 = b"""\

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 from lustre.formats import header, statahead_stats, stats
-
-Unpack = Callable[[str], Path]
-MOUNT = "sys/kernel/debug/lustre/llite/lustre-ff1100011d6c9800"
+from tests.conftest import Unpack
 
 # Written from the source: lprocfs_stats_seq_show at tag 2.10.0, units of llite ("regs") and of the service ("usec").
 STATS_2_10 = b"""\
