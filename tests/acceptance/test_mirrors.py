@@ -283,10 +283,6 @@ def test_a_killed_tierd_finds_out_whether_the_mirror_was_made(
     ledger.enter(place)
 
 
-def test_nothing_of_it_was_lost(ledger: Ledger) -> None:
-    assert ledger.differences() == []
-
-
 def patch(place: Path) -> None:
     with place.open("r+b") as file:
         file.write(b"later")
