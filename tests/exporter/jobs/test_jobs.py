@@ -102,22 +102,6 @@ def test_who_is_busy_now_comes_forward_and_the_rest_only_grows(grow, exporter, s
     assert by_job(samples, running.scrape("jobs")) == {"b": "500", "other": "11"}
 
 
-def test_old_releases_without_times_and_units_of_their_own(grow, exporter, samples) -> None:
-    text = exporter(grow({OST: "job_stats:\n- job_id:          cp.0\n  snapshot_time:   1600000000\n"
-    "  read_bytes:      { samples:           4, unit: bytes, min:    4096, max:    4096, sum:           16384 }\n"
-    "  write_bytes:     { samples:           0, unit: bytes, min:       0, max:       0, sum:               0 }\n"
-    "  setattr:         { samples:           2, unit:  reqs }\n"})).scrape("jobs")  # fmt: skip
-    shown = {(n, dict(k).get("operation")): v for (n, k), v in samples(text).items()}
-    assert shown == {
-        ("lustre_job_read_bytes_total", None): "16384",
-        ("lustre_job_operations_total", "read"): "4",
-        ("lustre_job_operations_total", "setattr"): "2",
-        ("lustre_jobs", None): "1",
-        ("lustre_jobs_idle", None): "0",
-        ("lustre_jobs_read_timestamp_seconds", None): "1800000000.000",
-    }
-
-
 def mds_block(job: bytes, *operations: bytes) -> bytes:
     lines = b"".join(b"  %b:          { samples: 7, unit: usecs, min: 1, max: 1, sum: 7, sumsq: 7 }\n" % name
                      for name in operations)
