@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import re
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_parser
 from prometheus_client.parser import text_string_to_metric_families as text_parser
 
 from exporter.collectors import COLLECTORS
+from tests.exporter.test_exposition import flat
+from tests.exporter.test_golden import compare
 from tests.exporter.written import NODES, RELEASES, ROLES
 from tests.rules import every
 
-GOLDEN = Path(__file__).parent.parent / "golden"
 VERSIONS = {family.name: family.versions for collector in COLLECTORS for family in collector.families}
 CHANGED = {"lustre_version_info", *(f"lustre_{kind}_targets" for kind in ("osc", "mdc", "mgc", "osp"))}
 """Names of releases differ."""
@@ -31,23 +30,14 @@ def test_the_whole_exposition(written, exporter, release, role) -> None:
     running = exporter(written(release, role))
     text = running.scrape()
     assert (running.skipped(), running.errors(), running.reasons()) == ({}, {}, {})
-    path = GOLDEN / f"written-{release}-{role}.prom"
-    if os.environ.get("GOLDEN") == "rewrite":
-        path.write_bytes(text)
-    assert text.decode() == path.read_text()
+    compare(f"written-{release}-{role}", text)
 
 
 @every("release, role", NODES)
 def test_both_strict_parsers_read_it(written, exporter, release, role) -> None:
     running = exporter(written(release, role))
-    plain, strict = (
-        {(s.name, tuple(sorted(s.labels.items()))): s.value for family in families for s in family.samples}
-        for families in (
-            text_parser(running.scrape().decode()),
-            openmetrics_parser(running.scrape(openmetrics=True).decode()),
-        )
-    )
-    assert plain == strict
+    plain = flat(text_parser(running.scrape().decode()))
+    assert plain == flat(openmetrics_parser(running.scrape(openmetrics=True).decode()))
 
 
 @every("release, role", NODES)

@@ -69,11 +69,6 @@ def test_a_word_that_is_not_understood_counts_as_off(filesystem: SimulatedFilesy
     assert said.isprintable()
 
 
-def test_a_pin_is_quoted(filesystem: SimulatedFilesystem) -> None:
-    filesystem.set_xattr("/proj/a/b/file", "lustre.pin", b"- pool: nvme\n")
-    assert str(consent(filesystem).of_file("/proj/a/b/file")) == "the file is pinned: - pool: nvme"
-
-
 def test_a_file_whose_opt_out_cannot_be_read_is_left_alone(cluster: Cluster) -> None:
     class Hung(SimulatedFilesystem):
         def xattr(self, path: str, name: str) -> bytes:
