@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from lustre.layout.model import Layout, same_shape
-from tests.acceptance.files import made
 from tests.acceptance.ledger import Ledger
-from tests.acceptance.site import Site, checksum, noise
+from tests.acceptance.site import Site, checksum, made, noise
 from tests.tierd.act.gate_world import submitted
 from tierd.act.gate import Gate
 from tierd.act.journal.writer import Journal

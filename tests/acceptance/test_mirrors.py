@@ -15,9 +15,8 @@ import pytest
 
 from lustre.layout.model import Component, Layout, in_sync, mirrors, one_mirror, with_mirror, without_objects
 from tests.acceptance.conftest import engine_of
-from tests.acceptance.files import made
 from tests.acceptance.ledger import Ledger
-from tests.acceptance.site import MIB, Site, checksum, long_ago, noise
+from tests.acceptance.site import MIB, Site, checksum, long_ago, made, noise
 from tests.acceptance.test_gate import FINDING, Tierd
 from tierd.act.movers.moves import Move, MoveOutcome, MoveResult
 from tierd.act.movers.parallel import Engine

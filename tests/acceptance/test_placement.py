@@ -10,9 +10,8 @@ import pytest
 
 from lustre.layout.model import Component, Layout, same_shape
 from lustre.mounted import knows_overstriping
-from tests.acceptance.files import made, moved
 from tests.acceptance.ledger import Ledger
-from tests.acceptance.site import MIB, Site, noise
+from tests.acceptance.site import MIB, Site, made, moved, noise
 from tests.acceptance.test_gate import Tierd
 from tierd.act.movers.moves import Move, MoveOutcome, Mover, MoveResult
 from tierd.acts import Outcome

@@ -30,13 +30,6 @@ def roots(root: Path) -> list[str]:
     return [f"--path.procfs={root / 'proc'}", f"--path.sysfs={root / 'sys'}"]
 
 
-def test_once_prints_the_metrics(capture, capfdbinary) -> None:
-    assert main(["--once", *roots(capture("2.17.57/tree-idle"))]) == 0
-    printed = capfdbinary.readouterr().out
-    assert b"# TYPE lustre_llite_operations_total counter\n" in printed
-    assert b'lustre_exporter_collector_success{collector="osc"} 1.0\n' in printed
-
-
 def test_output_is_written_whole_and_readable(capture, tmp_path) -> None:
     target = tmp_path / "lustre.prom"
     assert main(["--output", str(target), "--no-collector.jobs", *roots(capture("2.17.57/tree-idle"))]) == 0
