@@ -164,7 +164,7 @@ def test_a_file_replaced_during_the_check(engine: str) -> None:
     assert (outcome.result, outcome.reason) == (MoveResult.GAVE_WAY, "gone")
 
 
-@pytest.mark.parametrize(("engine", "step"), [("lease", "open_fid"), ("lfs", "open_for_swap")])
+@pytest.mark.parametrize(("engine", "step"), [("lease", "swap_and_close"), ("lfs", "open_for_swap")])
 def test_pools_that_cannot_be_read_after_a_move_leave_no_move_without_outcome(engine: str, step: str) -> None:
     world = Both(engine)
     world.calls.lose_reply = engine == "lease"

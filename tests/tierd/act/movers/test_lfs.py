@@ -173,6 +173,14 @@ def test_names_of_any_bytes(world: World) -> None:
     assert {o.result for o in world.move(*names)} == {MoveResult.DONE}
 
 
+def test_an_lfs_that_fails_without_a_word_about_the_file(world: World) -> None:
+    world.lustre.create("/\udcff\x1b[2J", b"data")
+    world.mover = world.mover_with(lambda command: FinishedCommand(1, "lfs migrate: odd words\n" * 300))
+    (outcome,) = world.move("/\udcff\x1b[2J")
+    assert outcome.result is MoveResult.FAILED
+    assert "lfs exited with 1: lfs migrate: odd words" in outcome.detail
+
+
 def test_an_lfs_that_is_not_there(world: World) -> None:
     world.lustre.create("/a", b"data")
     world.mover = world.mover_with(command_runner(10.0), "/nowhere/lfs")
