@@ -17,6 +17,7 @@ from lustre.mounted_calls import MountedCalls
 from lustre.mounts import Mount
 from lustre.parameters import Tree, parse_device
 from tierd.act.movers.inspection import objects_outside_pool
+from tierd.act.movers.moves import Move, MoveOutcome, Mover
 
 MIB = 1 << 20
 
@@ -114,3 +115,16 @@ def long_ago(place: Path) -> Path:
 def noise(size_bytes: int, seed: int) -> bytes:
     """Bytes that are different everywhere, the same for the same seed."""
     return hashlib.shake_256(seed.to_bytes(8, "little")).digest(size_bytes)
+
+
+def moved(engine: Mover, site: Site, place: Path, layout: Layout) -> MoveOutcome:
+    (outcome,) = engine.move([Move(site.name(place), layout)])
+    return outcome
+
+
+def made(site: Site, place: Path, data: bytes, shape: str = "") -> Path:
+    if shape:
+        site.lfs("setstripe", *shape.format(flash=site.flash, hdd=site.hdd).split(), str(place))
+    with place.open("r+b" if shape else "wb") as file:
+        file.write(data)
+    return long_ago(place)

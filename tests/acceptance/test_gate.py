@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from lustre.layout.model import Component, Layout, same_shape
-from tests.acceptance.files import made
+from lustre.layout.model import Layout, same_shape
 from tests.acceptance.ledger import Ledger
-from tests.acceptance.site import Site, checksum, noise
+from tests.acceptance.site import Site, checksum, made, noise
 from tests.tierd.act.gate_world import submitted
 from tierd.act.gate import Gate
 from tierd.act.journal.writer import Journal
 from tierd.act.limits import Budget, CircuitBreaker
 from tierd.act.movers.moves import Mover
 from tierd.act.operating_state import MaintenanceGuard
+from tierd.act.outcomes import CompletedAct
 from tierd.act.undo import Undo, close_unfinished
 from tierd.acts import ActKind, Outcome
 from tierd.clock import SystemClock
@@ -65,6 +65,12 @@ class Tierd:
         outcomes = {o.action.path: o.result for o in self.gate.pump(time.time() + 600)}
         return [outcomes.get(self.site.name(place), "waits") for place in places]
 
+    def set_default(self, place: Path, layout: Layout) -> CompletedAct:
+        """What becomes of a default layout."""
+        action = Action(ActKind.SET_DEFAULT_LAYOUT, layout, "acceptance", FINDING.key, self.site.name(place))
+        (outcome,) = submitted(self.gate, [action], self.journal.add_finding(FINDING))
+        return outcome
+
 
 @pytest.fixture
 def tierd(site: Site, engine: Mover, tmp_path: Path) -> Tierd:
@@ -100,9 +106,7 @@ def test_a_file_that_had_no_pool_goes_back_to_targets_of_the_pool_it_lay_in(
 
 def test_a_default_layout_is_set_and_undone(tierd: Tierd, site: Site, directory: Path) -> None:
     before = site.filesystem.layout(site.name(directory))
-    wanted = Layout((Component(0, 1 << 20, site.flash), Component(1 << 20, None, site.hdd)))
-    (outcome,) = submitted(tierd.gate, [Action(ActKind.SET_DEFAULT_LAYOUT, wanted, "acceptance", FINDING.key,
-                                           site.name(directory))], tierd.journal.add_finding(FINDING))
+    outcome = tierd.set_default(directory, site.pfl())
     assert outcome.result == "done", outcome.detail
     (entry,) = tierd.journal.entries(Outcome.DONE)
     assert tierd.undo(entry, "acceptance")[0] == "undone"
@@ -116,16 +120,14 @@ def test_copied_layouts_in_new_directories_are_undone_too(tierd: Tierd, site: Si
     place = directory / "passes-on"
     (place / "before").mkdir(parents=True)
     before = site.filesystem.layout(site.name(place))
-    wanted = Layout((Component(0, 1 << 20, site.flash), Component(1 << 20, None, site.hdd)))
-    action = Action(ActKind.SET_DEFAULT_LAYOUT, wanted, "acceptance", FINDING.key, site.name(place))
-    (outcome,) = submitted(tierd.gate, [action], tierd.journal.add_finding(FINDING))
+    outcome = tierd.set_default(place, site.pfl())
     assert outcome.result == "done", outcome.detail
     made = (place / "after", place / "after" / "deeper")
     for one in made:
         one.mkdir()
         found = site.filesystem.layout(site.name(one))
         assert found is not None
-        assert same_shape(found, wanted)
+        assert same_shape(found, site.pfl())
     (entry,) = tierd.journal.entries(Outcome.DONE)
     assert tierd.undo(entry, "acceptance") == ("undone", "acceptance; also restored 2 directories created below")
     for one in (place, *made):
@@ -142,9 +144,7 @@ def test_a_default_without_a_pool_is_put_back_without_one(tierd: Tierd, site: Si
     site.lfs("setstripe", "-d", str(place))
     site.lfs("setstripe", *shape.split(), str(place))
     said = site.lfs("getstripe", "-d", "-y", str(place))
-    wanted = Layout((Component(0, 1 << 20, site.flash), Component(1 << 20, None, site.hdd)))
-    action = Action(ActKind.SET_DEFAULT_LAYOUT, wanted, "acceptance", FINDING.key, site.name(place))
-    (outcome,) = submitted(tierd.gate, [action], tierd.journal.add_finding(FINDING))
+    outcome = tierd.set_default(place, site.pfl())
     assert outcome.result == "done", outcome.detail
     (entry,) = tierd.journal.entries(Outcome.DONE)
     assert tierd.undo(entry, "acceptance") == ("undone", "acceptance")
@@ -158,9 +158,7 @@ def test_a_default_that_could_not_be_put_back_is_left(tierd: Tierd, site: Site, 
     site.lfs("setstripe", "-d", str(place))
     site.lfs("setstripe", *shape.format(flash=site.flash, hdd=site.hdd).split(), str(place))
     said = site.lfs("getstripe", "-d", "-y", str(place))
-    wanted = Layout((Component(0, 1 << 20, site.flash), Component(1 << 20, None, site.hdd)))
-    action = Action(ActKind.SET_DEFAULT_LAYOUT, wanted, "acceptance", FINDING.key, site.name(place))
-    (outcome,) = submitted(tierd.gate, [action], tierd.journal.add_finding(FINDING))
+    outcome = tierd.set_default(place, site.pfl())
     assert outcome.result == "refused", outcome.detail
     assert site.lfs("getstripe", "-d", "-y", str(place)) == said
 

@@ -13,9 +13,8 @@ from pathlib import Path
 from lustre.layout.model import Layout
 from lustre.layout.setstripe import setstripe_arguments
 from tests.acceptance.conftest import engine_of
-from tests.acceptance.files import made
 from tests.acceptance.ledger import Ledger
-from tests.acceptance.site import Site, checksum, noise
+from tests.acceptance.site import Site, checksum, made, noise
 from tierd.act.limits import cost_of_move
 from tierd.act.movers.moves import Move, Mover, MoveResult
 from tierd.act.movers.parallel import ParallelMover

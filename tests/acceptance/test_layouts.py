@@ -71,15 +71,6 @@ def test_a_default_is_set_as_lfs_would_and_undone(site: Site, shape: str) -> Non
     assert after is None or before is None or same_shape(after, before)
 
 
-def test_a_default_can_be_taken_away(site: Site) -> None:
-    place = site.scratch / "undone"
-    place.mkdir()
-    site.filesystem.set_default_layout(site.name(place), site.pfl())
-    assert site.filesystem.layout(site.name(place)) is not None
-    site.filesystem.set_default_layout(site.name(place), None)
-    assert site.filesystem.layout(site.name(place)) is None
-
-
 def test_paths_of_fids(site: Site) -> None:
     for name in ("plain", "with blank", "uml\udce4ut", "new\nline"):
         place = site.scratch / name

@@ -15,9 +15,8 @@ import pytest
 
 from lustre.layout.model import Component, Layout, in_sync, mirrors, one_mirror, with_mirror, without_objects
 from tests.acceptance.conftest import engine_of
-from tests.acceptance.files import made
 from tests.acceptance.ledger import Ledger
-from tests.acceptance.site import MIB, Site, checksum, long_ago, noise
+from tests.acceptance.site import MIB, Site, checksum, long_ago, made, noise
 from tests.acceptance.test_gate import FINDING, Tierd
 from tierd.act.movers.moves import Move, MoveOutcome, MoveResult
 from tierd.act.movers.parallel import Engine
@@ -71,10 +70,6 @@ def split(engine: Engine, site: Site, place: Path) -> MoveOutcome:
     return changed(engine, site, place, one_mirror(kept), own=True)
 
 
-def pools(site: Site, place: Path) -> list[str]:
-    return site.pools_of(place)
-
-
 def test_a_file_gets_a_mirror_and_loses_it_as_it_was(
         engine: Engine, site: Site, folder: Path, ledger: Ledger) -> None:
     place = made(site, folder / "plain", noise(3 * MIB + 5, 1))
@@ -82,7 +77,7 @@ def test_a_file_gets_a_mirror_and_loses_it_as_it_was(
     outcome = extended(engine, site, place)
     assert outcome.result is MoveResult.DONE, outcome
     layout = site.layout(place)
-    assert pools(site, place) == [site.hdd, site.flash, site.hdd]
+    assert site.pools_of(place) == [site.hdd, site.flash, site.hdd]
     assert in_sync(layout)
     assert "prefer" in layout.components[1].flags
     assert (place.stat().st_mtime_ns, checksum(place)) == (before.st_mtime_ns, digest)
@@ -101,9 +96,9 @@ def test_a_file_gets_a_mirror_and_loses_it_as_it_was(
 def test_a_pfl_file_gets_a_mirror(engine: Engine, site: Site, folder: Path, ledger: Ledger) -> None:
     place = made(site, folder / "pfl", noise(3 * MIB, 2), "-E 2M -c 1 -p {hdd} -E -1 -c 2 -p {hdd}")
     assert extended(engine, site, place).result is MoveResult.DONE
-    assert pools(site, place) == [site.hdd, site.hdd, site.flash, site.hdd]
+    assert site.pools_of(place) == [site.hdd, site.hdd, site.flash, site.hdd]
     assert split(engine, site, place).result is MoveResult.DONE
-    assert pools(site, place) == [site.hdd, site.hdd]
+    assert site.pools_of(place) == [site.hdd, site.hdd]
     ledger.enter(place)
 
 
@@ -130,7 +125,7 @@ def test_a_split_after_a_write_keeps_what_was_written(
     digest, mtime_ns = checksum(place), place.stat().st_mtime_ns
     outcome = split(engine, site, place)
     assert outcome.result is MoveResult.DONE, outcome
-    assert pools(site, place) == [site.hdd]
+    assert site.pools_of(place) == [site.hdd]
     site.forget_everything()
     assert (checksum(place), place.stat().st_mtime_ns) == (digest, mtime_ns)
     ledger.enter(place)
@@ -162,7 +157,7 @@ def test_who_has_the_file_open_for_writing_keeps_it(engine: Engine, site: Site, 
     place = made(site, folder / "open", noise(MIB, 6))
     with place.open("r+b"):
         assert extended(engine, site, place).result is MoveResult.GAVE_WAY
-    assert pools(site, place) == [site.hdd]
+    assert site.pools_of(place) == [site.hdd]
     assert extended(engine, site, place).result is MoveResult.DONE
     with place.open("r+b"):
         outcome = split(engine, site, place)
@@ -217,7 +212,7 @@ def test_a_killed_resync_is_made_good(
     outcome = split(engine, site, place)
     assert outcome.result is MoveResult.DONE, outcome
     site.forget_everything()
-    assert (checksum(place), pools(site, place)) == (digest, [site.hdd])
+    assert (checksum(place), site.pools_of(place)) == (digest, [site.hdd])
     ledger.enter(place)
 
 
@@ -246,7 +241,7 @@ def test_the_journal_knows_its_mirrors(
              "1", "-p", site.hdd, str(other))
     for each, outcome in ((place, Outcome.DONE), (other, Outcome.REFUSED)):
         assert submitted(tierd, each, one_mirror(mirrors(site.layout(each))[0])) is outcome
-    assert pools(site, place) == [site.hdd]
+    assert site.pools_of(place) == [site.hdd]
     assert site.layout(other).mirror_count == 2
     one, two = (tierd.journal.entry(number) for number in (1, 2))
     assert one is not None
@@ -254,7 +249,7 @@ def test_the_journal_knows_its_mirrors(
     assert tierd.undo(two, "acceptance").outcome == Outcome.UNDONE, "the mirror is made again"
     assert site.layout(place).mirror_count == 2
     assert tierd.undo(one, "acceptance").outcome == Outcome.UNDONE
-    assert pools(site, place) == [site.hdd]
+    assert site.pools_of(place) == [site.hdd]
     ledger.enter(place)
 
 
@@ -279,12 +274,8 @@ def test_a_killed_tierd_finds_out_whether_the_mirror_was_made(
     for entry in list(tierd.journal.entries(Outcome.DONE)):
         assert tierd.undo(entry, "acceptance").outcome == Outcome.UNDONE
     site.forget_everything()
-    assert (checksum(place), pools(site, place)) == (digest, [site.hdd])
+    assert (checksum(place), site.pools_of(place)) == (digest, [site.hdd])
     ledger.enter(place)
-
-
-def test_nothing_of_it_was_lost(ledger: Ledger) -> None:
-    assert ledger.differences() == []
 
 
 def patch(place: Path) -> None:

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from lustre.layout.model import Component, Layout
-from tests.acceptance.files import made, moved
 from tests.acceptance.ledger import Ledger
-from tests.acceptance.site import MIB, Site, checksum, long_ago, noise
+from tests.acceptance.site import MIB, Site, checksum, long_ago, made, moved, noise
 from tierd.act.movers.moves import Move, Mover, MoveResult
 
 SIZES = (0, 1, 4095, 4096, 4097, 65536, 3 * MIB + 17, 70 * MIB + 1)

@@ -10,15 +10,13 @@ import pytest
 
 from lustre.layout.model import Component, Layout, same_shape
 from lustre.mounted import knows_overstriping
-from tests.acceptance.files import made, moved
 from tests.acceptance.ledger import Ledger
-from tests.acceptance.site import MIB, Site, noise
+from tests.acceptance.site import MIB, Site, made, moved, noise
 from tests.acceptance.test_gate import Tierd
-from tierd.act.journal.entry import Entry
 from tierd.act.movers.moves import Move, MoveOutcome, Mover, MoveResult
-from tierd.acts import ActKind, Outcome
+from tierd.acts import Outcome
 from tierd.decide import restripe
-from tierd.model import Action, MetadataTargets
+from tierd.model import MetadataTargets
 from tierd.sense.parameters import data_limits, metadata_spaces
 
 END = 64 << 10
@@ -104,7 +102,8 @@ def test_data_on_the_mdt_as_a_default_and_its_undo(site: Site, engine: Mover, di
                                                    tmp_path: Path) -> None:
     at = Tierd(site, engine, tmp_path)
     before = site.filesystem.layout(site.name(directory))
-    (entry,) = set_default(at, directory, on_mdt(site))
+    assert at.set_default(directory, on_mdt(site)).result == Outcome.DONE
+    (entry,) = at.journal.entries(Outcome.DONE)
     (directory / "new").write_bytes(b"tiny")
     assert site.layout(directory / "new").components[0].on_mdt
     assert at.undo(entry, "acceptance").outcome == Outcome.UNDONE
@@ -112,14 +111,6 @@ def test_data_on_the_mdt_as_a_default_and_its_undo(site: Site, engine: Mover, di
     assert before is not None
     assert after is not None
     assert same_shape(before, after)
-
-
-def set_default(at: Tierd, directory: Path, layout: Layout) -> list[Entry]:
-    finding = ("noisy-neighbour", "acceptance", "")
-    at.gate.submit([Action(ActKind.SET_DEFAULT_LAYOUT, layout, "acceptance", finding, at.site.name(directory))], 1)
-    (done,) = at.gate.set_defaults()
-    assert done.result == Outcome.DONE, done.detail
-    return [entry for entry in at.journal.entries(Outcome.DONE) if entry.kind == ActKind.SET_DEFAULT_LAYOUT]
 
 
 def moved_after_close(engine: Mover, site: Site, place: Path, layout: Layout) -> MoveOutcome:
@@ -169,7 +160,7 @@ def test_new_files_get_stripes_beyond_their_first_component(site: Site, engine: 
     stripes = restripe.Stripes(targets, MIB)
     layout = restripe.with_stripes(None, stripes, site.hdd, 4 * MIB)
     assert layout is not None
-    set_default(Tierd(site, engine, tmp_path), directory, layout)
+    assert Tierd(site, engine, tmp_path).set_default(directory, layout).result == Outcome.DONE
     (directory / "small").write_bytes(noise(1000, 1))
     (directory / "large").write_bytes(noise(6 * MIB, 2))
     small, large = site.layout(directory / "small"), site.layout(directory / "large")

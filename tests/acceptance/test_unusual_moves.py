@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from lustre import attributes
-from tests.acceptance.files import made, moved
 from tests.acceptance.ledger import Ledger
-from tests.acceptance.site import Site, checksum, noise
+from tests.acceptance.site import Site, checksum, made, moved, noise
 from tierd.act.movers.moves import Move, Mover, MoveResult
 
 

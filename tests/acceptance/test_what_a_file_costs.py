@@ -10,9 +10,8 @@ import pytest
 from lustre import mounted
 from lustre.mounted_calls import MountedCalls
 from lustre.parameters import parse_device
-from tests.acceptance.files import made
 from tests.acceptance.ledger import Ledger
-from tests.acceptance.site import Site, noise
+from tests.acceptance.site import Site, made, noise
 from tests.counted_calls import Counted
 from tierd.act.movers.lease import LeaseMover
 from tierd.act.movers.moves import Move, Mover, MoveResult

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from itertools import product
 from pathlib import Path
@@ -16,8 +15,8 @@ from prometheus_client.parser import text_string_to_metric_families as text_pars
 from exporter import exposition
 from exporter.self_metrics import registry
 from tests.rules import every
+from tests.servers import program
 
-PROMTOOL = shutil.which("promtool") or shutil.which("promtool", path=Path(__file__).parents[2] / ".tools" / "bin")
 TREES = ["2.17.57/tree-idle", "2.17.57/tree-load-1", "2.17.57/tree-load-2"]
 
 
@@ -51,12 +50,11 @@ def test_own_metrics_are_part_of_both(capture, exporter) -> None:
     assert names == {name for name, _ in flat(openmetrics_parser(open_text))}
 
 
-@pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed")
 @every("tree, per_target", product(TREES, (False, True)))
 def test_promtool_finds_nothing_to_say(capture, exporter, tree, per_target) -> None:
     running = exporter(capture(tree), osc_per_target=per_target, jobs_limit=3)
     text = b"".join(exposition.render(running.scraper.run(), registry(running.scraper), openmetrics=False))
-    done = subprocess.run([str(PROMTOOL), "check", "metrics"], input=text, capture_output=True, check=False)
+    done = subprocess.run([program("promtool"), "check", "metrics"], input=text, capture_output=True, check=False)
     assert (done.stdout, done.stderr, done.returncode) == (b"", b"", 0)
 
 
@@ -112,7 +110,8 @@ def test_the_documented_sum_over_jobs_is_right(tmp_path) -> None:
     }
     file = tmp_path / "test.yml"
     file.write_text(json.dumps({"rule_files": [], "evaluation_interval": "1m", "tests": [test]}))
-    done = subprocess.run([str(PROMTOOL), "test", "rules", str(file)], capture_output=True, text=True, check=False)
+    command = [program("promtool"), "test", "rules", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert "SUCCESS" in done.stdout, done.stdout + done.stderr
 
 

@@ -1,9 +1,12 @@
-"""Sums over targets survive any one of them: they never go back, and never jump by what was counted long ago."""
+"""Sums over targets survive any one of them: they never go back, and never jump by what was counted long ago.
+
+For any series of events, see test_monotonic.py.
+"""
 
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from exporter.ledger import SPARE, Ledger
@@ -86,65 +89,6 @@ def test_a_member_moved_by_itself_leaves_its_past_behind() -> None:
         for name in members:
             ledger.credit(name, b"1", ("a",), [value])
     assert sums(ledger) == {"g/a": 10 + 3 + 53, "h/a": 4}
-
-
-events = st.lists(
-    st.lists(
-        st.tuples(
-            st.sampled_from("xyz"),
-            st.sampled_from(["grow", "clear", "vanish", "unreadable", "cut"]),
-            st.integers(0, 1000),
-            st.sampled_from(["g", "h"]),
-        ),
-        max_size=4,
-    ),
-    min_size=1,
-    max_size=15,
-)
-
-
-class World:
-    """Targets that count, and a truth: how much was counted since each was first seen."""
-
-    def __init__(self) -> None:
-        self.values: dict[str, dict[str, int]] = {}
-        self.starts: dict[str, int] = {}
-        self.group: dict[str, str] = {}
-        self.counted = 0
-
-    def step(self, name: str, what: str, amount: int, group: str) -> None:
-        if what == "clear" or name not in self.values:
-            self.values[name] = dict.fromkeys(KEYS, 0)
-            self.starts[name] = self.starts.get(name, 0) + 1
-        self.group[name] = group
-        self.values[name]["a"] += amount
-        self.values[name]["b"] += amount
-        self.counted += 2 * amount
-
-
-@settings(max_examples=300)
-@given(events)
-def test_sums_never_go_back_and_never_exceed_what_was_counted(passes: list[list[tuple[str, str, int, str]]]) -> None:
-    ledger: Ledger[str, str] = Ledger()
-    world = World()
-    before: dict[str, int] = {}
-    for steps in passes:
-        how = {}
-        for name, what, amount, group in steps:
-            world.step(name, what, amount, group)
-            how[name] = what
-        listed = {name: group for name, group in world.group.items() if how.get(name) != "vanish"}
-        ledger.begin(listed)
-        for name in listed:
-            if how.get(name) == "unreadable":
-                continue
-            keys = KEYS[:1] if how.get(name) == "cut" else KEYS
-            values = [world.values[name][key] for key in keys]
-            ledger.credit(name, b"%d" % world.starts[name], keys, values, whole=how.get(name) != "cut")
-        after = sums(ledger)
-        assert all(after.get(key, 0) >= value for key, value in before.items())
-        assert sum(after.values()) <= world.counted
-        before = after
 
 
 @given(st.lists(st.lists(st.integers(0, 50), min_size=3, max_size=3), min_size=1, max_size=20))

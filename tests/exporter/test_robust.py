@@ -175,22 +175,6 @@ def test_sums_that_wrapped_or_ran_into_the_end_are_left_out(grow, exporter, samp
     assert running.skipped() == {"obdfilter.*.stats": 2}
 
 
-def test_before_latencies_reads_are_counted_by_their_bytes(grow, exporter, samples) -> None:
-    root = grow({
-        "proc/fs/lustre/llite/lustre-ffff9f0a8c3d1800/stats": "snapshot_time 1.5 secs.usecs\n"
-        "read_bytes 7 samples [bytes] 1 4096 9000\nwrite_bytes 3 samples [bytes] 1 4096 20\nopen 4 samples [regs]\n"
-    })  # fmt: skip
-    shown = {(name, dict(labels).get("operation")): value for (name, labels), value in
-             samples(exporter(root).scrape()).items()}  # fmt: skip
-    assert shown == {
-        ("lustre_llite_read_bytes_total", None): "9000",
-        ("lustre_llite_write_bytes_total", None): "20",
-        ("lustre_llite_operations_total", "read"): "7",
-        ("lustre_llite_operations_total", "write"): "3",
-        ("lustre_llite_operations_total", "open"): "4",
-    }
-
-
 def test_digits_beyond_floating_point_pass_unchanged(grow, exporter) -> None:
     value = 9007199254740993
     root = grow({"proc/fs/lustre/llite/lustre-ffff9f0a8c3d1800/stats": f"read_bytes 1 samples [bytes] 1 1 {value} 1\n"})

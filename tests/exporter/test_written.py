@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import re
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_parser
 from prometheus_client.parser import text_string_to_metric_families as text_parser
 
 from exporter.collectors import COLLECTORS
-from exporter.landing import summarize_node
+from tests.exporter.test_exposition import flat
+from tests.exporter.test_golden import compare
 from tests.exporter.written import NODES, RELEASES, ROLES
 from tests.rules import every
 
-GOLDEN = Path(__file__).parent.parent / "golden"
 VERSIONS = {family.name: family.versions for collector in COLLECTORS for family in collector.families}
 CHANGED = {"lustre_version_info", *(f"lustre_{kind}_targets" for kind in ("osc", "mdc", "mgc", "osp"))}
 """Names of releases differ."""
@@ -32,23 +30,14 @@ def test_the_whole_exposition(written, exporter, release, role) -> None:
     running = exporter(written(release, role))
     text = running.scrape()
     assert (running.skipped(), running.errors(), running.reasons()) == ({}, {}, {})
-    path = GOLDEN / f"written-{release}-{role}.prom"
-    if os.environ.get("GOLDEN") == "rewrite":
-        path.write_bytes(text)
-    assert text.decode() == path.read_text()
+    compare(f"written-{release}-{role}", text)
 
 
 @every("release, role", NODES)
 def test_both_strict_parsers_read_it(written, exporter, release, role) -> None:
     running = exporter(written(release, role))
-    plain, strict = (
-        {(s.name, tuple(sorted(s.labels.items()))): s.value for family in families for s in family.samples}
-        for families in (
-            text_parser(running.scrape().decode()),
-            openmetrics_parser(running.scrape(openmetrics=True).decode()),
-        )
-    )
-    assert plain == strict
+    plain = flat(text_parser(running.scrape().decode()))
+    assert plain == flat(openmetrics_parser(running.scrape(openmetrics=True).decode()))
 
 
 @every("release, role", NODES)
@@ -66,37 +55,3 @@ def test_the_same_facts_are_the_same_in_every_release(written, exporter, samples
         assert {key for key in lost if dict(key[1]).get("operation") != "brw_read"} == set()
         assert {key: value for key, value in kept.items() if shown[newer].get(key, value) != value} == {}
         assert len(kept) > (20 if role == "router" else 100)
-
-
-def test_roles_show_what_they_have_and_nothing_else(written, exporter, samples) -> None:
-    found = {
-        role: {name.split("_")[1] for name, _ in samples(exporter(written("2.15", role)).scrape())} for role in ROLES
-    }
-    assert found["client"].isdisjoint({"ost", "mdt", "osd", "osp", "lod", "mgs", "quota", "hsm", "nodemap", "job"})
-    assert found["oss"].isdisjoint({"llite", "osc", "mdc", "mdt", "osp", "lod", "mgs", "hsm", "nodemap", "changelog"})
-    assert found["mds"].isdisjoint({"llite", "osc", "mdc", "ost"})
-    assert found["oss-zfs"] == found["oss"]
-    assert {"lnet", "ldlm", "service", "healthy", "version"} <= found["client"] & found["oss"] & found["mds"]
-    assert found["router"] == {"lnet"}
-
-
-@every("release", RELEASES)
-def test_a_router_shows_what_it_carries_messages_with(written, exporter, samples, release) -> None:
-    running = exporter(written(release, "router"))
-    shown = samples(running.scrape())
-    credit = {dict(labels)["pages"]: value for (name, labels), value in shown.items() if "buffer_credits" in name}
-    assert credit == {"0": "1023", "1": "8186", "256": "198"}
-    assert shown["lustre_lnet_messages_total", frozenset({("event", "routed")})] == "81234567"
-    assert summarize_node(running.scraper.memory).roles == ("router",)
-
-
-@every("release", RELEASES)
-def test_targets_in_trouble_are_named(written, exporter, samples, release) -> None:
-    shown = samples(exporter(written(release, "mds")).scrape())
-    trouble = {(name, dict(labels)["target"], dict(labels)["mdt"]): value for (name, labels), value in shown.items()
-               if name in {"lustre_osp_active", "lustre_osp_precreate_error"}}  # fmt: skip
-    assert trouble == {
-        ("lustre_osp_active", "OST0001", "MDT0001"): "0",
-        ("lustre_osp_precreate_error", "OST0001", "MDT0000"): "28",
-        ("lustre_osp_precreate_error", "OST0001", "MDT0001"): "107",
-    }

@@ -22,8 +22,8 @@ from lustre.parameters import (
     read_through,
     read_whole,
 )
+from tests.conftest import Unpack
 
-Unpack = Callable[[str], Path]
 MOUNT = "ff1100011d6c9800"
 
 

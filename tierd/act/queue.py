@@ -17,16 +17,7 @@ from threading import RLock
 from lustre.errors import Stale
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem
-from lustre.layout.model import (
-    Layout,
-    destination,
-    in_sync,
-    mirrors,
-    names_osts,
-    one_mirror,
-    same_shape,
-    with_mirror,
-)
+from lustre.layout.model import Layout, destination, in_sync, mirrors, names_osts, one_mirror, same_shape, with_mirror
 from tierd.act.guard import ActGuard, JobCheck
 from tierd.act.journal.entry import StoredMove
 from tierd.act.limits import BackgroundPace, Budget, Charge, LimitReached, MoveCost, Spent, cost_of_move, is_background

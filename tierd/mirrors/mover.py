@@ -22,15 +22,7 @@ from lustre.layout.setstripe import setstripe_arguments
 from tierd.act.movers import checks, inspection
 from tierd.act.movers.checks import FileFacts
 from tierd.act.movers.lfs import RECENTLY_MODIFIED_SECONDS, LfsMover, failure_of_one, mirroring_refusal
-from tierd.act.movers.moves import (
-    Halt,
-    Move,
-    MoveOutcome,
-    MoveResult,
-    never_halt,
-    outcome_of_error,
-    refused_outcome,
-)
+from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult, never_halt, outcome_of_error, refused_outcome
 from tierd.act.movers.space_and_quota import DestinationState
 from tierd.refusal import Reason, Refusal
 

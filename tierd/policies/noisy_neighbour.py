@@ -17,14 +17,7 @@ from tierd.decide.plans import FlashSettings, Plan
 from tierd.detect.device_time import mean_share
 from tierd.detect.interference import Loss
 from tierd.detect.profile import Profile, is_in_between, is_small_files
-from tierd.detect.slowdowns import (
-    SlowdownSettings,
-    SlowdownView,
-    is_found,
-    names_of_targets,
-    slowdown_numbers,
-    slower,
-)
+from tierd.detect.slowdowns import SlowdownSettings, SlowdownView, is_found, names_of_targets, slowdown_numbers, slower
 from tierd.model import Action, Capacity, DirectoryActivity, Finding, SlowdownEvidence
 from tierd.policies.protocol import JudgedBy, Policy, Situation, Use
 from tierd.refusal import Reason, Refusal

@@ -29,15 +29,7 @@ import numpy as np
 from tierd.loads import Columns, Numbers, Pair, texts
 from tierd.sense.counters import Cells, CounterTable
 from tierd.sense.http_client import HttpClient, Response, SourceError, StatusError
-from tierd.sense.readings import (
-    ChangelogState,
-    Reading,
-    ServiceCounters,
-    Stamp,
-    condition,
-    is_ost,
-    number_of,
-)
+from tierd.sense.readings import ChangelogState, Reading, ServiceCounters, Stamp, condition, is_ost, number_of
 
 LONGEST_LABEL_BYTES = 1024
 """Limit on a label. The longest job id takes 163 bytes: 31 bytes as ``\\xHH`` with doubled backslashes, and a number.

@@ -14,15 +14,7 @@ from dataclasses import InitVar, dataclass, field, replace
 
 from lustre.filesystem import Filesystem
 from lustre.layout.model import Layout
-from tierd.model import (
-    DirectoryActivity,
-    DirectoryPlacement,
-    Facts,
-    SharedFile,
-    SharedRuns,
-    StoredFile,
-    TargetFill,
-)
+from tierd.model import DirectoryActivity, DirectoryPlacement, Facts, SharedFile, SharedRuns, StoredFile, TargetFill
 from tierd.sense import space
 from tierd.sense.changelogs.counts import SharedRun
 from tierd.sense.changelogs.table import ActivityTable

@@ -15,15 +15,7 @@ from lustre.parameters import Tree, parse_device, read_whole
 from tierd.clock import Clock
 from tierd.model import Capacity, MetadataSpace
 from tierd.sense.counters import CounterTable, JobEntry
-from tierd.sense.readings import (
-    ChangelogState,
-    Reading,
-    ServiceCounters,
-    Stamp,
-    condition,
-    is_ost,
-    number_of,
-)
+from tierd.sense.readings import ChangelogState, Reading, ServiceCounters, Stamp, condition, is_ost, number_of
 
 
 def reading(tree: Tree, time: float, now: Callable[[], float] | None = None) -> Reading:

@@ -86,10 +86,3 @@ def test_encoding_gives_the_bytes_of_the_device_back(mdt: str) -> None:
     data = device(mdt)
     assert b"".join(map(encode, decode(data)[0])) == without_leftovers(data)
     assert decode(without_leftovers(data)) == decode(data)
-
-
-def test_bytes_after_the_end_of_a_job_id_are_ignored() -> None:
-    data = bytearray(encode(Record(1, RecordType.CREATE, 5.0, job_id=b"cp.0")))
-    data[64 + 5:64 + 32] = b"x" * 27
-    (found,), _ = decode(bytes(data))
-    assert found.job_id == b"cp.0"

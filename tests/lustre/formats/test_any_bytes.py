@@ -43,9 +43,10 @@ from lustre.formats import (
     version,
 )
 from lustre.formats.histogram import Histogram
+from tests.conftest import Unpack
+from tests.exporter.written import files_of
 from tests.rules import every
 
-Unpack = Callable[[str], Path]
 Parse = Callable[[bytes], Any]
 
 DEBUG = "sys/kernel/debug/lustre"
@@ -95,45 +96,24 @@ FILES: dict[str, tuple[Parse, str]] = {
 HELPERS = {"fields", "header", "histogram", "df", "compiled", "opcodes", "outline", "rows"}
 """Parts of the others; ``df`` has tests below."""
 WRITTEN = {
-    # mdt_hsm_agent_debugfs_show, the same from 2.12.0 to 2.17: no copytool was running on the recorded node
-    "hsm agents": b"uuid=ac6a5a5c-1c2d-4d43-a2a3-0e9a1e5a3f5e archive_id=ANY requests=[current:3 ok:1200 errors:4]\n"
-    b"uuid=0b2f7e7e-8f6e-4f0e-9df0-6a8dd1d2a111 archive_id=1,2 requests=[current:0 ok:7 errors:0]\n",
-    # recorded with Lustre 2.17.57, two CPTs made of one
-    "nrs_tbf_rule": b"regular_requests:\nCPT 0:\ntierd_2 jobid={cp.1001 fio_rand.1001} 50, ref 0\n"
-    b"bad jobid={a}b} 5, ref 0\ntierd_1 jobid={dd.0} 20, ref 1\ndefault * 10000, ref 0\nCPT 1:\n"
-    b"tierd_1 jobid={dd.0} 20, ref 2\ndefault * 10000, ref 0\nhigh_priority_requests:\nCPT 0:\n"
-    b"tierd_1 jobid={dd.0} 20, ref 0\ndefault * 10000, ref 0\n",
-    # pcc_dataset_dump: the recorded node had no backend
-    "pcc": b"pcc:\n  -\n    pccpath: /mnt/pcc\n    hsmtool: posix\n    rwid: 2\n    roid: 3\n    flags: 1b\n"
-    b"    autocache: projid={500 1000}&fname={*.h5}\n  -\n    pccpath: /mnt/b\n    hsmtool: posix\n    rwid: 0\n"
-    b"    roid: 4\n    flags: 2\n    autocache: uid={0}\n",
-    # proc_lnet_routes and __proc_lnet_buffers: the recorded node was no router and had none
-    "lnet routes": b"Routing disabled\nnet      hops priority   state router\n"
-    b"o2ib1      -1        0      up 10.0.0.253@tcp\no2ib1       1        3    down 10.0.0.254@tcp\n",
-    # page_pools_seq_show: the recorded node never used any
-    "page_pools": b"physical_pages: 1516315\npools:\n  pool_4k:\n    max_objects: 108308\n    total_objects: 512\n"
-    b"    total_free: 500\n    grows: 1\n    cache_access: 88\n    cache_missing: 1\n"
-    b"  pool_64k:\n    max_objects: 6769\n    total_objects: 24\n    total_free: 7\n    out_of_mem: 0\n",
-    # scrub_dump and lfsck_layout_dump: nothing was ever wrong with the recorded node
-    "oi_scrub at work": b"name: OI_scrub\nmagic: 0x4c5fe253\noi_files: 64\nstatus: scanning\nflags: inconsistent,auto\n"
-    b"param:\ntime_since_last_completed: 86405 seconds\ntime_since_latest_start: 62 seconds\nchecked: 1204413\n"
-    b"updated: 17\nfailed: 3\nprior_updated: 2\nsuccess_count: 3\nrun_time: 57 seconds\nreal_time_speed: N/A\n",
-    "lfsck dry run": b"name: lfsck_layout\nmagic: 0xb1732fed\nversion: 2\nstatus: scanning-phase2\n"
-    b"flags: scanned-once,inconsistent\nparam: dryrun,all_targets\nlast_completed_time: N/A\n"
-    b"latest_start_time: 1795210200\ntime_since_latest_start: 8276 seconds\nsuccess_count: 2\n"
-    b"inconsistent_dangling: 5\ninconsistent_orphan: 7\nskipped: 0\nfailed_phase1: 4\nfailed_phase2: 1\n"
-    b"checked_phase1: 48210\nchecked_phase2: 7\nrun_time_phase1: 580 seconds\nrun_time_phase2: 20 seconds\n"
-    b"current_position: [0x200000402:0x1:0x0]\n",
-    "lnet buffers": b"pages count credits     min\n    0   512     512     510\n  256   256      -2      -9\n",
+    "hsm agents": ("2.15", "mds", "work-MDT0000/hsm/agents"),
+    "nrs_tbf_rule": ("2.17", "seldom", "ost_io/nrs_tbf_rule"),
+    "pcc": ("2.17", "seldom", "/pcc"),
+    "lnet routes": ("2.15", "client", "lnet/routes"),
+    "lnet buffers": ("2.15", "router", "lnet/buffers"),
+    "page_pools": ("2.17", "seldom", "sptlrpc/page_pools"),
+    "oi_scrub at work": ("2.17", "seldom", "/oi_scrub"),
+    "lfsck dry run": ("2.17", "seldom", "/lfsck_namespace"),
 }
-"""What no recording has: written from Lustre's source."""
+"""What no recording has: release and role of a node that was written from Lustre's source, and the end of the path."""
 WORDS = (b"\n", b"\n\n", b" ", b"\t\t", b":", b"|", b"0", b"31", b"100", b"9" * 30, b"-4", b"4K", b"%", b"a", b"{")
 LETTERS = st.binary(max_size=400) | st.lists(st.sampled_from(WORDS), max_size=60).map(b"".join)
 
 
 def sample(capture: Unpack, name: str) -> bytes:
     if name in WRITTEN:
-        return WRITTEN[name]
+        release, role, end = WRITTEN[name]
+        return next(text for path, text in files_of(release, role) if path.endswith(end)).encode()
     data = (capture("2.17.57/tree-load-2") / FILES[name][1]).read_bytes()
     if name == "job_stats":
         return b"job_stats:\n" + b"".join(job_stats.split(data)[:2])

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lustre.formats import compiled, import_
+from tests.conftest import Unpack
 from tests.damaged import any_text, damage, damaged, renumbered, renumbering, texts
 
 if not compiled.AVAILABLE:
     pytest.skip("the modules in C were not built: no compiler, or no Python.h", allow_module_level=True)
 
-Unpack = Callable[[str], Path]
 TREES = [f"2.17.57/tree-{name}" for name in ("idle", "load-1", "load-2")]
 
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lustre.formats import job_stats
+from tests.conftest import Unpack
 
-Unpack = Callable[[str], Path]
 OST = "proc/fs/lustre/obdfilter/lustre-OST0002/job_stats"
 
 # Written from the source: lprocfs_jobstats_seq_show at tag 2.12.0 (seconds, no blank after "min:", reqs, no sumsq).

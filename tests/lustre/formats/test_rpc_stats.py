@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
-from lustre.formats import brw_stats, extents_stats, histogram, rpc_stats
+from lustre.formats import brw_stats, histogram, rpc_stats
+from tests.conftest import Unpack
 
-Unpack = Callable[[str], Path]
-DEBUG = "sys/kernel/debug/lustre"
-MOUNT = "ff1100011d6c9800"
+OF_TARGET = "sys/kernel/debug/lustre/osc/lustre-OST0002-osc-ff1100011d6c9800/rpc_stats"
 
 # Written from the source: obd_mod_rpc_stats_seq_show at tag 2.10.0, all that mdc prints (nanoseconds blank-padded).
 MDC_2_10 = b"""\
@@ -41,18 +37,6 @@ disk I/O size          ios   % cum % |  ios         % cum %
 """
 
 
-def read_osc(capture: Unpack, ost: str = "OST0002") -> rpc_stats.RpcStats:
-    path = capture("2.17.57/tree-load-2") / DEBUG / f"osc/lustre-{ost}-osc-{MOUNT}/rpc_stats"
-    return rpc_stats.parse(path.read_bytes())
-
-
-def test_a_latency_label_lies_below_its_bucket(capture: Unpack) -> None:
-    latency = read_osc(capture).latency_usec
-    assert latency is not None
-    assert latency.uppers[:4] + latency.uppers[-1:] == (1, 2, 4, 8, 1 << 19)  # "262144:" and 12 empty rows
-    assert dict(zip(latency.uppers, latency.read, strict=True))[512] == 687  # printed as "256:  687"
-
-
 def test_mdc_of_2_10() -> None:
     mdc = rpc_stats.parse(MDC_2_10)
     assert (mdc.modify_in_flight, mdc.read_in_flight, mdc.rpcs_in_flight, mdc.skipped) == (2, None, None, 0)
@@ -77,25 +61,10 @@ def test_brw_of_2_15() -> None:
     ],
 )
 def test_a_damaged_table_is_dropped_whole_and_alone(capture: Unpack, damage: tuple[bytes, bytes]) -> None:
-    path = capture("2.17.57/tree-load-2") / DEBUG / f"osc/lustre-OST0002-osc-{MOUNT}/rpc_stats"
-    data = path.read_bytes()
+    data = (capture("2.17.57/tree-load-2") / OF_TARGET).read_bytes()
     assert data.count(damage[0]) == 1
     osc = rpc_stats.parse(data.replace(*damage))
     assert osc.pages_per_rpc is None
     assert osc.rpcs_in_flight is not None
     assert osc.offset is not None
     assert osc.skipped >= 10
-
-
-def test_the_kernels_last_bucket_is_marked() -> None:
-    rows = b"30:\t\t         1  50  50   |          0   0   0\n31:\t\t         1  50 100   |          0   0   0\n"
-    heading = b"\t\t\tread\t\t\twrite\nrpcs in flight        rpcs   % cum % |       rpcs   % cum %\n"
-    (table,) = histogram.parse(heading + rows).histograms
-    assert table.overflow
-    assert table.uppers == (30, 31)
-
-
-def test_extents_that_are_off_say_so(capture: Unpack) -> None:
-    path = capture("2.17.57/tree-idle") / DEBUG / f"llite/lustre-{MOUNT}/extents_stats"
-    extents = extents_stats.parse(path.read_bytes())
-    assert (extents.enabled, extents.histogram, extents.skipped) == (False, None, 0)

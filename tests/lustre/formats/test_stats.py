@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
-from lustre.formats import header, statahead_stats, stats
-
-Unpack = Callable[[str], Path]
-MOUNT = "sys/kernel/debug/lustre/llite/lustre-ff1100011d6c9800"
+from lustre.formats import header, stats
+from tests.conftest import Unpack
 
 # Written from the source: lprocfs_stats_seq_show at tag 2.10.0, units of llite ("regs") and of the service ("usec").
 STATS_2_10 = b"""\
@@ -51,9 +46,3 @@ def test_times_do_not_count_as_change() -> None:
     assert header.after(later) == header.after(STATS_2_10) != STATS_2_10
     times = b"snapshot_time:   9.5 secs.nsecs\nstart_time:   2.0 secs.nsecs\nelapsed_time:   7.5 secs.nsecs\n"
     assert header.after(times + b"rest\n") == b"rest\n"
-
-
-def test_statahead_of_older_releases() -> None:
-    # Written from the source: ll_statahead_stats_seq_show at tags 2.10.0 to 2.15.0.
-    old = statahead_stats.parse(b"statahead total: 3\nstatahead wrong: 0\nagl total: 2\n")
-    assert (old.total, old.agl_total, old.list_total, old.skipped) == (3, 2, None, 0)

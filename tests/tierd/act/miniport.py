@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from lustre.errors import of_errno
 from lustre.fid import Fid
-from lustre.filesystem import FileStatus, MetadataSpace, Space
-from lustre.layout.directory import DefaultStriping, DirectoryStripes
+from lustre.filesystem import FileStatus, Space
 from lustre.layout.model import Layout
 from tests.tierd.act.movers.minicalls import MiniCalls
 from tests.tierd.act.movers.minilustre import MiniLustre
@@ -20,9 +20,9 @@ class MiniPort:
 
     fsname = "lustre"
 
-    def __init__(self, lustre: MiniLustre, calls: MiniCalls | None = None) -> None:
+    def __init__(self, lustre: MiniLustre) -> None:
         self.lustre = lustre
-        self.calls = calls or MiniCalls(lustre)
+        self.calls = MiniCalls(lustre)
         self.defaults: dict[str, Layout | None] = {}
         """Of directories, by path."""
         self.most_data_on_mdt: int | None = None
@@ -82,30 +82,10 @@ class MiniPort:
                 return path
         raise of_errno(errno.ENOENT, "fid2path", str(fid))
 
-    def entries(self, directory: str) -> Iterator[str]:
-        raise NotImplementedError
-
     def subdirectories(self, directory: str) -> list[str]:
         parents = (path.rpartition("/") for path in self.defaults)
         return [name for parent, _, name in parents if (parent or "/") == directory]
 
-    def migrate(self, path: str, layout: Layout) -> None:
-        raise NotImplementedError
-
-    def changelog(self, mdt: str, after_index: int) -> bytes:
-        raise NotImplementedError
-
-    def metadata_space(self) -> Mapping[str, MetadataSpace]:
-        raise NotImplementedError
-
-    def directory_stripes(self, directory: str) -> DirectoryStripes:
-        raise NotImplementedError
-
-    def default_striping(self, directory: str) -> DefaultStriping | None:
-        raise NotImplementedError
-
-    def set_default_striping(self, directory: str, striping: DefaultStriping | None) -> None:
-        raise NotImplementedError
-
-    def mdt_index_of(self, fid: Fid) -> int:
-        raise NotImplementedError
+    def __getattr__(self, name: str) -> Any:
+        """Gate, undo and recovery ask for nothing else."""
+        raise AttributeError(name)

@@ -35,8 +35,8 @@ def move(source: int, destination: int, size_bytes: int = 100_000_000) -> MoveCo
                     {f"l-OST000{destination}": size_bytes})
 
 
-def pace(part: float = 0.01, drain_part: float = 0.05, streams: StreamedTargets | None = None) -> BackgroundPace:
-    found = BackgroundPace(part, drain_part)
+def pace(drain_part: float = 0.05, streams: StreamedTargets | None = None) -> BackgroundPace:
+    found = BackgroundPace(0.01, drain_part)
     found.streamed = streams or streamed(t3="ior")
     return found
 

@@ -14,19 +14,12 @@ import pytest
 
 from simulator.cluster import Cluster
 from simulator.fluid.cluster import FluidCluster
-from simulator.scenarios import events
 from simulator.settings import recorded_test_bed
 from tests.tierd.act.gate_world import submitted
 from tests.tierd.logged import logged
-from tests.tierd.simulated import COVERING, NOISE, STREAM, world
-from tierd.act.claim import (
-    Claim,
-    ClaimFolder,
-    describe_holder,
-    describe_this_process,
-    holder_has_exited,
-)
-from tierd.acts import ActKind, Outcome
+from tests.tierd.simulated import COVERING, NOISE, STREAM
+from tierd.act.claim import Claim, ClaimFolder, describe_holder, describe_this_process, holder_has_exited
+from tierd.acts import ActKind
 from tierd.config.act import ClaimSettings
 from tierd.config.settings import Settings as Configuration
 from tierd.model import Action
@@ -234,17 +227,3 @@ def test_one_that_is_taken_over_stops_before_its_next_act(tmp_path: Path) -> Non
     assert refused.detail.startswith("another tierd moves files of this file system: host mgmt02, pid 7, since 2026")
     assert inode.layout == before
     assert at.gate.waiting == 1
-
-
-def test_a_users_own_mover_is_given_way_to(tmp_path: Path) -> None:
-    """Somebody moves the files of the noisy directory while tierd is about to: nothing is moved twice."""
-    noise = replace(NOISE, rereads_per_second=8.0, files_per_second=10.0, keep=300)
-    at = world(tmp_path, jobs=(STREAM, noise))
-    at.run(until=40)
-    events.mover(at.cluster, noise.directory, "flash", 60)
-    at.run(until=80)
-    reported = "\n".join(at.said)
-    assert "not done: /proj/ingest: lfs.1500 moves files there; tierd leaves the directory alone" in reported
-    assert not [e for e in at.journal.entries() if e.outcome in {"failed", "doubtful"}]
-    places = [e.place for e in at.journal.entries(Outcome.DONE)]
-    assert len(places) == len(set(places))

@@ -54,7 +54,7 @@ def world(tmp_path: Path) -> World:
 
 def make(world: World, *paths: str) -> None:
     for path in paths:
-        world.port.make(path)  # type: ignore[attr-defined]
+        world.port.make(path)
 
 
 def test_copied_layouts_are_undone_with_their_original(world: World) -> None:

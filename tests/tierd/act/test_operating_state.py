@@ -18,8 +18,6 @@ FRIDAY_NOON = datetime(2026, 11, 20, 12, 0).timestamp()
 HOUR = 3600.0
 
 
-
-
 def test_over_midnight_the_end_belongs_to_the_day_it_began() -> None:
     nights = ("Mon-Fri 20:00-06:00",)
     assert "outside of the maintenance windows" in str(window_refusal(nights, FRIDAY_NOON))

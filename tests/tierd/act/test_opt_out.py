@@ -69,11 +69,6 @@ def test_a_word_that_is_not_understood_counts_as_off(filesystem: SimulatedFilesy
     assert said.isprintable()
 
 
-def test_a_pin_is_quoted(filesystem: SimulatedFilesystem) -> None:
-    filesystem.set_xattr("/proj/a/b/file", "lustre.pin", b"- pool: nvme\n")
-    assert str(consent(filesystem).of_file("/proj/a/b/file")) == "the file is pinned: - pool: nvme"
-
-
 def test_a_file_whose_opt_out_cannot_be_read_is_left_alone(cluster: Cluster) -> None:
     class Hung(SimulatedFilesystem):
         def xattr(self, path: str, name: str) -> bytes:
@@ -229,17 +224,6 @@ def test_a_scope_has_limits_of_its_own_and_does_not_keep_others_waiting(tmp_path
     done = [o.action.path for o in at.gate.pump(at.cluster.epoch + 0.001)]
     assert done == ["/slow/0", "/quick/0", "/quick/1", "/quick/2", "/quick/3"]
     assert at.gate.waiting == 3
-
-
-def test_paused_stays_paused_over_a_restart(tmp_path: Path) -> None:
-    at = world(tmp_path, jobs=(STREAM,))
-    at.gate.operating_state.pause("a disk is being changed")
-    at.gate.operating_state.store()
-    again = world(tmp_path, jobs=(STREAM,))
-    assert again.gate.operating_state.paused == "a disk is being changed"
-    again.gate.operating_state.resume()
-    again.gate.operating_state.store()
-    assert world(tmp_path, jobs=(STREAM,)).gate.operating_state.paused == ""
 
 
 def test_a_plan_leaves_out_single_files_whose_owners_want_that(tmp_path: Path) -> None:

@@ -12,14 +12,7 @@ from hypothesis import strategies as st
 from tierd.act.dispatch import RemoteMover, RemoteStandby
 from tierd.act.movers.moves import MoveResult
 from tierd.cluster import messages
-from tierd.cluster.messages import (
-    FileResult,
-    FileToMove,
-    MoveMessage,
-    Permit,
-    ResultMessage,
-    WorkHint,
-)
+from tierd.cluster.messages import FileResult, FileToMove, MoveMessage, Permit, ResultMessage, WorkHint
 
 FILE = FileToMove(7, "[0x200000402:0x14:0x0]", "/d/a", 100, "abc")
 MOVE = MoveMessage("3-7-1", "lustre", 3, 2, "lustre-OST0004", 1060.0, "layout", (FILE,))

@@ -32,14 +32,14 @@ KIB, MIB = 1024, 1 << 20
 SIZES = (4096, 8192, 16384, 32768, 65536, 131072, MIB)
 
 
-def mixes(bypass: int, shares: Sequence[float] = (0.2, 0.7, 0.4, 0.9, 0.5), fast_msec: int = 1,
+def mixes(bypass: int, shares: Sequence[float] = (0.2, 0.7, 0.4, 0.9, 0.5),
           slow_msec: int = 16) -> tuple[DiskWrites, ...]:
     """Readings of ``brw_stats`` in which the share of small writes changes: two sizes below 16 KiB, two above 64."""
     found = []
     for number, share in enumerate(shares):
         sizes = {4096: 500 * share, 16384: 500 * share, 65536: 500 * (1 - share), MIB: 500 * (1 - share)}
         fast = sum(count for size, count in sizes.items() if size <= bypass)
-        msec = {fast_msec: fast, slow_msec: 1000 - fast}
+        msec = {1: fast, slow_msec: 1000 - fast}
         found.append(DiskWrites(float(number), sizes, {key: count for key, count in msec.items() if count}))
     return tuple(found)
 

@@ -171,9 +171,9 @@ MadeWindow = Callable[[Random], Sequence[JobLoad]]
 
 
 def learned(make: MadeWindow, windows: int, learner: CostLearner | None = None, pool: str = "hdd",
-            unhealthy: Sequence[str] = (), seed: int = 5) -> CostLearner:
+            unhealthy: Sequence[str] = ()) -> CostLearner:
     """A learner that has seen so many windows."""
-    learner, rng = learner or CostLearner(), Random(seed)
+    learner, rng = learner or CostLearner(), Random(5)
     targets, jobs = Names((target, n) for n, target in enumerate(TARGETS)), Names()
     for number in range(windows):
         loads = {(each.target, each.job): each for each in make(rng)}

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from lustre.fid import Fid
-from tests.tierd.detect.views import FLASH, GB, POOLS, filled, found_by, halves, look, reads_whole
+from tests.tierd.detect.views import FLASH, GB, POOLS, filled, halves, look, reads_whole
 from tests.tierd.worlds import TARGETS, small_io, stream
-from tierd.detect.view import View
-from tierd.model import DirectoryActivity, Facts, Finding, PoolPair, StoredFile, TargetFill
+from tierd.model import DirectoryActivity, Facts, Finding, StoredFile, TargetFill
 from tierd.policies import cold_on_flash, flash_pressure, hot_small_files, outgrown_component, small_random_io
 
 DAY = 86_400.0
@@ -78,27 +75,6 @@ def test_cold_files_are_reported_from_the_upper_to_the_lower_mark(used: float, a
 def test_files_that_left_flash_and_pools_with_an_unknown_target_do_not_count() -> None:
     assert cold(0.9, stored(1, 30, pools=("hdd",))) == []
     assert cold(0.95, stored(1, 30), fill={t: fill for t, fill in filled(0.95).items() if t != FLASH[0]}) == []
-
-
-DEFAULT_POOLS = PoolPair("flash", "hdd")
-NVME = ("lustre-OST0006", "lustre-OST0007")
-OF_A_SCOPE = {"flash": FLASH, "nvme": NVME, "hdd": POOLS["hdd"], "sas": NVME[:1]}
-
-
-def test_the_flash_of_a_scope_counts_as_that_of_the_whole_file_system() -> None:
-    fill = {**filled(0.3), **{t: TargetFill(100 * GB, 10 * GB) for t in NVME}}
-    files = (stored(1, 30, ("nvme",)), stored(2, 30))
-    view = View(halves(), Facts(pools=OF_A_SCOPE, fill=fill, stored=files),
-                pool_pairs=(DEFAULT_POOLS, PoolPair("nvme", "hdd")))
-    (found,) = found_by(cold_on_flash.POLICY, view)
-    assert (found.subject, found.targets, found.directories) == ("nvme", NVME, ("/proj/old",))
-    assert "1 of 1 files examined there" in found.sentence
-    assert "-p hdd" in found.advice[0].command
-    (found,) = found_by(flash_pressure.POLICY, view)
-    assert found.subject == "nvme"
-    assert set(view.flash) == {*FLASH, *NVME}
-    for detector in (cold_on_flash, flash_pressure):
-        assert list(detector.POLICY.find(replace(view, pool_pairs=(DEFAULT_POOLS,)), detector.Settings())) == []
 
 
 EVERYWHERE = Facts(pools=POOLS, fill=filled())

@@ -24,12 +24,8 @@ from tierd.model import JobLoad, NamespaceLoad, Window
 CROWD = [f"small.{n}" for n in range(200)]
 
 
-def crowded(number: int, jobs: list[str] = CROWD) -> Window:
-    return window(number, stream("s.1", 60), small_files("m.2", 30), *(small_io(job, 0.5) for job in jobs))
-
-
 def test_of_many_jobs_on_a_target_the_small_ones_are_left_out() -> None:
-    kept = thinned(crowded(0))
+    kept = thinned(window(0, stream("s.1", 60), small_files("m.2", 30), *(small_io(job, 0.5) for job in CROWD)))
     assert {job for _, job in kept.loads} == {"s.1", "m.2"}
     assert "m.2" in kept.namespace
 

@@ -71,15 +71,6 @@ def test_a_disabled_detector_does_not_run() -> None:
     assert watch.faults == {}
 
 
-def test_a_detector_that_fails_blinds_itself_only() -> None:
-    watch = PolicyRunner([ConfiguredPolicy(Policy("broken", Common, broken), Common()),
-                   ConfiguredPolicy(Policy("wet", Common, weather), Common())])
-    watch.run(View([window(0)]))
-    (found,) = watch.run(View([window(1)]))
-    assert found.kind == "wet"
-    assert watch.faults == {"broken": "KeyError: 'no such column'"}
-
-
 def test_a_detector_sees_the_active_findings() -> None:
     reported: list[bool] = []
 

@@ -104,10 +104,9 @@ def found(windows: Iterable[Window], activities: Activities = lambda *_: (), set
              if isinstance(each.evidence, SlowdownEvidence)] for seen in windows]
 
 
-def episode(*noise: Part, quiet: int = 8, noisy: int = 8, usual: float = 66.0, now: float = 44.0) -> list[Window]:
+def episode(*noise: Part, noisy: int = 8, now: float = 44.0) -> list[Window]:
     """Some windows of a stream alone, then some with noise beside it."""
-    return [*(window(n, stream("s.1", usual)) for n in range(quiet)),
-            *(window(quiet + n, stream("s.1", now), *noise) for n in range(noisy))]
+    return [*after(0, 8, stream("s.1", 66)), *after(8, noisy, stream("s.1", now), *noise)]
 
 
 def after(number: int, count: int, *parts: Part) -> list[Window]:
@@ -198,8 +197,8 @@ def findings(windows: Sequence[Window], places: Callable[[str], str] = lambda _j
     return [each for each in found(windows, activities)[-1] if each.kind == "noisy-neighbour"]
 
 
-def tasks(name: Callable[[int], str], count: int = TASKS, files_s: float = 20.0) -> list[Part]:
-    return [small_files(name(task), files_s / count) for task in range(count)]
+def tasks(name: Callable[[int], str], count: int = TASKS) -> list[Part]:
+    return [small_files(name(task), 20.0 / count) for task in range(count)]
 
 
 @pytest.mark.parametrize(("name", "array"), [

@@ -2,8 +2,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from math import exp
-from random import Random
 from typing import Any
 
 import numpy as np
@@ -87,10 +85,9 @@ def test_a_fair_part_of_the_loss_must_be_won_back(windows: list[Window], now: fl
     assert judged(windows, now).verdict == verdict
 
 
-def came(rate: float, stays: bool = False, jitter: float = 0.0) -> list[Window]:
+def came(rate: float, stays: bool = False) -> list[Window]:
     """As ``episode``, with a neighbour that came while the stream was seen. ``stays``: on the disks, after the act."""
-    rng = Random(1)
-    return [window(n, stream("s.1", (66 if n < 6 else 44 if n < 10 else rate) * exp(rng.gauss(0.0, jitter))),
+    return [window(n, stream("s.1", 66 if n < 6 else 44 if n < 10 else rate),
                    *([small_files("m.2", 20, targets=TARGETS if n < 10 or stays else FLASH)] if n >= 6 else []))
             for n in range(20)]
 

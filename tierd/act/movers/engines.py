@@ -11,12 +11,7 @@ from importlib import import_module
 
 from lustre.filesystem import Quota
 from lustre.llapi.calls import Library
-from lustre.mounted import (
-    archives_follow_swaps,
-    migrates_to_overstriped,
-    read_pools,
-    read_space,
-)
+from lustre.mounted import archives_follow_swaps, migrates_to_overstriped, read_pools, read_space
 from lustre.mounted_calls import MountedCalls
 from lustre.mounts import Mount
 from lustre.parameters import Tree
@@ -24,15 +19,7 @@ from tierd.act.movers.checks import FileFacts
 from tierd.act.movers.inspection import FileEngine
 from tierd.act.movers.lease import LeaseMover
 from tierd.act.movers.lfs import LfsMover, command_runner, parent_death_prefix
-from tierd.act.movers.moves import (
-    Fence,
-    Halt,
-    Move,
-    MoveOutcome,
-    MoveResult,
-    never_halt,
-    no_fence,
-)
+from tierd.act.movers.moves import Fence, Halt, Move, MoveOutcome, MoveResult, never_halt, no_fence
 from tierd.act.movers.space_and_quota import Destination, DestinationState
 from tierd.config.act import MoverSettings
 from tierd.refusal import Reason

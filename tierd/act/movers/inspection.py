@@ -15,14 +15,7 @@ from lustre.errors import Gone, Stale
 from lustre.filesystem import Calls, Status
 from lustre.layout.model import Layout, same_shape
 from tierd.act.movers import checks
-from tierd.act.movers.checks import (
-    FileFacts,
-    enters_mdt,
-    layout_objects,
-    leaves_mdt,
-    read_facts,
-    read_open_facts,
-)
+from tierd.act.movers.checks import FileFacts, enters_mdt, layout_objects, leaves_mdt, read_facts, read_open_facts
 from tierd.act.movers.moves import (
     Halt,
     Move,

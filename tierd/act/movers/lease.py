@@ -27,15 +27,7 @@ from lustre.filesystem import Calls, FileFlags, Status
 from lustre.layout.model import Layout, same_shape
 from tierd.act.movers import checks, inspection
 from tierd.act.movers.checks import FileFacts, read_open_facts
-from tierd.act.movers.moves import (
-    Fence,
-    Move,
-    MoveOutcome,
-    MoveResult,
-    halted_outcome,
-    no_fence,
-    outcome_of_error,
-)
+from tierd.act.movers.moves import Fence, Move, MoveOutcome, MoveResult, halted_outcome, no_fence, outcome_of_error
 from tierd.act.movers.space_and_quota import Destination, DestinationState
 from tierd.clock import Clock, SystemClock
 from tierd.refusal import Reason, Refusal

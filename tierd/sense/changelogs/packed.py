@@ -35,12 +35,8 @@ from lustre.changelog.decode import (
     measure,
     some,
 )
-from lustre.changelog.decode import (
-    OPEN as OPEN_FLAG,
-)
-from lustre.changelog.decode import (
-    RENAME as RENAME_FLAG,
-)
+from lustre.changelog.decode import OPEN as OPEN_FLAG
+from lustre.changelog.decode import RENAME as RENAME_FLAG
 from lustre.changelog.record import Record, RecordType
 from tierd.loads import Bools, Floats, Ints
 from tierd.sense.changelogs.files import Bytes, fid_words

@@ -12,14 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lustre.layout.model import Component, Layout
-from tests.tierd.act.movers.minicalls import MiniCalls
-from tests.tierd.act.movers.minilustre import FLASH, MiniLustre
 from tests.tierd.worlds import noise
 from tierd.act.journal.entry import Stamp
 from tierd.act.journal.writer import Journal
-from tierd.act.movers.lfs import FinishedCommand, LfsMover
-from tierd.act.movers.moves import Move, MoveResult
-from tierd.act.movers.space_and_quota import Destination
 from tierd.acts import ActKind, Outcome
 from tierd.model import Action, Finding
 from tierd.text import printable
@@ -100,23 +95,6 @@ def test_words_may_hold_anything_and_are_kept_for_a_terminal(journal: Journal, w
     assert entry is not None
     assert entry.detail.isprintable()
     assert entry.reason == printable(words)
-
-
-def test_lfs_that_fails_at_a_file_whose_name_is_no_text_is_entered(journal: Journal) -> None:
-    lustre = MiniLustre()
-    lustre.directory_project = 7
-    lustre.create("/\udcff\x1b[2J", b"data")
-    calls = MiniCalls(lustre)
-    destination = Destination(lambda: lustre.pool_members, lustre.space, lustre.quota)
-    said = "lfs migrate: odd words of /mnt/lustre/\udcff\x1b[2J\n" * 300
-
-    mover = LfsMover(calls, destination, "/mnt/lustre".__add__, lambda _: FinishedCommand(1, said))
-    (outcome,) = mover.move([Move("/\udcff\x1b[2J", FLASH)])
-    assert outcome.result is MoveResult.FAILED
-    journal.end(journal.intend(action(), journal.add_finding(FINDING), BEFORE, 2.0, dry_run=False), Outcome.FAILED,
-                  outcome.detail, 3.0)
-    (entry,) = journal.entries(Outcome.FAILED)
-    assert "lfs exited with 1: lfs migrate: odd words of /mnt/lustre/\\udcff\\x1b[2J" in entry.detail
 
 
 def test_every_intent_that_was_written_survives_a_kill(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import socket
 import sys
 from pathlib import Path
 
+from tests.tierd.act.gate_world import Clock
 from tests.tierd.act.kill.remote import Remote, SteppedJournal, receive, send
 from tests.tierd.act.movers.minilustre import FLASH, HDD
 from tests.tierd.worlds import noise
@@ -24,14 +25,6 @@ from tierd.model import Action, Finding
 
 FINDING = Finding("noisy-neighbour", 1.0, "m", "s", ("lustre-OST0002",), "…", noise(), ("/d",))
 NAMES = ("/a", "/b")
-
-
-class Clock:
-    def now(self) -> float:
-        return 1000.0
-
-    def wait(self, seconds: float) -> bool:
-        return False
 
 
 def work(lustre: socket.socket, journal_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import errno
+from collections.abc import Callable, Mapping
 
 from lustre.layout.model import Component, Layout
 from tests.tierd.act.movers.fakelfs import MOUNT, FakeLfs
@@ -29,11 +30,17 @@ class Both:
         self.node: Node = self.lustre.create("/a", data, layout)
         self.lustre.clock_ns += 60_000_000_000
         self.calls, self.lfs = MiniCalls(self.lustre), FakeLfs(self.lustre, LAYOUTS)
-        destination = Destination(lambda: self.lustre.pool_members, self.lustre.space, self.lustre.quota)
+        self.pools_fail = False
+        destination = Destination(self.pool_members, self.lustre.space, self.lustre.quota)
         self.clock = MiniClock(self.lustre)
         self.engine: Engine = LeaseMover(self.calls, destination, self.clock) if kind == "lease" else LfsMover(
             self.calls, destination, MOUNT.__add__, self.lfs, clock=self.clock)
         self.steps: list[str] = []
+
+    def pool_members(self) -> Mapping[str, tuple[str, ...]]:
+        if self.pools_fail:
+            raise OSError(errno.EIO, "no answer")
+        return self.lustre.pool_members
 
     def at(self, step: int, act: Callable[[], object]) -> None:
         """Do something just before the nth call there is, of tierd or of its lfs."""

@@ -2,41 +2,20 @@
 
 from __future__ import annotations
 
-import errno
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
-from lustre.layout.model import Layout
-from tests.tierd.act.movers.minicalls import MiniCalls
-from tests.tierd.act.movers.minilustre import FLASH, PAGE, MiniClock, MiniLustre
-from tierd.act.movers.lease import LeaseMover
-from tierd.act.movers.moves import Move, MoveOutcome
-from tierd.act.movers.space_and_quota import Destination
+from tests.tierd.act.movers.both_engines import Both
+from tests.tierd.act.movers.minilustre import PAGE
 
 
-class World:
-    """A file ``/a`` of three pages on the HDD pool, and an engine."""
+class World(Both):
+    """A file ``/a`` of three pages on the HDD pool, of a project that its directory does not give."""
 
     def __init__(self) -> None:
-        self.lustre = MiniLustre()
-        self.calls = MiniCalls(self.lustre)
-        self.data = b"first page".ljust(PAGE, b"x") + bytes(PAGE) + b"last"
-        self.pools_fail = False
-        self.node = self.lustre.create("/a", self.data)
-        self.mover = LeaseMover(
-            self.calls, Destination(self.pools, self.lustre.space, self.lustre.quota),
-            MiniClock(self.lustre))
+        super().__init__("lease", data=b"first page".ljust(PAGE, b"x") + bytes(PAGE) + b"last")
+        self.lustre.directory_project = 0
 
-    def pools(self) -> Mapping[str, tuple[str, ...]]:
-        if self.pools_fail:
-            raise OSError(errno.EIO, "no answer")
-        return self.lustre.pool_members
-
-    def move(self, layout: Layout = FLASH, path: str = "/a") -> MoveOutcome:
-        (outcome,) = self.mover.move((Move(path, layout),))
-        assert not self.lustre.descriptors
-        return outcome
-
-    def at(self, call: str, act: Callable[[], object], occurrence: int | None = 1, since: str = "") -> None:
+    def before_call(self, call: str, act: Callable[[], object], occurrence: int | None = 1, since: str = "") -> None:
         """Do something just before the mover's nth call of a kind (None: each), counted from its call ``since`` on."""
         seen = 0
 

@@ -164,6 +164,18 @@ def test_a_file_replaced_during_the_check(engine: str) -> None:
     assert (outcome.result, outcome.reason) == (MoveResult.GAVE_WAY, "gone")
 
 
+@pytest.mark.parametrize(("engine", "step"), [("lease", "swap_and_close"), ("lfs", "open_for_swap")])
+def test_pools_that_cannot_be_read_after_a_move_leave_no_move_without_outcome(engine: str, step: str) -> None:
+    world = Both(engine)
+    world.calls.lose_reply = engine == "lease"
+
+    def before(name: str, _: int) -> None:
+        world.pools_fail |= name == step
+
+    world.calls.before = world.lfs.before = before
+    assert world.move().result is MoveResult.DONE
+
+
 def test_lfs_leaves_alone_what_was_modified_a_moment_ago() -> None:
     """The next write may be in the same second, and then no attribute would show it."""
     world = Both("lfs")

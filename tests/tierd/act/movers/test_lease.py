@@ -96,6 +96,6 @@ def test_a_directory_that_can_give_new_files_nothing_does_not_keep_a_file_from_m
     def full() -> None:
         raise of_errno(errno.ENOSPC, "create volatile file")
 
-    world.at("create_volatile", full)
+    world.before_call("create_volatile", full)
     assert world.move().result is MoveResult.DONE
     assert pools_of_file(world) == ["flash"]

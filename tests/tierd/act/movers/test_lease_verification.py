@@ -28,21 +28,12 @@ def test_a_full_pool_leaves_the_file_where_it_is(world: World) -> None:
     def fills() -> None:
         world.lustre.room_bytes = PAGE
 
-    world.at("create_volatile", fills)
+    world.before_call("create_volatile", fills)
     outcome = world.move()
     assert (outcome.result, outcome.reason) == (MoveResult.FAILED, "no-space")
     assert isinstance(outcome.error, NoSpace)
     assert world.lustre.contents("/a") == world.data
     assert len(world.lustre.live_stores()) == 1
-
-
-def test_pools_that_cannot_be_read_after_a_move_leave_no_move_without_outcome(world: World) -> None:
-    def fails() -> None:
-        world.pools_fail = True
-
-    world.calls.lose_reply = True
-    world.at("open_fid", fails)
-    assert world.move().result is MoveResult.DONE
 
 
 def test_an_error_that_was_reported_as_success_is_found_out(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,7 +47,7 @@ def test_a_file_that_cannot_be_checked_after_its_move_is_doubtful(world: World) 
         raise of_errno(errno.EIO, "open by FID")
 
     world.calls.lose_reply = True
-    world.at("open_fid", fails, occurrence=None)
+    world.before_call("open_fid", fails, occurrence=None)
     outcome = world.move()
     assert (outcome.result, outcome.reason) == (MoveResult.DOUBTFUL, "unknown")
 
@@ -67,7 +58,7 @@ def test_an_mdt_that_does_not_answer_is_not_taken_for_a_file_that_is_gone(world:
         raise of_errno(errno.ESHUTDOWN, "fid2path")
 
     world.calls.lose_reply = True
-    world.at("open_fid", lambda: world.lustre.unlink("/a"))
+    world.before_call("open_fid", lambda: world.lustre.unlink("/a"))
     before = world.calls.before
 
     def and_silent(name: str, number: int) -> None:
@@ -84,14 +75,14 @@ def test_one_look_that_goes_wrong_is_not_the_last(world: World) -> None:
         raise of_errno(errno.ESTALE, "open by FID")
 
     world.calls.lose_reply = True
-    world.at("open_fid", fails)
+    world.before_call("open_fid", fails)
     assert world.move().result is MoveResult.DONE
 
 
 def test_lost_extended_attributes_are_doubtful(world: World) -> None:
     world.node.xattrs["user.origin"] = b"beamline"
     world.calls.lose_reply = True
-    world.at("open_fid", world.node.xattrs.clear)
+    world.before_call("open_fid", world.node.xattrs.clear)
     outcome = world.move()
     assert outcome.result is MoveResult.DOUBTFUL
     assert "user.origin" in outcome.detail
@@ -120,13 +111,13 @@ def test_objects_that_are_gone_are_not_a_file_that_is_gone(world: World) -> None
         raise of_errno(errno.ENOENT, "get data version")
 
     world.calls.lose_reply = True
-    world.at("data_version", destroyed, occurrence=None, since="swap_and_close")
+    world.before_call("data_version", destroyed, occurrence=None, since="swap_and_close")
     outcome = world.move()
     assert (outcome.result, outcome.reason) == (MoveResult.DOUBTFUL, "unknown")
 
 
 def test_a_copy_outside_of_its_pool_is_never_exchanged(world: World) -> None:
-    world.at("create_volatile", lambda: world.lustre.pool_members.update(flash=()), occurrence=None)
+    world.before_call("create_volatile", lambda: world.lustre.pool_members.update(flash=()), occurrence=None)
     outcome = world.move()
     assert outcome.result is MoveResult.FAILED
     assert "outside pool" in outcome.detail
@@ -149,4 +140,4 @@ PFL64 = Layout((Component(0, 16 * PAGE, pool="flash"), Component(16 * PAGE, None
 def after_the_exchange(world: World, step: str, act: Callable[[], object]) -> None:
     if step == "open_fid":
         world.calls.lose_reply = True
-    world.at(step, act, since="swap_and_close")
+    world.before_call(step, act, since="swap_and_close")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import errno
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
 
@@ -12,7 +11,7 @@ from tests.tierd.act.gate_world import Clock
 from tests.tierd.act.movers.fakelfs import MOUNT, FakeLfs
 from tests.tierd.act.movers.minicalls import Killed, MiniCalls
 from tests.tierd.act.movers.minilustre import FLASH, HDD, PFL, MiniLustre
-from tierd.act.movers.lfs import FinishedCommand, LfsMover, command_runner
+from tierd.act.movers.lfs import CommandRunner, FinishedCommand, LfsMover, command_runner
 from tierd.act.movers.moves import Move, MoveOutcome, MoveResult
 from tierd.act.movers.space_and_quota import Destination
 from tierd.refusal import Reason, Refusal
@@ -25,10 +24,11 @@ class World:
         self.lfs = FakeLfs(self.lustre, (FLASH, HDD))
         self.clock = Clock(2e9)  # much later than the times of the files
         self.seconds_per_file = 0.0
-        calls = MiniCalls(self.lustre)
-        self.pools_fail = False
-        destination = Destination(self.pools, self.lustre.space, self.lustre.quota)
-        self.mover = LfsMover(calls, destination, MOUNT.__add__, self.run, clock=self.clock)
+        self.mover = self.mover_with(self.run)
+
+    def mover_with(self, run: CommandRunner, lfs: str = "lfs") -> LfsMover:
+        destination = Destination(lambda: self.lustre.pool_members, self.lustre.space, self.lustre.quota)
+        return LfsMover(MiniCalls(self.lustre), destination, MOUNT.__add__, run, lfs=lfs, clock=self.clock)
 
     def run(self, command: Sequence[str]) -> FinishedCommand:
         self.clock.wait(self.seconds_per_file * sum(word.startswith(MOUNT) for word in command))
@@ -42,11 +42,6 @@ class World:
 
     def files_of_processes(self) -> list[int]:
         return [sum(word.startswith(MOUNT) for word in command) for command in self.lfs.commands]
-
-    def pools(self) -> Mapping[str, tuple[str, ...]]:
-        if self.pools_fail:
-            raise OSError(errno.EIO, "no answer")
-        return self.lustre.pool_members
 
     def move(self, *paths: str, layout: Layout = FLASH) -> list[MoveOutcome]:
         return list(self.mover.move([Move(path, layout) for path in paths]))
@@ -128,8 +123,7 @@ def test_words_after_success_and_success_after_nothing(world: World) -> None:
     world.lustre.create("/a", b"data")
     world.lfs.chatter = "lfs migrate: cannot get UNLOCK lease, ext 8 for [0x1:0x2:0x0]: Invalid argument (22)\n"
     assert [o.result for o in world.move("/a")] == [MoveResult.DONE]
-    world.mover = LfsMover(MiniCalls(world.lustre), Destination(lambda: world.lustre.pool_members, world.lustre.space,
-                           world.lustre.quota), MOUNT.__add__, lambda command: FinishedCommand(0, ""))
+    world.mover = world.mover_with(lambda command: FinishedCommand(0, ""))
     (outcome,) = world.move("/a", layout=HDD)
     assert (outcome.result, outcome.reason) == (MoveResult.FAILED, "not-moved")
 
@@ -144,17 +138,6 @@ def test_a_pool_emptied_under_way_spills_and_is_seen(world: World) -> None:
     (outcome,) = world.move("/a")
     assert outcome.result is MoveResult.DOUBTFUL
     assert "outside pool" in outcome.detail
-
-
-def test_pools_that_cannot_be_read_after_a_move_leave_no_move_without_outcome(world: World) -> None:
-    world.lustre.create("/a", b"data")
-
-    def fails(name: str, number: int) -> None:
-        world.pools_fail = True
-
-    world.lfs.before = fails
-    (outcome,) = world.move("/a")
-    assert outcome.result is MoveResult.DONE
 
 
 def test_killed_in_the_middle(world: World) -> None:
@@ -190,11 +173,17 @@ def test_names_of_any_bytes(world: World) -> None:
     assert {o.result for o in world.move(*names)} == {MoveResult.DONE}
 
 
+def test_an_lfs_that_fails_without_a_word_about_the_file(world: World) -> None:
+    world.lustre.create("/\udcff\x1b[2J", b"data")
+    world.mover = world.mover_with(lambda command: FinishedCommand(1, "lfs migrate: odd words\n" * 300))
+    (outcome,) = world.move("/\udcff\x1b[2J")
+    assert outcome.result is MoveResult.FAILED
+    assert "lfs exited with 1: lfs migrate: odd words" in outcome.detail
+
+
 def test_an_lfs_that_is_not_there(world: World) -> None:
     world.lustre.create("/a", b"data")
-    calls = MiniCalls(world.lustre)
-    destination = Destination(lambda: world.lustre.pool_members, world.lustre.space, world.lustre.quota)
-    mover = LfsMover(calls, destination, MOUNT.__add__, command_runner(10.0), lfs="/nowhere/lfs")
-    (outcome,) = mover.move([Move("/a", FLASH)])
+    world.mover = world.mover_with(command_runner(10.0), "/nowhere/lfs")
+    (outcome,) = world.move("/a")
     assert outcome.result is MoveResult.FAILED
     assert "cannot be run" in outcome.detail

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -66,13 +66,12 @@ def test_a_pool_without_targets_holds_up_nobody() -> None:
 
 
 class Engine:
-    """Waits in each move until as many are at work as should be."""
+    """Does something at each move."""
 
     files_at_a_time = 1
 
-    def __init__(self, together: int) -> None:
-        self.barrier = threading.Barrier(together, timeout=10)
-        self.fails = False
+    def __init__(self, work: Callable[[Move], object] = lambda move: None) -> None:
+        self.work = work
         self.threads: set[int] = set()
         self.batches = 0
 
@@ -84,10 +83,8 @@ class Engine:
         self, moves: Iterable[Move], halt: Halt = never_halt, batch: DestinationState | None = None
     ) -> Iterator[MoveOutcome]:
         for move in moves:
-            if self.fails:
-                raise RuntimeError("a mistake")
             self.threads.add(threading.get_ident())
-            self.barrier.wait()
+            self.work(move)
             yield MoveOutcome(move, MoveResult.GAVE_WAY if halt() else MoveResult.DONE)
 
     def examine(self, moves: Sequence[Move]) -> Iterator[MoveOutcome]:
@@ -96,7 +93,8 @@ class Engine:
 
 def test_threads_work_at_the_same_time_last_and_ask_once_for_all() -> None:
     moves = [Move(f"/{n}", HDD, targets=frozenset((TARGETS[n % 2],))) for n in range(8)]
-    engine = Engine(2)
+    both_at_work = threading.Barrier(2, timeout=10)
+    engine = Engine(lambda move: both_at_work.wait())
     mover = ParallelMover(engine, lambda: POOLS, 2, 1)
     assert {o.move.path for o in mover.move(moves)} == {m.path for m in moves}
     assert {o.result for o in mover.move(moves, lambda: Refusal(Reason.STOPPING, "stop"))} == {MoveResult.GAVE_WAY}
@@ -108,19 +106,14 @@ def test_nobody_waits_for_a_slow_file_of_others() -> None:
     """With waves, a file that takes long would hold up all those behind it, whose targets are idle."""
     slow, go_on = threading.Event(), threading.Event()
 
-    class Uneven(Engine):
-        def move(
-            self, moves: Iterable[Move], halt: Halt = never_halt, batch: DestinationState | None = None
-        ) -> Iterator[MoveOutcome]:
-            for move in moves:
-                if move.path == "/slow":
-                    slow.set()
-                    assert go_on.wait(10)
-                yield MoveOutcome(move, MoveResult.DONE)
+    def work(move: Move) -> None:
+        if move.path == "/slow":
+            slow.set()
+            assert go_on.wait(10)
 
     moves = [Move("/slow", HDD, targets=frozenset(("a",)))]
     moves += [Move(f"/{n}", FLASH, targets=frozenset(("b",))) for n in range(20)]
-    outcomes = ParallelMover(Uneven(1), lambda: POOLS, 2, 1).move(moves)
+    outcomes = ParallelMover(Engine(work), lambda: POOLS, 2, 1).move(moves)
     first = [next(outcomes).move.path for _ in range(20)]
     assert slow.is_set()
     assert "/slow" not in first
@@ -132,20 +125,15 @@ def test_two_callers_share_threads_and_limits() -> None:
     """The mover may be used from any thread, and from several."""
     lock, busy, most = threading.Lock(), Counter[str](), Counter[str]()
 
-    class Counting(Engine):
-        def move(
-            self, moves: Iterable[Move], halt: Halt = never_halt, batch: DestinationState | None = None
-        ) -> Iterator[MoveOutcome]:
-            for move in moves:
-                (target,) = move.targets
-                with lock:
-                    busy[target] += 1
-                    most[target] = max(most[target], busy[target])
-                with lock:
-                    busy[target] -= 1
-                yield MoveOutcome(move, MoveResult.DONE)
+    def count(move: Move) -> None:
+        (target,) = move.targets
+        with lock:
+            busy[target] += 1
+            most[target] = max(most[target], busy[target])
+        with lock:
+            busy[target] -= 1
 
-    mover = ParallelMover(Counting(1), lambda: POOLS, 3, 1)
+    mover = ParallelMover(Engine(count), lambda: POOLS, 3, 1)
     moves = [Move(f"/{n}", HDD, targets=frozenset((TARGETS[n % 3],))) for n in range(60)]
     with ThreadPoolExecutor(2) as callers:
         found = list(callers.map(lambda _: len(list(mover.move(moves))), range(2)))
@@ -153,7 +141,7 @@ def test_two_callers_share_threads_and_limits() -> None:
 
 
 def test_given_up_early_it_ends_the_files_at_work_and_begins_no_more() -> None:
-    engine = Engine(1)
+    engine = Engine()
     outcomes = ParallelMover(engine, lambda: POOLS, 2, 1).move([Move(f"/{n}", HDD) for n in range(50)])
     next(outcomes)
     outcomes.close()  # type: ignore[attr-defined]
@@ -178,17 +166,18 @@ def test_halt_is_checked_before_each_file() -> None:
 
 
 def test_a_mistake_in_an_engine_is_not_swallowed() -> None:
-    engine = Engine(1)
-    engine.fails = True
+    def fail(move: Move) -> None:
+        raise RuntimeError("a mistake")
+
     with pytest.raises(RuntimeError):
-        list(ParallelMover(engine, lambda: POOLS, 2, 1).move([Move("/a", HDD)]))
+        list(ParallelMover(Engine(fail), lambda: POOLS, 2, 1).move([Move("/a", HDD)]))
 
 
 def test_without_pools_nothing_is_tried() -> None:
     def fails() -> dict[str, tuple[str, ...]]:
         raise OSError(5, "no answer")
 
-    (outcome,) = ParallelMover(Engine(1), fails, 2, 1).move([Move("/a", HDD)])
+    (outcome,) = ParallelMover(Engine(), fails, 2, 1).move([Move("/a", HDD)])
     assert outcome.result is MoveResult.FAILED
 
 
@@ -207,20 +196,12 @@ def test_without_procfs_it_goes_on(tmp_path: Path) -> None:
 def test_threads_of_a_mover_have_the_name_of_the_process() -> None:
     """The kernel, and so Lustre, knows them by it."""
     names: list[str] = []
-
-    class Named(Engine):
-        def move(
-            self, moves: Iterable[Move], halt: Halt = never_halt, batch: DestinationState | None = None
-        ) -> Iterator[MoveOutcome]:
-            for move in moves:
-                names.append(thread_name())
-                yield MoveOutcome(move, MoveResult.DONE)
-
+    mover = ParallelMover(Engine(lambda move: names.append(thread_name())), lambda: POOLS, 2, 1)
     moves = [Move(f"/{number}", FLASH, targets=frozenset({f"t{number}"})) for number in range(4)]
 
     def moved() -> int:
         rename_thread("other")  # which threads inherit
-        return len(list(ParallelMover(Named(1), lambda: POOLS, 2, 1).move(moves)))
+        return len(list(mover.move(moves)))
 
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(moved).result() == 4
