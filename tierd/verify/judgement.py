@@ -241,6 +241,9 @@ class Act:
 CERTAIN = 0.8
 """Probability of ``min_gain`` from which an act has helped; below 1 minus this it has not. Between, the effect is not
 known. A choice."""
+MOST_MEASURING_TIMES = 3
+"""So many times ``judge_seconds`` are measured where the effect is not known sooner. A choice: half of the error needs
+four times as many windows, and windows are kept for five minutes."""
 
 
 def judge(act: Act, windows: Sequence[Window], tracks: Mapping[str, StreamTrack], now: float, settings: Settings,
@@ -294,8 +297,12 @@ def judge(act: Act, windows: Sequence[Window], tracks: Mapping[str, StreamTrack]
     probability = found.probability(least, error)
     slower = found.something_else(least, 1 - CERTAIN)
     by_act = slower and works_more(act, before, lately, totals)
-    if not by_act and (slower or 1 - CERTAIN < probability < CERTAIN):
-        return Judgement(Verdict.CANNOT_TELL, usual, contended, after, doubt=Doubt.SLOWER if slower else Doubt.UNSURE)
+    if slower and not by_act:
+        return Judgement(Verdict.CANNOT_TELL, usual, contended, after, doubt=Doubt.SLOWER)
+    if not by_act and 1 - CERTAIN < probability < CERTAIN:
+        may_be_known = now < since + MOST_MEASURING_TIMES * settings.judge_seconds
+        return Judgement(Verdict.TOO_EARLY if may_be_known else Verdict.CANNOT_TELL, usual, contended, after,
+                         doubt=Doubt.UNSURE)
     verdict = Verdict.HELPED if probability >= CERTAIN and not by_act else Verdict.DID_NOT_HELP
     # more than all that was lost cannot come back: only the measured rate may show that the loss was larger
     most = max(lost, found.measured + ERRORS_OF_90_PERCENT * found.measured_error)

@@ -23,6 +23,8 @@ BEGUN = 50.0
 ELSEWHERE = ("lustre-OST0010", "lustre-OST0011")
 FLASH = ("lustre-OST0000",)
 ACT = Act(FINDING, BEGUN, BEGUN, FLASH)
+NO_LONGER = BEGUN + 10 + 3 * 30
+"""Time from which an effect that is not known stays so."""
 
 
 OPERATION_SECONDS = (4 / 66e6 - 5e-8) * MIB
@@ -125,7 +127,7 @@ def test_a_gain_far_below_a_loss_that_was_only_predicted_is_not_undone() -> None
     windows = episode(48.5)
     guessed = replace(FINDING, evidence=noise(victim_usual_bytes_per_second=75.6e6, loss_low=0.0, loss_high=0.71))
     sure = replace(FINDING, evidence=noise(victim_usual_bytes_per_second=75.6e6, loss_low=0.35, loss_high=0.48))
-    verdicts = [judge(replace(ACT, finding=each), windows, tracked(windows).known, 100.0, SETTINGS).verdict
+    verdicts = [judge(replace(ACT, finding=each), windows, tracked(windows).known, NO_LONGER, SETTINGS).verdict
                 for each in (guessed, sure)]
     assert verdicts == ["cannot-tell", "did-not-help"]
 
@@ -165,9 +167,10 @@ def test_a_gain_that_the_device_time_of_the_neighbour_does_not_account_for_was_n
     assert found.interval[1] >= min((rate - 44) / 22, 1.0)
 
 
-def test_a_gain_about_as_large_as_is_needed_is_not_known() -> None:
+def test_a_gain_about_as_large_as_is_needed_is_measured_longer_and_then_not_known() -> None:
     for made in (episode, came):
-        found = judged(made(48.0))
+        assert judged(made(48.0), now=NO_LONGER - 1).verdict == "too-early"
+        found = judged(made(48.0), now=NO_LONGER)
         assert (found.verdict, found.doubt) == ("cannot-tell", Doubt.UNSURE)
         assert found.regained is None, "what cannot be judged has no share"
 
