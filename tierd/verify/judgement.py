@@ -242,8 +242,8 @@ CERTAIN = 0.8
 """Probability of ``min_gain`` from which an act has helped; below 1 minus this it has not. Between, the effect is not
 known. A choice."""
 MOST_MEASURING_TIMES = 3
-"""So many times ``judge_seconds`` are measured where the effect is not known sooner. A choice: half of the error needs
-four times as many windows, and windows are kept for five minutes."""
+"""An effect that is not known is measured for this many times ``judge_seconds``. A choice: half of the error needs four
+times as many windows, and windows are kept for five minutes."""
 
 
 def judge(act: Act, windows: Sequence[Window], tracks: Mapping[str, StreamTrack], now: float, settings: Settings,
@@ -267,13 +267,13 @@ def judge(act: Act, windows: Sequence[Window], tracks: Mapping[str, StreamTrack]
     track = tracks.get(finding.victim)
     before = [w for w in seen if act.begun_at - settings.judge_seconds <= w.start and w.end <= act.begun_at
               and any_at_work(finding.aggressor, finding.tasks, w.jobs)]
-    before = [w for w in before if seen_in(track, (w,))] or before  # rates of the windows that the gain is measured by
     lately = [w for w in later if totals.moved(w).get(finding.victim, 0.0) > 0
               and (any_at_work(finding.aggressor, finding.tasks, totals.moved(w))
                    or (act.on_mdt and any_at_work(finding.aggressor, finding.tasks, totals.operations(w))))]
     after = median([totals.moved(w)[finding.victim] for w in lately]) if lately else 0.0
     # the finding may be of the window in which the neighbour came, of which it was there for a part only
-    contended = median([totals.moved(w).get(finding.victim, 0.0) for w in before] or [contended])
+    measured = [w for w in before if seen_in(track, (w,))] or before  # the windows by which the gain is measured
+    contended = median([totals.moved(w).get(finding.victim, 0.0) for w in measured] or [contended])
     if evidence.carrier is not Carrier.ARRIVAL and isfinite(evidence.slowdown):  # predicted by the rate of one window
         usual = contended * evidence.slowdown
     if now >= since + settings.harm_seconds and (
@@ -296,14 +296,14 @@ def judge(act: Act, windows: Sequence[Window], tracks: Mapping[str, StreamTrack]
     error = settings.min_gain * found.share * spread
     probability = found.probability(least, error)
     slower = found.something_else(least, 1 - CERTAIN)
-    by_act = slower and works_more(act, before, lately, totals)
-    if slower and not by_act:
+    if slower and not works_more(act, before, lately, totals):
         return Judgement(Verdict.CANNOT_TELL, usual, contended, after, doubt=Doubt.SLOWER)
-    if not by_act and 1 - CERTAIN < probability < CERTAIN:
+    probability = 0.0 if slower else probability
+    if 1 - CERTAIN < probability < CERTAIN:
         may_be_known = now < since + MOST_MEASURING_TIMES * settings.judge_seconds
         return Judgement(Verdict.TOO_EARLY if may_be_known else Verdict.CANNOT_TELL, usual, contended, after,
                          doubt=Doubt.UNSURE)
-    verdict = Verdict.HELPED if probability >= CERTAIN and not by_act else Verdict.DID_NOT_HELP
+    verdict = Verdict.HELPED if probability >= CERTAIN else Verdict.DID_NOT_HELP
     # more than all that was lost cannot come back: only the measured rate may show that the loss was larger
     most = max(lost, found.measured + ERRORS_OF_90_PERCENT * found.measured_error)
     part, low, high = (expm1(each) / expm1(lost) for each in (
@@ -316,7 +316,7 @@ def seen_in(track: StreamTrack | None, windows: Sequence[Window]) -> list[Stream
     return [each for each in track.windows if any(start < each.end <= end for start, end in spans)] if track else []
 
 
-MORE = 1.2
+MORE_WORK = 1.2
 """Rate of a neighbour, as a multiple of that before, from which it does more: bursts vary by less. This is a choice."""
 
 
@@ -330,7 +330,7 @@ def works_more(act: Act, before: Sequence[Window], since: Sequence[Window], tota
         return median(sum(rate for job, rate in (totals.operations(w) if act.on_mdt else totals.moved(w)).items()
                           if any_at_work(act.finding.aggressor, act.finding.tasks, (job,))) for w in windows)
 
-    return bool(before and since) and rate(since) > MORE * rate(before)
+    return bool(before and since) and rate(since) > MORE_WORK * rate(before)
 
 
 MAX_ABOVE_MEAN = 1.5

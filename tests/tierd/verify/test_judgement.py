@@ -233,6 +233,13 @@ def test_others_on_these_disks_or_on_the_flash_must_not_pay(where: tuple[str, ..
     assert judged(episode(66, other=(20, 15), where=ELSEWHERE)).verdict == "helped"
 
 
+def test_others_are_compared_with_all_windows_before_also_where_the_finding_came_late() -> None:
+    """By device time a neighbour may be found just before the act. Others were seen beside it for longer."""
+    windows = episode(66, other=(20, 15))
+    found = judge(ACT, windows, tracked(windows, found_at=45.0).known, 85.0, SETTINGS)
+    assert (found.verdict, set(found.harmed)) == ("harmed-others", {"t.9"})
+
+
 def test_a_job_that_varies_by_itself_is_not_harmed() -> None:
     windows = episode(66)
     uneven = [window(n, stream("t.9", rate)) for n, rate in enumerate([30, 15, 22, 28] * 5)]
