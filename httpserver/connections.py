@@ -181,7 +181,7 @@ class Connections:
 
 
 def default_connections() -> Connections:
-    """Return MAX_CONNECTIONS, or fewer if RLIMIT_NOFILE is low, of which one source address may use a share."""
+    """Connections with a limit: MAX_CONNECTIONS, or less if RLIMIT_NOFILE is low. A source address may use a share."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)  # the kernel refuses infinity
     limit = max(DESCRIPTOR_SHARE, min(MAX_CONNECTIONS, soft // DESCRIPTOR_SHARE))
     return Connections(limit, limit_per_address=int(limit * ADDRESS_SHARE))

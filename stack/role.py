@@ -94,7 +94,7 @@ class Node:
 
     def mover(self, settings: Settings, connection: Connection, clock: SystemClock) -> Mover:
         engine, fences = PortEngine(self.filesystem), Fences(self.claims, clock)
-        return Mover(self.name, self.name, connection, Names(self.filesystem.fsname), engine, find=engine.file,
+        return Mover(self.name, self.name, connection, Names(self.filesystem.fsname), engine, file_by_fid=engine.file,
                      filesystem=self.filesystem, fences=fences, settings=settings, clock=clock)
 
     def reader(self, settings: Settings, connection: Connection, clock: SystemClock) -> Reader:

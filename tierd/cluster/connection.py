@@ -137,7 +137,7 @@ class Bucket:
         return self._connection.call(lambda _: self._keys().put(key, data))
 
     def update(self, key: str, data: bytes, last: int) -> int:
-        """Replace the value of a revision, 0 if there is none. Raises WrongRevision if the key has another one now."""
+        """Replace the value that a key had at revision ``last``; 0 creates the key. Raises WrongRevision otherwise."""
         return self._connection.call(lambda _: self._keys().update(key, data, last=last) if last
                                      else self._keys().create(key, data))
 
@@ -291,8 +291,8 @@ class Connection:
         self.call(lambda _: self._client.subscribe(subject, cb=handle))
 
     def fetch(self, stream: str, consumer: str) -> Delivery | None:
-        """Take one message; None if there is none, or the limit is reached."""
-        # the server answers at once, except where the limit is reached
+        """Take one message of a consumer. None if none waits, or if movers hold as many as the consumer allows."""
+        # the server answers at once, except where movers hold so many
         request = json.dumps({"batch": 1, "expires": int(_FETCH_SECONDS * 1e9), "no_wait": True}).encode()
 
         async def take(seconds: float) -> Delivery | None:

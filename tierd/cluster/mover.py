@@ -64,7 +64,7 @@ class FoundFile:
     layout: Layout | None
 
 
-def find(calls: Calls, fid: Fid) -> FoundFile:
+def file_by_fid(calls: Calls, fid: Fid) -> FoundFile:
     """Open a file by its FID below the mount, and read its facts. Raises OSError."""
     descriptor = calls.open_fid(fid)
     try:
@@ -124,8 +124,8 @@ class Mover:
     connection: Connection
     names: Names
     engine: Engine
-    find: Callable[[Fid], FoundFile]
-    """Opens a file by its FID, as :func:`find`."""
+    file_by_fid: Callable[[Fid], FoundFile]
+    """As :func:`file_by_fid`, on this mount."""
     filesystem: Filesystem
     fences: Fences
     settings: Settings
@@ -169,7 +169,7 @@ class Mover:
 
         A thread that moves files and ends by a defect stops the mover instead, which everybody sees until its restart.
         """
-        return all(thread.is_alive() for thread in self._threads[:2])
+        return all(thread.is_alive() for thread in self._threads[:2])  # the others move files
 
     @property
     def doing(self) -> str:
@@ -373,7 +373,7 @@ class Mover:
         """The outcome for a file that is not as the message says."""
         assert move.fid is not None
         try:
-            found = self.find(move.fid)
+            found = self.file_by_fid(move.fid)
             named = self.filesystem.status(move.path).fid == move.fid
         except (FileNotFoundError, Stale) as error:
             return MoveOutcome(move, MoveResult.GAVE_WAY, Reason.GONE, "the file is gone", error=error)

@@ -88,10 +88,10 @@ def mean_time(targets: Iterable[str], times: Mapping[str, TargetTime]) -> Target
 
 def all_cases(findings: Sequence[Finding], numbers: Mapping[Key, int], cases: Sequence[Remediation],
               windows: Sequence[Window], waiting: Waiting) -> list[Case]:
-    """All cases, which mere advice is not: those whose finding holds first, then those without a verdict, then the
-    latest.
+    """All cases: those whose finding holds first, then those without a verdict, then the latest.
 
-    A finding that began again after its case was closed is a case of its own, with the number that the journal gave it.
+    Mere advice is no case. A finding that began again after its case was closed is a case of its own, with the number
+    that the journal gave it.
     """
     done = {case.number: case for case in cases}
     active = [(numbers.get(each.key), each) for each in findings if each.victim or not each.advice_only]

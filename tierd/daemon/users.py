@@ -103,7 +103,7 @@ class UserNames:
             name = None
         with self._lock:
             before, _ = self._known.pop(uid, ("", 0.0))
-            self._known[uid] = before if name is None else name, self._clock.now()
+            self._known[uid] = (before if name is None else name), self._clock.now()
             self._asked.remove(uid)
             if len(self._known) > MAX_USERS:
                 del self._known[next(iter(self._known))]

@@ -274,7 +274,7 @@ LEAST_OF_BYTES = 0.25
 times as much without its neighbours."""
 
 
-def slower_for_nothing(work: Floats, before: Floats) -> Bools:
+def slower_without_cause(work: Floats, before: Floats) -> Bools:
     """Windows of targets in which streams paused, or a disk was slow, as earlier ones (``before``) show.
 
     In those, more bytes were moved beside as many operations. Costs that explain both would be hardly any for bytes.
@@ -309,8 +309,8 @@ FIRST_WINDOWS = 6
 class _Kept:
     """Work of saturated targets of one pool. Hours with streams alone do not make it forget what operations cost.
 
-    A row has a fourth number: 1 if the target was slower for nothing. Such rows count once the faster ones are
-    forgotten: then the device is as it is now.
+    A row has a fourth number: 1 if the target was slower without a cause in its work. Such rows count once the faster
+    ones are forgotten: then the device is as it is now.
     """
 
     alone: deque[Floats] = field(default_factory=lambda: deque(maxlen=KEPT))
@@ -322,7 +322,7 @@ class _Kept:
         return np.array([*self.alone, *self.mixed]).reshape(-1, 4)
 
     def add(self, work: Floats) -> None:
-        slower = slower_for_nothing(work, self.rows[:, :3])
+        slower = slower_without_cause(work, self.rows[:, :3])
         for row in np.column_stack((work, slower)):
             (self.mixed if row[2] >= MIXED else self.alone).append(row)
         self.windows += 1

@@ -93,10 +93,10 @@ def extended(track: StreamTrack | None, end: float, seconds: float, now: Newest,
              jobs: Sequence[str]) -> StreamTrack:
     """The track of the last seconds with the newest window of the stream at an index."""
     names = tuple(jobs[number] if number >= 0 else "" for number in now.slot[at].tolist())
-    # as by the costs of when each suspect was first seen: so all windows of a track have one measure of device time
-    dearer = np.array((1.0, *now.dearer[at], 1.0))
-    mean, covariance = now.mean[at] * dearer, now.covariance[at] * np.outer(dearer, dearer)
-    *doses, rivals = (now.exposure[at] / dearer[1:]).tolist()
+    # by the costs of the time when each suspect was first seen, so that all windows of a track have one measure of D
+    dose_factor = np.array((1.0, *now.dose_factor[at], 1.0))
+    mean, covariance = now.mean[at] * dose_factor, now.covariance[at] * np.outer(dose_factor, dose_factor)
+    *doses, rivals = (now.exposure[at] / dose_factor[1:]).tolist()
     taken = {name: dose for name, dose in zip(names, doses, strict=True) if dose > 0}
     errors = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
     known = zip(names, mean[1:-1].tolist(), errors[1:-1].tolist(), strict=True)

@@ -257,7 +257,7 @@ class Newest:
     """Number of the job of each slot, -1 for a free one."""
     noise: Floats
     """Variance of the log rate of a window."""
-    dearer: Floats
+    dose_factor: Floats
     """By how much D of each slot has become more, for the same work, since it was first seen: b is less by as much."""
 
 
@@ -273,7 +273,7 @@ STATE = np.dtype([
     # smoothed part of the device time; when the job came and was last seen
     ("exposure", float, COLUMNS),
     # by how much its device time has become more, for the same work, as costs were learned
-    ("dearer", float, SUSPECTS),
+    ("dose_factor", float, SUSPECTS),
     ("came_at", float, COLUMNS),
     ("seen_at", float, SUSPECTS),
     # windows since the job came, windows of the stream before that, and the mean log rate then
@@ -341,7 +341,7 @@ class Interference:
             self._filter(streams.row[some], np.log(rate[some]), exposure[some], window.seconds)
         now = self.newest = Newest(window.seconds, streams, exposure, rate, *self._posterior(streams.row),
                                    slot=self._state["slot"][streams.row], noise=self._state["noise"][streams.row],
-                                   dearer=self._state["dearer"][streams.row])
+                                   dose_factor=self._state["dose_factor"][streams.row])
         self.rival_losses = self._to_rivals(now, recent, kinds, costs)
         return self._losses(now)
 
@@ -381,7 +381,7 @@ class Interference:
         new["mean"][:, 0] = np.nan  # until the first window
         new["mean"][:, 1 + RIVALS] = 1.0
         new["covariance"][:, 1 + RIVALS, 1 + RIVALS] = RIVALS_ERROR**2
-        new["slot"], new["noise"], new["dearer"] = -1, NOISE**2, 1.0
+        new["slot"], new["noise"], new["dose_factor"] = -1, NOISE**2, 1.0
 
     def _exposures(self, streams: Streams, window: WindowColumns, kinds: JobKinds, costs: CostTable, work: Floats,
                    taken: Floats) -> Floats:
@@ -402,12 +402,12 @@ class Interference:
         found = np.zeros((len(streams.job), COLUMNS))
         slot = self._slots(streams.row[stream], job, busy, prior, window.seconds)
         has = slot >= 0
-        dearer = np.ones(len(pairs))
+        cost_ratio = np.ones(len(pairs))
         if self._costs is not None and len(self._costs.known) == number:
             former = np.bincount(pair, self._costs.taken(window.target[at], work[at]), len(pairs)) * part
-            np.divide(busy, former, out=dearer, where=(busy > 0) & (former > 0))
+            np.divide(busy, former, out=cost_ratio, where=(busy > 0) & (former > 0))
         self._costs = costs
-        self._rescale(streams.row, streams.row[stream[has]], slot[has], dearer[has])
+        self._rescale(streams.row, streams.row[stream[has]], slot[has], cost_ratio[has])
         found[stream[has], slot[has]] = busy[has]
         self._renew_priors(streams.row[stream[has]], slot[has], prior[has])
         everything = np.bincount(window.target, taken, number)
@@ -455,7 +455,7 @@ class Interference:
             state["came_at"][at, free] = self._now - seconds if state["windows"][at] else 0.0
             state["came_after"][at, free] = state["windows"][at]
             state["before"][at, free] = state["lately"][at]
-            state["prior"][at, free], state["dearer"][at, free] = prior[pair], 1.0
+            state["prior"][at, free], state["dose_factor"][at, free] = prior[pair], 1.0
             state["mean"][at, :, 1 + free], error = self._known_from_others(int(job[pair]), prior[pair])
             state["covariance"][at, :, 1 + free, :] = state["covariance"][at, :, :, 1 + free] = 0
             state["covariance"][at, :, 1 + free, 1 + free] = error**2
@@ -477,14 +477,14 @@ class Interference:
         error = sqrt(float(covariances[0, column, column]) + MODEL_ERROR**2)
         return (mean, error) if error < prior[1] else (float(prior[0]), float(prior[1]))
 
-    def _rescale(self, rows: Ints, row: Ints, slot: Ints, dearer: Floats) -> None:
+    def _rescale(self, rows: Ints, row: Ints, slot: Ints, cost_ratio: Floats) -> None:
         """Take in that the same work takes so many times the device time since costs were learned anew.
 
         What b D was before, it is now: windows showed the product. So b falls as D rises.
         """
         state = self._state
         before = doses(state["exposure"][rows, :SUSPECTS], state["utilisation"][rows])
-        state["exposure"][row, slot] *= dearer
+        state["exposure"][row, slot] *= cost_ratio
         now = doses(state["exposure"][rows, :SUSPECTS], state["utilisation"][rows])
         known = before > 0
         factor = np.ones(before.shape)
@@ -493,7 +493,7 @@ class Interference:
         state["covariance"][rows, :, 1:1 + SUSPECTS] /= factor[:, None, :, None]
         state["covariance"][rows, :, :, 1:1 + SUSPECTS] /= factor[:, None, None, :]
         state["prior"][rows, :, :2] /= factor[..., None]
-        state["dearer"][rows] *= factor
+        state["dose_factor"][rows] *= factor
 
     def _renew_priors(self, row: Ints, slot: Ints, prior: Floats) -> None:
         """Take the former prior of b out of the posterior and the present one in, where they differ.

@@ -32,7 +32,7 @@ from tierd.clock import SystemClock
 from tierd.cluster.connection import Connection
 from tierd.cluster.dispatch import NatsDispatch
 from tierd.cluster.messages import Names
-from tierd.cluster.mover import Fault, Fences, Mover, find, no_fault
+from tierd.cluster.mover import Fault, Fences, Mover, file_by_fid, no_fault
 from tierd.config.act import ClaimSettings, Limits, MoverSettings
 from tierd.config.cluster import ClusterSettings
 from tierd.config.settings import Settings
@@ -137,7 +137,7 @@ class ClusterWorld:
         fences = Fences(self.claims, self.clock)
         calls = calls or self.calls()
         made = Mover(name, "host", self.connection("mover"), self.names, self.engine(fences, calls),
-                     partial(find, calls), self.port, fences, self.settings, self.clock, fault)
+                     partial(file_by_fid, calls), self.port, fences, self.settings, self.clock, fault)
         if start:
             threads = made.start()
             self.closing.append(lambda: [thread.join(5) for thread in threads])  # type: ignore[arg-type]

@@ -26,7 +26,7 @@ from tierd.clock import SystemClock
 from tierd.cluster.connection import Connection
 from tierd.cluster.leader import Candidate
 from tierd.cluster.messages import Names
-from tierd.cluster.mover import Fences, Mover, find
+from tierd.cluster.mover import Fences, Mover, file_by_fid
 from tierd.config.act import ActSettings, ClaimSettings, MoverSettings
 from tierd.config.cluster import ClusterSettings
 from tierd.config.settings import Settings
@@ -79,7 +79,7 @@ def move(role: Role) -> None:
     engine = LeaseMover(calls, Destination(port.pools, port.space, no_quota), clock, fences)
     settings = role.settings
     connection = Connection(settings.cluster, "mover")
-    mover = Mover(role.name, role.name, connection, Names(role.fs), engine, partial(find, calls), port, fences,
+    mover = Mover(role.name, role.name, connection, Names(role.fs), engine, partial(file_by_fid, calls), port, fences,
                   settings, clock)
     threading.Thread(target=client.beat, args=(role.ack_wait_seconds / 2,), daemon=True).start()
     threads = mover.start()

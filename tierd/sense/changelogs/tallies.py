@@ -194,8 +194,8 @@ _MIXED = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], 
 """Odd numbers that mix the bits of a FID."""
 
 
-def lots(fids: Words) -> Words:
-    """A number for each FID that is as good as random, but always the same."""
+def fid_hashes(fids: Words) -> Words:
+    """A hash of each FID. The files with the lowest ones are a random sample, but always the same."""
     mixed = fids[:, 0] * _MIXED[0] + fids[:, 1] * _MIXED[1]
     found: Words = (mixed ^ mixed >> 29) * _MIXED[2]
     return found
@@ -270,7 +270,7 @@ class TallyMaker:
     def _sample(self, chosen: Sequence[DirectoryCounts]) -> dict[DirectoryCounts, list[Fid]]:
         """Sample the files of the chosen counts anew. Returns those that each did not have before.
 
-        The sample is of those with the lowest lots, as far as there is room for new ones.
+        The sample is of those with the lowest hashes, as far as there is room for new ones.
         """
         table, limits, before = self._known.files, self._limits, self._samples
         known = self._kept()
@@ -278,7 +278,7 @@ class TallyMaker:
         found = {}
         for counts in chosen:
             rows = np.array(rows_of[counts.number], np.int64)
-            lowest = np.argsort(lots(table.fids.keys[rows]))[:limits.max_files_each]
+            lowest = np.argsort(fid_hashes(table.fids.keys[rows]))[:limits.max_files_each]
             sample = []
             for fid in table.fids_of(rows[np.sort(lowest)]):
                 if fid in known or len(known) < limits.max_files:
