@@ -168,6 +168,8 @@ class Engine:
         slowed_numbers, acted_for = ([self._recent.jobs[job] for job in some if job in self._recent.jobs]
                                      for some in (slowed, self.acted_for))
         self._tracks.add(window.end, slowed_numbers, acted_for, self._interference, view.jobs)
+        if complete:
+            self._recent.forget_jobs(self._interference.jobs)
         self._targets_of_victims = {target for each in found.values() if has_victim(each) for target in each.targets}
         return CycleFindings(tuple(found.values()), begun, ended)
 
@@ -209,9 +211,9 @@ class Engine:
         flash = {*self._settings.resolved_scopes.flash_pools, *self._facts.flash}
         self._learner.learn(columns, kinds, pool, names, unhealthy, flash=flash)
         costs = self._learner.table(pool, names, unhealthy)
-        work = recent_work(recent.windows, kinds, len(recent.jobs))
+        work = recent_work(recent.windows, kinds, len(recent.jobs.by_number))
         losses = self._interference.update(columns, work, kinds, costs)
-        jobs, targets = list(recent.jobs), list(recent.targets)
+        jobs, targets = recent.jobs.by_number, list(recent.targets)
         self.device_time = device_times(work, targets, jobs, pool, names, costs=self._learner.costs)
         lately = self._history.recent
         self.streamed_targets = self._streams.targets(

@@ -50,6 +50,32 @@ class Numbers(dict[Key, int], Generic[Key]):
         return np.fromiter(map(self.__getitem__, names), np.int64, count)
 
 
+class Names(Numbers[str]):
+    """Numbers of names, and the names by number. The number of a forgotten name is given to a new one."""
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self.by_number: list[str] = []
+        """Empty for a number that is free."""
+        self._free: list[int] = []
+        for name in names:
+            self[name]
+
+    def __missing__(self, name: str) -> int:
+        if not self._free:
+            self.by_number.append(name)
+            return super().__missing__(name)
+        self[name] = number = self._free.pop()
+        self.by_number[number] = name
+        return number
+
+    def forget_others(self, numbers: Collection[int]) -> None:
+        """Forget the names that do not have one of these numbers."""
+        for name, number in [(name, number) for name, number in self.items() if number not in numbers]:
+            del self[name]
+            self.by_number[number] = ""
+            self._free.append(number)
+
+
 def sums(index: Ints, values: Floats, count: int) -> Floats:
     """The sums of the rows of some values that have the same index, for each index below ``count``."""
     found = np.empty((count, values.shape[1]))

@@ -23,13 +23,12 @@ from tierd.loads import (
     Floats,
     Ints,
     Loads,
+    Names,
     NamespaceLoads,
     Numbers,
     sums,
 )
 from tierd.model import Window
-
-Names = Numbers[str]
 
 LITTLE_UNEVEN = 0.05
 """Difference of a span to its window that costs of service need not count: they are known to some 10%."""
@@ -65,7 +64,7 @@ class WindowColumns:
         return self.end - self.start
 
 
-def window_columns(window: Window, targets: Names, jobs: Names, small_rpc_bytes: int) -> WindowColumns:
+def window_columns(window: Window, targets: Numbers[str], jobs: Names, small_rpc_bytes: int) -> WindowColumns:
     """The columns of a window. New names get numbers.
 
     Loads have the same rates in the seconds of the window, except for spans that differ little from it.
@@ -163,7 +162,7 @@ class RecentWindows:
     """The windows of the last seconds, as columns."""
 
     def __init__(self, seconds: float, classes: Classes) -> None:
-        self.targets, self.jobs = Names(), Names()
+        self.targets, self.jobs = Numbers[str](), Names()
         self.windows: deque[WindowColumns] = deque()
         self.seconds = seconds
         self.classes = classes
@@ -180,7 +179,12 @@ class RecentWindows:
 
     def kinds(self) -> JobKinds:
         """Kinds of all jobs."""
-        return kinds_of_jobs(self.windows, len(self.jobs), self.classes)
+        return kinds_of_jobs(self.windows, len(self.jobs.by_number), self.classes)
+
+    def forget_jobs(self, known: Collection[int]) -> None:
+        """Forget jobs that are in none of the windows, and not known elsewhere by these numbers."""
+        numbers = [column for window in self.windows for column in (window.job, window.namespace_job)]
+        self.jobs.forget_others({*known, *np.unique(np.concatenate(numbers)).tolist()})
 
 
 def pool_numbers(targets: Mapping[str, int], pools: Mapping[str, Collection[str]]) -> tuple[list[str], Ints]:

@@ -92,6 +92,8 @@ no sign that one slows another. A change by a factor of two is taken at once: th
 SLOW_SMOOTHING = 0.2
 """The same for the utilisation of a target."""
 
+MOST_AWAY = 1000
+"""Streams that are remembered while they are away, those that were there last: 3 MB. A choice."""
 AWAY_SECONDS = 60.0
 """A job that was away for longer has come again. A choice, for the time that a finding names."""
 ELEVATOR = 0.75
@@ -280,9 +282,11 @@ STATE = np.dtype([
     ("age", float, COLUMNS),
     ("came_after", float, COLUMNS),
     ("before", float, COLUMNS),
-    # of the stream: variance of a window, number of windows, mean log rate of late, utilisation of its targets
+    # of the stream: variance of a window, number of windows, end of the newest, mean log rate of late, utilisation of
+    # its targets
     ("noise", float),
     ("windows", float),
+    ("streamed_at", float),
     ("lately", float),
     ("utilisation", float),
 ])
@@ -309,6 +313,12 @@ class Interference:
         self.newest: Newest | None = None
         """None if no stream was seen."""
 
+    @property
+    def jobs(self) -> set[int]:
+        """Jobs of which something is remembered: streams, and suspects on their targets."""
+        suspects = self._state["slot"][:len(self._rows)]
+        return {*self._rows, *self._remembered, *self.in_doubt, *suspects[suspects >= 0].tolist()}
+
     def remember(self, rates: Mapping[int, tuple[float, float]]) -> None:
         """Take the usual rate of streams from elsewhere: the logarithm of bytes per second, and its error, by job."""
         self._remembered.update(rates)
@@ -323,8 +333,9 @@ class Interference:
         if streams is None:
             return []
         if window.end < self._now:  # the clock went back
-            np.minimum(self._state["seen_at"], window.start, out=self._state["seen_at"])
-        self._now = window.end
+            for times in (self._state["seen_at"], self._state["streamed_at"]):
+                np.minimum(times, window.start, out=times)
+        self._now = self._state["streamed_at"][streams.row] = window.end
         work = kinds.work(window)
         taken = costs.taken(window.target, work)
         exposure = self._exposures(streams, window, kinds, costs, work, taken=taken)
@@ -362,15 +373,26 @@ class Interference:
         small_seconds = np.bincount(recent.target[small],
                                     recent.work[small, 2] * costs.seconds[recent.target[small], 2], len(costs.known))
         together = np.bincount(of, utilisation[target])
-        for number in job.tolist():
-            if number not in self._rows:
-                self._begin(number)
+        new = [number for number in job.tolist() if number not in self._rows]
+        if len(self._rows) + len(new) > len(self._state):
+            self._forget_streams(job)
+        for number in new:
+            self._begin(number)
         return Streams(
             job, np.array([self._rows[number] for number in job.tolist()]), of, target, count,
             share=np.bincount(of, taken[pair]) / np.maximum(np.bincount(of, by_streams[target]), 1e-9),
             saturation=np.clip((fullest[job] - SATURATED) / (FULL - SATURATED), 0, 1),
             io_bound=np.clip((np.bincount(of, small_seconds[target]) / np.maximum(together, 1e-9) - SPREAD)
                     / (IO_BOUND - SPREAD), 0, 1))
+
+    def _forget_streams(self, present: Ints) -> None:
+        """Make room in the state: of the streams that are away, only some are kept."""
+        jobs, last = np.array([*self._rows]), self._state["streamed_at"][:len(self._rows)].copy()
+        last[np.isin(jobs, present)] = np.inf
+        kept = np.sort(np.argsort(-last, kind="stable")[:MOST_AWAY + int(np.isinf(last).sum())])
+        self._rows = {job: row for row, job in enumerate(jobs[kept].tolist())}
+        self._state[:len(kept)] = self._state[kept]
+        self._state[len(kept):] = 0
 
     def _begin(self, job: int) -> None:
         row = self._rows[job] = len(self._rows)
@@ -441,14 +463,19 @@ class Interference:
         back = state["seen_at"][at, known] < self._now - AWAY_SECONDS
         state["came_at"][at[back], known[back]] = self._now - seconds
         state["seen_at"][at, known] = self._now
+        taken = np.zeros((len(state), SUSPECTS), bool)
+        """Slots that a job got in this window."""
         for pair in sorted(np.flatnonzero((slot < 0) & (busy >= LEAST_EXPOSURE)).tolist(), key=lambda p: -busy[p]):
             at = row[pair]
             free = int(np.argmin(np.where(state["slot"][at] < 0, -1.0, state["seen_at"][at])))
             if state["slot"][at, free] >= 0 and state["seen_at"][at, free] > self._now - 2 * seconds:
-                free = int(np.argmin(state["exposure"][at, :SUSPECTS]))
-                if state["exposure"][at, free] > busy[pair] / 2:
+                part = np.where(taken[at], np.inf, state["exposure"][at, :SUSPECTS])
+                free = int(np.argmin(part))
+                if part[free] > busy[pair] / 2:
                     continue
                 state["mean"][at, :, 0] -= state["exposure"][at, free] * state["mean"][at, :, 1 + free]
+                slot[(row == at) & (slot == free)] = -1
+            taken[at, free] = True
             slot[pair] = free
             state["slot"][at, free], state["seen_at"][at, free] = job[pair], self._now
             state["exposure"][at, free] = state["age"][at, free] = 0

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from tests.tierd.worlds import MIB, TARGETS, small_files, small_io, stream, window
 from tierd.detect.columns import (
     JobKinds,
-    Names,
     RecentWindows,
     WindowColumns,
     kinds_of_jobs,
@@ -22,6 +21,7 @@ from tierd.detect.columns import (
     window_columns,
 )
 from tierd.detect.profile import Classes, is_in_between, is_small_files, is_small_io, is_stream, profiles
+from tierd.loads import Names
 from tierd.model import JobLoad, NamespaceLoad, Window
 
 CLASSES = Classes()
@@ -57,7 +57,7 @@ def windows_of_jobs(draw: st.DrawFn) -> list[Window]:
 def columns(windows: Sequence[Window]) -> tuple[list[WindowColumns], Names, Names, JobKinds]:
     targets, jobs = Names(), Names()
     made = [window_columns(each, targets, jobs, CLASSES.small_rpc_bytes) for each in windows]
-    return made, targets, jobs, kinds_of_jobs(made, len(jobs), CLASSES)
+    return made, targets, jobs, kinds_of_jobs(made, len(jobs.by_number), CLASSES)
 
 
 @given(windows_of_jobs())

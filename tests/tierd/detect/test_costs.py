@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.tierd.worlds import TARGETS
-from tierd.detect.columns import Names, RecentWindows, kinds_of_jobs, recent_work, window_columns
+from tierd.detect.columns import RecentWindows, kinds_of_jobs, recent_work, window_columns
 from tierd.detect.costs import (
     FLASH_PRIOR,
     CostLearner,
@@ -27,7 +27,7 @@ from tierd.detect.costs import (
 )
 from tierd.detect.device_time import TargetTime, device_times, mean_share
 from tierd.detect.profile import Classes
-from tierd.loads import Floats
+from tierd.loads import Floats, Names, Numbers
 from tierd.model import JobLoad, Window
 
 Work = tuple[float, float, float]
@@ -174,11 +174,12 @@ def learned(make: MadeWindow, windows: int, learner: CostLearner | None = None, 
             unhealthy: Sequence[str] = ()) -> CostLearner:
     """A learner that has seen so many windows."""
     learner, rng = learner or CostLearner(), Random(5)
-    targets, jobs = Names((target, n) for n, target in enumerate(TARGETS)), Names()
+    targets, jobs = Numbers[str]((target, n) for n, target in enumerate(TARGETS)), Names()
     for number in range(windows):
         loads = {(each.target, each.job): each for each in make(rng)}
         made = window_columns(Window(5.0 * number, 5.0 * number + 5, loads, {}), targets, jobs, 64 << 10)
-        learner.learn(made, kinds_of_jobs([made], len(jobs), Classes()), np.zeros(len(targets), np.int64), [pool],
+        kinds = kinds_of_jobs([made], len(jobs.by_number), Classes())
+        learner.learn(made, kinds, np.zeros(len(targets), np.int64), [pool],
                       np.array([targets[each] for each in unhealthy], np.int64), flash={"flash"})
     return learner
 
@@ -307,10 +308,10 @@ def test_device_times_are_of_targets_with_costs() -> None:
     loads = [load(TARGETS[0], "ior.1", 60.0, 10.0), load(TARGETS[0], "fio.2", 0.0, 30.0),
              load(TARGETS[1], "ior.1", 60.0, 10.0)]
     recent.add(Window(0.0, 5.0, {(each.target, each.job): each for each in loads}, {}))
-    work = recent_work(recent.windows, recent.kinds(), len(recent.jobs))
-    times = device_times(work, list(recent.targets), list(recent.jobs), np.array([0, -1]), ["hdd"], {"hdd": KNOWN})
+    work = recent_work(recent.windows, recent.kinds(), len(recent.jobs.by_number))
+    times = device_times(work, list(recent.targets), recent.jobs.by_number, np.array([0, -1]), ["hdd"], {"hdd": KNOWN})
     (time,) = times.values()
     assert time.utilisation == pytest.approx(0.6 + 0.3, abs=0.01), "RPCs of a stream are no I/Os"
     assert mean_share([time], "fio.2").share == pytest.approx(0.3 / 0.9, abs=0.01)
     assert time.device_time("nobody.3").share == 0
-    assert device_times(work, list(recent.targets), list(recent.jobs), np.array([0, -1]), ["hdd"], {}) == {}
+    assert device_times(work, list(recent.targets), recent.jobs.by_number, np.array([0, -1]), ["hdd"], {}) == {}

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.tierd.worlds import MIB, TARGETS, small_files, small_io, stream, window
 from tierd.detect.columns import RecentWindows, pool_numbers, recent_work
 from tierd.detect.costs import CostLearner, DeviceCosts
-from tierd.detect.interference import SUSPECTS, Interference, Loss
+from tierd.detect.interference import MOST_AWAY, SUSPECTS, Interference, Loss
 from tierd.detect.profile import Classes
 from tierd.model import JobLoad, NamespaceLoad, Window
 from tierd.text import Carrier
@@ -46,7 +46,7 @@ class Bed:
         kinds = self.recent.kinds()
         names, pool = pool_numbers(self.recent.targets, {"hdd": list(self.recent.targets)} if pools is None else pools)
         unhealthy = np.array([self.recent.targets[each] for each in seen.conditions], np.int64)
-        work = recent_work(self.recent.windows, kinds, len(self.recent.jobs))
+        work = recent_work(self.recent.windows, kinds, len(self.recent.jobs.by_number))
         return self.model.update(columns, work, kinds, self.learner.table(pool, names, unhealthy))
 
     def slots(self) -> list[int]:
@@ -55,8 +55,7 @@ class Bed:
         return list(self.model.newest.slot[0].tolist())
 
     def names(self, jobs: Iterable[int]) -> set[str]:
-        known = list(self.recent.jobs)
-        return {known[job] for job in jobs}
+        return {self.recent.jobs.by_number[job] for job in jobs}
 
 
 def share(files_s: float) -> float:
@@ -229,7 +228,7 @@ def test_suspects_are_blamed_together_the_most_costly_first() -> None:
     jobs: list[Part] = [small_files("m.2", 12), small_files("n.3", 6), small_files("idle.4", 0.2)]
     losses = run(bed, (window(9 + n, at(rng, ALONE * (1 - share(18.2))), *jobs) for n in range(8)))
     (loss,) = losses[-1]
-    assert [list(bed.recent.jobs)[job] for job in loss.suspects] == ["m.2", "n.3"]
+    assert [bed.recent.jobs.by_number[job] for job in loss.suspects] == ["m.2", "n.3"]
     assert loss.share == pytest.approx(share(18), abs=0.08)
 
 
@@ -283,6 +282,45 @@ def test_a_large_neighbour_takes_the_slot_of_a_small_one() -> None:
     assert bed.slots() == slots, "a slot does not go from one small job to the next"
 
 
+def test_of_many_suspects_that_come_at_once_the_largest_have_slots() -> None:
+    bed, files = Bed(), [1.5, 2.5, 12.0, 1.6, 1.7, 2.0, 1.8, 9.0, 1.9, 1.4]
+    jobs = [small_files(f"m.{n}", each) for n, each in enumerate(files)]
+    bed.see(window(0, stream("s.1", ALONE / 2, rpc_bytes=MIB), *jobs))
+    assert bed.names(bed.slots()) == {"m.1", "m.2", "m.5", "m.6", "m.7", "m.8"}
+
+
+def test_a_job_that_loses_its_slot_leaves_no_device_time_in_it() -> None:
+    """The job that takes it was known first, so it comes first in the window."""
+    rng, bed = Random(15), Bed()
+    early = [small_files(f"early.{n}", 2.0) for n in range(SUSPECTS)]
+    bed.see(window(0, small_files("grows.9", 0.2), stream("s.1", ALONE, rpc_bytes=MIB)))
+    run(bed, (window(1 + n, at(rng, ALONE * 0.8), small_files("grows.9", 0.2), *early) for n in range(4)))
+    bed.see(window(5, at(rng, ALONE / 2), small_files("grows.9", 18), *early))
+    assert bed.model.newest is not None
+    dose = bed.model.newest.exposure[0]
+    grown, other = (bed.slots().index(bed.recent.jobs[job]) for job in ("grows.9", "early.5"))
+    assert dose[grown] == pytest.approx(9 * dose[other], rel=0.05)
+
+
+def test_jobs_and_streams_that_are_long_gone_are_forgotten_and_change_nothing() -> None:
+    """One stream and its neighbour stay; meanwhile thousands of jobs come and go on targets of their own."""
+    rng, bed, alone = Random(16), Bed(), Bed()
+    elsewhere = "lustre-OST0009",
+    for n in range(500):
+        parts: list[Part] = [at(rng, ALONE * (1 - share(20) * (n > 9))), *([small_files("m.2", 20)] if n > 9 else [])]
+        passing = [stream(f"s.{n}.{each}", 10, targets=elsewhere) for each in range(8)]
+        with_others = bed.see(window(n, *parts, *passing, small_files(f"n.{n}", 5, targets=elsewhere)))
+        (loss,) = alone.see(window(n, *parts)) or (None,)
+        bed.recent.forget_jobs(bed.model.jobs)
+        same = next((each for each in with_others if bed.names([each.victim]) == {"s.1"}), None)
+        assert (same is None) == (loss is None)
+        if same is not None and loss is not None:
+            assert (same.mean, same.error) == pytest.approx((loss.mean, loss.error))
+            assert bed.names(same.suspects) == {"m.2"}
+    assert len(bed.model.jobs) < 3 * MOST_AWAY
+    assert len(bed.recent.jobs.by_number) < 3 * MOST_AWAY, "of 4,500 jobs"
+
+
 # many streams, and windows of other lengths
 
 def test_a_stream_is_judged_alike_alone_and_among_many() -> None:
@@ -298,7 +336,7 @@ def test_a_stream_is_judged_alike_alone_and_among_many() -> None:
 
     crowd = Bed()
     together = [crowd.see(window(n, *(part for of in range(count) for part in parts(of, n)))) for n in range(windows)]
-    known = list(crowd.recent.jobs)
+    known = crowd.recent.jobs.by_number
     last = {known[loss.victim]: loss for loss in together[-1]}
     assert len(last) == count
     for of in (0, 63, 64, 149):

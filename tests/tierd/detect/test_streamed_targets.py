@@ -29,9 +29,8 @@ def found(windows: list[Window], device_time: dict[str, TargetTime] | None = Non
     recent = RecentWindows(30.0, Classes())
     for each in windows:
         recent.add(each)
-    kinds = recent.kinds()
-    streams = streams_by_target(recent_work(recent.windows, kinds, len(recent.jobs)), kinds, list(recent.jobs),
-                                list(recent.targets))
+    kinds, jobs = recent.kinds(), recent.jobs.by_number
+    streams = streams_by_target(recent_work(recent.windows, kinds, len(jobs)), kinds, jobs, list(recent.targets))
     return (watch or StreamWatch(("flash",))).targets(streams, windows, device_time or {}, HDD)
 
 

@@ -42,10 +42,10 @@ def tracked(windows: Sequence[Window], found_at: float = 10.0) -> Tracks:
         kinds = recent.kinds()
         names, pool = pool_numbers(recent.targets, {"hdd": [*TARGETS, *ELSEWHERE]})
         table = learner.table(pool, names, np.array([recent.targets[each] for each in seen.conditions], np.int64))
-        model.update(columns, recent_work(recent.windows, kinds, len(recent.jobs)), kinds, table)
+        model.update(columns, recent_work(recent.windows, kinds, len(recent.jobs.by_number)), kinds, table)
         slowed, acted_for = ([recent.jobs["s.1"]] if begun < seen.end <= until else []
                              for begun, until in ((found_at, BEGUN), (BEGUN, 1000.0)))
-        tracks.add(seen.end, slowed, acted_for, model, list(recent.jobs))
+        tracks.add(seen.end, slowed, acted_for, model, recent.jobs.by_number)
     return tracks
 
 

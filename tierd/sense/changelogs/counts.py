@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lustre.nid import NONE as NID_OF_NOBODY
-from tierd.loads import Floats, Ints, Numbers
+from tierd.loads import Floats, Ints, Names
 from tierd.model import MAX_CLIENTS
 from tierd.sense.changelogs.files import FileTable
 from tierd.sense.changelogs.index import KeyIndex, grown
@@ -26,19 +26,6 @@ CREATES, OPENS, CLOSES, UNLINKS, OUTGROWN, WRITE_OPENS = range(6)
 _PLACE_BITS = 32
 PAST_SECONDS, PAST_STEP_SECONDS = 600.0, 60.0
 """How long earlier counts are kept, and how far apart."""
-
-
-class Names(Numbers[str]):
-    """Numbers of names, and the names by number."""
-
-    def __init__(self, names: Iterable[str] = ()) -> None:
-        self.by_number: list[str] = []
-        for name in names:
-            self[name]
-
-    def __missing__(self, name: str) -> int:
-        self.by_number.append(name)
-        return super().__missing__(name)
 
 
 class DirectoryCounts:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from lustre.changelog.record import Record
 from lustre.fid import Fid
 from lustre.nid import nid_text
-from tierd.loads import Bools, Ints
+from tierd.loads import Bools, Ints, Names
 from tierd.sense.changelogs.counts import (
     CLOSES,
     CREATES,
@@ -35,7 +35,6 @@ from tierd.sense.changelogs.counts import (
     UNLINKS,
     WRITE_OPENS,
     CountTables,
-    Names,
 )
 from tierd.sense.changelogs.files import Bytes, as_fid, each_fid
 from tierd.sense.changelogs.index import KeyIndex, Words, grown
