@@ -25,7 +25,7 @@ monitor:
   tierctl explain F3                                     show evidence, acts and verdict of a finding
   tierctl plan                                           show what tierd would do now
   tierctl advise                                         list changes to make by hand
-  tierctl report --since 7d -o week.html                 write an HTML report of the last 7 days
+  tierctl report --since 7d                              show findings and verdicts of the last 7 days
 control:
   tierctl pause "maintenance until noon"                 stop all changes until tierctl resume
   tierctl pause --for 2h "maintenance"                   stop all changes for two hours
