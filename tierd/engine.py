@@ -220,7 +220,7 @@ class Engine:
             streams_by_target(work, kinds, jobs, targets), lately, self.device_time, self._facts.pools)
         rivals = self._interference.rival_losses
         settings = self._settings.noisy_neighbour
-        found = [loss for loss in (*losses, *rivals) if any(is_found(loss, held, settings) for held in (True, False))]
+        found = [loss for loss in (*losses, *rivals) if is_found(loss, True, settings)]
         named = {jobs[job] for loss in found for job in (loss.victim, *loss.suspects)}
         return SlowdownView(
             window.end, losses, rival_losses=rivals, jobs=jobs, targets=targets,

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tierd.loads import OTHERS, NamespaceLoads
 from tierd.model import MetadataLoad, MetadataService, NamespaceLoad, Window
 from tierd.sense.counters import CounterTable, Increases, increases
 from tierd.sense.readings import Reading, is_ost
@@ -120,12 +121,12 @@ class UnlistedJobs:
         before, self._before = self._before, recorded.keys()
         if oldest_record < window.start - LATE_RECORD_SECONDS:
             return window
-        listed = {job: window.namespace.get(job, NamespaceLoad(job)) for job in recorded.keys() & before}
-        found = {job: replace(recorded[job], other_operations=load.other_operations) for job, load in listed.items()
-                 if _own(recorded[job]) > UNLISTED_FACTOR * _own(load)}
-        return replace(window, namespace={**window.namespace, **found}) if found else window
-
-
-def _own(load: NamespaceLoad) -> float:
-    """Operations that changelogs record, if their masks have all of these types."""
-    return load.opens + load.closes + load.creates + load.unlinks
+        known = NamespaceLoads.of(window.namespace)
+        # operations that changelogs record, if their masks have all of these types
+        listed = dict(zip(known.keys_by_row(), known.numbers[:, :OTHERS].sum(axis=1).tolist(), strict=True))
+        found = {}
+        for job in recorded.keys() & before:
+            load = recorded[job]
+            if load.opens + load.closes + load.creates + load.unlinks > UNLISTED_FACTOR * listed.get(job, 0.0):
+                found[job] = replace(load, other_operations=known[job].other_operations if job in known else 0.0)
+        return replace(window, namespace={**known, **found}) if found else window
