@@ -1,7 +1,8 @@
-"""``python -m scripts.gauge``: how large the project is, beside the size that it should have.
+"""``python -m scripts.gauge``: how large the project is, beside the size that was planned, and what it may have.
 
 Lines are those of Python, with blank lines and docstrings. The way of a record is how many files of lustre/ and tierd/
-run in a quiet cycle, and up to the first default layout that is set, in a simulated run.
+run in a quiet cycle, and up to the first default layout that is set, in a simulated run. The program fails if something
+is larger than it may be: docs/architecture.md says why that is more than was planned.
 """
 
 from __future__ import annotations
@@ -21,22 +22,22 @@ from tierd.simulation.run import run
 
 ROOT = Path(__file__).parent.parent
 ROOMS = (
-    ("lustre", ("lustre",), 7_000),
-    ("httpserver", ("httpserver",), 1_200),
-    ("exporter", ("exporter",), 8_500),
-    ("tierd: model, config", ("tierd/*.py", "tierd/config"), 2_300),
-    ("tierd: sense", ("tierd/sense",), 5_500),
+    ("lustre", ("lustre",), 7_000, 7_100),
+    ("httpserver", ("httpserver",), 1_200, 1_550),
+    ("exporter", ("exporter",), 8_500, 8_500),
+    ("tierd: model, config", ("tierd/*.py", "tierd/config"), 2_300, 4_700),
+    ("tierd: sense", ("tierd/sense",), 5_500, 8_150),
     ("tierd: detect, decide, verify, policies",
-     ("tierd/detect", "tierd/decide", "tierd/verify", "tierd/policies"), 6_000),
-    ("tierd: act", ("tierd/act",), 6_000),
-    ("tierd: daemon, cli", ("tierd/daemon", "tierd/cli"), 7_500),
-    ("tierd: cluster", ("tierd/cluster",), 3_000),
-    ("tierd: other", ("tierd",), 4_500),
-    ("simulator", ("simulator",), 8_500),
-    ("stack, dashboards, bench", ("stack", "dashboards", "bench"), 5_000),
+     ("tierd/detect", "tierd/decide", "tierd/verify", "tierd/policies"), 6_000, 8_100),
+    ("tierd: act", ("tierd/act",), 6_000, 8_250),
+    ("tierd: daemon, cli", ("tierd/daemon", "tierd/cli"), 7_500, 11_050),
+    ("tierd: cluster", ("tierd/cluster",), 3_000, 3_250),
+    ("tierd: other", ("tierd",), 4_500, 6_250),
+    ("simulator", ("simulator",), 8_500, 9_300),
+    ("stack, dashboards, bench", ("stack", "dashboards", "bench"), 5_000, 5_650),
 )
-"""Rooms, their folders, and the lines they should have at most. Of a file in two rooms, the first counts it."""
-QUIET_CYCLE, TO_THE_FIRST_ACT = 40, 70
+"""Rooms, their folders, the lines that were planned, and those they may have. Of a file in two rooms, the first counts
+it."""
 QUIET_SECONDS = 30.0, 40.0
 """Virtual seconds between which nothing happens: neighbours of random scenarios come after 45 s."""
 
@@ -103,31 +104,35 @@ def way_of_a_record() -> tuple[int, int]:
     return found[0], files_of(whole)
 
 
-def rows() -> Iterator[tuple[str, int, int]]:
-    """What is measured, how much it is, and how much it should be at the most."""
+def rows() -> Iterator[tuple[str, int, int, int]]:
+    """What is measured, how much it is, how much was planned, and how much it may be."""
     counted: set[Path] = set()
-    for room, places, budget in ROOMS:
+    for room, places, planned, most in ROOMS:
         here = set[Path]().union(*map(files, places)) - counted
         counted |= here
-        yield room, lines(here), budget
-    yield "all product Python", lines(counted), 65_000
-    yield "C", lines(files("exporter", "c") | files("lustre", "c") | files("tierd", "c")), 2_500
-    yield "tests", lines(files("tests")), 42_000
+        yield room, lines(here), planned, most
+    yield "all product Python", lines(counted), 65_000, 81_500
+    yield "C", lines(files("exporter", "c") | files("lustre", "c") | files("tierd", "c")), 2_500, 2_500
+    yield "tests", lines(files("tests")), 42_000, 57_000
     every = Settings()
     policies = sum(settings_of(each.settings) for each in every.policies)
-    yield "settings of tierd, options of the exporter", settings_of(every) + policies + options(), 200
+    yield "settings of tierd, options of the exporter", settings_of(every) + policies + options(), 200, 200
     yield "words of docs and README, without metrics.md", sum(
-        words(page) for page in {ROOT / "README.md", *ROOT.glob("docs/*.md")} if page.name != "metrics.md"), 40_000
+        words(page) for page in {ROOT / "README.md", *ROOT.glob("docs/*.md")} if page.name != "metrics.md"), 40_000, 40_000
     quiet, acted = way_of_a_record()
-    yield "files that run in a quiet cycle", quiet, QUIET_CYCLE
-    yield "files that run up to the first act", acted, TO_THE_FIRST_ACT
+    yield "files that run in a quiet cycle", quiet, 40, 90
+    yield "files that run up to the first act", acted, 70, 118
 
 
-def main() -> None:
-    """Print the table."""
-    for what, count, budget in rows():
-        sys.stdout.write(f"{what:45} {count:7,} of {budget:7,}{'' if count <= budget else '  too much'}\n")
+def main() -> int:
+    """Print the table. Returns 1 if something is larger than it may be."""
+    grown = False
+    sys.stdout.write(f"{'':45} {'is':>7} {'planned':>8} {'at most':>8}\n")
+    for what, count, planned, most in rows():
+        sys.stdout.write(f"{what:45} {count:7,} {planned:8,} {most:8,}{'  too much' if count > most else ''}\n")
+        grown |= count > most
+    return int(grown)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
