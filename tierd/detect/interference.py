@@ -305,7 +305,7 @@ class Interference:
         """Those of the window before."""
         self._now = 0.0
         self._in_doubt: dict[int, frozenset[int]] = {}
-        """Jobs that used a target when its speed began to mean nothing, by target, as long as it lasts."""
+        """Jobs that use a target whose speed means nothing, by target; of one that is not seen, those that did."""
         self.in_doubt: frozenset[int] = frozenset()
         """Streams with a target whose speed means nothing: the newest window says nothing about them."""
         self.rival_losses: list[Loss] = []
@@ -328,8 +328,9 @@ class Interference:
 
         ``recent`` is the mean work of the last half minute. Targets without known costs are left out.
         """
-        self.newest = None
+        self.newest, self.rival_losses = None, []
         streams = self._streams(recent, kinds, costs)
+        self._doubt(window, recent, costs)
         if streams is None:
             return []
         if window.end < self._now:  # the clock went back
@@ -339,10 +340,6 @@ class Interference:
         work = kinds.work(window)
         taken = costs.taken(window.target, work)
         exposure = self._exposures(streams, window, kinds, costs, work, taken=taken)
-        self._in_doubt = {
-            target: self._in_doubt.get(target, frozenset()) | set(recent.job[recent.target == target].tolist())
-            for target in costs.unhealthy.tolist()}
-        self.in_doubt = frozenset[int]().union(*self._in_doubt.values())
         rate = self._rates(streams, window, costs, work)
         rate[np.isin(streams.job, list(self.in_doubt))] = 0.0
         there = rate > 0
@@ -355,6 +352,15 @@ class Interference:
                                    dose_factor=self._state["dose_factor"][streams.row])
         self.rival_losses = self._to_rivals(now, recent, kinds, costs)
         return self._losses(now)
+
+    def _doubt(self, window: WindowColumns, recent: RecentWork, costs: CostTable) -> None:
+        """Note which jobs use targets whose speed means nothing. On a target that is not seen, they may still do so."""
+        unseen = set(window.unseen.tolist())
+        self._in_doubt = {
+            target: frozenset(recent.job[recent.target == target].tolist()).union(
+                self._in_doubt.get(target, ()) if target in unseen else ())
+            for target in costs.unhealthy.tolist()}
+        self.in_doubt = frozenset[int]().union(*self._in_doubt.values())
 
     def _streams(self, recent: RecentWork, kinds: JobKinds, costs: CostTable) -> Streams | None:
         taken = costs.taken(recent.target, recent.work)

@@ -18,7 +18,7 @@ from tierd.detect.columns import RecentWindows, pool_numbers, recent_work
 from tierd.detect.costs import CostLearner, DeviceCosts
 from tierd.detect.interference import MOST_AWAY, SUSPECTS, Interference, Loss
 from tierd.detect.profile import Classes
-from tierd.model import JobLoad, NamespaceLoad, Window
+from tierd.model import UNSEEN, JobLoad, NamespaceLoad, Window
 from tierd.text import Carrier
 
 Part = list[JobLoad] | tuple[list[JobLoad], NamespaceLoad]
@@ -218,6 +218,33 @@ def test_targets_in_trouble_or_in_no_pool_are_left_out() -> None:
         for number in range(12):
             seen = window(number, at(rng, ALONE * (1 - share(20))), small_files("m.2", 20), conditions=conditions)
             assert bed.see(seen, pools) == []
+
+
+@pytest.mark.parametrize("elsewhere", [(), [stream("x.9", 60, targets=["lustre-OST0009"])]])
+@pytest.mark.parametrize("condition", [UNSEEN, "degraded"])
+def test_while_all_targets_of_a_stream_are_in_trouble_it_is_in_doubt_and_said_to_lose_nothing(
+        condition: str, elsewhere: Sequence[Part]) -> None:
+    bed = Bed()
+    for number in range(16):
+        there = [stream("s.1", ALONE)] if number < 8 else [stream("s.1", ALONE / 2), stream("t.3", ALONE / 2)]
+        bed.see(window(number, *there, *elsewhere))
+    assert bed.model.rival_losses
+    for number in range(16, 32):
+        bed.see(window(number, *(there if condition != UNSEEN else []), *elsewhere,
+                       conditions=dict.fromkeys(TARGETS, condition)))
+        assert bed.names(bed.model.in_doubt) == {"s.1", "t.3"}
+        assert bed.model.rival_losses == []
+
+
+def test_who_has_left_a_target_that_is_full_for_weeks_is_not_in_doubt_and_is_forgotten() -> None:
+    bed, full = Bed(), {"lustre-OST0009": "full"}
+    for number in range(200):
+        passing = [stream(f"p.{number}.{each}", 5, targets=[*full]) for each in range(20)]
+        bed.see(window(number, stream("s.1", ALONE, targets=(*TARGETS, *full) if number < 9 else TARGETS), *passing,
+                       conditions=full))
+        bed.recent.forget_jobs(bed.model.jobs)
+    assert bed.recent.jobs["s.1"] not in bed.model.in_doubt
+    assert len(bed.recent.jobs.by_number) < 200, "of 4,000 jobs"
 
 
 # many suspects
