@@ -431,8 +431,10 @@ class Interference:
         slot = self._slots(streams.row[stream], job, busy, prior, window.seconds)
         has = slot >= 0
         cost_ratio = np.ones(len(pairs))
-        if self._costs is not None and len(self._costs.known) == number:
-            former = np.bincount(pair, self._costs.taken(window.target[at], work[at]), len(pairs)) * part
+        if self._costs is not None:
+            before = costs.seconds.copy()  # of a target that is new, there are no others
+            before[:len(self._costs.seconds)] = self._costs.seconds
+            former = np.bincount(pair, np.einsum("ij,ij->i", work[at], before[window.target[at]]), len(pairs)) * part
             np.divide(busy, former, out=cost_ratio, where=(busy > 0) & (former > 0))
         self._costs = costs
         self._rescale(streams.row, streams.row[stream[has]], slot[has], cost_ratio[has])

@@ -97,15 +97,19 @@ def test_a_neighbour_that_comes_is_found_in_its_second_window_with_an_interval_t
     assert np.mean(holds) >= 0.9
 
 
+@pytest.mark.parametrize("elsewhere", [(), stream("x.9", 10, targets=["lustre-OST0009"])])
 @pytest.mark.parametrize("cost_ratio", [0.5, 2.0])
-def test_what_windows_showed_stays_when_operations_are_learned_to_cost_another_time(cost_ratio: float) -> None:
+def test_what_windows_showed_stays_when_operations_are_learned_to_cost_another_time(
+        cost_ratio: float, elsewhere: list[JobLoad]) -> None:
+    """Also if a target is seen first just then."""
     rng, bed = Random(6), Bed()
     run(bed, (window(n, at(rng, ALONE)) for n in range(9)))
     beside = (window(9 + n, at(rng, ALONE * (1 - share(20)), noise=0.01), small_files("m.2", 20)) for n in range(13))
     *_, (before,) = run(bed, islice(beside, 12))
     seconds = BYTE_SECONDS, BYTE_SECONDS, cost_ratio * OPERATION_SECONDS
     bed.learner = CostLearner({"hdd": replace(COSTS, seconds=seconds)})
-    ((after,),) = run(bed, beside)
+    seen = next(beside)
+    after, *_ = bed.see(replace(seen, loads={**seen.loads, **{(each.target, each.job): each for each in elsewhere}}))
     assert after.mean == pytest.approx(before.mean, rel=0.03)
 
 
