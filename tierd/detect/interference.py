@@ -71,6 +71,9 @@ control recording are."""
 JUMP, JUMPS_A_SECOND = 0.5, 1 / 3600
 """Error of the log of the level when it jumps, and how often it does: a disk or the stream itself changes about once
 in an hour. A choice: half or double of it moves the probability of a jump as much, and hardly any finding."""
+LEVEL_SECONDS = 3600.0
+"""A stream that was away for longer begins anew: its files are on other targets by then, or are others. A choice, as
+long as a level lasts."""
 SURPRISE, SURPRISE_PROBABILITY, SURPRISE_WINDOWS = 0.5, 0.05, 2
 """Error of the log that all jobs that have just come cost beyond device time, if one does; its probability at each
 arrival; and the windows in which a job counts as new: the first may begin before it. RAID groups can lose far more than
@@ -336,7 +339,8 @@ class Interference:
         if window.end < self._now:  # the clock went back
             for times in (self._state["seen_at"], self._state["streamed_at"]):
                 np.minimum(times, window.start, out=times)
-        self._now = self._state["streamed_at"][streams.row] = window.end
+        self._now = window.end
+        self._begin_again(streams)
         work = kinds.work(window)
         taken = costs.taken(window.target, work)
         exposure = self._exposures(streams, window, kinds, costs, work, taken=taken)
@@ -410,6 +414,17 @@ class Interference:
         new["mean"][:, 1 + RIVALS] = 1.0
         new["covariance"][:, 1 + RIVALS, 1 + RIVALS] = RIVALS_ERROR**2
         new["slot"], new["noise"], new["dose_factor"] = -1, NOISE**2, 1.0
+
+    def _begin_again(self, streams: Streams) -> None:
+        """Forget the level of streams that were away for long, and who came while they were there."""
+        state = self._state
+        away = (state["windows"][streams.row] > 0) & (state["streamed_at"][streams.row] < self._now - LEVEL_SECONDS)
+        row = streams.row[away]
+        state["mean"][row, :, 0] = np.nan
+        for name in ("windows", "came_after", "came_at", "exposure", "utilisation"):
+            state[name][row] = 0
+        for job in streams.job[away].tolist():
+            self._remembered.pop(job, None)
 
     def _exposures(self, streams: Streams, window: WindowColumns, kinds: JobKinds, costs: CostTable, work: Floats,
                    taken: Floats) -> Floats:
@@ -603,6 +618,7 @@ class Interference:
             level, error = self._remembered.get(int(streams.job[at]), (
                 rate[at] + float(exposure[at] @ state["mean"][row, 0, 1:]), LEVEL_UNKNOWN))
             state["mean"][row, :, 0], state["covariance"][row, :, 0, 0] = level, error**2
+            state["covariance"][row, :, 0, 1:] = state["covariance"][row, :, 1:, 0] = 0
 
     def _filter(self, row: Ints, rate: Floats, exposure: Floats, seconds: float) -> None:
         """One step of the filter, for all streams that moved bytes. ``rate`` is the logarithm."""
@@ -611,11 +627,12 @@ class Interference:
             return
         mean, covariance, weight = state["mean"][row], state["covariance"][row], state["weight"][row]
         b = np.arange(1, 1 + COLUMNS)
-        covariance[:, :, 0, 0] += WANDER * seconds
+        passed = np.where(state["windows"][row] > 0, self._now - state["streamed_at"][row], seconds)
+        covariance[:, :, 0, 0] += WANDER * passed[:, None]
         covariance[:, :, b, b] += DRIFT * seconds * (exposure > 0)[:, None, :]
         expected = np.maximum((weight[..., None] * mean).sum(axis=1)[:, 1:], 0)
         noise = state["noise"][row] + DOSE_ERROR**2 * ((exposure * expected)**2).sum(axis=1)
-        prior, surprise = self._kinds_before(row, exposure, seconds)
+        prior, surprise = self._kinds_before(row, exposure, passed)
         # each kind that the window before may have been, with each kind of this one
         mean = np.repeat(mean[:, :, None, :], KINDS, axis=2)
         covariance = np.repeat(covariance[:, :, None], KINDS, axis=2)
@@ -637,17 +654,22 @@ class Interference:
         ratio = (weight * error[:, :, NORMAL]**2 / spread[:, :, NORMAL]).sum(axis=1)
         self._learn_noise(row, rate, chance[:, NORMAL, NORMAL], ratio)
         state["mean"][row], state["covariance"][row], state["weight"][row] = joined(chance, mean, covariance)
+        state["streamed_at"][row] = self._now
 
-    def _kinds_before(self, row: Ints, exposure: Floats, seconds: float) -> tuple[Floats, Floats]:
-        """Log of the probability of each kind of window before it is seen, and the variance of b for a surprise."""
+    def _kinds_before(self, row: Ints, exposure: Floats, passed: Floats) -> tuple[Floats, Floats]:
+        """Log of the probability of each kind of window before it is seen, and the variance of b for a surprise.
+
+        ``passed``: seconds since each stream was seen before.
+        """
         state = self._state
         age = state["age"][row]
         # of a job that was there before the stream was seen, no window shows what its arrival cost
         new = (age > 0) & (age <= SURPRISE_WINDOWS) & (exposure > 0) & (state["came_after"][row] > 0)
         come = (exposure * new).sum(axis=1)
-        jump, surprise = JUMPS_A_SECOND * seconds, np.where(come > 0, SURPRISE_PROBABILITY, 0.0)
-        chance = np.column_stack((1 - ODD_PROBABILITY - jump - surprise, np.full(len(row), ODD_PROBABILITY),
-                                  np.full(len(row), jump), surprise))
+        surprise = np.where(come > 0, SURPRISE_PROBABILITY, 0.0)
+        jump = (1 - ODD_PROBABILITY - surprise) * -np.expm1(-JUMPS_A_SECOND * passed)
+        chance = np.column_stack((1 - ODD_PROBABILITY - jump - surprise, np.full(len(row), ODD_PROBABILITY), jump,
+                                  surprise))
         error = np.minimum(SURPRISE / np.maximum(come, 1e-3), PARTIAL)
         return np.log(np.maximum(chance, 1e-12)), new * error[:, None]**2
 

@@ -196,6 +196,23 @@ def test_a_window_without_the_stream_teaches_nothing() -> None:
     assert levels[0] == levels[1]
 
 
+@pytest.mark.parametrize("hours", [0.5, 24])
+@pytest.mark.parametrize("files_s", [3.0, 8.0])
+def test_a_stream_that_comes_back_on_fewer_targets_beside_a_job_that_came_too_is_not_slower_than_its_targets(
+        hours: float, files_s: float) -> None:
+    truth, holds = files_s * FILE_SECONDS / 2, []
+    for seed in range(4):
+        rng, bed = Random(seed), Bed()
+        run(bed, (window(n, at(rng, ALONE)) for n in range(12)))
+        for n in range(8):
+            again = stream("s.1", ALONE / 2 * (1 - truth) * exp(rng.gauss(0.0, 0.03)), targets=TARGETS[:2],
+                           rpc_bytes=MIB)
+            (loss,) = bed.see(window(12 + int(hours * 720) + n, again, small_files("m.2", files_s, targets=TARGETS[:2])))
+            holds.append(loss.quantile(-1.645) <= truth <= loss.quantile(1.645))
+    assert np.mean(holds) >= 0.9
+    assert (loss.came_at == 0) == (hours > 1), "after a day, nothing is known of the time before"
+
+
 def test_a_trickle_is_not_blamed_when_another_stream_comes() -> None:
     rng, bed = Random(8), Bed()
     run(bed, (window(n, at(rng, ALONE), small_files("m.2", 1.0)) for n in range(10)))
