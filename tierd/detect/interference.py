@@ -520,11 +520,12 @@ class Interference:
         row, slot = np.nonzero((state["slot"] == job) & (state["exposure"][:, :SUSPECTS] > 0))
         if not len(row):
             return float(prior[0]), float(prior[1])
-        longest = int(np.argmax(state["age"][row, slot]))
-        at, column = row[longest], 1 + slot[longest]
-        means, covariances = self._posterior(np.array([at]))
-        mean = float(means[0, column])
-        error = sqrt(float(covariances[0, column, column]) + MODEL_ERROR**2)
+        age = state["age"][row, slot]
+        row, column = row[age == age.max()], 1 + slot[age == age.max()]
+        means, covariances = self._posterior(row)
+        variances = covariances[np.arange(len(row)), column, column]
+        best = int(np.argmin(variances))
+        mean, error = float(means[best, column[best]]), sqrt(float(variances[best]) + MODEL_ERROR**2)
         return (mean, error) if error < prior[1] else (float(prior[0]), float(prior[1]))
 
     def _rescale(self, rows: Ints, row: Ints, slot: Ints, cost_ratio: Floats) -> None:

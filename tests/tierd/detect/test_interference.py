@@ -528,3 +528,19 @@ def test_what_a_neighbour_costs_one_stream_is_known_when_another_comes() -> None
                        for n in range(3)))
     t3 = bed.recent.jobs["t.3"]
     assert not [loss for found in losses for loss in found if loss.victim == t3 and loss.probability(0.05) > 0.6]
+
+
+def test_of_two_streams_that_know_a_neighbour_for_as_long_the_surer_teaches_a_third_in_any_order() -> None:
+    pairs = {"a.1": TARGETS[:2], "b.2": TARGETS[2:]}
+
+    def third(order: Sequence[str]) -> Loss:
+        rngs, bed = {job: Random(job) for job in pairs}, Bed()
+        for n in range(24):
+            rates = {job: ALONE / 2 * (1 - share(20) * (n > 8)) * exp(rng.gauss(0.0, 0.05))
+                     for job, rng in rngs.items()}
+            parts: list[Part] = [stream(job, rates[job] / (1 + (n > 20)), targets=pairs[job]) for job in order]
+            parts += [small_files("m.9", 20)] if n > 8 else []
+            losses = bed.see(window(n, *parts, *([stream("c.3", ALONE / 3)] if n > 20 else [])))
+        return next(loss for loss in losses if bed.names([loss.victim]) == {"c.3"})
+
+    assert third(["a.1", "b.2"]).mean == pytest.approx(third(["b.2", "a.1"]).mean)
