@@ -135,12 +135,15 @@ class UnlistedJobs:
         self._recorded = recorded
         self._before: Collection[str] = ()
         """Jobs of the window before, as far as records named them."""
+        self._end = 0.0
+        """End of that window."""
 
     def completed(self, window: Window, oldest_record: float) -> Window:
         """The window with these operations. ``oldest_record`` is the time of the oldest record that was read last."""
         recorded = self._recorded(window.jobs)
         before, self._before = self._before, recorded.keys()
-        if oldest_record < window.start - LATE_RECORD_SECONDS:
+        follows, self._end = window.start == self._end, window.end
+        if not follows or oldest_record < window.start - LATE_RECORD_SECONDS:  # these are not of this window alone
             return window
         listed = {job: window.namespace.get(job, NamespaceLoad(job)) for job in recorded.keys() & before}
         found = {job: replace(recorded[job], other_operations=load.other_operations) for job, load in listed.items()

@@ -169,6 +169,12 @@ def test_missed_records_that_are_read_late_are_not_of_the_window() -> None:
     assert load_after(MADE, MADE, oldest=4.0 - LATE_RECORD_SECONDS) is None
 
 
+def test_what_was_recorded_while_the_counters_could_not_be_read_is_not_of_the_window() -> None:
+    coming = iter((MADE, replace(MADE, opens=200.0, closes=200.0, creates=200.0), MADE))
+    jobs = UnlistedJobs(lambda _: {"a.1": next(coming)})
+    assert [jobs.completed(window(number, listed=MADE), NOW).namespace["a.1"] for number in (0, 10, 11)] == [MADE] * 3
+
+
 @pytest.mark.parametrize(("listed", "counted"), [
     (NamespaceLoad("a.1", 20.0, 20.0, 20.0), True), (NamespaceLoad("a.1", other_operations=7.0), False),
     (NamespaceLoad("a.1", opens=1.0), False)])
