@@ -26,7 +26,7 @@ from tierd.detect.columns import RecentWindows, pool_numbers, recent_work
 from tierd.detect.costs import CostLearner, DeviceCosts
 from tierd.detect.device_time import TargetTime, device_times
 from tierd.detect.gain import StreamTrack, Tracks
-from tierd.detect.history import History
+from tierd.detect.history import SPAN_SECONDS, History
 from tierd.detect.interference import Interference
 from tierd.detect.profile import profiles
 from tierd.detect.slowdowns import SlowdownView, is_found
@@ -95,6 +95,8 @@ class Engine:
         self.streamed_targets: StreamedTargets | None = None
         """Targets whose streams would lose throughput to further work; None before the first window."""
         self._early_facts = 0
+        self._forgot_at = 0.0
+        """When jobs that are gone were forgotten; end of a window."""
 
     @property
     def policy_faults(self) -> Mapping[str, str]:
@@ -168,8 +170,9 @@ class Engine:
         slowed_numbers, acted_for = ([self._recent.jobs[job] for job in some if job in self._recent.jobs]
                                      for some in (slowed, self.acted_for))
         self._tracks.add(window.end, slowed_numbers, acted_for, self._interference, view.jobs)
-        if complete:
+        if not 0 <= window.end - self._forgot_at < SPAN_SECONDS:  # with gaps, no half minute may ever be complete
             self._recent.forget_jobs(self._interference.jobs)
+            self._forgot_at = window.end
         self._targets_of_victims = {target for each in found.values() if has_victim(each) for target in each.targets}
         return CycleFindings(tuple(found.values()), begun, ended)
 

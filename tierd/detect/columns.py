@@ -57,6 +57,8 @@ class WindowColumns:
     namespace_job: Ints
     namespace: Floats
     """Closes, creates, unlinks."""
+    unseen: Ints
+    """Targets without new counters, among those with a number."""
 
     @property
     def seconds(self) -> float:
@@ -78,7 +80,8 @@ def window_columns(window: Window, targets: Numbers[str], jobs: Names, small_rpc
     return WindowColumns(
         window.start, window.end, target, jobs.of(loads.job.tolist(), len(loads)),
         np.column_stack((loads.numbers[:, :BUSY_USEC], small_rpcs(loads, small_rpc_bytes))) * part[target, None],
-        namespace_job=jobs.of(done.keys_by_row(), len(done)), namespace=done.numbers[:, CLOSES:OTHERS])
+        namespace_job=jobs.of(done.keys_by_row(), len(done)), namespace=done.numbers[:, CLOSES:OTHERS],
+        unseen=np.array([targets[name] for name in window.unseen if name in targets], np.int64))
 
 
 def small_rpcs(loads: Loads, small_rpc_bytes: int) -> Floats:

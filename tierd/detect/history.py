@@ -74,17 +74,17 @@ class History:
         for at, each in enumerate(self._short):
             if each.end <= window.end - self.recent_seconds and Loads.of(each.loads).sizes.names:
                 self._short[at] = without_sizes(each)
-        if window.end - self._parts[0].start < SPAN_SECONDS:
-            return False
-        self._long.append(thinned(summed(self._parts)))
-        self._parts = []
-        if len(self._long) > LONG_WITH_SIZES:
-            self._long[-LONG_WITH_SIZES - 1] = without_sizes(self._long[-LONG_WITH_SIZES - 1])
+        complete = window.end - self._parts[0].start >= SPAN_SECONDS
+        if complete:
+            self._long.append(thinned(summed(self._parts)))
+            self._parts = []
+            if len(self._long) > LONG_WITH_SIZES:
+                self._long[-LONG_WITH_SIZES - 1] = without_sizes(self._long[-LONG_WITH_SIZES - 1])
         self._forget(window.end)
-        return True
+        return complete
 
     def _forget(self, now: float) -> None:
-        """Remove old long windows, and short windows that long windows cover, if they are old or too many."""
+        """Remove old long windows, and short windows that are old or too many, up to the end of a long one or a gap."""
         while len(self._long) > 1 and (self._long[0].end < now - self._history_seconds
                                        or loads_in(self._long) > MAX_LONG_LOADS):
             self._long.popleft()
@@ -92,8 +92,10 @@ class History:
         oldest = now - min(SHORT_SECONDS, self._history_seconds)
         while self._short[0].end < now - LEAST_SHORT_SECONDS and (
                 self._short[0].end < oldest or loads_in(self._short) > MAX_SHORT_LOADS):
-            while len(self._short) > 1 and self._short.popleft().end not in ends:
-                pass
+            while len(self._short) > 1:
+                end = self._short.popleft().end
+                if end in ends or end != self._short[0].start:
+                    break
 
 
 def loads_in(windows: Collection[Window]) -> int:

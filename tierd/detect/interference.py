@@ -71,6 +71,9 @@ control recording are."""
 JUMP, JUMPS_A_SECOND = 0.5, 1 / 3600
 """Error of the log of the level when it jumps, and how often it does: a disk or the stream itself changes about once
 in an hour. A choice: half or double of it moves the probability of a jump as much, and hardly any finding."""
+LEVEL_SECONDS = 3600.0
+"""A stream that was away for longer begins anew: its files are on other targets by then, or are others. A choice, as
+long as a level lasts."""
 SURPRISE, SURPRISE_PROBABILITY, SURPRISE_WINDOWS = 0.5, 0.05, 2
 """Error of the log that all jobs that have just come cost beyond device time, if one does; its probability at each
 arrival; and the windows in which a job counts as new: the first may begin before it. RAID groups can lose far more than
@@ -305,7 +308,7 @@ class Interference:
         """Those of the window before."""
         self._now = 0.0
         self._in_doubt: dict[int, frozenset[int]] = {}
-        """Jobs that used a target when its speed began to mean nothing, by target, as long as it lasts."""
+        """Jobs that use a target whose speed means nothing, by target; of one that is not seen, those that did."""
         self.in_doubt: frozenset[int] = frozenset()
         """Streams with a target whose speed means nothing: the newest window says nothing about them."""
         self.rival_losses: list[Loss] = []
@@ -328,21 +331,19 @@ class Interference:
 
         ``recent`` is the mean work of the last half minute. Targets without known costs are left out.
         """
-        self.newest = None
+        self.newest, self.rival_losses = None, []
         streams = self._streams(recent, kinds, costs)
+        self._doubt(window, recent, costs)
         if streams is None:
             return []
         if window.end < self._now:  # the clock went back
             for times in (self._state["seen_at"], self._state["streamed_at"]):
                 np.minimum(times, window.start, out=times)
-        self._now = self._state["streamed_at"][streams.row] = window.end
+        self._now = window.end
+        self._begin_again(streams)
         work = kinds.work(window)
         taken = costs.taken(window.target, work)
         exposure = self._exposures(streams, window, kinds, costs, work, taken=taken)
-        self._in_doubt = {
-            target: self._in_doubt.get(target, frozenset()) | set(recent.job[recent.target == target].tolist())
-            for target in costs.unhealthy.tolist()}
-        self.in_doubt = frozenset[int]().union(*self._in_doubt.values())
         rate = self._rates(streams, window, costs, work)
         rate[np.isin(streams.job, list(self.in_doubt))] = 0.0
         there = rate > 0
@@ -355,6 +356,15 @@ class Interference:
                                    dose_factor=self._state["dose_factor"][streams.row])
         self.rival_losses = self._to_rivals(now, recent, kinds, costs)
         return self._losses(now)
+
+    def _doubt(self, window: WindowColumns, recent: RecentWork, costs: CostTable) -> None:
+        """Note which jobs use targets whose speed means nothing. On a target that is not seen, they may still do so."""
+        unseen = set(window.unseen.tolist())
+        self._in_doubt = {
+            target: frozenset(recent.job[recent.target == target].tolist()).union(
+                self._in_doubt.get(target, ()) if target in unseen else ())
+            for target in costs.unhealthy.tolist()}
+        self.in_doubt = frozenset[int]().union(*self._in_doubt.values())
 
     def _streams(self, recent: RecentWork, kinds: JobKinds, costs: CostTable) -> Streams | None:
         taken = costs.taken(recent.target, recent.work)
@@ -405,6 +415,17 @@ class Interference:
         new["covariance"][:, 1 + RIVALS, 1 + RIVALS] = RIVALS_ERROR**2
         new["slot"], new["noise"], new["dose_factor"] = -1, NOISE**2, 1.0
 
+    def _begin_again(self, streams: Streams) -> None:
+        """Forget the level of streams that were away for long, and who came while they were there."""
+        state = self._state
+        away = (state["windows"][streams.row] > 0) & (state["streamed_at"][streams.row] < self._now - LEVEL_SECONDS)
+        row = streams.row[away]
+        state["mean"][row, :, 0] = np.nan
+        for name in ("windows", "came_after", "came_at", "exposure", "utilisation"):
+            state[name][row] = 0
+        for job in streams.job[away].tolist():
+            self._remembered.pop(job, None)
+
     def _exposures(self, streams: Streams, window: WindowColumns, kinds: JobKinds, costs: CostTable, work: Floats,
                    taken: Floats) -> Floats:
         """D of each suspect and R, by stream."""
@@ -425,8 +446,10 @@ class Interference:
         slot = self._slots(streams.row[stream], job, busy, prior, window.seconds)
         has = slot >= 0
         cost_ratio = np.ones(len(pairs))
-        if self._costs is not None and len(self._costs.known) == number:
-            former = np.bincount(pair, self._costs.taken(window.target[at], work[at]), len(pairs)) * part
+        if self._costs is not None:
+            before = costs.seconds.copy()  # of a target that is new, there are no others
+            before[:len(self._costs.seconds)] = self._costs.seconds
+            former = np.bincount(pair, np.einsum("ij,ij->i", work[at], before[window.target[at]]), len(pairs)) * part
             np.divide(busy, former, out=cost_ratio, where=(busy > 0) & (former > 0))
         self._costs = costs
         self._rescale(streams.row, streams.row[stream[has]], slot[has], cost_ratio[has])
@@ -497,11 +520,12 @@ class Interference:
         row, slot = np.nonzero((state["slot"] == job) & (state["exposure"][:, :SUSPECTS] > 0))
         if not len(row):
             return float(prior[0]), float(prior[1])
-        longest = int(np.argmax(state["age"][row, slot]))
-        at, column = row[longest], 1 + slot[longest]
-        means, covariances = self._posterior(np.array([at]))
-        mean = float(means[0, column])
-        error = sqrt(float(covariances[0, column, column]) + MODEL_ERROR**2)
+        age = state["age"][row, slot]
+        row, column = row[age == age.max()], 1 + slot[age == age.max()]
+        means, covariances = self._posterior(row)
+        variances = covariances[np.arange(len(row)), column, column]
+        best = int(np.argmin(variances))
+        mean, error = float(means[best, column[best]]), sqrt(float(variances[best]) + MODEL_ERROR**2)
         return (mean, error) if error < prior[1] else (float(prior[0]), float(prior[1]))
 
     def _rescale(self, rows: Ints, row: Ints, slot: Ints, cost_ratio: Floats) -> None:
@@ -595,6 +619,7 @@ class Interference:
             level, error = self._remembered.get(int(streams.job[at]), (
                 rate[at] + float(exposure[at] @ state["mean"][row, 0, 1:]), LEVEL_UNKNOWN))
             state["mean"][row, :, 0], state["covariance"][row, :, 0, 0] = level, error**2
+            state["covariance"][row, :, 0, 1:] = state["covariance"][row, :, 1:, 0] = 0
 
     def _filter(self, row: Ints, rate: Floats, exposure: Floats, seconds: float) -> None:
         """One step of the filter, for all streams that moved bytes. ``rate`` is the logarithm."""
@@ -603,11 +628,12 @@ class Interference:
             return
         mean, covariance, weight = state["mean"][row], state["covariance"][row], state["weight"][row]
         b = np.arange(1, 1 + COLUMNS)
-        covariance[:, :, 0, 0] += WANDER * seconds
+        passed = np.where(state["windows"][row] > 0, self._now - state["streamed_at"][row], seconds)
+        covariance[:, :, 0, 0] += WANDER * passed[:, None]
         covariance[:, :, b, b] += DRIFT * seconds * (exposure > 0)[:, None, :]
         expected = np.maximum((weight[..., None] * mean).sum(axis=1)[:, 1:], 0)
         noise = state["noise"][row] + DOSE_ERROR**2 * ((exposure * expected)**2).sum(axis=1)
-        prior, surprise = self._kinds_before(row, exposure, seconds)
+        prior, surprise = self._kinds_before(row, exposure, passed)
         # each kind that the window before may have been, with each kind of this one
         mean = np.repeat(mean[:, :, None, :], KINDS, axis=2)
         covariance = np.repeat(covariance[:, :, None], KINDS, axis=2)
@@ -629,17 +655,22 @@ class Interference:
         ratio = (weight * error[:, :, NORMAL]**2 / spread[:, :, NORMAL]).sum(axis=1)
         self._learn_noise(row, rate, chance[:, NORMAL, NORMAL], ratio)
         state["mean"][row], state["covariance"][row], state["weight"][row] = joined(chance, mean, covariance)
+        state["streamed_at"][row] = self._now
 
-    def _kinds_before(self, row: Ints, exposure: Floats, seconds: float) -> tuple[Floats, Floats]:
-        """Log of the probability of each kind of window before it is seen, and the variance of b for a surprise."""
+    def _kinds_before(self, row: Ints, exposure: Floats, passed: Floats) -> tuple[Floats, Floats]:
+        """Log of the probability of each kind of window before it is seen, and the variance of b for a surprise.
+
+        ``passed``: seconds since each stream was seen before.
+        """
         state = self._state
         age = state["age"][row]
         # of a job that was there before the stream was seen, no window shows what its arrival cost
         new = (age > 0) & (age <= SURPRISE_WINDOWS) & (exposure > 0) & (state["came_after"][row] > 0)
         come = (exposure * new).sum(axis=1)
-        jump, surprise = JUMPS_A_SECOND * seconds, np.where(come > 0, SURPRISE_PROBABILITY, 0.0)
-        chance = np.column_stack((1 - ODD_PROBABILITY - jump - surprise, np.full(len(row), ODD_PROBABILITY),
-                                  np.full(len(row), jump), surprise))
+        surprise = np.where(come > 0, SURPRISE_PROBABILITY, 0.0)
+        jump = (1 - ODD_PROBABILITY - surprise) * -np.expm1(-JUMPS_A_SECOND * passed)
+        chance = np.column_stack((1 - ODD_PROBABILITY - jump - surprise, np.full(len(row), ODD_PROBABILITY), jump,
+                                  surprise))
         error = np.minimum(SURPRISE / np.maximum(come, 1e-3), PARTIAL)
         return np.log(np.maximum(chance, 1e-12)), new * error[:, None]**2
 

@@ -48,6 +48,8 @@ class StreamWatch:
 
         ``streaming`` are the targets of each stream (:func:`streams_by_target`), ``recent`` the windows of late.
         """
+        if recent and recent[-1].end < self._seen_until:
+            self._seen_until = -inf  # the clock went back
         for window in recent:
             if window.end > self._seen_until:
                 self._learn(window)
@@ -74,7 +76,7 @@ class StreamWatch:
         at = targets.of(loads.target.tolist(), len(loads))
         for target, size_bytes in zip(targets, np.bincount(at, loads.moved_bytes).tolist(), strict=True):
             if size_bytes:
-                self._fastest[target] = max(self._fastest.get(target, 0.0), size_bytes / window.seconds)
+                self._fastest[target] = max(self._fastest.get(target, 0.0), size_bytes / window.seconds_of(target))
 
     def _assumed(self, pool_of: Mapping[str, str]) -> Mapping[str, Vector]:
         """By pool, or by target without a pool: seconds for a byte and an operation while the costs are not known."""

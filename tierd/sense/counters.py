@@ -133,6 +133,11 @@ class Increases:
     fell: Bools
     """Rows with a counter that fell, though the entry did not restart."""
 
+    def rows(self, which: Rows) -> Increases:
+        """Some of the rows."""
+        return Increases(self.samples.rows(which), self.sums.rows(which), self.sizes.rows(which), self.is_new[which],
+                         self.changed[which], fell=self.fell[which])
+
     def active(self) -> Bools:
         """Rows with operations, and those that fell."""
         found: Bools = self.changed & (self.fell | (self.samples.numbers != 0).any(axis=1))

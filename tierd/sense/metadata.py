@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
 from tierd.loads import OTHERS, NamespaceLoads
 from tierd.model import MetadataLoad, MetadataService, NamespaceLoad, Window
 from tierd.sense.counters import CounterTable, Increases, increases
-from tierd.sense.readings import Reading, is_ost
+from tierd.sense.readings import Reading, has_unknown_start, is_ost
 
 SPAN_SECONDS = 120.0
 STEP_SECONDS = 25.0
@@ -45,10 +46,10 @@ class MetadataMeter:
             self._past.popleft()
         first, last = self._past[0], self._past[-1]
         if last.time > first.time:
+            steps = [Step.between(before, after) for before, after in pairwise(self._past)]
             mdts = {target for target in reading.targets if not is_ost(target)}
-            before, now = CounterTable.of(first.jobs), CounterTable.of(last.jobs)
-            more = increases(before, now)
-            self.loads = tuple(load_of(mdt, now, more, last.time - first.time) for mdt in sorted(mdts))
+            self.loads = tuple(load_of(mdt, seen) for mdt in sorted(mdts)
+                               if (seen := [step for step in steps if mdt in step.targets]))
             self.services = tuple(service for node in sorted(last.services)
                                   if (service := service_of(node, first, last)) is not None)
 
@@ -58,20 +59,41 @@ class MetadataMeter:
         self.loads, self.services = (), ()
 
 
-def load_of(mdt: str, counters: CounterTable, more: Increases, seconds: float) -> MetadataLoad:
-    """Operations of an MDT per second, from the increases of counters."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """What was counted between two snapshots."""
+
+    seconds: float
+    targets: Set[str]
+    """Targets that both have."""
+    counters: CounterTable
+    """Rows of the later one whose counts are of this time."""
+    more: Increases
+    """Of these rows."""
+
+    @classmethod
+    def between(cls, before: Reading, after: Reading) -> Step:
+        counters = CounterTable.of(after.jobs)
+        more = increases(CounterTable.of(before.jobs), counters)
+        known = ~(more.is_new & has_unknown_start(counters, before, after))
+        return cls(after.time - before.time, before.targets & after.targets, counters.rows(known), more.rows(known))
+
+
+def load_of(mdt: str, steps: Sequence[Step]) -> MetadataLoad:
+    """Operations of an MDT per second, from the increases of counters in steps that have it."""
     done: defaultdict[str, float] = defaultdict(float)
     jobs: defaultdict[str, float] = defaultdict(float)
-    usec = 0.0
-    here = counters.target == mdt
-    samples, names = more.samples.rows(here), counters.job[here].tolist()
-    for name in samples.names:
-        counts = samples[name]
-        if name not in UNCOUNTED and counts.any():
-            done[GROUPS.get(name, "others")] += float(counts.sum())
-            usec += float(more.sums[name][here][counts > 0].sum())
-            for row in np.flatnonzero(counts > 0).tolist():
-                jobs[names[row]] += float(counts[row])
+    usec, seconds = 0.0, sum(step.seconds for step in steps)
+    for step in steps:
+        here = step.counters.target == mdt
+        samples, names = step.more.samples.rows(here), step.counters.job[here].tolist()
+        for name in samples.names:
+            counts = samples[name]
+            if name not in UNCOUNTED and counts.any():
+                done[GROUPS.get(name, "others")] += float(counts.sum())
+                usec += float(step.more.sums[name][here][counts > 0].sum())
+                for row in np.flatnonzero(counts > 0).tolist():
+                    jobs[names[row]] += float(counts[row])
     count = sum(done.values())
     rates = {name: value / seconds for name, value in done.items()}
     return MetadataLoad(mdt, rates.get("creates", 0.0), rates.get("unlinks", 0.0), rates.get("stats", 0.0),
@@ -114,12 +136,15 @@ class UnlistedJobs:
         self._recorded = recorded
         self._before: Collection[str] = ()
         """Jobs of the window before, as far as records named them."""
+        self._end = 0.0
+        """End of that window."""
 
     def completed(self, window: Window, oldest_record: float) -> Window:
         """The window with these operations. ``oldest_record`` is the time of the oldest record that was read last."""
         recorded = self._recorded(window.jobs)
         before, self._before = self._before, recorded.keys()
-        if oldest_record < window.start - LATE_RECORD_SECONDS:
+        follows, self._end = window.start == self._end, window.end
+        if not follows or oldest_record < window.start - LATE_RECORD_SECONDS:  # these are not of this window alone
             return window
         known = NamespaceLoads.of(window.namespace)
         # operations that changelogs record, if their masks have all of these types

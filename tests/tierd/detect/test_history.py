@@ -78,6 +78,17 @@ def test_after_a_gap_it_begins_anew() -> None:
     assert (only.start, only.seconds) == (500, 30)
 
 
+@pytest.mark.parametrize("without_gap", [1, 5, 9])
+def test_it_is_bounded_though_the_counters_fail_every_few_windows(without_gap: int) -> None:
+    history = History(900.0)
+    for n in range(1000):
+        history.add(window(n + n // without_gap, stream("s.1", 40)))
+        windows = history.windows
+        assert len(windows) <= 100
+        assert all(before.end <= after.start for before, after in pairwise(windows))
+        assert sum(w.seconds == 5.0 for w in windows if w.end > windows[-1].end - 270) >= min(n, 27)
+
+
 @given(st.lists(st.floats(1, 1000), min_size=6, max_size=6))
 def test_nothing_is_lost(rates: list[float]) -> None:
     history = History(900.0)

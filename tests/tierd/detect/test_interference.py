@@ -18,7 +18,7 @@ from tierd.detect.columns import RecentWindows, pool_numbers, recent_work
 from tierd.detect.costs import CostLearner, DeviceCosts
 from tierd.detect.interference import MOST_AWAY, SUSPECTS, Interference, Loss
 from tierd.detect.profile import Classes
-from tierd.model import JobLoad, NamespaceLoad, Window
+from tierd.model import UNSEEN, JobLoad, NamespaceLoad, Window
 from tierd.text import Carrier
 
 Part = list[JobLoad] | tuple[list[JobLoad], NamespaceLoad]
@@ -97,15 +97,19 @@ def test_a_neighbour_that_comes_is_found_in_its_second_window_with_an_interval_t
     assert np.mean(holds) >= 0.9
 
 
+@pytest.mark.parametrize("elsewhere", [(), stream("x.9", 10, targets=["lustre-OST0009"])])
 @pytest.mark.parametrize("cost_ratio", [0.5, 2.0])
-def test_what_windows_showed_stays_when_operations_are_learned_to_cost_another_time(cost_ratio: float) -> None:
+def test_what_windows_showed_stays_when_operations_are_learned_to_cost_another_time(
+        cost_ratio: float, elsewhere: list[JobLoad]) -> None:
+    """Also if a target is seen first just then."""
     rng, bed = Random(6), Bed()
     run(bed, (window(n, at(rng, ALONE)) for n in range(9)))
     beside = (window(9 + n, at(rng, ALONE * (1 - share(20)), noise=0.01), small_files("m.2", 20)) for n in range(13))
     *_, (before,) = run(bed, islice(beside, 12))
     seconds = BYTE_SECONDS, BYTE_SECONDS, cost_ratio * OPERATION_SECONDS
     bed.learner = CostLearner({"hdd": replace(COSTS, seconds=seconds)})
-    ((after,),) = run(bed, beside)
+    seen = next(beside)
+    after, *_ = bed.see(replace(seen, loads={**seen.loads, **{(each.target, each.job): each for each in elsewhere}}))
     assert after.mean == pytest.approx(before.mean, rel=0.03)
 
 
@@ -192,6 +196,23 @@ def test_a_window_without_the_stream_teaches_nothing() -> None:
     assert levels[0] == levels[1]
 
 
+@pytest.mark.parametrize("hours", [0.5, 24])
+@pytest.mark.parametrize("files_s", [3.0, 8.0])
+def test_a_stream_that_comes_back_on_fewer_targets_beside_a_job_that_came_too_is_not_slower_than_its_targets(
+        hours: float, files_s: float) -> None:
+    truth, holds = files_s * FILE_SECONDS / 2, []
+    for seed in range(4):
+        rng, bed = Random(seed), Bed()
+        run(bed, (window(n, at(rng, ALONE)) for n in range(12)))
+        for n in range(8):
+            again = stream("s.1", ALONE / 2 * (1 - truth) * exp(rng.gauss(0.0, 0.03)), targets=TARGETS[:2],
+                           rpc_bytes=MIB)
+            (loss,) = bed.see(window(12 + int(hours * 720) + n, again, small_files("m.2", files_s, targets=TARGETS[:2])))
+            holds.append(loss.quantile(-1.645) <= truth <= loss.quantile(1.645))
+    assert np.mean(holds) >= 0.9
+    assert (loss.came_at == 0) == (hours > 1), "after a day, nothing is known of the time before"
+
+
 def test_a_trickle_is_not_blamed_when_another_stream_comes() -> None:
     rng, bed = Random(8), Bed()
     run(bed, (window(n, at(rng, ALONE), small_files("m.2", 1.0)) for n in range(10)))
@@ -218,6 +239,33 @@ def test_targets_in_trouble_or_in_no_pool_are_left_out() -> None:
         for number in range(12):
             seen = window(number, at(rng, ALONE * (1 - share(20))), small_files("m.2", 20), conditions=conditions)
             assert bed.see(seen, pools) == []
+
+
+@pytest.mark.parametrize("elsewhere", [(), [stream("x.9", 60, targets=["lustre-OST0009"])]])
+@pytest.mark.parametrize("condition", [UNSEEN, "degraded"])
+def test_while_all_targets_of_a_stream_are_in_trouble_it_is_in_doubt_and_said_to_lose_nothing(
+        condition: str, elsewhere: Sequence[Part]) -> None:
+    bed = Bed()
+    for number in range(16):
+        there = [stream("s.1", ALONE)] if number < 8 else [stream("s.1", ALONE / 2), stream("t.3", ALONE / 2)]
+        bed.see(window(number, *there, *elsewhere))
+    assert bed.model.rival_losses
+    for number in range(16, 32):
+        bed.see(window(number, *(there if condition != UNSEEN else []), *elsewhere,
+                       conditions=dict.fromkeys(TARGETS, condition)))
+        assert bed.names(bed.model.in_doubt) == {"s.1", "t.3"}
+        assert bed.model.rival_losses == []
+
+
+def test_who_has_left_a_target_that_is_full_for_weeks_is_not_in_doubt_and_is_forgotten() -> None:
+    bed, full = Bed(), {"lustre-OST0009": "full"}
+    for number in range(200):
+        passing = [stream(f"p.{number}.{each}", 5, targets=[*full]) for each in range(20)]
+        bed.see(window(number, stream("s.1", ALONE, targets=(*TARGETS, *full) if number < 9 else TARGETS), *passing,
+                       conditions=full))
+        bed.recent.forget_jobs(bed.model.jobs)
+    assert bed.recent.jobs["s.1"] not in bed.model.in_doubt
+    assert len(bed.recent.jobs.by_number) < 200, "of 4,000 jobs"
 
 
 # many suspects
@@ -480,3 +528,19 @@ def test_what_a_neighbour_costs_one_stream_is_known_when_another_comes() -> None
                        for n in range(3)))
     t3 = bed.recent.jobs["t.3"]
     assert not [loss for found in losses for loss in found if loss.victim == t3 and loss.probability(0.05) > 0.6]
+
+
+def test_of_two_streams_that_know_a_neighbour_for_as_long_the_surer_teaches_a_third_in_any_order() -> None:
+    pairs = {"a.1": TARGETS[:2], "b.2": TARGETS[2:]}
+
+    def third(order: Sequence[str]) -> Loss:
+        rngs, bed = {job: Random(job) for job in pairs}, Bed()
+        for n in range(24):
+            rates = {job: ALONE / 2 * (1 - share(20) * (n > 8)) * exp(rng.gauss(0.0, 0.05))
+                     for job, rng in rngs.items()}
+            parts: list[Part] = [stream(job, rates[job] / (1 + (n > 20)), targets=pairs[job]) for job in order]
+            parts += [small_files("m.9", 20)] if n > 8 else []
+            losses = bed.see(window(n, *parts, *([stream("c.3", ALONE / 3)] if n > 20 else [])))
+        return next(loss for loss in losses if bed.names([loss.victim]) == {"c.3"})
+
+    assert third(["a.1", "b.2"]).mean == pytest.approx(third(["b.2", "a.1"]).mean)

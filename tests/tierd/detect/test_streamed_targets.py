@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tierd.detect.columns import RecentWindows, recent_work
@@ -71,6 +73,19 @@ def test_a_target_whose_stream_began_between_two_looks_is_known() -> None:
     for known in (windows[:1], windows):
         at = found(known, watch=watch).by_target
     assert at["x-OST0009"].seconds(50e6, 0, 0) == pytest.approx(1.0)
+
+
+def test_a_target_whose_stream_begins_after_the_clock_went_back_is_known() -> None:
+    watch = StreamWatch(("flash",))
+    found([window(5000.0, stream("l-OST0002", 80.0))], watch=watch)
+    at = found([window(5.0, stream("x-OST0009", 50.0))], watch=watch).by_target
+    assert at["x-OST0009"].seconds(50e6, 0, 0) == pytest.approx(1.0)
+
+
+def test_a_target_does_in_the_time_of_a_lost_reading_what_it_did_in_that_time() -> None:
+    late = replace(window(10.0, stream("l-OST0002", 200.0)), spans={"l-OST0002": 25.0})
+    at = found([window(5.0, stream("l-OST0002", 40.0)), late]).by_target
+    assert at["l-OST0002"].seconds(40e6, 0, 0) == pytest.approx(1.0)
 
 
 def test_small_files_are_no_stream_and_a_watch_without_windows_of_streams_finds_none() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import parse_qs, urlsplit
 
@@ -22,6 +22,7 @@ from tierd.sense.changelogs.follow import ChangelogError
 from tierd.sense.counters import JobEntry
 from tierd.sense.exporters import MAX_THREADS, Answer, ExporterReadings, HttpAnswers, ParallelFetch
 from tierd.sense.exposition import (
+    ASK_AGAIN,
     CHANGELOG_FAMILIES,
     CONDITION_FAMILIES,
     DATA_LIMITS,
@@ -30,9 +31,10 @@ from tierd.sense.exposition import (
     READ_AT,
     READ_COLLECTORS,
     TARGET_FAMILIES,
+    SelectiveClient,
 )
 from tierd.sense.freshness import FORGET_SECONDS, CheckedReadings, CheckedRecords
-from tierd.sense.http_client import HttpClient, SourceError
+from tierd.sense.http_client import HttpClient, Response, SourceError, StatusError
 from tierd.sense.readings import Reading, Stamp, window
 
 
@@ -399,6 +401,29 @@ def test_an_exporter_without_one_of_these_collectors_is_asked_for_those_it_has()
         assert read().targets == {"l-OST0000"}
         read()
         assert parse_qs(urlsplit(server.requests[2].split()[1]).query) == {"collect[]": ["jobs", "ost", "recovery"]}
+
+
+@pytest.mark.parametrize("has_all", [True, False])
+def test_an_exporter_that_lacked_collectors_is_asked_for_all_of_them_again(has_all: bool) -> None:
+    class Server(HttpClient):
+        """The answer is what was asked for."""
+
+        def get(self, url: str, kinds: Sequence[str], accept: str, more: Mapping[str, str] | None = None,
+                query: str = "") -> Response:
+            asked = parse_qs(query).get("collect[]", ["a", "x"])
+            if "b" in asked and not (has_all and len(requests) > 2):
+                requests.append("refused")
+                raise StatusError(400, url)
+            requests.append("".join(asked))
+            return Response("".join(f'lustre_exporter_collector_success{{collector="{name}"}} 1\n'
+                                    for name in asked).encode(), None)
+
+    requests: list[str] = []
+    client = SelectiveClient(Server(ServerAccess(), 1.0, {}), ("a", "b"))
+    for _ in range(ASK_AGAIN + 1):
+        client.get("http://oss1:9169/metrics")
+    assert requests == ["refused", "ax", *["a"] * (ASK_AGAIN - 2),
+                        *(["ab", "ab"] if has_all else ["refused", "a", "a"])]
 
 
 def test_the_collectors_that_are_asked_for_show_all_that_is_read() -> None:

@@ -41,6 +41,25 @@ def test_operations_per_second_by_kind_and_job() -> None:
     assert load.operations == 13.0
 
 
+def test_counts_from_before_are_not_operations_of_now() -> None:
+    """An exporter shows a job that was idle again with all that it ever did; so does an MDT that was away."""
+    meter, idle = MetadataMeter(), {"a": {"open": 1e6}}
+    snapshots = [idle, idle, {**idle, "back": {"mknod": 9e6}}, {**idle, "back": {"mknod": 9e6 + 3000}}]
+    for number, jobs in enumerate(snapshots):
+        meter.learn(replace(reading(30.0 * number, jobs), omits_idle_jobs=True))
+    assert (meter.loads[0].creates, meter.loads[0].jobs) == (3000 / 90, (("back", 3000 / 90),))
+    away = replace(reading(120.0, {}), targets=frozenset({OST}))
+    for number, now in enumerate((away, reading(150.0, idle), reading(180.0, idle))):
+        meter.learn(replace(now, omits_idle_jobs=True))
+        assert [load.opens for load in meter.loads] == [0.0] * (number > 0)
+
+
+def test_what_was_counted_before_a_restart_of_the_mdt_counts() -> None:
+    meter = MetadataMeter()
+    for number, count in enumerate((1e6, 1e6 + 3000, 1500)):
+        meter.learn(reading(30.0 * number, {"a": {"open": count}}))
+    assert meter.loads[0].opens == 4500 / 60
+
 
 def test_readings_that_are_close_together_are_ignored_and_old_ones_are_forgotten() -> None:
     meter = MetadataMeter()
@@ -148,6 +167,12 @@ def test_a_job_that_no_mdt_lists_has_the_recorded_operations_from_its_second_win
 
 def test_missed_records_that_are_read_late_are_not_of_the_window() -> None:
     assert load_after(MADE, MADE, oldest=4.0 - LATE_RECORD_SECONDS) is None
+
+
+def test_what_was_recorded_while_the_counters_could_not_be_read_is_not_of_the_window() -> None:
+    coming = iter((MADE, replace(MADE, opens=200.0, closes=200.0, creates=200.0), MADE))
+    jobs = UnlistedJobs(lambda _: {"a.1": next(coming)})
+    assert [jobs.completed(window(number, listed=MADE), NOW).namespace["a.1"] for number in (0, 10, 11)] == [MADE] * 3
 
 
 @pytest.mark.parametrize(("listed", "counted"), [
