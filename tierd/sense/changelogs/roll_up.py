@@ -142,6 +142,9 @@ class RollUp:
                 if self._files.row_of(fid) < 0:
                     self._path.renamed(fid)
         self._add(fields.at(slice(begin, None)), job[begin:], counted)
+        # Lustre writes no other record of a file that a rename overwrites
+        self._known.forget(self._files.known_rows([one.target for one in counted.renames
+                                                   if one.target and one.target != one.source]))
         self._known.settle()
 
     def _without_echoes(self, counted: CountedRecords, job: Ints) -> tuple[Fields, Ints]:

@@ -160,6 +160,15 @@ def test_a_directory_that_is_renamed_is_known_by_its_new_path() -> None:
     assert {seen.directory for seen in table.of_job("m.2", 0)} == {"/proj/in", "/proj/elsewhere"}
 
 
+def test_a_file_that_a_rename_overwrote_is_gone() -> None:
+    """Lustre writes no UNLNK for it: the target of the RENME is its FID."""
+    table = ActivityTable(resolve)
+    for number in range(1, 9):
+        moved = record(RecordType.RENAME, number - 1, 11, name=b"state", source=Fid(0x200000403, number))
+        table.add([[*lived(number), moved]])
+    assert [(c.fid, c.path) for c in table.of_job("m.2", 0)[0].candidates] == [(Fid(0x200000403, 8), "/proj/in/state")]
+
+
 def test_counts_of_a_job_are_its_activities_without_the_files() -> None:
     table = ActivityTable(resolve)
     table.add([[*lived(1), *lived(2, 20.0)[:2], record(RecordType.CREATE, 3, 5.0, parent=OTHER, name=b"x"),
