@@ -90,9 +90,9 @@ class ActivityTable:
                 if self._executor is not None:
                     self._path.look_up(self._records.fids_without_path(counted), self._executor)
                 with self._lock:
-                    self._records.add(counted)
+                    moved = self._records.add(counted)
                     if self._making is not None:
-                        self._making.note(counted.fields)
+                        self._making.note(counted.fields, moved)
             self.records_read += count
             self.oldest_time = min(self.oldest_time, oldest)
             del batch  # its memory is used for the next one
@@ -133,7 +133,7 @@ class ActivityTable:
             self._path.clear()
 
     def renamed(self, fids: Iterable[Fid]) -> None:
-        """Drop the paths that contain these directories, which another reader saw renamed."""
+        """Drop all paths: another reader saw these directories renamed, and any path may contain them."""
         with self._lock:
             for fid in fids:
                 self._path.renamed(fid)
