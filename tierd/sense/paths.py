@@ -23,6 +23,8 @@ class PathCache:
         """These paths, all directories above them, and those that were in the cache before."""
         self._renamed: set[Fid] = set()
         """What was renamed, as far as it may be a directory: the record of its creation may come later."""
+        self._unanswered: set[Fid] = set()
+        """Those without a path because of an error, and not because nothing has the FID any more."""
         self._nameless: dict[Fid, str] = {}
         """Text of FIDs without a path, so that all files of a directory share one string."""
         self.changes = 0
@@ -50,7 +52,9 @@ class PathCache:
     def _resolved(self, fid: Fid) -> str:
         try:
             return self._resolve(fid) if fid else ""
-        except OSError:
+        except OSError as error:
+            if not isinstance(error, FileNotFoundError):
+                self._unanswered.add(fid)
             return ""
 
     def _keep(self, fid: Fid, path: str) -> str:
@@ -91,6 +95,13 @@ class PathCache:
         """Drop all paths."""
         self._paths.clear()
         self.changes += 1
+
+    def ask_again(self) -> None:
+        """Forget which lookups failed: the MDT may have been away, or the client evicted."""
+        if self._unanswered:
+            self.changes += 1
+        while self._unanswered:
+            self._paths.pop(self._unanswered.pop(), None)
 
     def renamed(self, fid: Fid) -> None:
         """Drop all paths, for this directory may be part of any. Its own path will be asked for."""

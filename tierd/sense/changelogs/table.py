@@ -103,6 +103,7 @@ class ActivityTable:
         assert self._collector is not None
         with self._lock:
             closes, self._records.closes = self._records.closes, 0
+            self._path.ask_again()
             return self._making.content(self._collector.take(), closes)
 
     def _add_tally(self, tally: Tally) -> None:
@@ -121,6 +122,7 @@ class ActivityTable:
             if self._marked_at is None or not 0 <= now - self._marked_at < RECENT_SECONDS:
                 self._marked_at = now
                 self._known.counts.mark()
+                self._path.ask_again()
 
     def other_mover_in(self, directory: str, since: float) -> str:
         """Job id of another mover that has moved several files of a directory since a time; "" for none."""

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 from dataclasses import replace
 
 import pytest
@@ -13,6 +14,7 @@ from tierd.model import MAX_CLIENTS, NamespaceLoad
 from tierd.sense.changelogs.counts import CountTables
 from tierd.sense.changelogs.files import fid_words
 from tierd.sense.changelogs.table import ActivityTable, Recent
+from tierd.sense.changelogs.tallies import TallyLimits
 from tierd.sense.paths import PathCache
 
 DIRECTORY, OTHER = Fid(0x200000402, 4), Fid(0x200000402, 2)
@@ -223,6 +225,27 @@ def test_a_file_that_was_renamed_and_forgotten_is_found_by_its_present_name() ->
     table.add([[record(RecordType.RENAME, 0, 11, name=b"new", source=Fid(0x200000403, 1))._replace(target=Fid(0, 0))],
                [one for number in (2, 3) for one in lived(number)], [record(RecordType.OPEN, 1, 20)]])
     assert [file.path for file in table.of_job("m.2", 0)[0].existing_files] == ["/proj/in/new"]
+
+
+@pytest.mark.parametrize("is_reader", [False, True])
+def test_a_path_that_an_mdt_did_not_tell_while_it_was_away_is_asked_for_again(is_reader: bool) -> None:
+    is_away = True
+
+    def ask(fid: Fid) -> str:
+        if is_away:
+            raise OSError(errno.ESHUTDOWN, "evicted")
+        return resolve(fid)
+
+    table = ActivityTable(ask, tallies=TallyLimits() if is_reader else None)
+    table.mark(0.0)
+    table.add([lived(1)])
+    is_away = False
+    if is_reader:
+        table.tally()
+    else:
+        table.mark(121.0)
+    table.add([lived(2, 130.0)])
+    assert [seen.directory for seen in table.of_job("m.2", 100.0)] == ["/proj/in"]
 
 
 def test_counts_of_a_job_are_its_activities_without_the_files() -> None:
