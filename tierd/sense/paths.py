@@ -19,6 +19,12 @@ class PathCache:
         self._resolve = resolve
         self._size = size
         self._paths: OrderedDict[Fid, str] = OrderedDict()
+        self._places: set[str] = set()
+        """These paths, all directories above them, and those that were in the cache before."""
+        self._renamed: set[Fid] = set()
+        """What was renamed, as far as it may be a directory: the record of its creation may come later."""
+        self._unanswered: set[Fid] = set()
+        """Those without a path because of an error, and not because nothing has the FID any more."""
         self._nameless: dict[Fid, str] = {}
         """Text of FIDs without a path, so that all files of a directory share one string."""
         self.changes = 0
@@ -46,14 +52,23 @@ class PathCache:
     def _resolved(self, fid: Fid) -> str:
         try:
             return self._resolve(fid) if fid else ""
-        except OSError:
+        except OSError as error:
+            if not isinstance(error, FileNotFoundError):
+                self._unanswered.add(fid)
             return ""
 
     def _keep(self, fid: Fid, path: str) -> str:
+        if len(self._places) > 2 * self._size:
+            self._places.clear()
+            self.clear()
         self._paths[fid] = path
         self._paths.move_to_end(fid)
         if len(self._paths) > self._size:
             self._paths.popitem(last=False)
+        place = path
+        while len(place) > 1 and place not in self._places:
+            self._places.add(place)
+            place = directory_of(place)
         return path
 
     def place(self, fid: Fid) -> str:
@@ -69,7 +84,9 @@ class PathCache:
         return place
 
     def learn(self, fid: Fid, path: str) -> None:
-        """Store a path that a record named, which saves a lookup."""
+        """Store a path that the record of a new directory named, which saves a lookup."""
+        if fid in self._renamed:
+            return
         if fid in self._paths:
             self.changes += 1
         self._keep(fid, path)
@@ -79,10 +96,35 @@ class PathCache:
         self._paths.clear()
         self.changes += 1
 
+    def ask_again(self) -> None:
+        """Forget which lookups failed: the MDT may have been away, or the client evicted."""
+        if self._unanswered:
+            self.changes += 1
+        while self._unanswered:
+            self._paths.pop(self._unanswered.pop(), None)
+
     def renamed(self, fid: Fid) -> None:
-        """Drop the paths that a rename changed. A renamed directory may be part of any path, so all are dropped."""
-        if fid in self._paths:
-            self.clear()
+        """Drop all paths, for this directory may be part of any. Its own path will be asked for."""
+        self.clear()
+        self.note_renamed(fid)
+
+    def note_renamed(self, fid: Fid) -> None:
+        """Remember that a directory, which is part of no path, was renamed."""
+        if len(self._renamed) >= self._size:
+            self._renamed.clear()
+        self._renamed.add(fid)
+
+    def forget(self, fid: Fid) -> None:
+        """Drop the path of one file."""
+        self._paths.pop(fid, None)
+
+    def may_contain(self, path: str) -> bool:
+        """Whether this may be one of the paths, or a directory above one: the paths change when it is renamed.
+
+        The directory that changes them need not be in the cache itself, and the FID of a directory that is striped
+        over MDTs is not that of its stripes, which records name.
+        """
+        return path in self._places
 
 
 def directory_of(path: str) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lustre.fid import Fid
 from lustre.nid import NONE as NID_OF_NOBODY
 from tierd.loads import Floats, Ints, Names
 from tierd.model import MAX_CLIENTS
@@ -311,6 +312,19 @@ class CountTables:
         if run is not None:
             run.ended_at = time
             self.shared_runs = [*self.shared_runs[1 - MAX_SHARED_RUNS:], run]
+
+    def move_directory(self, old: str, new: str) -> list[Fid]:
+        """Give the files in a directory and below it the path that it was renamed to. Returns these files.
+
+        The counts of what was done there before stay those of the old path.
+        """
+        files, places = self.files, self.counts.places
+        below = {number: new + name[len(old):] for name, number in places.items()
+                 if name == old or name.startswith(f"{old}/")}
+        rows = files.rows()
+        rows = rows[np.isin(files.place[rows], list(below))] if below else rows[:0]
+        files.place[rows] = [places[below[number]] for number in files.place[rows].tolist()]
+        return files.fids_of(rows)
 
     def forget(self, rows: Ints) -> None:
         """Drop files."""

@@ -223,6 +223,8 @@ class CountedRecords:
     """It has all names."""
     record: Callable[[int], Record]
     """Decodes one of the records."""
+    renames: Sequence[Record]
+    """The renames among them."""
 
     def name(self, fields: Fields, at: int) -> str:
         begin = int(fields.name_at[at])
@@ -252,9 +254,11 @@ def counted_records(records: Sequence[Record], nids: Callable[[Words], Ints],
     counted = np.isin(columns["kind"], _KINDS)
     at = np.flatnonzero(counted & regular)
     columns["nid"][at] = nids(keys.take(at, axis=0))
-    names = _decode(columns, np.flatnonzero(counted & ~regular), record, nid, len(text))
-    return CountedRecords(Fields(columns, np.flatnonzero(counted)), np.frombuffer(b"".join((text, *names)), np.uint8),
-                          record)
+    each = _decode(columns, np.flatnonzero(counted & ~regular), record, nid, len(text))
+    return CountedRecords(
+        Fields(columns, np.flatnonzero(counted)),
+        np.frombuffer(b"".join((text, *(one.name for one in each))), np.uint8), record,
+        [one for one in each if one.type is RecordType.RENAME])
 
 
 def _copied(column: NDArray[np.void]) -> Words:
@@ -262,13 +266,12 @@ def _copied(column: NDArray[np.void]) -> Words:
 
 
 def _decode(columns: Mapping[str, NDArray[Any]], rows: Ints, record: Callable[[int], Record],
-            nid: Callable[[str], int], text_bytes: int) -> list[bytes]:
-    """Put in the fields of decoded records. Returns their names, which come behind the text."""
+            nid: Callable[[str], int], text_bytes: int) -> list[Record]:
+    """Put in the fields of decoded records. Returns these; their names come behind the text."""
     each = [record(number) for number in rows.tolist()]
     if not each:
         return []
-    names = [one.name for one in each]
-    sizes = np.array([len(name) for name in names])
+    sizes = np.array([len(one.name) for one in each])
     found: dict[str, Any] = {
         "time": [one.time for one in each], "parent": fid_words([one.parent for one in each]),
         "target": fid_words([(one.source or one.target) if one.type is RecordType.RENAME else one.target
@@ -279,4 +282,4 @@ def _decode(columns: Mapping[str, NDArray[Any]], rows: Ints, record: Callable[[i
         "name_bytes": sizes}
     for name, values in found.items():
         columns[name][rows] = values
-    return names
+    return each

@@ -124,25 +124,50 @@ class RollUp:
         parents = fields.at(np.isin(kind, (CREATE, UNLINK, MKDIR, RENAME))).parent
         made = fields.at(np.isin(kind, (CREATE, MKDIR))).target
         unknown = opened.compress(~self._files.has(opened), axis=0)
-        needed = {*each_fid(parents), *each_fid(unknown)}.difference(each_fid(made))
+        needed = {*each_fid(parents), *each_fid(unknown),
+                  *(one.source_parent for one in counted.renames if one.source_parent)}.difference(each_fid(made))
         return {fid for fid in needed if fid and fid not in self._path.known}
 
-    def add(self, counted: CountedRecords) -> None:
-        """Add records in the order of one MDT's changelog. Records of tierd's own moves are ignored."""
+    def add(self, counted: CountedRecords) -> list[Fid]:
+        """Add records in the order of one MDT's changelog. Records of tierd's own moves are ignored.
+
+        Returns the files that have another path because a directory above them was renamed.
+        """
         if self._known.compactions != self._compactions:
             self._begin()
         job = self._jobs.numbers_of(counted.fields.job, self._counts.jobs)
         fields, job = self._without_echoes(counted, job)
-        begin = 0
-        for at in np.flatnonzero(fields.kind == RENAME).tolist():
+        kind, begin, moved = fields.kind, 0, list[Fid]()
+        created = {*each_fid(fields.at(kind == CREATE).target)}
+        made = {*each_fid(fields.at(kind == MKDIR).target)}
+        for at in np.flatnonzero(kind == RENAME).tolist():
             fid = as_fid(fields.target[at].tobytes())
-            if fid in self._path.known:
+            if fid in created:
+                continue
+            old = self._old_path(counted.record(int(fields.number[at])))
+            concerns_paths = fid in made or fid in self._path.known or self._path.may_contain(old)
+            if concerns_paths:
                 self._add(fields.at(slice(begin, at)), job[begin:at], counted)
                 begin = at
-                if self._files.row_of(fid) < 0:
-                    self._path.renamed(fid)
+            if self._files.row_of(fid) >= 0:
+                self._path.forget(fid)
+            elif concerns_paths:
+                self._path.renamed(fid)
+                if old and (new := self._path(fid)):
+                    moved += self._known.move_directory(old, new)
+            else:
+                self._path.note_renamed(fid)
         self._add(fields.at(slice(begin, None)), job[begin:], counted)
+        # Lustre writes no other record of a file that a rename overwrites
+        self._known.forget(self._files.known_rows([one.target for one in counted.renames
+                                                   if one.target and one.target != one.source]))
         self._known.settle()
+        return moved
+
+    def _old_path(self, renamed: Record) -> str:
+        """The path from which a record renames something; "" if it is unknown."""
+        above = self._path(renamed.source_parent) if renamed.source_parent else ""
+        return join(above, renamed.source_name.decode("utf-8", "surrogateescape")) if above else ""
 
     def _without_echoes(self, counted: CountedRecords, job: Ints) -> tuple[Fields, Ints]:
         """The records that are not of tierd's own moves, and the numbers of their jobs."""

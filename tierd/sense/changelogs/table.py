@@ -90,9 +90,9 @@ class ActivityTable:
                 if self._executor is not None:
                     self._path.look_up(self._records.fids_without_path(counted), self._executor)
                 with self._lock:
-                    self._records.add(counted)
+                    moved = self._records.add(counted)
                     if self._making is not None:
-                        self._making.note(counted.fields)
+                        self._making.note(counted.fields, moved)
             self.records_read += count
             self.oldest_time = min(self.oldest_time, oldest)
             del batch  # its memory is used for the next one
@@ -103,6 +103,7 @@ class ActivityTable:
         assert self._collector is not None
         with self._lock:
             closes, self._records.closes = self._records.closes, 0
+            self._path.ask_again()
             return self._making.content(self._collector.take(), closes)
 
     def _add_tally(self, tally: Tally) -> None:
@@ -121,6 +122,7 @@ class ActivityTable:
             if self._marked_at is None or not 0 <= now - self._marked_at < RECENT_SECONDS:
                 self._marked_at = now
                 self._known.counts.mark()
+                self._path.ask_again()
 
     def other_mover_in(self, directory: str, since: float) -> str:
         """Job id of another mover that has moved several files of a directory since a time; "" for none."""
@@ -133,7 +135,7 @@ class ActivityTable:
             self._path.clear()
 
     def renamed(self, fids: Iterable[Fid]) -> None:
-        """Drop the paths that contain these directories, which another reader saw renamed."""
+        """Drop all paths: another reader saw these directories renamed, and any path may contain them."""
         with self._lock:
             for fid in fids:
                 self._path.renamed(fid)

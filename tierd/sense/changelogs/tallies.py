@@ -214,11 +214,11 @@ class TallyMaker:
         self._renamed: dict[Fid, None] = {}
         """Directories and unknown files that were renamed since the last tally."""
 
-    def note(self, fields: Fields) -> None:
-        """Remember which files records are about."""
-        self._touched.update(each_fid(fields.target))
-        moved = fields.at(fields.kind == RENAME).target
-        for renamed in each_fid(moved[~self._known.files.has(moved)]):
+    def note(self, fields: Fields, moved: Sequence[Fid]) -> None:
+        """Remember which files records are about, and files that have another path."""
+        self._touched.update(each_fid(fields.target), moved)
+        sources = fields.at(fields.kind == RENAME).target
+        for renamed in each_fid(sources[~self._known.files.has(sources)]):
             if len(self._renamed) <= self._limits.max_renames:
                 self._renamed[renamed] = None
 

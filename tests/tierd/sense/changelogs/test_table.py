@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 from dataclasses import replace
 
 import pytest
@@ -13,6 +14,7 @@ from tierd.model import MAX_CLIENTS, NamespaceLoad
 from tierd.sense.changelogs.counts import CountTables
 from tierd.sense.changelogs.files import fid_words
 from tierd.sense.changelogs.table import ActivityTable, Recent
+from tierd.sense.changelogs.tallies import TallyLimits
 from tierd.sense.paths import PathCache
 
 DIRECTORY, OTHER = Fid(0x200000402, 4), Fid(0x200000402, 2)
@@ -158,6 +160,92 @@ def test_a_directory_that_is_renamed_is_known_by_its_new_path() -> None:
     paths[DIRECTORY] = "/proj/elsewhere"
     table.add([[record(RecordType.RENAME, 0, 20, name=b"elsewhere", source=DIRECTORY), *lived(2, 21.0)]])
     assert {seen.directory for seen in table.of_job("m.2", 0)} == {"/proj/in", "/proj/elsewhere"}
+
+
+def test_a_file_that_a_rename_overwrote_is_gone() -> None:
+    """Lustre writes no UNLNK for it: the target of the RENME is its FID."""
+    table = ActivityTable(resolve)
+    for number in range(1, 9):
+        moved = record(RecordType.RENAME, number - 1, 11, name=b"state", source=Fid(0x200000403, number))
+        table.add([[*lived(number), moved]])
+    assert [(c.fid, c.path) for c in table.of_job("m.2", 0)[0].candidates] == [(Fid(0x200000403, 8), "/proj/in/state")]
+
+
+def renamed(source: Fid, parent: Fid, old: bytes, new: bytes) -> Record:
+    return Record(9, RecordType.RENAME, 20.0, parent=parent, name=new, source=source, source_parent=parent,
+                  source_name=old, job_id=b"m.2")
+
+
+PROJ, STRIPE = Fid(0x200000402, 1), Fid(0x240000402, 5)
+ABOVE = {PROJ: "/proj", DIRECTORY: "/proj/in", STRIPE: "/proj/in"}
+
+
+@pytest.mark.parametrize(("parent", "rename", "after"), [
+    (DIRECTORY, renamed(PROJ, Fid(7, 7), b"proj", b"done"), "/done/in"),
+    (STRIPE, renamed(DIRECTORY, PROJ, b"in", b"done"), "/proj/done")], ids=["above", "striped"])
+def test_a_directory_is_renamed_that_no_record_named_before(parent: Fid, rename: Record, after: str) -> None:
+    """One above the directory of the files; or one striped over MDTs, of which records of files name a stripe."""
+    paths = dict(ABOVE) | {Fid(7, 7): "/"}
+    table = ActivityTable(paths.__getitem__)
+    table.add([[one._replace(parent=parent) for one in lived(1)]])
+    paths |= {DIRECTORY: after, STRIPE: after, PROJ: after.rpartition("/")[0]}
+    table.add([[rename], [one._replace(parent=parent) for one in lived(2)]])
+    assert {seen.directory for seen in table.of_job("m.2", 0)} == {"/proj/in", after}
+    table.add([[record(RecordType.OPEN, 1, 30.0, b"r.3", parent=parent)]])
+    assert [(seen.directory, seen.opens) for seen in table.of_job("r.3", 0)] == [(after, 1)]
+
+
+@pytest.mark.parametrize("size", [1, 9])
+def test_a_directory_is_made_and_renamed_in_one_read(size: int) -> None:
+    paths = dict(ABOVE) | {Fid(7, 7): "/proj/out"}
+    table = ActivityTable(paths.__getitem__)
+    records = [record(RecordType.MKDIR, 0, 9, parent=PROJ, name=b"out.tmp")._replace(target=Fid(7, 7)),
+               record(RecordType.CREATE, 1, 10, parent=Fid(7, 7), name=b"f1"),
+               renamed(Fid(7, 7), PROJ, b"out.tmp", b"out"),
+               record(RecordType.CREATE, 2, 11, parent=Fid(7, 7), name=b"f2")]
+    table.add([records[at:at + size] for at in range(0, len(records), size)])
+    assert {c.path for a in table.of_job("m.2", 0) for c in a.candidates} == {"/proj/out/f1", "/proj/out/f2"}
+    assert {a.directory: a.creates for a in table.of_job("m.2", 0)} == {"/proj/out.tmp": 1, "/proj/out": 1}
+
+
+def test_the_record_of_a_new_directory_comes_after_its_rename_on_another_mdt() -> None:
+    paths = dict(ABOVE) | {Fid(7, 7): "/proj/out"}
+    table = ActivityTable(paths.__getitem__)
+    table.add([[renamed(Fid(7, 7), PROJ, b"out.tmp", b"out")],
+               [record(RecordType.MKDIR, 0, 9, parent=PROJ, name=b"out.tmp")._replace(target=Fid(7, 7)),
+                record(RecordType.CREATE, 1, 10, parent=Fid(7, 7), name=b"f1")]])
+    assert [a.directory for a in table.of_job("m.2", 0)] == ["/proj/out"]
+
+
+def test_a_file_that_was_renamed_and_forgotten_is_found_by_its_present_name() -> None:
+    paths = dict(ABOVE) | {Fid(0x200000403, 1): "/proj/in/old"}
+    table = ActivityTable(paths.__getitem__, max_files=2)
+    table.add([[record(RecordType.OPEN, 1, 10)]])
+    paths[Fid(0x200000403, 1)] = "/proj/in/new"
+    table.add([[record(RecordType.RENAME, 0, 11, name=b"new", source=Fid(0x200000403, 1))._replace(target=Fid(0, 0))],
+               [one for number in (2, 3) for one in lived(number)], [record(RecordType.OPEN, 1, 20)]])
+    assert [file.path for file in table.of_job("m.2", 0)[0].existing_files] == ["/proj/in/new"]
+
+
+@pytest.mark.parametrize("is_reader", [False, True])
+def test_a_path_that_an_mdt_did_not_tell_while_it_was_away_is_asked_for_again(is_reader: bool) -> None:
+    is_away = True
+
+    def ask(fid: Fid) -> str:
+        if is_away:
+            raise OSError(errno.ESHUTDOWN, "evicted")
+        return resolve(fid)
+
+    table = ActivityTable(ask, tallies=TallyLimits() if is_reader else None)
+    table.mark(0.0)
+    table.add([lived(1)])
+    is_away = False
+    if is_reader:
+        table.tally()
+    else:
+        table.mark(121.0)
+    table.add([lived(2, 130.0)])
+    assert [seen.directory for seen in table.of_job("m.2", 100.0)] == ["/proj/in"]
 
 
 def test_counts_of_a_job_are_its_activities_without_the_files() -> None:

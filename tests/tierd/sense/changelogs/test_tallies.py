@@ -174,6 +174,18 @@ def test_renames_of_directories_reach_the_other_readers() -> None:
     assert {row.directory: row.creates for row in other.tally().directories} == {b"/proj/d0": 2, b"/proj/moved": 1}
 
 
+def test_the_leader_learns_where_files_are_after_the_rename_of_a_directory() -> None:
+    paths = dict(DIRECTORIES)
+    reader, leader = ActivityTable(lambda fid: paths[fid], tallies=TallyLimits()), ActivityTable(resolve)
+    reader.add([file_life(1)])
+    leader.add([tally_of(reader.tally(), 3)])
+    paths |= {Fid(0x200000402, 0): "/proj/moved", Fid(0x200000402, 9): "/proj"}
+    reader.add([[Record(4, RecordType.RENAME, 1000.0, source=Fid(0x200000402, 0), source_name=b"d0",
+                        source_parent=Fid(0x200000402, 9))]])
+    leader.add([tally_of(reader.tally(), 4)])
+    assert [file.path for file in leader.of_job("a.1", 0.0)[0].candidates] == ["/proj/moved/x1"]
+
+
 def test_layout_changes_reach_the_leader_which_knows_its_own() -> None:
     reader = ActivityTable(resolve, tallies=TallyLimits())
     reader.add([[Record(number, RecordType.LAYOUT, 1000.0 + number, target=fid, job_id=b"mv.0", uid=0)
