@@ -311,7 +311,9 @@ def _outcome_found(entry: Entry, filesystem: Filesystem) -> tuple[Outcome, str]:
     except FileNotFoundError:
         return Outcome.GONE, "tierd ended during the act, and the file or directory no longer exists"
     except OSError as error:
-        return Outcome.INTERRUPTED, f"tierd ended during the act, and cannot examine the result: {error}"
+        in_force = entry.outcome == Outcome.UNDOING or entry.kind in DEFAULT_KINDS  # undo examines it again
+        return (Outcome.DONE if in_force else Outcome.INTERRUPTED,
+                f"tierd ended during the act, and cannot examine the result: {error}")
     if found is Has.REPLACED:
         return Outcome.GONE, "tierd ended during the act, and another file or directory has this name now"
     if entry.kind in DEFAULT_KINDS and found is Has.OTHER:
