@@ -13,6 +13,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from threading import RLock
 
+from lustre.errors import Stale
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem
 from lustre.layout import directory
@@ -78,10 +79,10 @@ def set_and_verify(filesystem: Filesystem, kind: ActKind, place: str, wanted: De
         failure = error
     try:
         found = default_of(filesystem, kind, place)
-    except OSError:
-        if failure is not None:
+    except OSError as error:
+        if failure is not None and isinstance(error, FileNotFoundError | Stale):
             raise failure from None
-        return ""  # it was set without an error, and undo reads it again
+        return ""  # it may be set, also after an error: undo reads it again
     if same_default(found, wanted):
         return ""
     if failure is not None:
