@@ -21,6 +21,7 @@ from enum import Enum
 from threading import Lock
 from typing import NamedTuple
 
+from lustre.errors import Stale
 from lustre.filesystem import Filesystem
 from lustre.layout.model import Component, Layout, in_sync, names_osts, without_objects
 from tierd.act.default_layouts import WORDS, default_of, default_words, same_default, set_default
@@ -246,7 +247,18 @@ class Undo:
             return UndoResult(Outcome.REFUSED, str(error))
 
     def _undone(self, entry: Entry, reason: str) -> UndoResult:
-        found, _ = present_state(entry, self._filesystem)
+        try:
+            found, _ = present_state(entry, self._filesystem)
+        except FileNotFoundError:
+            if entry.kind not in DEFAULT_KINDS:
+                raise
+            found = Has.REPLACED
+        if found is Has.REPLACED and entry.kind in DEFAULT_KINDS and entry.fid is not None:
+            try:
+                entry = replace(entry, place=self._filesystem.path_of(entry.fid))
+            except (FileNotFoundError, Stale):
+                return UndoResult(Outcome.UNDONE, "the directory no longer exists")
+            found, _ = present_state(entry, self._filesystem)
         if found is Has.REPLACED:
             return UndoResult(Outcome.REFUSED, "another file or directory has this name now")
         if found is Has.BEFORE:

@@ -46,7 +46,7 @@ def world(tmp_path: Path) -> World:
     made = World(tmp_path)
     port = Dated(made.lustre)
     port.times = {}
-    port.defaults = made.port.defaults
+    port.defaults, port.fids = made.port.defaults, made.port.fids
     made.port = port
     made.undo = Undo(port, made.engine, made.journal, made.clock)
     return made
@@ -136,3 +136,20 @@ def test_an_undo_that_was_ended_in_the_middle_says_what_may_be_left(world: World
     world.port.set_default_layout("/d", HDD)
     ((_, outcome, detail),) = close_unfinished(world.journal, world.port, 3.0)
     assert (outcome, "created below may still have tierd's default" in detail) == ("undone", True)
+
+
+def test_a_directory_that_was_renamed_is_found_again(world: World) -> None:
+    given(world, FLASH)
+    make(world, "/d/new")
+    world.port.rename("/d", "/e")
+    world.port.defaults["/d"] = FLASH  # another one, which somebody gave tierd's layout
+    assert world.undo(done(world), "because") == ("undone", "because; also restored 1 directory created below")
+    assert world.port.defaults == {"/e": HDD, "/e/new": HDD, "/d": FLASH}
+
+
+def test_of_a_directory_that_was_removed_nothing_is_left_to_undo(world: World) -> None:
+    given(world, FLASH)
+    entry = done(world)
+    del world.port.defaults["/d"]
+    assert world.undo(entry, "because") == ("undone", "the directory no longer exists")
+    assert world.journal.judgements.default_layouts_in_force() == []
