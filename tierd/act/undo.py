@@ -264,6 +264,10 @@ class Undo:
         if found is Has.BEFORE:
             return UndoResult(Outcome.UNDONE, self._with_inherited(
                 f"the directory already has its earlier {WORDS[entry.kind]}", entry))
+        if found is Has.OTHER and (later := self._replaced_by(entry)) is not None:
+            self._journal.set_before(later.id, entry.before)
+            return UndoResult(Outcome.UNDONE, self._with_inherited(
+                f"{reason}; act {later.id} has replaced it since, whose undo restores what was before both", entry))
         if found is Has.OTHER:
             what = "default striping" if entry.kind == ActKind.SET_DEFAULT_STRIPING else "layout"
             return UndoResult(Outcome.REFUSED, f"somebody changed the {what} since")
@@ -278,6 +282,12 @@ class Undo:
             return UndoResult(result.outcome, self._with_inherited(reason, entry))
         self._journal.end(entry.id, Outcome.DONE, f"not undone: {result.detail}", self._clock.now())
         return result
+
+    def _replaced_by(self, entry: Entry) -> Entry | None:
+        """The act in force that replaced the default layout of an act; None if tierd did not replace it."""
+        return next((later for later in self._journal.judgements.default_layouts_in_force()
+                     if later.id > entry.id and entry.kind == later.kind and same_default(later.before, entry.after)
+                     and later.fid == entry.fid is not None), None)
 
     def _restored(self, entry: Entry, earlier: Layout | None) -> UndoResult:
         """Restore a default, or move a file to its earlier layout. Raises OSError and ValueError.

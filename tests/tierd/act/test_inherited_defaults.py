@@ -153,3 +153,17 @@ def test_of_a_directory_that_was_removed_nothing_is_left_to_undo(world: World) -
     del world.port.defaults["/d"]
     assert world.undo(entry, "because") == ("undone", "the directory no longer exists")
     assert world.journal.judgements.default_layouts_in_force() == []
+
+
+@pytest.mark.parametrize("first", [0, 1, 2])
+def test_in_any_order_acts_in_one_directory_are_undone_to_what_was_there(world: World, first: int) -> None:
+    larger = [Layout((Component(0, size << 20, "flash"), Component(size << 20, None, "hdd"))) for size in (1, 2, 4)]
+    for number, layout in enumerate(larger):
+        given(world, layout)
+        make(world, f"/d/{number}")
+    entries = list(world.journal.entries())
+    for entry in (entries[first], *entries[:first], *entries[first + 1:]):
+        assert world.undo(entry, "because").outcome == "undone"
+        expected = next((each.layout_after for each in reversed(list(world.journal.entries(Outcome.DONE)))), HDD)
+        assert world.port.defaults["/d"] == expected
+    assert set(map(repr, world.port.defaults.values())) == {repr(HDD)}

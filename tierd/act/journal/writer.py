@@ -127,6 +127,10 @@ class Journal:
         """Enter the verdict on one act that is in force, and what it rests on."""
         self._change(entry, "verdict", verdict, detail, now)
 
+    def set_before(self, entry: int, before: Default) -> None:
+        """Enter what the undo of an act restores: that of an act before it, which it has replaced."""
+        self.db.execute("UPDATE actions SET layout_before = ? WHERE id = ?", (to_text(before), entry))
+
     def begin_undo(self, entry: int, now: float) -> None:
         self._change(entry, "outcome", Outcome.UNDOING, "", now)
 
