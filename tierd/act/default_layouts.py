@@ -188,6 +188,11 @@ class DefaultLayoutQueue:
             self._waiting = deque(each for each in self._waiting if each.action.finding != finding_key)
         return dropped
 
+    def drop_of(self, number: int) -> None:
+        """Drop those of a finding or order that were not begun."""
+        with self._lock:
+            self._waiting = deque(each for each in self._waiting if each.finding != number)
+
     def set_next(self) -> list[CompletedAct]:
         """Set the next few, as many as the budget allows. Returns their outcomes; empty if the budget allows none."""
         group = self._next()

@@ -155,6 +155,14 @@ class Gate:
             self._journal.queue.drop(finding_key)
         return dropped
 
+    def drop_of(self, number: int) -> list[Action]:
+        """Drop what is queued for a finding or order, in the journal too. Returns the moves."""
+        self.default_layouts.drop_of(number)
+        dropped = self.queue.drop_of(number)
+        with self._journal.transaction():
+            self._journal.queue.remove(action.path for action in dropped)
+        return dropped
+
     def hold_directories(self, directories: Container[str]) -> None:
         """Delay acts in the directories that are in it at the time, but for those that an administrator requested."""
         self.queue.held_directories = self.default_layouts.held_directories = directories
