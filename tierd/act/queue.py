@@ -224,8 +224,7 @@ class MoveQueue:
         return self._drop(lambda each: each.action.finding == finding_key and directory in {"", each.action.directory})
 
     def drop_of(self, number: int) -> list[Action]:
-        """As :meth:`drop`, by the number of a finding or order: each file that a program submits has a key of its own.
-        """
+        """As :meth:`drop`, by the number of a finding or order: files that a program submits have several keys."""
         return self._drop(lambda each: each.finding == number)
 
     def _drop(self, chosen: Callable[[QueuedMove], bool]) -> list[Action]:

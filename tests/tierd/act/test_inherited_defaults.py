@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -143,6 +144,8 @@ def test_a_directory_that_was_renamed_is_found_again(world: World) -> None:
     make(world, "/d/new")
     world.port.rename("/d", "/e")
     world.port.defaults["/d"] = FLASH  # another one, which somebody gave tierd's layout
+    world.journal.begin_undo(done(world).id, 2.0)
+    assert [outcome for _, outcome, _ in close_unfinished(world.journal, world.port, 3.0)] == ["done"]
     assert world.undo(done(world), "because") == ("undone", "because; also restored 1 directory created below")
     assert world.port.defaults == {"/e": HDD, "/e/new": HDD, "/d": FLASH}
 
@@ -155,15 +158,26 @@ def test_of_a_directory_that_was_removed_nothing_is_left_to_undo(world: World) -
     assert world.journal.judgements.default_layouts_in_force() == []
 
 
+@pytest.mark.parametrize("layouts", [(1, 2, 4), (1, 2, 1), (2, 1, 2)])
 @pytest.mark.parametrize("first", [0, 1, 2])
-def test_in_any_order_acts_in_one_directory_are_undone_to_what_was_there(world: World, first: int) -> None:
-    larger = [Layout((Component(0, size << 20, "flash"), Component(size << 20, None, "hdd"))) for size in (1, 2, 4)]
-    for number, layout in enumerate(larger):
-        given(world, layout)
+def test_in_any_order_acts_in_one_directory_are_undone_to_what_was_there(
+        world: World, first: int, layouts: Sequence[int]) -> None:
+    for number, size in enumerate(layouts):
+        given(world, Layout((Component(0, size << 20, "flash"), Component(size << 20, None, "hdd"))))
         make(world, f"/d/{number}")
     entries = list(world.journal.entries())
     for entry in (entries[first], *entries[:first], *entries[first + 1:]):
         assert world.undo(entry, "because").outcome == "undone"
-        expected = next((each.layout_after for each in reversed(list(world.journal.entries(Outcome.DONE)))), HDD)
-        assert world.port.defaults["/d"] == expected
+        left = [each.layout_after for each in world.journal.entries(Outcome.DONE)]
+        assert world.port.defaults["/d"] == (left[-1] if left else HDD)
     assert set(map(repr, world.port.defaults.values())) == {repr(HDD)}
+
+
+def test_what_somebody_set_between_two_acts_is_not_lost(world: World) -> None:
+    given(world, FLASH)
+    world.port.defaults["/d"] = OTHER
+    given(world, FLASH)
+    first, second = world.journal.entries()
+    assert world.undo(first, "because") == ("refused", "somebody changed the layout since")
+    assert world.undo(second, "because")[0] == "undone"
+    assert world.port.defaults["/d"] == OTHER

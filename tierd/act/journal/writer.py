@@ -254,6 +254,11 @@ class Journal:
     def entry(self, number: int) -> Entry | None:
         return next(self._select("WHERE id = ?", number), None)
 
+    def later_in_force(self, entry: Entry) -> list[Entry]:
+        """Later acts in force of the same kind on the same directory; none if its FID is unknown."""
+        return list(self._select("WHERE fid = ? AND id > ? AND +kind = ? AND +outcome = 'done'", str(entry.fid),
+                                 entry.id, entry.kind))
+
     def acts_in_force(self, finding: int) -> list[Entry]:
         return list(self._select("WHERE finding = ? AND outcome = 'done'", finding))
 
