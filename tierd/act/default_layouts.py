@@ -13,6 +13,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from threading import RLock
 
+from lustre.errors import Stale
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem
 from lustre.layout import directory
@@ -78,10 +79,10 @@ def set_and_verify(filesystem: Filesystem, kind: ActKind, place: str, wanted: De
         failure = error
     try:
         found = default_of(filesystem, kind, place)
-    except OSError:
-        if failure is not None:
+    except OSError as error:
+        if failure is not None and isinstance(error, FileNotFoundError | Stale):
             raise failure from None
-        return ""  # it was set without an error, and undo reads it again
+        return ""  # it may be set, also after an error: undo reads it again
     if same_default(found, wanted):
         return ""
     if failure is not None:
@@ -186,6 +187,11 @@ class DefaultLayoutQueue:
             dropped = [each.action for each in self._waiting if each.action.finding == finding_key]
             self._waiting = deque(each for each in self._waiting if each.action.finding != finding_key)
         return dropped
+
+    def drop_of(self, number: int) -> None:
+        """Drop those of a finding or order that were not begun."""
+        with self._lock:
+            self._waiting = deque(each for each in self._waiting if each.finding != number)
 
     def set_next(self) -> list[CompletedAct]:
         """Set the next few, as many as the budget allows. Returns their outcomes; empty if the budget allows none."""

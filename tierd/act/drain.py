@@ -308,7 +308,8 @@ class Drains:
                 self._stop_new_objects(drain)
             elif drain.phase not in ACTIVE and drain.limits:
                 self._give_back_new_objects(drain)
-            if drain.phase is Phase.RUNNING and now >= drain.wait_until:
+            waits = 0 < drain.wait_until - now <= self._settings.retry_seconds  # beyond: the clock was set back
+            if drain.phase is Phase.RUNNING and not waits:
                 self._advance(drain, max(1, min(visits, MAX_STEP_VISITS)), now + STEP_SECONDS)
         if any(drain.phase in ACTIVE for drain in self.all):
             self.space = self._filesystem.space()
@@ -374,8 +375,13 @@ class Drains:
                     self._filesystem, self._tops, drain.after,
                     lambda directory, why: drain.leave(why.about("a directory cannot be read"), directory))
         found: list[StoredFile] = []
-        over = self._look(drain, steps, visits, until, found)
-        actions = self._actions(drain, found)
+        try:
+            over = self._look(drain, steps, visits, until, found)
+            actions = self._actions(drain, found)
+        except OSError:
+            with self._lock:
+                self._forget_walk(drain.target)  # its files are found again, after the last finished directory
+            raise
         with self._lock:
             if not self._still_runs(drain):
                 return

@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from math import inf
 
 from lustre.layout.model import Component, Layout
 from tierd.acts import OrderKind, Outcome
@@ -134,8 +135,8 @@ class TokenBucket:
         return None
 
     def _refill(self, now: float) -> None:
-        if now > self._filled_at:  # all moves of a batch are checked at the same time
-            passed, self._filled_at = now - self._filled_at, now
+        passed, self._filled_at = now - self._filled_at, now
+        if passed > 0:  # not after the clock was set back, and all moves of a batch are checked at the same time
             self._files = min(self._files + passed * self._rate.files_per_second, self._most_files)
             self._bytes = min(self._bytes + passed * self._rate.bytes_per_second, self._most_bytes)
 
@@ -255,6 +256,7 @@ class BackgroundPace:
         """None while it is not known which targets streams use."""
         self._next_at: dict[tuple[str, float], float] = {}
         """When the next move may begin beside a stream."""
+        self._seen_at = -inf
 
     def refusal(self, key: tuple[str, str, str], cost: MoveCost, now: float) -> Refusal | None:
         """Refuses a move while the streams on its targets have lost their part to earlier moves."""
@@ -262,6 +264,7 @@ class BackgroundPace:
             return None
         if self.streamed is None:
             return Refusal(Reason.STREAMS, "it is not known yet which targets streams use")
+        self._follow_clock(now)
         part = self._part(key)
         if part >= 1:
             return None
@@ -276,6 +279,7 @@ class BackgroundPace:
         """Enter a move that begins. Returns what it takes from each stream."""
         if not is_background(key):
             return {}
+        self._follow_clock(now)
         part = self._part(key)
         charge: dict[tuple[str, float], float] = {}
         for job, seconds in self._seconds(cost):
@@ -290,6 +294,12 @@ class BackgroundPace:
         for (job, part), seconds in charge.items():
             if (job, part) in self._next_at:
                 self._next_at[job, part] -= share * seconds / part
+
+    def _follow_clock(self, now: float) -> None:
+        """Shift the times of the next moves by as much as the clock was set back since the last call."""
+        if (back := self._seen_at - now) > 0:
+            self._next_at = {stream: at - back for stream, at in self._next_at.items()}
+        self._seen_at = now
 
     def _part(self, key: tuple[str, str, str]) -> float:
         return self._drain_max_stream_loss if key[0] == OrderKind.DRAIN else self._max_stream_loss

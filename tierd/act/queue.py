@@ -221,14 +221,21 @@ class MoveQueue:
         This includes moves whose files are being examined, and with the whole finding those of an earlier run. A move
         that the engine has begun is completed.
         """
+        return self._drop(lambda each: each.action.finding == finding_key and directory in {"", each.action.directory})
+
+    def drop_of(self, number: int) -> list[Action]:
+        """As :meth:`drop`, by the number of a finding or order: files that a program submits have several keys."""
+        return self._drop(lambda each: each.finding == number)
+
+    def _drop(self, chosen: Callable[[QueuedMove], bool]) -> list[Action]:
         with self._lock:
-            dropped = [each for each in self._moves.values()
-                       if each.action.finding == finding_key and directory in {"", each.action.directory}]
+            dropped = [each for each in self._moves.values() if chosen(each)]
             for each in dropped:
                 self._remove(each)
                 self._earlier.pop(each.action.path, None)
-            for each in chain(*self._waiting.pop(finding_key, {}).values()):
-                self._enter(each, None)
+            for key in {each.action.finding for each in dropped}:
+                for each in chain(*self._waiting.pop(key, {}).values()):
+                    self._enter(each, None)
         return [each.action for each in dropped]
 
     def _is_queued(self, each: QueuedMove) -> bool:

@@ -16,11 +16,14 @@ has either the earlier layout or the new one; the journal gets to know which.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from enum import Enum
+from errno import ENOENT
 from threading import Lock
 from typing import NamedTuple
 
+from lustre.errors import Gone, Stale
 from lustre.filesystem import Filesystem
 from lustre.layout.model import Component, Layout, in_sync, names_osts, without_objects
 from tierd.act.default_layouts import WORDS, default_of, default_words, same_default, set_default
@@ -168,6 +171,22 @@ class Has(Enum):
     """Another file or directory has the name."""
 
 
+def located(entry: Entry, filesystem: Filesystem) -> Entry:
+    """The act with the present path of its directory, which may have been renamed. That of a move is left as it is.
+
+    Raises FileNotFoundError if the directory was removed, and OSError.
+    """
+    if entry.kind not in DEFAULT_KINDS or entry.fid is None:
+        return entry
+    with suppress(FileNotFoundError):
+        if filesystem.status(entry.place).fid == entry.fid:
+            return entry
+    try:
+        return replace(entry, place=filesystem.path_of(entry.fid))
+    except Stale as error:
+        raise Gone(ENOENT, "removed", entry.place) from error
+
+
 def present_state(entry: Entry, filesystem: Filesystem, earlier: Layout | None = None) -> tuple[Has, Default]:
     """What the place of an act has, compared with the act, and its layout.
 
@@ -246,9 +265,22 @@ class Undo:
             return UndoResult(Outcome.REFUSED, str(error))
 
     def _undone(self, entry: Entry, reason: str) -> UndoResult:
+        try:
+            entry = located(entry, self._filesystem)
+        except FileNotFoundError:
+            return UndoResult(Outcome.UNDONE, "the directory no longer exists")
         found, _ = present_state(entry, self._filesystem)
         if found is Has.REPLACED:
             return UndoResult(Outcome.REFUSED, "another file or directory has this name now")
+        later = self._journal.later_in_force(entry) if entry.kind == ActKind.SET_DEFAULT_LAYOUT else []
+        if later and (found is not Has.AFTER or any(same_default(each.after, entry.after) for each in later)):
+            on_top = [each for each in later if same_default(each.before, entry.after)]
+            for each in on_top:
+                self._journal.set_before(each.id, entry.before)
+            if on_top:
+                reason += f"; act {on_top[0].id} has replaced it since, whose undo restores what was before both"
+                return UndoResult(Outcome.UNDONE, self._with_inherited(reason, entry))
+            found = Has.OTHER  # somebody changed it before the next act, whatever it is now
         if found is Has.BEFORE:
             return UndoResult(Outcome.UNDONE, self._with_inherited(
                 f"the directory already has its earlier {WORDS[entry.kind]}", entry))
@@ -307,11 +339,14 @@ def _outcome_found(entry: Entry, filesystem: Filesystem) -> tuple[Outcome, str]:
     if entry.dry_run:
         return Outcome.DRY_RUN, ""
     try:
+        entry = located(entry, filesystem)
         found, present = present_state(entry, filesystem)
     except FileNotFoundError:
         return Outcome.GONE, "tierd ended during the act, and the file or directory no longer exists"
     except OSError as error:
-        return Outcome.INTERRUPTED, f"tierd ended during the act, and cannot examine the result: {error}"
+        in_force = entry.outcome == Outcome.UNDOING or entry.kind in DEFAULT_KINDS  # undo examines it again
+        return (Outcome.DONE if in_force else Outcome.INTERRUPTED,
+                f"tierd ended during the act, and cannot examine the result: {error}")
     if found is Has.REPLACED:
         return Outcome.GONE, "tierd ended during the act, and another file or directory has this name now"
     if entry.kind in DEFAULT_KINDS and found is Has.OTHER:

@@ -156,6 +156,9 @@ class ChangingRequests:
         if kind == OrderKind.DRAIN:
             raise ValueError(f"{name.upper()} is a drain: tierctl drain-target TARGET --end ends it, tierctl undo ID "
                              "moves one file back")
+        if kind == OrderKind.STAGING:
+            raise ValueError(f"{name.upper()} stages files for a job: its moves are dropped when the job is cancelled; "
+                             "tierctl undo ID moves one file back")
         dropped, results, moved = self._daemon.undoing.finding_by_hand(number, by)
         self._publish()
         undone = all(result.outcome == Outcome.UNDONE for _, result in results)

@@ -419,7 +419,7 @@ class CaseUndo:
         return result
 
     def finding_by_hand(self, number: int, by: str) -> tuple[int, list[tuple[Entry, UndoResult]], list[int]]:
-        """Undo what was done about a finding for an administrator: drop its moves, then restore the defaults.
+        """Undo what was done about a finding or order for an administrator: drop its moves, then restore the defaults.
 
         Returns the number of dropped moves, the defaults with the results, and the acts that moved files. These files
         stay where they are.
@@ -428,8 +428,9 @@ class CaseUndo:
         self._journal.judgements.undone_by_hand(number)
         with self._lock:
             dropped = sum(self._end(case) for case in self._store if case.number == number)
+            dropped += len(self._gate.drop_of(number))  # an order has no case
             if dropped:
-                self._log.of_number(number, [f"dropped {count_of(dropped, 'queued move')}: {by} undid the remediation"])
+                self._log.of_number(number, [f"dropped {count_of(dropped, 'queued move')}: undone by {by}"])
         results = [(entry, self.act_by_hand(entry, by)) for entry in done if entry.kind in DEFAULT_KINDS]
         return dropped, results, [entry.id for entry in done if entry.kind == ActKind.MIGRATE]
 

@@ -93,6 +93,7 @@ class Service:
             with journal_errors(settings.act.journal):
                 self._open_journal()
                 self._build_gate()
+                self._close_unfinished()
                 self._open_sources()
                 self._build_daemon()
                 self._take_orders()
@@ -170,11 +171,14 @@ class Service:
         self._stager = Stager(self.gate, self._stagings, filesystem, settings, clock,
                               user_of=self.node.rights_of, queue_order=self.daemon.remediations.queue_order)
 
-    def _resume(self) -> None:
-        """Close what a crash left open in the journal, and requeue what was queued."""
-        filesystem, now = self.node.filesystem, self._clock.now()
-        for entry, outcome, detail in close_unfinished(self.journal, filesystem, now):
+    def _close_unfinished(self) -> None:
+        """Close what a crash left open in the journal: cases are opened again by the acts that are in force."""
+        for entry, outcome, detail in close_unfinished(self.journal, self.node.filesystem, self._clock.now()):
             log.warning("found unfinished: %s of %s: %s: %s", entry.kind, quoted(entry.place), outcome, detail)
+
+    def _resume(self) -> None:
+        """Take up the orders and moves that were queued when tierd ended."""
+        filesystem, now = self.node.filesystem, self._clock.now()
         for order, why in self._inbox.reload(
                 lambda stamp: out_of_date_refusal(stamp, filesystem.fsname, self._settings, now)):
             self.gate.not_requeued[why.sentence] += 1

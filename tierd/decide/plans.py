@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 from annotated_types import Ge, Lt
 
-from lustre.layout.model import Component, Layout
+from lustre.layout.model import Component, Layout, mirrors
 from tierd.acts import ActKind
 from tierd.decide import sizing
 from tierd.model import Action, Candidate, Capacity, DirectoryActivity, Finding, StoredFile
@@ -110,12 +110,19 @@ def fitting(moves: Iterable[Action], room: Mapping[bool, float], most: int) -> I
 
 
 def flash_first(component_bytes: int, present: Layout | None, settings: FlashSettings) -> Layout:
-    """First component on flash, tail on disks with its present stripes: no large file can fill the flash pool."""
-    tail = present.components[-1] if present is not None else Component()
-    stripe_count = tail.stripe_count if tail.stripe_count == -1 else max(tail.stripe_count, 1)
+    """First component on flash, the rest on disks with its present extents and stripes: no large file can fill flash.
+
+    >>> layout = Layout((Component(0, 64 << 20), Component(64 << 20, None, stripe_count=-1)))
+    >>> [(c.extent_end, c.pool, c.stripe_count) for c in flash_first(1 << 20, layout, FlashSettings()).components]
+    [(1048576, 'flash', 1), (67108864, 'hdd', 1), (None, 'hdd', -1)]
+    """
+    rest = [c for c in (mirrors(present)[0] if present is not None else ())
+            if not c.on_mdt and (c.extent_end is None or c.extent_end > component_bytes)] or [Component()]
+    starts = [component_bytes, *(c.extent_start for c in rest[1:])]
     return Layout((
         Component(0, component_bytes, settings.flash_pool, stripe_count=1),
-        Component(component_bytes, None, settings.hdd_pool, stripe_count, tail.stripe_size),
+        *(Component(start, end, settings.hdd_pool, c.stripe_count if c.stripe_count == -1 else max(c.stripe_count, 1),
+                    c.stripe_size) for c, start, end in zip(rest, starts, [*starts[1:], None], strict=True)),
     ))
 
 

@@ -145,7 +145,7 @@ def demotions(finding: Finding, wanted: float, cold_before: float, stored: Seque
     for file, kept in sorted(cold, key=lambda each: (each[1] is None, each[0].read_at, each[0].path)):
         if wanted <= 0 or len(actions) >= settings.max_moves:
             break
-        layout = kept or disk_layout(file.layout, pools)
+        layout = kept or disk_layout(file.layout, file.size_bytes, pools)
         if layout is None or file.size_bytes < MIN_BYTES:
             continue
         if kept is None and file.size_bytes > left:
@@ -163,14 +163,16 @@ def demotions(finding: Finding, wanted: float, cold_before: float, stored: Seque
     return Plan(tuple(actions), ())
 
 
-def disk_layout(present: Layout | None, pools: Pools) -> Layout | None:
-    """The layout of a file on disks, with the stripes of its last component. None if it must not be flattened."""
+def disk_layout(present: Layout | None, size_bytes: int, pools: Pools) -> Layout | None:
+    """The layout of a file on disks, with the stripes of the component in which it ends. None if it must not be
+    flattened.
+    """
     if present is None or present.mirror_count > 1 or any(c.on_mdt or c.released or c.foreign is not None
                                                           for c in present.components):
         return None
-    tail = present.components[-1]
-    count = tail.stripe_count if tail.stripe_count == -1 else max(tail.stripe_count, 1)
-    return Layout((Component(0, None, pools.hdd_pool, count, tail.stripe_size),), composite=False)
+    last = [c for c in present.components if c.extent_start < max(size_bytes, 1)][-1]
+    count = last.stripe_count if last.stripe_count == -1 else max(last.stripe_count, 1)
+    return Layout((Component(0, None, pools.hdd_pool, count, last.stripe_size),), composite=False)
 
 
 def directories(tables: Tables) -> Sequence[str]:

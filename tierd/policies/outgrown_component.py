@@ -4,8 +4,8 @@ When a file grows past a component, the MDT instantiates the next one and writes
 file half on flash and half on disk is slower than a file on disk alone (Cray, CUG 2018). The remedy is a larger first
 component for new files, sized from existing files, or no flash component.
 
-tierd enlarges the component for new files, sized from the existing files. Only layouts with a flash component before a
-tail on disks change: tierd creates that form itself. Other composite layouts were set by a person on purpose. Existing
+tierd enlarges the component for new files, sized from the existing files. Only layouts with one flash component before
+others change: tierd creates that form itself. Other composite layouts were set by a person on purpose. Existing
 files stay split; ``hot-small-files`` moves those that are read.
 """
 
@@ -118,9 +118,10 @@ def refuse(present: Layout | None, size: sizing.Size, evidence: OutgrownComponen
         return Refusal(Reason.NO_LAYOUT, "its default layout could not be read, or it has no default layout of its own")
     if missing := missing_pool(capacity, settings):
         return missing
-    first = present.components[0]
-    if len(present.components) != 2 or first.on_mdt or first.pool != pool or present.mirror_count > 1:
-        return Refusal(Reason.OTHER_LAYOUT, f"its default layout is not a component on {pool!r} before a tail, as "
+    first, *rest = present.components
+    if (not rest or first.on_mdt or first.pool != pool or present.mirror_count > 1
+            or any(part.pool == pool for part in rest)):
+        return Refusal(Reason.OTHER_LAYOUT, f"its default layout is not one component on {pool!r} before others, as "
                        "tierd sets it; a person set it on purpose, and only a person may change it")
     if not size.component_bytes:
         return Refusal(size.refused or Reason.SIZES_UNKNOWN,

@@ -25,6 +25,8 @@ class MiniPort:
         self.calls = MiniCalls(lustre)
         self.defaults: dict[str, Layout | None] = {}
         """Of directories, by path."""
+        self.fids: dict[str, Fid] = {}
+        """Of directories that somebody asked for, by path."""
         self.most_data_on_mdt: int | None = None
         """``lod.*.dom_stripesize``; None for no limit."""
         self.links: dict[str, str] = {}
@@ -39,7 +41,7 @@ class MiniPort:
     def status(self, path: str) -> FileStatus:
         path = self.links.get(path, path)
         if path in self.defaults:
-            return FileStatus(Fid(7, sorted(self.defaults).index(path) + 1), 4096, 0.0, 0.0, 0, 0, 2, True)
+            return FileStatus(self.fids.setdefault(path, Fid(7, len(self.fids) + 1)), 4096, 0.0, 0.0, 0, 0, 2, True)
         descriptor = self.calls.open_for_reading(path)
         found, fid = self.calls.status(descriptor), self.calls.fid(descriptor)
         self.calls.close(descriptor)
@@ -81,6 +83,13 @@ class MiniPort:
             if node.fid == fid:
                 return path
         raise of_errno(errno.ENOENT, "fid2path", str(fid))
+
+    def rename(self, directory: str, to: str) -> None:
+        for each in [path for path in self.defaults if path == directory or path.startswith(directory + "/")]:
+            new = to + each[len(directory):]
+            self.defaults[new] = self.defaults.pop(each)
+            if each in self.fids:
+                self.fids[new] = self.fids.pop(each)
 
     def subdirectories(self, directory: str) -> list[str]:
         parents = (path.rpartition("/") for path in self.defaults)

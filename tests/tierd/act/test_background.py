@@ -116,6 +116,12 @@ def test_moves_begin_at_once_when_the_stream_has_gone() -> None:
     assert at.refusal(EVEN, move(3, 4), 1.0) is None
 
 
+def test_a_clock_that_is_set_back_makes_no_move_wait_longer() -> None:
+    paced, one = pace(), move(3, 4, 0)
+    paced.spend(EVEN, one, 1000.0)  # 0.015 s, of which the stream may lose a hundredth
+    assert [paced.refusal(EVEN, one, now) is None for now in (1001.0, 1.0, 1.4, 1.6)] == [False, False, False, True]
+
+
 def test_a_pool_whose_targets_lustre_chooses_counts_by_the_share_of_the_stream() -> None:
     at = pace(streams=streamed(t3="ior"))
     whole = MoveCost(3 << 20, {}, {}, {}, {"hdd": 3 << 20})

@@ -115,6 +115,27 @@ def test_an_error_says_nothing_of_what_was_done(world: World, happens: bool) -> 
     assert world.port.defaults["/d"] == HDD
 
 
+@pytest.mark.parametrize(("number", "result"), [(5, "done"), (2, "failed"), (116, "failed")])
+def test_what_an_error_may_have_done_is_in_force_if_nobody_can_look(
+        world: World, monkeypatch: pytest.MonkeyPatch, number: int, result: str) -> None:
+    change = world.port.set_default_layout
+
+    def away(directory: str, layout: Layout | None) -> None:
+        change(directory, layout)
+        monkeypatch.setattr(world.port, "layout", unreadable)
+        raise of_errno(110, "set layout", directory)
+
+    def unreadable(path: str) -> Layout | None:
+        raise of_errno(number, "layout", path)
+
+    monkeypatch.setattr(world.port, "set_default_layout", away)
+    assert given(world, FLASH).result == result
+    monkeypatch.undo()
+    (entry,) = world.journal.entries()
+    assert world.undo(entry, "because")[0] == ("undone" if result == "done" else "refused")
+    assert world.port.defaults["/d"] == (HDD if result == "done" else FLASH)
+
+
 def test_an_undo_whose_default_lustre_changes_has_failed(world: World) -> None:
     """A Lustre that keeps the pool of tierd's layout, although the restored layout names no pool."""
     world.port.defaults["/d"] = before = Layout((Component(stripe_count=4),), composite=False)

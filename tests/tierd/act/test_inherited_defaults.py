@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -46,7 +47,7 @@ def world(tmp_path: Path) -> World:
     made = World(tmp_path)
     port = Dated(made.lustre)
     port.times = {}
-    port.defaults = made.port.defaults
+    port.defaults, port.fids = made.port.defaults, made.port.fids
     made.port = port
     made.undo = Undo(port, made.engine, made.journal, made.clock)
     return made
@@ -136,3 +137,47 @@ def test_an_undo_that_was_ended_in_the_middle_says_what_may_be_left(world: World
     world.port.set_default_layout("/d", HDD)
     ((_, outcome, detail),) = close_unfinished(world.journal, world.port, 3.0)
     assert (outcome, "created below may still have tierd's default" in detail) == ("undone", True)
+
+
+def test_a_directory_that_was_renamed_is_found_again(world: World) -> None:
+    given(world, FLASH)
+    make(world, "/d/new")
+    world.port.rename("/d", "/e")
+    world.port.defaults["/d"] = FLASH  # another one, which somebody gave tierd's layout
+    world.journal.begin_undo(done(world).id, 2.0)
+    assert [outcome for _, outcome, _ in close_unfinished(world.journal, world.port, 3.0)] == ["done"]
+    assert world.undo(done(world), "because") == ("undone", "because; also restored 1 directory created below")
+    assert world.port.defaults == {"/e": HDD, "/e/new": HDD, "/d": FLASH}
+
+
+def test_of_a_directory_that_was_removed_nothing_is_left_to_undo(world: World) -> None:
+    given(world, FLASH)
+    entry = done(world)
+    del world.port.defaults["/d"]
+    assert world.undo(entry, "because") == ("undone", "the directory no longer exists")
+    assert world.journal.judgements.default_layouts_in_force() == []
+
+
+@pytest.mark.parametrize("layouts", [(1, 2, 4), (1, 2, 1), (2, 1, 2)])
+@pytest.mark.parametrize("first", [0, 1, 2])
+def test_in_any_order_acts_in_one_directory_are_undone_to_what_was_there(
+        world: World, first: int, layouts: Sequence[int]) -> None:
+    for number, size in enumerate(layouts):
+        given(world, Layout((Component(0, size << 20, "flash"), Component(size << 20, None, "hdd"))))
+        make(world, f"/d/{number}")
+    entries = list(world.journal.entries())
+    for entry in (entries[first], *entries[:first], *entries[first + 1:]):
+        assert world.undo(entry, "because").outcome == "undone"
+        left = [each.layout_after for each in world.journal.entries(Outcome.DONE)]
+        assert world.port.defaults["/d"] == (left[-1] if left else HDD)
+    assert set(map(repr, world.port.defaults.values())) == {repr(HDD)}
+
+
+def test_what_somebody_set_between_two_acts_is_not_lost(world: World) -> None:
+    given(world, FLASH)
+    world.port.defaults["/d"] = OTHER
+    given(world, FLASH)
+    first, second = world.journal.entries()
+    assert world.undo(first, "because") == ("refused", "somebody changed the layout since")
+    assert world.undo(second, "because")[0] == "undone"
+    assert world.port.defaults["/d"] == OTHER

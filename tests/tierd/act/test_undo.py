@@ -7,7 +7,7 @@ import pytest
 from lustre.errors import of_errno
 from lustre.layout.model import Component, Layout
 from tests.tierd.act.gate_world import DATA, World
-from tests.tierd.act.movers.minilustre import MiniLustre
+from tests.tierd.act.movers.minilustre import HDD, MiniLustre
 from tierd.act.undo import close_unfinished, undo_layout
 from tierd.acts import Outcome
 
@@ -97,15 +97,21 @@ def test_an_undo_that_was_under_way_is_closed_either_way(world: World) -> None:
     assert [outcome for _, outcome, _ in close_unfinished(world.journal, world.port, 2.0)] == ["undone", "done"]
 
 
-def test_an_act_that_cannot_be_checked_is_closed_as_interrupted(world: World) -> None:
+@pytest.mark.parametrize("undoing", [False, True])
+def test_an_act_that_cannot_be_checked_is_in_force_unless_it_was_a_move(
+        world: World, monkeypatch: pytest.MonkeyPatch, *, undoing: bool) -> None:
     world.submit(*world.files(1))
     world.pump()
-    world.journal.db.execute("UPDATE actions SET outcome = 'under way'")
+    world.default()
+    world.journal.db.execute("UPDATE actions SET outcome = ?", ("undoing" if undoing else "under way",))
 
-    def fails(name: str, _: int) -> None:
-        raise of_errno(5, name)
+    def fails(path: str) -> Layout | None:
+        raise of_errno(5, "layout", path)
 
-    world.port.calls.before = fails
-    ((_, outcome, detail),) = close_unfinished(world.journal, world.port, 2.0)
-    assert outcome == "interrupted"
-    assert "cannot examine the result" in detail
+    with monkeypatch.context() as away:
+        away.setattr(world.port, "layout", fails)
+        found = list(close_unfinished(world.journal, world.port, 2.0))
+    assert [outcome for _, outcome, _ in found] == ["done" if undoing else "interrupted", "done"]
+    assert all("cannot examine the result" in detail for _, _, detail in found)
+    assert world.undo(found[1][0], "because")[0] == "undone"
+    assert world.port.defaults["/d"] == HDD

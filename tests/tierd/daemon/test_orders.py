@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from tests.tierd.site import HOSTILE, Site, failed, shown
 from tierd.act.journal.entry import Stamp
 from tierd.act.journal.writer import Journal
 from tierd.act.orders import Order, OrderInbox, TryAgainError
+from tierd.acts import Outcome
 from tierd.cli import progress, submit
 from tierd.cli.tierctl import main, parser
 from tierd.config.act import Mode
@@ -175,6 +177,26 @@ def test_files_from_robinhood_move_as_the_mode_allows(site: Site, capsys: pytest
     reported = "\n".join(site.said)
     assert "left out: 1 (No such file or directory)" in reported
     assert "left out: 1 (the path is a directory: submit files one by one)" in reported
+
+
+@pytest.mark.parametrize("end", [lambda _: None, Site.kill])
+def test_the_undo_of_an_order_drops_what_is_queued_of_it(site: Site, capsys: pytest.CaptureFixture[str],
+                                                         end: Callable[[Site], None]) -> None:
+    site.restart(limits={"files_per_second": 1.0})
+    paths = [f"/proj/{place}/{number}" for place in ("keep", "old") for number in range(40)]
+    for path in paths:
+        site.cluster.make_file(path, 1000)
+    shown(capsys, "submit", *paths[:40], site=site)
+    shown(capsys, "promote", "/proj/old", site=site)
+    site.run(until=10)
+    end(site)
+    waiting = site.service.gate.queue.by_finding()
+    dropped = sum(count for key, count in waiting.items() if key[0] == "submission")
+    assert f"{dropped} queued moves dropped" in shown(capsys, "undo", "O2", site=site)
+    site.run(until=site.cluster.now + 120)
+    moved = [entry.place.split("/")[2] for entry in site.service.journal.entries(Outcome.DONE)]
+    assert (moved.count("keep"), moved.count("old"), dropped > 20) == (40 - dropped, 40, True)
+    assert site.sql("SELECT * FROM waiting_moves") == []
 
 
 def test_handing_over_never_waits_for_a_move(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -307,10 +307,13 @@ def test_a_default_of_before_a_restart_is_undone_when_flash_runs_short(
     assert all(space[target].avail_bytes > 0 for target in filling.filesystem.pools()["flash"])
 
 
+@pytest.mark.parametrize("begun", [False, True])
 @pytest.mark.parametrize("end", [Site.restart, Site.kill])
-def test_an_undo_that_a_restart_interrupts_goes_on(filling: Site, end: Callable[[Site], None]) -> None:
+def test_an_undo_that_a_restart_interrupts_goes_on(filling: Site, end: Callable[[Site], None], *, begun: bool) -> None:
     filling.service.journal.judgements.add(1, "noisy-neighbour", "flash", 1 << 20, Verdict.DID_NOT_HELP, 0.0,
                                             filling.cluster.epoch)
+    if begun:
+        filling.service.journal.begin_undo(1, filling.cluster.epoch)
     end(filling)
     filling.run(until=filling.cluster.now + 15)
     layout = filling.filesystem.layout("/proj/ingest")
@@ -320,6 +323,13 @@ def test_an_undo_that_a_restart_interrupts_goes_on(filling: Site, end: Callable[
     assert sum("UNDONE default layout of /proj/ingest: it did not help" in words for words in filling.said) == 1
     filling.restart()
     assert [case.number for case in filling.service.daemon.cases] == [], "nothing is left to undo"
+
+
+def test_a_default_layout_whose_outcome_a_kill_lost_is_judged(filling: Site) -> None:
+    filling.sql("UPDATE actions SET outcome = 'under way'")
+    filling.kill()
+    (case,) = filling.service.daemon.cases
+    assert (case.state, [each.entry for each in case.defaults]) == (State.JUDGING, [1])
 
 
 def test_a_failed_undo_is_retried_and_reported_once(filling: Site, monkeypatch: pytest.MonkeyPatch) -> None:

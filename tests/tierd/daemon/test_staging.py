@@ -136,6 +136,8 @@ def test_a_staging_that_nobody_waits_for_is_cancelled(site: Site) -> None:
     for second in (20, 40):
         site.run(until=second)
         assert state(site)[0].open
+    with pytest.raises(ControlError, match="its moves are dropped when the job is cancelled"):
+        ask(site.socket, {"request": "undo", "id": "O1"})
     site.run(until=85)
     (gone,) = state(site)
     assert gone.state == "cancelled"

@@ -57,11 +57,21 @@ def test_the_component_grows_to_hold_the_files_and_the_tail_stays() -> None:
     assert action.reason.startswith("files outgrow the present first component of 128K: 100% of 50 sampled files fit")
 
 
+@pytest.mark.parametrize("end", [256 * KIB, MIB, 8 * MIB])
+def test_what_lies_behind_the_component_keeps_its_extents_and_stripes(end: int) -> None:
+    progressive = Layout((Component(0, 128 * KIB, "flash"), Component(128 * KIB, 4 * MIB, "hdd"),
+                          Component(4 * MIB, None, "hdd", -1)))
+    (action,) = larger((end,) * 50, room(layout=progressive)).actions
+    middle = [Component(end, 4 * MIB, "hdd")] if end < 4 * MIB else []
+    assert action.layout == Layout((Component(0, end, "flash"), *middle,
+                                    Component(max(end, 4 * MIB), None, "hdd", -1)))
+
+
 @pytest.mark.parametrize(("layout", "reason"), [
     (None, Reason.NO_LAYOUT),
     (Layout((Component(0, 64 * KIB, pattern="mdt"), Component(64 * KIB, None, "hdd"))), Reason.OTHER_LAYOUT),
     (Layout((Component(0, 64 * KIB, "flash", pattern="mdt"), Component(64 * KIB, None, "hdd"))), Reason.OTHER_LAYOUT),
-    (Layout((Component(0, MIB, "flash"), Component(MIB, 64 * MIB, "hdd"), Component(64 * MIB, None, "hdd", -1))),
+    (Layout((Component(0, MIB, "flash"), Component(MIB, 64 * MIB, "flash", 4), Component(64 * MIB, None, "hdd", -1))),
      Reason.OTHER_LAYOUT)])
 def test_layouts_of_persons_are_left_alone(layout: Layout | None, reason: Reason) -> None:
     assert reasons(larger(where=room(layout=layout))) == [reason]
@@ -190,6 +200,13 @@ def test_layouts_that_would_be_flattened_stay() -> None:
     released = Layout((Component(pool="flash", pattern="raid0,released"),), composite=False)
     for layout in (mirrored, on_mdt, released, None):
         assert cold(stored(1, 50, layout=layout)).actions == ()
+
+
+@pytest.mark.parametrize(("size", "stripes"), [(MIB, 1), (MIB + 1, -1)])
+def test_a_cold_file_gets_the_stripes_that_hold_it_and_not_those_of_larger_ones(size: int, stripes: int) -> None:
+    wide = Layout((Component(0, MIB, "flash"), Component(MIB, None, "hdd", -1)))
+    (action,) = cold(stored(1, 50, size=size, layout=wide)).actions
+    assert action.layout == Layout((Component(0, None, "hdd", stripes),), composite=False)
 
 
 def test_full_disks_take_nothing() -> None:

@@ -127,6 +127,10 @@ class Journal:
         """Enter the verdict on one act that is in force, and what it rests on."""
         self._change(entry, "verdict", verdict, detail, now)
 
+    def set_before(self, entry: int, before: Default) -> None:
+        """Enter what the undo of an act restores: that of an act before it, which it has replaced."""
+        self.db.execute("UPDATE actions SET layout_before = ? WHERE id = ?", (to_text(before), entry))
+
     def begin_undo(self, entry: int, now: float) -> None:
         self._change(entry, "outcome", Outcome.UNDOING, "", now)
 
@@ -249,6 +253,11 @@ class Journal:
 
     def entry(self, number: int) -> Entry | None:
         return next(self._select("WHERE id = ?", number), None)
+
+    def later_in_force(self, entry: Entry) -> list[Entry]:
+        """Later acts in force of the same kind on the same directory; none if its FID is unknown."""
+        return list(self._select("WHERE fid = ? AND id > ? AND +kind = ? AND +outcome = 'done'", str(entry.fid),
+                                 entry.id, entry.kind))
 
     def acts_in_force(self, finding: int) -> list[Entry]:
         return list(self._select("WHERE finding = ? AND outcome = 'done'", finding))
