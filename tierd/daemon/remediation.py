@@ -330,6 +330,8 @@ class Remediations:
             self._refusals = {f.key: self._refusals[f.key] for f in findings if f.key in self._refusals}
             self._fruitless = {f.key: self._fruitless[f.key] for f in findings if f.key in self._fruitless}
             self._asked = {f.key: self._asked[f.key] for f in findings if f.key in self._asked}
+            held = {f.key for f in findings}
+            self._planned = {key: at for key, at in self._planned.items() if key in held or self._store.get(key)}
         refused: list[tuple[Finding, tuple[Refusal, ...]]] = []
         for finding in findings:
             if self._only_reported(finding) or self._is_refused(finding) or self._in_hand(finding):
@@ -682,7 +684,6 @@ class Remediations:
         with self._lock:
             gone = self._store.forget(MAX_CLOSED)
             for case in gone:
-                self._planned.pop(case.finding.key, None)
                 self._gate.drop(case.finding.key)
             return gone
 
