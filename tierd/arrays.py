@@ -31,6 +31,7 @@ from tierd.detect.interference import SUSPECTS
 from tierd.detect.profile import Classes
 from tierd.loads import OTHER_OPERATIONS, READS, Loads, NamespaceLoads, together
 from tierd.model import NamespaceLoad, Window
+from tierd.text import printable
 
 MOST_JOBS = 1 << 16
 """Job ids whose forms are remembered. With fewer than are at work, each would be forgotten before it is asked again."""
@@ -81,7 +82,7 @@ def group_of(job_id: str, directory: str = "") -> str:
     if _USER.fullmatch(job_id):
         parent, _, name = directory.rpartition("/")
         directory = f"{parent}/{_unnumbered(name)}" if parent else directory
-    return f"{form}@{directory}"
+    return f"{form}@{printable(directory)}"
 
 
 def groups(jobs: Iterable[str], directories: Mapping[str, str]) -> dict[str, tuple[str, ...]]:

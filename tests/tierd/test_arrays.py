@@ -150,3 +150,8 @@ def test_an_array_is_at_work_while_a_task_of_its_name_is() -> None:
     assert any_at_work("77_[]", ("77_1",), ["77_1"])
     assert any_at_work("77_[]", ("77_1",), ["77_99"]), "a task that began later"
     assert not any_at_work("77_[]", ("77_1",), ["78_1"])
+
+
+def test_the_name_of_an_array_is_text_whatever_its_directory_holds() -> None:
+    """The journal and metrics cannot have a name that is no UTF-8."""
+    assert group_of("4242", "/proj/\udcff").encode() == rb"[]@/proj/\udcff"

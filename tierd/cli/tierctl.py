@@ -12,10 +12,11 @@ from datetime import UTC
 from lustre import __version__
 from tierd import cli, dependencies
 from tierd.cli import client
+from tierd.text import printable
 
 TYPE_CHECKING = False  # tierctl starts faster without typing
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, NoReturn
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 """Errors of a full file system or quota when the output goes to a file."""
 EXAMPLES = """\
@@ -57,6 +58,10 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, formatter_class: type[Formatter] = Formatter, **more: Any) -> None:
         super().__init__(formatter_class=formatter_class, **more)
+
+    def error(self, message: str) -> NoReturn:
+        """Exit with a message, which may have the names of files that the shell put in."""
+        super().error(printable(message))
 
 
 def columns() -> int:

@@ -18,7 +18,7 @@ from tierd.daemon.log import FindingLog, KnownFindings
 from tierd.daemon.node import DaemonParts
 from tierd.daemon.observe import Detection, JobWork, Observer
 from tierd.daemon.planning import Planner
-from tierd.daemon.remediation import Remediation, Remediations, RemediationStore, reopened_remediations
+from tierd.daemon.remediation import Remediation, Remediations, RemediationStore, judged_remediation, reopened_remediations
 from tierd.daemon.states import State
 from tierd.decide.plans import Plan
 from tierd.detect.costs import costs_from_json, costs_to_json
@@ -332,6 +332,11 @@ class Daemon:
         self.detection.findings = self.engine.take_over(memory.engine, self.log.known.numbers)
         self.detection.windows = self.engine.windows
         self.detection.tracks = self.engine.tracks
+        for finding in self.detection.findings:
+            if self.store.get(finding.key) is None:
+                known = judged_remediation(self.parts.journal, self.log.known.numbers[finding.key], finding)
+                if known is not None:
+                    self.store.add(known)
 
     @property
     def closed_targets(self) -> Mapping[str, str]:

@@ -32,7 +32,7 @@ from tierd.policies.registry import kinds_of_slowdowns
 from tierd.refusal import PLAN_REASONS
 from tierd.sense.changelogs.tally_source import TallyOutcome, TallySource
 from tierd.sense.freshness import SourceState
-from tierd.text import short_name
+from tierd.text import printable, short_name
 
 
 @dataclass(frozen=True)
@@ -342,7 +342,7 @@ def verdict_metrics(daemon: Daemon, cases: Sequence[Case]) -> Iterator[Metric]:
 
 
 def waiting_plan_metric(daemon: Daemon) -> Metric:
-    rows = {(f"F{daemon.log.known.numbers[key]}", key[1], key[2]): since
+    rows = {(f"F{daemon.log.known.numbers[key]}", key[1], printable(key[2])): since
             for key, since in sorted(daemon.remediations.asked().items()) if key in daemon.log.known.numbers}
     return gauges("tierd_waiting_plan_since_timestamp_seconds", "Unix time since which a plan waits for tierctl apply"
                   " or tierctl decline.", "finding aggressor victim", rows)

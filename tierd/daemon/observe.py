@@ -7,13 +7,13 @@ jobs at work, so that their usual throughput is known without waiting.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
 
 from tierd.act.guard import JobCheck
 from tierd.arrays import any_at_work
 from tierd.clock import Clock
-from tierd.daemon.log import FindingLog
+from tierd.daemon.log import FindingKey, FindingLog
 from tierd.daemon.node import AskHistory, DaemonParts
 from tierd.daemon.remediation import Remediation, RemediationStore
 from tierd.detect.attribution import ACTIVE_SECONDS
@@ -214,8 +214,24 @@ class Detection:
             self._log.ended(finding, now, acted_on=case is not None)
             if case is not None:
                 case.finding_ended(now)
+        self._end_missed({finding.key for finding in result.findings}, now)
+
+    def _end_missed(self, holding: Collection[FindingKey], now: float) -> None:
+        """End findings of remediations whose end the engine does not tell.
+
+        One held before a restart, and is not found again; or it ended while it was planned.
+        """
+        if self.windows[-1].end - self.windows[0].start < RELEARNT_SECONDS:
+            return
+        for case in self._store:
+            if case.ended_at is None and case.finding.key not in holding:
+                self._log.known.numbers[case.finding.key] = case.number
+                self._log.ended(case.finding, now, acted_on=True)
+                case.finding_ended(now)
 
 
+RELEARNT_SECONDS = 60.0
+"""History after which a finding that held before a restart is found again, if it holds. A choice."""
 DEPARTED_SECONDS = 4.0
 """A job has stopped after windows of this length without its work: with cycles of 5 s one window, so that its moves end
 within 10 s. A choice: moves come back if it was wrong."""

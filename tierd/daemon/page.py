@@ -332,7 +332,7 @@ def rate_share(case: answers.Case) -> float:
 
 def case_title(case: answers.Case) -> str:
     if not case.victim:
-        return f"{case.kind}: {case.subject or case.aggressor}"
+        return f"{case.kind}: {quoted(case.subject or case.aggressor)}"
     if is_slowed(case) and rate_share(case) >= RECOVERED_SHARE:
         return f"{case.victim} is back at its usual throughput"
     if is_slowed(case):

@@ -218,6 +218,21 @@ def reopened_remediations(journal: Journal, since: float) -> Iterator[Remediatio
             yield case
 
 
+def judged_remediation(journal: Journal, number: int, finding: Finding) -> Remediation | None:
+    """The remediation of a finding that holds, with a verdict for acts that are in force; None without one.
+
+    Directories without an act are planned again: settings may have changed.
+    """
+    judged = journal.judgements.of(number)
+    entries = [entry for entry in journal.acts_in_force(number) if entry.undoes is None and entry.layout_after]
+    if judged is None or not entries or judged.verdict not in {Verdict.HELPED, Verdict.CANNOT_TELL}:
+        return None
+    case = _reopened(journal, number, finding, entries, State.KEPT, verdict=Verdict(judged.verdict))
+    case.places = {entry.place.rpartition("/")[0] if entry.kind == ActKind.MIGRATE else entry.place
+                   for entry in entries}
+    return case
+
+
 UNDO_REASONS = {Verdict.DID_NOT_HELP: "it did not help", Verdict.HARMED_OTHERS: "other jobs got slower"}
 
 
@@ -315,6 +330,8 @@ class Remediations:
             self._refusals = {f.key: self._refusals[f.key] for f in findings if f.key in self._refusals}
             self._fruitless = {f.key: self._fruitless[f.key] for f in findings if f.key in self._fruitless}
             self._asked = {f.key: self._asked[f.key] for f in findings if f.key in self._asked}
+            held = {f.key for f in findings}
+            self._planned = {key: at for key, at in self._planned.items() if key in held or self._store.get(key)}
         refused: list[tuple[Finding, tuple[Refusal, ...]]] = []
         for finding in findings:
             if self._only_reported(finding) or self._is_refused(finding) or self._in_hand(finding):
@@ -450,7 +467,8 @@ class Remediations:
             case = Remediation(finding, number, now, now, actions[0].layout,
                                times_before={name: times[name] for name in finding.targets if name in times},
                                tried=set() if case is None or has_victim(finding) else case.tried,
-                               in_use=Counter() if case is None else case.in_use)
+                               in_use=Counter() if case is None else case.in_use,
+                               moves=self._journal.moves_of(number))
         else:
             case.finding = replace(case.finding, directories=finding.directories)
             self._journal.set_figures(number, case.finding)
@@ -666,7 +684,6 @@ class Remediations:
         with self._lock:
             gone = self._store.forget(MAX_CLOSED)
             for case in gone:
-                self._planned.pop(case.finding.key, None)
                 self._gate.drop(case.finding.key)
             return gone
 

@@ -192,3 +192,9 @@ def test_manual_pages_are_those_of_the_parsers(tmp_path: Path) -> None:
             done = subprocess.run(["groff", "-man", "-Tutf8", "-ww", str(tmp_path / page)], capture_output=True,
                                   text=True, check=True)
             assert done.stderr == ""
+
+
+def test_a_name_of_a_file_among_the_arguments_does_no_harm(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["promote", "/proj/a", "/proj/\x1b[2J\udcff"])
+    assert all(line.isprintable() for line in capsys.readouterr().err.splitlines())

@@ -86,6 +86,15 @@ def test_hot_small_files_move_to_flash_after_their_directory(tmp_path: Path) -> 
     assert not any("UNDOING" in s for s in at.said)
 
 
+def test_findings_of_jobs_that_are_gone_are_forgotten(tmp_path: Path) -> None:
+    """The time of each plan was kept for good, unless something was done."""
+    at = world(tmp_path, jobs=(), settings=parse(b"[act]\non = ['hot-small-files']\n", "t.toml"))
+    acts = at.daemon.remediations
+    for number in range(9):
+        acts.act([Finding("hot-small-files", float(number), f"j.{number}", "", (), "", evidence=Evidence())])
+    assert [name for name, kept in vars(acts).items() if isinstance(kept, dict) and len(kept) > 1] == []
+
+
 COLD = "[detect.cold_on_flash]\ncold_days = 0.001\n[cold_to_disk]\ndirectories = ['/old']\n"
 
 

@@ -16,15 +16,17 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
+from lustre.layout.model import Component, Layout
 from simulator.cluster import Cluster
 from simulator.fluid.cluster import FluidCluster
 from simulator.scenarios.events import Event, schedule
 from simulator.settings import recorded_test_bed
 from tests.tierd.logged import logged
 from tests.tierd.simulated import NOISE, STREAM, world
-from tests.tierd.site import Site, shown
+from tests.tierd.site import Site, fetched, shown
 from tests.tierd.worlds import TARGETS
 from tierd.acts import Outcome
+from tierd.config.act import Mode
 from tierd.config.settings import Settings
 from tierd.daemon.client import ask
 from tierd.sense.counters import JobEntry
@@ -58,6 +60,29 @@ def test_a_name_does_no_harm_from_the_finding_to_the_verdict(site: Site, capsys:
         if path == "metrics":
             assert len(list(text_string_to_metric_families(page))) > 30
     assert ask(site.socket, {"request": "undo", "id": 1})["result"] == "undone"
+
+
+def test_a_finding_about_a_directory_whose_name_is_no_text_ends_nothing(
+        site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    """The journal could not store it, which ended tierd, and again after each start."""
+    place = "/proj/\udcff\x1b[2J\n<x>"
+    layout = Layout((Component(0, 128 << 10, "flash"), Component(128 << 10, None, "hdd")))
+    site.settings = replace(site.settings, act=replace(site.settings.act, mode=Mode.ASK, on=("outgrown-component",)))
+    site.begin_again(FluidCluster(recorded_test_bed(), (
+        replace(NOISE, directory=place, layout=layout, start_seconds=0.0),)))
+    site.run_until_said("FOUND outgrown-component", before=100)
+    site.run_until_said("waits for approval", before=120)
+    for command in (["status"], ["findings"], ["plan"], ["explain", "F1"], ["report"]):
+        printed = shown(capsys, *command, site=site)
+        assert all(line.isprintable() for line in printed.splitlines()), command
+    for path in ("/", "/case/F1", "/history", "/metrics"):
+        status, page = fetched(site, path)
+        assert (status, "\x1b" in page, "<x>" in page) == (200, False, path == "/metrics"), path
+    site.restart()
+    assert ask(site.socket, {"request": "explain", "id": "F1"})["case"]["subject"] == place
+    site.run_until_said("waits for approval", before=220)
+    shown(capsys, "apply", "F2", site=site)
+    site.run_until_said("SET", before=240)
 
 
 LOSSES = {

@@ -18,6 +18,7 @@ from tierd.cli import client
 from tierd.cli.control import finding_lines
 from tierd.cli.report import report_lines
 from tierd.config.act import Mode
+from tierd.config.scopes import Scope
 from tierd.daemon.answers import Case, ExplainAnswer, FindingsAnswer, OverviewAnswer, ReportAnswer, StatusAnswer
 from tierd.daemon.client import ask
 from tierd.daemon.curves import CASE_SECONDS
@@ -247,6 +248,23 @@ def test_a_finding_that_returns_before_the_verdict_is_the_same_case(
     again = one_record(site, capsys)
     assert (again.active, again.since, again.ended_at, again.usual) == (True, first.since, None, first.usual)
     assert site.sql("SELECT count(*) FROM findings") == [(1,)]
+
+
+def test_a_case_whose_finding_holds_is_known_after_a_reload(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    """It was said not to be acted on, and was planned and counted anew."""
+    site.settings = replace(site.settings, scopes=(Scope("/proj/other", Mode.OBSERVE),))
+    elsewhere = replace(NOISE, start_seconds=105.0, directory="/proj/other")
+    site.begin_again(FluidCluster(recorded_test_bed(), (STREAM, NOISE, elsewhere)))
+    site.run_until_said("KEPT", before=150)
+    kept = one_record(site, capsys)
+    assert (kept.state, kept.active, kept.verdict) == ("kept", True, "helped")
+    memory = site.service.daemon.memory
+    site.restart(limits={"files_per_second": 3.0})
+    site.service.take_over(memory)
+    site.run(until=site.cluster.now + 15)
+    reloaded = one_record(site, capsys)
+    assert (reloaded.active, reloaded.done_text, reloaded.defaults, reloaded.since, reloaded.judged_at) == (
+        True, kept.done_text, kept.defaults, kept.since, kept.judged_at)
 
 
 def test_a_closed_case_keeps_its_incident(site: Site, capsys: pytest.CaptureFixture[str]) -> None:

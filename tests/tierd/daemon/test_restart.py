@@ -259,6 +259,20 @@ def test_a_finding_whose_numbers_the_journal_lacks_is_named_and_not_judged(readi
     assert "F1: the journal lacks numbers of this finding, so its acts are not judged" in log_text(reading)
 
 
+def test_a_finding_that_is_over_when_tierd_is_back_ends(site: Site) -> None:
+    """Its case was never closed: metrics showed it for good, and the same trouble later got no plan of its own."""
+    later = replace(NOISE, start_seconds=250.0, directory="/proj/later")
+    site.begin_again(FluidCluster(recorded_test_bed(), (STREAM, replace(NOISE, stop_seconds=50.0), later)))
+    site.run_until_said("SET ", before=100)
+    site.restart()
+    site.run_until_said("KEPT", before=200)
+    (case,) = ask(site.socket, {"request": "status"})["cases"]
+    assert (case["state"], case["active"]) == ("closed", False)
+    assert site.sql("SELECT id FROM findings WHERE ended_at IS NULL") == []
+    site.run_until_said("SET default layout of /proj/later", before=350)
+    assert site.sql("SELECT place, finding FROM actions") == [(b"/proj/ingest", 1), (b"/proj/later", 2)]
+
+
 # What was learnt of runs on shared files is still known after a restart
 
 

@@ -104,6 +104,18 @@ def to_path(place: bytes) -> str:
     return place.decode("utf-8", "surrogateescape")
 
 
+def to_subject(subject: str) -> str | bytes:
+    """What a finding is about, as the journal stores it: as bytes if it is a path that is no UTF-8, which SQLite has
+    no text for.
+    """
+    data = to_bytes(subject)
+    return subject if data.decode("utf-8", "replace") == subject else data
+
+
+def from_subject(stored: str | bytes) -> str:
+    return stored if isinstance(stored, str) else to_path(stored)
+
+
 MAX_STORED = 100_000
 """Moves, and orders, that are stored: a restart loses those beyond it, and ``tierctl status`` shows their number."""
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypedDict
 
 from tierd.act.journal.connection import Row, Value
-from tierd.act.journal.entry import ENTRY_COLUMNS, JUDGEMENT_COLUMNS, Entry, entry_of, judgement_of
+from tierd.act.journal.entry import ENTRY_COLUMNS, JUDGEMENT_COLUMNS, Entry, entry_of, from_subject, judgement_of
 from tierd.act.journal.rates import JOBS, RateReader
 from tierd.acts import ActKind, Outcome
 from tierd.structs import FindingRow, JudgementRow, MessageRow, SameFindingRow
@@ -333,4 +333,4 @@ def _finding(row: Row) -> FindingRow:
     return FindingRow(
         id=number, time=time, kind=kind, aggressor=aggressor, victim=victim, sentence=sentence,
         evidence=json.loads(evidence), targets=tuple(json.loads(targets)), directories=tuple(json.loads(directories)),
-        subject=subject, ended_at=ended_at)
+        subject=from_subject(subject), ended_at=ended_at)

@@ -23,10 +23,12 @@ from tierd.act.journal.entry import (
     Entry,
     QueueStore,
     entry_of,
+    from_subject,
     judgement_of,
     to_bytes,
     to_layout,
     to_path,
+    to_subject,
     to_text,
     wanted_default,
     wanted_to_text,
@@ -89,7 +91,7 @@ class Journal:
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (finding.time, finding.kind, finding.aggressor, finding.victim, printable(finding.sentence),
              json_text(finding.evidence.numbers()), json.dumps(finding.targets), json.dumps(finding.directories),
-             finding.subject))
+             to_subject(finding.subject)))
         assert cursor.lastrowid is not None
         return cursor.lastrowid
 
@@ -266,7 +268,7 @@ class Journal:
         """What the finding of that number is about (:attr:`tierd.model.Finding.key`); None if there is none."""
         row = self.db.execute("SELECT kind, aggressor, ifnull(nullif(victim, ''), subject) FROM findings WHERE id = ?",
                                (number,)).fetchone()
-        return row and (row[0], row[1], row[2])
+        return row and (row[0], row[1], from_subject(row[2]))
 
     def was_removed(self, number: int, table: Literal["actions", "findings"]) -> bool:
         """Whether an act or a finding was removed because of its age. The one with the highest number never is."""
@@ -387,7 +389,7 @@ class Judgements:
             "WHERE id = ?", (number,)).only()
         return Finding(kind, time, aggressor, victim, tuple(json.loads(targets)), sentence=sentence,
                        evidence=evidence_of(kind, json.loads(evidence)), directories=tuple(json.loads(directories)),
-                       subject=subject)
+                       subject=from_subject(subject))
 
     def default_layouts_in_force(self) -> list[Entry]:
         """The newest first."""
