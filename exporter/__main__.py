@@ -147,7 +147,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     slim = given.profile == "slim"
     scraper = Scraper(Tree(wanted.roots), SLIM_COLLECTORS if slim else COLLECTORS, wanted.settings, clock.monotonic)
     if given.once or given.output:
-        own = registry(scraper, wanted.web_config, slim=slim)
+        own = registry(scraper, wanted.web_config, slim=slim, in_file=given.output is not None)
         return write_metrics(exposition.render(scraper.run(), own, openmetrics=False), given.output)
     if not scraper.tree.loaded():
         log.warning("Lustre is not loaded on this node; there are no Lustre metrics until it is")

@@ -391,7 +391,10 @@ class ParameterReader:
         parameters, reads, state, many = self._parameters, self._reads, self.state, parameters_module.read_many
         assert many is not None, "the callers ask"
         if missing := parameters.missing(kind, name):
-            skip = bytearray([skipped or one in missing for one, skipped in zip(devices, skip, strict=True)])
+            gone = [at for at, one in enumerate(devices) if one in missing and not skip[at]]
+            for at in gone:  # another collector may have found it missing first, so it may have had a text until now
+                skip[at] = 1
+            yield from [(at, None, 0) for at in gone]
         hanging = parameters.hanging.devices(kind)
         left_to_read = zip(devices, skip, strict=True)
         candidates = (one for one, skipped in left_to_read if not skipped and one not in hanging)

@@ -146,13 +146,18 @@ def registry(
     held_bytes: Callable[[], int] = lambda: 0,
     *,
     slim: bool = False,
+    in_file: bool = False,
 ) -> CollectorRegistry:
     """Make the registry of the exporter's own metrics, including its process and its garbage collector.
 
-    The slim profile has the state of the collectors and the process only.
+    The slim profile has the state of the collectors and the process only. A file for node_exporter has nothing of the
+    process: node_exporter shows ``process_…`` of its own, without labels, and reports an error for each one that
+    comes twice.
     """
     own = CollectorRegistry()
     own.register(ExporterMetrics(scraper))
+    if in_file:
+        return own
     if slim:
         ProcessCollector(registry=own)
         return own

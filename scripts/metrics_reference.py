@@ -219,7 +219,7 @@ def _self_metrics() -> Iterator[str]:
         helps.append(f"- `{name}`: {metric.documentation}")
     yield ""
     yield from helps
-    yield "\nThe exporter also shows `process_…` and `python_gc_…` of its own process."
+    yield "\nThe exporter also shows `process_…` and `python_gc_…` of its own process, but not with `--output`."
 
 
 KINDS = {"gauge": "gauge", "gauges": "gauge", "GaugeMetricFamily": "gauge", "counters": "counter",

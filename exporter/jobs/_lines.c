@@ -1009,7 +1009,7 @@ add_job(Table *table, const char *at, const char *first_end, const char *end)
     }
     if (unchanged && table->same) {
         size_t place = now->count - open_group(now);
-        const Group *group = &table->before.groups[old->group];
+        const Group *group = &table->before.groups[place ? now->jobs[now->count - place].group : old->group];
         if (group->first + place == (size_t)(old - table->before.jobs) && place < group->count) {
             now->count++;
             goto added;

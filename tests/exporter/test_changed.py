@@ -156,6 +156,17 @@ def test_numbers_of_a_client_that_vanish_and_return(grow, exporter) -> None:
         assert running.reasons() == {}
 
 
+def test_a_file_that_another_collector_misses_first_has_no_series_any_more(grow, exporter) -> None:
+    device = "fs/lustre/osc/lustre-OST0000-osc-ff1100011d6c9800"
+    place = f"proc/{device}/import"  # as 2.14 has it, with most parameters in sysfs
+    running = exporter(grow({place: "import:\n    state: FULL\n", f"sys/{device}/max_rpcs_in_flight": "8\n",
+                             "proc/mounts": "m@tcp:/lustre /mnt lustre rw 0 0\n"}), osc_per_target=True)  # fmt: skip
+    assert b'state="FULL"' in running.scrape("filesystem", "osc")
+    grow({place: None})
+    for _ in range(12):
+        assert b'state="FULL"' not in running.scrape("filesystem", "osc")
+
+
 @pytest.mark.skipif(parameters.read_many is None, reason="the modules in C were not built")
 def test_the_c_module_refuses_wrong_arguments(tmp_path) -> None:
     read_many, read_numbers = parameters.read_many, parameters.read_numbers

@@ -36,6 +36,7 @@ def test_output_is_written_whole_and_readable(capture, tmp_path) -> None:
     text = target.read_bytes()
     assert b"lustre_llite_operations_total" in text
     assert b'collector="jobs"' not in text
+    assert b"\nprocess_" not in text, "node_exporter shows its own, without labels"
     assert target.stat().st_mode & 0o777 == 0o644
     assert list(tmp_path.iterdir()) == [target]
 

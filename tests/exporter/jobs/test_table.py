@@ -90,3 +90,20 @@ def test_an_unchanged_file_reuses_its_lines_and_a_new_job_changes_one_group() ->
     one_less = collected(text_of(jobs, ""))
     assert one_less.made - one_less.reused <= 2
     assert shown(one_less) == shown(again)
+
+
+def test_the_rest_of_two_groups_is_not_taken_for_a_whole_one() -> None:
+    def collected(target, names: list[str]) -> MetricsPage:
+        page = MetricsPage()
+        target.collect(lambda take: take(text_of([(name, 1000, "more", "") for name in names], "")) or True, page)
+        return page
+
+    def new():
+        return options(0, compiled=True).jobs("f", "OST0000")
+
+    before = [f"before{number}" for number in range(15)]
+    names = [name for number in range(600) if collected(new(), [*before, name := f"job{number}", "next"]).made == 1]
+    target = new()
+    assert collected(target, names[:512]).made == 2, "two groups of the largest size: no name ends a group"
+    left = names[:100] + names[356:512]  # as many as one group has
+    assert shown(collected(target, left)) == shown(collected(new(), left))
