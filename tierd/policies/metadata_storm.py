@@ -141,8 +141,8 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
         done = sum(map(operations, parts))
         subject = f"{parent_of(place)}/*" if alike else place
         least = max(edge(settings.enter, view, POLICY.name, "", subject) * seconds, settings.share * everything)
-        if done >= least:
-            known |= {*alike}
+        if done >= least and subject not in known:
+            known |= {*alike, subject}
             yield of_directory((place, *alike), subject, parts, done / everything, view)
 
 
@@ -161,7 +161,7 @@ def of_directory(places: Sequence[str], subject: str, parts: Sequence[DirectoryA
     creates = sum(p.creates for p in parts) / seconds
     opens = sum(p.opens for p in parts) / seconds
     unlinks = sum(p.unlinks for p in parts) / seconds
-    jobs = [p.job for p in sorted(parts, key=lambda p: (-operations(p), p.job))]
+    jobs = list(dict.fromkeys(p.job for p in sorted(parts, key=lambda p: (-operations(p), p.job))))
     placement = view.facts.placements.get(place)
     parent = parent_of(place)
     added = max(0, sum(p.creates - p.unlinks for p in view.facts.directories if p.directory == place))

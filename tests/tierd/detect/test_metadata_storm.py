@@ -71,8 +71,12 @@ def test_steps_that_end_within_a_half_minute_count_together_if_several_nodes_mak
     steps = [storm(300, place=f"/proj/steps/s{number}", clients=2) for number in range(2)]
     (finding,) = found(*steps)
     assert finding.sentence.startswith("/proj/steps/* has 600 creates, 0 opens and 0 unlinks/s")
+    assert ", by m.1 on 2 nodes" in finding.sentence
     assert found(*(storm(300, place=f"/proj/own/p{number}", clients=1) for number in range(2))) == []
     assert [each.key for each in found(*steps, storm(310, place="/proj/other"))] == [finding.key]
+    (busiest,) = found(storm(600, place="/proj/run/a"), storm(130, place="/proj/run/b"),
+                       storm(9, opens=560, place="/proj/run/c"))
+    assert busiest.directories == ("/proj/run/a", "/proj/run/b")
 
 
 def test_hysteresis() -> None:
