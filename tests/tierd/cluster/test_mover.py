@@ -269,6 +269,20 @@ def test_the_result_of_a_message_that_the_server_delivers_anew_is_no_repetition(
     assert [each.detail for each in world.journal.entries(Outcome.DONE)] == ["a mover reported it late; found done"]
 
 
+def test_a_result_waits_while_nats_has_no_leader_for_its_stream(world: ClusterWorld) -> None:
+    world.files(1)
+    publishes, connection = Held("publish"), world.dispatch.connection  # type: ignore[attr-defined]
+    mover = world.mover("m1", publishes, start=False)
+    handed_over(world, "/d/0")
+    stepping(world, mover)
+    assert publishes.reached.wait(15)
+    connection.call(lambda _: connection.jetstream.delete_stream(world.names.results))
+    publishes.go_on.set()
+    until(lambda: any("NATS refuses a result" in words for words in world.log), "it was refused")
+    messages.declare(connection, world.names, 1)
+    assert [str(each.result) for each in world.ended()] == ["done"]
+
+
 @pytest.mark.parametrize("at_once", [True, False])
 def test_a_file_that_was_moved_for_an_act_that_was_given_up_counts_once(world: ClusterWorld, at_once: bool) -> None:
     path, mover = given_back_and_delivered_anew(world), world.mover("m2", start=False)
