@@ -114,7 +114,8 @@ class JournalFollower:
         self._connection = connection
         self._names = names
         self._copy = JournalCopy(path)
-        self._generation = 0
+        self._generation: int | None = None
+        """Of the newest leader whose message was applied; None until the first look at the stream."""
 
     def close(self) -> None:
         self._copy.close()
@@ -149,8 +150,11 @@ class JournalFollower:
             return 0
         if not self._secret() and self.behind_messages():
             raise NoCopyError(None, f"there is no {KEY} in the folder of the claim: it signs the copy of the journal")
-        if not self._generation and (last := self._next(self.position)) and last.sequence == self.position:
-            self._rows_of(last)  # a leader that it had replaced may have published since
+        if self._generation is None:
+            last = self._next(self.position)
+            self._generation = 0
+            if last is not None and last.sequence == self.position:
+                self._rows_of(last)  # a leader that it had replaced may have published since
         for number in range(most):
             found = self._next(self.position + 1)
             if found is None:
@@ -169,8 +173,9 @@ class JournalFollower:
             log.warning("ignored message %d of the journal: %s", found.sequence, error)
             return ()
         message = decode(body)
-        rows = message.rows if message.generation >= self._generation else ()
-        self._generation = max(self._generation, message.generation)
+        newest = self._generation or 0
+        rows = message.rows if message.generation >= newest else ()
+        self._generation = max(newest, message.generation)
         return rows
 
     def take_over(self, generation: int, renew: Callable[[], None]) -> bool:

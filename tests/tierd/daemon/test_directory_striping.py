@@ -77,8 +77,8 @@ def test_for_a_job_on_one_node_nothing_is_set(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("start", [0.0, 700.0], ids=["a job at work", "a job that begins"])
 def test_an_act_that_brings_nothing_is_undone(tmp_path: Path, start: float) -> None:
-    job, *load = ALONE
-    at = storm(tmp_path, (replace(job, start_seconds=start), *load))
+    job, work_factor, cores = ALONE
+    at = storm(tmp_path, (replace(job, start_seconds=start), work_factor, cores))
     run_until_judged(at, start + 1450)
     (entry,) = at.journal.entries()
     assert entry.outcome == Outcome.UNDONE, at.said
