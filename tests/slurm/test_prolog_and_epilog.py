@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
+import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from lustre.layout.model import Layout
-from tests.slurm.cluster import WAIT_SECONDS, Slurm, running_slurm
+from tests.slurm.cluster import SCRIPTS, WAIT_SECONDS, Slurm, running_slurm
 from tests.slurm.simulated_tierd import Site
 from tests.tierd.simulated import COVERING
 from tests.tierd.site import Clearing
@@ -110,6 +113,20 @@ def test_modes_and_dry_runs_hold(site: Site, slurm: Slurm) -> None:
     assert prepared(site, slurm)[2] == ["mode observe applies there"]
     site.settings = replace(site.settings, act=replace(act, dry_run=True))
     assert prepared(site, slurm)[2] == ["tierd is in a dry run"]
+
+
+@pytest.mark.parametrize("name", ["", "\t", 'a"b\\\n', "%s \udcff"])
+@pytest.mark.parametrize("script", ["prolog", "epilog"])
+def test_a_script_sends_json_whatever_slurm_knows_of_a_job(tmp_path: Path, script: str, name: str) -> None:
+    (tmp_path / "tierctl").write_text(f'#!/bin/sh\n[ "$1" != slurm ] || cat > {tmp_path}/request\n')
+    (tmp_path / "tierctl").chmod(0o755)
+    (tmp_path / "tierd.environment").write_text(f"TIERD_TIERCTL={tmp_path}/tierctl\n")
+    shutil.copy(SCRIPTS / f"{script}-slurmctld", tmp_path)
+    subprocess.run([tmp_path / f"{script}-slurmctld"], check=True, env={
+        "PATH": os.environ["PATH"], "SLURM_JOB_ID": "18", "SLURM_JOB_NAME": name})
+    sent = json.loads((tmp_path / "request").read_bytes().decode("utf-8", "surrogateescape"))
+    assert (sent["job"], sent["user"]) == ("18", "")
+    assert script == "epilog" or sent["name"] == name.translate({9: "", 10: ""})
 
 
 def prepared(site: Site, slurm: Slurm, directory: str = "/mnt/lustre/proj/run2",

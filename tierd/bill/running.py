@@ -29,7 +29,7 @@ class Bill(Extension):
         self._lock = threading.Lock()
         self._cases: dict[Key, Case] = {}
         self._billed: dict[Pair, float] = {}
-        """Bytes of ended cases since the start."""
+        """Bytes of ended cases since the start, by series."""
         self._shown: dict[Pair, float] = {}
         """Values of the series. A counter never decreases, even if an interval becomes wider."""
         self._stored_at = 0.0
@@ -44,18 +44,28 @@ class Bill(Extension):
                 if (number := daemon.log.known_number(finding)) and finding.victim in tracks:
                     bill_windows(self._cases, number, finding, tracks[finding.victim])
             ended = [key for key, case in self._cases.items()
-                     if key not in holding or day_of(case.begun_at) != day_of(now)]
-            if ended or now >= self._stored_at + STORE_SECONDS:
+                     if key not in holding or day_of(case.begun_at) != day_of(case.ended_at)]
+            if ended or not 0 <= now - self._stored_at < STORE_SECONDS:
                 self._store(now)
             for key in ended:
-                pair = key[1], key[2]
-                self._billed[pair] = self._billed.get(pair, 0.0) + billed_bytes(self._cases.pop(key))
+                case = self._cases.pop(key)
+                self._add(self._billed, key[1:], billed_bytes(case))
+                if key in holding:  # the next day begins where this one ends
+                    self._cases[key] = Case(case.number, case.ended_at, case.ended_at, is_noticed=case.is_noticed)
+
+    def _add(self, sums: dict[Pair, float], pair: Pair, size: float) -> None:
+        """Add bytes to the series of a pair. The first pairs have one of their own from 0 on."""
+        series = pair if pair in self._shown or len(self._shown) < MAX_SERIES else ("", "")
+        self._shown.setdefault(series, 0.0)  # so that Prometheus sees the first bytes increase
+        sums[series] = sums.get(series, 0.0) + size
 
     def _entries(self) -> list[BillEntry]:
         jobs = {job for _, *pair in self._cases for job in pair}
         whose = self._whose(jobs)
         found = []
         for (_, aggressor, victim), case in self._cases.items():
+            if case.ended_at == case.begun_at:
+                continue
             lost = case.lost()
             (by_user, by_project), (user, project) = (whose.get(job, ("", "")) for job in (aggressor, victim))
             found.append(BillEntry(
@@ -85,14 +95,9 @@ class Bill(Extension):
 
     def metrics(self) -> Iterator[Metric]:
         with self._lock:
-            present = dict(self._billed)
-            for (_, aggressor, victim), case in self._cases.items():
-                present[aggressor, victim] = present.get((aggressor, victim), 0.0) + billed_bytes(case)
-            sums: dict[Pair, float] = {}
-            for pair, size in present.items():
-                series = pair if pair in self._shown or len(self._shown) < MAX_SERIES else ("", "")
-                self._shown.setdefault(series, 0.0)  # from 0 on, so that Prometheus sees the first bytes increase
-                sums[series] = sums.get(series, 0.0) + size
+            sums = dict(self._billed)
+            for key, case in self._cases.items():
+                self._add(sums, key[1:], billed_bytes(case))
             for series, size in sums.items():
                 self._shown[series] = max(self._shown[series], size)
             shown = dict(self._shown)

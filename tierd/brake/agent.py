@@ -65,13 +65,17 @@ class Agent:
 
     def step(self) -> None:
         """Ask the leader, and make the rules those that it wants."""
-        now = self._monotonic()
         state, rules = oss_state(self._node, self._tree)
+        if self._wanted and self._monotonic() >= self._until:  # at once: the question may take seconds
+            self._wanted = ()
+            set_rules((), rules, self._set)
+            state, rules = oss_state(self._node, self._tree)
+        now = self._monotonic()
         try:
             self._wanted = self._ask(state.replaced(trouble=self._trouble)).rules
         except (OSError, ValueError) as error:
             self._say("leader", f"the leader does not answer: {error}")
-            self._wanted = self._wanted if now < self._until else ()
+            self._wanted = self._wanted if self._monotonic() < self._until else ()
         else:
             self._until = now + LEASE_SECONDS
             self._say("leader", "the leader answers")

@@ -102,6 +102,8 @@ class BrakedJob:
         """Why the brake ends, and how long it must not begin again; None if it goes on."""
         if self.quiet >= QUIET_WINDOWS:
             return "it hardly loads their targets any more", 0.0
+        if now < self.began_at:
+            return "the clock was set back", REST_SECONDS
         if now >= self.began_at + BOX_SECONDS:
             return f"{duration_text(BOX_SECONDS)} have passed", REST_SECONDS
         if now < (self.in_force_at or self.began_at) + MEASURE_SECONDS:

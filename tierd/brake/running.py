@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from tierd.brake.cases import MEASURE_SECONDS, BrakedJob, limit_of, load_of
+from tierd.brake.cases import MEASURE_SECONDS, REST_SECONDS, BrakedJob, limit_of, load_of
 from tierd.brake.rules import OssState, WantedRule, WantedRules
 from tierd.config.act import Mode
 from tierd.daemon.loop import Daemon
@@ -29,7 +29,10 @@ MAX_NODES, MAX_TEXT = 4096, 300
 
 
 class Brake(Extension):
-    """One step after each cycle, and one before each answer to an OSS. Safe in any thread."""
+    """One step after each cycle, and one before each answer to an OSS, which ends brakes also without new readings.
+
+    Safe in any thread.
+    """
 
     def __init__(self, daemon: Daemon, _: object = None) -> None:
         self._daemon, self._clock, self._settings = daemon, daemon.parts.node.clock, daemon.parts.settings
@@ -47,24 +50,25 @@ class Brake(Extension):
     def step(self) -> None:
         with self._lock:
             windows, now = self._daemon.windows, self._clock.now()
-            if not self._settings.act.brake or not windows or windows[-1].end == self._seen:
+            if not self._settings.act.brake or not windows:
                 return
-            self._seen = windows[-1].end
-            self._known = {node: each for node, each in self._known.items() if now < each[1] + LEASE_SECONDS}
-            self._rests = {job: until for job, until in self._rests.items() if now < until}
+            is_new, self._seen = windows[-1].end != self._seen, windows[-1].end
+            self._known = {node: each for node, each in self._known.items() if 0 <= now - each[1] < LEASE_SECONDS}
+            self._rests = {job: until for job, until in self._rests.items() if now < until <= now + REST_SECONDS}
             self._said = dict(list(self._said.items())[-MAX_NODES:])
             may_act = self._daemon.may_begin and not self._settings.act.dry_run
             self._sure_at = now if may_act else self._sure_at
             for braked in list(self._braked.values()):
                 known = self._serving([target for limit in braked.limits.values() for target in limit.finding.targets])
-                braked.update(windows[-1], self._daemon.detection.tracks, known, len(self._jobs_of(braked.finding)))
-                end = (("tierd may not act now", 0.0) if now >= self._sure_at + SURE_SECONDS else
+                if is_new:
+                    braked.update(windows[-1], self._daemon.detection.tracks, known, len(self._jobs_of(braked.finding)))
+                end = (("tierd may not act now", 0.0) if not 0 <= now - self._sure_at < SURE_SECONDS else
                        ("tbf was stopped, or no agent asks", 0.0) if not known else
                        ("its new files go elsewhere", MEASURE_SECONDS) if self._is_cured(braked) else
-                       braked.end(windows, now))
+                       braked.end(windows, now) if is_new else None)
                 if end is not None:
                     self._release(braked, *end)
-            for finding in self._daemon.findings if may_act else ():
+            for finding in self._daemon.findings if may_act and is_new else ():
                 if self._may_begin(finding):
                     self._begin(finding, now)
 

@@ -320,7 +320,11 @@ class NatsDispatch(Dispatch):
                                        self.settings.cluster.ack_wait_seconds)
                 self._sources.add(source)
             now = self.clock.now()
-            results = self.connection.publish_all([self._outgoing(message, permit, now) for message in chosen])
+            outgoing = [self._outgoing(message, permit, now) for message in chosen]
+            try:
+                results = self.connection.publish_all(outgoing)
+            except BrokerUnknown as error:  # NATS may have some: their results count, or the files at the deadline
+                results = [error] * len(chosen)
         except BrokerError as error:
             for message in chosen:
                 self._give_up(message, Refusal(Reason.NO_BROKER, str(error.strerror or error)))

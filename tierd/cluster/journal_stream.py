@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from tierd.act.claim import KEY, FilesystemClaim
@@ -62,17 +63,35 @@ class JournalPublisher:
         self._changes = changes
         self._claim = claim
         self._lock = threading.Lock()
-        self._pending: tuple[str, bytes, int] | None = None
-        """Id and content of a message of which it is unknown whether it was stored, and its last change."""
+        self._pending: tuple[int, bytes, int] | None = None
+        """Generation and content of a message of which it is unknown whether it was stored, and its last change."""
 
     def flush(self) -> None:
         """Publish all changes up to now. Raises BrokerError; then the copy may lack the last of them."""
         with self._lock:
             while self._pending is not None or self._prepare():
                 assert self._pending is not None
-                message_id, data, until = self._pending
-                self._changes.forget(until, self._connection.publish(self._names.journal_subject, data, message_id))
+                generation, data, until = self._pending
+                sequence = self._connection.publish(self._names.journal_subject, data, f"{generation}-{until}")
+                self._refuse_later_leader(generation, sequence)
+                self._changes.forget(until, sequence)
                 self._pending = None
+
+    def _refuse_later_leader(self, generation: int, sequence: int) -> None:
+        """Raises BrokerError if a later leader has published since the last message of this one.
+
+        Everybody ignores what this one publishes then. Its position stays before the changes of the later leader, so
+        that it reads them as a standby.
+        """
+        position = self._changes.position
+        while position is not None and position + 1 < sequence:
+            found = self._connection.next_message(self._names.journal, self._names.journal_subject, position + 1)
+            if found is None or found.sequence >= sequence:
+                return
+            position = found.sequence
+            with suppress(ValueError):
+                if decode(verified(found.data, self._secret)).generation > generation:
+                    raise BrokerError(None, "another tierd leads now")
 
     def _prepare(self) -> bool:
         portion = self._changes.next()
@@ -82,7 +101,7 @@ class JournalPublisher:
         if not generation:
             raise BrokerError(None, "this tierd does not lead any more")
         data = signed(encode(generation, portion.rows), self._secret)
-        self._pending = f"{generation}-{portion.until}", data, portion.until
+        self._pending = generation, data, portion.until
         return True
 
 
@@ -95,7 +114,8 @@ class JournalFollower:
         self._connection = connection
         self._names = names
         self._copy = JournalCopy(path)
-        self._generation = 0
+        self._generation: int | None = None
+        """Of the newest leader whose message was applied; None until the first look at the stream."""
 
     def close(self) -> None:
         self._copy.close()
@@ -130,12 +150,20 @@ class JournalFollower:
             return 0
         if not self._secret() and self.behind_messages():
             raise NoCopyError(None, f"there is no {KEY} in the folder of the claim: it signs the copy of the journal")
+        if self._generation is None:
+            last = self._next(self.position)
+            self._generation = 0
+            if last is not None and last.sequence == self.position:
+                self._rows_of(last)  # a leader that it had replaced may have published since
         for number in range(most):
-            found = self._connection.next_message(self._names.journal, self._names.journal_subject, self.position + 1)
+            found = self._next(self.position + 1)
             if found is None:
                 return number
             self._copy.apply(self._rows_of(found), found.sequence)
         return most
+
+    def _next(self, sequence: int) -> Stored | None:
+        return self._connection.next_message(self._names.journal, self._names.journal_subject, sequence)
 
     def _rows_of(self, found: Stored) -> Sequence[ChangedRow]:
         """The rows of a message; none of one that is not signed, or of an earlier leader. Raises ValueError."""
@@ -145,8 +173,9 @@ class JournalFollower:
             log.warning("ignored message %d of the journal: %s", found.sequence, error)
             return ()
         message = decode(body)
-        rows = message.rows if message.generation >= self._generation else ()
-        self._generation = max(self._generation, message.generation)
+        newest = self._generation or 0
+        rows = message.rows if message.generation >= newest else ()
+        self._generation = max(newest, message.generation)
         return rows
 
     def take_over(self, generation: int, renew: Callable[[], None]) -> bool:

@@ -48,6 +48,8 @@ ENDING_SECONDS = 0.5
 """Time between two extensions of leases while the last files are completed."""
 RETRY_SECONDS = 1.0
 """Pause between two attempts to publish a result."""
+MAX_REFUSALS = 60
+"""Attempts that NATS may refuse. A choice: servers choose their leader in seconds."""
 Fault = Callable[[str], None]
 """Called at named points, for tests that end a mover there."""
 
@@ -415,18 +417,23 @@ class Mover:
         self.fault("published")
 
     def _until_published(self, attempt: Callable[[], object]) -> None:
-        """Repeat until NATS has confirmed: a result must not be lost while this process lives."""
-        pause = threading.Event()
-        while True:
+        """Repeat until NATS has confirmed: a result must not be lost while this process lives.
+
+        NATS refuses it for good only without the right to publish; otherwise while its servers choose who leads.
+        """
+        pause, refusals = threading.Event(), 0
+        while refusals < MAX_REFUSALS:
             try:
                 attempt()
             except BrokerRefused as error:
-                log.warning("NATS refuses a result: %s", error.strerror or error)
-                return
+                if not refusals:
+                    log.warning("NATS refuses a result: %s", error.strerror or error)
+                refusals += 1
             except BrokerError:
-                pause.wait(RETRY_SECONDS)
+                pass
             else:
                 return
+            pause.wait(RETRY_SECONDS)
 
     # -- beside the work --------------------------------------------------------------------------------------------
 

@@ -114,7 +114,8 @@ class MetadataStormEvidence(Evidence):
     nodes: int = 0
     """Nodes of the jobs that do nearly all of it, or a lower bound of them; 0 if unknown."""
     parent_operations_per_second: float = 0.0
-    """Operations in all directories below its parent: a default of the parent is judged by them."""
+    """Operations in all directories below its parent, over ten minutes or, if that is more, half a minute: the jobs may
+    have begun since. A default of the parent is judged by them."""
 
     @property
     def operations_per_second(self) -> float:
@@ -130,16 +131,19 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
     everything = sum(map(operations, view.facts.latest_directories))
     known: set[str] = set()
     for place, own in sorted(by_place.items(), key=lambda item: (-sum(map(operations, item[1])), item[0])):
+        most = (1 + MAX_ALIKE) * sum(map(operations, own))
+        if most < settings.enter * LEAVE * seconds or most < settings.share * everything:
+            return  # sorted: the directories after this one have fewer operations
         if place in known:
             continue
         alike = used_alike(place, own, view)
-        known |= {*alike}
         parts = [*own, *(each for other in alike if work_together(own, by_place[other]) for each in by_place[other])]
         done = sum(map(operations, parts))
         subject = f"{parent_of(place)}/*" if alike else place
-        if done / seconds < edge(settings.enter, view, POLICY.name, "", subject) or done < settings.share * everything:
-            return  # sorted: the directories after this one have fewer operations
-        yield of_directory((place, *alike), subject, parts, done / everything, view)
+        least = max(edge(settings.enter, view, POLICY.name, "", subject) * seconds, settings.share * everything)
+        if done >= least and subject not in known:
+            known |= {*alike, subject}
+            yield of_directory((place, *alike), subject, parts, done / everything, view)
 
 
 def operations(activity: DirectoryActivity) -> int:
@@ -157,7 +161,7 @@ def of_directory(places: Sequence[str], subject: str, parts: Sequence[DirectoryA
     creates = sum(p.creates for p in parts) / seconds
     opens = sum(p.opens for p in parts) / seconds
     unlinks = sum(p.unlinks for p in parts) / seconds
-    jobs = [p.job for p in sorted(parts, key=lambda p: (-operations(p), p.job))]
+    jobs = list(dict.fromkeys(p.job for p in sorted(parts, key=lambda p: (-operations(p), p.job))))
     placement = view.facts.placements.get(place)
     parent = parent_of(place)
     added = max(0, sum(p.creates - p.unlinks for p in view.facts.directories if p.directory == place))
@@ -170,8 +174,9 @@ def of_directory(places: Sequence[str], subject: str, parts: Sequence[DirectoryA
                               share=share, metadata_targets=view.facts.metadata_targets,
                               stripes=None if placement is None else placement.stripes.stripe_count,
                               unchanged_names=added, nodes=nodes,
-                              parent_operations_per_second=rate_below(
-                                  parent, view.facts.directories, view.facts.directory_seconds) if parent else 0.0),
+                              parent_operations_per_second=max(
+                                  rate_below(parent, view.facts.directories, view.facts.directory_seconds),
+                                  rate_below(parent, view.facts.latest_directories, seconds)) if parent else 0.0),
         tuple(places), subject=subject,
         advice=(*(() if nodes == 1 else spread_advice(places, view.facts.metadata_targets, placement, added)),
                 *advise(place, (creates, opens, unlinks), tiny=files_are_tiny(jobs, view))),

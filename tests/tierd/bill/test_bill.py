@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from urllib.request import urlopen
 
 import pytest
@@ -15,7 +17,17 @@ from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import NOISE, STREAM
 from tests.tierd.site import Site, shown
 from tierd.act.applications import ApplicationStore
-from tierd.bill.entries import KEEP_DAYS, BillAnswer, BillEntry, by_case, by_side, remove_old, store, stored
+from tierd.bill.entries import (
+    DAY_SECONDS,
+    KEEP_DAYS,
+    BillAnswer,
+    BillEntry,
+    by_case,
+    by_side,
+    remove_old,
+    store,
+    stored,
+)
 from tierd.bill.running import MAX_SERIES, Bill
 from tierd.daemon.client import ask
 from tierd.integrations.protocol import SchedulerJob
@@ -71,6 +83,21 @@ def test_the_command_shows_it_for_jobs_users_and_one_job(site: Site, capsys: pyt
     assert f'tierd_interference_lost_bytes_total{{aggressor="{NOISE.job_id}",' in metrics_of(site)
 
 
+@pytest.mark.parametrize(("midnight", "days"), [(0, 1), (50, 2)])
+def test_a_midnight_changes_no_sum(site: Site, midnight: int, days: int) -> None:
+    bed = recorded_test_bed()
+    begun = (bed.epoch_seconds // DAY_SECONDS + 1) * DAY_SECONDS - midnight
+    site.begin_again(FluidCluster(replace(bed, epoch_seconds=begun), (STREAM, NOISE)))
+    site.restart(act={"mode": "observe"})
+    site.run(until=190)
+    entries = bill(site).entries
+    assert len(entries) == days
+    lost = sum(each.lost_bytes for each in entries)
+    assert lost == pytest.approx(3.33e9, rel=0.02)
+    (counted,) = re.findall(r"^tierd_interference_lost_bytes_total.* (\S+)$", metrics_of(site), re.MULTILINE)
+    assert float(counted) == pytest.approx(lost)
+
+
 def test_a_restart_keeps_the_bill(site: Site) -> None:
     site.run(until=190)
     before = bill(site).entries
@@ -86,7 +113,9 @@ def entry(finding: int, begun_at: float, **more: object) -> BillEntry:
 
 def test_further_pairs_are_summed_in_one_series(site: Site) -> None:
     made = Bill(site.service.daemon, lambda _: {})
-    made._billed = {(f"a.{number}", "v.1"): 1e6 for number in range(MAX_SERIES + 3)}
+    for number in range(MAX_SERIES + 3):
+        made._add(made._billed, (f"a.{number}", "v.1"), 1e6)
+    assert len(made._billed) == MAX_SERIES + 1, "a daemon runs for months"
     for _ in range(2):
         (family,) = made.metrics()
         sizes = {(sample.labels["victim"], sample.labels["aggressor"]): sample.value for sample in family.samples}

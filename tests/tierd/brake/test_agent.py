@@ -7,6 +7,7 @@ from pathlib import Path
 from tests.tierd.brake.oss import Oss
 from tests.tierd.logged import logged
 from tierd.brake.agent import POLL_SECONDS, Agent, released
+from tierd.brake.command import TIMEOUT_SECONDS
 from tierd.brake.rules import OssState, WantedRule, WantedRules
 
 RULE = WantedRule(name="tierd_F1", jobs=("dd.0",), rate=20)
@@ -19,10 +20,12 @@ class Leader:
         self.lives = True
         self.rules: tuple[WantedRule, ...] = (RULE,)
         self.heard: list[OssState] = []
-        self.now = 0.0
+        self.now = self.seconds = 0.0
+        """``seconds``: time that a question takes."""
 
     def __call__(self, state: OssState) -> WantedRules:
         self.heard.append(state)
+        self.now += self.seconds
         if not self.lives:
             raise ConnectionRefusedError("http://leader:9170/-/brake: connection refused")
         return WantedRules(rules=self.rules)
@@ -51,6 +54,16 @@ def test_without_the_leader_no_rule_stays_for_30_s(tmp_path: Path) -> None:
     leader.lives = True
     leader.run(agent, until=44)
     assert oss.rules == ["tierd_F1", "default"]
+
+
+def test_nor_if_leader_and_standby_let_it_wait(tmp_path: Path) -> None:
+    oss, leader = Oss(tmp_path), Leader()
+    agent = leader.agent(oss)
+    leader.run(agent, until=10)
+    leader.lives, leader.seconds = False, 2 * TIMEOUT_SECONDS
+    while oss.rules != ["default"]:
+        leader.run(agent, until=leader.now + 1)
+    assert leader.now < 10 + 30 - TIMEOUT_SECONDS
 
 
 def test_an_answer_without_the_rule_removes_it_at_once(tmp_path: Path) -> None:

@@ -169,6 +169,19 @@ def test_a_pause_ends_it(without_cure: BrakedSite) -> None:
     assert any("tierd may not act now" in words for words in without_cure.site.said)
 
 
+def test_a_leader_that_cannot_read_the_counters_ends_it(without_cure: BrakedSite) -> None:
+    def fail() -> None:
+        raise OSError("Prometheus does not answer")
+
+    without_cure.run_until("BRAKED", before=60)
+    without_cure.run(without_cure.cluster.now + 10)
+    assert without_cure.rules == ["tierd_F1"]
+    without_cure.site.before_reading = fail
+    without_cure.run(without_cure.cluster.now + 30)
+    assert without_cure.rules == []
+    assert any("tierd may not act now" in words for words in without_cure.site.said)
+
+
 def test_a_leader_that_is_killed_leaves_no_rule(without_cure: BrakedSite) -> None:
     without_cure.run_until("BRAKED", before=60)
     without_cure.run(without_cure.cluster.now + 10)

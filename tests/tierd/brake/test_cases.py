@@ -99,3 +99,4 @@ def test_it_ends_after_its_time_and_where_no_oss_sets_the_rule() -> None:
     assert job.end([], 100.0 + MEASURE_SECONDS - 1) is None
     assert job.end([], 100.0 + MEASURE_SECONDS) == ("no OSS has set its rule", BOX_SECONDS)
     assert job.end([], 100.0 + BOX_SECONDS) == ("10 min have passed", BOX_SECONDS)
+    assert job.end([], 99.0) == ("the clock was set back", BOX_SECONDS)

@@ -111,14 +111,24 @@ def test_late_changes_of_an_earlier_leader_are_ignored(connection: Connection, n
     assert not follower.take_over(2, lambda: renewed.append(1))
     assert renewed
     follower.close()
-    work(old, 5, 5)
-    early.flush()  # it does not know yet that it was replaced
     new, publisher = leading(connection, names, tmp_path / "new", 2)
     work(new, 100, 5)
     publisher.flush()
     observer.step()
+    observer.close()
+    observer = following(connection, names, tmp_path / "observer")  # this standby starts again before the late ones
+    work(old, 5, 5)
+    for _ in range(2):
+        with pytest.raises(BrokerError, match="another tierd leads now"):
+            early.flush()
+    work(new, 200, 5)
+    publisher.flush()
+    observer.step()
     assert contents(tmp_path / "observer") == contents(tmp_path / "new")
     assert contents(tmp_path / "observer") != contents(tmp_path / "old")
+    old.close()
+    following(connection, names, tmp_path / "old").step()
+    assert contents(tmp_path / "old") == contents(tmp_path / "new")
 
 
 def test_a_new_leader_sees_open_intents(connection: Connection, names: Names, tmp_path: Path) -> None:

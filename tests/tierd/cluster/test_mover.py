@@ -20,7 +20,7 @@ from tierd.act.movers.lease import LeaseMover
 from tierd.act.movers.moves import Move, MoveOutcome, MoveResult
 from tierd.acts import Outcome
 from tierd.cluster import messages
-from tierd.cluster.connection import Delivery
+from tierd.cluster.connection import BrokerError, BrokerUnknown, Connection, Delivery, Outgoing
 from tierd.cluster.dispatch import NatsDispatch
 from tierd.cluster.messages import FileToMove, MoveMessage, Permit, ResultMessage, WorkHint
 from tierd.cluster.mover import Mover
@@ -267,6 +267,47 @@ def test_the_result_of_a_message_that_the_server_delivers_anew_is_no_repetition(
     assert world.pump_until_empty() == {"already": 1}
     until(lambda: not world.gate.attend() and world.outcomes() == {path: "done"}, "the journal has the move")
     assert [each.detail for each in world.journal.entries(Outcome.DONE)] == ["a mover reported it late; found done"]
+
+
+class AnswersLate(Connection):
+    """Of one call it is not known what NATS has stored, as after this process stood still."""
+
+    calls = 0
+
+    def publish_all(self, outgoing: Sequence[Outgoing]) -> list[int | BrokerError]:
+        found = super().publish_all(outgoing)
+        self.calls += 1
+        if self.calls == 1:
+            raise BrokerUnknown(None, "NATS did not answer")
+        return found
+
+
+def test_messages_that_nats_may_have_are_under_way(world: ClusterWorld) -> None:
+    (path,) = world.files(1)
+    dispatch = world.nats_dispatch()
+    dispatch.connection = AnswersLate(world.settings.cluster, "leader")
+    world.closing.append(dispatch.connection.close)
+    world.gate_with(dispatch)
+    mover = world.mover("m1", start=False)
+    handed_over(world, path)
+    assert (dispatch.connection.calls, world.gate.under_way) == (1, 1)
+    stepping_once(world, mover)
+    assert [str(each.result) for each in world.ended()] == ["done"]
+    assert world.outcomes_of(path) == ["done"]
+
+
+def test_a_result_waits_while_nats_has_no_leader_for_its_stream(world: ClusterWorld) -> None:
+    world.files(1)
+    publishes, connection = Held("publish"), world.dispatch.connection  # type: ignore[attr-defined]
+    mover = world.mover("m1", publishes, start=False)
+    handed_over(world, "/d/0")
+    stepping(world, mover)
+    assert publishes.reached.wait(15)
+    connection.call(lambda _: connection.jetstream.delete_stream(world.names.results))
+    publishes.go_on.set()
+    until(lambda: any("NATS refuses a result" in words for words in world.log), "it was refused")
+    messages.declare(connection, world.names, 1)
+    assert [str(each.result) for each in world.ended()] == ["done"]
 
 
 @pytest.mark.parametrize("at_once", [True, False])

@@ -47,9 +47,9 @@ def storm(tmp_path: Path, load: Load = NODES, text: str = ON, dry_run: bool = Fa
     return World(at.cluster, at.filesystem, at.source, at.gate, at.undo, at.journal, at.daemon, said)
 
 
-def run_until_judged(at: World) -> None:
-    """Run until the act is judged, for 1450 s at most."""
-    while at.cluster.now < 1450 and not any(entry.detail for entry in at.journal.entries()):
+def run_until_judged(at: World, latest: float = 1450) -> None:
+    """Run until the act is judged, at the latest until that time in seconds."""
+    while at.cluster.now < latest and not any(entry.detail for entry in at.journal.entries()):
         at.run(until=at.cluster.now + 50, cycle_seconds=10)
 
 
@@ -75,9 +75,11 @@ def test_for_a_job_on_one_node_nothing_is_set(tmp_path: Path) -> None:
     assert any("one node works in the busy directory" in words for words in at.said), at.said
 
 
-def test_an_act_that_brings_nothing_is_undone(tmp_path: Path) -> None:
-    at = storm(tmp_path, ALONE)
-    run_until_judged(at)
+@pytest.mark.parametrize("start", [0.0, 700.0], ids=["a job at work", "a job that begins"])
+def test_an_act_that_brings_nothing_is_undone(tmp_path: Path, start: float) -> None:
+    job, work_factor, cores = ALONE
+    at = storm(tmp_path, (replace(job, start_seconds=start), work_factor, cores))
+    run_until_judged(at, start + 1450)
     (entry,) = at.journal.entries()
     assert entry.outcome == Outcome.UNDONE, at.said
     assert entry.detail.startswith("it did not help: ")

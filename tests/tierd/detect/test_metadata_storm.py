@@ -44,6 +44,7 @@ def test_a_storm_after_a_quiet_time_is_measured_by_the_last_half_minute() -> Non
     (finding,) = look(POLICY, facts=Facts(directories=(now,), directory_seconds=600.0, latest_directories=(now,),
                                           latest_seconds=30.0, metadata_targets=2))
     assert finding.evidence.numbers()["creates_per_second"] == 600
+    assert finding.evidence.numbers()["parent_operations_per_second"] == 600
 
 
 def test_the_steps_of_a_job_are_one_finding() -> None:
@@ -63,14 +64,19 @@ def test_the_rate_before_an_act_counts_the_parent_itself_as_the_rate_after_it_do
     activities = storm(800, place="/proj/run/s1"), storm(60, place="/proj/run")
     (finding,) = found(*activities)
     before = finding.evidence.numbers()["parent_operations_per_second"]
-    assert before == rate_below("/proj/run", activities, 600.0) == 86_000 / 600
+    assert before == rate_below("/proj/run", activities, 100.0) == 860
 
 
 def test_steps_that_end_within_a_half_minute_count_together_if_several_nodes_make_them() -> None:
     steps = [storm(300, place=f"/proj/steps/s{number}", clients=2) for number in range(2)]
     (finding,) = found(*steps)
     assert finding.sentence.startswith("/proj/steps/* has 600 creates, 0 opens and 0 unlinks/s")
+    assert ", by m.1 on 2 nodes" in finding.sentence
     assert found(*(storm(300, place=f"/proj/own/p{number}", clients=1) for number in range(2))) == []
+    assert [each.key for each in found(*steps, storm(310, place="/proj/other"))] == [finding.key]
+    (busiest,) = found(storm(600, place="/proj/run/a"), storm(130, place="/proj/run/b"),
+                       storm(9, opens=560, place="/proj/run/c"))
+    assert busiest.directories == ("/proj/run/a", "/proj/run/b")
 
 
 def test_hysteresis() -> None:
