@@ -207,7 +207,8 @@ def test_a_stream_that_comes_back_on_fewer_targets_beside_a_job_that_came_too_is
         for n in range(8):
             again = stream("s.1", ALONE / 2 * (1 - truth) * exp(rng.gauss(0.0, 0.03)), targets=TARGETS[:2],
                            rpc_bytes=MIB)
-            (loss,) = bed.see(window(12 + int(hours * 720) + n, again, small_files("m.2", files_s, targets=TARGETS[:2])))
+            beside = small_files("m.2", files_s, targets=TARGETS[:2])
+            (loss,) = bed.see(window(12 + int(hours * 720) + n, again, beside))
             holds.append(loss.quantile(-1.645) <= truth <= loss.quantile(1.645))
     assert np.mean(holds) >= 0.9
     assert (loss.came_at == 0) == (hours > 1), "after a day, nothing is known of the time before"

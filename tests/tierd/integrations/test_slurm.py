@@ -103,6 +103,13 @@ class Slurm:
         return self.answer
 
 
+def test_a_job_id_that_fits_a_part_of_the_expression_without_the_group_has_no_number() -> None:
+    slurm = Slurm(replace(SQUEUE, job_id=r"(\d+)|login\.\w+"))
+    slurm.jobs.jobs(["1", "login.alice"])
+    assert slurm.later.run() == 1
+    assert set(slurm.jobs.jobs(["1", "login.alice"])) == {"1"}
+
+
 def test_jobs_are_looked_up_in_the_background_and_remembered() -> None:
     slurm = Slurm()
     assert slurm.jobs.jobs(["1", "2_3", "ior.1002", "99"]) == {}

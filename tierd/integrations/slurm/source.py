@@ -291,7 +291,7 @@ class SlurmJobs(Source):
         if found is None:
             return ""
         whole = re.fullmatch(r"\d+_\d+", name)
-        number = name if whole else found[1]
+        number = name if whole else found[1] or ""  # a part of the expression without the group
         return number if re.fullmatch(r"\d{1,11}(_\d{1,11})?", number) else ""
 
 
