@@ -299,9 +299,9 @@ class TallyMaker:
         is_full = len(there) >= self._limits.max_files
         most = self._limits.max_files * (1 - _EVICTED_SHARE) if is_full else float("inf")
         before, self._samples, known = self._samples, {}, set[Fid]()
-        for counts in sorted(before, key=lambda counts: -counts.last_time):
+        for counts in sorted((counts for counts in before if counts.in_table), key=lambda counts: -counts.last_time):
             files = [fid for fid in before[counts] if fid in there]
-            if counts.in_table and len(known) + len(files) <= most:
+            if len(known) + len(files) <= most:
                 known.update(files)
                 self._samples[counts] = files
         return known

@@ -144,6 +144,19 @@ def test_a_removed_file_leaves_the_sample() -> None:
     assert [file.path for file in activity.candidates] == ["/proj/d0/x2"]
 
 
+def test_counts_of_the_last_tally_are_dropped_and_the_table_is_compacted() -> None:
+    reader = ActivityTable(lambda fid: f"/d{fid.object_id}", max_counts=4, tallies=TallyLimits())
+
+    def records_in(kind: RecordType, places: range) -> list[Record]:
+        return [Record(1, kind, 100.0 + place, target=Fid(0x200000403, place), parent=Fid(0x200000402, place),
+                       name=b"f", job_id=b"a.1") for place in places]
+
+    reader.add([records_in(RecordType.CREATE, range(8))])
+    assert len(reader.tally().files) == 4
+    reader.add([records_in(RecordType.CREATE, range(8, 40)) + records_in(RecordType.UNLINK, range(40))])
+    assert {row.directory for row in reader.tally().directories} == {b"/d%d" % place for place in range(36, 40)}
+
+
 def test_a_new_reader_makes_the_state_of_its_files_unknown_and_keeps_the_counts() -> None:
     first, second = (ActivityTable(resolve, tallies=TallyLimits()) for _ in range(2))
     leader = ActivityTable(resolve)
