@@ -63,9 +63,7 @@ class Gate:
         """
         self.dispatch = dispatch or InProcessDispatch(mover)
         batch = BATCH_MOVES_REMOTE if self.dispatch.remote and not dry_run else batch
-        self._filesystem = filesystem
-        self._journal = journal
-        self._clock = clock
+        self._filesystem, self._journal, self._clock = filesystem, journal, clock
         self.dry_run = dry_run
         self.operating_state = OperatingState(journal, maintenance or MaintenanceGuard(), clock)
         self.approvals = Approvals(journal, clock)
@@ -84,6 +82,8 @@ class Gate:
         self._mover, self._breaker = mover, breaker
         self._open: dict[int, QueuedMove] = {}
         """Moves that were handed over and whose outcome is not known yet, by the number of their act."""
+        self._not_again: set[int] = set()
+        """Those of them that were dropped meanwhile: if they were not begun, they do not wait again."""
         self.queue.restore(journal.queue.all())
         self.waiting_since = clock.now()
         """Time when moves were last added to an empty queue, or of the start; epoch seconds."""
@@ -147,6 +147,8 @@ class Gate:
 
     def drop(self, finding_key: tuple[str, str, str], directory: str = "") -> list[Action]:
         """As :meth:`MoveQueue.drop`, in the journal too."""
+        self._not_again.update(act for act, each in self._open.copy().items()
+                               if each.action.finding == finding_key and directory in {"", each.action.directory})
         dropped = self.queue.drop(finding_key, directory)
         if directory:
             with self._journal.transaction():
@@ -157,6 +159,7 @@ class Gate:
 
     def drop_of(self, number: int) -> list[Action]:
         """Drop what is queued for a finding or order, in the journal too. Returns the moves."""
+        self._not_again.update(act for act, each in self._open.copy().items() if each.finding == number)
         self.default_layouts.drop_of(number)
         dropped = self.queue.drop_of(number)
         with self._journal.transaction():
@@ -276,8 +279,10 @@ class Gate:
             self.queue.give_back(each, self._clock.now(), not_copied)
         if moved.result is MoveResult.DONE:
             self.completed_acts.moved_bytes += each.action.size_bytes
-        if moved.reason == Reason.HALTED and self.queue.add(each.action, each.finding):  # still to be done
-            self._keep([each.action], each.finding)
+        dropped = numbered.act in self._not_again
+        self._not_again.discard(numbered.act)
+        if moved.reason == Reason.HALTED and not dropped and self.queue.add(each.action, each.finding):
+            self._keep([each.action], each.finding)  # still to be done
         return self.completed_acts.ended(
             each.action, ended, moved.detail, numbered.act, each.before, fid=each.action.fid or each.fid)
 

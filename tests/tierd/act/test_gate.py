@@ -183,6 +183,21 @@ def test_the_pause_file_is_seen_between_two_files_of_a_batch(world: World) -> No
     assert world.pump() == {"done": 7}
 
 
+@pytest.mark.parametrize("by_number", [False, True])
+def test_what_is_dropped_while_its_batch_is_moved_does_not_wait_again(world: World, *, by_number: bool) -> None:
+    world.submit(*world.files(10))
+
+    def before(name: str, _: int) -> None:
+        if name == "swap_and_close" and not world.pause.exists():
+            world.gate.drop_of(world.finding) if by_number else world.gate.drop(FINDING.key)
+            world.pause.touch()
+
+    world.calls.before = before
+    assert world.pump() == {"done": 1, "gave-way": 9}
+    world.pause.unlink()
+    assert (world.gate.waiting, len(world.journal.queue), world.pump()) == (0, 0, {})
+
+
 def test_a_file_that_is_queued_twice_is_moved_once(world: World) -> None:
     world.files(1)
     world.submit("/0", "/0")
