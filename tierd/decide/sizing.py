@@ -65,7 +65,7 @@ def from_distribution(sizes: Sequence[int], settings: Settings) -> Size:
     0
     """
     ordered = sorted(sizes)
-    small = small_mode(ordered, settings.largest_component_bytes)
+    small = small_mode(ordered, 1 << settings.largest_component_bytes.bit_length() - 1)  # the largest boundary
     if not small:
         return Size(0, f"the smallest of {len(sizes)} sampled files has {binary_text(ordered[0])}: they are not "
                     "small files", Reason.NOT_SMALL)

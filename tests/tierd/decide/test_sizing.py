@@ -23,6 +23,11 @@ def test_a_component_holds_whole_small_files(sizes: list[int], mean: float, larg
     assert component(sizes, mean, largest_rpc, SETTINGS).component_bytes == component_bytes
 
 
+@pytest.mark.parametrize(("size", "expected"), [(4 * MIB, 4 * MIB), (4 * MIB + 1, 0)])
+def test_no_component_is_larger_than_the_limit_that_lies_between_two_boundaries(size: int, expected: int) -> None:
+    assert from_distribution([size] * 30, Settings(5 * MIB)).component_bytes == expected
+
+
 @given(st.lists(st.integers(1, 1 << 40), min_size=20, max_size=300))
 def test_a_component_never_splits_more_than_allowed(sizes: list[int]) -> None:
     size = from_distribution(sizes, SETTINGS).component_bytes
