@@ -375,8 +375,13 @@ class Drains:
                     self._filesystem, self._tops, drain.after,
                     lambda directory, why: drain.leave(why.about("a directory cannot be read"), directory))
         found: list[StoredFile] = []
-        over = self._look(drain, steps, visits, until, found)
-        actions = self._actions(drain, found)
+        try:
+            over = self._look(drain, steps, visits, until, found)
+            actions = self._actions(drain, found)
+        except OSError:
+            with self._lock:
+                self._forget_walk(drain.target)  # its files are found again, after the last finished directory
+            raise
         with self._lock:
             if not self._still_runs(drain):
                 return

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -487,3 +488,21 @@ def test_a_drain_beside_a_stream_says_that_it_waits_and_goes_on(
     assert 0 < before < 14
     site.run(until=90)
     assert len(on_target(site)) < before
+
+
+@pytest.mark.parametrize("call", ["space", "pools"])
+def test_files_that_were_found_when_the_file_system_did_not_answer_are_found_again(
+        site: Site, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+    make_files(site)
+    answer, chance = getattr(site.filesystem, call), Random(1)
+
+    def away() -> object:
+        if chance.random() < 0.5:
+            raise OSError(5, "the MDT is away")
+        return answer()
+
+    site.run(until=5)
+    ask(site.socket, {"request": "drain-target", "target": NAME})
+    monkeypatch.setattr(site.filesystem, call, away)
+    run_to(site, "empty")
+    assert on_target(site) == []
