@@ -63,9 +63,7 @@ class Gate:
         """
         self.dispatch = dispatch or InProcessDispatch(mover)
         batch = BATCH_MOVES_REMOTE if self.dispatch.remote and not dry_run else batch
-        self._filesystem = filesystem
-        self._journal = journal
-        self._clock = clock
+        self._filesystem, self._journal, self._clock = filesystem, journal, clock
         self.dry_run = dry_run
         self.operating_state = OperatingState(journal, maintenance or MaintenanceGuard(), clock)
         self.approvals = Approvals(journal, clock)
