@@ -264,6 +264,10 @@ class FindingLog:
             self.known.records.pop(finding.key, None)
             self.known.refused.pop(finding.key, None)
 
+    def holds(self, finding: Finding) -> bool:
+        """Whether a finding has begun and not ended."""
+        return finding.key in self.known.records
+
     def forget(self, key: FindingKey) -> None:
         with self._lock:
             self.known.numbers.pop(key, None)

@@ -18,7 +18,13 @@ from tierd.daemon.log import FindingLog, KnownFindings
 from tierd.daemon.node import DaemonParts
 from tierd.daemon.observe import Detection, JobWork, Observer
 from tierd.daemon.planning import Planner
-from tierd.daemon.remediation import Remediation, Remediations, RemediationStore, judged_remediation, reopened_remediations
+from tierd.daemon.remediation import (
+    Remediation,
+    Remediations,
+    RemediationStore,
+    judged_remediation,
+    reopened_remediations,
+)
 from tierd.daemon.states import State
 from tierd.decide.plans import Plan
 from tierd.detect.costs import costs_from_json, costs_to_json

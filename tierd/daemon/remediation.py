@@ -336,7 +336,10 @@ class Remediations:
         for finding in findings:
             if self._only_reported(finding) or self._is_refused(finding) or self._in_hand(finding):
                 continue
-            plan = self._approved_part(finding, without_mere_advice(self._planning.for_finding(finding)))
+            found = self._planning.for_finding(finding)
+            if not self._log.holds(finding):
+                continue  # it ended while it was planned, which takes long where MDTs answer slowly
+            plan = self._approved_part(finding, without_mere_advice(found))
             self._note_fruitless(finding, plan)
             with self._lock:
                 refusals = self._refusals[finding.key] = (*plan.refusals, *self._mode_refusals(plan))

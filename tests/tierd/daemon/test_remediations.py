@@ -83,9 +83,14 @@ class RemediationWorld:
 
     def act(self, findings: Sequence[Finding]) -> None:
         """Plan for these findings, and set the default layouts of the plans."""
-        self.remediations.act(findings)
+        self.plan(findings)
         while self.remediations.set_defaults():
             pass
+
+    def plan(self, findings: Sequence[Finding]) -> None:
+        """Plan for these findings, which hold."""
+        self.finding_log.known.records.update((each.key, each) for each in findings if not self.finding_log.holds(each))
+        self.remediations.act(findings)
 
 
 LONG_SECONDS, SHORT_SECONDS = 60.0, 20.0
@@ -245,6 +250,15 @@ def test_one_whose_plan_has_only_advice_is_planned_again(tmp_path: Path) -> None
     setup.at.cluster.advance(11.0)
     setup.act([IN_A])
     assert setup.planned.plans == 2
+
+
+def test_one_that_ends_while_it_is_planned_is_not_acted_on(tmp_path: Path) -> None:
+    """The act had a second number in the journal, of a finding that nobody was told of and that never ended."""
+    setup = setup_with(tmp_path, Action(ActKind.SET_DEFAULT_LAYOUT, COVERING, "because", IN_A.key, "/a"))
+    setup.finding_log.ended(IN_A, 1.0, acted_on=False)
+    setup.remediations.act([IN_A])
+    assert (setup.remediations.set_defaults(), setup.store.get(IN_A.key)) == (False, None)
+    assert setup.at.journal.key_of_finding(2) is None
 
 
 def test_one_whose_default_layout_was_refused(tmp_path: Path) -> None:
@@ -434,7 +448,7 @@ class Steps(RuleBasedStateMachine):
     @rule(places=st.sets(st.sampled_from(PLACES), min_size=1))
     def plan(self, places: set[str]) -> None:
         self.setup.at.cluster.advance(11)
-        self.setup.remediations.act([replace(FOUND, directories=tuple(sorted(places)))])
+        self.setup.plan([replace(FOUND, directories=tuple(sorted(places)))])
 
     @rule()
     def set_defaults(self) -> None:
