@@ -182,6 +182,8 @@ class CountTable:
 
     def keep_past(self, now: float) -> None:
         """Keep the counts as of now, and of each minute of the last ten."""
+        while self.past and self.past[-1][0] > now:  # the clock was set back
+            self.past.pop()
         if len(self.past) > 1 and self.past[-1][0] - self.past[-2][0] < PAST_STEP_SECONDS:
             self.past.pop()
         self.past.append((now, self.counted[:len(self.every)].copy()))

@@ -332,6 +332,16 @@ def test_recent_activity_is_what_was_counted_since_the_oldest_time_that_is_kept(
     assert creates(table.recent(1155.0)) == {"m.2": 3}
 
 
+def test_recent_activity_after_the_clock_was_set_back() -> None:
+    table = ActivityTable(resolve)
+    for time in (5000.0, 5100.0):
+        table.recent(time)
+    assert table.recent(1400.0) == ((), 0.0)
+    made(table, 1, files=7)
+    recent = table.recent(1460.0)
+    assert (creates(recent), recent.seconds) == ({"m.2": 7}, 60.0)
+
+
 @given(st.lists(st.integers(0, 20), min_size=2, max_size=9))
 def test_recent_activity_counts_nothing_twice(steps: list[int]) -> None:
     table = ActivityTable(resolve)
