@@ -131,6 +131,23 @@ def test_late_changes_of_an_earlier_leader_are_ignored(connection: Connection, n
     assert contents(tmp_path / "old") == contents(tmp_path / "new")
 
 
+def test_what_a_leader_did_not_publish_is_published_when_it_leads_again(connection: Connection, names: Names,
+                                                                        tmp_path: Path) -> None:
+    first, publisher = leading(connection, names, tmp_path / "first")
+    work(first, 0, 3)
+    publisher.flush()
+    work(first, 10, 3)  # and is killed
+    first.close()
+    second = following(connection, names, tmp_path / "second")
+    second.take_over(2, lambda: None)
+    second.close()
+    following(connection, names, tmp_path / "first").take_over(3, lambda: None)
+    _, publisher = leading(connection, names, tmp_path / "first", 3)
+    publisher.flush()
+    following(connection, names, tmp_path / "second").step()
+    assert contents(tmp_path / "second") == contents(tmp_path / "first")
+
+
 def test_a_new_leader_sees_open_intents(connection: Connection, names: Names, tmp_path: Path) -> None:
     journal, publisher = leading(connection, names, tmp_path / "leader")
     finding = journal.add_finding(FINDING)

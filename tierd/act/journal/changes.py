@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tierd.act.journal.connection import SharedConnection, Value, end_copies, open_journal
+from tierd.act.journal.connection import SharedConnection, Value, end_triggers, open_journal
 from tierd.structs import Struct, packed
 
 BY_ROWID = ("findings", "actions", "positions", "state", "told", "judgements", "waiting_moves", "waiting_orders",
@@ -138,11 +138,12 @@ class JournalCopy:
     def __init__(self, path: Path) -> None:
         """Raises JournalError if the file is no journal, or one of another format.
 
-        Changes that were not published are removed: they were never confirmed, so no move depended on them.
+        Changes that were not published wait until this process leads again, with what the rows have then: they were
+        never confirmed, so no move depended on them.
         """
         self._db, self.new = open_journal(path)
         with self._db.transaction():
-            end_copies(self._db)
+            end_triggers(self._db)
             for statement in filter(str.strip, _TABLES.split(";")):
                 self._db.execute(statement)
         self._columns = {table: frozenset(columns(self._db, table)) for table in KEYS}
