@@ -26,12 +26,12 @@ ROOMS = (
     ("httpserver", ("httpserver",), 1_200, 1_550),
     ("exporter", ("exporter",), 8_500, 8_500),
     ("tierd: model, config", ("tierd/*.py", "tierd/config"), 2_300, 4_700),
-    ("tierd: sense", ("tierd/sense",), 5_500, 8_150),
+    ("tierd: sense", ("tierd/sense",), 5_500, 8_200),
     ("tierd: detect, decide, verify, policies",
      ("tierd/detect", "tierd/decide", "tierd/verify", "tierd/policies"), 6_000, 8_100),
-    ("tierd: act", ("tierd/act",), 6_000, 8_250),
-    ("tierd: daemon, cli", ("tierd/daemon", "tierd/cli"), 7_500, 11_050),
-    ("tierd: cluster", ("tierd/cluster",), 3_000, 3_250),
+    ("tierd: act", ("tierd/act",), 6_000, 8_300),
+    ("tierd: daemon, cli", ("tierd/daemon", "tierd/cli"), 7_500, 11_150),
+    ("tierd: cluster", ("tierd/cluster",), 3_000, 3_300),
     ("tierd: other", ("tierd",), 4_500, 6_250),
     ("simulator", ("simulator",), 8_500, 9_300),
     ("stack, dashboards, bench", ("stack", "dashboards", "bench"), 5_000, 5_650),
@@ -111,14 +111,14 @@ def rows() -> Iterator[tuple[str, int, int, int]]:
         here = set[Path]().union(*map(files, places)) - counted
         counted |= here
         yield room, lines(here), planned, most
-    yield "all product Python", lines(counted), 65_000, 81_500
-    yield "C", lines(files("exporter", "c") | files("lustre", "c") | files("tierd", "c")), 2_500, 2_500
-    yield "tests", lines(files("tests")), 42_000, 57_000
+    yield "all product Python", lines(counted), 65_000, 81_700
+    yield "C", sum(lines(files(room, "c")) for room in ("exporter", "lustre", "tierd")), 2_500, 2_500
+    yield "tests", lines(files("tests")), 42_000, 57_200
     every = Settings()
     policies = sum(settings_of(each.settings) for each in every.policies)
     yield "settings of tierd, options of the exporter", settings_of(every) + policies + options(), 200, 200
-    yield "words of docs and README, without metrics.md", sum(
-        words(page) for page in {ROOT / "README.md", *ROOT.glob("docs/*.md")} if page.name != "metrics.md"), 40_000, 40_000
+    pages = {ROOT / "README.md", *ROOT.glob("docs/*.md")} - {ROOT / "docs/metrics.md"}
+    yield "words of docs and README, without metrics.md", sum(map(words, pages)), 40_000, 40_000
     quiet, acted = way_of_a_record()
     yield "files that run in a quiet cycle", quiet, 40, 90
     yield "files that run up to the first act", acted, 70, 118
