@@ -105,8 +105,8 @@ _CLOCKS_DIFFER_SECONDS = 60.0
 def restore_inherited(filesystem: Filesystem, entry: Entry, spared: Collection[str], stop: Halt) -> str:
     """Restore the earlier default of directories that inherited the one of an act. Returns a summary, or "".
 
-    Directories ``spared`` have a default by an act of their own. One with another default got it from somebody: it and
-    all below it are left alone, too. The search ends when ``stop`` refuses.
+    Directories ``spared``, as FIDs or paths, have a default by an act of their own. One with another default got it
+    from somebody: it and all below it are left alone, too. The search ends when ``stop`` refuses.
     """
     changed = older = 0
     troubles: list[str] = []
@@ -124,7 +124,7 @@ def restore_inherited(filesystem: Filesystem, entry: Entry, spared: Collection[s
                 return _inherited_summary(changed, older, troubles)
             place = join(directory, name)
             try:
-                found = "another" if place in spared else _restore_one(filesystem, place, entry)
+                found = _restore_one(filesystem, place, entry, spared)
             except FileNotFoundError:
                 continue  # removed meanwhile
             except (OSError, ValueError) as error:
@@ -137,12 +137,15 @@ def restore_inherited(filesystem: Filesystem, entry: Entry, spared: Collection[s
     return _inherited_summary(changed, older, troubles)
 
 
-def _restore_one(filesystem: Filesystem, place: str, entry: Entry) -> str:
+def _restore_one(filesystem: Filesystem, place: str, entry: Entry, spared: Collection[str]) -> str:
     """``changed``, ``older`` (it had this default before), or ``another`` (it is left alone)."""
     present = filesystem.layout(place)
     if present is None or not same_default(present, entry.after):
         return "another"
-    if filesystem.status(place).mtime < entry.intended_at - _CLOCKS_DIFFER_SECONDS:
+    status = filesystem.status(place)
+    if place in spared or str(status.fid) in spared:
+        return "another"
+    if status.mtime < entry.intended_at - _CLOCKS_DIFFER_SECONDS:
         return "older"  # neither it nor anything in it was created since: it had this default before
     filesystem.set_default_layout(place, entry.layout_before)
     return "changed"
@@ -316,11 +319,19 @@ class Undo:
         return UndoResult(Outcome.FAILED, f"Lustre changed the {WORDS[entry.kind]} while restoring it")
 
     def _with_inherited(self, reason: str, entry: Entry) -> str:
-        """The reason, with a summary of the directories that inherited the default."""
+        """The reason, with a summary of the directories that inherited the default.
+
+        The undo of a later act in one of them restores what was before both.
+        """
         if entry.kind != ActKind.SET_DEFAULT_LAYOUT or entry.layout_after is None:
             return reason
+        known = self._journal.entry(entry.id) or entry  # by its earlier path, if it was renamed
+        for each in self._journal.judgements.default_layouts_in_force():
+            below = each.place.startswith((f"{entry.place}/", f"{known.place}/"))
+            if below and each.id > entry.id and same_default(each.before, entry.after):
+                self._journal.set_before(each.id, entry.before)
         until = self._clock.now() + MAX_SEARCH_SECONDS
-        spared = self._journal.default_layout_directories() - {entry.place}
+        spared = self._journal.default_layout_directories()
         late = Refusal(Reason.OUT_OF_TIME, "the time for the search is over")
         more = restore_inherited(self._filesystem, entry, spared,
                                  lambda: self._blocked_by() or (late if self._clock.now() > until else None))
