@@ -18,7 +18,7 @@ from tierd.act.journal.entry import Entry
 from tierd.act.journal.writer import Journal
 from tierd.act.orders import OrderPlan
 from tierd.act.outcomes import CompletedAct
-from tierd.acts import DEFAULT_KINDS, ActKind, Outcome, Verdict
+from tierd.acts import DEFAULT_KINDS, ActKind, Outcome, Verdict, name_of
 from tierd.config.act import Mode
 from tierd.daemon import log
 from tierd.daemon.log import FindingKey, FindingLog
@@ -630,7 +630,11 @@ class Remediations:
                     case.tried.add(action.path)
                     case.queued += 1
         if not self._gate.queue.earlier:
-            for number, sentences in orders.requeue_messages(self._taken_up, self._not_taken_up).items():
+            def name(number: int) -> str:
+                kind, *_ = self._journal.key_of_finding(number) or ("",)
+                return name_of(number, kind)
+
+            for number, sentences in orders.requeue_messages(self._taken_up, self._not_taken_up, name).items():
                 self._log.of_number(number, sentences)
             self._taken_up.clear()
             self._not_taken_up.clear()
