@@ -360,3 +360,15 @@ def test_a_failed_undo_is_retried_and_reported_once(filling: Site, monkeypatch: 
     filling.run_until_said("UNDONE default layout", before=300)
     assert len(tries) == 4
     assert len([sentence for sentence in filling.said if "FAILED default layout" in sentence]) == 1
+
+
+def test_a_dry_run_undoes_nothing_and_holds_an_undo_back(filling: Site) -> None:
+    """It holds no claim: another tierd may be at work."""
+    filling.service.journal.judgements.add(1, "noisy-neighbour", "flash", 1 << 20, Verdict.DID_NOT_HELP, 0.0,
+                                            filling.cluster.epoch - 3600)
+    filling.restart(act={"dry_run": True})
+    filling.run(until=filling.cluster.now + 15)
+    assert "flash" in str(filling.filesystem.layout("/proj/ingest"))
+    filling.restart(act={"dry_run": False})
+    filling.run(until=filling.cluster.now + 15)
+    assert "UNDONE default layout of /proj/ingest: it did not help" in filling.said
