@@ -32,7 +32,7 @@ from tierd.act.journal.writer import Journal
 from tierd.act.movers.checks import mirror_left
 from tierd.act.movers.moves import Halt, Move, Mover, MoveResult, never_halt, outcome_of_each
 from tierd.act.outcomes import outcome_of_move
-from tierd.acts import DEFAULT_KINDS, ActKind, Outcome
+from tierd.acts import DEFAULT_KINDS, ActKind, Outcome, Verdict
 from tierd.clock import Clock
 from tierd.refusal import Reason, Refusal
 from tierd.sense.paths import join
@@ -339,14 +339,19 @@ class Undo:
 
 
 def close_unfinished(journal: Journal, filesystem: Filesystem, now: float) -> Iterator[tuple[Entry, Outcome, str]]:
-    """Close every act that was under way. Yields each with its outcome and the detail."""
+    """Close every act that was under way. Yields each with its outcome and the detail.
+
+    An undo because of a verdict goes on, also where only directories below are left. Others are not repeated.
+    """
     for entry in journal.unfinished():
-        outcome, detail = _outcome_found(entry, filesystem)
+        judged = journal.judgements.of(journal.finding_of(entry.id))
+        outcome, detail = _outcome_found(
+            entry, filesystem, goes_on=judged is not None and judged.verdict in {Verdict.DID_NOT_HELP, Verdict.HARMED_OTHERS})
         journal.end(entry.id, outcome, detail, now)
         yield entry, outcome, detail
 
 
-def _outcome_found(entry: Entry, filesystem: Filesystem) -> tuple[Outcome, str]:
+def _outcome_found(entry: Entry, filesystem: Filesystem, *, goes_on: bool) -> tuple[Outcome, str]:
     if entry.dry_run:
         return Outcome.DRY_RUN, ""
     try:
@@ -363,7 +368,8 @@ def _outcome_found(entry: Entry, filesystem: Filesystem) -> tuple[Outcome, str]:
     if entry.kind in DEFAULT_KINDS and found is Has.OTHER:
         now = f": {default_words(present)}" if present is not None else ""
         return Outcome.INTERRUPTED, f"tierd ended during the act; the default is neither the old nor the new one{now}"
-    if entry.outcome == Outcome.UNDOING and found is Has.AFTER:
+    if entry.outcome == Outcome.UNDOING and (
+            found is Has.AFTER or (goes_on and entry.kind == ActKind.SET_DEFAULT_LAYOUT)):
         return Outcome.DONE, "tierd ended before the act was undone"
     if entry.outcome == Outcome.UNDOING:
         below = "; directories created below may still have tierd's default: lfs getstripe -d -r"

@@ -16,7 +16,7 @@ from tests.tierd.act.miniport import MiniPort
 from tests.tierd.act.movers.minilustre import FLASH, HDD
 from tests.tierd.act.test_default_layouts import done, given
 from tierd.act.undo import MAX_SEARCH_SECONDS, Undo, close_unfinished
-from tierd.acts import ActKind, Outcome
+from tierd.acts import ActKind, Outcome, Verdict
 from tierd.model import Action
 from tierd.refusal import Reason, Refusal
 
@@ -137,6 +137,17 @@ def test_an_undo_that_was_ended_in_the_middle_says_what_may_be_left(world: World
     world.port.set_default_layout("/d", HDD)
     ((_, outcome, detail),) = close_unfinished(world.journal, world.port, 3.0)
     assert (outcome, "created below may still have tierd's default" in detail) == ("undone", True)
+
+
+def test_an_undo_for_a_verdict_goes_on_below_after_it_was_ended_in_the_middle(world: World) -> None:
+    given(world, FLASH)
+    make(world, "/d/a")
+    world.journal.judgements.add(world.finding, "noisy-neighbour", "flash", 0, Verdict.DID_NOT_HELP, 0.0, 2.0)
+    world.journal.begin_undo(done(world).id, 2.0)
+    world.port.set_default_layout("/d", HDD)
+    assert [outcome for _, outcome, _ in close_unfinished(world.journal, world.port, 3.0)] == ["done"]
+    assert world.undo(done(world), "it did not help")[0] == "undone"
+    assert world.port.defaults == {"/d": HDD, "/d/a": HDD}
 
 
 def test_a_directory_that_was_renamed_is_found_again(world: World) -> None:
