@@ -345,8 +345,8 @@ def close_unfinished(journal: Journal, filesystem: Filesystem, now: float) -> It
     """
     for entry in journal.unfinished():
         judged = journal.judgements.of(journal.finding_of(entry.id))
-        outcome, detail = _outcome_found(
-            entry, filesystem, goes_on=judged is not None and judged.verdict in {Verdict.DID_NOT_HELP, Verdict.HARMED_OTHERS})
+        goes_on = judged is not None and judged.verdict in {Verdict.DID_NOT_HELP, Verdict.HARMED_OTHERS}
+        outcome, detail = _outcome_found(entry, filesystem, goes_on=goes_on)
         journal.end(entry.id, outcome, detail, now)
         yield entry, outcome, detail
 

@@ -272,8 +272,9 @@ class CaseUndo:
         """Last logged result of each undo that has not succeeded yet, by the number of the act."""
 
     def go_on(self) -> None:
-        """Undo the acts of remediations that are to be undone, and retry what failed. They wait for the end of a dry run,
-        which may have begun after them.
+        """Undo the acts of remediations that are to be undone, and retry what failed.
+
+        They wait for the end of a dry run, which may have begun after the acts.
         """
         if self._gate.dry_run:
             return
