@@ -325,16 +325,17 @@ def out_of_date_refusal(stamp: Stamp, fs: str, settings: Settings, now: float) -
     return None
 
 
-def requeue_messages(again: Mapping[int, int], left: Mapping[tuple[int, str], int]) -> dict[int, list[str]]:
-    """Messages about moves of an earlier run, by the number of their finding.
+def requeue_messages(again: Mapping[int, int], left: Mapping[tuple[int, str], int],
+                     name: Callable[[int], str]) -> dict[int, list[str]]:
+    """Messages about moves of an earlier run, by the number of their finding or order.
 
     ``again`` has the numbers of moves that are queued again, ``left`` of those that are not, by reason.
     """
     sentences: dict[int, list[str]] = {}
     for number, count in again.items():
-        moves = f"{count_of(count, 'move')} of F{number}"
+        moves = f"{count_of(count, 'move')} of {name(number)}"
         sentences.setdefault(number, []).append(f"requeued after a restart: {moves}")
     for (number, why), count in left.items():
-        moves = f"{count_of(count, 'move')} of F{number}"
+        moves = f"{count_of(count, 'move')} of {name(number)}"
         sentences.setdefault(number, []).append(f"not requeued after a restart: {moves}: {why}")
     return sentences

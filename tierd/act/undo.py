@@ -32,7 +32,7 @@ from tierd.act.journal.writer import Journal
 from tierd.act.movers.checks import mirror_left
 from tierd.act.movers.moves import Halt, Move, Mover, MoveResult, never_halt, outcome_of_each
 from tierd.act.outcomes import outcome_of_move
-from tierd.acts import DEFAULT_KINDS, ActKind, Outcome
+from tierd.acts import DEFAULT_KINDS, ActKind, Outcome, Verdict
 from tierd.clock import Clock
 from tierd.refusal import Reason, Refusal
 from tierd.sense.paths import join
@@ -105,8 +105,8 @@ _CLOCKS_DIFFER_SECONDS = 60.0
 def restore_inherited(filesystem: Filesystem, entry: Entry, spared: Collection[str], stop: Halt) -> str:
     """Restore the earlier default of directories that inherited the one of an act. Returns a summary, or "".
 
-    Directories ``spared`` have a default by an act of their own. One with another default got it from somebody: it and
-    all below it are left alone, too. The search ends when ``stop`` refuses.
+    Directories ``spared``, as FIDs or paths, have a default by an act of their own. One with another default got it
+    from somebody: it and all below it are left alone, too. The search ends when ``stop`` refuses.
     """
     changed = older = 0
     troubles: list[str] = []
@@ -124,7 +124,7 @@ def restore_inherited(filesystem: Filesystem, entry: Entry, spared: Collection[s
                 return _inherited_summary(changed, older, troubles)
             place = join(directory, name)
             try:
-                found = "another" if place in spared else _restore_one(filesystem, place, entry)
+                found = _restore_one(filesystem, place, entry, spared)
             except FileNotFoundError:
                 continue  # removed meanwhile
             except (OSError, ValueError) as error:
@@ -137,12 +137,15 @@ def restore_inherited(filesystem: Filesystem, entry: Entry, spared: Collection[s
     return _inherited_summary(changed, older, troubles)
 
 
-def _restore_one(filesystem: Filesystem, place: str, entry: Entry) -> str:
+def _restore_one(filesystem: Filesystem, place: str, entry: Entry, spared: Collection[str]) -> str:
     """``changed``, ``older`` (it had this default before), or ``another`` (it is left alone)."""
     present = filesystem.layout(place)
     if present is None or not same_default(present, entry.after):
         return "another"
-    if filesystem.status(place).mtime < entry.intended_at - _CLOCKS_DIFFER_SECONDS:
+    status = filesystem.status(place)
+    if place in spared or str(status.fid) in spared:
+        return "another"
+    if status.mtime < entry.intended_at - _CLOCKS_DIFFER_SECONDS:
         return "older"  # neither it nor anything in it was created since: it had this default before
     filesystem.set_default_layout(place, entry.layout_before)
     return "changed"
@@ -316,11 +319,19 @@ class Undo:
         return UndoResult(Outcome.FAILED, f"Lustre changed the {WORDS[entry.kind]} while restoring it")
 
     def _with_inherited(self, reason: str, entry: Entry) -> str:
-        """The reason, with a summary of the directories that inherited the default."""
+        """The reason, with a summary of the directories that inherited the default.
+
+        The undo of a later act in one of them restores what was before both.
+        """
         if entry.kind != ActKind.SET_DEFAULT_LAYOUT or entry.layout_after is None:
             return reason
+        known = self._journal.entry(entry.id) or entry  # by its earlier path, if it was renamed
+        for each in self._journal.judgements.default_layouts_in_force():
+            below = each.place.startswith((f"{entry.place}/", f"{known.place}/"))
+            if below and each.id > entry.id and same_default(each.before, entry.after):
+                self._journal.set_before(each.id, entry.before)
         until = self._clock.now() + MAX_SEARCH_SECONDS
-        spared = self._journal.default_layout_directories() - {entry.place}
+        spared = self._journal.default_layout_directories()
         late = Refusal(Reason.OUT_OF_TIME, "the time for the search is over")
         more = restore_inherited(self._filesystem, entry, spared,
                                  lambda: self._blocked_by() or (late if self._clock.now() > until else None))
@@ -328,14 +339,19 @@ class Undo:
 
 
 def close_unfinished(journal: Journal, filesystem: Filesystem, now: float) -> Iterator[tuple[Entry, Outcome, str]]:
-    """Close every act that was under way. Yields each with its outcome and the detail."""
+    """Close every act that was under way. Yields each with its outcome and the detail.
+
+    An undo because of a verdict goes on, also where only directories below are left. Others are not repeated.
+    """
     for entry in journal.unfinished():
-        outcome, detail = _outcome_found(entry, filesystem)
+        judged = journal.judgements.of(journal.finding_of(entry.id))
+        goes_on = judged is not None and judged.verdict in {Verdict.DID_NOT_HELP, Verdict.HARMED_OTHERS}
+        outcome, detail = _outcome_found(entry, filesystem, goes_on=goes_on)
         journal.end(entry.id, outcome, detail, now)
         yield entry, outcome, detail
 
 
-def _outcome_found(entry: Entry, filesystem: Filesystem) -> tuple[Outcome, str]:
+def _outcome_found(entry: Entry, filesystem: Filesystem, *, goes_on: bool) -> tuple[Outcome, str]:
     if entry.dry_run:
         return Outcome.DRY_RUN, ""
     try:
@@ -352,7 +368,8 @@ def _outcome_found(entry: Entry, filesystem: Filesystem) -> tuple[Outcome, str]:
     if entry.kind in DEFAULT_KINDS and found is Has.OTHER:
         now = f": {default_words(present)}" if present is not None else ""
         return Outcome.INTERRUPTED, f"tierd ended during the act; the default is neither the old nor the new one{now}"
-    if entry.outcome == Outcome.UNDOING and found is Has.AFTER:
+    if entry.outcome == Outcome.UNDOING and (
+            found is Has.AFTER or (goes_on and entry.kind == ActKind.SET_DEFAULT_LAYOUT)):
         return Outcome.DONE, "tierd ended before the act was undone"
     if entry.outcome == Outcome.UNDOING:
         below = "; directories created below may still have tierd's default: lfs getstripe -d -r"

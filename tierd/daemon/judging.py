@@ -217,9 +217,9 @@ class Judge:
         self._log.of_number(case.number, sentences)
 
     def judge_defaults(self) -> None:
-        """Judge the defaults that were measured long enough, twice a minute."""
+        """Judge the defaults that were measured long enough, twice a minute, but for a dry run."""
         now = self._clock.now()
-        if now < self._looked_at + LOOK_SECONDS:
+        if self._gate.dry_run or now < self._looked_at + LOOK_SECONDS:
             return
         self._looked_at = now
         for entry, kind, numbers in self._journal.stripings_to_judge(now - MAX_AGE_SECONDS):
@@ -272,7 +272,12 @@ class CaseUndo:
         """Last logged result of each undo that has not succeeded yet, by the number of the act."""
 
     def go_on(self) -> None:
-        """Undo the acts of remediations that are to be undone, and retry what failed."""
+        """Undo the acts of remediations that are to be undone, and retry what failed.
+
+        They wait for the end of a dry run, which may have begun after the acts.
+        """
+        if self._gate.dry_run:
+            return
         for case in self._store.in_state(State.UNDOING):
             self._undo(case, case.undo_reason)
 
@@ -298,8 +303,6 @@ class CaseUndo:
 
         A file that its job has open gives way, and is tried again for ``moving_seconds``.
         """
-        if self._gate.dry_run:
-            return True
         left = [entry for entry in self._journal.acts_in_force(case.number)
                 if entry.kind == ActKind.MIGRATE and entry.id not in self._said and entry.undoes is None
                 and is_undone(case.finding, entry)]

@@ -99,7 +99,7 @@ def moved_sentences(outcomes: Sequence[CompletedAct], waiting: int) -> Iterator[
         verb = "MOVED" if went[0].result == Outcome.DONE else "WOULD MOVE"
         names = ", ".join(quoted(o.action.path) for o in went[:2])
         more = f" and {len(went) - 2} more" if len(went) > 2 else ""
-        pools = sorted({"the MDT" if first.on_mdt else first.pool
+        pools = sorted({"the MDT" if first.on_mdt else first.pool or "other targets"
                         for first in (destination(o.action.layout) for o in went)})
         yield f"{verb} {names}{more} to {', '.join(pools)}; {waiting} queued"
     gone = sum(o.result == Outcome.GONE for o in outcomes)

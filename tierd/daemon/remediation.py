@@ -18,7 +18,7 @@ from tierd.act.journal.entry import Entry
 from tierd.act.journal.writer import Journal
 from tierd.act.orders import OrderPlan
 from tierd.act.outcomes import CompletedAct
-from tierd.acts import DEFAULT_KINDS, ActKind, Outcome, Verdict
+from tierd.acts import DEFAULT_KINDS, ActKind, Outcome, Verdict, name_of
 from tierd.config.act import Mode
 from tierd.daemon import log
 from tierd.daemon.log import FindingKey, FindingLog
@@ -203,19 +203,26 @@ class RemediationStore:
             return gone
 
 
+UNDO_SECONDS = 7 * 86_400.0
+"""After a restart, acts are undone whose verdict is as old: a dry run, a pause or an MDT that was away held it back."""
+
+
 def reopened_remediations(journal: Journal, since: float) -> Iterator[Remediation]:
-    """Remediations that continue after a restart: their acts are in force, and were begun or judged after ``since``."""
-    for (number, finding, entries), verdict in chain(
-            ((found, Verdict.NONE) for found in journal.judgements.unjudged(since)),
-            ((found, Verdict.HELPED) for found in journal.judgements.helped(since))):
-        yield _reopened(journal, number, finding, entries, State.KEPT if verdict else State.JUDGING, verdict=verdict)
-    for number, finding, verdict in journal.judgements.to_undo(since):
+    """Remediations that continue after a restart: their acts are in force, and were begun or judged after ``since``.
+
+    Of several about one problem, the last one counts: what is still to be undone comes first.
+    """
+    for number, finding, verdict in journal.judgements.to_undo(since - UNDO_SECONDS):
         entries = [entry for entry in journal.acts_in_force(number)
                    if entry.undoes is None and is_undone(finding, entry)]
         if entries:
             case = _reopened(journal, number, finding, entries, State.UNDOING, verdict=verdict)
             case.undo_reason = UNDO_REASONS[verdict]
             yield case
+    for (number, finding, entries), verdict in chain(
+            ((found, Verdict.NONE) for found in journal.judgements.unjudged(since)),
+            ((found, Verdict.HELPED) for found in journal.judgements.helped(since))):
+        yield _reopened(journal, number, finding, entries, State.KEPT if verdict else State.JUDGING, verdict=verdict)
 
 
 def judged_remediation(journal: Journal, number: int, finding: Finding) -> Remediation | None:
@@ -630,7 +637,11 @@ class Remediations:
                     case.tried.add(action.path)
                     case.queued += 1
         if not self._gate.queue.earlier:
-            for number, sentences in orders.requeue_messages(self._taken_up, self._not_taken_up).items():
+            def name(number: int) -> str:
+                kind, *_ = self._journal.key_of_finding(number) or ("",)
+                return name_of(number, kind)
+
+            for number, sentences in orders.requeue_messages(self._taken_up, self._not_taken_up, name).items():
                 self._log.of_number(number, sentences)
             self._taken_up.clear()
             self._not_taken_up.clear()

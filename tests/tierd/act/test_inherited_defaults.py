@@ -16,7 +16,7 @@ from tests.tierd.act.miniport import MiniPort
 from tests.tierd.act.movers.minilustre import FLASH, HDD
 from tests.tierd.act.test_default_layouts import done, given
 from tierd.act.undo import MAX_SEARCH_SECONDS, Undo, close_unfinished
-from tierd.acts import ActKind, Outcome
+from tierd.acts import ActKind, Outcome, Verdict
 from tierd.model import Action
 from tierd.refusal import Reason, Refusal
 
@@ -139,6 +139,17 @@ def test_an_undo_that_was_ended_in_the_middle_says_what_may_be_left(world: World
     assert (outcome, "created below may still have tierd's default" in detail) == ("undone", True)
 
 
+def test_an_undo_for_a_verdict_goes_on_below_after_it_was_ended_in_the_middle(world: World) -> None:
+    given(world, FLASH)
+    make(world, "/d/a")
+    world.journal.judgements.add(world.finding, "noisy-neighbour", "flash", 0, Verdict.DID_NOT_HELP, 0.0, 2.0)
+    world.journal.begin_undo(done(world).id, 2.0)
+    world.port.set_default_layout("/d", HDD)
+    assert [outcome for _, outcome, _ in close_unfinished(world.journal, world.port, 3.0)] == ["done"]
+    assert world.undo(done(world), "it did not help")[0] == "undone"
+    assert world.port.defaults == {"/d": HDD, "/d/a": HDD}
+
+
 def test_a_directory_that_was_renamed_is_found_again(world: World) -> None:
     given(world, FLASH)
     make(world, "/d/new")
@@ -148,6 +159,34 @@ def test_a_directory_that_was_renamed_is_found_again(world: World) -> None:
     assert [outcome for _, outcome, _ in close_unfinished(world.journal, world.port, 3.0)] == ["done"]
     assert world.undo(done(world), "because") == ("undone", "because; also restored 1 directory created below")
     assert world.port.defaults == {"/e": HDD, "/e/new": HDD, "/d": FLASH}
+
+
+def test_acts_below_are_known_by_their_directories_not_by_paths(world: World) -> None:
+    """``mv run run.1; mkdir run``: the renamed directory has the act, and the new one inherited its default."""
+    world.port.defaults["/d/run"] = None
+    given(world, FLASH)
+    own = Action(ActKind.SET_DEFAULT_LAYOUT, FLASH, "because", FINDING.key, "/d/run")
+    submitted(world.gate, [own], world.finding)
+    first, second = world.journal.entries()
+    world.port.rename("/d/run", "/d/run.1")
+    make(world, "/d/run")
+    assert world.undo(first, "because") == ("undone", "because; also restored 1 directory created below")
+    assert world.port.defaults == {"/d": HDD, "/d/run.1": FLASH, "/d/run": HDD}
+    assert world.undo(second, "because")[0] == "undone"
+    assert world.port.defaults == {"/d": HDD, "/d/run.1": None, "/d/run": HDD}
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_an_act_over_an_inherited_default_does_not_bring_it_back(world: World, order: Sequence[int]) -> None:
+    given(world, FLASH)
+    make(world, "/d/new")
+    larger = Layout((Component(0, 4 << 20, "flash"), Component(4 << 20, None, "hdd")))
+    own = Action(ActKind.SET_DEFAULT_LAYOUT, larger, "because", FINDING.key, "/d/new")
+    submitted(world.gate, [own], world.finding)
+    make(world, "/d/new/deeper")
+    entries = list(world.journal.entries())
+    assert [world.undo(entries[number], "because").outcome for number in order] == ["undone", "undone"]
+    assert world.port.defaults == {"/d": HDD, "/d/new": HDD, "/d/new/deeper": HDD}
 
 
 def test_of_a_directory_that_was_removed_nothing_is_left_to_undo(world: World) -> None:

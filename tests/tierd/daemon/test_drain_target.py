@@ -163,7 +163,7 @@ def test_a_drain_is_an_order_with_its_own_page_and_no_finding(
                fetched(site, "/metrics")[1],
                *(shown(capsys, *words, site=site) for words in (
                    ("status",), ("findings",), ("explain", "D1"), ("explain", "1"), ("history", "--long"),
-                   ("report", "--since", "1h", "-o", "-"), ("report", "--since", "1h"), ("drain-target", "--json"))),
+                   ("report", "--since", "1h"), ("drain-target", "--json"))),
                *site.said]
     assert not [text for text in running if re.search(r"\bF1\b|finding\": 1", text)]
     assert f"drain of {NAME}: moving files (tierctl drain-target)\n" in running[6]

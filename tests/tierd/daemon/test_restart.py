@@ -60,7 +60,7 @@ def test_moves_that_wait_go_on_after_a_restart(site: Site, capsys: pytest.Captur
     assert "3 moves queued, 2.1 MB" in status
     assert "3 moves from before the restart to be checked again" in status
     site.run(until=site.cluster.now + 10)
-    assert "requeued after a restart: 3 moves of F1" in log_text(site)
+    assert "requeued after a restart: 3 moves of O1" in log_text(site)
     assert {pool(site, path) for path in paths} == {"flash"}
     assert "requeued after a restart" in shown(capsys, "explain", "O1", site=site)
     site.restart()
@@ -130,7 +130,7 @@ def test_a_changed_file_is_reported_and_left_alone(site: Site, capsys: pytest.Ca
     change(site)
     site.start()
     site.run(until=site.cluster.now + 20)
-    assert f"not requeued after a restart: 1 move of F1: {why}" in log_text(site)
+    assert f"not requeued after a restart: 1 move of O1: {why}" in log_text(site)
     status = shown(capsys, "status", site=site)
     assert f"not requeued after the restart: 1: {why}" in status
     assert "no moves queued" in status
@@ -146,7 +146,7 @@ def test_moves_of_a_dry_run_are_never_done_for_real(site: Site,
     shown(capsys, "submit", "/proj/keep/a", site=site)
     site.restart(act={"dry_run": False})
     site.run(until=site.cluster.now + 20)
-    assert "not requeued after a restart: 1 move of F1: queued in a dry run" in log_text(site)
+    assert "not requeued after a restart: 1 move of O1: queued in a dry run" in log_text(site)
     assert "(submit) asked to promote /proj/keep/a: queued in a dry run" in log_text(site)
     assert pool(site, "/proj/keep/a") != "flash"
 
@@ -184,7 +184,7 @@ def test_requeued_moves_are_reported_once_however_many_cycles_it_takes(site: Sit
     waiting(site, capsys, "/proj/keep/a", "/proj/keep/b", HOSTILE)
     site.restart()
     site.run(until=site.cluster.now + 30)
-    assert [words for words in site.said if "requeued" in words] == ["requeued after a restart: 3 moves of F1"]
+    assert [words for words in site.said if "requeued" in words] == ["requeued after a restart: 3 moves of O1"]
 
 
 def test_moves_of_a_case_go_on_with_it(reading: Site) -> None:
@@ -360,3 +360,15 @@ def test_a_failed_undo_is_retried_and_reported_once(filling: Site, monkeypatch: 
     filling.run_until_said("UNDONE default layout", before=300)
     assert len(tries) == 4
     assert len([sentence for sentence in filling.said if "FAILED default layout" in sentence]) == 1
+
+
+def test_a_dry_run_undoes_nothing_and_holds_an_undo_back(filling: Site) -> None:
+    """It holds no claim: another tierd may be at work."""
+    filling.service.journal.judgements.add(1, "noisy-neighbour", "flash", 1 << 20, Verdict.DID_NOT_HELP, 0.0,
+                                            filling.cluster.epoch - 3600)
+    filling.restart(act={"dry_run": True})
+    filling.run(until=filling.cluster.now + 15)
+    assert "flash" in str(filling.filesystem.layout("/proj/ingest"))
+    filling.restart(act={"dry_run": False})
+    filling.run(until=filling.cluster.now + 15)
+    assert "UNDONE default layout of /proj/ingest: it did not help" in filling.said
