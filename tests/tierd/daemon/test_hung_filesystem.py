@@ -81,7 +81,7 @@ def test_a_step_that_waits_for_the_file_system_is_reported_once_and_goes_on(
 
 
 READING = (["status"], ["findings"], ["explain", "F1"], ["history"], ["plan"], ["advise"], ["movers"], ["readers"],
-           ["top", "--once"], ["drain-target"], ["report", "-o", "-"])
+           ["top", "--once"], ["drain-target"], ["report"])
 
 
 def test_no_answer_waits_for_a_cycle_that_hangs_in_a_source(reading: Site, capsys: pytest.CaptureFixture[str]) -> None:

@@ -76,14 +76,14 @@ def test_a_file_in_use_waits_until_it_is_closed(tmp_path: Path) -> None:
     assert (stripes(at), case.state) == (4, State.UNDOING)
     inode.writers = 0
     at.run(until=110)
-    assert (stripes(at), case.state) == (1, State.UNDONE)
+    assert (stripes(at), case.state) == (1, State.CLOSED), "undone, and nothing is found about the file any more"
 
 
 def test_a_file_that_stays_in_use_keeps_its_stripes_and_is_named(tmp_path: Path) -> None:
     at, case = slower(tmp_path, "[verify]\nmoving_seconds = 40\n")
     at.cluster.namespace.lookup("/proj/one").writers = 1
     at.run(until=80)
-    assert (stripes(at), case.state, at.gate.waiting) == (4, State.UNDONE, 0)
+    assert (stripes(at), case.state, at.gate.waiting) == (4, State.CLOSED, 0)
     assert any("its job keeps it open; tierctl undo 1 restores it" in words for words in at.said)
 
 
