@@ -210,8 +210,7 @@ def reopened_remediations(journal: Journal, since: float) -> Iterator[Remediatio
             ((found, Verdict.HELPED) for found in journal.judgements.helped(since))):
         yield _reopened(journal, number, finding, entries, State.KEPT if verdict else State.JUDGING, verdict=verdict)
     for number, finding, verdict in journal.judgements.to_undo(since):
-        entries = [entry for entry in journal.acts_in_force(number)
-                   if entry.undoes is None and is_undone(finding, entry)]
+        entries = [entry for entry in journal.acts_to_undo(number) if is_undone(finding, entry)]
         if entries:
             case = _reopened(journal, number, finding, entries, State.UNDOING, verdict=verdict)
             case.undo_reason = UNDO_REASONS[verdict]
