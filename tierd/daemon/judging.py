@@ -303,7 +303,8 @@ class CaseUndo:
 
         A file that its job has open gives way, and is tried again for ``moving_seconds``.
         """
-        left = [entry for entry in self._journal.acts_in_force(case.number)
+        acts = self._journal.acts_to_undo if case.abandoned else self._journal.acts_in_force
+        left = [entry for entry in acts(case.number)
                 if entry.kind == ActKind.MIGRATE and entry.id not in self._said and entry.undoes is None
                 and is_undone(case.finding, entry)]
         pools = self._filesystem.pools() if left else {}

@@ -213,8 +213,7 @@ def reopened_remediations(journal: Journal, since: float) -> Iterator[Remediatio
     Of several about one problem, the last one counts: what is still to be undone comes first.
     """
     for number, finding, verdict in journal.judgements.to_undo(since - UNDO_SECONDS):
-        entries = [entry for entry in journal.acts_in_force(number)
-                   if entry.undoes is None and is_undone(finding, entry)]
+        entries = [entry for entry in journal.acts_to_undo(number) if is_undone(finding, entry)]
         if entries:
             case = _reopened(journal, number, finding, entries, State.UNDOING, verdict=verdict)
             case.undo_reason = UNDO_REASONS[verdict]

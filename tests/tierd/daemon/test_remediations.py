@@ -34,7 +34,14 @@ from tierd.daemon.judging import CaseUndo, Judge
 from tierd.daemon.log import FindingLog
 from tierd.daemon.node import DaemonParts, Source
 from tierd.daemon.planning import Planner
-from tierd.daemon.remediation import MAX_CLOSED, Remediation, Remediations, RemediationStore, standing_refusal
+from tierd.daemon.remediation import (
+    MAX_CLOSED,
+    Remediation,
+    Remediations,
+    RemediationStore,
+    reopened_remediations,
+    standing_refusal,
+)
 from tierd.daemon.states import OPEN, TRANSITIONS, UNDOING_VERDICTS, State
 from tierd.decide.plans import Plan
 from tierd.model import Action, Advice, Candidate, DirectoryActivity, Evidence, Facts, Finding
@@ -201,6 +208,19 @@ def test_a_verdict_stays_and_the_next_place_is_another_case(setup: Following, ve
     assert setup.found_in("/a", "/b") == ["/b"]
     assert not setup.case.judged
     assert [outcome.action.directory for outcome in setup.case.defaults] == ["/b"]
+
+
+@pytest.mark.parametrize("first", [Verdict.HELPED, Verdict.CANNOT_TELL])
+def test_a_verdict_against_later_acts_undoes_those_alone_also_after_a_restart(setup: Following, first: Verdict) -> None:
+    """After a restart, the acts that an earlier verdict had kept were undone too."""
+    journal, at = setup.at.journal, setup.at
+    for places, verdict in ((("/a",), first), (("/a", "/b"), Verdict.DID_NOT_HELP)):
+        assert setup.found_in(*places) == [places[-1]]
+        at.cluster.advance(10)
+        setup.case.settle(State.KEPT)
+        journal.judgements.add(setup.case.number, "noisy-neighbour", "flash", 1, verdict, 0.0, at.cluster.epoch)
+    (case,) = reopened_remediations(journal, 0.0)
+    assert (case.state, [each.action.directory for each in case.defaults]) == (State.UNDOING, ["/b"])
 
 
 # A finding about a noisy neighbour that stands without an act has a reason, as a code and a sentence

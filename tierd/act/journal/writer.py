@@ -265,6 +265,10 @@ class Journal:
     def acts_in_force(self, finding: int) -> list[Entry]:
         return list(self._select("WHERE finding = ? AND outcome = 'done'", finding))
 
+    def acts_to_undo(self, finding: int) -> list[Entry]:
+        """Those in force that no verdict kept before the one against the acts for a finding."""
+        return list(self._select("WHERE finding = ? AND outcome = 'done' AND verdict = '' AND undoes IS NULL", finding))
+
     def key_of_finding(self, number: int) -> tuple[str, str, str] | None:
         """What the finding of that number is about (:attr:`tierd.model.Finding.key`); None if there is none."""
         row = self.db.execute("SELECT kind, aggressor, ifnull(nullif(victim, ''), subject) FROM findings WHERE id = ?",
@@ -320,7 +324,14 @@ class Judgements:
 
         ``usual``, ``contended`` and ``after`` are the victim's throughput before, during and after, in bytes per
         second, and ``interval`` holds ``won_back`` with a probability of 90%: for people.
+
+        Acts that the verdict before kept get that one where the new one is against the acts since.
         """
+        if verdict in {Verdict.DID_NOT_HELP, Verdict.HARMED_OTHERS}:
+            self._db.execute("UPDATE actions SET verdict = (SELECT verdict FROM judgements WHERE finding = ?1) WHERE "
+                             "finding = ?1 AND outcome = 'done' AND verdict = '' AND kind != 'set-default-striping' "
+                             "AND intended_at <= (SELECT time FROM judgements WHERE finding = ?1 AND verdict IN "
+                             "('helped', 'cannot-tell'))", (finding,))
         self._db.execute("INSERT OR REPLACE INTO judgements VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                          (finding, now, kind, pool, size_bytes, verdict, won_back, usual, contended, after,
                           *(interval or (None, None))))
