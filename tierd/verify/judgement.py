@@ -158,12 +158,20 @@ def harmed_jobs(was: Rates, now: Rates, whom: Set[str], elsewhere: float, settin
     return found
 
 
+FEW_VALUES_VARIATION = 0.25
+"""Variation of a job of which there are few windows, because old ones were summed to half minutes."""
+
+
 def relative_variation(values: Sequence[float], of_few: float = 1.0) -> float:
-    """Variation of a job's rates: the range between the 10th and 90th percentile, as a share of the median."""
-    if len(values) < 4:
+    """Variation of a job's rates: the range between the 10th and 90th percentile, as a share of the median.
+
+    Three values, as of windows of 15 s, may be close by chance: it is twice that, and at least that of few values.
+    """
+    if len(values) < 3:
         return of_few
     cuts = quantiles(values, n=10, method="inclusive")
-    return (cuts[-1] - cuts[0]) / median(values)
+    variation = (cuts[-1] - cuts[0]) / median(values)
+    return variation if len(values) > 3 else max(FEW_VALUES_VARIATION, 2 * variation)
 
 
 class Doubt(StrEnum):
@@ -422,8 +430,6 @@ def judge_own(act: Act, windows: Sequence[Window], now: float, settings: Setting
 
 MIN_OWN_WINDOWS = 3
 """Windows after an act in which the job must be active."""
-FEW_VALUES_VARIATION = 0.25
-"""Variation of a job of which there are few windows, because old ones were summed to half minutes."""
 
 
 def own_rates_before(windows: Sequence[Window], rate_of: Callable[[Window], Mapping[str, float]], job: str,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.tierd.worlds import MIB, TARGETS, noise, small_files, stream, window
+from tests.tierd.worlds import MIB, TARGETS, noise, small_files, small_io, stream, window
 from tierd.detect.columns import RecentWindows, pool_numbers, recent_work
 from tierd.detect.costs import CostLearner, DeviceCosts
 from tierd.detect.gain import Tracks
@@ -33,7 +33,7 @@ COSTS = DeviceCosts((5e-8, 5e-8, OPERATION_SECONDS), ((0.0, 0.0, 0.0), (0.0, 0.0
 """Four targets give a stream 66 MB/s; 20 small files a second take 0.4 of their time."""
 
 
-def tracked(windows: Sequence[Window], found_at: float = 10.0) -> Tracks:
+def tracked(windows: Sequence[Window], found_at: float = 10.0, acted_at: float = BEGUN) -> Tracks:
     """What the model knows after these windows. ``s.1`` is slow from ``found_at`` until a neighbour goes."""
     recent, model, tracks = RecentWindows(30.0, Classes()), Interference(), Tracks(30.0, 600.0)
     learner = CostLearner({"hdd": COSTS})
@@ -44,7 +44,7 @@ def tracked(windows: Sequence[Window], found_at: float = 10.0) -> Tracks:
         table = learner.table(pool, names, np.array([recent.targets[each] for each in seen.conditions], np.int64))
         model.update(columns, recent_work(recent.windows, kinds, len(recent.jobs.by_number)), kinds, table)
         slowed, acted_for = ([recent.jobs["s.1"]] if begun < seen.end <= until else []
-                             for begun, until in ((found_at, BEGUN), (BEGUN, 1000.0)))
+                             for begun, until in ((found_at, acted_at), (acted_at, 1000.0)))
         tracks.add(seen.end, slowed, acted_for, model, recent.jobs.by_number)
     return tracks
 
@@ -231,6 +231,16 @@ def test_others_on_these_disks_or_on_the_flash_must_not_pay(where: tuple[str, ..
     assert found.harmed["t.9"] == pytest.approx(0.25)
     assert judged(episode(66, other=(20, 19), where=where)).verdict == "helped"
     assert judged(episode(66, other=(20, 15), where=ELSEWHERE)).verdict == "helped"
+
+
+@pytest.mark.parametrize(("rate", "verdict"), [(12.0, "harmed-others"), (18.0, "helped")])
+def test_others_must_not_pay_where_windows_are_long(rate: float, verdict: str) -> None:
+    """Prometheus' windows of 15 s: three of them before an act, so that no loss of others counted."""
+    made = [window(n, stream("s.1", 44 if n < 8 else 66, 15.0),
+                   small_files("m.2", 20, seconds=15.0, targets=TARGETS if n < 8 else FLASH),
+                   small_io("db.5", 25 * (20 if n < 8 else rate), seconds=15.0), seconds=15.0) for n in range(14)]
+    act = replace(ACT, begun_at=121.0, acted_at=121.0)
+    assert judge(act, made, tracked(made, 10.0, 120.0).known, 195.0, Settings()).verdict == verdict
 
 
 def test_others_are_compared_with_all_windows_before_also_where_the_finding_came_late() -> None:
