@@ -126,7 +126,7 @@ class KeyIndex:
     def replace(self, keys: Words, bits: int = FIRST_BITS) -> None:
         """Drop all keys, and number these, which are distinct, from 0 on."""
         self._use(max(bits, (2 * len(keys)).bit_length()))
-        self.keys, self._count = keys.copy(), len(keys)
+        self.keys, self._count = grown(keys.copy(), 1), len(keys)
         left, at = np.arange(len(keys)), self._slots(keys)
         while len(left):
             free = self._number_at[at] == UNKNOWN
