@@ -212,12 +212,12 @@ class CountTable:
         kept[owners] = True
         rows = np.flatnonzero(kept)
         self.every = [self.every[number] for number in rows.tolist()]
-        jobs, self.job[:len(rows)] = _renumbered(len(self.jobs), self.job[rows])
-        new_place, self.place[:len(rows)] = _renumbered(len(self.places), self.place[rows], places)
+        jobs, job = _renumbered(len(self.jobs), self.job[rows])
+        new_place, place = _renumbered(len(self.places), self.place[rows], places)
         for name in _COLUMNS.keys() - {"job", "place"}:
             setattr(self, name, grown(getattr(self, name)[rows], 1))
         self.past = deque((time, taken[rows[rows < len(taken)]]) for time, taken in self.past)
-        self.job, self.place = (grown(column[:len(rows)], 1) for column in (self.job, self.place))
+        self.job, self.place = grown(job, 1), grown(place, 1)
         self.jobs = _kept_names(self.jobs, jobs)
         self.places = _kept_names(self.places, new_place)
         self._number_of, self._of_job = {}, None

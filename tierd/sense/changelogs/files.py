@@ -132,8 +132,8 @@ class FileTable:
         self.names, self.names_used = self.names[which], len(which)
         self.fids.replace(self.fids.keys.take(rows, axis=0))
         for name in _COLUMNS:
-            setattr(self, name, getattr(self, name)[rows])
-        self.name_at = at
+            setattr(self, name, grown(getattr(self, name)[rows], 1))
+        self.name_at = grown(at, 1)
         renumbered = np.full(before, -1, np.int64)
         renumbered[rows] = np.arange(len(rows))
         return renumbered

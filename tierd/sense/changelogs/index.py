@@ -24,6 +24,7 @@ Words = NDArray[np.uint64]
 """Keys: a row of 64-bit words for each."""
 Any1D = TypeVar("Any1D", bound=NDArray[np.generic])
 UNKNOWN = -1
+"""Number of a key that is not known. Columns keep a row at least, so that numpy takes this row of any."""
 _CLAIMED = -2
 """A slot that the key with number n of those to add has taken is ``_CLAIMED`` - n."""
 FIRST_BITS = 7
