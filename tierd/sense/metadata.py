@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import numpy as np
 
@@ -31,31 +30,38 @@ class MetadataMeter:
     def __init__(self) -> None:
         self._past: deque[Reading] = deque()
         """With the counters of MDTs alone."""
+        self._steps: deque[Step] = deque()
+        """From each of these to the next."""
         self.loads: tuple[MetadataLoad, ...] = ()
         self.services: tuple[MetadataService, ...] = ()
 
     def learn(self, reading: Reading) -> None:
         """Take over a reading. Most are too close to the last one and are ignored."""
-        if self._past and reading.time < self._past[-1].time:
-            self._past.clear()  # the clock was set back
+        if self._past and reading.time < self._past[-1].time:  # the clock was set back
+            self._past.clear()
+            self._steps.clear()
         if self._past and reading.time < self._past[-1].time + STEP_SECONDS:
             return
         every = CounterTable.of(reading.jobs)
-        self._past.append(replace(reading, jobs=every.rows(~every.targets_that(is_ost))))
+        last = replace(reading, jobs=every.rows(~every.targets_that(is_ost)))
+        if self._past:
+            self._steps.append(Step.between(self._past[-1], last))
+        self._past.append(last)
         while len(self._past) > 1 and self._past[0].time < reading.time - SPAN_SECONDS:
             self._past.popleft()
-        first, last = self._past[0], self._past[-1]
+            self._steps.popleft()
+        first = self._past[0]
         if last.time > first.time:
-            steps = [Step.between(before, after) for before, after in pairwise(self._past)]
             mdts = {target for target in reading.targets if not is_ost(target)}
             self.loads = tuple(load_of(mdt, seen) for mdt in sorted(mdts)
-                               if (seen := [step for step in steps if mdt in step.targets]))
+                               if (seen := [step for step in self._steps if mdt in step.targets]))
             self.services = tuple(service for node in sorted(last.services)
                                   if (service := service_of(node, first, last)) is not None)
 
     def forget(self) -> None:
         """Forget everything: the source failed."""
         self._past.clear()
+        self._steps.clear()
         self.loads, self.services = (), ()
 
 

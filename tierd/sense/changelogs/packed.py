@@ -223,8 +223,8 @@ class CountedRecords:
     """It has all names."""
     record: Callable[[int], Record]
     """Decodes one of the records."""
-    renames: Sequence[Record]
-    """The renames among them."""
+    renames: Mapping[int, Record]
+    """The renames among them, decoded, by number."""
 
     def name(self, fields: Fields, at: int) -> str:
         begin = int(fields.name_at[at])
@@ -254,11 +254,12 @@ def counted_records(records: Sequence[Record], nids: Callable[[Words], Ints],
     counted = np.isin(columns["kind"], _KINDS)
     at = np.flatnonzero(counted & regular)
     columns["nid"][at] = nids(keys.take(at, axis=0))
-    each = _decode(columns, np.flatnonzero(counted & ~regular), record, nid, len(text))
+    others = np.flatnonzero(counted & ~regular)
+    each = _decode(columns, others, record, nid, len(text))
     return CountedRecords(
         Fields(columns, np.flatnonzero(counted)),
         np.frombuffer(b"".join((text, *(one.name for one in each))), np.uint8), record,
-        [one for one in each if one.type is RecordType.RENAME])
+        {number: one for number, one in zip(others.tolist(), each, strict=True) if one.type is RecordType.RENAME})
 
 
 def _copied(column: NDArray[np.void]) -> Words:

@@ -124,8 +124,8 @@ class RollUp:
         parents = fields.at(np.isin(kind, (CREATE, UNLINK, MKDIR, RENAME))).parent
         made = fields.at(np.isin(kind, (CREATE, MKDIR))).target
         unknown = opened.compress(~self._files.has(opened), axis=0)
-        needed = {*each_fid(parents), *each_fid(unknown),
-                  *(one.source_parent for one in counted.renames if one.source_parent)}.difference(each_fid(made))
+        sources = [one.source_parent for one in counted.renames.values() if one.source_parent]
+        needed = {*each_fid(parents), *each_fid(unknown), *sources}.difference(each_fid(made))
         return {fid for fid in needed if fid and fid not in self._path.known}
 
     def add(self, counted: CountedRecords) -> list[Fid]:
@@ -138,13 +138,13 @@ class RollUp:
         job = self._jobs.numbers_of(counted.fields.job, self._counts.jobs)
         fields, job = self._without_echoes(counted, job)
         kind, begin, moved = fields.kind, 0, list[Fid]()
-        created = {*each_fid(fields.at(kind == CREATE).target)}
-        made = {*each_fid(fields.at(kind == MKDIR).target)}
-        for at in np.flatnonzero(kind == RENAME).tolist():
+        renames = np.flatnonzero(kind == RENAME).tolist()
+        created, made = ({*each_fid(fields.at(kind == each).target)} if renames else set() for each in (CREATE, MKDIR))
+        for at in renames:
             fid = as_fid(fields.target[at].tobytes())
             if fid in created:
                 continue
-            old = self._old_path(counted.record(int(fields.number[at])))
+            old = self._old_path(counted.renames[int(fields.number[at])])
             concerns_paths = fid in made or fid in self._path.known or self._path.may_contain(old)
             if concerns_paths:
                 self._add(fields.at(slice(begin, at)), job[begin:at], counted)
@@ -159,7 +159,7 @@ class RollUp:
                 self._path.note_renamed(fid)
         self._add(fields.at(slice(begin, None)), job[begin:], counted)
         # Lustre writes no other record of a file that a rename overwrites
-        self._known.forget(self._files.known_rows([one.target for one in counted.renames
+        self._known.forget(self._files.known_rows([one.target for one in counted.renames.values()
                                                    if one.target and one.target != one.source]))
         self._known.settle()
         return moved
