@@ -68,7 +68,7 @@ class Names(Numbers[str]):
         self.by_number[number] = name
         return number
 
-    def forget_others(self, numbers: Collection[int]) -> None:
+    def keep_only(self, numbers: Collection[int]) -> None:
         """Forget the names that do not have one of these numbers."""
         for name, number in [(name, number) for name, number in self.items() if number not in numbers]:
             del self[name]

@@ -188,7 +188,7 @@ class DefaultLayoutQueue:
             self._waiting = deque(each for each in self._waiting if each.action.finding != finding_key)
         return dropped
 
-    def drop_of(self, number: int) -> None:
+    def drop_by_number(self, number: int) -> None:
         """Drop those of a finding or order that were not begun."""
         with self._lock:
             self._waiting = deque(each for each in self._waiting if each.finding != number)

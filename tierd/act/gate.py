@@ -146,10 +146,12 @@ class Gate:
         self.on_queued()
 
     def drop(self, finding_key: tuple[str, str, str], directory: str = "") -> list[Action]:
-        """As :meth:`MoveQueue.drop`, in the journal too."""
-        self._not_again.update(act for act, each in self._open.copy().items()
-                               if each.action.finding == finding_key and directory in {"", each.action.directory})
-        dropped = self.queue.drop(finding_key, directory)
+        """Drop the queued moves of one finding, or only those in one directory, in the journal too. Returns them.
+
+        With the whole finding those of an earlier run are dropped.
+        """
+        dropped = self._drop(
+            lambda each: each.action.finding == finding_key and directory in {"", each.action.directory})
         if directory:
             with self._journal.transaction():
                 self._journal.queue.remove(action.path for action in dropped)
@@ -157,14 +159,17 @@ class Gate:
             self._journal.queue.drop(finding_key)
         return dropped
 
-    def drop_of(self, number: int) -> list[Action]:
+    def drop_by_number(self, number: int) -> list[Action]:
         """Drop what is queued for a finding or order, in the journal too. Returns the moves."""
-        self._not_again.update(act for act, each in self._open.copy().items() if each.finding == number)
-        self.default_layouts.drop_of(number)
-        dropped = self.queue.drop_of(number)
+        self.default_layouts.drop_by_number(number)
+        dropped = self._drop(lambda each: each.finding == number)  # files that a program submits have several keys
         with self._journal.transaction():
             self._journal.queue.remove(action.path for action in dropped)
         return dropped
+
+    def _drop(self, chosen: Callable[[QueuedMove], bool]) -> list[Action]:
+        self._not_again.update(act for act, each in self._open.copy().items() if chosen(each))
+        return self.queue.drop(chosen)
 
     def hold_directories(self, directories: Container[str]) -> None:
         """Delay acts in the directories that are in it at the time, but for those that an administrator requested."""

@@ -215,19 +215,11 @@ class MoveQueue:
         """Skip the moves of exactly these findings, until the next call."""
         self._held = frozenset(finding_keys)
 
-    def drop(self, finding_key: FindingKey, directory: str = "") -> list[Action]:
-        """Drop the moves of one finding, or only its moves in one directory. Returns the dropped actions.
+    def drop(self, chosen: Callable[[QueuedMove], bool]) -> list[Action]:
+        """Drop these moves. Returns the dropped actions.
 
-        This includes moves whose files are being examined, and with the whole finding those of an earlier run. A move
-        that the engine has begun is completed.
+        This includes moves whose files are being examined. A move that the engine has begun is completed.
         """
-        return self._drop(lambda each: each.action.finding == finding_key and directory in {"", each.action.directory})
-
-    def drop_of(self, number: int) -> list[Action]:
-        """As :meth:`drop`, by the number of a finding or order: files that a program submits have several keys."""
-        return self._drop(lambda each: each.finding == number)
-
-    def _drop(self, chosen: Callable[[QueuedMove], bool]) -> list[Action]:
         with self._lock:
             dropped = [each for each in self._moves.values() if chosen(each)]
             for each in dropped:

@@ -217,7 +217,7 @@ class Judge:
         self._log.of_number(case.number, sentences)
 
     def judge_defaults(self) -> None:
-        """Judge the defaults that were measured long enough, twice a minute, but for a dry run."""
+        """Judge the defaults that were measured long enough, twice a minute. A dry run judges none."""
         now = self._clock.now()
         if self._gate.dry_run or now < self._looked_at + LOOK_SECONDS:
             return
@@ -432,7 +432,7 @@ class CaseUndo:
         self._journal.judgements.undone_by_hand(number)
         with self._lock:
             dropped = sum(self._end(case) for case in self._store if case.number == number)
-            dropped += len(self._gate.drop_of(number))  # an order has no case
+            dropped += len(self._gate.drop_by_number(number))  # an order has no case
             if dropped:
                 self._log.of_number(number, [f"dropped {count_of(dropped, 'queued move')}: undone by {by}"])
         results = [(entry, self.act_by_hand(entry, by)) for entry in done if entry.kind in DEFAULT_KINDS]

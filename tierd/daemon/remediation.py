@@ -204,7 +204,8 @@ class RemediationStore:
 
 
 UNDO_SECONDS = 7 * 86_400.0
-"""After a restart, acts are undone whose verdict is as old: a dry run, a pause or an MDT that was away held it back."""
+"""Age of a verdict up to which a restart goes on to undo the acts. A choice: a dry run, a pause or an MDT that was away
+held the undo back."""
 
 
 def reopened_remediations(journal: Journal, since: float) -> Iterator[Remediation]:

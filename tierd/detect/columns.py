@@ -187,7 +187,7 @@ class RecentWindows:
     def forget_jobs(self, known: Collection[int]) -> None:
         """Forget jobs that are in none of the windows, and not known elsewhere by these numbers."""
         numbers = [column for window in self.windows for column in (window.job, window.namespace_job)]
-        self.jobs.forget_others({*known, *np.unique(np.concatenate(numbers)).tolist()})
+        self.jobs.keep_only({*known, *np.unique(np.concatenate(numbers)).tolist()})
 
 
 def pool_numbers(targets: Mapping[str, int], pools: Mapping[str, Collection[str]]) -> tuple[list[str], Ints]:

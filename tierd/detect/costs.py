@@ -300,7 +300,7 @@ window adds at the most, so that a large pool does not forget within seconds."""
 MOST = 0.5
 """Share of the windows with streams that must be saturated. Otherwise the streams wait for something else than the
 targets, and throughput shows no costs: those of before stay."""
-MARKS = 2654435761
+MARK_FACTOR = 2654435761
 """Makes numbers of streams so different that sums of some are hardly ever alike: the golden ratio times 2^32 (Knuth,
 "The Art of Computer Programming", volume 3, section 6.4)."""
 FIRST_WINDOWS = 6
@@ -355,7 +355,7 @@ class CostLearner:
         busy = (streamed > 0) & (streamed >= STREAM_SHARE * total[:, :2].sum(axis=1)) & (pool >= 0)
         busy[unhealthy] = False
         # which streams are on a target, as one number: targets with the same streams hold the same stripes
-        marks = ((window.job[streaming, None] + 1)**2 * MARKS % (1 << 40)).astype(float)
+        marks = ((window.job[streaming, None] + 1)**2 * MARK_FACTOR % (1 << 40)).astype(float)
         alike = sums(window.target[streaming], marks, targets)[:, 0]
         for number in np.unique(pool[busy]).tolist():
             name = names[number]

@@ -189,7 +189,7 @@ def test_what_is_dropped_while_its_batch_is_moved_does_not_wait_again(world: Wor
 
     def before(name: str, _: int) -> None:
         if name == "swap_and_close" and not world.pause.exists():
-            world.gate.drop_of(world.finding) if by_number else world.gate.drop(FINDING.key)
+            world.gate.drop_by_number(world.finding) if by_number else world.gate.drop(FINDING.key)
             world.pause.touch()
 
     world.calls.before = before

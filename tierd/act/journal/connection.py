@@ -245,7 +245,7 @@ CREATE TABLE removed_by_finding (
 """
 """``removed_by_day`` and ``removed_by_finding`` have the sums of records that were removed
 (:mod:`tierd.act.journal.retention`); ``what`` is ``act``, ``finding`` or ``verdict``. ``actions.verdict`` is that on
-one act, where each is judged by itself, or where one before the verdict against later acts for its finding kept it;
+one act, where each is judged by itself, or the earlier one that kept it, where one against later acts followed;
 ``actions.undoes`` is the act that a move undoes."""
 RATES = """
 CREATE TABLE IF NOT EXISTS rates (step INTEGER NOT NULL, kind TEXT NOT NULL, time INTEGER NOT NULL,

@@ -266,7 +266,7 @@ class Journal:
         return list(self._select("WHERE finding = ? AND outcome = 'done'", finding))
 
     def acts_to_undo(self, finding: int) -> list[Entry]:
-        """Those in force that no verdict kept before the one against the acts for a finding."""
+        """Acts in force for a finding, without those that an earlier verdict kept."""
         return list(self._select("WHERE finding = ? AND outcome = 'done' AND verdict = '' AND undoes IS NULL", finding))
 
     def key_of_finding(self, number: int) -> tuple[str, str, str] | None:
@@ -325,7 +325,7 @@ class Judgements:
         ``usual``, ``contended`` and ``after`` are the victim's throughput before, during and after, in bytes per
         second, and ``interval`` holds ``won_back`` with a probability of 90%: for people.
 
-        Acts that the verdict before kept get that one where the new one is against the acts since.
+        If it is against the acts since, those that an earlier verdict kept get the earlier one as their own.
         """
         if verdict in {Verdict.DID_NOT_HELP, Verdict.HARMED_OTHERS}:
             self._db.execute("UPDATE actions SET verdict = (SELECT verdict FROM judgements WHERE finding = ?1) WHERE "
