@@ -45,11 +45,17 @@ def test_a_lower_priority_that_an_administrator_gave_to_moves_stays() -> None:
         assert pool.submit(lowered).result() == 15
 
 
-@pytest.mark.skipif(os.geteuid() != 0 or not Path("/proc/self/autogroup").exists(),
+def session_group() -> list[str]:
+    """The words of the session's group: none without such groups in the kernel, and none in a control group."""
+    autogroup = Path("/proc/self/autogroup")
+    return autogroup.read_text(encoding="ascii").split() if autogroup.exists() else []
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not session_group(),
                     reason="only root may raise a priority, and only some kernels group threads by session")
 @pytest.mark.parametrize("own", [True, False])
 def test_a_session_of_its_own_is_prompt_and_that_of_a_shell_stays(own: bool) -> None:
     script = "from lustre.priority import run_promptly as r; r(); print(open('/proc/self/autogroup').read())"
-    before = Path("/proc/self/autogroup").read_text().split()[-1]
+    before = session_group()[-1]
     found = subprocess.run([sys.executable, "-c", script], start_new_session=own, capture_output=True, check=True)
     assert found.stdout.split()[-1] == (b"-10" if own else before.encode())
