@@ -84,6 +84,8 @@ def run_without(name: str) -> None:
     known = import_module(f"{POLICIES}.registry").policies()
     for entrance in ("tierd.__main__", "tierd.daemon.process", "tierd.cli.tierctl"):
         import_module(entrance)
+    import_module("tierd.__main__").parser()
+    import_module("tierd.cli").modules_for("")
     assert name not in sys.modules
     with TemporaryDirectory() as folder:
         said = story(Path(folder))

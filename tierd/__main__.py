@@ -12,7 +12,7 @@ from types import ModuleType
 from httpserver.config import ConfigError, WebConfigFile
 from lustre import __version__
 from lustre.priority import run_promptly
-from tierd import dependencies
+from tierd import dependencies, extensions
 from tierd.logs import log_to_standard_error
 from tierd.text import count_of
 
@@ -29,7 +29,7 @@ examples:
 
 ROOMS = (
     "tierd.cluster.command",
-    "tierd.brake.command",
+    *(f"{package}.command" for package, commands in extensions.COMMANDS.items() if not commands),
 )
 """Modules of parts that can be removed, each with its commands; one may have what makes the daemon one of several."""
 INTERRUPTED = 130

@@ -17,9 +17,11 @@ if TYPE_CHECKING:  # tierctl imports this module for each command, and must star
 COMMANDS: Mapping[str, tuple[str, ...]] = {
     "tierd.bill": ("bill",),
     "tierd.whatif": ("whatif",),
+    "tierd.audit": ("audit",),
     "tierd.brake": (),
 }
-"""The package of each part, and its commands of tierctl, which are in its module ``command``."""
+"""The package of each part, and its commands of tierctl, which are in its module ``command``. Without any, that module
+has commands of tierd."""
 
 
 class Extension:

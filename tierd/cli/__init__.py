@@ -1,6 +1,6 @@
 """The commands of tierctl, one module for each group. Those of a part with a folder of its own are in its ``command``.
 
-``add`` of a module defines its command line; ``run`` executes the command.
+``add`` of a module defines its command line, and with ``set_defaults`` the function that executes the command.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ MODULES: dict[str, tuple[str, ...]] = {f"tierd.{module}": commands for module, c
     "cli.control": ("status", "findings", "history", "pause", "drain", "resume", "apply", "decline", "undo"),
     "cli.top": ("top",), "cli.explain": ("explain", "advise", "plan"), "cli.orders": ("promote", "demote", "stages"),
     "cli.submit": ("submit",), "cli.drain_target": ("drain-target",), "cli.movers": ("movers", "readers"),
-    "cli.report": ("report",), "cli.layout": ("layout",), "audit.command": ("audit",),
+    "cli.report": ("report",), "cli.layout": ("layout",),
     "cli.simulate": ("simulate", "evaluate"), "cli.completion": ("completion",),
     **{f"integrations.{name}.command": commands for name, commands in registry.COMMANDS.items() if commands},
 }.items()} | {f"{package}.command": commands for package, commands in extensions.COMMANDS.items() if commands}
