@@ -75,6 +75,8 @@ class PolicyRunner:
         try:
             find = policy.policy.find if policy.settings.enabled else None
             for finding in find(view, policy.settings) if find is not None else ():
+                if finding.kind != policy.policy.name:  # no plan, judge or setting would be found by this kind
+                    raise ValueError(f"its finding has the kind {finding.kind!r}")
                 evidence = finding.evidence
                 yield finding if not isinstance(evidence, OtherEvidence) else replace(
                     finding, evidence=typed_evidence(policy.policy.evidence, evidence.values))

@@ -35,6 +35,13 @@ def test_a_detector_of_another_package_may_give_its_numbers_as_a_mapping() -> No
     assert to_json(finding_answer(found))["evidence"] == {"sentence": "it rains", "rain_share": 0.5}
 
 
+def test_a_finding_of_another_kind_is_a_fault() -> None:
+    """It would have no plan, judge or settings, as if it were advice."""
+    runner = PolicyRunner([ConfiguredPolicy(Policy("whet", Common, weather), Common())])
+    assert runner.run(View([window(0)])) == ()
+    assert runner.faults == {"whet": "ValueError: its finding has the kind 'wet'"}
+
+
 def looks(watch: PolicyRunner, count: int) -> list[bool]:
     return [bool(watch.run(View([window(n)]))) for n in range(count)]
 
