@@ -52,4 +52,5 @@ def test_every_family_has_a_sample_in_some_exposition() -> None:
     shown = {match[1] for path in GOLDEN.glob("*.prom")
              for match in re.finditer(r"^(\w+?)(?:_bucket)?[{ ]", path.read_text(), re.MULTILINE)}  # fmt: skip
     of_limits = {"lustre_jobs_beyond_limit", "lustre_quota_ids_beyond_limit"}
-    assert {family.name for collector in COLLECTORS for family in collector.families} - shown == of_limits
+    families = {family.name for collector in COLLECTORS for family in collector.families}
+    assert families - shown == of_limits, "put the file into captures/written-from-source, then: make golden"

@@ -148,7 +148,8 @@ def columns(record: Any, at: str) -> dict[str, Any]:
 
 def test_no_parser_is_forgotten() -> None:
     modules = {file.stem for file in Path(stats.__file__).parent.glob("*.py")} - {"__init__"}
-    assert modules - HELPERS == {parse.__module__.rpartition(".")[2] for parse, _ in FILES.values()}
+    entered = {parse.__module__.rpartition(".")[2] for parse, _ in FILES.values()}
+    assert modules - HELPERS == entered, "enter it in FILES, and in WRITTEN if no recording has the file"
 
 
 def test_no_bytes_make_a_parser_raise(capture: Unpack) -> None:
