@@ -96,7 +96,8 @@ def build_mover(mount: Mount, library: Library, tree: Tree, settings: MoverSetti
     lease = LeaseMover(calls, destination, fence=fence)
     lfs = LfsMover(calls, destination, calls.whole, run, settings.lfs,
                    overstripes=lambda: migrates_to_overstriped(tree))
-    engine: FileEngine = EitherEngine(lease, lfs) if settings.engine == "lease" else EitherEngine(lfs, lease)
+    by_name: dict[str, FileEngine] = {"lease": lease, "lfs": lfs}
+    engine: FileEngine = EitherEngine(by_name.pop(settings.engine), *by_name.values())
     for name in FURTHER:
         engine = import_module(name).engine(engine, lfs)
     return engine

@@ -17,7 +17,6 @@ from tierd.act.movers.space_and_quota import Destination
 
 PFL = Layout((Component(0, 16 * PAGE, pool="flash"), Component(16 * PAGE, None, pool="hdd")))
 LAYOUTS = (FLASH, HDD, PFL, DOM, DOM_FLASH)
-ENGINES = ("lease", "lfs")
 
 
 class Both:
@@ -33,8 +32,7 @@ class Both:
         self.pools_fail = False
         destination = Destination(self.pool_members, self.lustre.space, self.lustre.quota)
         self.clock = MiniClock(self.lustre)
-        self.engine: Engine = LeaseMover(self.calls, destination, self.clock) if kind == "lease" else LfsMover(
-            self.calls, destination, MOUNT.__add__, self.lfs, clock=self.clock)
+        self.engine = ENGINES[kind](self, destination)
         self.steps: list[str] = []
 
     def pool_members(self) -> Mapping[str, tuple[str, ...]]:
@@ -55,3 +53,9 @@ class Both:
         (outcome,) = self.engine.move((Move(path, layout),))
         assert not self.lustre.descriptors, "it left files open"
         return outcome
+
+
+ENGINES: dict[str, Callable[[Both, Destination], Engine]] = {
+    "lease": lambda world, to: LeaseMover(world.calls, to, world.clock),
+    "lfs": lambda world, to: LfsMover(world.calls, to, MOUNT.__add__, world.lfs, clock=world.clock),
+}
