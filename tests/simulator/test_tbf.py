@@ -15,7 +15,7 @@ from simulator.fluid.cluster import FluidCluster
 from simulator.jobs.small_files import SmallFileWriter
 from simulator.servers.tbf import DEPTH, Tbf
 from simulator.settings import recorded_test_bed
-from tests.tierd.brake.oss import printed
+from tests.simulator.oss import printed
 
 
 def served(engine: Engine, tbf: Tbf, requests: int, sender: str = "a") -> list[float]:

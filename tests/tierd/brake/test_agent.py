@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.tierd.brake.oss import Oss
+from tests.simulator.oss import Oss
 from tests.tierd.logged import logged
 from tierd.brake.agent import POLL_SECONDS, Agent, released
 from tierd.brake.command import TIMEOUT_SECONDS

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lustre.formats import nrs_tbf_rule
-from tests.tierd.brake.oss import CAPTURE, Oss, printed
+from tests.simulator.oss import CAPTURE, Oss, printed
 from tierd.brake.agent import oss_state, set_rules
 from tierd.brake.rules import MAX_JOBS, KnownRule, WantedRule, commands, ours, policy_of
 

@@ -10,7 +10,7 @@ from lustre.parameters import Roots, Tree
 from simulator.engine import Engine
 from simulator.servers.tbf import Tbf
 
-CAPTURE = Path(__file__).parents[2] / "captures/2.17.57/tbf.txt"
+CAPTURE = Path(__file__).parents[1] / "captures/2.17.57/tbf.txt"
 
 
 def printed(command: str, after: str = "") -> list[bytes]:
