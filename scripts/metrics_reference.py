@@ -194,7 +194,7 @@ def _series(family: Family) -> str:
 
 
 ONLY_SLIM = replace(
-    slim.COLLECTOR, help="shown by `--profile=slim` beside some of the families above", families=(slim.IN_FLIGHT,)
+    slim.COLLECTOR, help="shown by `--profile=slim`, with some of the families above", families=(slim.IN_FLIGHT,)
 )
 
 
