@@ -293,7 +293,7 @@ class SlowdownEvidence(Evidence):
     victim_bytes_per_second: float
     """Throughput now."""
     slowdown: float
-    """Usual throughput divided by throughput now; infinite if the victim stands still."""
+    """Usual throughput divided by throughput now; infinite if the victim stalls."""
     loss_low: float
     loss_high: float
     loss_probability: float

@@ -223,7 +223,7 @@ class Preparer:
             return Refusal(Reason.ROOT_DIRECTORY, "the default of the root directory is for the whole file system")
         status = self._filesystem.status(place)
         if not status.is_directory or status.uid != run.uid:
-            return Refusal(Reason.NO_PERMISSION, f"{quoted(place)} is no directory of the job's user")
+            return Refusal(Reason.NO_PERMISSION, f"{quoted(place)} is not a directory of the job's user")
         if self._filesystem.path_of(status.fid) != place:
             return Refusal(Reason.LINKED, "a part of the path is a symbolic link")
         policy = self._settings.resolved_scopes.of(place).small_files_to_flash

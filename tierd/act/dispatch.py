@@ -49,7 +49,7 @@ class NumberedOutcome:
 
 @dataclass(frozen=True, slots=True)
 class RemoteMover:
-    """A mover on another node, as it describes itself every few seconds."""
+    """What a mover on another node reports of itself every few seconds."""
 
     name: str
     host: str
@@ -76,7 +76,7 @@ class RemoteMover:
 
 @dataclass(frozen=True, slots=True)
 class RemoteStandby:
-    """A standby, as it describes itself every few seconds."""
+    """What a standby reports of itself every few seconds."""
 
     name: str
     host: str

@@ -5,9 +5,9 @@ queued, and continues when they have ended. The journal stores the last director
 a restart or a kill repeats little, and loses nothing. Passes follow until one finds nothing to move: it is the proof
 that the target is empty, but for files that it names with their reasons.
 
-New objects are stopped by the administrator, or by tierd where it runs on the MDS and may
-(:mod:`lustre.creation`). The journal has the earlier limits before tierd changes them, and they are given back when the
-drain is ended, also after a kill.
+New objects are stopped by the administrator, or by tierd where it runs on the MDS and may (:mod:`lustre.creation`). The
+journal has the earlier limits before tierd changes them, and they are restored when the drain is ended, even after a
+kill.
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ class Drains:
 
     @property
     def running(self) -> bool:
-        """Whether a drain moves files, or has limits to give back."""
+        """Whether a drain moves files, or has limits to restore."""
         return any(drain.phase is Phase.RUNNING or (drain.phase not in ACTIVE and drain.limits) for drain in self.all)
 
     def begin(self, target: str, by: str, *, preview: bool = False) -> Drain:
@@ -251,7 +251,7 @@ class Drains:
         if before is not None and before.phase in ACTIVE and preview:
             raise ValueError(f"a drain of {target} is {before.phase} already, so a dry run is not needed")
         if before is not None and before.limits:
-            raise ValueError(f"an earlier drain of {target} still has to give back new objects: {before.trouble}")
+            raise ValueError(f"an earlier drain of {target} has not allowed new objects again: {before.trouble}")
 
     @staticmethod
     def _check_pools(target: str, pools: Collection[Sequence[str]]) -> None:
@@ -269,7 +269,7 @@ class Drains:
         """Pause, resume or end a drain. Raises ValueError for another act, and if the drain has no such phase.
 
         A pause and an end drop the queued moves; a resumed drain finds them again, or begins another pass if it was
-        over. Only an end gives back new objects.
+        over. Only an end allows new objects again.
         """
         with self._lock:
             drain = self._drains.get(target)
@@ -343,11 +343,11 @@ class Drains:
             try:
                 if present.get(mdt) == 0:
                     self._creation.set_limit(drain.target, mdt, count)
-                    log.info("gave back new objects on %s for %s: the limit is %d again", drain.target, mdt, count)
+                    log.info("allowed new objects on %s again for %s: the limit is %d", drain.target, mdt, count)
                 elif mdt not in present:
                     raise FileNotFoundError(2, "this node does not serve it now")
             except OSError as error:
-                drain.trouble = f"new objects for {mdt} cannot be given back: {error.strerror or error}"
+                drain.trouble = f"new objects cannot be allowed again for {mdt}: {error.strerror or error}"
                 continue
             with self._lock:
                 del drain.limits[mdt]

@@ -281,7 +281,7 @@ class Undo:
             for each in on_top:
                 self._journal.set_before(each.id, entry.before)
             if on_top:
-                reason += f"; act {on_top[0].id} has replaced it since, whose undo restores what was before both"
+                reason += f"; act {on_top[0].id} has replaced it; undoing that act restores what was before both"
                 return UndoResult(Outcome.UNDONE, self._with_inherited(reason, entry))
             found = Has.OTHER  # somebody changed it before the next act, whatever it is now
         if found is Has.BEFORE:
@@ -289,7 +289,7 @@ class Undo:
                 f"the directory already has its earlier {WORDS[entry.kind]}", entry))
         if found is Has.OTHER:
             what = "default striping" if entry.kind == ActKind.SET_DEFAULT_STRIPING else "layout"
-            return UndoResult(Outcome.REFUSED, f"somebody changed the {what} since")
+            return UndoResult(Outcome.REFUSED, f"somebody has changed the {what} since")
         earlier = earlier_layout(entry, self._filesystem.pools()) if entry.kind == ActKind.MIGRATE else None
         self._journal.begin_undo(entry.id, self._clock.now())
         try:

@@ -49,7 +49,7 @@ class BillAnswer(Struct, frozen=True, kw_only=True):
     since: float
     until: float
     entries: tuple[BillEntry, ...] = ()
-    """All in which the stream surely lost something."""
+    """All in which the stream certainly lost something."""
     jobs: tuple[str, ...] = ()
     """Job ids of Lustre that were asked for; empty for all."""
     uncertain: int = 0

@@ -80,7 +80,7 @@ class Agent:
             self._until = now + LEASE_SECONDS
             self._say("leader", "the leader answers")
         self._say("policy", f"the policy of {SERVICE} is tbf {state.policy}: rules can be set" if state.takes_rules else
-                  f"the policy of {SERVICE} is not tbf for jobs: no rule can be set, until an administrator starts it")
+                  f"the policy of {SERVICE} is not tbf for jobs: no rule can be set until an administrator starts it")
         self._trouble = set_rules(self._wanted if state.takes_rules else (), rules, self._set)
 
     def _say(self, about: str, words: str) -> None:

@@ -101,7 +101,7 @@ class BrakedJob:
     def end(self, windows: Sequence[Window], now: float) -> tuple[str, float] | None:
         """Why the brake ends, and how long it must not begin again; None if it goes on."""
         if self.quiet >= QUIET_WINDOWS:
-            return "it hardly loads their targets any more", 0.0
+            return "it no longer loads their targets noticeably", 0.0
         if now < self.began_at:
             return "the clock was set back", REST_SECONDS
         if now >= self.began_at + BOX_SECONDS:
@@ -117,7 +117,7 @@ class BrakedJob:
         if not victims:
             return "they have ended", 0.0
         if victims + job < MIN_TOTAL * (was + self.before.bytes_per_second):
-            return "it cost more than it gave", REST_SECONDS
+            return "it cost more bytes than it gained", REST_SECONDS
         if log(victims / was) < MIN_REGAINED * min(log(limit.stream.slowdown) for limit in self.limits.values()):
             return "they did not get faster", REST_SECONDS
         return None

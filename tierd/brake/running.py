@@ -63,7 +63,7 @@ class Brake(Extension):
                 if is_new:
                     braked.update(windows[-1], self._daemon.detection.tracks, known, len(self._jobs_of(braked.finding)))
                 end = (("tierd may not act now", 0.0) if not 0 <= now - self._sure_at < SURE_SECONDS else
-                       ("tbf was stopped, or no agent asks", 0.0) if not known else
+                       ("tbf was stopped, or no agent is running", 0.0) if not known else
                        ("its new files go elsewhere", MEASURE_SECONDS) if self._is_cured(braked) else
                        braked.end(windows, now) if is_new else None)
                 if end is not None:
@@ -109,7 +109,7 @@ class Brake(Extension):
             return
         if not known or not WantedRule(name=braked.name, jobs=jobs, rate=1).is_safe:
             self._say(number, "NOT BRAKED: " + ("its job ids cannot be in a rule" if known else (
-                "on no OSS of its targets does an agent ask, and tbf run with rules for jobs")))
+                "no OSS of its targets has both a running agent and the tbf policy with rules for jobs")))
             return
         braked.limits[finding.victim] = limit
         braked.update(window, tracks, known, len(jobs))
@@ -148,7 +148,7 @@ class Brake(Extension):
         with self._lock:
             former = self._known.get(oss.node)
             if former is None and len(self._known) >= MAX_NODES:
-                raise ValueError("too many OSSs ask")
+                raise ValueError("too many OSSs send requests")
             if oss.trouble and (former is None or former[0].trouble != oss.trouble):
                 log.warning("brake on %s: %s", printable(oss.node[:MAX_TEXT]), printable(oss.trouble[:MAX_TEXT]))
             self._known[oss.node] = oss, self._clock.now()
@@ -158,7 +158,7 @@ class Brake(Extension):
                 for braked in self._braked.values() if oss.node in braked.rates))
 
     def metrics(self) -> Iterator[Metric]:
-        yield GaugeMetricFamily("tierd_braked_jobs", "Jobs that rules of TBF slow now.", value=len(self._braked))
+        yield GaugeMetricFamily("tierd_braked_jobs", "Jobs slowed by TBF rules now.", value=len(self._braked))
 
 
 start = Brake

@@ -54,7 +54,7 @@ def explanation(answer: answers.ExplainAnswer) -> list[str]:
     if answer.ordered:
         lines += [f"Directories: {first_names(case.directories, 16)}."] if case.directories else []
     elif case.directories:
-        lines += [f"Directories of the aggressor, by the changelogs: {first_names(case.directories, 16)}."]
+        lines += [f"Directories of the aggressor, from the changelogs: {first_names(case.directories, 16)}."]
     elif case.aggressor and case.targets:
         lines += ["Directories of the aggressor: unknown; no changelog record names one."]
     lines += ["", *act_lines(answer), *expected_lines(case), *repetition_lines(answer)]

@@ -151,11 +151,11 @@ class NatsDispatch(Dispatch):
         self._lock = threading.RLock()
         """Of the permit and the movers, for which the threads that plan and that move ask."""
         self.movers: tuple[RemoteMover, ...] = ()
-        """Movers that described themselves lately."""
+        """Movers that have reported lately."""
         self._nids: dict[str, float] = {}
         """NIDs of movers, and when they were seen last."""
         self.standbys: tuple[RemoteStandby, ...] = ()
-        """Standbys that described themselves lately."""
+        """Standbys that have reported lately."""
         self.counts = DispatchCounts()
 
     # -- state ------------------------------------------------------------------------------------------------------
@@ -568,7 +568,7 @@ class NatsDispatch(Dispatch):
                     self._write_permit(self.claim.generation, why.sentence or why.reason)
             self._remove_undelivered(why)
         except BrokerError as error:
-            log.warning("cannot take back moves, and tries again: %s", error)
+            log.warning("cannot withdraw moves; tierd tries again: %s", error)
 
     def _remove_undelivered(self, why: Refusal) -> None:
         """Messages that no mover got before the permit was withdrawn will not be begun. The others have results.

@@ -156,7 +156,7 @@ def descriptions(bucket: Bucket, kind: type[T]) -> tuple[T, ...]:
         try:
             found.append(decode(kind, data))
         except ValueError as error:
-            log.warning("%s describes itself in a way that is not understood: %s", name, error)
+            log.warning("the description that %s sent of itself is invalid: %s", name, error)
     return tuple(found)
 
 
@@ -214,7 +214,7 @@ _DAY_SECONDS = 86400.0
 JOURNAL_DAYS = 30.0
 """Time for which the stream keeps changes of the journal. A follower that was away for longer needs a copy."""
 MOVER_TTL_SECONDS = 20.0
-"""A mover or standby that has not described itself for this time is not shown any more."""
+"""A mover or standby that has not reported for this time is no longer shown."""
 TALLY_CONSUMER = "leader"
 TALLY_ACK_SECONDS = 60.0
 """Time in which the leader's journal has the position of a tally. After it, the tally is delivered again."""

@@ -299,12 +299,12 @@ class Mover:
     def _acknowledge(self, delivery: Delivery) -> None:
         """Acknowledge a message, unless its lease has ended.
 
-        The acknowledgement of a mover that stood still would free the slot of its target, while another mover works on
-        the same message.
+        The acknowledgement of a mover that hung would free the slot of its target, while another mover works on the
+        same message.
         """
         if self.expired(delivery):
-            log.warning("this mover stood still, or was without NATS, for longer than cluster.ack_wait_seconds: "
-                        "another mover completes its message")
+            log.warning("this mover hung, or had no NATS, for longer than cluster.ack_wait_seconds: another mover "
+                        "completes its message")
         else:
             delivery.acknowledge()
 
@@ -327,7 +327,7 @@ class Mover:
         if permit.held:
             return Refusal(Reason.PAUSED, permit.held)
         if (permit.generation, permit.epoch) != (message.generation, message.epoch):
-            return Refusal(Reason.OUT_OF_DATE, "the leader has taken the message back")
+            return Refusal(Reason.OUT_OF_DATE, "the leader has withdrawn the message")
         return self.fences.refusal(message)
 
     def _moved(self, message: MoveMessage, file: FileToMove, batch: object) -> FileResult:
@@ -474,7 +474,7 @@ class Mover:
     def extend_once(self) -> None:
         """Extend all leases that have not ended. A lease counts from the question, and only if the answer came in time.
 
-        So this mover never believes in a lease that NATS has ended, even if its process or the server stood still.
+        So this mover never believes in a lease that NATS has ended, even if its process or the server hung.
         """
         asked_at = self.clock.monotonic()
         with self._lock:

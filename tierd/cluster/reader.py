@@ -5,8 +5,8 @@ Only then it clears the changelog. If the leader asks to read again, or its posi
 ends, the reader forgets what it read and begins at the leader's position: the records are still in the changelog.
 
 The lease keeps two readers from doing the same work. It does not protect the counts: the leader counts each record once
-by its index, whoever sends it. A reader that stood still for longer than its lease notices by its clock, publishes
-nothing more, and begins anew once it has the lease again.
+by its index, whoever sends it. A reader that hung for longer than its lease notices by its clock, publishes nothing
+more, and begins anew once it has the lease again.
 
 Without NATS, or without a leader, a reader keeps a limited number of tallies and then stops reading.
 """

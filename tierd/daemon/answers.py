@@ -427,7 +427,7 @@ class MdtReaderRow(Struct, frozen=True, kw_only=True):
 
 
 class ReaderRow(Struct, frozen=True, kw_only=True):
-    """A changelog reader, as it described itself."""
+    """A changelog reader, from its own report."""
 
     name: str
     host: str

@@ -83,7 +83,7 @@ class ChangingRequests:
                 queue(order.kind, order.by, order.what, made)
         for (by, direction, reason), made in handed_over.items():
             because = f" ({quoted(reason)})" if reason else ""
-            queue(OrderKind.SUBMISSION, by, f"{by} hands over files to {direction}{because}", made)
+            queue(OrderKind.SUBMISSION, by, f"{by} submitted files to {direction}{because}", made)
         if waiting:
             self._inbox.done()
 

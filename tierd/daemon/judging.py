@@ -336,7 +336,7 @@ class CaseUndo:
         if found is Has.BEFORE:
             return UndoResult(Outcome.UNDONE, reason)
         if found is not Has.AFTER:
-            return UndoResult(Outcome.REFUSED, "somebody changed the file or its layout since")
+            return UndoResult(Outcome.REFUSED, "somebody has changed the file or its layout since")
         if late:
             return UndoResult(Outcome.GAVE_WAY, f"its job keeps it open; tierctl undo {entry.id} restores it")
         if now >= last_at + RESTORE_SECONDS:
@@ -414,7 +414,7 @@ class CaseUndo:
         if available - filled >= reserved(room, settings):
             return ""
         return (f"pool {settings.flash_pool!r} is down to its reserve" if available < reserved(room, settings)
-                else f"pool {settings.flash_pool!r} is down to its reserve before tierd looks again")
+                else f"pool {settings.flash_pool!r} would be down to its reserve before tierd checks again")
 
     def act_by_hand(self, entry: Entry, by: str) -> UndoResult:
         result = self.act(entry, f"by {by}")

@@ -306,7 +306,7 @@ class JobWork(JobCheck):
         worked_at = self._window_start if case.worked_at is None else case.worked_at
         if not case.departed and (worked_at >= since or self._table.last_record(self._jobs_of(case.finding)) >= since):
             return None
-        return Refusal(Reason.JOB_IDLE, f"{case.finding.aggressor} was not seen at work just now: its moves wait")
+        return Refusal(Reason.JOB_IDLE, f"{case.finding.aggressor} was not active in the last readings: its moves wait")
 
     def elsewhere(self, action: Action) -> Refusal | None:
         case = self._case_of(action)

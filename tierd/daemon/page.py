@@ -304,7 +304,7 @@ def headline(overview: answers.OverviewAnswer) -> Notice:
         return Notice("warn", "Some sources are unavailable", "The sources below show what is missing.")
     if state.learning:
         return Notice("learning", f"Learning: {state.windows} of {state.least_windows} readings",
-                      "Too little is known to say that nobody is slowed.")
+                      "Too little is known to rule out slowed streams.")
     if not overview.jobs:
         return Notice("quiet", "No job is active", "")
     if judging := [case for case in cases if case.state in OPEN]:

@@ -80,8 +80,8 @@ def extended_start(notify: Notifier, mount: str, seconds: float = BEAT_SECONDS) 
         notify(EXTEND_TIMEOUT_USEC=str(START_EXTENSION_USEC),
                STATUS=f"starting: waiting for the file system at {mount}")
         if beats == LOG_AFTER_BEATS:
-            log.warning("the file system at %s keeps the start waiting: a metadata server, or another, may be away "
-                        "(lfs check servers); tierd begins when it answers", mount)
+            log.warning("the file system at %s does not answer: a server may be down (lfs check servers); tierd "
+                        "starts when it answers", mount)
 
     heartbeat = Heartbeat(beat, seconds).start()
     try:

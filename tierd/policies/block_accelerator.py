@@ -43,7 +43,7 @@ def with_absorbed(finding: Finding, loads: Mapping[str, JobLoad], accelerated: M
         return finding
     return replace(finding, advice_only=True, advice=(*finding.advice, Advice(
         "move no files of this job to flash", f"for {quoted(finding.aggressor)}",
-        "a block accelerator or write cache in front of these targets takes its small writes in already: "
+        "a block accelerator or write cache in front of these targets absorbs its small writes already: "
         "the disks are slow for another reason")))
 
 

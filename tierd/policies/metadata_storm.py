@@ -309,7 +309,7 @@ def plan(finding: Finding, evidence: MetadataStormEvidence, situation: Situation
     return Plan((Action(
         ActKind.SET_DEFAULT_STRIPING, NO_LAYOUT,
         f"{evidence.operations_per_second:.0f} metadata operations/s in {quoted(storm)} use one directory "
-        "lock, and directories beside it are used alike", finding.key, parent, striping=striping),), ())
+        "lock, and directories beside it are used in the same way", finding.key, parent, striping=striping),), ())
 
 
 def refusal(parent: str, finding: Finding, evidence: MetadataStormEvidence, capacity: Capacity,
@@ -336,8 +336,8 @@ def refusal(parent: str, finding: Finding, evidence: MetadataStormEvidence, capa
                        "node gains nothing from more MDTs")
     for brings_nothing, why in (
         (evidence.nodes == 1, ("one node works in the busy directory: its kernel makes one name at a time there, so "
-                               "more MDTs bring nothing")),
-        (len(finding.directories) < 2, "no other directory in it is used alike, so no new ones are expected"),
+                               "more MDTs do not help")),
+        (len(finding.directories) < 2, "no other directory in it is used in the same way, so no new ones are expected"),
         (evidence.creates_per_second < CHANGE_SHARE * evidence.operations_per_second,
          "few of the operations are creates, and opens share the directory lock"),
     ):

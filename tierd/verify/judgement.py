@@ -179,7 +179,7 @@ class Doubt(StrEnum):
 
     ABSENT = "a job has ended or paused, or its targets were not healthy"
     UNSURE = "what the stream lost, or has regained, is not known well enough"
-    SLOWER = "something else slows the stream since"
+    SLOWER = "something else has slowed the stream since"
 
 
 @dataclass(frozen=True, slots=True)

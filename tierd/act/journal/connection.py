@@ -69,7 +69,7 @@ class JournalFile:
     def check(self) -> None:
         """Raises JournalError if the name belongs to another file now, or to none."""
         if self._present() != self._opened:
-            raise JournalError(None, "the journal: another file has its name since it was opened", str(self._path))
+            raise JournalError(None, "the journal: another file has replaced it since it was opened", str(self._path))
 
     def _present(self) -> tuple[int, int]:
         try:
@@ -284,7 +284,8 @@ def _has_tables(db: sqlite3.Connection, path: Path) -> bool:
     tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     application, version = pragma(db, "application_id"), pragma(db, "user_version")
     if application != APPLICATION_ID and (application or tables):
-        raise JournalError(None, "a database of another program, and no journal: choose another act.journal", str(path))
+        raise JournalError(None, "this is a database of another program, not a journal: choose another act.journal",
+                           str(path))
     if tables and version != VERSION:
         raise JournalError(None, f"another release of tierd wrote this journal (format {version}; this release reads "
                            f"format {VERSION}): install that release, or move the file away: tierd then begins a new "

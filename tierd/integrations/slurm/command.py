@@ -35,7 +35,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "slurm", help="answer one request of Slurm's plugin or scripts",
         description="Read one request of Slurm as a JSON object from standard input, carry it out, and print one line: "
                     "ok or failed, and a sentence. packaging/slurm has the plugin and the scripts that use it. "
-                    "Exit status: 0, also for failed; 1 if the request is malformed.")
+                    "Exit status: 0, even for failed; 1 if the request is malformed.")
     client.add_daemon_options(slurm)
     slurm.set_defaults(run=run)
 

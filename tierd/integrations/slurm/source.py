@@ -239,8 +239,8 @@ class SlurmJobs(Source):
         return found
 
     def metrics(self) -> Iterator[Metric]:
-        info = InfoMetricFamily("tierd_job", "Always 1. The labels have name, user, account and partition of a job, by"
-                                             " Slurm, for the jobs that tierd showed last.")
+        info = InfoMetricFamily("tierd_job", "Always 1. The labels have the name, user, account and partition that "
+                                             "Slurm reports for a job, for the jobs that tierd showed last.")
         for jobid, job in sorted(self.last(MAX_JOB_INFOS).items()):
             info.add_metric((), {"jobid": jobid, "name": job.name, "user": job.user, "account": job.account,
                                  "partition": job.partition})

@@ -297,4 +297,4 @@ class TimedCalls:
     def marking(self, mark: MakeMark) -> MakeMark:
         """``mark`` with this limit. The result of a mark that returns late is dropped."""
         numbers = count()
-        return lambda mdt: self(mdt, ("mark", next(numbers)), lambda: mark(mdt), "making a file to be recorded")
+        return lambda mdt: self(mdt, ("mark", next(numbers)), lambda: mark(mdt), "creating a test file")
