@@ -1,6 +1,6 @@
 """The default layout that helped an application before its next run, and what tierd did for a job.
 
-An application is a name of jobs of one user. The journal has the names and directories of jobs with findings, by the
+An application is a name of jobs of one user. The journal has the names and directories of jobs with findings, from the
 scheduler, and whether the default layout that tierd set because of them helped. At the start of the next job of that
 name and user, in the same directory or one beside it, tierd sets the layout there again, for new files only.
 """

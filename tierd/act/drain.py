@@ -1,13 +1,13 @@
 """Empties an OST: finds every file with an object there, and moves it to other targets of the same pool.
 
 One walk over the file system is a pass (:mod:`tierd.sense.file_walks`). It stops whenever some hundred moves are
-queued, and continues when they have ended. The journal stores the last directory whose files are all dealt with, so
-a restart or a kill repeats little, and loses nothing. Passes follow until one finds nothing to move: it is the proof
-that the target is empty, but for files that it names with their reasons.
+queued, and continues when they have ended. The journal stores the last directory whose files are all dealt with, so a
+restart or a kill repeats little, and loses nothing. Passes follow until one finds nothing to move: that proves that the
+target is empty, except for files that it names with their reasons.
 
-New objects are stopped by the administrator, or by tierd where it runs on the MDS and may (:mod:`lustre.creation`). The
-journal has the earlier limits before tierd changes them, and they are restored when the drain is ended, even after a
-kill.
+New objects are stopped by the administrator, or by tierd where it runs on the MDS and is allowed to
+(:mod:`lustre.creation`). The journal has the earlier limits before tierd changes them, and they are restored when the
+drain is ended, even after a kill.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ class Drains:
 
     @property
     def all(self) -> tuple[Drain, ...]:
-        """All drains, also ended ones."""
+        """All drains, including ended ones."""
         return tuple(self._drains.values())
 
     @property
@@ -243,7 +243,7 @@ class Drains:
                           for name, members in pools.items()}, own)
 
     def _check_free(self, target: str, *, preview: bool) -> None:
-        """A dry run that still counts is no obstacle: a drain takes its place."""
+        """A dry run that still counts does not prevent a drain, which takes its place."""
         before = self._drains.get(target)
         if before is not None and before.phase in ACTIVE and before.preview == preview:
             what, see = ("dry run", "--show") if preview else ("drain", "--show; --end ends it")

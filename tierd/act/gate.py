@@ -201,7 +201,7 @@ class Gate:
     def attend(self) -> list[CompletedAct]:
         """Enter outcomes of moves that were handed over before.
 
-        Take back moves not begun while acts are halted, or the job of one is not at work.
+        Withdraw moves not begun while acts are halted, or while their job is not active.
 
         Movers on other nodes may report a move late, after it was given up and nothing is under way.
         """
@@ -231,7 +231,7 @@ class Gate:
         return self.completed_acts.ended(each.action, Outcome.REFUSED, why.sentence, entry, each.before, why=why)
 
     def _move(self, batch: list[QueuedMove]) -> Iterator[CompletedAct]:
-        """Hand files over. Yields the outcomes that are known, also of earlier batches.
+        """Hand files over. Yields the known outcomes, including those of earlier batches.
 
         A halted move is queued again and stored in the journal again.
         """

@@ -1,4 +1,4 @@
-"""Undoes acts from the journal, unless somebody changed the file or directory since.
+"""Undoes acts from the journal, unless somebody has changed the file or directory since.
 
 The layout to restore comes from the journal and from the present pools. A file may have had no pool: the file system's
 default put its objects on any target. Movers place nothing without a pool, since "any target" includes the pool that
@@ -10,7 +10,7 @@ lustre/lod/lod_object.c; only the root's is not copied). Undo therefore also res
 below a directory while it had tierd's default. Without that, their new files would go to flash for ever.
 
 After a restart, an act that was under way is closed by reading its file or directory. A file is whole at any time and
-has either the earlier layout or the new one; the journal gets to know which.
+has either the earlier layout or the new one; the journal records which.
 """
 
 from __future__ import annotations
@@ -341,7 +341,7 @@ class Undo:
 def close_unfinished(journal: Journal, filesystem: Filesystem, now: float) -> Iterator[tuple[Entry, Outcome, str]]:
     """Close every act that was under way. Yields each with its outcome and the detail.
 
-    An undo because of a verdict goes on, also where only directories below are left. Others are not repeated.
+    An undo because of a verdict goes on, even where only directories below are left. Others are not repeated.
     """
     for entry in journal.unfinished():
         judged = journal.judgements.of(journal.finding_of(entry.id))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # these need the extra `tierd`
     from tierd.brake.rules import OssState, WantedRules
 
 TIMEOUT_SECONDS = 3.0
-"""Time limit of a question to one leader, and of a call of ``lctl``."""
+"""Time limit of a request to one leader, and of a call of ``lctl``."""
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -64,7 +64,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def when_this_ends(release: Callable[[], object]) -> None:
-    """Call ``release`` in a process of its own when this one has ended, also by SIGKILL."""
+    """Call ``release`` in a process of its own when this one has ended, even by SIGKILL."""
     reading, writing = os.pipe()
     if os.fork() == 0:
         os.close(writing)

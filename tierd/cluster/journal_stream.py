@@ -115,7 +115,7 @@ class JournalFollower:
         self._names = names
         self._copy = JournalCopy(path)
         self._generation: int | None = None
-        """Of the newest leader whose message was applied; None until the first look at the stream."""
+        """Of the newest leader whose message was applied; None until the stream was first read."""
 
     def close(self) -> None:
         self._copy.close()
@@ -179,7 +179,7 @@ class JournalFollower:
         return rows
 
     def take_over(self, generation: int, renew: Callable[[], None]) -> bool:
-        """Read everything that earlier leaders have published. Returns whether all rows must be published anew.
+        """Read everything that earlier leaders have published. Returns whether all rows must be published again.
 
         ``renew`` is called between messages, so that the claim does not expire meanwhile. Raises BrokerError.
         """

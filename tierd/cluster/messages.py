@@ -70,7 +70,7 @@ class MoveMessage:
     generation: Natural
     """Generation of the leader's claim on Lustre."""
     epoch: Natural
-    """Epoch of :class:`Permit`. A message of an earlier epoch was taken back."""
+    """Epoch of :class:`Permit`. A message of an earlier epoch was withdrawn."""
     source: Text
     """Target that holds the files: ``lustre-OST0004``; ``none`` for data on MDTs."""
     deadline: float
@@ -150,7 +150,7 @@ def decode(kind: type[T], data: bytes) -> T:
 
 
 def descriptions(bucket: Bucket, kind: type[T]) -> tuple[T, ...]:
-    """What the processes of one kind say about themselves in their bucket, by name. Raises BrokerError."""
+    """What the processes of one kind report of themselves in their bucket, by name. Raises BrokerError."""
     found = []
     for name, data in sorted(bucket.all().items()):
         try:
@@ -195,7 +195,7 @@ def path_to_wire(path: str) -> str:
 
 
 def path_from_wire(text: str) -> str:
-    """The path. Raises ValueError for text that is no path from the root of the file system."""
+    """The path. Raises ValueError for text that is not a path from the root of the file system."""
     try:
         path = os.fsdecode(text.encode("latin-1"))
     except UnicodeEncodeError as error:
@@ -237,7 +237,7 @@ class Names:
         self.control = f"CONTROL_{fs}"
         """Bucket with the permit, which only the leader writes."""
         self.movers = f"MOVERS_{fs}"
-        """Bucket in which movers describe themselves."""
+        """Bucket in which movers report their state."""
         self.standbys = f"STANDBYS_{fs}"
         self.readers = f"READERS_{fs}"
         self.leases = f"LEASES_{fs}"

@@ -372,7 +372,8 @@ class CaseUndo:
     def watch_free_space(self) -> None:
         """Undo default layouts while flash, or the MDTs, still have space for files that are being written.
 
-        The journal has all that are in force: also those of remediations that are forgotten, or followed by another.
+        The journal has all that are in force: including those of remediations that are forgotten, or followed by
+        another.
         """
         entries = [] if self._gate.dry_run else [entry for entry in self._journal.judgements.default_layouts_in_force()
                                                  if entry.id not in self._given_up]
@@ -414,7 +415,7 @@ class CaseUndo:
         if available - filled >= reserved(room, settings):
             return ""
         return (f"pool {settings.flash_pool!r} is down to its reserve" if available < reserved(room, settings)
-                else f"pool {settings.flash_pool!r} would be down to its reserve before tierd checks again")
+                else f"pool {settings.flash_pool!r} is down to its reserve, or will be before the next check")
 
     def act_by_hand(self, entry: Entry, by: str) -> UndoResult:
         result = self.act(entry, f"by {by}")

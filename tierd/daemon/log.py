@@ -288,7 +288,7 @@ class FindingLog:
                        targets=record.targets)
 
     def record(self, finding: Finding) -> Finding:
-        """Record the present figures of a finding, also in the journal; returns it as :meth:`recorded` does."""
+        """Record the present figures of a finding, in the journal too; returns it as :meth:`recorded` does."""
         with self._lock:
             before = self.known.records.get(finding.key)
             self.known.records[finding.key] = replace(finding, time=before.time) if before else finding
@@ -296,7 +296,7 @@ class FindingLog:
             return self.known.records[finding.key]
 
     def measured(self, number: int, finding: Finding, usual: float, contended: float) -> Finding:
-        """Record the victim's rates without and beside the aggressor, as the verdict has them; returns that finding.
+        """Record the victim's rates without and with the aggressor, as the verdict has them; returns that finding.
 
         When it was found, the aggressor may have been there for a part of the window only.
         """

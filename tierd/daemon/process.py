@@ -167,7 +167,7 @@ def serve(path: Path, settings: Settings, web_config: WebConfigFile | None = Non
     if node is not None and not node.stand_by(notify, web_config):
         node.close()
         return 0
-    # the start looks at every open act, which may take longer than the claim lasts
+    # the start checks every open act, which may take longer than the claim lasts
     renewing = Heartbeat(node.claim.renew, BEAT_SECONDS).start() if node is not None else None
     try:
         with extended_start(notify, settings.filesystem.mount):

@@ -125,7 +125,7 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
 
 
 def fill_findings(pool: str, members: Sequence[str], view: View, settings: Settings) -> Iterator[Finding]:
-    """Find a target that is fuller than the other targets of its pool, or emptier, as one that was just added.
+    """Find a target that is fuller than the other targets of its pool, or emptier, such as one just added.
 
     A target that takes no files, such as a drained one, is never too empty, and the others are not compared with it.
     """

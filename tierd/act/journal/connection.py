@@ -21,7 +21,7 @@ _PROGRAM_ERRORS = (sqlite3.ProgrammingError, sqlite3.IntegrityError, sqlite3.Dat
 
 
 class JournalError(OSError):
-    """The journal cannot be read or written, or the file is no journal. tierd does nothing without a journal."""
+    """The journal cannot be read or written, or the file is not a journal. tierd does nothing without a journal."""
 
 
 @contextmanager
@@ -259,7 +259,7 @@ CREATE INDEX IF NOT EXISTS rates_by_time ON rates(time, step);
 def open_journal(path: Path) -> tuple[SharedConnection, bool]:
     """Open the file for the threads of the one process that writes it; the second value is whether it is new.
 
-    Each statement is on the disk before it returns. Raises JournalError if the file is no journal, or one of another
+    Each statement is on the disk before it returns. Raises JournalError if the file is not a journal, or has another
     format.
     """
     with suppress(OSError):  # the file exists, or cannot be made, which SQLite reports better

@@ -23,7 +23,7 @@ PATIENCE_SECONDS = 30.0
 MAX_PATIENCE_SECONDS = 600.0
 TIMEOUT_SECONDS = 10.0
 FIRST_POLL_SECONDS, LAST_POLL_SECONDS = 0.1, 2.0
-"""Time between two looks at a staging; it doubles from the first to the last."""
+"""Time between two requests for the state of a staging; it doubles from the first to the last."""
 GRACE_SECONDS = 10.0
 """Time after its deadline in which tierd must have ended a staging."""
 MAX_LINE = 400

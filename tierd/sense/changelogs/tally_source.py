@@ -50,7 +50,7 @@ class ReceivedTally:
     """A tally that arrived."""
 
     tally: Tally | None
-    """None for a message that is no tally."""
+    """None for a message that is not a tally."""
     receipt: object
     """What the inbox needs to confirm it."""
 
