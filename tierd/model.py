@@ -335,7 +335,7 @@ def typed_evidence(of: type[Evidence], stored: Mapping[str, float | None]) -> Ev
         return OtherEvidence(numbers)
     try:
         return of(**{name: _typed(str(known[name].type), value) for name, value in numbers.items() if name in known})
-    except (TypeError, ValueError, OverflowError):  # the journal holds something else than numbers
+    except (TypeError, ValueError, OverflowError):  # the journal holds something other than numbers
         return OtherEvidence(numbers)
 
 

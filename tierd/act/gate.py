@@ -59,7 +59,7 @@ class Gate:
         """``executor`` sets several default layouts at the same time.
 
         ``dispatch`` hands moves over to movers on other nodes. Without it, ``mover`` moves them in this process, and
-        ``batch`` is the maximum of moves in a batch. ``pace`` spaces out background moves beside streams.
+        ``batch`` is the maximum of moves in a batch. ``pace`` spaces out background moves on targets with streams.
         """
         self.dispatch = dispatch or InProcessDispatch(mover)
         batch = BATCH_MOVES_REMOTE if self.dispatch.remote and not dry_run else batch

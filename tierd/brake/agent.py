@@ -66,7 +66,7 @@ class Agent:
     def step(self) -> None:
         """Ask the leader for its rules, and set them."""
         state, rules = oss_state(self._node, self._tree)
-        if self._wanted and self._monotonic() >= self._until:  # at once: the question may take seconds
+        if self._wanted and self._monotonic() >= self._until:  # at once: the request may take seconds
             self._wanted = ()
             set_rules((), rules, self._set)
             state, rules = oss_state(self._node, self._tree)

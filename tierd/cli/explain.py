@@ -188,7 +188,7 @@ def show_plan(chosen: argparse.Namespace) -> int:
 
 
 PLAN_NAPS_SECONDS = (0.05, 0.1, 0.2, 0.4, *[1.0] * 20)
-"""Times between two questions whether the plan is made."""
+"""Pauses between two requests for the plan."""
 
 
 def plan_lines(answer: answers.PlanAnswer) -> list[str]:

@@ -174,7 +174,7 @@ class NatsDispatch(Dispatch):
         except BrokerError as error:
             return Refusal(Reason.NO_BROKER, str(error.strerror or error))
         if not self._threads():
-            return Refusal(Reason.NO_MOVERS, "no mover is at work: start tierd-mover@ on a node, or see tierctl movers")
+            return Refusal(Reason.NO_MOVERS, "no mover is running: start tierd-mover@ on a node, or see tierctl movers")
         return None
 
     def room(self) -> int:

@@ -137,8 +137,8 @@ class JournalFollower:
         if state.last_seq < (position or 0) or state.last_seq == 0:
             return True
         if position is None and not self._copy.empty:
-            raise NoCopyError(None, "the journal was never a copy of the leader's, and the leader has one: move it "
-                              "away, or copy the leader's journal here")
+            raise NoCopyError(None, "this journal is not a copy of the leader's: move it away, or copy the leader's "
+                                    "journal here")
         if state.first_seq > (position or 0) + 1:
             raise NoCopyError(None, "NATS no longer has all changes since this copy was made: copy the leader's "
                               "journal here")

@@ -75,7 +75,7 @@ def value_at(values: object, location: Sequence[int | str]) -> object:
 
 
 def one_that_is_set(values: Mapping[str, object], *locations: Location) -> Location:
-    """The first of the locations that the files have; else the first one."""
+    """The first of these locations that the files have, or else the first."""
     return next((each for each in locations if value_at(values, each) is not None), locations[0])
 
 

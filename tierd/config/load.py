@@ -71,7 +71,7 @@ def examine(path: Path) -> Examined:
     """Read a configuration file and its drop-ins. Raises ConfigurationError for a file that is not TOML, or OSError."""
     try:
         examined = examine_files(files.read_files(path), tuple(policies().values()))
-    except ValueError as error:  # a policy that is broken, or files that are no TOML
+    except ValueError as error:  # a policy that is broken, or files that are not TOML
         raise ConfigurationError(str(error)) from error
     if examined.settings is None:
         return examined

@@ -272,12 +272,12 @@ STATE = np.dtype([
     ("covariance", float, (KINDS, 1 + COLUMNS, 1 + COLUMNS)),
     ("weight", float, KINDS),
     # number of the job of each slot, -1 for a free one; mean and error of the prior of its b, and the part of its
-    # device time that costs the stream nothing if the device does small I/O for nothing
+    # device time that costs the stream nothing if the device does small I/O at no cost
     ("slot", np.int64, SUSPECTS),
     ("prior", float, (SUSPECTS, 3)),
     # smoothed part of the device time; when the job came and was last seen
     ("exposure", float, COLUMNS),
-    # by how much its device time has become more, for the same work, as costs were learned
+    # factor by which its device time has risen, for the same work, as costs were learned
     ("dose_factor", float, SUSPECTS),
     ("came_at", float, COLUMNS),
     ("seen_at", float, SUSPECTS),

@@ -245,7 +245,7 @@ class Policy:
     on_by_default: bool = False
     """Whether ``[act] on`` names it where the configuration does not say otherwise."""
     option: str = ""
-    """What an entry in ``[act] on`` permits that other policies do: ``places small files on the MDT``."""
+    """What an entry in ``[act] on`` allows other policies to do: ``places small files on the MDT``."""
     place: Place | None = None
     mirroring: Mirroring | None = None
 

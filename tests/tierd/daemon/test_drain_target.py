@@ -339,7 +339,7 @@ def test_files_that_stay_are_named_with_their_reason(site: Site, capsys: pytest.
     assert on_target(site) == ["/proj/mine/a", "/proj/mirrored"]
 
 
-def test_new_objects_are_stopped_and_given_back_also_after_a_kill(
+def test_new_objects_are_stopped_and_allowed_again_even_after_a_kill(
         site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     site.creation = SimulatedObjectCreation(site.cluster)
     site.restart(drain={"stop_new_objects": True})

@@ -290,6 +290,6 @@ def test_threads_of_a_process_however_started_have_a_job_id_of_ours() -> None:
     assert reported in Settings().own_jobs
 
 
-def test_no_procfs_is_no_reason_not_to_start(tmp_path: Path) -> None:
+def test_without_procfs_it_still_starts(tmp_path: Path) -> None:
     set_process_name("tierd", tmp_path / "absent" / "comm")
     assert not (tmp_path / "absent").exists()
