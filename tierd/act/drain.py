@@ -308,7 +308,7 @@ class Drains:
                 self._stop_new_objects(drain)
             elif drain.phase not in ACTIVE and drain.limits:
                 self._give_back_new_objects(drain)
-            waits = 0 < drain.wait_until - now <= self._settings.retry_seconds  # beyond: the clock was set back
+            waits = 0 < drain.wait_until - now <= self._settings.retry_seconds  # above that, the clock was set back
             if drain.phase is Phase.RUNNING and not waits:
                 self._advance(drain, max(1, min(visits, MAX_STEP_VISITS)), now + STEP_SECONDS)
         if any(drain.phase in ACTIVE for drain in self.all):

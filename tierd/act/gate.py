@@ -148,7 +148,7 @@ class Gate:
     def drop(self, finding_key: tuple[str, str, str], directory: str = "") -> list[Action]:
         """Drop the queued moves of one finding, or only those in one directory, in the journal too. Returns them.
 
-        With the whole finding those of an earlier run are dropped.
+        Dropping a whole finding also drops its moves from an earlier run.
         """
         dropped = self._drop(
             lambda each: each.action.finding == finding_key and directory in {"", each.action.directory})

@@ -447,7 +447,7 @@ class Interference:
         has = slot >= 0
         cost_ratio = np.ones(len(pairs))
         if self._costs is not None:
-            before = costs.seconds.copy()  # of a target that is new, there are no others
+            before = costs.seconds.copy()  # a new target has no earlier costs
             before[:len(self._costs.seconds)] = self._costs.seconds
             former = np.bincount(pair, np.einsum("ij,ij->i", work[at], before[window.target[at]]), len(pairs)) * part
             np.divide(busy, former, out=cost_ratio, where=(busy > 0) & (former > 0))

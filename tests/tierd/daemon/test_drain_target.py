@@ -482,7 +482,7 @@ def test_a_drain_beside_a_stream_says_that_it_waits_and_goes_on(
     shown(capsys, "drain-target", "OST0004", "--yes", site=site)
     site.run(until=40)
     text = shown(capsys, "drain-target", site=site)
-    assert f"waits: streams are at work on its targets ({STREAM.job_id}), and lose at most 5% to such moves" in text
+    assert f"waits: streams run on its targets ({STREAM.job_id}), and may lose at most 5% to such moves" in text
     assert "no move has ended" not in shown(capsys, "status", site=site)
     before = len(on_target(site))
     assert 0 < before < 14

@@ -173,5 +173,5 @@ def test_a_default_somebody_changed_since_is_not_undone(ingesting: World) -> Non
     (entry,) = ingesting.journal.entries()
     theirs = Layout((COVERING.components[0],))
     ingesting.filesystem.set_default_layout("/proj/ingest", theirs)
-    assert ingesting.undo(entry, "…") == ("refused", "somebody changed the layout since")
+    assert ingesting.undo(entry, "…") == ("refused", "somebody has changed the layout since")
     assert ingesting.filesystem.layout("/proj/ingest") == theirs
