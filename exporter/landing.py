@@ -143,8 +143,8 @@ def _list(names: tuple[str, ...]) -> str:
 
 def _unreadable(place: str) -> str:
     return (
-        f'<p class="note">The exporter may not read <code>{escape(place)}</code>. The metrics of the parameters'
-        f" there are missing. Give the exporter the capability {PERMISSION} (the unit file in"
+        f'<p class="note">The exporter lacks permission to read <code>{escape(place)}</code>. The metrics of the'
+        f" parameters there are missing. Give the exporter the capability {PERMISSION} (the unit file in"
         " <code>systemd/</code> grants only this), or run it as root.</p>\n"
     )
 

@@ -65,6 +65,6 @@ class ConnectionMetrics(Collector):
         yield dropped
         yield GaugeMetricFamily(
             self._prefix + "response_held_bytes",
-            "Bytes of responses that clients are reading now. Clients that get the same bytes share them.",
+            "Bytes of responses that clients are reading now. Bytes shared by several clients count once.",
             self._held_bytes(),
         )

@@ -43,7 +43,7 @@ after its first use.
 
 `lustre_osc_…` are sums over the object targets of a mount, by pool. A target in several pools belongs to the group
 `a,b`; in `lustre_pool_…` it counts in each of its pools. A sum starts with the values in the kernel's files and only
-grows, also when a target is cleared, remounted, failed over or gone. After a restart of the exporter, and in each run
+grows, even when a target is cleared, remounted, failed over or gone. After a restart of the exporter, and in each run
 of `--once` or `--output`, it is again what the files show; Prometheus treats that as a counter reset. With
 `--collector.osc.per-target` the families have one series per target, with the label `target`.
 
@@ -100,7 +100,7 @@ ten minutes).
 
 With `--jobs.limit=N` only the N busiest jobs of each target have their own series: at most about 20 × (N + 1) series
 per target. All others, including idle ones and a job named `other`, are summed under `jobid="other"`. This sum only
-grows, also when a job ends, expires, or temporarily gets its own series. `lustre_jobs_beyond_limit` counts the jobs in
+grows, even when a job ends, expires, or temporarily gets its own series. `lustre_jobs_beyond_limit` counts the jobs in
 the sum that are not idle. Job ids that are not UTF-8 show U+FFFD, or hexadecimal bytes if two ids would look alike.
 
 `lustre_job_io_size_bytes` shows only non-empty buckets: 2 to 6 series per direction of a job instead of 21. So
@@ -194,7 +194,7 @@ def _series(family: Family) -> str:
 
 
 ONLY_SLIM = replace(
-    slim.COLLECTOR, help="shown by `--profile=slim` beside some of the families above", families=(slim.IN_FLIGHT,)
+    slim.COLLECTOR, help="shown by `--profile=slim`, with some of the families above", families=(slim.IN_FLIGHT,)
 )
 
 

@@ -228,7 +228,7 @@ def reported(role: Role, answers: Answers) -> str:
     if ending := role.ending():
         return f"{ending}; it starts again soon"
     if role.stands_still():
-        return "stands still (SIGSTOP)"
+        return "hangs (SIGSTOP)"
     if role.name in BROKERS:
         return "runs"
     if role.name in LEADERS:
@@ -431,7 +431,7 @@ def introduction(scenario: Scenario, stack: Running) -> list[str]:
         "Kill one of each while files are moved. It starts again after ten seconds, as under systemd:",
         "",
         "  kill -9 PID      a broker; a mover; a reader; the standby; the leader (the standby leads within a minute)",
-        "  kill -STOP PID   it stands still; kill -CONT PID lets it go on",
+        "  kill -STOP PID   it hangs; kill -CONT PID lets it continue",
         "",
         f"  {tierctl} status --socket {stack.folder}/{leader}.sock      also movers, readers, history --last 1000",
         f"  {tierctl} status --socket {stack.folder}/{standby}.sock      the standby",

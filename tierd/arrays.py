@@ -130,8 +130,8 @@ class ArrayTracker:
                directory_of: Callable[[str], str]) -> Mapping[str, tuple[str, ...]]:
         """Tasks of each large array since ``oldest``, as of a window that ends now and has these jobs.
 
-        ``directory_of`` gives the directory in which a job works most, or "". It is asked for jobs whose ids are alike,
-        if there are many.
+        ``directory_of`` gives the directory in which a job works most, or "". It is asked for jobs whose ids have the
+        same form, if there are many.
         """
         alike = Counter(form_of(job) for job in jobs if not array_of(job))
         for job in jobs:

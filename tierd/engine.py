@@ -247,7 +247,7 @@ class Engine:
                         if policy_of(finding.kind).find_slowed is not None and finding.victim in in_doubt)
 
     def _amended(self, view: SlowdownView, finding: Finding) -> Finding:
-        """The finding as other policies change it: accelerators may take the aggressor's writes in."""
+        """The finding as other policies change it: accelerators may absorb the aggressor's writes."""
         if self._amends[0] is not self._facts:
             self._amends = self._facts, [policy.amends(self._facts) for policy in policies().values() if policy.amends]
         aggressor = view.profiles.get(finding.aggressor)

@@ -121,11 +121,11 @@ class Watcher:
                 name = os.fsdecode(data[at:at + length].rstrip(b"\0"))
                 at += length
                 if mask & _OVERFLOW:
-                    self._lost = "the kernel's queue ran over (fs.inotify.max_queued_events)"
+                    self._lost = "the kernel's queue overflowed (fs.inotify.max_queued_events)"
                 elif mask & (_IGNORED | _UNMOUNT):
                     self._folders.pop(number, None)
                 elif len(self._events) >= MAX_EVENTS:
-                    self._lost = f"more than {MAX_EVENTS} events came before they were taken"
+                    self._lost = f"more than {MAX_EVENTS} events came before they were read"
                 elif number in self._folders:
                     self._events.append(Event(self._folders[number], name, mask, now))
 

@@ -1,6 +1,6 @@
 """Where the log goes: standard error with the priorities of journald, or a function that shows each sentence.
 
-Each package has one logger (``tierd.act``, ``tierd.daemon`` …). Warnings and errors are for the one on call
+Each package has one logger (``tierd.act``, ``tierd.daemon`` …). Warnings and errors are for whoever is on call
 (``journalctl -p warning -u tierd``): a source is lost, the breaker is open, an undo failed.
 """
 
@@ -28,7 +28,7 @@ class PlainFormatter(logging.Formatter):
 
 
 class TerminalFormatter(PlainFormatter):
-    """Sentences, with the word ``warning`` or ``error`` before those for the one on call."""
+    """Sentences, with the word ``warning`` or ``error`` before those for whoever is on call."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 -- of the base class
         """The word and the sentence."""
@@ -45,7 +45,7 @@ class JournalFormatter(PlainFormatter):
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """Each line with its prefix, also those of a traceback."""
+        """Each line with its prefix, including those of a traceback."""
         priority = next((number for level, number in PRIORITIES if record.levelno >= level), PRIORITIES[-1][1])
         return "\n".join(f"<{priority}>{line}" for line in super().format(record).split("\n"))
 

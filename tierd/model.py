@@ -293,7 +293,7 @@ class SlowdownEvidence(Evidence):
     victim_bytes_per_second: float
     """Throughput now."""
     slowdown: float
-    """Usual throughput divided by throughput now; infinite if the victim stands still."""
+    """Usual throughput divided by throughput now; infinite if the victim stalls."""
     loss_low: float
     loss_high: float
     loss_probability: float
@@ -335,7 +335,7 @@ def typed_evidence(of: type[Evidence], stored: Mapping[str, float | None]) -> Ev
         return OtherEvidence(numbers)
     try:
         return of(**{name: _typed(str(known[name].type), value) for name, value in numbers.items() if name in known})
-    except (TypeError, ValueError, OverflowError):  # the journal holds something else than numbers
+    except (TypeError, ValueError, OverflowError):  # the journal holds something other than numbers
         return OtherEvidence(numbers)
 
 

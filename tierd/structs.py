@@ -84,7 +84,7 @@ class Struct(msgspec.Struct, frozen=True):
 
     @classmethod
     def from_json(cls, data: object) -> Self:
-        """The struct in a JSON object. Raises ValueError for what is no such struct."""
+        """The struct in a JSON object. Raises ValueError for what is not such a struct."""
         return msgspec.convert(data, cls)
 
     def replaced(self, **values: object) -> Self:

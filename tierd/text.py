@@ -142,7 +142,7 @@ def binary_text(size_bytes: float) -> str:
 
 
 class Carrier(IntEnum):
-    """What taught most about a loss."""
+    """The main evidence of a loss."""
 
     ARRIVAL = 1
     """The stream was seen before the other job came."""
@@ -166,7 +166,7 @@ CARRIERS = {
 def evidence_parts(name: str, value: float | None) -> tuple[str, str]:
     """One number of a finding's evidence as a label and a text. The unit at the end of its name decides the format.
 
-    None is infinite, as the slowdown of a stream that stands still.
+    None is infinite, as the slowdown of a stream that stalls.
 
     >>> evidence_parts("victim_usual_bytes_per_second", 177e9), evidence_parts("device_time_share_error", 0.028)
     (('victim usual throughput', '177 GB/s'), ('device time share, standard error', '3%'))

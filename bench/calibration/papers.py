@@ -84,7 +84,7 @@ PROCESSES, CORES = (2, 8), (16, 28)
 
 
 def metadata() -> list[Row]:
-    """DoM beside a plain layout, and 4 MDTs beside 1: mdtest with empty files (P0, P1 table 1)."""
+    """DoM instead of a plain layout, and 4 MDTs instead of 1: mdtest with empty files (P0, P1 table 1)."""
     published = {
         False: (352809 / 167611, 1053564 / 753885, 787548 / 602834, 373597 / 346796),
         True: (174572 / 148974, 332047 / 428402, 823025 / 605334, 189968 / 187857),
@@ -135,12 +135,12 @@ def powerflex() -> list[Row]:
     reads = {call: _direct_rate(StreamingReader, call) for call in (128 * kib, 32 * MIB)}
     many = {mdts: created_per_second(mdts, 65536) for mdts in (1, 2)}
     return [
-        Row("IOR read, 128 KiB beside 32 MiB calls", "P2 figure 3", change(18.3 / 30.8),
+        Row("IOR read, calls of 128 KiB instead of 32 MiB", "P2 figure 3", change(18.3 / 30.8),
             change(reads[128 * kib] / reads[32 * MIB]), used=True),
-        Row("IOR write, 128 KiB beside 8 MiB calls", "P2 figure 2", change(7.4 / 11.5),
+        Row("IOR write, calls of 128 KiB instead of 8 MiB", "P2 figure 2", change(7.4 / 11.5),
             change(writes[128 * kib] / writes[8 * MIB])),
         Row("2 MDSs, 65,536 files of 4 KiB for each process: create", "P2 figure 8", "+37%", change(many[2] / many[1])),
-        Row("65,536 files for each process beside 4,096: create", "P2", change(98.3 / 218),
+        Row("65,536 files for each process instead of 4,096: create", "P2", change(98.3 / 218),
             change(many[2] / created_per_second(2, 4096))),
     ]  # fmt: skip
 
@@ -195,7 +195,7 @@ def accelerator() -> list[Row]:
     return [
         Row("NXD, 4 KiB calls", "P0", "3.5 to 4.5 times", change(*(gain(4096, threads) for threads in (1, 4)))),
         Row("NXD, 40 KiB calls, beyond its bypass size", "P1 §IV.1", "+0%", change(gain(40960, 1))),
-        Row("DoM beside disks, files of 64 KiB: write", "P1 §V", "+20% to +40%",
+        Row("DoM instead of disks, files of 64 KiB: write", "P1 §V", "+20% to +40%",
             change(*(dom_write_gain(call) for call in (0, 4096, 65536)))),
     ]
 
@@ -264,9 +264,9 @@ def shared_file() -> list[Row]:
         return ran(machine(8, 1), replace(serial, layout=striped(count)), 8.0).log.mean(serial.job_id, 2, 8)
 
     return [
-        Row("one writer: 8 stripes beside 1", "P4", "25 to almost 200 MB/s", change(alone(8) / alone(1))),
-        Row("one file of 512 writers: 8 stripes beside 1", "P4", "more", change(eight / one)),
-        Row("one file of 512 writers on 8 OSTs: 512 objects beside 8", "P3", "more", change(over / eight)),
+        Row("one writer: 8 stripes instead of 1", "P4", "25 to almost 200 MB/s", change(alone(8) / alone(1))),
+        Row("one file of 512 writers: 8 stripes instead of 1", "P4", "more", change(eight / one)),
+        Row("one file of 512 writers on 8 OSTs: 512 objects instead of 8", "P3", "more", change(over / eight)),
     ]
 
 
@@ -295,7 +295,7 @@ def statahead() -> list[Row]:
         counter = cluster.clients[0].stats["getattr"]
         return counter.total / counter.samples
 
-    return [Row("getattr, batched beside single statahead", "P3", change(5410470 / 10099392), change(
+    return [Row("getattr, batched instead of single statahead", "P3", change(5410470 / 10099392), change(
         *(seconds(64, *each) / seconds(0, *each) for each in product((0.00004, 0.0001), (0.05, 0.1)))))]
 
 
@@ -310,8 +310,8 @@ def rpcs() -> list[Row]:
         return ran(machine(1, 1, fast, client), job, 3.0).log.mean(job.job_id, 1, 3)
 
     base = rate(256, 1)
-    return [Row("RPCs of 4 MiB beside 1 MiB, one in flight", "P2", "more", change(rate(1024, 1) / base)),
-            Row("8 RPCs of 1 MiB in flight beside 1", "P2", "more", change(rate(256, 8) / base))]
+    return [Row("RPCs of 4 MiB instead of 1 MiB, one in flight", "P2", "more", change(rate(1024, 1) / base)),
+            Row("8 RPCs of 1 MiB in flight instead of 1", "P2", "more", change(rate(256, 8) / base))]
 
 
 PAPER_STREAM, PAPER_NOISE = "ior.1002", "mdtest.1001"
@@ -320,7 +320,7 @@ NOISE_CASES = ((None, None), (128 << 10, None), (256 << 10, None), (None, 2), (N
 
 
 def noisy_neighbour() -> list[Row]:
-    """Sequential writes beside mdtest, on disks and with components on flash (P1, figure 3).
+    """Sequential writes with mdtest, on disks and with components on flash (P1, figure 3).
 
     The scenario has three nodes with mdtest because of the published loss.
     """
@@ -332,10 +332,10 @@ def noisy_neighbour() -> list[Row]:
         return [rate / base for rate, base in zip(found[of], found[to], strict=True)]
 
     return [
-        Row("stream beside files of 4 MB", "P1 figure 3", "-20% to -30%", change(*relative("contended")), used=True),
-        Row("stream beside files of 1 MB", "P1 figure 3", "-20% to -30%", change(*relative("contended_1m"))),
+        Row("stream with files of 4 MB", "P1 figure 3", "-20% to -30%", change(*relative("contended")), used=True),
+        Row("stream with files of 1 MB", "P1 figure 3", "-20% to -30%", change(*relative("contended_1m"))),
         Row("the files of 4 MB on flash", "P1 §IV.3", "+0%", change(*relative("flash_covers"))),
-        Row("1 MB of each on flash beside none", "P1 §IV.3", "less", change(*relative("flash_too_small", "contended"))),
+        Row("1 MB of each on flash", "P1 §IV.3", "less", change(*relative("flash_too_small", "contended"))),
     ]
 
 

@@ -66,7 +66,7 @@ INTERFERENCE = Row("Victims, aggressors and targets", (
     matrix("What jobs cost each other", "Bytes that each victim (row) lost to each aggressor (column) in the shown "
            "time, as far as that is certain. tierctl bill has the intervals.",
            Query(f"sum by (victim, aggressor) (increase(tierd_interference_lost_bytes_total{OF_FS}[$__range])) > 0"),
-           rows="victim", columns="aggressor", unit="bytes", empty="no stream surely lost anything"),
+           rows="victim", columns="aggressor", unit="bytes", empty="no stream certainly lost anything"),
     timeseries("Aggressors: jobs with small requests", "Reads and writes per second of jobs with requests below 1 MiB, "
                "which make disks seek. tierd's own moves are left out.",
                Query(f"topk(10, (sum by (fs, jobid) (fs_target_job:lustre_job_bulk_operations:rate2m{{{ON}}})"
@@ -159,7 +159,7 @@ MOVERS = Row("Movers on other nodes", (
 ), empty=NO_CLUSTER, closed=True)
 
 READERS = Row("Changelog readers on other nodes", (
-    stat("Readers", "Changelog readers that have described themselves in the last 20 s. Empty if tierd reads the "
+    stat("Readers", "Changelog readers that have reported in the last 20 s. Empty if tierd reads the "
          "changelogs itself.", Query(f"sum(tierd_readers{OF_FS})"), unit="short", steps=((None, RED), (1, GREEN)),
          width=4, height=6),
     stat("Changelogs without tallies", "MDTs whose last tally is older than half a minute, or whose reader reports a "

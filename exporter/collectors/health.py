@@ -55,7 +55,7 @@ def collect_client_job(node: Node, page: MetricsPage) -> None:
             page.sample(CLIENT_JOB, label_text(jobid=name), 1)
 
 
-CLIENT_JOB_COLLECTOR = Collector("client_job", "the job of a node that works for one job", (CLIENT_JOB,),
+CLIENT_JOB_COLLECTOR = Collector("client_job", "the job of a node that runs one job", (CLIENT_JOB,),
                                  stateless(collect_client_job))
 MEMORY = {
     "memused": Gauge("lustre_memory_used_bytes", "Memory allocated by Lustre.", (), "memused"),

@@ -35,8 +35,8 @@ INTERFACE_PEER_CREDITS = OF_INTERFACE.gauge(
 OMNI_PATH_NAMES = ("krcvqs", "piothreshold", "sge_copy_mode", "wss_threshold", "cap_mask")
 OMNI_PATH = Gauge(
     "lustre_lnet_omni_path_parameter",
-    "Parameter of the Omni-Path driver (hfi1) that a paper on Lustre tunes; of a list, its first number. tierctl audit"
-    " compares them.", ("setting",), "module.*.parameters")
+    "Parameter of the Omni-Path driver (hfi1), or the first number of a list. tierctl audit compares it with a "
+    "paper.", ("setting",), "module.*.parameters")
 
 
 def collect_lnet(node: Node, page: MetricsPage) -> None:
@@ -79,7 +79,7 @@ LNET_FAMILIES = (
     OMNI_PATH)
 LNET_COLLECTOR = Collector("lnet", "messages, errors and interfaces of LNet", LNET_FAMILIES, stateless(collect_lnet))
 OF_PEER = FamilyMaker("lustre_lnet_peer", ("nid",), PEERS)
-PEER_UP = OF_PEER.gauge("up", "Whether the LNet peer is up (1) or down (0). LNet knows this of routers only.")
+PEER_UP = OF_PEER.gauge("up", "Whether the LNet peer is up (1) or down (0). LNet reports this for routers only.")
 PEER_CREDITS = OF_PEER.gauge(
     "credits", "Send credits left for the LNet peer. A negative value is the number of waiting messages.")
 PEER_ROUTER_CREDITS = OF_PEER.gauge("router_credits", "Routing credits left for messages from the LNet peer.")

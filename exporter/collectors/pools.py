@@ -76,7 +76,7 @@ REPORTING = OF_POOL.of("kbytestotal").gauge(
     "Object targets in the pool whose space is known and included in lustre_pool_size_bytes and the other sums.")
 MEMBER = Gauge(
     "lustre_pool_target_info",
-    "Always 1, labelled with an object target and its pool (several joined by commas). Only metadata servers show it.",
+    "Always 1, labelled with an object target and its pool (several joined by commas). Shown by metadata servers only.",
     ("fs", "target", "pool"), "lod.*.pools.*")
 OF_MOUNT = FamilyMaker("lustre_pool", ("fs", "mount", "pool"), "osc.*.stats")
 READ = OF_MOUNT.counter("read_bytes", "Bytes read from the pool by the mount.")

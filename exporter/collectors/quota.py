@@ -33,7 +33,8 @@ def _limit(name: str, text: str) -> Gauge:
 
 OF_LQA = ("fs", "lqa", "type", "id")
 LQA = "lqa-"
-"""Begin of the folder of a logical quota aggregation (LQA): limits on ranges of ids together, since 2.18."""
+"""Start of the name of the folder of a logical quota aggregation (LQA): limits on ranges of ids together, since
+2.18."""
 
 
 def _lqa_limit(plain: Gauge) -> Gauge:

@@ -30,7 +30,7 @@ OPERATIONS = frozenset(
 REQUESTS = frozenset({b"req_waittime", b"read_bytes", b"write_bytes"})
 IN_FLIGHT = Gauge(
     "lustre_osc_requests_in_flight",
-    "Requests to object servers in flight now, of all kinds. Only the slim profile shows it.", ("fs", "mount", "pool"),
+    "Requests of all kinds to object servers in flight now. Shown by the slim profile only.", ("fs", "mount", "pool"),
     "osc.*.import")
 BUDGET = "max_read_ahead_mb"
 _IMPORT_KEYS = (b"\n    state: ", b"\n       inflight: ")

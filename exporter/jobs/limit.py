@@ -87,7 +87,7 @@ class OtherJobs:
             before, _ = self._gone.pop(job.first_line, (None, 0))
             one = job.counted = before or JobCounts(job.first_line)
         if one.read_at == self._pass:
-            return  # listed twice: the first entry counts; the job stays stale, also at the next reading
+            return  # listed twice: the first entry counts; the job stays stale, even at the next reading
         one.read_at = self._pass
         numbers, job.skipped = self._reader.read(text)
         job.stale = False

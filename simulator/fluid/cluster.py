@@ -34,7 +34,7 @@ def processes_of(job: Job) -> int:
 
 
 REBALANCE_SECONDS = 10.0
-"""Interval at which flows are balanced anew, for gradual changes such as moved files."""
+"""Interval at which flows are balanced again, for gradual changes such as moved files."""
 SETTLE_SECONDS = 0.25
 """Maximum interval between two counts of flows, if time advances in smaller steps."""
 

@@ -83,7 +83,7 @@ def test_the_values_of_links_are_values_of_their_variables(site: Site, board: di
 
 
 @EACH_BOARD
-def test_variables_find_values(site: Site, board: dict[str, Any]) -> None:
+def test_dashboard_variables_find_values(site: Site, board: dict[str, Any]) -> None:
     for variable in board["templating"]["list"]:
         query = re.fullmatch(r"label_values\((.*), (\w+)\)", variable["query"]["query"]
                              if isinstance(variable["query"], dict) else "")

@@ -129,7 +129,7 @@ def test_an_unreadable_debugfs_is_reported_with_the_remedy(closed, exporter) -> 
         text = page(running).text
         own = {sample.labels["path"]: sample.value for metric in ExporterMetrics(running.scraper).collect()
                for sample in metric.samples if "path" in sample.labels}  # fmt: skip
-    assert f"The exporter may not read {closed}/sys/kernel/debug/lustre/." in text
+    assert f"The exporter lacks permission to read {closed}/sys/kernel/debug/lustre/." in text
     assert "CAP_DAC_READ_SEARCH" in text
     assert own == {"procfs": 1, "sysfs": 1, "debugfs": 0}
 

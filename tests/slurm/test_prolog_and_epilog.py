@@ -98,7 +98,7 @@ def test_only_directories_of_the_user_beside_the_last_one_are_prepared(site: Sit
     assert prepared(site, slurm, user="mallory") == ([], [], [])
     assert prepared(site, slurm, directory="/home/me")[2] == ["the job does not start on /mnt/lustre"]
     site.cluster.namespace.lookup("/proj/run2/out").uid = slurm.uid + 1
-    assert prepared(site, slurm)[2] == ["/proj/run2/out is no directory of the job's user"]
+    assert prepared(site, slurm)[2] == ["/proj/run2/out is not a directory of the job's user"]
     site.cluster.namespace.lookup("/proj/run2/out").uid = slurm.uid
     site.cluster.set_default_layout("/proj/run2/out", Layout(COVERING.components[1:]))
     assert prepared(site, slurm)[2] == ["/proj/run2/out has another default layout"]

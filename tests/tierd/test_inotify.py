@@ -64,7 +64,7 @@ def test_a_directory_that_goes_is_no_longer_watched(tmp_path: Path, watcher: Wat
 
 def test_a_queue_that_ran_over_is_reported_once(watcher: Watcher) -> None:
     watcher._take(struct.pack("iIII", -1, 0x4000, 0, 0))
-    assert watcher.take() == ([], "the kernel's queue ran over (fs.inotify.max_queued_events)")
+    assert watcher.take() == ([], "the kernel's queue overflowed (fs.inotify.max_queued_events)")
     assert watcher.take() == ([], "")
 
 
@@ -75,7 +75,7 @@ def test_events_nobody_takes_do_not_fill_the_memory(tmp_path: Path, watcher: Wat
     watcher._take(struct.pack("iIII", 1, CREATE, 0, 0) * 6)
     events, lost = watcher.take()
     assert len(events) == 5
-    assert lost == "more than 5 events came before they were taken"
+    assert lost == "more than 5 events came before they were read"
 
 
 def test_a_directory_that_cannot_be_watched_says_why(tmp_path: Path, watcher: Watcher) -> None:

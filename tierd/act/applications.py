@@ -1,6 +1,6 @@
 """The default layout that helped an application before its next run, and what tierd did for a job.
 
-An application is a name of jobs of one user. The journal has the names and directories of jobs with findings, by the
+An application is a name of jobs of one user. The journal has the names and directories of jobs with findings, from the
 scheduler, and whether the default layout that tierd set because of them helped. At the start of the next job of that
 name and user, in the same directory or one beside it, tierd sets the layout there again, for new files only.
 """
@@ -223,7 +223,7 @@ class Preparer:
             return Refusal(Reason.ROOT_DIRECTORY, "the default of the root directory is for the whole file system")
         status = self._filesystem.status(place)
         if not status.is_directory or status.uid != run.uid:
-            return Refusal(Reason.NO_PERMISSION, f"{quoted(place)} is no directory of the job's user")
+            return Refusal(Reason.NO_PERMISSION, f"{quoted(place)} is not a directory of the job's user")
         if self._filesystem.path_of(status.fid) != place:
             return Refusal(Reason.LINKED, "a part of the path is a symbolic link")
         policy = self._settings.resolved_scopes.of(place).small_files_to_flash

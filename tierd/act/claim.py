@@ -97,7 +97,7 @@ class ClaimFolder:
 
 
 class Claim(FilesystemClaim):
-    """The claim of one daemon. ``monotonic`` is its own clock; ``dead`` returns True if a holder has surely exited."""
+    """The claim of one daemon. ``monotonic`` is its own clock; ``dead`` is True for a holder that certainly exited."""
 
     def __init__(self, folder: ClaimFolder, holder: str, monotonic: Callable[[], float], settings: ClaimSettings,
                  dead: Callable[[str], bool] = lambda _: False) -> None:
@@ -181,7 +181,7 @@ class Claim(FilesystemClaim):
             return None
 
     def lost(self) -> bool:
-        """Whether this daemon surely holds no claim. In doubt: False."""
+        """Whether this daemon certainly holds no claim. In doubt: False."""
         with self._lock:
             try:
                 return not self._mine or self._lost()

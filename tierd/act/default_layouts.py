@@ -82,7 +82,7 @@ def set_and_verify(filesystem: Filesystem, kind: ActKind, place: str, wanted: De
     except OSError as error:
         if failure is not None and isinstance(error, FileNotFoundError | Stale):
             raise failure from None
-        return ""  # it may be set, also after an error: undo reads it again
+        return ""  # it may be set, even after an error: undo reads it again
     if same_default(found, wanted):
         return ""
     if failure is not None:

@@ -49,7 +49,7 @@ class NumberedOutcome:
 
 @dataclass(frozen=True, slots=True)
 class RemoteMover:
-    """A mover on another node, as it describes itself every few seconds."""
+    """What a mover on another node reports of itself every few seconds."""
 
     name: str
     host: str
@@ -76,7 +76,7 @@ class RemoteMover:
 
 @dataclass(frozen=True, slots=True)
 class RemoteStandby:
-    """A standby, as it describes itself every few seconds."""
+    """What a standby reports of itself every few seconds."""
 
     name: str
     host: str
@@ -109,7 +109,7 @@ class DispatchCounts:
     """Results of messages that another mover had before."""
     stale: int = 0
     expired: int = 0
-    """Moves without a result at their deadline. The leader looked at the files."""
+    """Moves without a result at their deadline. The leader checked the files."""
     refused: int = 0
     """Results that were malformed or not signed."""
 
@@ -136,7 +136,7 @@ class DispatchState:
 class Dispatch:
     """Hands moves over to movers. One thread uses it; any thread may ask for its state.
 
-    What it does not define, it does as for movers in this process.
+    A method that it does not define behaves as for movers in this process.
     """
 
     remote = False
@@ -179,13 +179,13 @@ class Dispatch:
         """All outcomes that were returned are in the journal. The dispatch may forget them."""
 
     def withdraw(self, why: Refusal) -> None:
-        """Take back all moves that were not begun. Their outcomes have the reason ``halted``."""
+        """Withdraw all moves that were not begun. Their outcomes have the reason ``halted``."""
 
 
 class InProcessDispatch(Dispatch):
     """Moves files with an engine in this process. A batch is moved while its outcomes are read.
 
-    The engine has limits of its own. There is nothing to take back: a batch has ended when its outcomes were read.
+    The engine has limits of its own. There is nothing to withdraw: a batch has ended when its outcomes were read.
     """
 
     def __init__(self, mover: Mover) -> None:

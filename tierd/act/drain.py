@@ -1,13 +1,13 @@
 """Empties an OST: finds every file with an object there, and moves it to other targets of the same pool.
 
 One walk over the file system is a pass (:mod:`tierd.sense.file_walks`). It stops whenever some hundred moves are
-queued, and continues when they have ended. The journal stores the last directory whose files are all dealt with, so
-a restart or a kill repeats little, and loses nothing. Passes follow until one finds nothing to move: it is the proof
-that the target is empty, but for files that it names with their reasons.
+queued, and continues when they have ended. The journal stores the last directory whose files are all dealt with, so a
+restart or a kill repeats little, and loses nothing. Passes follow until one finds nothing to move: that proves that the
+target is empty, except for files that it names with their reasons.
 
-New objects are stopped by the administrator, or by tierd where it runs on the MDS and may
-(:mod:`lustre.creation`). The journal has the earlier limits before tierd changes them, and they are given back when the
-drain is ended, also after a kill.
+New objects are stopped by the administrator, or by tierd where it runs on the MDS and is allowed to
+(:mod:`lustre.creation`). The journal has the earlier limits before tierd changes them, and they are restored when the
+drain is ended, even after a kill.
 """
 
 from __future__ import annotations
@@ -201,12 +201,12 @@ class Drains:
 
     @property
     def all(self) -> tuple[Drain, ...]:
-        """All drains, also ended ones."""
+        """All drains, including ended ones."""
         return tuple(self._drains.values())
 
     @property
     def running(self) -> bool:
-        """Whether a drain moves files, or has limits to give back."""
+        """Whether a drain moves files, or has limits to restore."""
         return any(drain.phase is Phase.RUNNING or (drain.phase not in ACTIVE and drain.limits) for drain in self.all)
 
     def begin(self, target: str, by: str, *, preview: bool = False) -> Drain:
@@ -243,7 +243,7 @@ class Drains:
                           for name, members in pools.items()}, own)
 
     def _check_free(self, target: str, *, preview: bool) -> None:
-        """A dry run that still counts is no obstacle: a drain takes its place."""
+        """A dry run that still counts does not prevent a drain, which takes its place."""
         before = self._drains.get(target)
         if before is not None and before.phase in ACTIVE and before.preview == preview:
             what, see = ("dry run", "--show") if preview else ("drain", "--show; --end ends it")
@@ -251,7 +251,7 @@ class Drains:
         if before is not None and before.phase in ACTIVE and preview:
             raise ValueError(f"a drain of {target} is {before.phase} already, so a dry run is not needed")
         if before is not None and before.limits:
-            raise ValueError(f"an earlier drain of {target} still has to give back new objects: {before.trouble}")
+            raise ValueError(f"an earlier drain of {target} has not allowed new objects again: {before.trouble}")
 
     @staticmethod
     def _check_pools(target: str, pools: Collection[Sequence[str]]) -> None:
@@ -269,7 +269,7 @@ class Drains:
         """Pause, resume or end a drain. Raises ValueError for another act, and if the drain has no such phase.
 
         A pause and an end drop the queued moves; a resumed drain finds them again, or begins another pass if it was
-        over. Only an end gives back new objects.
+        over. Only an end allows new objects again.
         """
         with self._lock:
             drain = self._drains.get(target)
@@ -308,7 +308,7 @@ class Drains:
                 self._stop_new_objects(drain)
             elif drain.phase not in ACTIVE and drain.limits:
                 self._give_back_new_objects(drain)
-            waits = 0 < drain.wait_until - now <= self._settings.retry_seconds  # beyond: the clock was set back
+            waits = 0 < drain.wait_until - now <= self._settings.retry_seconds  # above that, the clock was set back
             if drain.phase is Phase.RUNNING and not waits:
                 self._advance(drain, max(1, min(visits, MAX_STEP_VISITS)), now + STEP_SECONDS)
         if any(drain.phase in ACTIVE for drain in self.all):
@@ -343,11 +343,11 @@ class Drains:
             try:
                 if present.get(mdt) == 0:
                     self._creation.set_limit(drain.target, mdt, count)
-                    log.info("gave back new objects on %s for %s: the limit is %d again", drain.target, mdt, count)
+                    log.info("allowed new objects on %s again for %s: the limit is %d", drain.target, mdt, count)
                 elif mdt not in present:
                     raise FileNotFoundError(2, "this node does not serve it now")
             except OSError as error:
-                drain.trouble = f"new objects for {mdt} cannot be given back: {error.strerror or error}"
+                drain.trouble = f"new objects cannot be allowed again for {mdt}: {error.strerror or error}"
                 continue
             with self._lock:
                 del drain.limits[mdt]

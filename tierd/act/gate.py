@@ -59,7 +59,7 @@ class Gate:
         """``executor`` sets several default layouts at the same time.
 
         ``dispatch`` hands moves over to movers on other nodes. Without it, ``mover`` moves them in this process, and
-        ``batch`` is the maximum of moves in a batch. ``pace`` spaces out background moves beside streams.
+        ``batch`` is the maximum of moves in a batch. ``pace`` spaces out background moves on targets with streams.
         """
         self.dispatch = dispatch or InProcessDispatch(mover)
         batch = BATCH_MOVES_REMOTE if self.dispatch.remote and not dry_run else batch
@@ -148,7 +148,7 @@ class Gate:
     def drop(self, finding_key: tuple[str, str, str], directory: str = "") -> list[Action]:
         """Drop the queued moves of one finding, or only those in one directory, in the journal too. Returns them.
 
-        With the whole finding those of an earlier run are dropped.
+        Dropping a whole finding also drops its moves from an earlier run.
         """
         dropped = self._drop(
             lambda each: each.action.finding == finding_key and directory in {"", each.action.directory})
@@ -201,7 +201,7 @@ class Gate:
     def attend(self) -> list[CompletedAct]:
         """Enter outcomes of moves that were handed over before.
 
-        Take back moves not begun while acts are halted, or the job of one is not at work.
+        Withdraw moves not begun while acts are halted, or while their job is not active.
 
         Movers on other nodes may report a move late, after it was given up and nothing is under way.
         """
@@ -231,7 +231,7 @@ class Gate:
         return self.completed_acts.ended(each.action, Outcome.REFUSED, why.sentence, entry, each.before, why=why)
 
     def _move(self, batch: list[QueuedMove]) -> Iterator[CompletedAct]:
-        """Hand files over. Yields the outcomes that are known, also of earlier batches.
+        """Hand files over. Yields the known outcomes, including those of earlier batches.
 
         A halted move is queued again and stored in the journal again.
         """

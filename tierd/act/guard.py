@@ -53,7 +53,7 @@ class ActGuard:
 
 
 class JobCheck:
-    """Looks at the job that an act is for, just before the act. This one finds all at work."""
+    """Checks the job of an act just before the act. This one finds every job active."""
 
     def idle(self, action: Action) -> Refusal | None:
         """Delays a move while the job is not seen at work."""

@@ -121,10 +121,10 @@ class TokenBucket:
         self._takings = 0
         """How often tokens were taken."""
         self._peaks: deque[tuple[int, float]] = deque(maxlen=MAX_PEAKS)
-        """Number of takings before, and byte tokens just before the next one. Falling: a higher one replaces those
+        """For each peak, the number of takings before it and its byte tokens. They fall: a higher peak replaces those
         before it."""
         self._returned = 0.0
-        """Bytes returned. Peaks are less by what had been returned when they were noted."""
+        """Bytes returned so far. A peak is stored less the bytes returned until then."""
 
     def refusal(self, size_bytes: int, now: float) -> Refusal | None:
         self._refill(now)
@@ -271,8 +271,8 @@ class BackgroundPace:
         waits = {job: at for job, _ in self._seconds(cost) if (at := self._next_at.get((job, part), now)) > now}
         if not waits:
             return None
-        return Refusal(Reason.STREAMS, f"streams are at work on its targets ({first_names(sorted(waits))}),"
-                       f" and lose at most {percent(part)} to such moves: the next one in "
+        return Refusal(Reason.STREAMS, f"streams run on its targets ({first_names(sorted(waits))}), and may lose "
+                       f"{percent(part)} to such moves: the next one in "
                        f"{max(waits.values()) - now:.0f} s", ", ".join(sorted(waits)))
 
     def spend(self, key: tuple[str, str, str], cost: MoveCost, now: float) -> Charge:
@@ -325,11 +325,11 @@ class BackgroundPace:
 
 LAST_MOVES, FAILED_MOVES, FAILED_SHARE = 100, 10, 0.5
 """Moves that the circuit breaker considers, and how many of them must have failed, in number and as a share. A choice:
-ten failures are no accident of one file, and fewer than half of the moves may be those of one bad directory."""
+ten failures are not the accident of one file, and fewer than half of the moves may be those of one bad directory."""
 
 
 class CircuitBreaker:
-    """Counts failures among the last moves. A refusal or a busy file is no failure."""
+    """Counts failures among the last moves. A refusal or a busy file is not a failure."""
 
     def __init__(self) -> None:
         self._failed: deque[bool] = deque(maxlen=LAST_MOVES)

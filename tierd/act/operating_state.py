@@ -54,7 +54,7 @@ class MaintenanceGuard:
 
 
 def _first_line(file: Path) -> str:
-    """Empty if it is no regular file: opening a pipe would block."""
+    """Empty if it is not a regular file: opening a pipe would block."""
     if not stat.S_ISREG(file.stat().st_mode):
         return ""
     with file.open("rb") as opened:
@@ -129,7 +129,7 @@ class OperatingState:
 
     @property
     def last_held(self) -> Refusal | None:
-        """The same, by the pause file as it was seen last: each cycle looks at it. It waits for no disk."""
+        """The same, by the pause file as it was seen last: each cycle reads it. It waits for no disk."""
         return self._paused_refusal() or self._maintenance.last_refusal(self._clock.now())
 
     def _paused_refusal(self) -> Refusal | None:
@@ -176,7 +176,7 @@ class Approvals:
             self._journal.set_state({STATE: json.dumps([[*of, asdict(each)] for of, each in self._by_key.items()])})
 
     def of(self, key: FindingKey) -> Approval | None:
-        """The answer about a finding; None without one, and for one that counts no more."""
+        """The answer about a finding; None without one, and for one that no longer counts."""
         found = self._by_key.get(key)
         return found if found is not None and self._clock.now() < found.at + VALID_SECONDS else None
 

@@ -286,7 +286,7 @@ def _replanned(move: StoredMove, filesystem: Filesystem, settings: Settings, lay
     directory = move.path.rpartition("/")[0] or "/"
     layout = layout_of(key, directory)
     if not by_name and layout is None:
-        return Refusal(Reason.REMEDIATION_OVER, "the remediation is over, or too old to be judged; tierd detects "
+        return Refusal(Reason.REMEDIATION_OVER, "the case is closed, or too old to be judged; tierd detects "
                        "a finding that still holds again")
     policy = settings.resolved_scopes.of(move.path).small_files_to_flash
     if not move.pool:

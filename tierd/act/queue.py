@@ -157,7 +157,7 @@ class MoveQueue:
     def examined_earlier(self, again: Iterable[tuple[Action, int]], left: Iterable[str]) -> list[str]:
         """Queue ``again``, with the numbers of their findings, and remove those of the files ``left``; returns these.
 
-        Moves that were dropped or queued anew since the examination stay as they are.
+        Moves that were dropped or queued again since the examination stay as they are.
         """
         with self._lock:
             for action, finding in again:
@@ -397,7 +397,7 @@ class MoveQueue:
 
 
 def planned(wanted: Layout, before: Layout | None, size_bytes: int, fsname: str) -> tuple[Layout, MoveCost]:
-    """The whole layout that a file shall get, with mirrors that it keeps, and the cost of the copy.
+    """The whole layout for a file, with the mirrors that it keeps, and the cost of the copy.
 
     ``wanted`` may be one mirror alone, to be added. Where mirrors in sync are given up, nothing is copied.
     """

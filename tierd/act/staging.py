@@ -34,7 +34,7 @@ KEEP_SECONDS = 30 * 86400.0
 """Time for which the journal keeps stagings that have ended."""
 ABANDONED_SECONDS = 30.0
 """A stage-in is cancelled if nobody has asked for its state for this time: its job is gone. Slurm kills all scripts of
-a cancelled job, so that the one that cancels the staging may not come to it."""
+a cancelled job, so the one that cancels the staging may not run."""
 MAX_OPEN = 10_000
 """Stagings that wait or move. Further ones are refused."""
 MAX_REASONS = 20

@@ -1,4 +1,4 @@
-"""Undoes acts from the journal, unless somebody changed the file or directory since.
+"""Undoes acts from the journal, unless somebody has changed the file or directory since.
 
 The layout to restore comes from the journal and from the present pools. A file may have had no pool: the file system's
 default put its objects on any target. Movers place nothing without a pool, since "any target" includes the pool that
@@ -10,7 +10,7 @@ lustre/lod/lod_object.c; only the root's is not copied). Undo therefore also res
 below a directory while it had tierd's default. Without that, their new files would go to flash for ever.
 
 After a restart, an act that was under way is closed by reading its file or directory. A file is whole at any time and
-has either the earlier layout or the new one; the journal gets to know which.
+has either the earlier layout or the new one; the journal records which.
 """
 
 from __future__ import annotations
@@ -281,7 +281,7 @@ class Undo:
             for each in on_top:
                 self._journal.set_before(each.id, entry.before)
             if on_top:
-                reason += f"; act {on_top[0].id} has replaced it since, whose undo restores what was before both"
+                reason += f"; act {on_top[0].id} has replaced it; undoing that act restores what was before both"
                 return UndoResult(Outcome.UNDONE, self._with_inherited(reason, entry))
             found = Has.OTHER  # somebody changed it before the next act, whatever it is now
         if found is Has.BEFORE:
@@ -289,7 +289,7 @@ class Undo:
                 f"the directory already has its earlier {WORDS[entry.kind]}", entry))
         if found is Has.OTHER:
             what = "default striping" if entry.kind == ActKind.SET_DEFAULT_STRIPING else "layout"
-            return UndoResult(Outcome.REFUSED, f"somebody changed the {what} since")
+            return UndoResult(Outcome.REFUSED, f"somebody has changed the {what} since")
         earlier = earlier_layout(entry, self._filesystem.pools()) if entry.kind == ActKind.MIGRATE else None
         self._journal.begin_undo(entry.id, self._clock.now())
         try:
@@ -341,7 +341,7 @@ class Undo:
 def close_unfinished(journal: Journal, filesystem: Filesystem, now: float) -> Iterator[tuple[Entry, Outcome, str]]:
     """Close every act that was under way. Yields each with its outcome and the detail.
 
-    An undo because of a verdict goes on, also where only directories below are left. Others are not repeated.
+    An undo because of a verdict goes on, even where only directories below are left. Others are not repeated.
     """
     for entry in journal.unfinished():
         judged = journal.judgements.of(journal.finding_of(entry.id))

@@ -164,4 +164,4 @@ class Users:
         try:
             return future.result()
         except (KeyError, OSError, OverflowError):
-            return Refusal(Reason.NO_PERMISSION, f"tierd's node knows no user {uid}")
+            return Refusal(Reason.NO_PERMISSION, f"tierd's node has no user {uid}")

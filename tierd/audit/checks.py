@@ -256,7 +256,7 @@ def strided_reads(node: Node) -> Iterator[Line]:
         if not node.version:
             yield say.line(State.UNKNOWN, why)
         elif node.version < STRIDES:
-            yield say.line(State.ADVICE, why, "Lustre reads ahead for a fixed stride, also if it is not aligned to "
+            yield say.line(State.ADVICE, why, "Lustre reads ahead for a fixed stride, even if it is not aligned to "
                            "pages. It cannot predict random reads.", "upgrade the client")
         else:
             yield say.line(State.OK, f"{why} This release reads ahead for strides; other jumps are random reads.")
@@ -305,7 +305,7 @@ def old_kernel(node: Node) -> str:
     if not kernel or kernel >= PARALLEL_LOOKUP:
         return ""
     return (f" Kernel {node.kernel} looks names up one at a time in a directory (parallel since 4.7, {DDN}), so "
-            "statahead is the only means against round trips.")
+            "only statahead saves round trips.")
 
 
 def server_rpc_size(node: Node) -> Iterator[Line]:

@@ -22,7 +22,7 @@ WIDTH = 116
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     auditing = commands.add_parser(
-        "audit", help="compare the settings of this node with what papers and manual advise",
+        "audit", help="compare the settings of this node with papers and the Lustre manual",
         description="Compare the Lustre and Omni-Path settings of this node with the values in papers and in the "
                     "Lustre manual. A setting that differs is advice only if the counters of this node show that it "
                     "matters, else a note. Changes nothing and needs no daemon. Run it as root: counters of a client "

@@ -54,7 +54,7 @@ class Node:
         return self.parameters.get(name, {})
 
     def numbers(self, name: str) -> dict[str, int]:
-        """The values of a parameter by device. A text that is no number is left out.
+        """The values of a parameter by device. A text that is not a number is left out.
 
         >>> Node(parameters={"llite.max_read_ahead_mb": {"a": "256", "b": "256.5", "c": "-"}}).numbers(
         ...     "llite.max_read_ahead_mb")

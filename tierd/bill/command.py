@@ -16,9 +16,9 @@ from tierd.text import bytes_text, count_of, duration_text, printable
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     bill = commands.add_parser(
-        "bill", help="show what jobs cost others, and lost to others",
+        "bill", help="show what jobs cost other jobs, and lost to them",
         description="Show the bytes that streams lost to jobs with small files, with an interval that holds them with "
-                    "a probability of 90%. Losses that may be nothing are counted, and not billed. The journal keeps "
+                    "a probability of 90%. Losses that may be zero are counted but not billed. The journal keeps "
                     "the bill for a year.")
     client.add_daemon_options(bill)
     bill.add_argument("--by", choices=("job", "user", "project"), default="job",
@@ -58,7 +58,7 @@ def table(answer: BillAnswer, by: str) -> list[str]:
     lines += [f"{printable(name):{width}}  {lost_text(cost):34}  {lost_text(lost)}"
               for name, _, cost, lost in sorted(rows, key=lambda row: (-row[1], row[0]))]
     if not rows:
-        lines.append("no stream surely lost anything to another job")
+        lines.append("no stream certainly lost anything to another job")
     if answer.uncertain:
         lines.append(f"not billed: {count_of(answer.uncertain, 'case')} in which the stream may have lost nothing")
     return lines

@@ -49,7 +49,7 @@ class BillAnswer(Struct, frozen=True, kw_only=True):
     since: float
     until: float
     entries: tuple[BillEntry, ...] = ()
-    """All in which the stream surely lost something."""
+    """All in which the stream certainly lost something."""
     jobs: tuple[str, ...] = ()
     """Job ids of Lustre that were asked for; empty for all."""
     uncertain: int = 0
@@ -68,7 +68,7 @@ def store(journal: Journal, entries: Sequence[BillEntry]) -> None:
 
 
 def stored(journal: Journal, since: float, until: float) -> Iterator[BillEntry]:
-    """The entries of a period. One that is no entry is left out: another release may have written it."""
+    """The entries of a period. An invalid one is left out: another release may have written it."""
     rows = journal.db.execute("SELECT value FROM state WHERE name >= ? AND name < ? ORDER BY name",
                               (f"{_PREFIX}{day_of(since):06}", f"{_PREFIX}{day_of(until) + 1:06}")).fetchall()
     for (value,) in rows:
@@ -92,7 +92,7 @@ def answer(entries: Sequence[BillEntry], since: float, until: float, jobs: tuple
 
 
 def ids_of(journal: Journal, job: str) -> tuple[str, ...]:
-    """Job ids of Lustre of a job, which may be the number that a scheduler gave it; empty for no job."""
+    """Lustre's job ids of a job, which may be given by its number in the scheduler; empty for no job."""
     known = journal.db.execute("SELECT job FROM scheduler_jobs WHERE number = ?",
                                (int(job),)).fetchall() if job.isascii() and job.isdigit() and len(job) < 18 else []
     return (job, *(name for (name,) in known if name != job)) if job else ()

@@ -14,7 +14,7 @@ from tierd.detect.account import Case, Key, bill_windows
 from tierd.extensions import Extension
 
 STORE_SECONDS = 60.0
-"""Time between two writes of the entries of cases that hold: a kill loses as much of the bill."""
+"""Time between two writes of the entries of cases that hold: a kill loses at most this time of the bill."""
 MAX_SERIES = 200
 """Pairs of jobs with a series of their own. The losses of further pairs are in one series without names."""
 Pair = tuple[str, str]
@@ -82,7 +82,7 @@ class Bill(Extension):
     def _answer(self, request: Mapping[str, object]) -> BillAnswer:
         """The bill from ``since`` to ``until`` (epoch seconds), of all jobs or of one ``job``.
 
-        Raises ValueError for times that are no numbers.
+        Raises ValueError for times that are not numbers.
         """
         now = self._clock.now()
         until = float(str(request.get("until") or now))
@@ -102,8 +102,8 @@ class Bill(Extension):
                 self._shown[series] = max(self._shown[series], size)
             shown = dict(self._shown)
         family = CounterMetricFamily(
-            "tierd_interference_lost_bytes", "Bytes that the victim would have moved beside what it did, without the"
-            f" aggressor, since the start of tierd. Certain losses only; pairs beyond {MAX_SERIES} have empty labels.",
+            "tierd_interference_lost_bytes", "Bytes more that the victim would have moved without the aggressor, "
+            f"since tierd started. Certain losses only; pairs beyond {MAX_SERIES} have empty labels.",
             labels=("victim", "aggressor"))
         for (aggressor, victim), size in shown.items():
             family.add_metric((victim, aggressor), size)

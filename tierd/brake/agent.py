@@ -16,10 +16,10 @@ from tierd.brake.rules import OssState, Rules, WantedRule, WantedRules, commands
 
 log = logging.getLogger("tierd.brake")
 LEASE_SECONDS = 20.0
-"""Time without an answer of the leader after which rules are removed. With the questions and commands under way, none
-stays for 30 s."""
+"""Time without an answer of the leader after which rules are removed. Including requests and commands under way, no
+rule stays for 30 s."""
 POLL_SECONDS = 2.0
-"""Time between two questions to the leader. A choice: a brake acts within two cycles."""
+"""Time between two requests to the leader. A choice: a brake acts within two cycles."""
 SERVICE = "ost/OSS/ost_io"
 """The service of bulk RPCs, for all OSTs of the node."""
 Ask = Callable[[OssState], WantedRules]
@@ -37,7 +37,7 @@ def oss_state(node: str, tree: Tree) -> tuple[OssState, Rules]:
 
 
 def set_rules(wanted: Sequence[WantedRule], rules: Rules, set_parameter: SetParameter) -> str:
-    """Make the rules of ours those that are wanted. Returns what failed, or ""."""
+    """Change our rules to the wanted ones. Returns what failed, or ""."""
     trouble = []
     for text in commands(wanted, rules):
         failed = set_parameter(f"{SERVICE.replace('/', '.')}.nrs_tbf_rule", text)
@@ -64,9 +64,9 @@ class Agent:
         self._said: dict[str, str] = {}
 
     def step(self) -> None:
-        """Ask the leader, and make the rules those that it wants."""
+        """Ask the leader for its rules, and set them."""
         state, rules = oss_state(self._node, self._tree)
-        if self._wanted and self._monotonic() >= self._until:  # at once: the question may take seconds
+        if self._wanted and self._monotonic() >= self._until:  # at once: the request may take seconds
             self._wanted = ()
             set_rules((), rules, self._set)
             state, rules = oss_state(self._node, self._tree)
@@ -80,7 +80,7 @@ class Agent:
             self._until = now + LEASE_SECONDS
             self._say("leader", "the leader answers")
         self._say("policy", f"the policy of {SERVICE} is tbf {state.policy}: rules can be set" if state.takes_rules else
-                  f"the policy of {SERVICE} is not tbf for jobs: no rule can be set, until an administrator starts it")
+                  f"the policy of {SERVICE} is not tbf for jobs: no rule can be set until an administrator starts it")
         self._trouble = set_rules(self._wanted if state.takes_rules else (), rules, self._set)
 
     def _say(self, about: str, words: str) -> None:

@@ -1,9 +1,9 @@
 """One braked job: how far it is slowed, the rates of its rules, and what the brake cost it and gave to others.
 
-By the posterior of :mod:`tierd.detect.interference`, a stream gets ``e^(-b D)`` of its rate beside a job that takes D
-of its targets' time. D goes with the job's RPCs there, so a limit of RPCs is one of D. What the job loses counts: of
-limits that leave the stream at least nine tenths, the first one is taken with which both together move 95% of what they
-moved before; without one, there is no brake.
+According to the posterior of :mod:`tierd.detect.interference`, a stream gets ``e^(-b D)`` of its rate while a job takes
+D of its targets' time. D goes with the job's RPCs there, so a limit of RPCs is one of D. The job's loss counts too: of
+the limits that leave the stream at least nine tenths, the first is used with which both jobs together move 95% of what
+they moved before. If none does, there is no brake.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from tierd.model import Finding, SlowdownEvidence, Window
 from tierd.text import duration_text
 
 BOX_SECONDS = REST_SECONDS = 600.0
-"""Longest time of a brake, and time without one after one without a cure. A choice: moves take minutes."""
+"""Longest time of a brake, and the pause after a brake that no other layout ended. A choice: moves take minutes."""
 MEASURE_SECONDS = 20.0
 """Time in force before a brake is measured: some windows, and the RPCs that waited when it began. A choice."""
 QUIET_WINDOWS = 3
 """Windows without need of a rule after which the brake ends. A choice."""
 RELAXED = 0.3
-"""A job that sends less than this part of what it may needs no rule. A choice."""
+"""A job that sends less than this part of its limit needs no rule. A choice."""
 MAX_WAIT_SECONDS = 60.0
 """Time that a request may wait for its turn. A choice: clients give up after ``at_max``, 600 s."""
 MIN_REGAINED = 0.25
@@ -61,7 +61,7 @@ class BrakedJob:
 
     def update(self, window: Window, tracks: Mapping[str, StreamTrack], known: Collection[OssState],
                jobs: int) -> None:
-        """Learn from the newest window, and compute the rates anew. ``jobs`` is the number of its job ids."""
+        """Learn from the newest window, and compute the rates again. ``jobs`` is the number of its job ids."""
         self.now = load_of(self.finding.aggressor, window)
         if self.in_force_at:
             self.lost_bytes += (self.before.bytes_per_second - self.now.bytes_per_second) * window.seconds
@@ -101,7 +101,7 @@ class BrakedJob:
     def end(self, windows: Sequence[Window], now: float) -> tuple[str, float] | None:
         """Why the brake ends, and how long it must not begin again; None if it goes on."""
         if self.quiet >= QUIET_WINDOWS:
-            return "it hardly loads their targets any more", 0.0
+            return "it no longer loads their targets noticeably", 0.0
         if now < self.began_at:
             return "the clock was set back", REST_SECONDS
         if now >= self.began_at + BOX_SECONDS:
@@ -117,7 +117,7 @@ class BrakedJob:
         if not victims:
             return "they have ended", 0.0
         if victims + job < MIN_TOTAL * (was + self.before.bytes_per_second):
-            return "it cost more than it gave", REST_SECONDS
+            return "it cost more bytes than it gained", REST_SECONDS
         if log(victims / was) < MIN_REGAINED * min(log(limit.stream.slowdown) for limit in self.limits.values()):
             return "they did not get faster", REST_SECONDS
         return None
@@ -180,7 +180,7 @@ class Limit:
 
     finding: Finding
     stream: SlowdownEvidence
-    """What it says about the stream, before the brake."""
+    """The evidence about the stream, from before the brake."""
     lost: float
     """Part of its throughput that the stream may lose; 0 for a fair share with another stream."""
     rpcs_per_second: float = 0.0
@@ -207,8 +207,8 @@ def cost_of(track: StreamTrack | None, job: str) -> tuple[float, float, float] |
 def limit_of(finding: Finding, stream: SlowdownEvidence, track: StreamTrack | None, load: Load) -> Limit | None:
     """The limit for a finding; None if a brake would do little or harm, or the posterior does not say how much.
 
-    Of a finding with another stream, for which no layout helps, a stream that moves more than three quarters of what
-    both move gets half, or what the other one cannot use.
+    If the aggressor is a stream, which no layout helps, and it moves more than three quarters of what both move, it
+    gets half, or what the victim cannot use.
     """
     rpcs, moved, victim = load.on(finding.targets), load.bytes_per_second, stream.victim_bytes_per_second
     if finding.advice_only:

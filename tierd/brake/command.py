@@ -18,15 +18,15 @@ if TYPE_CHECKING:  # these need the extra `tierd`
     from tierd.brake.rules import OssState, WantedRules
 
 TIMEOUT_SECONDS = 3.0
-"""Time limit of a question to one leader, and of a call of ``lctl``."""
+"""Time limit of a request to one leader, and of a call of ``lctl``."""
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     brake = commands.add_parser(
-        "brake", help="set and remove rules of TBF on this OSS, as the leader wants",
-        description="Run the agent of an OSS: while the leader says so, it slows a job by a rule of Lustre's token "
-                    "bucket filter (TBF). It only changes rules named tierd_*, and removes them when it ends, and "
-                    "within 30 s if the leader does not answer.")
+        "brake", help="set and remove TBF rules on this OSS for the leader",
+        description="Run the agent of an OSS: while the leader asks for it, it slows a job with a rule of Lustre's "
+                    "token bucket filter (TBF). It only changes rules named tierd_*, and removes them when it ends, "
+                    "and within 30 s if the leader does not answer.")
     what = brake.add_mutually_exclusive_group(required=True)
     what.add_argument("--leader", action="append", metavar="URL",
                       help="address of tierd's port: https://tierd.example.org:9170; repeat it for a standby")
@@ -64,7 +64,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def when_this_ends(release: Callable[[], object]) -> None:
-    """Call ``release`` in a process of its own when this one has ended, also by SIGKILL."""
+    """Call ``release`` in a process of its own when this one has ended, even by SIGKILL."""
     reading, writing = os.pipe()
     if os.fork() == 0:
         os.close(writing)

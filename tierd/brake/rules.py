@@ -1,8 +1,8 @@
 """Rules of TBF as the leader wants them and as an OSS has them, and the texts that change one into the other.
 
 A job id is text that users choose, so only ids of harmless characters enter a rule: ``lustre/ptlrpc/nrs_tbf.c`` splits
-conditions at blanks, commas, ampersands and the last brace, and ``*`` fits anything. Rules are set for regular requests
-alone: the others must not wait, because a lock is wanted back.
+conditions at blanks, commas, ampersands and the last brace, and ``*`` fits anything. Rules apply to regular requests
+only: high-priority ones must not wait, because a lock is being recalled.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class WantedRule(Struct, frozen=True, kw_only=True):
 
     @property
     def is_safe(self) -> bool:
-        """Whether it has a name of ours, job ids that mean nothing else, and a rate within the limits.
+        """Whether the name is ours, the job ids have harmless characters only, and the rate is within the limits.
 
         >>> [WantedRule(name="tierd_F1", jobs=(job,), rate=20).is_safe for job in ("cp.1001", "*", "a b", "a}", "a,b")]
         [True, False, False, False, False]
@@ -65,7 +65,7 @@ class KnownRule(Struct, frozen=True, kw_only=True):
 
 
 class OssState(Struct, frozen=True, kw_only=True):
-    """What an agent says about its OSS."""
+    """What an agent reports about its OSS."""
 
     node: str
     targets: tuple[str, ...] = ()

@@ -25,11 +25,11 @@ LEASE_SECONDS = 30.0
 SURE_SECONDS = 15.0
 """Time for which rules stay wanted after the last cycle in which tierd might act: a late reading ends no brake."""
 MAX_NODES, MAX_TEXT = 4096, 300
-"""OSSs that are remembered, and logged characters of what one says. A choice."""
+"""OSSs that are remembered, and characters of its report that are logged. A choice."""
 
 
 class Brake(Extension):
-    """One step after each cycle, and one before each answer to an OSS, which ends brakes also without new readings.
+    """One step after each cycle, and one before each answer to an OSS, which ends brakes even without new readings.
 
     Safe in any thread.
     """
@@ -63,7 +63,7 @@ class Brake(Extension):
                 if is_new:
                     braked.update(windows[-1], self._daemon.detection.tracks, known, len(self._jobs_of(braked.finding)))
                 end = (("tierd may not act now", 0.0) if not 0 <= now - self._sure_at < SURE_SECONDS else
-                       ("tbf was stopped, or no agent asks", 0.0) if not known else
+                       ("tbf was stopped, or no agent is running", 0.0) if not known else
                        ("its new files go elsewhere", MEASURE_SECONDS) if self._is_cured(braked) else
                        braked.end(windows, now) if is_new else None)
                 if end is not None:
@@ -73,8 +73,8 @@ class Brake(Extension):
                     self._begin(finding, now)
 
     def _is_cured(self, braked: BrakedJob) -> bool:
-        """Whether it only finishes what it has begun there, as new files have another default layout and no moves wait.
-        At the rate of the rule that may take minutes, and its files elsewhere are slowed as long.
+        """Whether the job only finishes old files there: new files have another default layout, and no moves wait. At
+        the rate of the rule that may take minutes, in which its files elsewhere are slowed too.
         """
         case = self._daemon.store.get(braked.finding.key)
         return (case is not None and bool(case.defaults) and 0 < braked.in_force_at <= self._seen - MEASURE_SECONDS
@@ -82,8 +82,8 @@ class Brake(Extension):
                 and not self._daemon.parts.gate.queue.waiting_for(case.finding.key))
 
     def _may_begin(self, finding: Finding) -> bool:
-        """Whether the loss is certain, and due to a job that tierd acts on, or a stream, for which it never does; its
-        scopes let tierd act, and no brake changes what its jobs do now.
+        """Whether a brake may begin: the loss is certain, the aggressor is a job that tierd acts on or a stream, its
+        scopes allow acts, and no other brake affects the two jobs.
         """
         stream = finding.evidence.of_stream
         if (stream is None or finding.held or finding.advice_only is not (policy_for(finding).plan is None)
@@ -109,7 +109,7 @@ class Brake(Extension):
             return
         if not known or not WantedRule(name=braked.name, jobs=jobs, rate=1).is_safe:
             self._say(number, "NOT BRAKED: " + ("its job ids cannot be in a rule" if known else (
-                "on no OSS of its targets does an agent ask, and tbf run with rules for jobs")))
+                "no OSS of its targets has both a running agent and the tbf policy with rules for jobs")))
             return
         braked.limits[finding.victim] = limit
         braked.update(window, tracks, known, len(jobs))
@@ -143,12 +143,12 @@ class Brake(Extension):
             self._daemon.log.of_number(number, [words])
 
     def answer(self, request: Mapping[str, object]) -> WantedRules:
-        """The rules for an OSS. Raises ValueError for an odd request."""
+        """The rules for an OSS. Raises ValueError for an invalid request."""
         oss = OssState.from_json(request)
         with self._lock:
             former = self._known.get(oss.node)
             if former is None and len(self._known) >= MAX_NODES:
-                raise ValueError("too many OSSs ask")
+                raise ValueError("too many OSSs send requests")
             if oss.trouble and (former is None or former[0].trouble != oss.trouble):
                 log.warning("brake on %s: %s", printable(oss.node[:MAX_TEXT]), printable(oss.trouble[:MAX_TEXT]))
             self._known[oss.node] = oss, self._clock.now()
@@ -158,7 +158,7 @@ class Brake(Extension):
                 for braked in self._braked.values() if oss.node in braked.rates))
 
     def metrics(self) -> Iterator[Metric]:
-        yield GaugeMetricFamily("tierd_braked_jobs", "Jobs that rules of TBF slow now.", value=len(self._braked))
+        yield GaugeMetricFamily("tierd_braked_jobs", "Jobs slowed by TBF rules now.", value=len(self._braked))
 
 
 start = Brake

@@ -1,6 +1,6 @@
 """Functions for all commands of tierctl: select the daemon, print its answer, format and colour values.
 
-Times, sizes, verdicts and evidence of findings look alike in all commands. The name of a value has its unit, which
+Times, sizes, verdicts and evidence of findings look the same in all commands. The name of a value has its unit, which
 decides the format.
 """
 

@@ -27,9 +27,9 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     for act, words in (("show", "show the progress of this drain"),
                        ("pause", "stop moving files; they are found again after --resume"),
                        ("resume", "continue after --pause, or look again for files that could not be moved"),
-                       ("end", "end the drain, and give back new objects where tierd stopped them")):
+                       ("end", "end the drain, and allow new objects again where tierd stopped them")):
         which.add_argument(f"--{act}", dest="act", action="store_const", const=act, help=words)
-    command.add_argument("--yes", action="store_true", help="begin without a question, in scripts")
+    command.add_argument("--yes", action="store_true", help="do not ask before it begins, for scripts")
     command.set_defaults(act="begin", preview=False)
 
 
@@ -111,7 +111,7 @@ def lines_of(drain: DrainRow, now: float) -> list[str]:
         lines.append(f"  waits: {drain.waits_for}")
     lines.append(_space_line(drain))
     if drain.arrived:
-        lines.append(f"  {count_of(drain.arrived, 'file')} came to the target since the pass before: are new objects "
+        lines.append(f"  {count_of(drain.arrived, 'file')} came to the target since the previous pass: are new objects "
                      "stopped on all MDS?")
     for left in drain.left:
         names = ", ".join(quoted(name) for name in left.examples[:3])

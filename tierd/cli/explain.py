@@ -54,7 +54,7 @@ def explanation(answer: answers.ExplainAnswer) -> list[str]:
     if answer.ordered:
         lines += [f"Directories: {first_names(case.directories, 16)}."] if case.directories else []
     elif case.directories:
-        lines += [f"Directories of the aggressor, by the changelogs: {first_names(case.directories, 16)}."]
+        lines += [f"Directories of the aggressor, from the changelogs: {first_names(case.directories, 16)}."]
     elif case.aggressor and case.targets:
         lines += ["Directories of the aggressor: unknown; no changelog record names one."]
     lines += ["", *act_lines(answer), *expected_lines(case), *repetition_lines(answer)]
@@ -188,7 +188,7 @@ def show_plan(chosen: argparse.Namespace) -> int:
 
 
 PLAN_NAPS_SECONDS = (0.05, 0.1, 0.2, 0.4, *[1.0] * 20)
-"""Times between two questions whether the plan is made."""
+"""Pauses between two requests for the plan."""
 
 
 def plan_lines(answer: answers.PlanAnswer) -> list[str]:

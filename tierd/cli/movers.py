@@ -9,7 +9,7 @@ from tierd.daemon.answers import MoverAnswer, MoversAnswer, ReadersAnswer, Stand
 from tierd.text import bytes_text, count_of, duration_text
 
 LOST_SECONDS = 15.0
-"""A mover describes itself every five seconds."""
+"""A mover reports every five seconds."""
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -83,7 +83,7 @@ def reader_lines(answer: ReadersAnswer) -> list[str]:
                      f"{row.problem}".rstrip())
     shown.append("")
     if not answer.readers:
-        shown.append("no reader has described itself in the last 20 s")
+        shown.append("no reader has reported in the last 20 s")
     for reader in answer.readers:
         mdts = ", ".join(reader.mdts) or "nothing: others hold the leases"
         waiting = count_of(reader.waiting, "tally", "tallies")

@@ -67,7 +67,7 @@ MAX_LINES = 20
 
 
 def report_lines(answer: ReportAnswer, time_text: Callable[[float], str] = client.time_text) -> list[str]:
-    """The report in short: the sums of the period, and the last findings that are no advice, each with its verdict."""
+    """The report in short: the sums of the period, and the last findings that are not advice, each with its verdict."""
     acted = [case for case in answer.cases if case.state or case.victim]
     lines = [f"{time_text(answer.since)} to {time_text(answer.until)}. {operating_state(answer)}",
              summary_sentence(answer)]

@@ -48,7 +48,7 @@ def run(chosen: argparse.Namespace) -> int:
         try:
             accepted = ask(client.socket_of(chosen), request, TIMEOUT_SECONDS).get("accepted")
             if not isinstance(accepted, int):
-                raise ControlError("odd answer: it has no number of accepted files")
+                raise ControlError("unexpected answer: it lacks the number of accepted files")
         except ControlError as error:
             print(f"{error}" + (f" (accepted before: {taken} of {len(paths)})" if taken else ""), file=sys.stderr)
             return EXIT_TRY_AGAIN if error.again else 1

@@ -54,7 +54,7 @@ class ExamplesFormatter(Formatter, argparse.RawDescriptionHelpFormatter):
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser with that formatter, also for its commands. argparse makes a formatter for each argument."""
+    """A parser with that formatter, for itself and its commands. argparse makes a formatter for each argument."""
 
     def __init__(self, formatter_class: type[Formatter] = Formatter, **more: Any) -> None:
         super().__init__(formatter_class=formatter_class, **more)

@@ -21,8 +21,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
                      help="refresh interval (default: %(default)s)")
     top.add_argument("--once", action="store_true", help="print one screen and exit")
     top.add_argument("--replay", type=client.moment_option, metavar="TIME",
-                     help="show the past from a duration ago (2h) or a time (2026-11-20T03:00) on, as far as tierd "
-                          "keeps it: 30 days; Left and Right step")
+                     help="start in the past: a duration ago (2h) or a time (2026-11-20T03:00); tierd keeps 30 "
+                          "days; Left and Right step")
 
 
 NOT_LIVE_ROWS, LIVE_ROWS = 20, 500

@@ -30,7 +30,7 @@ Ask = Callable[[Json], Json]
 """Asks the daemon. Raises OSError and ValueError."""
 LEAST_SECONDS = 0.2
 ANSWER_SECONDS = 10.0
-"""Limit of one question, and of the time to show the answer."""
+"""Limit of one request, and of the time to show the answer."""
 SLOW_SECONDS = 3.0
 """A daemon that takes longer to answer is called slow."""
 BOTH_TABLES_HEIGHT = 20
@@ -49,7 +49,7 @@ class Asker(Thread):
     """Asks for what the present view shows, again and again."""
 
     def __init__(self, ask: Ask, seconds: float, clock: SystemClock, tell: Callable[[Answered], object]) -> None:
-        super().__init__(daemon=True)  # a question without an answer must not delay the end
+        super().__init__(daemon=True)  # a request without an answer must not delay the end
         self._ask, self._seconds, self._clock, self._tell = ask, max(LEAST_SECONDS, seconds), clock, tell
         self._view: View | None = None
         self._asked_at: float | None = None
@@ -64,7 +64,7 @@ class Asker(Thread):
 
     @property
     def waited_seconds(self) -> float:
-        """Age of a question without an answer."""
+        """Age of a request without an answer."""
         asked_at = self._asked_at
         return 0.0 if asked_at is None else self._clock.monotonic() - asked_at
 
@@ -242,7 +242,7 @@ class Overview(View):
         self.query_one(f"#{what}").focus()
 
     def on_descendant_focus(self) -> None:
-        """Show the table with the focus, also on a low terminal."""
+        """Show the table with the focus, even on a low terminal."""
         if isinstance(self.focused, Listing):
             for listing in self.query(Listing):
                 listing.set_class(listing is not self.focused, "other")
@@ -394,7 +394,7 @@ class TopApp(App[None]):
             self.asker.about(self.screen)
 
     def action_freeze(self) -> None:
-        """Show no newer answers until the key is pressed again. A replay begins so."""
+        """Show no newer answers until the key is pressed again. A replay starts paused."""
         self.asker.frozen = not self.asker.frozen
         if isinstance(self.screen, View):
             self.screen.say()

@@ -2,7 +2,7 @@
 
 A call has one of four ends: its result; :class:`BrokerUnavailable`, if nothing was sent; :class:`BrokerRefused`, if the
 server refused it; or :class:`BrokerUnknown`, if no answer came in time. In the last case the server may have done what
-was asked, or may do it later: the caller reads again before it believes either.
+was asked, or may do it later: the caller reads again before it assumes either.
 
 tierd requires nats-server 2.10.23: 2.10.20 to 2.10.22 lost streams after a crash.
 """
@@ -214,7 +214,7 @@ class Connection:
                        max_age_seconds: float = 0.0, max_bytes: int = -1) -> None:
         """Create the stream, or give an existing one this declaration.
 
-        Of a ``work_queue``, an acknowledged message is removed. Age 0 keeps messages; at ``max_bytes`` the server
+        In a ``work_queue``, an acknowledged message is removed. Age 0 keeps messages; at ``max_bytes`` the server
         refuses new ones.
         """
         config = StreamConfig(
@@ -319,7 +319,7 @@ class Connection:
     def extend_leases(self, deliveries: Sequence[Delivery]) -> list[Delivery]:
         """Ask for another ``ack_wait`` for each message. Returns those for which the server has answered.
 
-        The server answers also for a message that it has given to another process meanwhile: the caller compares the
+        The server answers even for a message that it has given to another process meanwhile: the caller compares the
         time of the answer with the end of the lease.
         """
         async def one(delivery: Delivery, seconds: float) -> bool:
@@ -336,7 +336,7 @@ class Connection:
         return [delivery for delivery, known in zip(deliveries, answered, strict=True) if known]
 
     def acknowledge_all(self, deliveries: Sequence[Delivery]) -> None:
-        """Acknowledge messages without waiting for the server. One that is delivered again costs another look."""
+        """Acknowledge messages without waiting for the server. One that is delivered again costs another check."""
         async def acknowledge(_: float) -> None:
             for each in deliveries:
                 await each.message.ack()

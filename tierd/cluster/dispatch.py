@@ -2,7 +2,7 @@
 
 The intents of all moves of a message are in the journal, and in its copy on NATS, before the message is sent. Results
 are acknowledged after the journal has them. A move without a result at its deadline is decided by the file system: the
-leader looks at the file by its FID.
+leader checks the file by its FID.
 
 Limits: the consumer of a source target lets all movers together work on ``movers.per_target_at_once`` messages at the
 same time. The leader counts what is under way to each pool, and on further targets of striped files, and sends no
@@ -55,7 +55,7 @@ MESSAGE_SECONDS = 1.0
 GRACE_SECONDS = 5.0
 """Time beyond a deadline for clocks that differ, and for an exchange that was begun in time."""
 MOVERS_SECONDS = 2.0
-"""Time between two looks at which movers there are."""
+"""Time between two reads of the list of movers."""
 NIDS_SECONDS = 600.0
 """Time for which the NIDs of a mover that was lost are remembered."""
 HINT_SECONDS = 1.0
@@ -64,7 +64,7 @@ TRIES = 2
 """Deadlines that may pass for one file before its move has failed."""
 _RESULTS_AT_ONCE = 64
 _ENDED = {MoveResult.DONE, MoveResult.ALREADY, MoveResult.DOUBTFUL}
-"""Results after which the leader need not look at the file."""
+"""Results after which the leader need not check the file."""
 
 
 @dataclass(slots=True)
@@ -151,11 +151,11 @@ class NatsDispatch(Dispatch):
         self._lock = threading.RLock()
         """Of the permit and the movers, for which the threads that plan and that move ask."""
         self.movers: tuple[RemoteMover, ...] = ()
-        """Movers that described themselves lately."""
+        """Movers that have reported lately."""
         self._nids: dict[str, float] = {}
         """NIDs of movers, and when they were seen last."""
         self.standbys: tuple[RemoteStandby, ...] = ()
-        """Standbys that described themselves lately."""
+        """Standbys that have reported lately."""
         self.counts = DispatchCounts()
 
     # -- state ------------------------------------------------------------------------------------------------------
@@ -174,7 +174,7 @@ class NatsDispatch(Dispatch):
         except BrokerError as error:
             return Refusal(Reason.NO_BROKER, str(error.strerror or error))
         if not self._threads():
-            return Refusal(Reason.NO_MOVERS, "no mover is at work: start tierd-mover@ on a node, or see tierctl movers")
+            return Refusal(Reason.NO_MOVERS, "no mover is running: start tierd-mover@ on a node, or see tierctl movers")
         return None
 
     def room(self) -> int:
@@ -568,7 +568,7 @@ class NatsDispatch(Dispatch):
                     self._write_permit(self.claim.generation, why.sentence or why.reason)
             self._remove_undelivered(why)
         except BrokerError as error:
-            log.warning("cannot take back moves, and tries again: %s", error)
+            log.warning("cannot withdraw moves; tierd tries again: %s", error)
 
     def _remove_undelivered(self, why: Refusal) -> None:
         """Messages that no mover got before the permit was withdrawn will not be begun. The others have results.

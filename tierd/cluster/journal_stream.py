@@ -115,7 +115,7 @@ class JournalFollower:
         self._names = names
         self._copy = JournalCopy(path)
         self._generation: int | None = None
-        """Of the newest leader whose message was applied; None until the first look at the stream."""
+        """Of the newest leader whose message was applied; None until the stream was first read."""
 
     def close(self) -> None:
         self._copy.close()
@@ -137,8 +137,8 @@ class JournalFollower:
         if state.last_seq < (position or 0) or state.last_seq == 0:
             return True
         if position is None and not self._copy.empty:
-            raise NoCopyError(None, "the journal was never a copy of the leader's, and the leader has one: move it "
-                              "away, or copy the leader's journal here")
+            raise NoCopyError(None, "this journal is not a copy of the leader's: move it away, or copy the leader's "
+                                    "journal here")
         if state.first_seq > (position or 0) + 1:
             raise NoCopyError(None, "NATS no longer has all changes since this copy was made: copy the leader's "
                               "journal here")
@@ -179,7 +179,7 @@ class JournalFollower:
         return rows
 
     def take_over(self, generation: int, renew: Callable[[], None]) -> bool:
-        """Read everything that earlier leaders have published. Returns whether all rows must be published anew.
+        """Read everything that earlier leaders have published. Returns whether all rows must be published again.
 
         ``renew`` is called between messages, so that the claim does not expire meanwhile. Raises BrokerError.
         """

@@ -33,7 +33,7 @@ log = logging.getLogger("tierd.cluster")
 STAND_BY_SECONDS = 2.0
 """Time between two attempts of a standby to lead."""
 DESCRIBE_SECONDS = 5.0
-"""Time between two descriptions of a standby."""
+"""Time between two reports of a standby's state."""
 
 
 class LeaderClaim(FilesystemClaim):
@@ -161,7 +161,7 @@ class Candidate:
         return True
 
     def _describe(self, follower: JournalFollower | None, problem: str = "") -> None:
-        """Replace the description of this standby, and publish it every few seconds."""
+        """Replace the report of this standby's state, and publish it every few seconds."""
         now = self._clock.now()
         behind = None
         leader = SeenClaim(0)

@@ -70,7 +70,7 @@ class MoveMessage:
     generation: Natural
     """Generation of the leader's claim on Lustre."""
     epoch: Natural
-    """Epoch of :class:`Permit`. A message of an earlier epoch was taken back."""
+    """Epoch of :class:`Permit`. A message of an earlier epoch was withdrawn."""
     source: Text
     """Target that holds the files: ``lustre-OST0004``; ``none`` for data on MDTs."""
     deadline: float
@@ -150,13 +150,13 @@ def decode(kind: type[T], data: bytes) -> T:
 
 
 def descriptions(bucket: Bucket, kind: type[T]) -> tuple[T, ...]:
-    """What the processes of one kind say about themselves in their bucket, by name. Raises BrokerError."""
+    """What the processes of one kind report of themselves in their bucket, by name. Raises BrokerError."""
     found = []
     for name, data in sorted(bucket.all().items()):
         try:
             found.append(decode(kind, data))
         except ValueError as error:
-            log.warning("%s describes itself in a way that is not understood: %s", name, error)
+            log.warning("the description that %s sent of itself is invalid: %s", name, error)
     return tuple(found)
 
 
@@ -195,7 +195,7 @@ def path_to_wire(path: str) -> str:
 
 
 def path_from_wire(text: str) -> str:
-    """The path. Raises ValueError for text that is no path from the root of the file system."""
+    """The path. Raises ValueError for text that is not a path from the root of the file system."""
     try:
         path = os.fsdecode(text.encode("latin-1"))
     except UnicodeEncodeError as error:
@@ -214,7 +214,7 @@ _DAY_SECONDS = 86400.0
 JOURNAL_DAYS = 30.0
 """Time for which the stream keeps changes of the journal. A follower that was away for longer needs a copy."""
 MOVER_TTL_SECONDS = 20.0
-"""A mover or standby that has not described itself for this time is not shown any more."""
+"""A mover or standby that has not reported for this time is no longer shown."""
 TALLY_CONSUMER = "leader"
 TALLY_ACK_SECONDS = 60.0
 """Time in which the leader's journal has the position of a tally. After it, the tally is delivered again."""
@@ -237,7 +237,7 @@ class Names:
         self.control = f"CONTROL_{fs}"
         """Bucket with the permit, which only the leader writes."""
         self.movers = f"MOVERS_{fs}"
-        """Bucket in which movers describe themselves."""
+        """Bucket in which movers report their state."""
         self.standbys = f"STANDBYS_{fs}"
         self.readers = f"READERS_{fs}"
         self.leases = f"LEASES_{fs}"

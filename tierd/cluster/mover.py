@@ -41,7 +41,7 @@ IDLE_SECONDS = 0.5
 HINT_HOLDS_SECONDS = 5.0
 """Time for which a hint counts: the leader repeats it while moves are under way."""
 STATE_SECONDS = 5.0
-"""Time between two descriptions of this mover."""
+"""Time between two reports of this mover's state."""
 FLUSH_SECONDS = 1.0
 """Time after which results are published before the message is done."""
 ENDING_SECONDS = 0.5
@@ -167,7 +167,7 @@ class Mover:
 
     @property
     def sound(self) -> bool:
-        """Whether the threads live that describe this mover and extend its leases. Without them it must end.
+        """Whether the threads that report this mover's state and extend its leases are alive. Without them it must end.
 
         A thread that moves files and ends by a defect stops the mover instead, which everybody sees until its restart.
         """
@@ -299,12 +299,12 @@ class Mover:
     def _acknowledge(self, delivery: Delivery) -> None:
         """Acknowledge a message, unless its lease has ended.
 
-        The acknowledgement of a mover that stood still would free the slot of its target, while another mover works on
-        the same message.
+        The acknowledgement of a mover that hung would free the slot of its target, while another mover works on the
+        same message.
         """
         if self.expired(delivery):
-            log.warning("this mover stood still, or was without NATS, for longer than cluster.ack_wait_seconds: "
-                        "another mover completes its message")
+            log.warning("this mover hung, or had no NATS, for longer than cluster.ack_wait_seconds: another mover "
+                        "completes its message")
         else:
             delivery.acknowledge()
 
@@ -314,7 +314,7 @@ class Mover:
             return self.clock.monotonic() - self.held[delivery] > self.settings.cluster.ack_wait_seconds
 
     def _refusal(self, message: MoveMessage) -> Refusal | None:
-        """Refuses to begin a file: stopped or paused here, without NATS, taken back, late, or of an earlier leader."""
+        """Refuses to begin a file: stopped or paused here, without NATS, withdrawn, late, or of an earlier leader."""
         if self.stopped or self._ending.is_set():
             return Refusal(Reason.STOPPING, self.stopped or "the mover is stopping")
         if why := self._maintenance.refusal(self.clock.now()):
@@ -327,7 +327,7 @@ class Mover:
         if permit.held:
             return Refusal(Reason.PAUSED, permit.held)
         if (permit.generation, permit.epoch) != (message.generation, message.epoch):
-            return Refusal(Reason.OUT_OF_DATE, "the leader has taken the message back")
+            return Refusal(Reason.OUT_OF_DATE, "the leader has withdrawn the message")
         return self.fences.refusal(message)
 
     def _moved(self, message: MoveMessage, file: FileToMove, batch: object) -> FileResult:
@@ -463,7 +463,7 @@ class Mover:
                 return
 
     def _extend_leases(self) -> None:
-        """Extend the leases of messages that are being worked on, also while files are completed before the end."""
+        """Extend the leases of messages that are being worked on, even while files are completed before the end."""
         while not self._ending.wait(self.settings.cluster.ack_wait_seconds / 3):
             self.extend_once()
         pause = threading.Event()
@@ -472,9 +472,9 @@ class Mover:
             pause.wait(ENDING_SECONDS)
 
     def extend_once(self) -> None:
-        """Extend all leases that have not ended. A lease counts from the question, and only if the answer came in time.
+        """Extend all leases that have not ended. A lease counts from the request, and only if the answer came in time.
 
-        So this mover never believes in a lease that NATS has ended, even if its process or the server stood still.
+        So this mover never relies on a lease that NATS has ended, even if its process or the server hung.
         """
         asked_at = self.clock.monotonic()
         with self._lock:
@@ -487,7 +487,7 @@ class Mover:
 
 
 def _result_of(file: FileToMove, outcome: MoveOutcome) -> FileResult:
-    """The result on the wire. A move that the fence ended is stale: the leader plans it anew."""
+    """The result on the wire. A move that the fence ended is stale: the leader plans it again."""
     if outcome.reason == Reason.HALTED:
         return FileResult(file.act, file.fid, "stale", Reason.HALTED, outcome.detail, not_copied=outcome.not_copied)
     return FileResult(file.act, file.fid, outcome.result, outcome.reason, outcome.detail[:2000],

@@ -140,7 +140,7 @@ def _serve(settings: Settings, role: str, make: MakeWorker, stop_seconds: float,
     if problem:
         log.error("%s", problem)
         return 1
-    set_process_name("tierd", Path("/proc/self/comm"))  # its own job id is one of own_jobs, as the leader's
+    set_process_name("tierd", Path("/proc/self/comm"))  # its own job id is one of own_jobs, as the leader's is
     faulthandler.enable()
     end = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

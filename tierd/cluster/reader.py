@@ -1,12 +1,12 @@
 """Changelog readers: each MDT is read by the one reader that holds its lease on NATS.
 
 A reader rolls the records of a window up, publishes the tally, and keeps it until the leader's position has passed it.
-Only then it clears the changelog. If the leader asks to read again, or its position is not where one of the tallies
+Only then does it clear the changelog. If the leader asks to read again, or its position is not where one of the tallies
 ends, the reader forgets what it read and begins at the leader's position: the records are still in the changelog.
 
 The lease keeps two readers from doing the same work. It does not protect the counts: the leader counts each record once
-by its index, whoever sends it. A reader that stood still for longer than its lease notices by its clock, publishes
-nothing more, and begins anew once it has the lease again.
+by its index, whoever sends it. A reader that hung for longer than its lease notices by its clock, publishes nothing
+more, and starts again once it has the lease again.
 
 Without NATS, or without a leader, a reader keeps a limited number of tallies and then stops reading.
 """
@@ -47,9 +47,9 @@ changelog. A choice."""
 MAX_WINDOW_RECORDS = 200_000
 """Records after which a window ends early."""
 STATE_SECONDS = 5.0
-"""Time between two descriptions of this reader."""
+"""Time between two reports of this reader's state."""
 STEP_SECONDS = 0.5
-"""Pause between two steps, and between two looks at the leader's position."""
+"""Pause between two steps, and between two reads of the leader's position."""
 LEASE_STEPS = 4
 """Renewals of a lease in the time that it lasts."""
 MonotonicClock = Callable[[], float]
@@ -196,7 +196,7 @@ class MdtReader:
             self._unpublished.popleft()
 
     def _follow(self, token: int, position: Position) -> None:
-        """Drop tallies that the leader has, or begin anew at its position."""
+        """Drop tallies that the leader has, or start again at its position."""
         before, self._position = self._position, position
         while self._windows and position.index != self._windows[0].tally.after and (
                 position.index >= self._windows[0].tally.last):
@@ -350,7 +350,7 @@ class Reader:
 
     @property
     def sound(self) -> bool:
-        """Whether all threads live. Otherwise the process must end, so that another reader gets its leases."""
+        """Whether all threads are alive. Otherwise the process must end, so that another reader gets its leases."""
         return all(thread.is_alive() for thread in self._threads)
 
     @property

@@ -1,6 +1,6 @@
 """A standby of the leader: it follows the leader's journal, and answers on the socket and the port of its settings.
 
-Both are at the addresses of the leader's, and are closed before this process leads.
+Both use the addresses of the leader, and are closed before this process leads.
 """
 
 from __future__ import annotations

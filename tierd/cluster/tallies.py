@@ -117,7 +117,7 @@ class NatsTallyInbox:
         return found
 
     def readers(self) -> Sequence[ReaderState]:
-        """The readers that have described themselves lately. Raises BrokerError."""
+        """The readers that have reported lately. Raises BrokerError."""
         return messages.descriptions(self._connection.bucket(self._names.readers), ReaderState)
 
     def confirm(self, done: Sequence[ReceivedTally]) -> None:

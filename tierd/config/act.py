@@ -250,7 +250,7 @@ class ActSettings(Table):
     """Act although the mount has no ``user_xattr``, so that tierd cannot read the attribute ``user.tierd``. The other
     opt-outs hold."""
     brake: Annotated[bool, Strict()] = False
-    """Slow a job that surely slows a stream, by rules of TBF that an agent on each OSS sets."""
+    """Slow a job that certainly slows a stream, with TBF rules that an agent on each OSS sets."""
     journal: WholePath = "/var/lib/tierd/journal.sqlite"
     socket: Annotated[WholePath, AfterValidator(socket_path)] = "/run/tierd/tierd.sock"
     """Control socket, which tierctl uses."""

@@ -38,7 +38,7 @@ class ClusterSettings(Table):
     ack_wait_seconds: Annotated[float, Ge(1)] = 20.0
     """Time without a sign of a mover after which NATS gives its message to another mover."""
     deadline_seconds: Annotated[float, Ge(5)] = 60.0
-    """Time after which no mover begins a file of a message, or exchanges its layout. The leader then looks at it."""
+    """Time after which no mover begins a file of a message, or exchanges its layout. The leader then checks it."""
 
     @property
     def enabled(self) -> bool:

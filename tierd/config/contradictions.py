@@ -1,4 +1,4 @@
-"""Settings that are valid one by one and cannot work together, or that surely were meant otherwise.
+"""Settings that are valid one by one and cannot work together, or that were certainly meant otherwise.
 
 Pure: reads settings and the tables of the file, and nothing of this machine. ``tierd.daemon.online_check`` compares
 settings with the file system and the servers that they name.
@@ -51,7 +51,7 @@ def readers(settings: Settings, _: object) -> Iterator[Contradiction]:
         yield Contradiction(("reader", "enabled"), "readers send their tallies through NATS: set cluster.servers",
                             others=(("cluster", "servers"),))
     if settings.sense.watch:
-        yield Contradiction(("sense", "watch"), "watched directories and readers exclude each other: remove one",
+        yield Contradiction(("sense", "watch"), "watched directories and readers cannot be used together: remove one",
                             others=(("reader", "enabled"),))
     missing = sorted({*settings.sense.mdts} - settings.sense.readers.keys())
     if missing:
@@ -75,7 +75,7 @@ def value_at(values: object, location: Sequence[int | str]) -> object:
 
 
 def one_that_is_set(values: Mapping[str, object], *locations: Location) -> Location:
-    """The first of the locations that the files have; else the first one."""
+    """The first of these locations that the files have, or else the first."""
     return next((each for each in locations if value_at(values, each) is not None), locations[0])
 
 
@@ -209,7 +209,7 @@ def ages(settings: Settings, values: Mapping[str, object]) -> Iterator[Contradic
 
 
 def addresses(settings: Settings, _: object) -> Iterator[Contradiction]:
-    """A port that everybody can read, and addresses of exporters that are surely meant otherwise."""
+    """A port that everybody can read, and addresses of exporters that are certainly meant otherwise."""
     web, address = settings.web, settings.web.address
     if web.enabled and not web.config_file and not is_loopback(address):
         yield Contradiction(("web", "address"), "everybody on the network may read this port: name a config_file with "

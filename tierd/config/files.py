@@ -151,7 +151,7 @@ def _places(text: str) -> Mapping[tuple[str, ...], int]:
 
 
 class ConfigurationWatch:
-    """Notices by timestamps that the file or a drop-in has changed, also on a network file system."""
+    """Notices by timestamps that the file or a drop-in has changed, even on a network file system."""
 
     def __init__(self, path: Path) -> None:
         self._path = Path(os.path.abspath(path))

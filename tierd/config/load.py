@@ -50,7 +50,7 @@ class Remark:
 
 @dataclass(frozen=True)
 class Examined:
-    """Configuration files and everything that is to be said about them."""
+    """Configuration files and all remarks on them."""
 
     files: Sequence[TomlFile]
     settings: Settings | None
@@ -68,10 +68,10 @@ def load(path: Path) -> Settings:
 
 
 def examine(path: Path) -> Examined:
-    """Read a configuration file and its drop-ins. Raises ConfigurationError for what is no TOML, or OSError."""
+    """Read a configuration file and its drop-ins. Raises ConfigurationError for a file that is not TOML, or OSError."""
     try:
         examined = examine_files(files.read_files(path), tuple(policies().values()))
-    except ValueError as error:  # a policy that is broken, or files that are no TOML
+    except ValueError as error:  # a policy that is broken, or files that are not TOML
         raise ConfigurationError(str(error)) from error
     if examined.settings is None:
         return examined

@@ -120,7 +120,7 @@ def unique_paths(scopes: tuple[Scope, ...]) -> tuple[Scope, ...]:
     paths = [scope.path for scope in scopes]
     twice = sorted({path for path in paths if paths.count(path) > 1})
     if twice:
-        raise ValueError(f"each path may have one scope; several are for {', '.join(twice)}")
+        raise ValueError(f"each path may have one scope; these have several: {', '.join(twice)}")
     return scopes
 
 

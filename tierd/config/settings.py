@@ -47,7 +47,7 @@ def user_id(name: object) -> object:
     try:
         return pwd.getpwnam(name).pw_uid if isinstance(name, str) and not name.isdigit() else name
     except KeyError:
-        raise ValueError(f"this machine knows no user {name!r}") from None
+        raise ValueError(f"this machine has no user {name!r}") from None
 
 
 def group_id(name: object) -> object:
@@ -59,7 +59,7 @@ def group_id(name: object) -> object:
     try:
         return grp.getgrnam(name).gr_gid if isinstance(name, str) and name and not name.isdigit() else name or None
     except KeyError:
-        raise ValueError(f"this machine knows no group {name!r}") from None
+        raise ValueError(f"this machine has no group {name!r}") from None
 
 
 def listening_address(address: str) -> str:

@@ -211,7 +211,7 @@ class Case(Struct, frozen=True, kw_only=True):
     """Whether nothing was changed for it."""
     verdict: str = ""
     measured_text: str = ""
-    """The verdict and what it rests on, where that is no rate: of a rebalance."""
+    """The verdict and what it rests on, where that is not a rate: of a rebalance."""
     judged: bool = False
     undo_reason: str = ""
     """Why its default layouts are being restored, or were; empty if they stand or an administrator undid them."""
@@ -248,12 +248,12 @@ class Case(Struct, frozen=True, kw_only=True):
 
     @property
     def loss(self) -> float:
-        """Part of its usual rate that the victim lost beside the aggressor."""
+        """Part of its usual rate that the victim lost to the aggressor."""
         return 1 - (self.contended or 0.0) / self.usual if self.usual else 0.0
 
     @property
     def moved(self) -> int:
-        """Number of files that were moved, and not back."""
+        """Number of files that were moved, and not moved back."""
         return self.moves.get(Outcome.DONE, 0)
 
     @property
@@ -427,7 +427,7 @@ class MdtReaderRow(Struct, frozen=True, kw_only=True):
 
 
 class ReaderRow(Struct, frozen=True, kw_only=True):
-    """A changelog reader, as it described itself."""
+    """A changelog reader, from its own report."""
 
     name: str
     host: str

@@ -90,8 +90,8 @@ def all_cases(findings: Sequence[Finding], numbers: Mapping[Key, int], cases: Se
               windows: Sequence[Window], waiting: Waiting) -> list[Case]:
     """All cases: those whose finding holds first, then those without a verdict, then the latest.
 
-    Mere advice is no case. A finding that began again after its case was closed is a case of its own, with the number
-    that the journal gave it.
+    Advice alone is not a case. A finding that began again after its case was closed is a case of its own, with the
+    number that the journal gave it.
     """
     done = {case.number: case for case in cases}
     active = [(numbers.get(each.key), each) for each in findings if each.victim or not each.advice_only]
@@ -106,7 +106,7 @@ RECENT_SECONDS = 12.0
 
 
 def recent_rate(case: Case, windows: Sequence[Window]) -> float | None:
-    """Throughput of the victim in the last seconds, beside the aggressor; None without a victim or a window."""
+    """Throughput of the victim in the last seconds, with the aggressor active; None without a victim or a window."""
     if not (case.victim and windows):
         return None
     lately = throughput_of(case, windows[-10:], max(windows[-1].end - RECENT_SECONDS, case.onset or 0.0))
@@ -165,7 +165,7 @@ def cases_of(rows: Sequence[FindingRow], known: Mapping[int, Case], journal: Jou
 
 def recorded_case(row: FindingRow, judgement: JudgementRow | None, defaults: Sequence[Entry],
                   moves: MovesRow | None) -> Case:
-    """A case that only the journal has: of before a restart, or long closed."""
+    """A case that only the journal has: from before a restart, or long closed."""
     found = found_case(row, row.id, row.evidence, active=False)
     begun = [entry.intended_at for entry in defaults] + ([moves.first_at] if moves else [])
     case = found.replaced(ended_at=row.ended_at, acted_at=min(begun, default=None),
@@ -194,7 +194,7 @@ def found_case(finding: Finding | FindingRow, number: int | None, numbers: Mappi
 
 
 def sentence_of(finding: Finding | FindingRow, numbers: Mapping[str, float | None], *, active: bool) -> str:
-    """What a finding says in all views: the log alone has what the aggressor does, which is among the evidence."""
+    """The sentence of a finding in all views; what the aggressor does is in the log and in the evidence."""
     if sentence := stream_sentence(finding.aggressor, finding.victim, numbers, past=not active):
         return sentence
     return finding.sentence if active or finding.kind in ORDER_KINDS else f"when it was found: {finding.sentence}"

@@ -83,7 +83,7 @@ class ChangingRequests:
                 queue(order.kind, order.by, order.what, made)
         for (by, direction, reason), made in handed_over.items():
             because = f" ({quoted(reason)})" if reason else ""
-            queue(OrderKind.SUBMISSION, by, f"{by} hands over files to {direction}{because}", made)
+            queue(OrderKind.SUBMISSION, by, f"{by} submitted files to {direction}{because}", made)
         if waiting:
             self._inbox.done()
 
@@ -123,7 +123,7 @@ class ChangingRequests:
         number = request.get("id")
         if (finding := named_finding(number)) is not None:
             return self._undo_finding(str(number), finding, by)
-        if type(number) is not int:  # JSON true and 1.5 are no numbers of acts
+        if type(number) is not int:  # JSON true and 1.5 are not numbers of acts
             raise ValueError(f"undo takes the number of an act (17), a finding (F3) or an order (O3), not {number!r}")
         entry = self._journal.entry(number)
         if entry is None and self._journal.was_removed(number, "actions"):
@@ -259,7 +259,7 @@ class SchedulerRequests:
     def _stage(self, request: Request) -> answers.StagingsAnswer:
         """Accept stagings of a job. Accepts none while acts are held back: a job must not wait for an unknown time.
 
-        Whoever sends this asks for their state until they have ended; otherwise a stage-in counts as abandoned.
+        The sender must ask for their state until they have ended; otherwise a stage-in counts as abandoned.
         """
         job, stages = job_of(request), request.get("stages")
         if not isinstance(stages, list) or not 1 <= len(stages) <= MAX_STAGES:

@@ -55,7 +55,7 @@ def ask(path: str, request: Mapping[str, object], timeout_seconds: float = TIMEO
     except ConnectionRefusedError as error:
         raise ControlError(f"{path}: no process listens; run systemctl start tierd", again=True) from error
     except PermissionError as error:
-        raise ControlError(f"{path}: not allowed: tierd answers root, and whom its [control] names") from error
+        raise ControlError(f"{path}: not allowed: tierd answers only root and whom its [control] names") from error
     except BlockingIOError as error:
         raise ControlError(f"{path}: control socket busy; try again", again=True) from error
     except TimeoutError as error:
@@ -64,7 +64,7 @@ def ask(path: str, request: Mapping[str, object], timeout_seconds: float = TIMEO
     except (OSError, ValueError) as error:
         raise ControlError(f"{path}: {error}") from error
     if not isinstance(answer, dict):
-        raise ControlError(f"{path}: odd answer")
+        raise ControlError(f"{path}: unexpected answer")
     if "error" in answer:
         raise ControlError(str(answer["error"]), again=bool(answer.get("again")))
     return answer

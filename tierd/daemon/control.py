@@ -33,7 +33,7 @@ _READ_REQUEST_MAX_BYTES = 1 << 16
 UNAUTHORIZED_TIMEOUT_SECONDS = 2.0
 """Time limit for the request of a user without any permission."""
 _WHO_MAY_CHANGE = "root, and control.change_users, may change what tierd does"
-_WHO_MAY_READ = "root, control.change_users, and members of control.read_group may look"
+_WHO_MAY_READ = "root, control.change_users, and members of control.read_group may read"
 
 
 _CREDENTIALS = struct.Struct("iII")

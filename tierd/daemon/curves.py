@@ -1,7 +1,7 @@
 """What the journal records over time: curves of streams and pools, and the rates of targets and jobs.
 
 For reports, the journal gets one sample a minute, and one whenever a finding begins or ends. When a stream is found
-slow, its throughput of the minutes before is sampled too, for comparison. A case has its own curve besides, with more
+slow, its throughput of the minutes before is sampled too, for comparison. A case also has its own curve, with more
 points, so that its chart outlives a restart.
 """
 

@@ -336,7 +336,7 @@ class CaseUndo:
         if found is Has.BEFORE:
             return UndoResult(Outcome.UNDONE, reason)
         if found is not Has.AFTER:
-            return UndoResult(Outcome.REFUSED, "somebody changed the file or its layout since")
+            return UndoResult(Outcome.REFUSED, "somebody has changed the file or its layout since")
         if late:
             return UndoResult(Outcome.GAVE_WAY, f"its job keeps it open; tierctl undo {entry.id} restores it")
         if now >= last_at + RESTORE_SECONDS:
@@ -372,7 +372,8 @@ class CaseUndo:
     def watch_free_space(self) -> None:
         """Undo default layouts while flash, or the MDTs, still have space for files that are being written.
 
-        The journal has all that are in force: also those of remediations that are forgotten, or followed by another.
+        The journal has all that are in force: including those of remediations that are forgotten, or followed by
+        another.
         """
         entries = [] if self._gate.dry_run else [entry for entry in self._journal.judgements.default_layouts_in_force()
                                                  if entry.id not in self._given_up]
@@ -414,7 +415,7 @@ class CaseUndo:
         if available - filled >= reserved(room, settings):
             return ""
         return (f"pool {settings.flash_pool!r} is down to its reserve" if available < reserved(room, settings)
-                else f"pool {settings.flash_pool!r} is down to its reserve before tierd looks again")
+                else f"pool {settings.flash_pool!r} is down to its reserve, or will be before the next check")
 
     def act_by_hand(self, entry: Entry, by: str) -> UndoResult:
         result = self.act(entry, f"by {by}")

@@ -194,8 +194,8 @@ def ordered(rows: Iterable[Row], order: str, keys: Mapping[str, Callable[[Row], 
         return found
     column = order.removeprefix("-")
     if column not in keys:
-        raise ValueError(f"no column is called {column!r:.80}; there are {', '.join(keys)}, each with a - before it "
-                         "for the other direction")
+        raise ValueError(f"no column is called {column!r:.80}; there are {', '.join(keys)}, and a - before one "
+                         "reverses the order")
     key = keys[column]
     numbers = bool(found) and not isinstance(key(found[0]), str)
     return sorted(found, key=key, reverse=numbers != order.startswith("-"))

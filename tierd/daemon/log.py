@@ -123,15 +123,15 @@ def remeasured_sentence(finding: Finding, judgement: Judgement) -> str:
 
 
 def throughput_text(finding: Finding, judgement: Judgement) -> str:
-    """The victim's throughput before, during and after the noise. Without a past, device time predicted the first."""
+    """The victim's throughput before the neighbour, with it and after the act; device time may predict the first."""
     stream = finding.evidence.of_stream
     if stream is None or not stream.lacks_past:
-        return (f"{finding.victim}: {rate_text(judgement.usual)} before the noise, "
-                f"{rate_text(judgement.contended)} during, {rate_text(judgement.after)} after")
+        return (f"{finding.victim}: {rate_text(judgement.usual)} before the neighbour, "
+                f"{rate_text(judgement.contended)} with it, {rate_text(judgement.after)} after the act")
     low, high = (stream.victim_bytes_per_second / (1 - loss) for loss in (stream.loss_low, stream.loss_high))
     return (f"{finding.victim}: {rate_text(judgement.contended)} before the act, "
             f"{rate_text(judgement.after)} after; device time predicted {rate_text(judgement.usual)} "
-            f"({rate_text(low)} to {rate_text(high)}) without the noise")
+            f"({rate_text(low)} to {rate_text(high)}) without the neighbour")
 
 
 def judged_sentence(finding: Finding, judgement: Judgement) -> str:
@@ -288,7 +288,7 @@ class FindingLog:
                        targets=record.targets)
 
     def record(self, finding: Finding) -> Finding:
-        """Record the present figures of a finding, also in the journal; returns it as :meth:`recorded` does."""
+        """Record the present figures of a finding, in the journal too; returns it as :meth:`recorded` does."""
         with self._lock:
             before = self.known.records.get(finding.key)
             self.known.records[finding.key] = replace(finding, time=before.time) if before else finding
@@ -296,7 +296,7 @@ class FindingLog:
             return self.known.records[finding.key]
 
     def measured(self, number: int, finding: Finding, usual: float, contended: float) -> Finding:
-        """Record the victim's rates without and beside the aggressor, as the verdict has them; returns that finding.
+        """Record the victim's rates without and with the aggressor, as the verdict has them; returns that finding.
 
         When it was found, the aggressor may have been there for a part of the window only.
         """

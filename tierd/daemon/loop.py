@@ -80,7 +80,7 @@ def walk_of(settings: Settings, filesystem: Filesystem) -> UnevenPools | None:
 
 
 def directories_of_policies(settings: Settings) -> set[str]:
-    """Directories whose files policies look at, whether or not a finding names them."""
+    """Directories whose files policies examine, whether or not a finding names them."""
     return {place for policy in policies().values() if policy.directories
             for place in policy.directories(settings.tables)}
 

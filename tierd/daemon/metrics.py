@@ -99,7 +99,7 @@ def staging_metrics(stager: Stager) -> Iterator[Metric]:
 
 def reader_metrics(tallies: TallySource) -> Iterator[Metric]:
     """Changelog readers on other nodes, and what came of their tallies."""
-    yield gauge("tierd_readers", "Changelog readers that have described themselves in the last 20 s.",
+    yield gauge("tierd_readers", "Changelog readers that have reported in the last 20 s.",
                 len(tallies.readers))
     progress = dict(sorted(tallies.progress.items()))
     yield gauges("tierd_reader_tally_age_seconds",
@@ -156,8 +156,8 @@ def restraint_metrics(daemon: Daemon, beside: MetricsContext) -> Iterator[Metric
                  " targets.", "pool",
                  {pool: pool in wrong for pair in media.pool_pairs for pool in (pair.flash, pair.hdd)})
     files, size_bytes = gate.queue.budget.left
-    yield gauge("tierd_budget_files", "Files that may be moved now without waiting. The configured limits refill this"
-                " budget.", files)
+    yield gauge("tierd_budget_files", "Files that may be moved now without waiting. This budget refills at the "
+                "configured limits.", files)
     yield gauge("tierd_budget_bytes", "Bytes that may be moved now without waiting. Negative after a large file.",
                 size_bytes)
     yield gauge("tierd_waiting_moves_bytes", "Bytes of the files queued for migration.", gate.queue.size_bytes)
@@ -186,7 +186,7 @@ def mover_metrics(state: DispatchState) -> Iterator[Metric]:
     yield gauges("tierd_movers", "Movers on other nodes, by state: working, or stopped because a file was not as"
                  " expected after its move.", "state", {"working": len(state.movers) - stopped, "stopped": stopped})
     yield gauge("tierd_standing_by", STANDING_BY, 0.0)
-    yield gauge("tierd_standbys", "Standbys that have described themselves in the last 20 s.", len(state.standbys))
+    yield gauge("tierd_standbys", "Standbys that have reported in the last 20 s.", len(state.standbys))
     yield gauges("tierd_standby_copy_age_seconds",
                  "Time since the standby's copy of the journal was complete and it could lead, +Inf if it never was.",
                  "standby", {each.name: float("inf") if each.copy_age_seconds is None else each.copy_age_seconds
@@ -202,13 +202,13 @@ def mover_metrics(state: DispatchState) -> Iterator[Metric]:
     yield counters("tierd_mover_results", "Results that movers reported, by result.", "result",
                    dict(sorted(counts.results.items())))
     yield CounterMetricFamily("tierd_redelivered_messages",
-                              "Messages that a second mover got, because the first one died, stood still or lost NATS.",
+                              "Messages delivered to a second mover, because the first one died, hung or lost NATS.",
                               counts.redelivered)
     yield CounterMetricFamily("tierd_stale_moves",
-                              "Moves that a mover did not begin: the message was late, taken back, or of an earlier"
-                              " leader.", counts.stale)
+                              "Moves that a mover did not begin: the message was late, withdrawn, or from an "
+                              "earlier leader.", counts.stale)
     yield CounterMetricFamily("tierd_expired_moves",
-                              "Moves without a result at their deadline. tierd looked at these files itself.",
+                              "Moves without a result at their deadline. tierd checked these files itself.",
                               counts.expired)
     yield CounterMetricFamily("tierd_refused_results",
                               "Results that were malformed, or not signed with the claim of this tierd.",
@@ -261,8 +261,8 @@ def stream_metrics(daemon: Daemon, every: Sequence[Case]) -> Iterator[Metric]:
                   if case.usual and (rate := case.now or (case.contended if case.active else None))
                   for target in case.targets})
     yield gauges("tierd_case_begun_timestamp_seconds",
-                 "Unix time when tierd found that the aggressor slows the victim. Labels: number of the finding, state"
-                 " (found, then that of the remediation), verdict, and why tierd does not act, or empty. Exposed until"
+                 "Unix time when tierd found that the aggressor slows the victim. Labels: number of the finding, state "
+                 "of the case, verdict, and why tierd does not act, or empty. Exposed until"
                  " two minutes after the verdict.", "id victim aggressor state verdict reason",
                  {(f"F{case.finding}", case.victim, case.aggressor, case.state or FOUND, case.verdict,
                    hindrance(daemon, case)): case.since for case in cases
@@ -302,8 +302,8 @@ def device_time_metrics(daemon: Daemon) -> Iterator[Metric]:
                  " for the five jobs that take most.", "target jobid",
                  {(short_name(target), job): part for target, time in times.items()
                   for job, part in time.top(JOBS_OF_TARGET)})
-    yield gauges("lustre_target_utilisation_ratio", "Estimated share of the time in which the target is busy, by what"
-                 " targets of its pool have been seen to do.", "target",
+    yield gauges("lustre_target_utilisation_ratio", "Estimated share of the time in which the target is busy, "
+                 "compared with the most that targets of its pool have done.", "target",
                  {short_name(target): time.utilisation for target, time in times.items()})
 
 

@@ -217,9 +217,9 @@ class Detection:
         self._end_missed({finding.key for finding in result.findings}, now)
 
     def _end_missed(self, holding: Collection[FindingKey], now: float) -> None:
-        """End findings of remediations whose end the engine does not tell.
+        """End findings of remediations whose end the engine does not report: they held before a restart and are
 
-        One held before a restart, and is not found again; or it ended while it was planned.
+        not found again, or ended while a plan was made.
         """
         if self.windows[-1].end - self.windows[0].start < RELEARNT_SECONDS:
             return
@@ -306,7 +306,7 @@ class JobWork(JobCheck):
         worked_at = self._window_start if case.worked_at is None else case.worked_at
         if not case.departed and (worked_at >= since or self._table.last_record(self._jobs_of(case.finding)) >= since):
             return None
-        return Refusal(Reason.JOB_IDLE, f"{case.finding.aggressor} was not seen at work just now: its moves wait")
+        return Refusal(Reason.JOB_IDLE, f"{case.finding.aggressor} was not active in the last readings: its moves wait")
 
     def elsewhere(self, action: Action) -> Refusal | None:
         case = self._case_of(action)

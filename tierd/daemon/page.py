@@ -73,7 +73,7 @@ DRAIN_BUTTONS = {"drain-pause", "drain-resume", "drain-end"}
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """Who looks at a page."""
+    """The user who views a page."""
 
     user: str = ""
     """Empty if the port has no passwords."""
@@ -102,7 +102,7 @@ class Part:
 
 
 class PageError(Exception):
-    """A page that says what is wrong with the question."""
+    """A page that says what is wrong with the request."""
 
     def __init__(self, status: str, body: str) -> None:
         super().__init__(status)
@@ -120,7 +120,7 @@ class Pages:
     def page(self, path: str, query: Mapping[str, str], viewer: Viewer) -> str | None:
         """Return the page with this path, or None for an unknown path.
 
-        Raises PageError for wrong arguments and unknown names, ValueError if a question has no answer.
+        Raises PageError for wrong arguments and unknown names, ValueError if a request has no answer.
         """
         if path == "/":
             return self._render("overview.html", viewer, self._status(TOP_ROWS))
@@ -304,7 +304,7 @@ def headline(overview: answers.OverviewAnswer) -> Notice:
         return Notice("warn", "Some sources are unavailable", "The sources below show what is missing.")
     if state.learning:
         return Notice("learning", f"Learning: {state.windows} of {state.least_windows} readings",
-                      "Too little is known to say that nobody is slowed.")
+                      "Too little is known to rule out slowed streams.")
     if not overview.jobs:
         return Notice("quiet", "No job is active", "")
     if judging := [case for case in cases if case.state in OPEN]:

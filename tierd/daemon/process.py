@@ -167,7 +167,7 @@ def serve(path: Path, settings: Settings, web_config: WebConfigFile | None = Non
     if node is not None and not node.stand_by(notify, web_config):
         node.close()
         return 0
-    # the start looks at every open act, which may take longer than the claim lasts
+    # the start checks every open act, which may take longer than the claim lasts
     renewing = Heartbeat(node.claim.renew, BEAT_SECONDS).start() if node is not None else None
     try:
         with extended_start(notify, settings.filesystem.mount):
@@ -251,7 +251,7 @@ class Supervisor:
             return f"tierd does nothing: {self._reported}"
         self._failures = 0
         if self._reported:  # a full disk lets a service start and fails its first write
-            log.info("at work again; %s", self._baselines())
+            log.info("tierd works again; %s", self._baselines())
             self._reported = ""
         return sentence
 
@@ -266,17 +266,17 @@ class Supervisor:
         return service is None or service.beat()
 
     def reload(self) -> None:
-        """Reload the configuration and the web configuration. If one is bad, its previous one stays in force."""
+        """Reload the configuration and the web configuration. If one is bad, its previous one stays in use."""
         self._skip = 0
         if self._web_config is not None:
             self._web_config.reload()
         try:
             wanted = load(self._path)
         except (ConfigurationError, OSError) as error:
-            log.error("configuration not reloaded, the old one stays in force: %s", error)
+            log.error("configuration not reloaded, the previous one stays in use: %s", error)
             return
         if wanted.web.config_file != self.settings.web.config_file:
-            log.error("configuration not reloaded, the old one stays in force: a change of web.config_file needs a "
+            log.error("configuration not reloaded, the previous one stays in use: a change of web.config_file needs a "
                       "restart")
             return
         if wanted == self.settings:
@@ -289,7 +289,7 @@ class Supervisor:
         try:
             self._started(wanted)
         except (OSError, ValueError) as error:
-            log.error("configuration not reloaded, the old one is in force again: %s", error_text(error))
+            log.error("configuration not reloaded, the previous one is in use again: %s", error_text(error))
             self.settings, self._seen = before, seen
             self._begin()
         else:

@@ -64,7 +64,7 @@ class Remediation:
     ended_at: float | None = None
     """When the finding ended; None while it holds."""
     first_act_at: float = 0.0
-    """When the first default layout was set, or the first file moved, also in a dry run; 0 before."""
+    """When the first default layout was set, or the first file moved, even in a dry run; 0 before."""
     undo_reason: str = ""
     """Why its default layouts are being undone, or were; empty if they stand or were undone by hand."""
     queued: int = 0

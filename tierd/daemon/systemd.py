@@ -2,7 +2,7 @@
 
 A large file takes long to move, so a heartbeat thread notifies the watchdog until the maximum duration of a cycle has
 passed. After that the process counts as hung, and systemd restarts it. Another thread renews the claim, because the
-claim is a file on the file system: while an MDS is away the renewal waits, which is no reason for a restart.
+claim is a file on the file system: while an MDS is away the renewal waits, which does not call for a restart.
 
 While an MDS is away, every call into the file system waits, for minutes or for a night. A start then asks systemd for
 more time, and logs what it waits for. Otherwise systemd would end the process, and give up after a few tries.
@@ -27,7 +27,7 @@ class Notifier:
         self._address = "\0" + address[1:] if address.startswith("@") else address
 
     def __call__(self, **states: str) -> None:
-        """For instance ``READY="1", STATUS="…"``. What cannot be sent is not worth dying for."""
+        """For instance ``READY="1", STATUS="…"``. A message that cannot be sent is dropped."""
         if not self._address:
             return
         message = "\n".join(f"{name}={value}" for name, value in states.items())
@@ -80,8 +80,8 @@ def extended_start(notify: Notifier, mount: str, seconds: float = BEAT_SECONDS) 
         notify(EXTEND_TIMEOUT_USEC=str(START_EXTENSION_USEC),
                STATUS=f"starting: waiting for the file system at {mount}")
         if beats == LOG_AFTER_BEATS:
-            log.warning("the file system at %s keeps the start waiting: a metadata server, or another, may be away "
-                        "(lfs check servers); tierd begins when it answers", mount)
+            log.warning("the file system at %s does not answer: a server may be down (lfs check servers); tierd "
+                        "starts when it answers", mount)
 
     heartbeat = Heartbeat(beat, seconds).start()
     try:

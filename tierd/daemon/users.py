@@ -1,4 +1,4 @@
-"""Names of the users that job ids name by number, and what a scheduler says about jobs.
+"""Names of the users that job ids name by number, and what a scheduler reports about jobs.
 
 With ``jobid_var=procname_uid``, the default of most sites, a job id is the program and the number of the user:
 ``ior.1002``. The account name comes from the node's user database (NSS), which may be a directory service that does not

@@ -37,7 +37,7 @@ class Settings:
     factor: Annotated[float, Ge(1)] = 2.0
     """Minimum expected gain of the victim as a multiple of the bytes moved. A choice."""
     horizon_seconds: Annotated[float, Gt(0)] = 600.0
-    """Expected duration of the noise: moves must pay within this time. A choice."""
+    """Expected stay of the neighbour: moves must pay within this time. A choice."""
 
 
 def effect(won_back: Sequence[float], settings: Settings) -> float:
@@ -61,7 +61,7 @@ def refusal(finding: Finding, evidence: SlowdownEvidence, expected: float,
                        f"{percent(settings.min_gain)} of the usual {rate_text(usual)}").about(finding.victim)
     if not evidence.loss_probability >= settings.min_probability:
         return Refusal(Reason.UNCERTAIN_GAIN, f"the loss is real with a probability of "
-                       f"{percent(evidence.loss_probability)}, and {percent(settings.min_probability)} are needed"
+                       f"{percent(evidence.loss_probability)}, and {percent(settings.min_probability)} is needed"
                        ).about(finding.victim)
     return None
 

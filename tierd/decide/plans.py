@@ -142,5 +142,5 @@ def open_files(activity: DirectoryActivity) -> list[str]:
 
 
 def is_used_again(candidate: Candidate) -> bool:
-    """Whether the job opened a file that was there before, or one of its own again."""
+    """Whether the job opened a file that existed before, or reopened one of its own."""
     return candidate.created_at == 0 or candidate.opens > 0

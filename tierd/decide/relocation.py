@@ -2,7 +2,7 @@
 
 A relocation keeps everything of a layout but the OSTs: extents, pools, stripe sizes and counts, data on the MDT, and
 components without objects. It names the OST of each stripe, because a pool alone lets Lustre choose any of its targets,
-also the one that the file should leave. A file with a form that a move would change is refused, with the reason.
+even the one that the file should leave. A file with a form that a move would change is refused, with the reason.
 """
 
 from __future__ import annotations

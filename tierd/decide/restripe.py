@@ -133,7 +133,7 @@ def rewritten(finding: Finding, files: Sequence[tuple[DirectoryActivity, Candida
 def placed(layout: Layout, capacity: Capacity) -> Layout:
     """The layout of a moved file, which names the OSTs with most room if its pool has targets that take no files.
 
-    A pool alone lets Lustre choose any of its targets, also one that is drained but still creates objects.
+    A pool alone lets Lustre choose any of its targets, even one that is drained but still creates objects.
     """
     def of(component: Component) -> Component:
         if component.on_mdt or not capacity.closed.get(component.pool):

@@ -1,8 +1,8 @@
 """Finds flash in front of the disks of a target: small writes are fast, larger ones are not.
 
-A block accelerator such as Cray's NXD takes writes up to a bypass size in on flash; larger ones go to the disks. The
+A block accelerator such as Cray's NXD stores writes up to a bypass size on flash; larger ones go to the disks. The
 write cache of a RAID controller that full stripes bypass gives the same figures, so the finding names both. A cache
-that takes all writes in has no step, and flash and plain disks have none either: nothing is found.
+that absorbs all writes has no step, and flash and plain disks have none either: nothing is found.
 
 With ``io_latency_stats`` (Lustre 2.17) the durations of each size show the step. Before, ``brw_stats`` has one table of
 sizes and one of durations. If the share of fast writes follows the share of writes up to a size, reading after reading
@@ -118,7 +118,7 @@ def median(table: Mapping[int, float]) -> float:
 
 
 def absorbs(seen: Accelerator | None, load: JobLoad) -> bool:
-    """Whether what one job does on a target is small writes that its accelerator takes in.
+    """Whether a job does nothing on a target but small writes that its accelerator absorbs.
 
     The durations of each size must show the accelerator: what only follows from mixes may be wrong.
     """

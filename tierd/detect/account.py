@@ -25,7 +25,7 @@ MAX_WINDOWS = 240
 
 @dataclass(frozen=True, slots=True)
 class BilledWindow:
-    """A stream in one window, beside a suspect."""
+    """A stream in one window with a suspect."""
 
     bytes: float
     seconds: float

@@ -1,7 +1,7 @@
 """Windows as columns of numbers: one row for each job on each target, with targets and jobs as small integers.
 
-The model of interference looks at tens of thousands of rows in a cycle. As columns (numpy) each step is one operation
-on all of them.
+The model of interference reads tens of thousands of rows in a cycle. As columns (numpy) each step is one operation on
+all of them.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class JobKinds:
     def work(self, window: WindowColumns) -> Floats:
         """Bytes read, bytes written and I/Os of the device, each second, for each row of a window.
 
-        RPCs of a stream are no I/Os: they are large and in order, so what they cost goes with its bytes.
+        RPCs of a stream do not count as I/Os: they are large and sequential, so their cost is that of their bytes.
         """
         job, loads = window.job, window.loads
         changes = loads[:, 3] + loads[:, 4]

@@ -1,17 +1,17 @@
 """What service costs on the targets of each pool, and how much of each target's device time each job takes.
 
 A target is one server with one queue. By the utilisation law (Denning and Buzen, "The Operational Analysis of Queueing
-Network Models", ACM Computing Surveys 10(3), 1978), the time it is busy is the sum over jobs of the work done for
-each job times its cost: ``U = sum(X_i * S_i) <= 1``. Lustre shows the work (``job_stats``), not its cost. Three
-costs are fitted for each pool, because its targets are alike: seconds for a byte read, for a byte written, and for an
-operation of any size (a seek, a commit of the journal, the update of a parity). The RPCs of streams are no operations:
-they are in order, and cost what their bytes cost.
+Network Models", ACM Computing Surveys 10(3), 1978), the time it is busy is the sum over jobs of the work done for each
+job times its cost: ``U = sum(X_i * S_i) <= 1``. Lustre shows the work (``job_stats``), not its cost. Three costs are
+fitted for each pool, because its targets are alike: seconds for a byte read, for a byte written, and for an operation
+of any size (a seek, a commit of the journal, the update of a parity). The RPCs of streams are not operations: they are
+sequential, and cost only their bytes.
 
 * A stream has the next request ready when one is done, so its targets are busy all the time: ``sum(X_i * S_i) = 1``.
-  Pauses, and work that no counter shows, such as a checkpoint of the journal, lower the sum of a window; nothing
-  raises it. So windows above the fit weigh more (expectile regression: Newey and Powell, "Asymmetric Least Squares
-  Estimation and Testing", Econometrica 55(4), 1987). Windows far below the fit are left out: there a stream paused for
-  long, or a disk was slow. So are those in which streams move less than before beside as many operations.
+  Pauses, and work that no counter shows, such as a checkpoint of the journal, lower the sum of a window; nothing raises
+  it. So windows above the fit weigh more (expectile regression: Newey and Powell, "Asymmetric Least Squares Estimation
+  and Testing", Econometrica 55(4), 1987). Windows far below the fit are left out: there a stream paused for long, or a
+  disk was slow. So are those in which streams move less than before with as many operations.
 * How the bytes of such windows fall as other operations rise shows what an operation costs. The stripes of a stream go
   in step, so the mean of its targets is compared. While the operations hardly vary, the cost is that of a disk, within
   a factor of two. In no window can an operation have cost more than the whole time.
@@ -277,7 +277,7 @@ times as much without its neighbours."""
 def slower_without_cause(work: Floats, before: Floats) -> Bools:
     """Windows of targets in which streams paused, or a disk was slow, as earlier ones (``before``) show.
 
-    In those, more bytes were moved beside as many operations. Costs that explain both would be hardly any for bytes.
+    In those, more bytes were moved with as many operations. Costs that explain both would be near zero for bytes.
     """
     drop = 1 - work[:, None, :2].sum(axis=2) / before[:, :2].sum(axis=1)
     rise = work[:, None, 2] / np.maximum(before[:, 2], MIXED) - 1
@@ -298,7 +298,7 @@ KEPT, KEPT_OF_WINDOW = 256, 16
 """Windows of targets kept of a pool, of each of two sorts: mixed, and with streams alone; and how many of them one
 window adds at the most, so that a large pool does not forget within seconds."""
 MOST = 0.5
-"""Share of the windows with streams that must be saturated. Otherwise the streams wait for something else than the
+"""Share of the windows with streams that must be saturated. Otherwise the streams wait for something other than the
 targets, and throughput shows no costs: those of before stay."""
 MARK_FACTOR = 2654435761
 """Makes numbers of streams so different that sums of some are hardly ever alike: the golden ratio times 2^32 (Knuth,

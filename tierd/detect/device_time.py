@@ -60,7 +60,7 @@ class TargetTime:
         """Standard error of :attr:`utilisation`.
 
         What an operation costs differs from job to job. The sum over the jobs of a target is what was fitted, so these
-        differences are no error of it.
+        differences are not an error of it.
         """
         differences = [difference * cost * amount for difference, cost, amount
                        in zip(DIFFERENCES, self.costs.seconds, self.total, strict=True)]

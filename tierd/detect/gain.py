@@ -1,4 +1,4 @@
-"""What an act brought a stream: the posterior of :mod:`tierd.detect.interference`, looked at over the time since.
+"""What an act brought a stream: the posterior of :mod:`tierd.detect.interference`, applied to the time since.
 
 Of the log of the stream's rate, the neighbour's device time accounts for ``b D`` before, less ``b D`` since. The stream
 must have that gain: its rate must have risen as much, apart from what others take more or less since. Where b was right
@@ -22,7 +22,7 @@ from tierd.loads import Floats
 MEDIAN_VARIANCE = 1.57
 """Variance of the median of normal values, as a multiple of that of their mean: half of pi."""
 LEAST_ERROR = 1e-3
-"""Nothing about a stream is known better."""
+"""Least standard error of a gain: nothing about a stream is known better."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ class Gain:
     explained_error: float
     """Standard deviation."""
     measured: float
-    """What the stream has more, without what others take more or less."""
+    """What the stream gained in fact, corrected for what others take more or less."""
     measured_error: float
     share: float
     """The neighbour's part of the device time that all suspects took before."""
@@ -147,7 +147,7 @@ class Gain:
                    normal((self.measured - least) / hypot(self.measured_error, error)))
 
     def something_else(self, least: float, doubt: float) -> bool:
-        """Whether the stream is slower than beside the neighbour, although the act may have brought it ``least``.
+        """Whether the stream is slower than with the neighbour, although the act may have brought it ``least``.
 
         An act takes load from a stream's targets. What slows the stream even more is something else. ``doubt`` is the
         probability of an error.

@@ -72,8 +72,8 @@ JUMP, JUMPS_A_SECOND = 0.5, 1 / 3600
 """Error of the log of the level when it jumps, and how often it does: a disk or the stream itself changes about once
 in an hour. A choice: half or double of it moves the probability of a jump as much, and hardly any finding."""
 LEVEL_SECONDS = 3600.0
-"""A stream that was away for longer begins anew: its files are on other targets by then, or are others. A choice, as
-long as a level lasts."""
+"""The level of a stream that was away for longer is forgotten: its files are on other targets by then, or are others. A
+choice, as long as a level lasts."""
 SURPRISE, SURPRISE_PROBABILITY, SURPRISE_WINDOWS = 0.5, 0.05, 2
 """Error of the log that all jobs that have just come cost beyond device time, if one does; its probability at each
 arrival; and the windows in which a job counts as new: the first may begin before it. RAID groups can lose far more than
@@ -90,8 +90,8 @@ LASTS = 0.2
 """Relative error of a loss over a whole stay. An operation costs a disk from half a turn (4 ms) to a seek more (12 ms),
 by where files lie: 29%. Bytes vary by 10%. The mean of both is a choice."""
 SMOOTHING = 0.3
-"""Weight of the newest window in the device time of a job. A hiccup of a target slows all jobs on it at once, which is
-no sign that one slows another. A change by a factor of two is taken at once: the job came, left or changed."""
+"""Weight of the newest window in the device time of a job. A stall of a target slows all jobs on it at once, which does
+not show that one slows another. A change by a factor of two is taken at once: the job came, left or changed."""
 SLOW_SMOOTHING = 0.2
 """The same for the utilisation of a target."""
 
@@ -115,8 +115,8 @@ LEARNED = 0.2
 """Relative error of the cost of an operation up to which it counts as learned; from twice of it, as not learned. A
 choice."""
 LIMITED = 0.2
-"""Probability that a device does small I/O beside the stream for nothing. Volumes of a cloud with a limit of I/Os that
-is not full do, and flash, and controllers with a write cache; disks and RAID groups alone do not. A choice
+"""Probability that a device does small I/O at no cost to the stream. Volumes of a cloud with a limit of I/Os that is
+not full do, and flash, and controllers with a write cache; disks and RAID groups alone do not. A choice
 (docs/detection.md)."""
 IO_BOUND = 0.25
 """Part of the device time for small I/O from which the I/O limit of a device that has one is full."""
@@ -154,7 +154,7 @@ class Loss:
     rate_before: float = 0.0
     """Rate of the stream before the first suspect came, if that was just now: bytes per second; otherwise 0."""
     limited: float = 0.0
-    """Probability that the devices do small I/O for nothing."""
+    """Probability that the devices do small I/O at no cost."""
     small_io: float = 0.0
     """Part of the loss that is not there then."""
 
@@ -203,7 +203,7 @@ class Loss:
     @cached_property
     def _mixture(self) -> tuple[float, float, float]:
         """Middle and standard error of the log of the loss, and by how many errors it is less where the devices do
-        small I/O for nothing.
+        small I/O at no cost.
 
         A loss is not negative, and its errors are mostly factors (what an operation costs), so it is taken as
         log-normal. Mean and error of the mixture of both cases are kept.
@@ -263,7 +263,7 @@ class Newest:
     noise: Floats
     """Variance of the log rate of a window."""
     dose_factor: Floats
-    """By how much D of each slot has become more, for the same work, since it was first seen: b is less by as much."""
+    """Factor by which D of each slot has risen, for the same work, since it was first seen; b has fallen as much."""
 
 
 STATE = np.dtype([
@@ -272,12 +272,12 @@ STATE = np.dtype([
     ("covariance", float, (KINDS, 1 + COLUMNS, 1 + COLUMNS)),
     ("weight", float, KINDS),
     # number of the job of each slot, -1 for a free one; mean and error of the prior of its b, and the part of its
-    # device time that costs the stream nothing if the device does small I/O for nothing
+    # device time that costs the stream nothing if the device does small I/O at no cost
     ("slot", np.int64, SUSPECTS),
     ("prior", float, (SUSPECTS, 3)),
     # smoothed part of the device time; when the job came and was last seen
     ("exposure", float, COLUMNS),
-    # by how much its device time has become more, for the same work, as costs were learned
+    # factor by which its device time has risen, for the same work, as costs were learned
     ("dose_factor", float, SUSPECTS),
     ("came_at", float, COLUMNS),
     ("seen_at", float, SUSPECTS),
@@ -447,7 +447,7 @@ class Interference:
         has = slot >= 0
         cost_ratio = np.ones(len(pairs))
         if self._costs is not None:
-            before = costs.seconds.copy()  # of a target that is new, there are no others
+            before = costs.seconds.copy()  # a new target has no earlier costs
             before[:len(self._costs.seconds)] = self._costs.seconds
             former = np.bincount(pair, np.einsum("ij,ij->i", work[at], before[window.target[at]]), len(pairs)) * part
             np.divide(busy, former, out=cost_ratio, where=(busy > 0) & (former > 0))
@@ -529,7 +529,7 @@ class Interference:
         return (mean, error) if error < prior[1] else (float(prior[0]), float(prior[1]))
 
     def _rescale(self, rows: Ints, row: Ints, slot: Ints, cost_ratio: Floats) -> None:
-        """Take in that the same work takes so many times the device time since costs were learned anew.
+        """Adjust b: with newly learned costs, the same work takes this many times the device time.
 
         What b D was before, it is now: windows showed the product. So b falls as D rises.
         """
@@ -756,7 +756,7 @@ of a finding and for what is done first: only what can be undone at no cost."""
 
 
 def limited(small_io: float, relative: float) -> float:
-    """Probability that devices do small I/O for nothing, where this makes so much of the variance of a loss.
+    """Probability that devices do small I/O at no cost, where this makes so much of the variance of a loss.
 
     ``relative`` is that part of the variance, divided by the square of the loss: what windows teach lowers it, as it
     lowers all of the variance. ``small_io`` is the part of the loss that is not there then.

@@ -23,7 +23,7 @@ SMALL_RECORD_BYTES = 1 << 20
 def works_on_several_nodes(job: str, directories: Collection[str], view: View) -> bool:
     """Whether a job is known to work on several nodes: by its clients in these directories, or by the scheduler.
 
-    The processes of one node share its cache and its locks, so collective buffering brings them nothing.
+    The processes of one node share its cache and its locks, so collective buffering does not help them.
     """
     clients = {nid for activity in view.activities(job, view.windows[0].start) if activity.directory in directories
                for nid in activity.clients}

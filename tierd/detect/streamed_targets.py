@@ -4,9 +4,9 @@ A stream has its next request ready when one is done. On a target that is busy a
 for others is a second in which the stream waits. Where the targets of a stream are clearly idle for a part of the time,
 the stream waits for something else, and idle time costs it nothing.
 
-The times are the costs of :mod:`tierd.detect.costs`. While the costs of a pool are not known, a byte takes as
-long as in the fastest window of any of its targets: a target can do what it, or one alike, has done. Then the streams
-there count as held up, because nothing shows that they are not.
+The times are the costs of :mod:`tierd.detect.costs`. While the costs of a pool are not known, a byte takes as long as
+in the fastest window of any of its targets: a target can do what it, or a similar one, has done. Then the streams there
+count as held up, because nothing shows that they are not.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tierd.loads import Loads, Numbers, Pair
 from tierd.model import StreamedTarget, StreamedTargets, Window
 
 CLEARLY_IDLE = SATURATED / 2
-"""Utilisation, less its error, up to which no target of a stream holds it up, also if its disk is half as fast as its
+"""Utilisation, less its error, up to which no target of a stream holds it up, even if its disk is half as fast as its
 pool: such a disk looks half as busy as it is."""
 
 
@@ -99,7 +99,7 @@ def latest_windows(windows: Sequence[Window]) -> Sequence[Window]:
 
 
 def may_be_held_up(targets: Collection[str], device_time: Mapping[str, TargetTime]) -> bool:
-    """Whether a stream may wait for one of its targets. Unknown costs are no proof that it does not."""
+    """Whether a stream may wait for one of its targets. Unknown costs do not prove that it does not."""
     return any(target not in device_time
                or device_time[target].utilisation + device_time[target].utilisation_error > CLEARLY_IDLE
                for target in targets)

@@ -117,7 +117,7 @@ class Integration:
     start: Callable[[Any, Site], Source]
     """The source of settings that are configured."""
     contradictions: Callable[[Any], Iterator[tuple[str, str]]] = lambda _: iter(())
-    """Settings that surely were meant otherwise: the name of each, and what to write instead. They are warnings."""
+    """Settings that were certainly meant otherwise: the name of each, and what to write instead. They are warnings."""
     audit: Callable[[Any], Sequence[Line]] | None = None
     """Compares what the settings name with advised values, for ``tierctl audit``. Raises OSError."""
 

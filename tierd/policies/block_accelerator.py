@@ -1,7 +1,7 @@
 """Flash in front of the disks of a target: small writes are fast, larger ones are not.
 
-What :mod:`tierd.detect.accelerators` sees is reported, with advice on the bypass size. Where an accelerator takes the
-writes of a noisy neighbour in, its files on flash would save the disks nothing.
+What :mod:`tierd.detect.accelerators` sees is reported, with advice on the bypass size. Where an accelerator absorbs the
+writes of a noisy neighbour, its files on flash would save the disks nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tierd.text import binary_text, count_of, percent, quoted
 MAX_BYPASS_BYTES = 256 << 10
 """Largest bypass size that is advised; larger writes use whole stripes well."""
 MIN_GAIN_SHARE = 0.1
-"""Share of the writes that a larger bypass size must take in before it is advised. A choice."""
+"""Share of the writes that a larger bypass size must absorb before it is advised. A choice."""
 
 
 def find(view: View, _: Common) -> Iterator[Finding]:
@@ -33,7 +33,7 @@ def find(view: View, _: Common) -> Iterator[Finding]:
 
 
 def with_absorbed(finding: Finding, loads: Mapping[str, JobLoad], accelerated: Mapping[str, Accelerator]) -> Finding:
-    """A finding about a noisy neighbour, as advice only if the accelerators of all its targets take its writes in.
+    """A finding about a noisy neighbour, as advice only if the accelerators of all its targets absorb its writes.
 
     ``loads`` are those of the aggressor by target. Its files on flash would save the disks nothing.
     """
@@ -43,7 +43,7 @@ def with_absorbed(finding: Finding, loads: Mapping[str, JobLoad], accelerated: M
         return finding
     return replace(finding, advice_only=True, advice=(*finding.advice, Advice(
         "move no files of this job to flash", f"for {quoted(finding.aggressor)}",
-        "a block accelerator or write cache in front of these targets takes its small writes in already: "
+        "a block accelerator or write cache in front of these targets absorbs its small writes already: "
         "the disks are slow for another reason")))
 
 
@@ -77,7 +77,7 @@ def finding(pool: str, members: Mapping[str, Accelerator], view: View) -> Findin
 
 
 def next_bypass(sizes: Mapping[int, float], low: int, min_gain_share: float) -> int | None:
-    """A larger bypass size that takes in a considerable share of the writes; None if there is none.
+    """A larger bypass size that absorbs a considerable share of the writes; None if there is none.
 
     >>> next_bypass({4096: 50.0, 65536: 40.0, 1048576: 10.0}, 32768, 0.1)
     65536

@@ -125,7 +125,7 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
 
 
 def fill_findings(pool: str, members: Sequence[str], view: View, settings: Settings) -> Iterator[Finding]:
-    """Find a target that is fuller than the other targets of its pool, or emptier, as one that was just added.
+    """Find a target that is fuller than the other targets of its pool, or emptier, such as one just added.
 
     A target that takes no files, such as a drained one, is never too empty, and the others are not compared with it.
     """
@@ -210,7 +210,7 @@ def plan(finding: Finding, _: FillEvidence, situation: Situation) -> Plan:
     capacity, settings = situation.capacity, situation.tables.of(Rebalance)
     if situation.draining:
         return Plan((), (Refusal(Reason.OTHER_MOVER, f"{first_names(sorted(situation.draining))} is being drained: "
-                                 "pools are evened out when that has ended"),))
+                                 "files move when that has ended"),))
     if situation.victim_slowed:  # the moves would load its disks too
         return Plan((), (Refusal(Reason.OTHERS_WOULD_LOSE, "a job is slowed on this target: files move when that has "
                                  "ended"),))
@@ -233,8 +233,8 @@ def plan(finding: Finding, _: FillEvidence, situation: Situation) -> Plan:
     if actions or not donors:
         return Plan(actions, ())
     return Plan((), (Refusal(Reason.NOTHING_TO_DO, f"no file found so far can move within pool {pool!r} (idle for "
-                             f"{settings.idle_days:g} days, not moved in {REST_DAYS:g} days, not larger than "
-                             "what the target has too much)"),))
+                             f"{settings.idle_days:g} days, not moved in {REST_DAYS:g} days, not larger than the "
+                             "excess of the target)"),))
 
 
 def used_of(members: Sequence[str], capacity: Capacity) -> float:

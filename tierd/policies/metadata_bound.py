@@ -66,7 +66,7 @@ def of_service(service: MetadataService, loads: Sequence[MetadataLoad], view: Vi
     waits = service.wait_usec >= edge(settings.enter_wait_usec, view, POLICY.name, "", subject)
     usec = slowest.usec_per_operation if slowest else 0.0
     slow = usec >= edge(settings.enter_operation_usec, view, POLICY.name, "", subject)
-    queueing = service.wait_usec >= usec / 2  # an operation that is slow because it waits says nothing of the device
+    queueing = service.wait_usec >= usec / 2  # an operation that is slow because it waits says nothing about the device
     if not ((busy and waits) or (slow and not busy and not queueing)):
         return
     if slowest and not busy:

@@ -10,8 +10,8 @@ The plan is a default striping over MDTs for the directories that a job will mak
 
 It moves nothing: existing entries and directories stay on their MDT, and only directories that are made later in the
 same parent are striped. They do not pass it on (``max_inherit``), because many striped directories cost requests. So
-tierd does it only where several directories of the parent are used alike, as by a job that makes one for each step, and
-where several nodes work in them.
+tierd does it only where several directories of the parent are used in the same way, as by a job that makes one for each
+step, and where several nodes work in them.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ CHANGE_SHARE = 0.25
 """Share of creates, or of creates and unlinks, from which processes wait for the directory lock. Opens share it. A
 choice."""
 ALIKE, MAX_ALIKE = 0.2, 10
-"""Creates in a directory beside the one of the finding, as a share of its creates, from which it is used alike.
-Choices."""
+"""Creates in a directory beside the one of the finding, as a share of its creates, from which it counts as used in the
+same way. Choices."""
 SEVERAL_NODES = ("several nodes gain, if they wait for the MDT; one node gains nothing, because its kernel makes one "
                  "name at a time in a directory")
 """Which jobs a striped directory serves. The kernel locks a directory while it creates or removes a name in it."""
@@ -153,7 +153,7 @@ def operations(activity: DirectoryActivity) -> int:
 
 def of_directory(places: Sequence[str], subject: str, parts: Sequence[DirectoryActivity], share: float,
                  view: View) -> Finding:
-    """The finding about the first of these directories. The others are used alike, as by the steps of a job.
+    """The finding about the first of these directories. The others are used in the same way, as by the steps of a job.
 
     ``parts`` are the operations in it, and in those of the others in which the same nodes work.
     """
@@ -225,7 +225,7 @@ def parent_of(place: str) -> str:
 
 
 def used_alike(place: str, parts: Sequence[DirectoryActivity], view: View) -> list[str]:
-    """Other directories in the same parent in which files are created alike: steps or runs of the same kind of job."""
+    """Other directories in the same parent that get files in the same way: steps or runs of one kind of job."""
     parent, made = parent_of(place), sum(part.creates for part in parts)
     if not parent or not made:
         return []
@@ -239,7 +239,7 @@ def used_alike(place: str, parts: Sequence[DirectoryActivity], view: View) -> li
 def work_together(some: Sequence[DirectoryActivity], others: Sequence[DirectoryActivity]) -> bool:
     """Whether the same nodes work in two directories, as in those of steps.
 
-    A directory for each process has one node, and stripes bring it nothing.
+    A directory for each process has one node, so stripes do not help it.
     """
     return len({nid for each in some for nid in each.clients} & {nid for each in others for nid in each.clients}) > 1
 
@@ -309,7 +309,7 @@ def plan(finding: Finding, evidence: MetadataStormEvidence, situation: Situation
     return Plan((Action(
         ActKind.SET_DEFAULT_STRIPING, NO_LAYOUT,
         f"{evidence.operations_per_second:.0f} metadata operations/s in {quoted(storm)} use one directory "
-        "lock, and directories beside it are used alike", finding.key, parent, striping=striping),), ())
+        "lock, and directories beside it are used in the same way", finding.key, parent, striping=striping),), ())
 
 
 def refusal(parent: str, finding: Finding, evidence: MetadataStormEvidence, capacity: Capacity,
@@ -336,8 +336,8 @@ def refusal(parent: str, finding: Finding, evidence: MetadataStormEvidence, capa
                        "node gains nothing from more MDTs")
     for brings_nothing, why in (
         (evidence.nodes == 1, ("one node works in the busy directory: its kernel makes one name at a time there, so "
-                               "more MDTs bring nothing")),
-        (len(finding.directories) < 2, "no other directory in it is used alike, so no new ones are expected"),
+                               "more MDTs do not help")),
+        (len(finding.directories) < 2, "no other directory in it is used in the same way, so no new ones are expected"),
         (evidence.creates_per_second < CHANGE_SHARE * evidence.operations_per_second,
          "few of the operations are creates, and opens share the directory lock"),
     ):

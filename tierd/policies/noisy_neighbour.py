@@ -217,8 +217,8 @@ def why_advice(finding: Finding) -> Refusal:
         return Refusal(Reason.ABSORBED, finding.advice[0].effect)
     assert isinstance(finding.evidence, NoisyNeighbourEvidence)
     mean = binary_text(finding.evidence.aggressor_mean_rpc_bytes)
-    return Refusal(Reason.UNCLEAR_IO, f"RPCs of {finding.aggressor} have {mean} in the mean, and it finishes no small "
-                   "files: this may be small I/O, or a stream over short stripes")
+    return Refusal(Reason.UNCLEAR_IO, f"RPCs of {finding.aggressor} have {mean} on average, and it finishes no "
+                   "small files: this may be small I/O, or a stream over short stripes")
 
 
 POLICY = Policy("noisy-neighbour", find_slowed=find_slowed, evidence=NoisyNeighbourEvidence, plan=plan,

@@ -111,7 +111,7 @@ class Mirroring:
     """Mirrors on flash instead of moves."""
 
     added: Callable[[Layout, Use], Layout]
-    """The layout of the moves of files that are used so: a mirror to be added, or the given one."""
+    """The layout for moves of files with this use: a mirror to be added, or the given one."""
     kept: Callable[[StoredFile, str], Layout | None]
     """The layout of a file without its mirror on a flash pool; None if it has no such mirror."""
 
@@ -156,7 +156,7 @@ class Situation:
         return next((choice for choice in choices if choice.layout != on_flash), [*choices, Choice(on_flash)][0])
 
     def mirrored(self, layout: Layout, use: Use) -> Layout:
-        """The layout of the moves of files that are used so: a mirror to be added, or the given one."""
+        """The layout for moves of files with this use: a mirror to be added, or the given one."""
         return layout if self.mirroring is None else self.mirroring.added(layout, use)
 
     def without_mirror(self, file: StoredFile, flash_pool: str) -> Layout | None:
@@ -233,7 +233,7 @@ class Policy:
     find_slowed: Callable[[SlowdownView, SlowdownSettings], Iterable[Finding]] | None = None
     """Findings about slowed streams, in every cycle, by the model of interference and ``[noisy_neighbour]``."""
     evidence: type[Evidence] = Evidence
-    """Type of the numbers that the functions below read, also after they were stored in the journal."""
+    """Type of the numbers that the functions below read, even after they were stored in the journal."""
 
     plan: Callable[[Finding, Any, Situation], Plan] | None = None
     """What to do, by the finding, its evidence and the situation. ``[act] on`` may then name the policy."""
@@ -245,7 +245,7 @@ class Policy:
     on_by_default: bool = False
     """Whether ``[act] on`` names it where the configuration does not say otherwise."""
     option: str = ""
-    """What an entry in ``[act] on`` permits that other policies do: ``places small files on the MDT``."""
+    """What an entry in ``[act] on`` allows other policies to do: ``places small files on the MDT``."""
     place: Place | None = None
     mirroring: Mirroring | None = None
 

@@ -33,7 +33,7 @@ class Settings(Common):
     enter: Annotated[float, Gt(0), Lt(1)] = 0.5
     """The finding begins at this share of RPCs that were sent at the limit. Most of them: a choice."""
     min_rpcs_per_second: Annotated[float, Gt(0)] = 20.0
-    """A choice."""
+    """Minimum rate of RPCs of a client, to one pool in one direction. A choice."""
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:

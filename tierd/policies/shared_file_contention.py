@@ -2,8 +2,8 @@
 
 The NOTUR striping guide and DDN's overstriping (Lustre 2.13) give two remedies. If the pool has targets that the file
 does not use, use as many stripes as there are writing processes. If the file uses all targets, overstripe it: an object
-with its own lock for each process, so that each writes to its own. Fewer objects gain little, more than stripes are
-useless, and records smaller than a stripe meet in the same objects again. Locks of readers do not conflict.
+with its own lock for each process, so that each writes to its own. Fewer objects gain little, more objects than stripes
+stay empty, and records smaller than a stripe share objects again. Locks of readers do not conflict.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ MIN_BYTES_PER_SECOND = 1e6
 MAX_OBJECTS_PER_TARGET = 64
 """Maximum number of objects per target: DDN had 512 on 8 targets, for 512 processes."""
 MIN_RUNS = 2
-"""Minimum number of ended runs of a user in a directory from which the next one is expected to be alike. Two are the
-fewest that can be alike."""
+"""Minimum number of ended runs of a user in a directory from which the next one is expected to be similar. Two are the
+fewest that can be."""
 READ_SHARE = 0.9
 """Share of read bytes from which a job counts as a reader. Overstriping does not help readers. A choice."""
 

@@ -110,7 +110,7 @@ def of_job(job: Profile, rates: Mapping[str, float], view: View, settings: Setti
     """The job's RPCs per second on disks and the finding about it, or None.
 
     ``rates`` are the RPCs per second of each target, by all jobs. Small writes to targets in ``accelerated`` count as
-    writes to flash, if their accelerators take them in.
+    writes to flash, if their accelerators absorb them.
     """
     small = job.small_rpc_share(Classes().small_rpc_bytes)
     if (small < edge(settings.enter, view, POLICY.name, job.job)

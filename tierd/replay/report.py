@@ -34,7 +34,7 @@ def as_text(report: Report) -> str:
     lines = [(f"{report.tape.name}: {len(report.tape.times)} snapshots over {length:.0f} s of file system "
               f"{report.tape.fsname}, {len(report.tape.records)} changelog records")]
     if report.tape.undecoded_bytes:
-        lines.append(f"  {report.tape.undecoded_bytes} bytes at the ends of the changelogs are no complete record")
+        lines.append(f"  {report.tape.undecoded_bytes} bytes at the ends of the changelogs are not a complete record")
     if not report.findings:
         lines.append("No findings.")
     for finding in report.findings:

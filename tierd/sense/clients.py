@@ -182,7 +182,7 @@ def parse_mounts(body: bytes, url: str) -> list[ClientLoad]:
     try:
         for name, head, tail, value in samples(body, _BEGINNINGS):
             taken.add(name, {**labels_of(head), **labels_of(tail)}, value)
-    except (ValueError, OverflowError) as error:  # of an infinite number
+    except (ValueError, OverflowError) as error:  # raised for an infinite number
         raise SourceError(f"{redacted(url)}: invalid data: {error}") from error
     return taken.done(urlsplit(url).hostname or url)
 

@@ -98,7 +98,7 @@ def urls_of_groups(document: object) -> tuple[str, ...]:
             raise ValueError(f"group {number}: no list of targets")
         labels = group.get("labels") or {}
         if not isinstance(labels, dict):
-            raise ValueError(f"group {number}: labels are no mapping")
+            raise ValueError(f"group {number}: labels are not a mapping")
         scheme, path = str(labels.get("__scheme__", "http")), str(labels.get("__metrics_path__", "/metrics"))
         for target in group["targets"]:
             if not isinstance(target, str):

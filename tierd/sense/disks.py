@@ -96,7 +96,7 @@ def parse_disks(body: bytes, url: str) -> dict[str, DiskCounters]:
             elif labels.get("direction") == "write" and is_ost(target_of(labels)) and "fs" in labels:
                 size = int(labels.get("size", "0"))
                 buckets[target_of(labels), name, size][float(labels.get("le", "inf"))] = value
-    except (ValueError, OverflowError) as error:  # of an infinite number
+    except (ValueError, OverflowError) as error:  # raised for an infinite number
         raise SourceError(f"{redacted(url)}: invalid data: {error}") from error
     found: dict[str, DiskCounters] = {}
     for (target, name, size), cumulative in buckets.items():

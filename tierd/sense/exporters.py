@@ -2,8 +2,8 @@
 
 The targets of an exporter that is late or does not answer have no new counters in this reading: nothing is found there,
 and the others are used. A late answer is used in the next cycle, with the time at which its counters were read: each
-target says that (``lustre_jobs_read_timestamp_seconds``). Exporters that failed or were late last time have separate
-threads and are not waited for, so that a rack without power does not delay the others.
+target reports that time (``lustre_jobs_read_timestamp_seconds``). Exporters that failed or were late last time have
+separate threads and are not waited for, so that a rack without power does not delay the others.
 """
 
 from __future__ import annotations

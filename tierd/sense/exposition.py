@@ -38,7 +38,7 @@ A far longer label does not come from lustre-exporter.
 """
 _LONGEST_LINE_BYTES = 8 * LONGEST_LABEL_BYTES
 MAX_VALUE = 1e300
-"""Values from here on are no counters. Sums and products of smaller ones are finite."""
+"""Values from here on are not counters. Sums and products of smaller ones are finite."""
 _LABEL = re.compile(rb'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"(?:,|$)')
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _PLAIN = {"n": "\n"}

@@ -36,7 +36,7 @@ class Visit:
 def walk(filesystem: Filesystem, tops: Sequence[str], after: str = "",
          leave: Callable[[str, Refusal], None] = lambda *_: None,
          allowed: Callable[[str], Refusal | None] = lambda _: None) -> Iterator[Visit]:
-    """Visit all entries below directories that are no directories, in the order of the paths of their directories.
+    """Visit all entries below directories that are not directories, in the order of the paths of their directories.
 
     ``after`` is a directory that was finished: it and all directories before it are left out. ``leave`` gets each
     directory that cannot be read or is not ``allowed``, and why. A directory that was removed is left out.
@@ -112,7 +112,7 @@ class SlowWalk:
         self._walk = iter(())
 
     def _next(self, most: int, begin: Callable[[], Iterator[str]]) -> list[str]:
-        """The next paths of the walk; "" is one that needs no look."""
+        """The next paths of the walk; "" is one that need not be examined."""
         paths = list(islice(self._walk, most))
         if not paths:
             self._walk = begin()

@@ -35,7 +35,7 @@ class SourceError(OSError):
 
 
 class StatusError(SourceError):
-    """An answer with a status that is no success."""
+    """An answer with an unsuccessful status."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
@@ -258,7 +258,7 @@ class HttpClient:
     def pools(self, url: str) -> PoolManager:
         """The pools of connections for a URL. Raises SourceError for an invalid URL and an unreadable certificate.
 
-        The context of TLS is made anew when a certificate was replaced. Reading the system's takes 35 ms.
+        The context of TLS is made again when a certificate was replaced. Reading the system's takes 35 ms.
         """
         parts = urlsplit(url)
         if parts.scheme not in {"http", "https"} or not parts.hostname:

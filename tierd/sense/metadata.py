@@ -21,7 +21,7 @@ GROUPS = {
     **dict.fromkeys(("getattr", "getxattr", "statfs"), "stats"), "open": "opens"}
 """Groups of operations. Those without one are others."""
 UNCOUNTED = frozenset({"close", "read", "write", "read_bytes", "write_bytes", "punch", "migrate"})
-"""``close`` follows an open. Data on the MDT is no metadata operation."""
+"""``close`` follows an open. Data on the MDT is not a metadata operation."""
 
 
 class MetadataMeter:

@@ -227,7 +227,7 @@ this is the usual timeout."""
 
 
 def _stamps(about: Iterable[Series], scrapes: Mapping[str, _Scrapes], time: float) -> dict[str, Stamp]:
-    """When the counters at a time were read. Both are interpolated alike, so that their rates are exact."""
+    """When the counters at a time were read. Both are interpolated in the same way, so that their rates are exact."""
     found = {}
     for one in about:
         seen = scrapes.get(target_of(one.labels)) if one.name == READ_AT else None

@@ -80,7 +80,7 @@ class Seen:
                                                   if self.flash.issuperset(members)))
 
     def check(self) -> None:
-        """Raise SourceError if families are missing without which nothing can be said."""
+        """Raise SourceError if families are missing that every answer needs."""
         if missing := [family for family in NEEDED if family not in self.families]:
             raise SourceError(f"Prometheus lacks {', '.join(missing)}: let it scrape lustre-exporter on all OSSs, and "
                               "enable job statistics (lctl get_param jobid_var)")

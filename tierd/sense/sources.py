@@ -189,7 +189,7 @@ class Sources:
         return next(filter(None, (source.coldest_first(directory, filesystem) for source in self.integrations)), ())
 
     def jobs(self, names: Iterable[str]) -> Mapping[str, SchedulerJob]:
-        """What the scheduler says about jobs, as far as known. Never waits."""
+        """What the scheduler reports about jobs, as far as known. Never waits."""
         return {name: job for source in self.integrations for name, job in source.jobs(names).items()}
 
     def close(self) -> None:

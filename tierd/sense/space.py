@@ -53,7 +53,7 @@ def default_layouts(filesystem: Filesystem, directories: Iterable[str],
 def _default_of(filesystem: Filesystem, directory: str) -> tuple[Layout | None, ...]:
     """The default layout of a directory itself, None if it has none of its own; nothing if it is unreadable.
 
-    The error is no answer: by its traceback it would keep the variables of all callers until Python's cycle collector
+    The error is not returned: its traceback would keep the variables of all callers until Python's cycle collector
     runs.
     """
     try:
@@ -108,7 +108,7 @@ class PoolMedia:
     """Which pools are on flash, as far as the servers report it.
 
     The kernel of a server knows whether the device of a target rotates (``osd-*.*.nonrotational``, Lustre 2.11). A
-    target that no source reports is unknown: it stands against nothing. One thread learns about pools, another about
+    target that no source reports is unknown, and prevents nothing. One thread learns about pools, another about
     devices; any thread asks.
 
     >>> media = PoolMedia([PoolPair("flash", "hdd")])

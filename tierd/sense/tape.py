@@ -48,7 +48,7 @@ class Tape:
     records: tuple[Record, ...]
     """Changelog records of all MDTs, in the order of time."""
     undecoded_bytes: int
-    """Bytes at the ends of changelogs that are no complete record."""
+    """Bytes at the ends of changelogs that are not a complete record."""
     paths: dict[Fid, str]
     layouts: dict[str, Layout]
 

@@ -117,7 +117,7 @@ class Trial:
                    tierd_starts=tierd_starts, cycle_seconds=bed.cycle_seconds, beside=beside)
 
     def without_acts(self, policy: Settings, tierd_starts: float = 0.0) -> Outcome:
-        """Run of all jobs in which tierd only watches: its findings show what the neighbours cost undisturbed."""
+        """Run of all jobs in which tierd only observes: its findings show what the neighbours cost undisturbed."""
         if self._watched is None or self._watched[0] != tierd_starts:
             watching = replace(policy, act=replace(policy.act, mode=Mode.OBSERVE),
                                scopes=tuple(replace(scope, mode=Mode.OBSERVE) for scope in policy.scopes))
@@ -181,7 +181,7 @@ SETTLED_SECONDS, AROUND_SECONDS = 30.0, 15.0
 
 
 def interval_holds(case: RandomScenario, without: Outcome, alone: Outcome, onset: float) -> bool | None:
-    """Whether the 90% interval of a finding holds what its victim loses, where tierd only watches; None without one.
+    """Whether the 90% interval of a finding holds what its victim loses, where tierd only observes; None without one.
 
     It is the last finding within half a minute after the onset, or the first later one. A finding says what a stream
     loses now: it is compared with the loss in the half minute around it, as the load of a neighbour may grow.

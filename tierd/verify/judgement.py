@@ -1,9 +1,9 @@
 """Judges whether an act helped or harmed.
 
 What a slowed stream has regained is known from its posterior (:mod:`tierd.detect.gain`). A job whose own files were
-moved is compared with itself before, corrected by what jobs on other targets became faster or slower meanwhile. Jobs
-that share the victim's targets, the flash targets of the files or the metadata targets must not lose: if another steady
-job became clearly slower, tierd undoes the act at once.
+moved is compared with itself before, corrected by how much jobs on other targets became faster or slower. Jobs that
+share the victim's targets, the flash targets of the files or the metadata targets must not lose: if another steady job
+became clearly slower, tierd undoes the act at once.
 
 Rates are bytes per second, and metadata operations per second, of each job in a window on all targets together.
 """
@@ -179,7 +179,7 @@ class Doubt(StrEnum):
 
     ABSENT = "a job has ended or paused, or its targets were not healthy"
     UNSURE = "what the stream lost, or has regained, is not known well enough"
-    SLOWER = "something else slows the stream since"
+    SLOWER = "something else has slowed the stream since"
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +204,7 @@ class Judgement:
     operations: bool = False
     """Whether the rates are metadata operations per second."""
     words: str = ""
-    """The verdict and what it rests on, where that is no rate."""
+    """The verdict and what it rests on, where that is not a rate."""
     doubt: Doubt = Doubt.ABSENT
     """Means something only if the verdict is ``cannot-tell``."""
     part: float | None = None
@@ -247,8 +247,8 @@ class Act:
 
 
 CERTAIN = 0.8
-"""Probability of ``min_gain`` from which an act has helped; below 1 minus this it has not. Between, the effect is not
-known. A choice."""
+"""Probability of ``min_gain`` from which an act has helped; below 1 minus this it has not. In between, the effect is
+not known. A choice."""
 MOST_MEASURING_TIMES = 3
 """An effect that is not known is measured for this many times ``judge_seconds``. A choice: half of the error needs four
 times as many windows, and windows are kept for five minutes."""
@@ -260,7 +260,7 @@ def judge(act: Act, windows: Sequence[Window], tracks: Mapping[str, StreamTrack]
 
     The verdict is ``cannot-tell`` if the victim or the aggressor has ended, if their targets were unhealthy, or if the
     gain is not known well enough. It proves nothing for or against the act. A victim that is slower than before the act
-    was not helped if the aggressor does more since; otherwise something else slows it.
+    was not helped if the aggressor has done more since; otherwise something else slows it.
     """
     finding, evidence, totals = act.finding, act.finding.evidence.of_stream, totals or JobTotals()
     if evidence is None:
@@ -331,7 +331,7 @@ MORE_WORK = 1.2
 def works_more(act: Act, before: Sequence[Window], since: Sequence[Window], totals: JobTotals) -> bool:
     """Whether the aggressor does clearly more since an act: its files are on faster targets now.
 
-    What it then takes of clients, network and servers that the stream needs too is no device time of the stream's
+    What it then takes of clients, network and servers that the stream needs too is not device time of the stream's
     targets, and comes from the act.
     """
     def rate(windows: Sequence[Window]) -> float:
@@ -349,9 +349,9 @@ def harmed_by_act(act: Act, before: Sequence[Window], later: Sequence[Window], t
                   settings: Settings, totals: JobTotals) -> Mapping[str, float]:
     """Other jobs that lost to an act for a victim, with their loss.
 
-    The act can slow a job on the targets of the finding, on flash targets where the aggressor works since, and, if its
-    files went to an MDT, by metadata operations. A stream whose loss cannot come from what others take of its targets
-    became slow by itself.
+    The act can slow a job on the targets of the finding, on flash targets where the aggressor has worked since, and, if
+    its files went to an MDT, by metadata operations. A stream whose loss cannot come from what others take of its
+    targets became slow by itself.
     """
     finding = act.finding
     flash = {target for w in later for target, job in w.loads if target in act.flash

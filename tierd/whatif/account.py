@@ -1,11 +1,11 @@
 """What streams lost in past windows, what tierd would have done about it, and which files would be on flash.
 
 The windows go through the daemon's engine and policies, and losses are counted as in the bill. From the moment at which
-tierd would have given a neighbour's new files a default layout, flash gives back what the neighbour costs.
+tierd would have given a neighbour's new files a default layout, flash regains what the neighbour costs.
 
 Prometheus does not know how long files live: at least until their job removes them or ends, at most to the end of the
 range. So the flash that is needed is a range. If there is less than all need, the jobs come first whose files give most
-back for their bytes: more flash never gives back less.
+back for their bytes: more flash never regains less.
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Flash for the first jobs, and what that gives back."""
+    """Flash for the first jobs, and the bytes that it regains."""
 
     low_bytes: float = 0.0
     """If files are removed, or moved to disks, when their job ends."""
@@ -248,7 +248,7 @@ def needs(neighbours: Iterable[Neighbour], reserve: float) -> list[Need]:
 
 
 def given_back(needed: Sequence[Need], flash_bytes: float) -> Lost:
-    """What so much flash gives back. The interval covers how long files live.
+    """The bytes that this much flash regains. The interval covers how long files live.
 
     >>> given_back([Need(), Need(2e12, 8e12, Lost(10e12, 9e12, 11e12, 60.0))], 4e12)
     Lost(bytes=8000000000000.0, low_bytes=4500000000000.0, high_bytes=11000000000000.0, seconds=48.0)

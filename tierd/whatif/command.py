@@ -30,9 +30,9 @@ _UNITS = {"M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     whatif = commands.add_parser(
         "whatif", help="show what tierd would have done, and how much flash that needs",
-        description="Read a past time from Prometheus, and show which streams lost how much to which jobs, what tierd "
-                    "would have given back, and how much flash that needs. Nothing but Prometheus is asked, and "
-                    "nothing is changed.")
+        description="Read a past period from Prometheus, and show which streams lost how much to which jobs, what "
+                    "tierd would have regained, and how much flash that needs. Queries only Prometheus and changes "
+                    "nothing.")
     whatif.add_argument("--prometheus", metavar="URL", default="",
                         help="address of Prometheus (default: that of --config)")
     whatif.add_argument("--config", type=Path, metavar="FILE",
@@ -43,7 +43,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
                         help="start: 6h, 7d, or 2026-11-20T08:00 in local time (default: %(default)s)")
     whatif.add_argument("--until", default="", metavar="WHEN", help="end (default: now)")
     whatif.add_argument("--step", type=client.duration_seconds, metavar="TIME",
-                        help="length of a window; longer ones need less time, and show less (default: the scrape "
+                        help="length of a window; longer ones are faster to compute and show less (default: the scrape "
                              f"interval, at least {LEAST_STEP_SECONDS:.0f}s)")
     whatif.add_argument("--flash", type=flash_sizes, default=(), metavar="SIZES",
                         help="sizes of flash to compare: 50T,100T,200T")

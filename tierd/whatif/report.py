@@ -56,7 +56,7 @@ class Answer:
 
     @cached_property
     def cases(self) -> list[PastCase]:
-        """Cases in which the stream surely lost something, or tierd would have acted; the largest loss first."""
+        """Cases in which the stream certainly lost something, or tierd would have acted; the largest loss first."""
         return sorted((case for case in self.all_cases if case.lost.is_certain or case.given_back.bytes),
                       key=lambda case: -case.lost.bytes)
 
@@ -66,7 +66,7 @@ class Answer:
 
     @cached_property
     def curve(self) -> list[tuple[float, Lost]]:
-        """Sizes of flash, and what they give back."""
+        """Sizes of flash, and the bytes that each regains."""
         most = self.needed[-1].high_bytes
         return [(size, given_back(self.needed, size))
                 for size in self.sizes or [most * part / PARTS for part in range(1, PARTS + 1)]]
@@ -120,12 +120,12 @@ def flash_lines(answer: Answer) -> Iterator[str]:
     files = sum(each.made.creates for each in served)
     a_day = DAY_SECONDS / max(answer.seen.seconds, 1.0)
     size = sum(each.made.creates * each.mean_bytes for each in served)
-    yield (f"tierd would have placed new files of {count_of(len(served), 'job')} on flash and given back "
+    yield (f"tierd would have placed new files of {count_of(len(served), 'job')} on flash and regained "
            f"{lost_text(need.gain)}: {percent(need.gain.bytes / answer.lost.bytes)}")
-    yield (f"{files:,.0f} files of {bytes_text(size / max(files, 1.0))} in the mean; {files * a_day:,.0f} files and "
+    yield (f"{files:,.0f} files of {bytes_text(size / max(files, 1.0))} on average; {files * a_day:,.0f} files and "
            f"{bytes_text(size * a_day)} a day")
-    yield (f"flash for that: {bytes_text(need.low_bytes)} if files go when their job ends, "
-           f"{bytes_text(need.high_bytes)} if only the jobs remove them")
+    yield (f"flash for that: {bytes_text(need.low_bytes)} if files are removed when their job ends, "
+           f"{bytes_text(need.high_bytes)} if only jobs remove them")
     yield ""
     yield from table(("FLASH", "GIVES BACK"), [(bytes_text(each), lost_text(gain)) for each, gain in answer.curve])
     yield ""
@@ -151,7 +151,7 @@ def as_json(answer: Answer) -> str:
 
 
 def as_svg(answer: Answer) -> str:
-    """What flash gives back, against its size, with the interval."""
+    """The bytes that flash regains, against its size, with the interval."""
     most = max(answer.needed[-1].high_bytes, *answer.sizes, 1.0)
     across, up = Axes.around(0.0, most, most), Axes.around(0.0, most, answer.needed[-1].gain.high_bytes)
 
@@ -174,6 +174,6 @@ def as_svg(answer: Answer) -> str:
         line(band, 'fill="#bcd8ef"'), line(((size, gain.bytes) for size, gain in curve), 'stroke="#1f5f99"'),
         *(line(((size, 0.0), (size, up.top)), 'stroke="#777" stroke-dasharray="4"') for size in answer.sizes),
         '<g fill="black" font-family="sans-serif" text-anchor="middle">',
-        words((WIDTH / 2, MARGIN / 2), "", f"{answer.found.fsname}: bytes given back, by flash (90% interval)"),
+        words((WIDTH / 2, MARGIN / 2), "", f"{answer.found.fsname}: bytes regained, by size of flash (90% interval)"),
         *(words(at(size, 0.0), 'dy="18"', bytes_text(size)) for size in across.steps), '<g text-anchor="end">',
         *(words(at(0.0, gain), 'dx="-8" dy="4"', bytes_text(gain)) for gain in up.steps[1:]), "</g></g></svg>\n"))

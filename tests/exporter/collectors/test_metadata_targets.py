@@ -15,7 +15,7 @@ def test_a_user_ahead_of_the_log_is_left_out_and_counted(grow, exporter, samples
     assert running.skipped() == {"mdd.*.changelog_users": 1}
 
 
-def test_a_run_that_starts_anew_begins_at_zero_and_its_ends_go_on(grow, exporter, samples) -> None:
+def test_a_run_that_starts_again_begins_at_zero_and_its_ends_continue(grow, exporter, samples) -> None:
     text = "status: {}\nflags:{}\nchecked: {}\nupdated: {}\nprior_updated: 1\nfailed: 0\nsuccess_count: {}\n"
     running = exporter(grow({SCRUB: text.format("scanning", " inconsistent", 90, 3, 4)}))
     before = running.scrape("scrub")
@@ -77,7 +77,7 @@ def test_a_metadata_target_of_many_object_targets_shows_as_much_as_of_one(grow, 
     assert len(samples(exporter(root, osp_per_target=True).scrape("osp"))) > 60 * few
 
 
-def test_requests_to_targets_survive_one_that_starts_anew_and_trouble_is_named_while_it_lasts(
+def test_requests_to_targets_survive_one_that_starts_again_and_trouble_is_named_while_it_lasts(
     grow, exporter, samples
 ) -> None:
     running = exporter(grow(osp("OST0000", "MDT0000", 10) | osp("OST0001", "MDT0000", 5)))

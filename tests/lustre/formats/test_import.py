@@ -16,7 +16,7 @@ if not compiled.AVAILABLE:
 TREES = [f"2.17.57/tree-{name}" for name in ("idle", "load-1", "load-2")]
 
 
-def test_recorded_imports_have_few_forms_and_are_read_alike(capture: Unpack) -> None:
+def test_recorded_imports_have_few_forms_and_are_read_in_the_same_way(capture: Unpack) -> None:
     known = [text for tree in TREES for text in texts(capture(tree), "import")]
     forms, found = import_.import_forms(), set()
     for text in known:
@@ -32,7 +32,7 @@ def test_recorded_imports_have_few_forms_and_are_read_alike(capture: Unpack) -> 
     st.integers(0, 99), st.integers(0, 99), st.lists(damage, max_size=3), renumbering, st.integers(1, 9),
     st.integers(0, 5000),
 )  # fmt: skip
-def test_imports_of_a_form_are_read_alike(capture, first, second, damages, numbers, every, cut) -> None:
+def test_imports_of_a_form_are_read_in_the_same_way(capture, first, second, damages, numbers, every, cut) -> None:
     known = texts(capture(TREES[1]), "import")
     before, text = known[first % len(known)], known[second % len(known)]
     forms = import_.import_forms()

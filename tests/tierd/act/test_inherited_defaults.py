@@ -217,6 +217,6 @@ def test_what_somebody_set_between_two_acts_is_not_lost(world: World) -> None:
     world.port.defaults["/d"] = OTHER
     given(world, FLASH)
     first, second = world.journal.entries()
-    assert world.undo(first, "because") == ("refused", "somebody changed the layout since")
+    assert world.undo(first, "because") == ("refused", "somebody has changed the layout since")
     assert world.undo(second, "because")[0] == "undone"
     assert world.port.defaults["/d"] == OTHER

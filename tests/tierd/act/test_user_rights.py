@@ -119,5 +119,5 @@ def test_an_unknown_user_and_a_silent_database_permit_nothing() -> None:
     def unknown(uid: int, gid: int) -> User:
         raise KeyError(uid)
 
-    assert str(Users(unknown)(4711, 1)) == "tierd's node knows no user 4711"
+    assert str(Users(unknown)(4711, 1)) == "tierd's node has no user 4711"
     assert isinstance(Users()(0, 0), User)

@@ -70,7 +70,7 @@ def test_the_rate_rises_as_files_land_elsewhere_and_the_brake_ends() -> None:
     assert seen == [10, 20, None, None]
     assert job.end([window({"flash0": 80.0})], 120.0) is None
     job.update(window({"flash0": 80.0}, 125.0), {}, here, 1)
-    assert job.end([window({"flash0": 80.0})], 125.0) == ("it hardly loads their targets any more", 0.0)
+    assert job.end([window({"flash0": 80.0})], 125.0) == ("it no longer loads their targets noticeably", 0.0)
 
 
 def test_no_request_waits_for_more_than_a_minute() -> None:
@@ -80,7 +80,7 @@ def test_no_request_waits_for_more_than_a_minute() -> None:
 
 
 @pytest.mark.parametrize(("stream", "small", "why"), [
-    (98e6, 3e6, None), (60e6, 16e6, "they did not get faster"), (65e6, 1e6, "it cost more than it gave"),
+    (98e6, 3e6, None), (60e6, 16e6, "they did not get faster"), (65e6, 1e6, "it cost more bytes than it gained"),
     (0.0, 3e6, "they have ended")])
 def test_it_is_measured_once_it_is_in_force(stream: float, small: float, why: str | None) -> None:
     job, here = braked(), [oss(rules=(IN_FORCE,))]

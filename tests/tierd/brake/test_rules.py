@@ -48,7 +48,7 @@ def test_rules_are_started_changed_and_stopped_and_those_of_others_stay_before_o
         "reg start tierd_F1 jobid={a.1 b.1} rate=20 rank=default", "stop tierd_F1"]
 
 
-def test_a_rule_that_one_partition_lacks_is_made_anew() -> None:
+def test_a_rule_that_one_partition_lacks_is_set_again() -> None:
     rules = nrs_tbf_rule.parse(b"regular_requests:\nCPT 0:\ntierd_F1 jobid={dd.0} 20, ref 1\ndefault * 10000, ref 0\n"
                                b"CPT 1:\ndefault * 10000, ref 0\n").rows
     assert list(commands([WANTED], rules)) == ["stop tierd_F1", "reg start tierd_F1 jobid={dd.0} rate=20 rank=default"]

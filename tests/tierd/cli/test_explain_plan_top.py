@@ -33,7 +33,7 @@ def test_a_finding_is_explained_from_its_numbers_to_the_verdict(site: Site, caps
     site.run(until=130)
     reported = shown(capsys, "explain", "1", site=site)  # by the act
     assert reported.startswith("F1, noisy-neighbour, found 20")
-    for part in ("slowdown: 1.", "Directories of the aggressor, by the changelogs: /proj/ingest.",
+    for part in ("slowdown: 1.", "Directories of the aggressor, from the changelogs: /proj/ingest.",
                  "SET default layout of /proj/ingest", "Acts: 1 set-default-layout done; 0 B moved.",
                  "whole file on hdd (1 stripe) -> first 1M on flash (1 stripe), rest on hdd (1 stripe)",
                  "  closed: helped; kept; "):

@@ -126,7 +126,7 @@ def test_a_message_that_the_leader_did_not_sign_is_removed(world: ClusterWorld) 
     ({"layout": messages.layout_to_wire(Layout((Component(pool="archive"),), composite=False))}, "'archive'"),
     ({"layout": "not a layout"}, ""),
     ({"generation": 99}, "generation 1"),
-    ({"epoch": 99}, "taken the message back"),
+    ({"epoch": 99}, "withdrawn the message"),
     ({"deadline": 1.0}, "deadline"),
 ], ids=str)
 def test_a_message_that_does_not_match_lustre_moves_nothing(world: ClusterWorld, changes: dict[str, Any],

@@ -137,7 +137,7 @@ expiry_seconds = 1
     assert [line.split(" ")[0] for line in lines] == ["t:2:", "t:5:", "t:7:", "t:9:"]
     assert "begins with / at the root" in lines[0]
     assert "known here: burst_seconds, bytes_per_second, files_per_second, per_pool, per_target, pools" in lines[2]
-    with pytest.raises(ConfigurationError, match="several are for /a"):
+    with pytest.raises(ConfigurationError, match="these have several: /a"):
         parse(b"[[scopes]]\npath = '/a'\n[[scopes]]\npath = '/a/'\n", "t")
 
 

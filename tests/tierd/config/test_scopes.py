@@ -71,7 +71,7 @@ def test_a_path_below_the_mount_point_means_the_same_as_one_from_the_root(names:
 
 
 def test_a_path_in_both_forms_is_one_path() -> None:
-    with pytest.raises(ConfigurationError, match=r"several are for /a"):
+    with pytest.raises(ConfigurationError, match=r"these have several: /a"):
         parse(b'[[scopes]]\npath = "/a"\n[[scopes]]\npath = "/mnt/lustre/a"\n', "t.toml")
 
 

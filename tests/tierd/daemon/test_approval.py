@@ -54,7 +54,7 @@ def test_an_approved_plan_is_carried_out_and_judged(asking: Site, capsys: pytest
     assert ActKind.SET_DEFAULT_LAYOUT in kinds_done(asking)
 
 
-def test_a_declined_plan_is_put_aside_for_a_day_also_over_a_restart(asking: Site,
+def test_a_declined_plan_is_put_aside_for_a_day_even_over_a_restart(asking: Site,
                                                                      capsys: pytest.CaptureFixture[str]) -> None:
     shown(capsys, "decline", "f1", site=asking)
     asking.service.close()

@@ -157,7 +157,7 @@ def test_the_default_of_a_new_file_system_is_replaced_and_restored(tmp_path: Pat
     assert at.filesystem.default_striping("/proj/steps") == usual
 
 
-def test_an_undo_leaves_what_somebody_set_since(tmp_path: Path) -> None:
+def test_an_undo_leaves_what_somebody_has_set_since(tmp_path: Path) -> None:
     at = storm(tmp_path)
     action = planned()
     at.gate.submit([action], 1)
@@ -167,7 +167,7 @@ def test_an_undo_leaves_what_somebody_set_since(tmp_path: Path) -> None:
     assert action.striping is not None
     at.filesystem.set_default_striping("/proj/steps", replace(action.striping, stripe_count=1))
     result = at.undo(entry, "by tierctl")
-    assert (result.outcome, result.detail) == (Outcome.REFUSED, "somebody changed the default striping since")
+    assert (result.outcome, result.detail) == (Outcome.REFUSED, "somebody has changed the default striping since")
 
 
 @pytest.mark.parametrize(("was_set", "outcome"), [(True, Outcome.DONE), (False, Outcome.INTERRUPTED)])

@@ -339,7 +339,7 @@ def test_files_that_stay_are_named_with_their_reason(site: Site, capsys: pytest.
     assert on_target(site) == ["/proj/mine/a", "/proj/mirrored"]
 
 
-def test_new_objects_are_stopped_and_given_back_also_after_a_kill(
+def test_new_objects_are_stopped_and_allowed_again_even_after_a_kill(
         site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     site.creation = SimulatedObjectCreation(site.cluster)
     site.restart(drain={"stop_new_objects": True})
@@ -482,7 +482,7 @@ def test_a_drain_beside_a_stream_says_that_it_waits_and_goes_on(
     shown(capsys, "drain-target", "OST0004", "--yes", site=site)
     site.run(until=40)
     text = shown(capsys, "drain-target", site=site)
-    assert f"waits: streams are at work on its targets ({STREAM.job_id}), and lose at most 5% to such moves" in text
+    assert f"waits: streams run on its targets ({STREAM.job_id}), and may lose at most 5% to such moves" in text
     assert "no move has ended" not in shown(capsys, "status", site=site)
     before = len(on_target(site))
     assert 0 < before < 14

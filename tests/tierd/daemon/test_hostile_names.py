@@ -62,7 +62,7 @@ def test_a_name_does_no_harm_from_the_finding_to_the_verdict(site: Site, capsys:
     assert ask(site.socket, {"request": "undo", "id": 1})["result"] == "undone"
 
 
-def test_a_finding_about_a_directory_whose_name_is_no_text_ends_nothing(
+def test_a_finding_about_a_directory_whose_name_is_not_text_ends_nothing(
         site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     """The journal could not store it, which ended tierd, and again after each start."""
     place = "/proj/\udcff\x1b[2J\n<x>"

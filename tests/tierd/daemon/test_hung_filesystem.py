@@ -227,4 +227,4 @@ def test_a_start_that_waits_asks_systemd_for_more_time(tmp_path: Path, caplog: p
         words = {systemd.recv(1000) for _ in range(10)}
     assert words == {b"EXTEND_TIMEOUT_USEC=60000000\nSTATUS=starting: waiting for the file system at /mnt/lustre"}
     (line,) = caplog.messages
-    assert line.startswith("the file system at /mnt/lustre keeps the start waiting: a metadata server, or another, may")
+    assert line.startswith("the file system at /mnt/lustre does not answer: a server may be down (lfs check servers)")

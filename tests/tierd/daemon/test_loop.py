@@ -115,7 +115,7 @@ def test_a_default_is_taken_back_before_the_next_look_could_find_flash_full(tmp_
         leave(share)
     assert not any("UNDONE" in sentence for sentence in at.said)
     leave(0.22)  # as much again would leave 4%; the reserve is 10%
-    assert any("is down to its reserve before tierd looks again" in sentence for sentence in at.said)
+    assert any("is down to its reserve, or will be before the next check" in sentence for sentence in at.said)
 
 
 def test_flash_running_full_takes_the_default_back_in_time(tmp_path: Path) -> None:
@@ -173,5 +173,5 @@ def test_a_default_somebody_changed_since_is_not_undone(ingesting: World) -> Non
     (entry,) = ingesting.journal.entries()
     theirs = Layout((COVERING.components[0],))
     ingesting.filesystem.set_default_layout("/proj/ingest", theirs)
-    assert ingesting.undo(entry, "…") == ("refused", "somebody changed the layout since")
+    assert ingesting.undo(entry, "…") == ("refused", "somebody has changed the layout since")
     assert ingesting.filesystem.layout("/proj/ingest") == theirs

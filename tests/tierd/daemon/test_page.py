@@ -71,7 +71,7 @@ def test_learning_is_never_called_quiet(serving: Callable[..., Port]) -> None:
                                         status_sources=good)
     body = port.request("/")[1]
     assert "Learning: 3 of 4 readings" in body
-    assert "Too little is known to say that nobody is slowed." in body
+    assert "Too little is known to rule out slowed streams." in body
     assert "<h1 id=\"lead-h\">Nobody is slowed" not in body
     port.answers["overview"] = overview(cases=(), all_cases=0, status_faults={}, status_sources=good)
     assert "device time is not known yet" in port.request("/")[1]

@@ -166,7 +166,7 @@ def test_a_restart_goes_on_at_the_position_of_the_journal(with_readers) -> None:
 @pytest.mark.parametrize(("text", "words"), [
     ("[reader]\nenabled = true\n", "reader.enabled: readers send their tallies through NATS: set cluster.servers"),
     ("[reader]\nenabled = true\n[cluster]\nservers = ['nats://a:4222']\n[sense.watch]\n'/in' = 'a.*'\n",
-     "sense.watch: watched directories and readers exclude each other"),
+     "sense.watch: watched directories and readers cannot be used together"),
     ("[reader]\nlease_seconds = 1\n", "reader.lease_seconds"),
 ])  # fmt: skip
 def test_contradictions(text, words) -> None:

@@ -211,7 +211,7 @@ def test_a_verdict_stays_and_the_next_place_is_another_case(setup: Following, ve
 
 
 @pytest.mark.parametrize("first", [Verdict.HELPED, Verdict.CANNOT_TELL])
-def test_a_verdict_against_later_acts_undoes_those_alone_also_after_a_restart(setup: Following, first: Verdict) -> None:
+def test_a_verdict_against_later_acts_undoes_only_those_even_after_a_restart(setup: Following, first: Verdict) -> None:
     """After a restart, the acts that an earlier verdict had kept were undone too."""
     journal, at = setup.at.journal, setup.at
     for places, verdict in ((("/a",), first), (("/a", "/b"), Verdict.DID_NOT_HELP)):

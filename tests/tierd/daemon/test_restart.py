@@ -209,7 +209,7 @@ def test_moves_of_a_case_that_is_over_are_left_to_the_next_finding(reading: Site
     reading.service.journal.end(1, Outcome.UNDONE, "before a kill, when its moves could not be dropped any more", 0.0)
     reading.restart()
     reading.run(until=reading.cluster.now + 10)
-    assert ("the remediation is over, or too old to be judged; tierd detects a finding that still holds again"
+    assert ("the case is closed, or too old to be judged; tierd detects a finding that still holds again"
             in log_text(reading))
     assert reading.service.gate.waiting == 0
 

@@ -93,7 +93,7 @@ def test_a_layout_that_somebody_changed_stays(tmp_path: Path) -> None:
     at.filesystem.migrate("/proj/one", two)
     at.run(until=50)
     assert (stripes(at), case.state) == (2, State.UNDONE)
-    assert any("somebody changed the file or its layout since" in words for words in at.said)
+    assert any("somebody has changed the file or its layout since" in words for words in at.said)
 
 
 @pytest.mark.parametrize(("cooldown_seconds", "left_alone"), [(21_600, True), (1, False)])

@@ -50,11 +50,11 @@ def cycles(site: Site, supervisor: Supervisor, until: float) -> list[str]:
 
 
 @pytest.mark.parametrize(("text", "words"), [
-    ("[act]\nmod = 1\n", "the old one stays in force"),
-    ("[filesystem]\nmount = '/none'\n", "the old one is in force again: /none: no such mount"),
-    ("[sense.watch]\n'/none' = ''\n", "the old one is in force again: '/none' cannot be watched"),
-    ("[sense.access_logs]\ntargets = 3\n", "the old one stays in force"),
-    ("\xff", "the old one stays in force")])
+    ("[act]\nmod = 1\n", "the previous one stays in use"),
+    ("[filesystem]\nmount = '/none'\n", "the previous one is in use again: /none: no such mount"),
+    ("[sense.watch]\n'/none' = ''\n", "the previous one is in use again: '/none' cannot be watched"),
+    ("[sense.access_logs]\ntargets = 3\n", "the previous one stays in use"),
+    ("\xff", "the previous one stays in use")])
 def test_a_configuration_that_does_not_work_leaves_the_old_one_in_force(
         site: Site, tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str, words: str) -> None:
     site.service.close()
@@ -290,6 +290,6 @@ def test_threads_of_a_process_however_started_have_a_job_id_of_ours() -> None:
     assert reported in Settings().own_jobs
 
 
-def test_no_procfs_is_no_reason_not_to_start(tmp_path: Path) -> None:
+def test_without_procfs_it_still_starts(tmp_path: Path) -> None:
     set_process_name("tierd", tmp_path / "absent" / "comm")
     assert not (tmp_path / "absent").exists()

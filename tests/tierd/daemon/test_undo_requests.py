@@ -87,7 +87,7 @@ def test_a_default_striping_that_cannot_be_restored_is_no_success(
     assert [act.result for act in site.service.gate.set_defaults()] == ["done"]
     assert action.striping is not None
     site.filesystem.set_default_striping("/proj/steps", replace(action.striping, stripe_count=1))
-    assert "somebody changed the default striping since" in failed(capsys, "undo", f"F{number}", site=site)
+    assert "somebody has changed the default striping since" in failed(capsys, "undo", f"F{number}", site=site)
 
 
 def test_undo_of_a_removed_record_says_that_it_was_removed(reading: Site) -> None:

@@ -238,7 +238,7 @@ def slowing(after: int, speed: float) -> MadeWindow:
     return make
 
 
-def test_a_disk_that_becomes_slow_beside_a_steady_neighbour_makes_no_operation_dearer() -> None:
+def test_a_disk_that_becomes_slow_beside_a_steady_neighbour_raises_no_cost_of_an_operation() -> None:
     known, later = (learned(slowing(20, 0.6), windows).costs["hdd"].seconds for windows in (20, 35))
     assert later == pytest.approx(known, rel=0.1)
 

@@ -68,7 +68,7 @@ def test_when_the_clock_goes_back_nothing_before_is_believed() -> None:
     assert [w.start for w in history.windows] == [15.0]
 
 
-def test_after_a_gap_it_begins_anew() -> None:
+def test_after_a_gap_it_starts_again() -> None:
     history = History(900.0)
     for n in range(5):
         history.add(window(n, stream("s.1", 40)))

@@ -372,7 +372,7 @@ def test_jobs_and_streams_that_are_long_gone_are_forgotten_and_change_nothing() 
 
 # many streams, and windows of other lengths
 
-def test_a_stream_is_judged_alike_alone_and_among_many() -> None:
+def test_a_stream_is_judged_the_same_alone_and_among_many() -> None:
     """Each stream and its neighbour have a target of their own. The state grows beyond its first size."""
     count, windows = 150, 12
 
@@ -515,7 +515,7 @@ def test_quantiles_and_probabilities_of_a_loss_agree(mean: float, error: float, 
         assert loss.probability(low) == pytest.approx(0.95, abs=1e-3)
 
 
-def test_what_may_be_nothing_has_a_probability_below_that_of_a_device_with_a_limit() -> None:
+def test_a_loss_that_may_be_zero_has_a_probability_below_that_of_a_device_with_a_limit() -> None:
     sure = Loss(0, (1,), (2,), 30e6, 0.5, 0.3, Carrier.DEVICE_TIME, 1.0)
     assert sure.probability(0.05) > 0.99
     assert replace(sure, limited=0.2, small_io=1.0).probability(0.05) == pytest.approx(0.8, abs=0.01)

@@ -107,7 +107,7 @@ STRIPED_DEFAULT = DirectoryPlacement(DirectoryStripes(0, 0), DefaultStriping(2, 
     pytest.param(2, ON_TWO, ("lfs mkdir", "lfs migrate -m"), id="on all MDTs"),
     pytest.param(2, STRIPED_DEFAULT, ("setdirstripe -D -c 2",), id="a striped default"),
 ])
-def test_no_advice_to_stripe_where_it_brings_nothing(targets: int, placement: DirectoryPlacement | None,
+def test_no_advice_to_stripe_where_it_does_not_help(targets: int, placement: DirectoryPlacement | None,
                                                      words: tuple[str, ...]) -> None:
     (finding,) = found(storm(800), targets=targets, placement=placement)
     assert not any(word in command for command in commands(finding) for word in words)

@@ -243,7 +243,7 @@ def test_others_must_not_pay_where_windows_are_long(rate: float, verdict: str) -
     assert judge(act, made, tracked(made, 10.0, 120.0).known, 195.0, Settings()).verdict == verdict
 
 
-def test_others_are_compared_with_all_windows_before_also_where_the_finding_came_late() -> None:
+def test_others_are_compared_with_all_earlier_windows_even_if_the_finding_came_late() -> None:
     """By device time a neighbour may be found just before the act. Others were seen beside it for longer."""
     windows = episode(66, other=(20, 15))
     found = judge(ACT, windows, tracked(windows, found_at=45.0).known, 85.0, SETTINGS)

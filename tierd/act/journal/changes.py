@@ -136,7 +136,7 @@ class JournalCopy:
     """The journal of a follower: it applies rows, and writes nothing of its own."""
 
     def __init__(self, path: Path) -> None:
-        """Raises JournalError if the file is no journal, or one of another format.
+        """Raises JournalError if the file is not a journal, or has another format.
 
         Changes that were not published wait until this process leads again, with what the rows have then: they were
         never confirmed, so no move depended on them.

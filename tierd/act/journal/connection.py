@@ -21,7 +21,7 @@ _PROGRAM_ERRORS = (sqlite3.ProgrammingError, sqlite3.IntegrityError, sqlite3.Dat
 
 
 class JournalError(OSError):
-    """The journal cannot be read or written, or the file is no journal. tierd does nothing without a journal."""
+    """The journal cannot be read or written, or the file is not a journal. tierd does nothing without a journal."""
 
 
 @contextmanager
@@ -69,7 +69,7 @@ class JournalFile:
     def check(self) -> None:
         """Raises JournalError if the name belongs to another file now, or to none."""
         if self._present() != self._opened:
-            raise JournalError(None, "the journal: another file has its name since it was opened", str(self._path))
+            raise JournalError(None, "the journal: another file has replaced it since it was opened", str(self._path))
 
     def _present(self) -> tuple[int, int]:
         try:
@@ -259,7 +259,7 @@ CREATE INDEX IF NOT EXISTS rates_by_time ON rates(time, step);
 def open_journal(path: Path) -> tuple[SharedConnection, bool]:
     """Open the file for the threads of the one process that writes it; the second value is whether it is new.
 
-    Each statement is on the disk before it returns. Raises JournalError if the file is no journal, or one of another
+    Each statement is on the disk before it returns. Raises JournalError if the file is not a journal, or has another
     format.
     """
     with suppress(OSError):  # the file exists, or cannot be made, which SQLite reports better
@@ -284,7 +284,8 @@ def _has_tables(db: sqlite3.Connection, path: Path) -> bool:
     tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     application, version = pragma(db, "application_id"), pragma(db, "user_version")
     if application != APPLICATION_ID and (application or tables):
-        raise JournalError(None, "a database of another program, and no journal: choose another act.journal", str(path))
+        raise JournalError(None, "this is a database of another program, not a journal: choose another act.journal",
+                           str(path))
     if tables and version != VERSION:
         raise JournalError(None, f"another release of tierd wrote this journal (format {version}; this release reads "
                            f"format {VERSION}): install that release, or move the file away: tierd then begins a new "

@@ -105,8 +105,8 @@ def to_path(place: bytes) -> str:
 
 
 def to_subject(subject: str) -> str | bytes:
-    """What a finding is about, as the journal stores it: as bytes if it is a path that is no UTF-8, which SQLite has
-    no text for.
+    """What a finding is about, as the journal stores it: as bytes if it is a path that is not UTF-8, which SQLite
+    cannot store as text.
     """
     data = to_bytes(subject)
     return subject if data.decode("utf-8", "replace") == subject else data
@@ -145,7 +145,7 @@ class StoredMove:
 
     @property
     def pool(self) -> str:
-        """Destination of the file's first bytes; "" for data on the MDT and for a mirror, which are planned anew."""
+        """Destination of the file's first bytes; "" for data on the MDT and for a mirror, which are planned again."""
         return self.action.layout.components[0].pool
 
 

@@ -71,7 +71,7 @@ class Moment:
 
 
 def step_of(age_seconds: float) -> int:
-    """Length of the finest records that are kept for so long; of the longest beyond.
+    """Length of the finest records that are kept for this age; beyond every age, of the longest.
 
     >>> [step_of(hours * 3600) for hours in (1, 6, 24, 7 * 24, 30 * 24, 1e5)]
     [60, 60, 300, 1800, 7200, 7200]

@@ -46,7 +46,7 @@ class PeriodSums(ActSums):
 
 
 class JournalReader:
-    """Opens the file anew for each query: queries are few, and a process that ends leaves nothing locked."""
+    """Opens the file for each query: queries are few, and a process that ends leaves nothing locked."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -61,7 +61,7 @@ class JournalReader:
     def last_by_case(self, count: int, wanted: Wanted) -> tuple[list[Entry], list[CaseMoves]]:
         """The last acts, oldest first, and those that are several moves because of one finding as sums.
 
-        Of all acts that are wanted, only the last ``MOST_SUMMED`` are looked at.
+        Of all acts that are wanted, only the last ``MOST_SUMMED`` are considered.
         """
         where, values = wanted.clause()
         chosen = f"SELECT * FROM actions {where} ORDER BY id DESC LIMIT {MOST_SUMMED}"  # noqa: S608
@@ -162,7 +162,7 @@ class JournalReader:
         return {row[0]: judgement_of(row) for row in rows}
 
     def defaults_of(self, findings: Sequence[int]) -> dict[int, list[Entry]]:
-        """Defaults of directories that were set, also in a dry run, or undone, by the number of the finding."""
+        """Defaults of directories that were set, even in a dry run, or undone, by the number of the finding."""
         found = defaultdict(list)
         for number, *row in self._all(f"SELECT finding, {ENTRY_COLUMNS} FROM actions WHERE finding IN "  # noqa: S608
                                       f"({places(findings)}) AND kind IN ('set-default-layout', "
@@ -172,7 +172,7 @@ class JournalReader:
         return found
 
     def moves_of(self, findings: Sequence[int]) -> dict[int, MovesRow]:
-        """Moves for these findings that have ended, by the number of the finding. A move that undoes is none."""
+        """Moves for these findings that have ended, by the number of the finding; not those that undo."""
         counts, first = defaultdict[int, dict[str, int]](dict), dict[int, float]()
         for number, outcome, count, begun in self._all(
                 "SELECT finding, outcome, sum(count), min(begun) FROM (SELECT finding, outcome, count(*) AS count, "  # noqa: S608
@@ -232,7 +232,7 @@ class CaseMoves:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which acts are looked for. An empty value does not select."""
+    """Which acts to select. An empty value does not select."""
 
     outcome: Outcome | None = None
     path: str = ""

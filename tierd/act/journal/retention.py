@@ -172,7 +172,7 @@ class Retention:
         ``keep_seconds`` 0 keeps acts and findings for ever. ``in_use`` has the numbers of findings that hold or are
         cases.
         """
-        if 0 <= self._next_pass_at - now <= PASS_SECONDS:  # beyond: the clock was set back
+        if 0 <= self._next_pass_at - now <= PASS_SECONDS:  # above that, the clock was set back
             return
         old = _Old(now, now - keep_seconds if keep_seconds else -1e18, frozenset(in_use))
         if self._portion(old):

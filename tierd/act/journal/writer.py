@@ -1,6 +1,6 @@
 """The daemon's side of the journal: an intent before each act, its outcome after it.
 
-The journal stores the layout before beside the layout that was set: an undo needs nothing but the journal.
+The journal stores the earlier layout together with the layout that was set: an undo needs nothing but the journal.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ class Journal:
     """One file, written by the threads of one process.
 
     A kill at any instruction leaves the file whole: SQLite's write-ahead log. An intent is on the disk before the act
-    begins. A power cut may lose an outcome; the next start finds it again by a look (:mod:`tierd.act.undo`).
+    begins. A power cut may lose an outcome; the next start finds it again by reading the file (:mod:`tierd.act.undo`).
     """
 
     def __init__(self, path: Path, *, copied: bool = False) -> None:
-        """``copied`` records changes for followers. Raises JournalError if it is no journal, or of another format."""
+        """``copied`` records changes for followers. Raises JournalError unless it is a journal of this format."""
         self.db, self.new = open_journal(path)
         self.changes: JournalChanges | None = None
         if copied:
@@ -153,7 +153,7 @@ class Journal:
                              "SET record = excluded.record WHERE record <> excluded.record", positions.items())
 
     def state(self) -> dict[str, str]:
-        """What holds over a restart: a pause, for instance."""
+        """State that survives a restart, such as a pause."""
         return dict(self.db.execute("SELECT name, value FROM state").fetchall())
 
     def set_state(self, values: Mapping[str, str]) -> None:
@@ -325,7 +325,7 @@ class Judgements:
         ``usual``, ``contended`` and ``after`` are the victim's throughput before, during and after, in bytes per
         second, and ``interval`` holds ``won_back`` with a probability of 90%: for people.
 
-        If it is against the acts since, those that an earlier verdict kept get the earlier one as their own.
+        If it is against the later acts, acts that an earlier verdict kept store that earlier one as their own.
         """
         if verdict in {Verdict.DID_NOT_HELP, Verdict.HARMED_OTHERS}:
             self._db.execute("UPDATE actions SET verdict = (SELECT verdict FROM judgements WHERE finding = ?1) WHERE "

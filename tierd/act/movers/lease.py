@@ -132,7 +132,7 @@ class LeaseMover(inspection.FileEngine):
 
     def __init__(self, calls: Calls, destination: Destination, clock: Clock | None = None,
                  fence: Fence = no_fence) -> None:
-        """``fence`` is asked just before the exchange: it may refuse a mover that stood still for long."""
+        """``fence`` is asked just before the exchange: it may refuse a mover that hung for long."""
         super().__init__(destination)
         self._calls = calls
         self._clock = clock or SystemClock()

@@ -1,1 +1,1 @@
-"""PowerFlex below the OSTs: rebuilds, state and settings, by its gateway."""
+"""PowerFlex below the OSTs: rebuilds, state and settings, from its gateway."""

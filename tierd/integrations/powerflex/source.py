@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 SYSTEM = "PowerFlex"
 INTERVAL_SECONDS = 30.0
-"""Time between two questions to the gateway. A choice: a rebuild takes many minutes."""
+"""Time between two requests to the gateway. A choice: a rebuild takes many minutes."""
 REBUILD, REBALANCE, UNKNOWN = "rebuild", "rebalance", "unknown"
 
 

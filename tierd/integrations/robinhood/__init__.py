@@ -1,1 +1,1 @@
-"""robinhood: files that are older than the changelog records, by its database."""
+"""robinhood: files that are older than the changelog records, from its database."""

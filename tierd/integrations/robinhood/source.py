@@ -243,7 +243,7 @@ _COMMIT = re.compile(r"\d+:(\d+)\.\d+:")
 
 
 def candidates(rows: Sequence[Row], directory: str) -> Iterator[Candidate]:
-    """Candidates from rows of ``FILES_QUERY``. Rows whose id is no FID (another file system) are skipped."""
+    """Candidates from rows of ``FILES_QUERY``. Rows whose id is not a FID (another file system) are skipped."""
     for _, name, identity, _, modified, changed, created, _ in rows:
         try:
             fid = Fid.parse(text(identity))

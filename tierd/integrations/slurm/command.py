@@ -23,7 +23,7 @@ PATIENCE_SECONDS = 30.0
 MAX_PATIENCE_SECONDS = 600.0
 TIMEOUT_SECONDS = 10.0
 FIRST_POLL_SECONDS, LAST_POLL_SECONDS = 0.1, 2.0
-"""Time between two looks at a staging; it doubles from the first to the last."""
+"""Time between two requests for the state of a staging; it doubles from the first to the last."""
 GRACE_SECONDS = 10.0
 """Time after its deadline in which tierd must have ended a staging."""
 MAX_LINE = 400
@@ -35,7 +35,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "slurm", help="answer one request of Slurm's plugin or scripts",
         description="Read one request of Slurm as a JSON object from standard input, carry it out, and print one line: "
                     "ok or failed, and a sentence. packaging/slurm has the plugin and the scripts that use it. "
-                    "Exit status: 0, also for failed; 1 if the request is malformed.")
+                    "Exit status: 0, even for failed; 1 if the request is malformed.")
     client.add_daemon_options(slurm)
     slurm.set_defaults(run=run)
 

@@ -43,9 +43,9 @@ MAX_IDS = 500
 MAX_NUMBER = 10**11
 log = logging.getLogger("tierd.integrations")
 REFRESH_SECONDS = 60.0
-"""Time between two questions to Slurm. A choice: its controller answers all users."""
+"""Time between two requests to Slurm. A choice: its controller answers all users."""
 SOON_SECONDS = 10.0
-"""Time between two answers while a job is not known yet."""
+"""Time between two requests while a job is not known yet."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def validated(settings: SlurmSettings) -> SlurmSettings:
 
 
 def parse(data: bytes) -> list[SchedulerJob]:
-    """The jobs of an answer; entries that are no jobs are left out. Raises ValueError.
+    """The jobs of an answer; entries that are not jobs are left out. Raises ValueError.
 
     Slurm copies names of jobs and directories as they are, so they may hold bytes that are not UTF-8.
     """
@@ -239,8 +239,8 @@ class SlurmJobs(Source):
         return found
 
     def metrics(self) -> Iterator[Metric]:
-        info = InfoMetricFamily("tierd_job", "Always 1. The labels have name, user, account and partition of a job, by"
-                                             " Slurm, for the jobs that tierd showed last.")
+        info = InfoMetricFamily("tierd_job", "Always 1. The labels have the name, user, account and partition that "
+                                             "Slurm reports for a job, for the jobs that tierd showed last.")
         for jobid, job in sorted(self.last(MAX_JOB_INFOS).items()):
             info.add_metric((), {"jobid": jobid, "name": job.name, "user": job.user, "account": job.account,
                                  "partition": job.partition})

@@ -198,7 +198,7 @@ class CountTable:
         return numbers, done[numbers]
 
     def begin_again(self, numbers: Ints) -> None:
-        """Count these from now on: what they counted is no part of any increase."""
+        """Count these from now on: what they counted is not part of any increase."""
         for _, taken in self.past:
             taken.resize((len(self.every), len(COUNTED)), refcheck=False)
             taken[numbers] = self.counted[numbers]
@@ -352,7 +352,7 @@ class CountTables:
         self._lists, self._begins = end, None
 
     def listed(self, numbers: Ints) -> dict[int, list[int]]:
-        """Rows of the files that counts list, in the order of their first records; the last ones beyond the limit."""
+        """Rows of the files that counts list, in the order of their first records; beyond the limit, the last ones."""
         if self._begins is None or len(self._begins) <= len(self.counts.every):
             order = np.argsort(self._lister[:self._lists], kind="stable")
             self._lister, self._listed = self._lister[order], self._listed[order]
@@ -365,7 +365,7 @@ class CountTables:
         return found
 
     def in_use(self, since: float) -> NDArray[np.bool_]:
-        """Whether counts list a file that is open, or was closed since a time by whichever thread; by their number."""
+        """Whether counts list a file that is open, or was closed since a time by any thread; by their number."""
         files = self.files
         used = files.present & ((files.open_count > 0) | (files.closed_at >= since))
         found = np.zeros(len(self.counts.every), bool)

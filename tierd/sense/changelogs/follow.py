@@ -114,7 +114,7 @@ class Follower:
 
         Errors are raised after all readable records were returned: MissingRecordsError if records are missing (Lustre
         drops them, for example, when a reader is deregistered); ChangelogError if a device cannot be read, if its data
-        is no changelog, or if an MDT keeps no records for tierd.
+        is not a changelog, or if an MDT keeps no records for tierd.
         """
         problems: list[str] = []
         gaps: defaultdict[str, list[str]] = defaultdict(list)
@@ -297,4 +297,4 @@ class TimedCalls:
     def marking(self, mark: MakeMark) -> MakeMark:
         """``mark`` with this limit. The result of a mark that returns late is dropped."""
         numbers = count()
-        return lambda mdt: self(mdt, ("mark", next(numbers)), lambda: mark(mdt), "making a file to be recorded")
+        return lambda mdt: self(mdt, ("mark", next(numbers)), lambda: mark(mdt), "creating a test file")

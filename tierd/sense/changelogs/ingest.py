@@ -7,7 +7,7 @@ too: of a directory whose known files are all on other MDTs, one file is looked 
 file.
 
 tierd begins no act in a directory until it is checked, and goes on in the others. Acts do not rely on it alone: the
-gate and the mover look at each file again, by its FID.
+gate and the mover check each file again, by its FID.
 """
 
 from __future__ import annotations

@@ -150,7 +150,7 @@ class RecordingCheck:
             return replace(verdict, problem=self._marked(mdt, known, self._mark, moved=after != before, rarely=rarely))
         known.mark, known.problem = None, ""
         if state is None and before == after and mdt not in self._readers:
-            self.unchecked[mdt] = "its changelog_users cannot be read, and tierd may write no mark"
+            self.unchecked[mdt] = "its changelog_users cannot be read, and tierd may not create a test file"
         return verdict
 
     def _compared(self, mdt: str, known: _Mdt, state: ChangelogState, before: int, after: int) -> RecordingVerdict:
@@ -168,7 +168,7 @@ class RecordingCheck:
         if reader and reader not in state.users:
             return f"its user {reader} is not registered (any more): {self._register(mdt)}"
         if not state.users:
-            return f"no user is registered, so that nothing is recorded: {self._register(mdt)}"
+            return f"no user is registered, so nothing is recorded: {self._register(mdt)}"
         return ""
 
     def _masked(self, mdt: str, recorded: Collection[str] | None) -> str:
@@ -208,15 +208,15 @@ class RecordingCheck:
             try:
                 known.mark = _PendingMark(make(mdt))
             except OSError as error:
-                known.cannot = f"no file can be made there to find out: {error}"
+                known.cannot = f"tierd cannot create a test file there: {error}"
         if known.cannot and not moved and not rarely:
             self.unchecked[mdt] = known.cannot
         return known.problem
 
     def _seen(self, mdt: str, mark: _PendingMark) -> str:
         if not mark.seen:
-            return ("a file that tierd made there was not recorded, so that no user is registered (any more), or its "
-                    f"mask leaves all out: {self._register(mdt)}; {self._set_mask(mdt)}")
+            return ("a test file of tierd there was not recorded: no user is registered (any more), or the mask "
+                    f"leaves all types out: {self._register(mdt)}; {self._set_mask(mdt)}")
         return self._masked(mdt, {kind.label for kind in (*mark.seen, *(set(NEEDED_TYPES) - MARK_TYPES))})
 
     def _register(self, mdt: str) -> str:

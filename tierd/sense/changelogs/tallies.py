@@ -268,7 +268,7 @@ class TallyMaker:
                               files=tuple(files), clients=counts.clients, **more)
 
     def _sample(self, chosen: Sequence[DirectoryCounts]) -> dict[DirectoryCounts, list[Fid]]:
-        """Sample the files of the chosen counts anew. Returns those that each did not have before.
+        """Sample the files of the chosen counts again. Returns those that each did not have before.
 
         The sample is of those with the lowest hashes, as far as there is room for new ones.
         """

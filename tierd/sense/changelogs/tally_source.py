@@ -50,7 +50,7 @@ class ReceivedTally:
     """A tally that arrived."""
 
     tally: Tally | None
-    """None for a message that is no tally."""
+    """None for a message that is not a tally."""
     receipt: object
     """What the inbox needs to confirm it."""
 
@@ -70,7 +70,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class ReaderState:
-    """A reader, as it describes itself every few seconds."""
+    """What a reader reports of itself every few seconds."""
 
     name: str
     host: str
@@ -103,7 +103,7 @@ class TallyInbox(Protocol):
         """Publish positions to the readers. Raises OSError."""
 
     def readers(self) -> Sequence[ReaderState]:
-        """The readers that have described themselves lately. Raises OSError."""
+        """The readers that have reported lately. Raises OSError."""
 
     def announce_renames(self, fids: Sequence[Fid] | None) -> None:
         """Publish renamed directories to the readers; None: any may have been renamed. Raises OSError."""
@@ -168,7 +168,7 @@ class TallySource:
         self._all_read_at: float | None = None
         self._problem = ""
         self.readers: Sequence[ReaderState] = ()
-        """Readers that have described themselves lately, as of the last call."""
+        """Readers that have reported lately, as of the last call."""
         self.outcomes: Counter[TallyOutcome] = Counter()
         self.rereads: Counter[str] = Counter()
         """How often readers were asked to read again, by MDT."""

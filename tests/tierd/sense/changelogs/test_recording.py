@@ -211,7 +211,7 @@ def test_the_status_names_mdts_whose_recording_cannot_be_checked() -> None:
     site = Site(shown=False, reader="", marks_allowed=False)
     assert site.cycle() == ([], "")
     assert site.recording.note() == ("whether MDT0000 still records is not known: its changelog_users cannot be read, "
-                                     "and tierd may write no mark")
+                                     "and tierd may not create a test file")
     site.work()
     site.cycle()
     assert site.recording.note() == ""
