@@ -371,7 +371,7 @@ def judge(place: str, evidence: MetadataStormEvidence, facts: Facts) -> Judgemen
 
 
 def busy_directory(settings: Settings) -> float:
-    return settings.enter * LEAVE
+    return settings.enter * LEAVE / (1 + MAX_ALIKE)
 
 
 POLICY = Policy("metadata-storm", Settings, find, evidence=MetadataStormEvidence, plan=plan, by_scope=False,
