@@ -161,14 +161,14 @@ def _fill_advice(pool: str, target: str, *, too_full: bool) -> tuple[Advice, ...
     name = quoted(target)
     effect = "; tierd does this if act.on has imbalance"
     if not too_full:
-        return (Advice(f"lfs find MOUNT --pool {quoted(pool)} -size +1G -print0 | xargs -0 -n 1 lfs migrate "
+        return (Advice(f"lfs find MOUNT --pool {quoted(pool)} -size +1G -c 1 -print0 | xargs -0 -n 1 lfs migrate "
                        f"--non-block -p {quoted(pool)} -o {int(target[-4:], 16)}",
                        "on a client, when the file system is quiet, until the fill is even",
-                       f"moves large files to the emptier target{effect}"),)
+                       f"moves large files of one stripe to the emptier target{effect}"),)
     return (
-        Advice(f"lfs find MOUNT --ost {name} -size +1G -print0 | xargs -0 -n 1 lfs migrate "
-               f"--non-block -p {quoted(pool)}",
-               "on a client, when the file system is quiet", f"moves large files to other targets of the pool{effect}"),
+        Advice(f"lfs find MOUNT --ost {name} -size +1G -c 1 -print0 | xargs -0 -n 1 lfs migrate "
+               f"--non-block -c 1 -p {quoted(pool)}", "on a client, when the file system is quiet",
+               f"moves large files of one stripe to other targets of the pool{effect}"),
         Advice(f"lctl set_param osp.{name}-osc-MDT*.max_create_count=0", "on all MDS, until the fill is even",
                "stops new objects there; existing files stay usable. To undo, set the previous value (20000)"),
     )

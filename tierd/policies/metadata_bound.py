@@ -27,8 +27,9 @@ BUSY_SHARE = 0.7
 """Share of the threads in use at the start of a request, from which threads count as busy. A choice."""
 ONE_JOB_SHARE = 0.7
 """Share of the operations from which one job counts as the cause. A choice."""
-CHANGE_SHARE = 0.5
-"""Share of creates and unlinks from which a directory lock may limit the operations. A choice."""
+CHANGE_SHARE = 0.25
+"""Share of creates and unlinks from which a directory lock may limit the operations. An open that makes a file counts
+as an open too, so at most half of the operations are creates. A choice."""
 
 
 @dataclass(frozen=True)

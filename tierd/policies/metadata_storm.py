@@ -136,7 +136,8 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
             return  # sorted: the directories after this one have fewer operations
         if place in known:
             continue
-        alike = used_alike(place, own, view)
+        alike = sorted(used_alike(place, own, view), key=lambda other: (-sum(map(operations, by_place[other])), other))
+        alike = alike[:MAX_ALIKE]  # those of the last half minute first
         parts = [*own, *(each for other in alike if work_together(own, by_place[other]) for each in by_place[other])]
         done = sum(map(operations, parts))
         subject = f"{parent_of(place)}/*" if alike else place
@@ -233,7 +234,7 @@ def used_alike(place: str, parts: Sequence[DirectoryActivity], view: View) -> li
     for activity in view.facts.directories:
         if parent_of(activity.directory) == parent and activity.directory != place:
             creates[activity.directory] += activity.creates
-    return sorted(other for other, count in creates.items() if count >= ALIKE * made)[:MAX_ALIKE]
+    return [other for other, count in creates.items() if count >= ALIKE * made]
 
 
 def work_together(some: Sequence[DirectoryActivity], others: Sequence[DirectoryActivity]) -> bool:
@@ -370,7 +371,7 @@ def judge(place: str, evidence: MetadataStormEvidence, facts: Facts) -> Judgemen
 
 
 def busy_directory(settings: Settings) -> float:
-    return settings.enter * LEAVE
+    return settings.enter * LEAVE / (1 + MAX_ALIKE)
 
 
 POLICY = Policy("metadata-storm", Settings, find, evidence=MetadataStormEvidence, plan=plan, by_scope=False,

@@ -191,10 +191,12 @@ def test_a_kill_during_the_act_is_resolved_by_the_directory(tmp_path: Path, was_
 # A storm on an MDT of ordinary speed, at the default thresholds of metadata-storm
 
 
-def test_a_job_that_fills_a_directory_in_each_step_is_found_and_its_next_ones_are_striped(tmp_path: Path) -> None:
-    """600 creates a second, half a minute in each directory, where an MDT of the recorded test bed does 840."""
+@pytest.mark.parametrize("files_each", [560, 95], ids=["half a minute", "five seconds"])
+def test_a_job_that_fills_a_directory_in_each_step_is_found_and_its_next_ones_are_striped(
+        files_each: int, tmp_path: Path) -> None:
+    """600 creates a second, where an MDT of the recorded test bed does 840."""
     mdt = MdtSettings(capacity=Capacity(1 << 40, 1 << 26), work_factor=1.4)
-    job = StepFiles(nodes=8, threads=4, files_each=560)
+    job = StepFiles(nodes=8, threads=4, files_each=files_each)
     cluster = Cluster(replace(with_nodes(recorded_test_bed(), 8), mdts=(mdt, mdt)), (job,))
     at = simulation.wire(cluster, parse(b"[act]\non = ['metadata-storm']\n", "t.toml"), tmp_path)
     while cluster.now < 120 and not list(at.journal.entries()):

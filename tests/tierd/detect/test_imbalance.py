@@ -54,7 +54,7 @@ def test_a_target_that_was_just_added_is_reported() -> None:
     assert found.sentence == "lustre-OST0005 is 2% full; the median of the other targets of pool hdd is 80%"
     assert not found.advice_only
     assert [a.command for a in found.advice] == [
-        "lfs find MOUNT --pool hdd -size +1G -print0 | xargs -0 -n 1 lfs migrate --non-block -p hdd -o 5"]
+        "lfs find MOUNT --pool hdd -size +1G -c 1 -print0 | xargs -0 -n 1 lfs migrate --non-block -p hdd -o 5"]
 
 
 def test_the_fullest_target_comes_before_the_emptiest_and_a_reported_one_stays() -> None:

@@ -46,8 +46,10 @@ def test_slow_operations_with_free_threads_are_the_devices() -> None:
     assert [piece.command.split(",")[0] for piece in finding.advice] == ["put the MDT on faster SSDs"]
 
 
-def test_slow_creates_with_free_threads_may_wait_for_the_lock_of_a_directory() -> None:
-    (finding,) = found(CALM, replace(LOAD, usec_per_operation=6000.0))
+@pytest.mark.parametrize("load", [LOAD, replace(LOAD, creates=1501.0, unlinks=0.0, opens=1525.0, stats=1516.0)],
+                         ids=["creates", "as an MDT counts files that are made and stated"])
+def test_slow_creates_with_free_threads_may_wait_for_the_lock_of_a_directory(load: MetadataLoad) -> None:
+    (finding,) = found(CALM, replace(load, usec_per_operation=6000.0))
     assert finding.sentence.endswith("the lock of a directory or the latency of its devices limits it; counters do not "
                                      "tell which")
     assert "directories of their own" in finding.advice[0].command

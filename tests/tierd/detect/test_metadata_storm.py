@@ -60,6 +60,14 @@ def test_the_steps_of_a_job_are_one_finding() -> None:
     assert keys == {("metadata-storm", "", "/proj/steps/*")}
 
 
+def test_short_steps_count_together_however_many_were_before() -> None:
+    past = [storm(300, place=f"/proj/steps/s{number:03}", clients=2) for number in range(40)]
+    (finding,) = look(POLICY, facts=Facts(directories=tuple(past), directory_seconds=600.0, metadata_targets=2,
+                                          latest_directories=tuple(past[-3:]), latest_seconds=100.0))
+    assert finding.directories[:3] == ("/proj/steps/s037", "/proj/steps/s038", "/proj/steps/s039")
+    assert finding.sentence.startswith("/proj/steps/* has 900 creates")
+
+
 def test_the_rate_before_an_act_counts_the_parent_itself_as_the_rate_after_it_does() -> None:
     activities = storm(800, place="/proj/run/s1"), storm(60, place="/proj/run")
     (finding,) = found(*activities)
