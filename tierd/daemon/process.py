@@ -283,7 +283,7 @@ class Supervisor:
         try:
             wanted = load(self._path)
         except (ConfigurationError, OSError) as error:
-            log.error("configuration not reloaded, the old one stays in force: %s", error)
+            log.error("configuration not reloaded, the old one stays in force: %s", "; ".join(str(error).splitlines()))
             return
         if wanted.web.config_file != self.settings.web.config_file:
             log.error("configuration not reloaded, the old one stays in force: a change of web.config_file needs a "
