@@ -126,8 +126,8 @@ class WebConfigFile:
                 raise ConfigError(mistakes)
         except ConfigError as mistakes:
             if mistakes.sentences != self._reported:
-                wrong = "\n  ".join(["", *mistakes.sentences])
-                log.error("cannot load the web configuration; the previous one stays in use: %s", wrong)
+                log.error("cannot load the web configuration; the previous one stays in use: %s",
+                          "; ".join(mistakes.sentences))
             self._reported, self.successful = mistakes.sentences, False
             return
         if not self.successful:

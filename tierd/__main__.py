@@ -13,7 +13,7 @@ from httpserver.config import ConfigError, WebConfigFile
 from lustre import __version__
 from lustre.priority import run_promptly
 from tierd import dependencies, extensions
-from tierd.logs import log_to_standard_error
+from tierd.logs import complain, log_to_standard_error
 from tierd.text import count_of
 
 EXAMPLES = """\
@@ -127,13 +127,13 @@ def run(chosen: argparse.Namespace) -> int:
             found = replay(recording, settings)
     except ConfigError as error:
         option = "--web.config.file" if chosen.web_config else f"{chosen.config}: web.config_file"
-        print("\n".join(f"{option}: {sentence}" for sentence in error.sentences), file=sys.stderr)
+        complain("\n".join(f"{option}: {sentence}" for sentence in error.sentences))
         return 1
     except (ConfigurationError, tape.TapeError) as error:
-        print(error, file=sys.stderr)
+        complain(error)
         return 1
     except OSError as error:
-        print(f"{error.filename}: {error.strerror}" if error.filename else error, file=sys.stderr)
+        complain(f"{error.filename}: {error.strerror}" if error.filename else error)
         return 1
     print(report.as_json(found) if chosen.json else report.as_text(found))
     return 0

@@ -67,6 +67,12 @@ def log_to_standard_error() -> None:
     logging.basicConfig(level=logging.INFO, handlers=[handler])
 
 
+def complain(sentence: object) -> None:
+    """Write why the program ends to standard error, with the priority of an error where journald reads it."""
+    priority = "<3>" if is_journal(sys.stderr, os.environ.get("JOURNAL_STREAM", "")) else ""
+    sys.stderr.writelines(f"{priority}{line}\n" for line in str(sentence).split("\n"))
+
+
 class Listener(logging.Handler):
     """Hands each sentence to a function."""
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.tierd.simulated import Faulty, world
+from tierd.__main__ import main
 from tierd.act.journal.reader import JournalReader
 from tierd.acts import Outcome
 from tierd.clock import SystemClock
@@ -50,6 +51,18 @@ def test_journald_is_known_by_device_and_inode(tmp_path: Path) -> None:
         assert is_journal(stream, f"{found.st_dev}:{found.st_ino}")
         assert not is_journal(stream, "")
     assert not is_journal(io.StringIO(), "1:2")
+
+
+def test_what_prevents_a_start_is_an_error_for_journald(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "tierd.toml").write_text("[act]\nmode = 1\nmod = 2\n")
+    with (tmp_path / "log").open("w+") as stream:
+        found = os.fstat(stream.fileno())
+        monkeypatch.setenv("JOURNAL_STREAM", f"{found.st_dev}:{found.st_ino}")
+        monkeypatch.setattr("sys.stderr", stream)
+        assert main(["--config", str(tmp_path / "tierd.toml")]) == 1
+    lines = (tmp_path / "log").read_text().splitlines()
+    assert len(lines) > 1
+    assert all(line.startswith("<3>") for line in lines)
 
 
 def test_a_listener_hears_until_it_leaves() -> None:

@@ -10,6 +10,7 @@ import faulthandler
 import gc
 import logging
 import os
+import shutil
 import signal
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -210,14 +211,22 @@ def serve(path: Path, settings: Settings, web_config: WebConfigFile | None = Non
 
 MAX_SKIPPED_CYCLES = 11
 """Limit on the cycles between two tries: about a minute."""
+ROOM_BYTES = 16 << 20
+"""Free bytes from which a journal that failed is opened again: four write-ahead logs (SQLite: 1,000 pages of 4 KiB).
+Closing the journal frees one, with which tierd would work for some cycles and fail again, without end."""
+
+
+def free_bytes(folder: Path) -> int:
+    return shutil.disk_usage(folder).free
+
 
 
 class Supervisor:
     """Holds the service, and the settings in force."""
 
     def __init__(self, path: Path, settings: Settings, start: Callable[[Settings], Service],
-                 web_config: WebConfigFile | None = None) -> None:
-        """Start the first service. Raises OSError or ValueError if that fails.
+                 web_config: WebConfigFile | None = None, free: Callable[[Path], int] = free_bytes) -> None:
+        """Start the first service. Raises OSError or ValueError if that fails. ``free`` is of a folder, in bytes.
 
         ``web_config`` is the web configuration of all services that ``start`` makes. There is one for the whole
         process, because it never drops TLS or passwords.
@@ -225,6 +234,7 @@ class Supervisor:
         self._path = path
         self._web_config = web_config
         self._start = start
+        self._free = free
         self.settings = settings
         self._service: Service | None = start(settings)
         self._seen: Memory | None = None
@@ -273,7 +283,8 @@ class Supervisor:
         try:
             wanted = load(self._path)
         except (ConfigurationError, OSError) as error:
-            log.error("configuration not reloaded, the previous one stays in use: %s", error)
+            log.error("configuration not reloaded, the previous one stays in use: %s",
+                      "; ".join(str(error).splitlines()))
             return
         if wanted.web.config_file != self.settings.web.config_file:
             log.error("configuration not reloaded, the previous one stays in use: a change of web.config_file needs a "
@@ -315,7 +326,10 @@ class Supervisor:
         return "tierd learns baselines again" if self._seen is None else "baselines are kept"
 
     def _begin(self) -> bool:
+        journal = Path(self.settings.act.journal)
         try:
+            if self._free(journal.parent) < ROOM_BYTES:
+                raise JournalError(None, "the journal: database or disk is full", str(journal))
             self._started(self.settings)
         except (OSError, ValueError) as error:
             self._report(error_text(error))

@@ -419,6 +419,9 @@ class Remediations:
                 raise ValueError("its plan is carried out already: tierctl undo takes it back")
             if case is not None and repeats and case.state is State.UNDOING:
                 raise ValueError("its default layouts are still being restored: try again when that is done")
+            waits = key in self._asked or any(why.reason is Reason.NOT_APPROVED for why in self._refusals.get(key, ()))
+            if not repeats and not waits:
+                raise ValueError("no plan for it waits for approval: tierctl status shows why nothing more is done")
             self._gate.approvals.decide(key, by, approved=approved)
             if case is not None and repeats and case.state is State.UNDONE:
                 case.to(State.CLOSED)

@@ -46,8 +46,8 @@ class ParallelFetch(Generic[Found]):
         self._retry_executor = DaemonExecutor("tierd-scrape", MAX_RETRY_THREADS)
         self._pending: dict[str, Future[Found]] = {}
         """Requests that have not returned."""
-        self._failed: set[str] = set()
-        """URLs whose last request failed or was late."""
+        self._failed: dict[str, SourceError] = {}
+        """URLs whose last request failed or was late, and why. Further waiting is no other reason, to log again."""
 
     def __call__(self, urls: Sequence[str]) -> tuple[dict[str, Found], dict[str, SourceError]]:
         """Results and errors by URL. Each URL has one or the other."""
@@ -57,18 +57,21 @@ class ParallelFetch(Generic[Found]):
         prompt = [answer for url, answer in answers.items() if url not in self._failed]
         wait(prompt or answers.values(), timeout=self._deadline_seconds)
         found: dict[str, Found] = {}
-        errors = {url: SourceError(f"{redacted(url)}: the request before this one has not returned yet")
-                  for url in self._pending if url in urls}
+        errors = {url: self._late(url) for url in self._pending if url in urls}
         for url, answer in answers.items():
             if answer.done():
                 self._settle(url, answer, found, errors)
             else:
                 self._pending[url] = answer
-                errors[url] = SourceError(f"{redacted(url)}: no answer within {self._deadline_seconds:g} s")
-        self._failed = (self._failed | errors.keys()) & {*urls} - found.keys()
+                errors[url] = self._late(url)
+        failed = errors.keys() - found.keys()
         for url in late.keys() & errors.keys():
             self._settle(url, late[url], found, errors)
+        self._failed = {url: errors[url] for url in failed}
         return found, {url: error for url, error in errors.items() if url not in found}
+
+    def _late(self, url: str) -> SourceError:
+        return self._failed.get(url) or SourceError(f"{redacted(url)}: no answer within {self._deadline_seconds:g} s")
 
     def _settle(self, url: str, answer: Future[Found], found: dict[str, Found],
                 errors: dict[str, SourceError]) -> None:

@@ -83,6 +83,13 @@ def test_what_was_undone_is_done_again_in_any_mode(site: Site, capsys: pytest.Ca
     assert site.filesystem.layout("/proj/ingest") is not None
 
 
+def test_without_a_plan_nobody_is_told_that_it_is_carried_out(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    shown(capsys, "pause", "away", site=site)
+    site.run_until_said("FOUND noisy-neighbour", before=100)
+    for command in ("apply", "decline"):
+        assert "no plan for it waits for approval" in failed(capsys, command, "F1", site=site)
+
+
 def test_the_gate_lets_nothing_through_that_nobody_approved(asking: Site) -> None:
     (finding,) = asking.service.daemon.findings
     plan = asking.service.daemon.planning.preview_plan(finding)

@@ -18,7 +18,7 @@ from tierd.act.journal.writer import Journal
 from tierd.config.act import Mode
 from tierd.config.settings import Settings
 from tierd.daemon.client import ControlError, ask
-from tierd.daemon.process import Supervisor, set_process_name
+from tierd.daemon.process import ROOM_BYTES, Supervisor, set_process_name
 from tierd.daemon.service import Service
 
 
@@ -164,7 +164,8 @@ class Failing:
 def test_a_reload_is_a_reason_to_try_at_once(tmp_path: Path) -> None:
     (tmp_path / "tierd.toml").touch()
     left: list[None] = [None] * 3
-    supervisor = Supervisor(tmp_path / "tierd.toml", Settings(), lambda _: Failing(left))  # type: ignore[arg-type, return-value]
+    supervisor = Supervisor(tmp_path / "tierd.toml", Settings(), lambda _: Failing(left),  # type: ignore[arg-type, return-value]
+                            free=lambda _: ROOM_BYTES)
     for _ in range(5):
         supervisor.cycle()
     assert not left
@@ -177,7 +178,8 @@ def test_a_full_disk_that_allows_a_start_is_reported_once(tmp_path: Path,
                                                                     caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     left: list[None] = [None] * 5
-    supervisor = Supervisor(tmp_path / "tierd.toml", Settings(), lambda _: Failing(left))  # type: ignore[arg-type, return-value]
+    supervisor = Supervisor(tmp_path / "tierd.toml", Settings(), lambda _: Failing(left),  # type: ignore[arg-type, return-value]
+                            free=lambda _: ROOM_BYTES)
     states = [(supervisor.cycle(), len(left)) for _ in range(28)]
     full = "tierd does nothing: /j: the journal: database or disk is full"
     assert {words for words, _ in states[:-1]} == {full}
@@ -185,6 +187,16 @@ def test_a_full_disk_that_allows_a_start_is_reported_once(tmp_path: Path,
     assert states[-1][0] == "looked"
     assert [record.message.partition(";")[0] for record in caplog.records] == [
         "/j: the journal: database or disk is full", "at work again"]
+
+
+def test_a_disk_with_room_for_a_few_cycles_is_still_full(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    left: list[None] = [None]
+    room = ROOM_BYTES - 1  # closing the journal has freed its write-ahead log
+    supervisor = Supervisor(tmp_path / "tierd.toml", Settings(), lambda _: Failing(left),  # type: ignore[arg-type, return-value]
+                            free=lambda _: room)
+    assert {supervisor.cycle().rpartition(": ")[2] for _ in range(15)} == {"database or disk is full"}
+    room = ROOM_BYTES
+    assert supervisor.cycle() == "looked"
 
 
 @pytest.mark.parametrize(("damage_file", "words"), [
