@@ -40,6 +40,7 @@ def test_settings_that_cannot_work_are_reported_at_load(text: str, sentence: str
         parse(text.encode(), "tierd.toml")
     (line,) = str(caught.value).splitlines()
     assert sentence in line
+    assert "secret" not in line
 
 
 @pytest.mark.parametrize("data", [b"x = [", b"\xff\xfe", b"x = 1\nx = 2\n"])
@@ -162,12 +163,6 @@ reserve = 3
     assert [line.split(": ")[:2] for line in error] == [
         ["t.toml:3", "small_files_to_flash.reserve"], ["t.toml:5", "act.mode"], ["t.toml:10", "scopes.1.mode"],
         ["t.toml:11", "scopes.2.path"], ["t.toml:13", "scopes.2.small_files_to_flash.reserve"]]
-
-
-def test_a_password_in_an_address_is_not_printed() -> None:
-    with pytest.raises(ConfigurationError) as caught:
-        parse(b'[sense]\nexporters = ["http://me:hush@oss1:9169/metrics"]\n', "tierd.toml")
-    assert "hush" not in str(caught.value)
 
 
 def test_files_with_secrets_must_be_there_and_not_readable_by_everybody(tmp_path: Path) -> None:
