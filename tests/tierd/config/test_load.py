@@ -138,8 +138,9 @@ expiry_seconds = 1
     assert [line.split(" ")[0] for line in lines] == ["t:2:", "t:5:", "t:7:", "t:9:"]
     assert "begins with / at the root" in lines[0]
     assert "known here: burst_seconds, bytes_per_second, files_per_second, per_pool, per_target, pools" in lines[2]
-    with pytest.raises(ConfigurationError, match="several are for /a"):
-        parse(b"[[scopes]]\npath = '/a'\n[[scopes]]\npath = '/a/'\n", "t")
+    for again in (b"/a/", b"/mnt/lustre/a"):
+        with pytest.raises(ConfigurationError, match="several are for /a"):
+            parse(b"[[scopes]]\npath = '/a'\n[[scopes]]\npath = '%s'\n" % again, "t")
 
 
 def test_a_mistake_that_scopes_inherit_is_reported_once_with_its_line() -> None:
