@@ -24,7 +24,6 @@ class _Call(Generic[T]):
     def __init__(self) -> None:
         self.done = False
         self.result: T | None = None
-        self.waiting = 0
 
 
 class SingleFlight(Generic[T]):
@@ -34,12 +33,6 @@ class SingleFlight(Generic[T]):
         self._clock = clock
         self._changed = threading.Condition()
         self._calls: dict[frozenset[str], _Call[T]] = {}
-
-    def waiting(self, names: frozenset[str]) -> int:
-        """Return the number of callers that wait for the result of a pass in progress."""
-        with self._changed:
-            call = self._calls.get(names)
-            return 0 if call is None else call.waiting
 
     def do(self, names: frozenset[str], make: Callable[[float], T], seconds: float) -> T:
         """Return the result of ``make``, which receives the remaining seconds, or of a pass in progress of these names.
@@ -66,7 +59,6 @@ class SingleFlight(Generic[T]):
                 self._changed.notify_all()
 
     def _shared(self, call: _Call[T], over: float) -> T | None:
-        call.waiting += 1
         self._wait(lambda: call.done, over)
         return call.result
 

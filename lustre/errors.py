@@ -73,10 +73,6 @@ class Gone(LustreError, FileNotFoundError):
     """The file does not exist, or no longer exists."""
 
 
-class Refused(LustreError):
-    """A mover declines to move the file and names the reason. It did not start."""
-
-
 class UnknownLayout(LustreError, ValueError):
     """The layout has an unknown form: a later release wrote it, or it is damaged."""
 

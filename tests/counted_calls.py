@@ -1,4 +1,4 @@
-"""What a mover asks of Lustre, counted below it: by method here, by request in the mount's own counters."""
+"""What a mover asks of Lustre, counted below it, by method."""
 
 from __future__ import annotations
 
@@ -7,19 +7,6 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from lustre.filesystem import Calls
-
-REQUESTS = {
-    "status_of": 2, "layout_of": 0, "open_for_reading": 1, "open_for_swap": 1, "open_fid": 2, "exists": 1,
-    "create_volatile": 1, "close": 1, "status": 0, "size": 0, "fid": 0, "mdt_index": 0, "mdt_index_of": 0, "layout": 0,
-    "belongings": 1, "flags": 0, "hsm": 1, "project": 0, "project_beside": 2, "set_project": 2, "set_owner": 2,
-    "set_times": 2, "read": 1, "write": 2, "truncate": 1, "next_data": 2, "sync": 1, "drop_cache": 0, "lease": 1,
-    "lease_held": 0, "data_version": 1, "stored_version": 1, "swap_and_close": 1,
-}  # fmt: skip
-"""Requests to servers of each call, for a file of one stripe, by the source of Lustre 2.17 (decision 13).
-
-``belongings`` is answered from what the client knows when it is asked the second time, ``layout`` and ``status`` are a
-request each after an exchange: these cancel out.
-"""
 
 
 class Counted:

@@ -188,11 +188,6 @@ def test_a_circle_is_found() -> None:
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}, "e": {"e"}}) == [["a", "b", "c"], ["e"]]
 
 
-def test_no_circles_in_tierd() -> None:
-    named = {name: imports(path) for name, path in modules() if under(name, "tierd")}
-    assert circles({name: (imported & named.keys()) - {name} for name, imported in named.items()}) == []
-
-
 POLICY_INTERFACE = tuple(f"tierd.policies.{name}" for name in ("protocol", "registry", "runner"))
 """What others may import of the policies."""
 

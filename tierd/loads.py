@@ -205,10 +205,6 @@ class PairTable(Table[Pair, Value], Generic[Value]):
     def keys_by_row(self) -> Iterable[Pair]:
         return zip(self.target.tolist(), self.job.tolist(), strict=True)
 
-    @property
-    def jobs(self) -> frozenset[str]:
-        return frozenset(self.job.tolist())
-
     def jobs_among(self, jobs: Collection[str]) -> Bools:
         return np.fromiter(map(jobs.__contains__, self.job.tolist()), bool, len(self))
 

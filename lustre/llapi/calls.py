@@ -21,7 +21,7 @@ from typing import Any
 from lustre.errors import LibraryMissing, of_errno
 from lustre.fid import Fid
 from lustre.filesystem import Hsm, HsmFlags, Quota
-from lustre.llapi.prototypes import SYMBOLS, FidStruct, HsmStateStruct, QuotaStruct, Symbol
+from lustre.llapi.prototypes import SYMBOLS, FidStruct, HsmStateStruct, QuotaStruct
 
 NAME = "liblustreapi.so.1"
 PACKAGE = "the Lustre client utilities (package lustre-client, or lustre-client-utils on Debian)"
@@ -45,14 +45,11 @@ class Library:
     def __init__(self, handle: ctypes.CDLL, name: str) -> None:
         self._name = name
         self._functions: dict[str, Any] = {}
-        self._missing: dict[str, Symbol] = {}
         for symbol in SYMBOLS:
             function = getattr(handle, symbol.name, None)
-            if function is None:
-                self._missing[symbol.name] = symbol
-                continue
-            function.restype, function.argtypes = symbol.result, symbol.arguments
-            self._functions[symbol.name] = function
+            if function is not None:
+                function.restype, function.argtypes = symbol.result, symbol.arguments
+                self._functions[symbol.name] = function
         self.function("llapi_msg_set_level")(_SILENT)
 
     @classmethod
@@ -64,10 +61,6 @@ class Library:
             if isinstance(error, LibraryMissing):
                 raise
             raise LibraryMissing(errno.ELIBBAD, f"{name} cannot be loaded ({error}); install {PACKAGE}") from error
-
-    def missing(self) -> tuple[str, ...]:
-        """Functions that this release lacks, each with the release that introduced it."""
-        return tuple(f"{symbol.name} (since {symbol.since})" for symbol in self._missing.values())
 
     def function(self, name: str) -> Any:
         """Return a function. Raises LibraryMissing, which names the release that introduced it."""

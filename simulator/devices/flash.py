@@ -90,11 +90,6 @@ class Accelerator:
         """Number of I/Os that wait or are in progress, without pending write-backs."""
         return self._disks.queued + self._flash.queued
 
-    @property
-    def held_bytes(self) -> int:
-        """Bytes on flash that are not yet on the disks."""
-        return sum(self._held.values())
-
     def submit(self, io: Io) -> None:
         small = io.size_bytes <= self._settings.bypass_bytes
         full = len(self._held) * self._settings.bypass_bytes >= self._settings.capacity_bytes

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from lustre.errors import Busy, Gone, LustreError, Refused
+from lustre.errors import Busy, Gone, LustreError
 from lustre.layout.model import Layout
 from lustre.mounted import MountedFilesystem
 from tests.acceptance.site import Site, noise
-from tests.contract.port import Ground, PortContract
+from tests.contract.port import Ground, PortContract, RefusedError
 from tierd.act.movers.moves import Move, Mover, MoveResult
 
 
@@ -29,7 +29,7 @@ class Moving(MountedFilesystem):
             if outcome.result in {MoveResult.DONE, MoveResult.ALREADY}:
                 return
             if outcome.result is MoveResult.REFUSED:
-                raise Refused(errno.ECANCELED, outcome.detail, path)
+                raise RefusedError(errno.ECANCELED, outcome.detail, path)
             if outcome.result is MoveResult.GAVE_WAY and not isinstance(outcome.error, Gone):
                 raise Busy(errno.EBUSY, outcome.detail, path)
             raise outcome.error or LustreError(errno.EIO, outcome.detail, path)

@@ -33,8 +33,7 @@ def as_lfs_says(site: Site, place: Path) -> Layout:
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("size", [0, 3 * MIB])
-def test_files_are_read_as_lfs_reads_them(site: Site, tmp_path_factory: pytest.TempPathFactory, shape: str,
-                                          size: int) -> None:
+def test_files_are_read_as_lfs_reads_them(site: Site, shape: str, size: int) -> None:
     place = site.scratch / f"layout-{SHAPES.index(shape)}-{size}"
     site.lfs("setstripe", *words(site, shape), str(place))
     with place.open("r+b") as file:

@@ -9,12 +9,16 @@ import pytest
 
 from lustre.changelog.decode import decode
 from lustre.changelog.record import RecordType
-from lustre.errors import Refused
+from lustre.errors import LustreError
 from lustre.layout.directory import DefaultStriping, same_default
 from lustre.layout.model import EOF, Component, Layout, pools_of, same_shape
 from tierd.act.movers.moves import MovingFilesystem
 
 MIB = 1 << 20
+
+
+class RefusedError(LustreError):
+    """The engine declines to move the file."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +144,7 @@ class PortContract:
         assert before is not None
         try:
             ground.filesystem.migrate(path, ground.on(ground.flash))
-        except Refused:
+        except RefusedError:
             now = ground.filesystem.layout(path)
             assert now is not None
             assert same_shape(now, before)

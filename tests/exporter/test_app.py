@@ -108,7 +108,7 @@ def test_either_library_compresses(served, library, monkeypatch) -> None:
     assert gzip.decompress(body).count(b"# TYPE lustre_") > 100
 
 
-def test_every_address_of_the_machine_is_served(serve, exporter, grow) -> None:
+def test_every_address_of_the_machine_is_served(exporter, grow) -> None:
     running = exporter(grow({}))
     app = App(running.scraper, registry(running.scraper), "/metrics")
     with Server(Address("", 0), app, name="test") as server:

@@ -137,7 +137,7 @@ disk I/Os in flight        ios   %% cum %% |  ios         %% cum %%
 
 
 @pytest.mark.parametrize(("label", "buckets"), [(b"5", 31), (b"64", 8), (b"2147483648", 33), (b"2147483649", 0)])
-def test_a_bucket_beyond_the_kernels_last_costs_no_memory(capture, tmp_path, exporter, label, buckets) -> None:
+def test_a_bucket_beyond_the_kernels_last_costs_no_memory(tmp_path, exporter, label, buckets) -> None:
     device = "sys/kernel/debug/lustre/osd-ldiskfs/lustre-OST0000"
     (tmp_path / device).mkdir(parents=True)
     (tmp_path / "proc").mkdir()

@@ -44,7 +44,7 @@ def test_a_wrong_user_costs_what_a_wrong_password_costs(checks) -> None:
     assert len(checks) == 3
 
 
-def test_one_who_logged_in_is_no_key_for_others(checks) -> None:
+def test_one_who_logged_in_is_no_key_for_others() -> None:
     known = Users({"a": SECRET, "b": "$2b$04$r7mMLIdezFH1CqytnSf8GeEVjdm4kUw5ENOoJF5zTaN/ORJ408xIy"})
     assert known.user(header("a", "secret"))
     assert not known.user(header("b", "secret"))

@@ -241,16 +241,20 @@ def test_stopping_does_not_wait_for_the_silent(serve) -> None:
         assert silent.recv(1) == b""
 
 
-def test_a_head_sent_drop_by_drop_runs_out_of_time(serve) -> None:
+@pytest.mark.parametrize(("limit", "begun", "looks", "drop"), [
+    ({"head_seconds": 5.0}, b"GET / HTTP/1.1\r\n", 2, b"Host: here\r\n"),  # how long head and first part may take
+    ({"body_seconds": 5.0}, b"POST / HTTP/1.1\r\nContent-Length: 100\r\n\r\n", 4, b"drop"),
+], ids=["head", "body"])
+def test_a_request_sent_drop_by_drop_runs_out_of_time(serve, limit, begun, looks, drop) -> None:
     now = Stopped()
-    served = serve(hello, timeouts=Timeouts(now, head_seconds=5.0))
+    served = serve(hello, timeouts=Timeouts(now, **limit), max_body_bytes=100)
     with socket.create_connection(served.at) as client:
         client.settimeout(WAIT)
-        client.sendall(b"GET / HTTP/1.1\r\n")
-        for _ in ("how long the head may take", "how long its first part may"):
+        client.sendall(begun)
+        for _ in range(looks):
             assert now.looked.acquire(timeout=WAIT)
         now.now = 6.0
-        client.sendall(b"Host: here\r\n")
+        client.sendall(drop)
         with contextlib.suppress(ConnectionResetError):  # closed one way or the other
             assert client.recv(1) == b""
 
@@ -364,20 +368,6 @@ def test_half_a_body_reaches_no_application(serve) -> None:
         client.shutdown(socket.SHUT_WR)
         assert all_of(client) == b""
     assert not called.is_set()
-
-
-def test_a_body_sent_drop_by_drop_runs_out_of_time(serve) -> None:
-    now = Stopped()
-    served = serve(hello, timeouts=Timeouts(now, body_seconds=5.0), max_body_bytes=100)
-    with socket.create_connection(served.at) as client:
-        client.settimeout(WAIT)
-        client.sendall(b"POST / HTTP/1.1\r\nContent-Length: 100\r\n\r\n")
-        for _ in ("the head's limit", "the read of the head", "the body's limit", "the read of the body"):
-            assert now.looked.acquire(timeout=WAIT)
-        now.now = 6.0
-        client.sendall(b"drop")
-        with contextlib.suppress(ConnectionResetError):
-            assert client.recv(1) == b""
 
 
 @pytest.mark.parametrize("said", [b"", b"GET / HT", b"POST / HTTP/1.1\r\nContent-Length: 100\r\n\r\nhalf"])

@@ -77,7 +77,7 @@ def test_a_move_takes_time_and_keeps_the_file(cluster: Cluster, filesystem: Simu
     assert {e.job_id for e in cluster.osts[2].jobs.entries(cluster.now)} == {"lfs.0"}
 
 
-def test_a_move_echoes_in_the_changelog_as_the_real_one_does(cluster: Cluster, filesystem: SimulatedFilesystem) -> None:
+def test_a_move_echoes_in_the_changelog_as_the_real_one_does(filesystem: SimulatedFilesystem) -> None:
     fid = filesystem.status("/proj/ingest/f0").fid
     filesystem.migrate("/proj/ingest/f0", FLASH)
     records, _ = decode(filesystem.changelog("MDT0000", 0))

@@ -45,16 +45,12 @@ def test_it_holds_as_long_as_it_lasts(minutes: int) -> None:
     assert not found[-1]
 
 
-def test_a_stream_that_gains_while_its_neighbour_does_as_much_has_changed_itself() -> None:
-    found = held((6, [WELL]), (8 * MINUTE, [SLOW, NOISE]), (6, [WELL, NOISE]))
+@pytest.mark.parametrize(("after", "holds"), [([WELL, NOISE], True), ([NOISE], False)],
+                         ids=["the stream gains beside as much noise: it has changed itself", "the victim is gone"])
+def test_it_ends_with_its_victim_alone(after: list[Part], holds: bool) -> None:
+    found = held((6, [WELL]), (8 * MINUTE, [SLOW, NOISE]), (8, after))
     assert found[6 + 8 * MINUTE - 1]
-    assert found[-1]
-
-
-def test_it_ends_when_the_victim_is_gone() -> None:
-    found = held((6, [WELL]), (8 * MINUTE, [SLOW, NOISE]), (8, [NOISE]))
-    assert found[6 + 8 * MINUTE - 1]
-    assert not found[-1]
+    assert found[-1] is holds
 
 
 def test_nothing_is_held_on_targets_that_are_not_well() -> None:

@@ -175,7 +175,7 @@ def test_a_missing_tape_says_what_a_tape_is(tmp_path: Path, capsys: pytest.Captu
     assert reported.startswith(f"{tmp_path}/none: no such file or folder"), "and no other path is named"
 
 
-def test_half_a_tape_is_replayed_as_far_as_it_goes(tmp_path: Path) -> None:
+def test_half_a_tape_is_replayed_as_far_as_it_goes() -> None:
     tape = tape_of("noisy-create-1m")
     cut = replace(tape, times=tape.times[:8], trees=tape.trees[:8])
     assert replay(cut, Settings(), read_once).findings == ()

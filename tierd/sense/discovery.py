@@ -73,11 +73,6 @@ class Discovery:
         self._last = found
         return tuple(urls)
 
-    @property
-    def problem(self) -> str:
-        """Present problems of the files and DNS names; "" if there are none."""
-        return "; ".join(filter(None, (place.problem for place in self._places)))
-
 
 MAX_BYTES = 4 << 20
 NO_YAML = "YAML needs PyYAML (pip install PyYAML); JSON does not"

@@ -56,14 +56,6 @@ def test_each_target_shows_when_its_counters_were_read(grow, exporter, samples) 
     assert running.scraper.outcomes["jobs"].read_at < second["OST0000"]
 
 
-def test_an_idle_job_keeps_its_lines_and_a_gone_one_leaves(grow, exporter, samples) -> None:
-    root = grow({OST: stats(block(b"a", 1), block(b"b", 2))})
-    running = exporter(root)
-    running.scrape("jobs")
-    grow({OST: stats(block(b"a", 1), block(b"c", 4))})
-    assert by_job(samples, running.scrape("jobs")) == {"a": "1", "c": "4"}
-
-
 @pytest.mark.parametrize(
     ("printed", "shown"),
     [

@@ -159,17 +159,6 @@ def test_more_idle_jobs_than_are_remembered_of_those_gone_count_once(grow, expor
     assert reads(samples, running.scrape("jobs"))["other"] == 8 * len(many)
 
 
-@pytest.mark.parametrize("pieces", range(8))
-def test_a_reading_that_broke_off_is_made_up_for(pieces) -> None:
-    target = Target(1)
-    assert target.collect(stats(job("a", 100), job("b", 10), job("c", 1))) == {"a": 100, "other": 11}
-    later = stats(job("b", 15, 1001), job("c", 2, 1001), job("a", 100))
-    assert target.collect(later, 100, pieces) == {}
-    assert target.skipped is None
-    for _ in range(2):
-        assert target.collect(later) == {"a": 100, "other": 17}
-
-
 @pytest.mark.parametrize("same_time", [True, False])
 def test_of_a_job_listed_twice_the_first_counts(grow, exporter, samples, same_time) -> None:
     running = exporter(grow({OST: stats(job("a", 10**6), job("b", 1))}), jobs_limit=1)

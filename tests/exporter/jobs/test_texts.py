@@ -119,7 +119,7 @@ def test_where_the_pieces_of_a_file_end_makes_no_difference(sizes, count, tail) 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(steps, min_size=1, max_size=12))
-def test_many_jobs_in_one_pass_give_the_same_lines_as_one_by_one(grow, exporter, samples, passes) -> None:
+def test_many_jobs_in_one_pass_give_the_same_lines_as_one_by_one(grow, exporter, passes) -> None:
     """Work moves the time of last activity; "silently" is a count that comes after it was moved."""
     jobs = dict.fromkeys(MANY, (1, 1000))
     root = grow({OST: stats()})

@@ -150,12 +150,6 @@ def test_a_renamed_file_that_overwrote_none() -> None:
     assert not again.target
 
 
-@given(nids)
-def test_nid_round_trip(text: str) -> None:
-    data, large = nid_bytes(text)
-    assert nid_text(data, large) == text
-
-
 @given(st.binary(min_size=24, max_size=24), st.booleans())
 def test_any_24_bytes_are_a_nid(data: bytes, large: bool) -> None:
     assert nid_text(data, large).count("@") == 1 or nid_text(data, large) == ANY

@@ -6,6 +6,7 @@ import argparse
 import json
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import pytest
@@ -159,37 +160,32 @@ def test_it_ends_after_its_time_and_does_not_begin_again_at_once(without_cure: B
     assert sum("BRAKED" in words for words in without_cure.site.said) == 1
 
 
-def test_a_pause_ends_it(without_cure: BrakedSite) -> None:
-    without_cure.run_until("BRAKED", before=60)
-    without_cure.run(without_cure.cluster.now + 10)
-    assert without_cure.rules == ["tierd_F1"]
-    without_cure.site.service.gate.operating_state.pause("maintenance")
-    without_cure.run(without_cure.cluster.now + 30)
-    assert without_cure.rules == []
-    assert any("tierd may not act now" in words for words in without_cure.site.said)
+def paused(site: Site) -> None:
+    site.service.gate.operating_state.pause("maintenance")
 
 
-def test_a_leader_that_cannot_read_the_counters_ends_it(without_cure: BrakedSite) -> None:
+def blind(site: Site) -> None:
     def fail() -> None:
         raise OSError("Prometheus does not answer")
 
+    site.before_reading = fail
+
+
+def killed(site: Site) -> None:
+    assert site.service.web is not None
+    site.service.web.close()
+
+
+@pytest.mark.parametrize("leader", [paused, blind, killed])
+def test_a_leader_that_may_not_act_or_is_gone_leaves_no_rule(
+        without_cure: BrakedSite, leader: Callable[[Site], None]) -> None:
     without_cure.run_until("BRAKED", before=60)
     without_cure.run(without_cure.cluster.now + 10)
     assert without_cure.rules == ["tierd_F1"]
-    without_cure.site.before_reading = fail
+    leader(without_cure.site)
     without_cure.run(without_cure.cluster.now + 30)
     assert without_cure.rules == []
-    assert any("tierd may not act now" in words for words in without_cure.site.said)
-
-
-def test_a_leader_that_is_killed_leaves_no_rule(without_cure: BrakedSite) -> None:
-    without_cure.run_until("BRAKED", before=60)
-    without_cure.run(without_cure.cluster.now + 10)
-    assert without_cure.rules == ["tierd_F1"]
-    assert without_cure.site.service.web is not None
-    without_cure.site.service.web.close()
-    without_cure.run(without_cure.cluster.now + 30)
-    assert without_cure.rules == []
+    assert leader is killed or any("tierd may not act now" in words for words in without_cure.site.said)
 
 
 @pytest.mark.parametrize("changed", [{"brake": False}, {"dry_run": True}, {"mode": "observe"}])

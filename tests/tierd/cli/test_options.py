@@ -19,7 +19,6 @@ from tierd.cli.tierctl import main, parser
 from tierd.daemon.client import ask
 
 ROOT = Path(__file__).parents[3]
-NOON = 1_795_000_000.0
 
 
 def test_options_of_the_daemon_stand_before_or_after_the_command(

@@ -143,7 +143,7 @@ def test_a_daemon_may_go_away_and_come_back(site: Site) -> None:
     on_terminal(asking, story)
 
 
-def test_an_answer_that_cannot_be_read_is_reported(site: Site) -> None:
+def test_an_answer_that_cannot_be_read_is_reported() -> None:
     async def story(terminal: Terminal) -> None:
         await terminal.shows("NO ANSWER: ")
 

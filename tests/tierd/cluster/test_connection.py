@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -96,7 +95,7 @@ def test_keys_are_compared_and_set(connection: Connection) -> None:
     assert bucket.update("leader", b"c", 0) > second
 
 
-def test_without_a_server_nothing_is_sent(tmp_path: Path) -> None:
+def test_without_a_server_nothing_is_sent() -> None:
     made = Connection(ClusterSettings(servers=("nats://127.0.0.1:9",), timeout_seconds=1.0), "leader")
     try:
         until(lambda: "refused" in made.trouble.lower() or "failed" in made.trouble, "an attempt has failed")

@@ -42,7 +42,6 @@ from tierd.refusal import Reason, Refusal
 WANTED, _, SEED = os.environ.get("TIERD_INTENTS", "1500").partition(":")
 TARGETS = 8
 A_DIRECTORY = 1000
-POINTS = ("fetched", "begin", "exchanged", "publish", "published", "moved")
 DEATHS = 0.004
 """Share of the points at which a mover dies."""
 

@@ -163,7 +163,7 @@ def test_the_check_ends_with_ok(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().out.endswith("OK\n")
 
 
-def test_an_invalid_setting_does_not_count_as_its_default(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_setting_does_not_count_as_its_default() -> None:
     with pytest.raises(ConfigurationError) as caught:
         parse(b"[noisy_neighbour]\nprobability = 7\nend_probability = 0.9\n", "t.toml")
     assert [line.split(" ")[0] for line in str(caught.value).splitlines()] == ["t.toml:2:"]

@@ -40,6 +40,7 @@ def test_settings_that_cannot_work_are_reported_at_load(text: str, sentence: str
         parse(text.encode(), "tierd.toml")
     (line,) = str(caught.value).splitlines()
     assert sentence in line
+    assert "secret" not in line
 
 
 @pytest.mark.parametrize("data", [b"x = [", b"\xff\xfe", b"x = 1\nx = 2\n"])
@@ -137,8 +138,9 @@ expiry_seconds = 1
     assert [line.split(" ")[0] for line in lines] == ["t:2:", "t:5:", "t:7:", "t:9:"]
     assert "begins with / at the root" in lines[0]
     assert "known here: burst_seconds, bytes_per_second, files_per_second, per_pool, per_target, pools" in lines[2]
-    with pytest.raises(ConfigurationError, match="these have several: /a"):
-        parse(b"[[scopes]]\npath = '/a'\n[[scopes]]\npath = '/a/'\n", "t")
+    for again in (b"/a/", b"/mnt/lustre/a"):
+        with pytest.raises(ConfigurationError, match="these have several: /a"):
+            parse(b"[[scopes]]\npath = '/a'\n[[scopes]]\npath = '%s'\n" % again, "t")
 
 
 def test_a_mistake_that_scopes_inherit_is_reported_once_with_its_line() -> None:
@@ -162,12 +164,6 @@ reserve = 3
     assert [line.split(": ")[:2] for line in error] == [
         ["t.toml:3", "small_files_to_flash.reserve"], ["t.toml:5", "act.mode"], ["t.toml:10", "scopes.1.mode"],
         ["t.toml:11", "scopes.2.path"], ["t.toml:13", "scopes.2.small_files_to_flash.reserve"]]
-
-
-def test_a_password_in_an_address_is_not_printed() -> None:
-    with pytest.raises(ConfigurationError) as caught:
-        parse(b'[sense]\nexporters = ["http://me:hush@oss1:9169/metrics"]\n', "tierd.toml")
-    assert "hush" not in str(caught.value)
 
 
 def test_files_with_secrets_must_be_there_and_not_readable_by_everybody(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,7 +12,7 @@ from lustre.layout.model import Component, Layout
 from tests.tierd.detect.views import GB, found_by, halves
 from tests.tierd.worlds import TARGETS, noise
 from tierd.config.act import Mode
-from tierd.config.load import ConfigurationError, parse
+from tierd.config.load import parse
 from tierd.config.scopes import ResolvedScopes, Scope
 from tierd.config.settings import Settings
 from tierd.decide.plans import FlashSettings
@@ -68,11 +67,6 @@ def test_a_path_below_the_mount_point_means_the_same_as_one_from_the_root(names:
     (scope,) = settings.scopes
     assert scope.path == "/" + "/".join(names)
     assert settings.resolved_scopes.of("/".join(["", *names, "file"])).mode == "observe"
-
-
-def test_a_path_in_both_forms_is_one_path() -> None:
-    with pytest.raises(ConfigurationError, match=r"these have several: /a"):
-        parse(b'[[scopes]]\npath = "/a"\n[[scopes]]\npath = "/mnt/lustre/a"\n', "t.toml")
 
 
 def test_a_flash_pool_of_two_scopes_is_checked_once() -> None:

@@ -346,7 +346,7 @@ def test_a_default_layout_whose_outcome_a_kill_lost_is_judged(filling: Site) -> 
     assert (case.state, [each.entry for each in case.defaults]) == (State.JUDGING, [1])
 
 
-def test_a_failed_undo_is_retried_and_reported_once(filling: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_undo_is_retried_and_reported_once(filling: Site) -> None:
     change = filling.filesystem.set_default_layout
     tries: list[str] = []
 

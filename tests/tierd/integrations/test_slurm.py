@@ -103,13 +103,6 @@ class Slurm:
         return self.answer
 
 
-def test_a_job_id_that_fits_a_part_of_the_expression_without_the_group_has_no_number() -> None:
-    slurm = Slurm(replace(SQUEUE, job_id=r"(\d+)|login\.\w+"))
-    slurm.jobs.jobs(["1", "login.alice"])
-    assert slurm.later.run() == 1
-    assert set(slurm.jobs.jobs(["1", "login.alice"])) == {"1"}
-
-
 def test_jobs_are_looked_up_in_the_background_and_remembered() -> None:
     slurm = Slurm()
     assert slurm.jobs.jobs(["1", "2_3", "ior.1002", "99"]) == {}
@@ -159,11 +152,15 @@ def test_the_number_of_remembered_jobs_is_bounded() -> None:
     assert slurm.jobs.jobs(["1"]) == {}
 
 
-def test_an_id_of_another_form_is_read_with_an_expression() -> None:
-    slurm = Slurm(validated(replace(SQUEUE, job_id=r".+\.(\d+)")))
-    slurm.jobs.jobs(["python.1", "1"])
-    slurm.later.run()
-    assert set(slurm.jobs.jobs(["python.1", "1"])) == {"python.1"}
+@pytest.mark.parametrize(("expression", "jobs", "known"), [
+    (r".+\.(\d+)", ["python.1", "1"], {"python.1"}),
+    (r"(\d+)|login\.\w+", ["1", "login.alice"], {"1"}),  # a part without the group gives no number
+])
+def test_an_id_of_another_form_is_read_with_an_expression(expression: str, jobs: list[str], known: set[str]) -> None:
+    slurm = Slurm(validated(replace(SQUEUE, job_id=expression)))
+    slurm.jobs.jobs(jobs)
+    assert slurm.later.run() == 1
+    assert set(slurm.jobs.jobs(jobs)) == known
 
 
 @pytest.mark.parametrize(("settings", "words"), [

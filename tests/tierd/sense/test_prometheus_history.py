@@ -72,19 +72,15 @@ def test_rates_become_windows_of_before() -> None:
     assert "start=1794913599.000&end=1794990999.000&step=1800" in before
 
 
-@pytest.mark.parametrize(("behave", "words"), [
-    (matrix(), r"are the rules of alerts/rules/interference\.yml loaded\?"),
-    (matrix(rate(BYTES, "a", (NOW - 600, 1.0)), warnings=["store b is down"]), "a partial answer"),
-    (matrix(rate(BYTES, "a", (NOW - 600, -1.0))), "invalid data: .*impossible value"),
+@pytest.mark.parametrize(("behave", "words", "matchers"), [
+    (matrix(), r"are the rules of alerts/rules/interference\.yml loaded\?", ""),
+    (matrix(), r'loaded, and do their series have cluster="x"\?', 'cluster="x"'),
+    (matrix(rate(BYTES, "a", (NOW - 600, 1.0)), warnings=["store b is down"]), "a partial answer", ""),
+    (matrix(rate(BYTES, "a", (NOW - 600, -1.0))), "invalid data: .*impossible value", ""),
 ])
-def test_a_bad_answer_is_no_history(behave: Behave, words: str) -> None:
+def test_a_bad_answer_is_no_history(behave: Behave, words: str, matchers: str) -> None:
     with liar(behave) as server, pytest.raises(SourceError, match=words):
-        remembering(server.url)(seen("a"), NOW)
-
-
-def test_matchers_that_rules_may_not_have_are_named() -> None:
-    with liar(matrix()) as server, pytest.raises(SourceError, match=r'loaded, and do their series have cluster="x"\?'):
-        remembering(server.url, matchers='cluster="x"')(seen("a"), NOW)
+        remembering(server.url, matchers=matchers)(seen("a"), NOW)
 
 
 class Hurrying(SettableClock):

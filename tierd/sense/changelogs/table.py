@@ -231,11 +231,6 @@ class ActivityTable:
         with self._lock:
             return sorted(map(_activity, self._recent([job], since)), key=_most_files_first)
 
-    def summaries(self, since: float) -> list[DirectoryActivity]:
-        """Counts of all jobs and directories active since a time, without their files. It is cheap."""
-        with self._lock:
-            return [_activity(counts) for counts in self._known.counts if counts.last_time >= since]
-
     def _recent(self, jobs: Iterable[str], since: float, *, counting_open: bool = True) -> list[DirectoryCounts]:
         """Counts of jobs that have records since a time, or also a file that is open or was closed since then."""
         counts = self._known.counts

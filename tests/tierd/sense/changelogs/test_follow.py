@@ -253,7 +253,7 @@ def test_a_late_answer_to_another_query_is_dropped() -> None:
         assert answer == "new"
 
 
-def test_an_error_is_raised_as_it_was(away: Away) -> None:
+def test_an_error_is_raised_as_it_was() -> None:
     cleared: list[tuple[str, str, int]] = []
 
     def clear(mdt: str, reader: str, index: int) -> None:

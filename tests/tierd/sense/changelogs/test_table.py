@@ -264,7 +264,7 @@ def test_jobs_that_come_and_go_for_months_are_not_all_remembered() -> None:
         table.add([[record(RecordType.CREATE, number, 10.0 + number, b"m.%d" % number, name=b"x")]])
     table.add([[record(RecordType.CREATE, 999, 999.0, b"m.499", name=b"y")]])
     assert [seen.creates for seen in table.of_job("m.499", 0)] == [2]
-    assert len(table.summaries(0.0)) <= 20
+    assert sum(len(table.of_job(f"m.{number}", 0)) for number in range(500)) <= 20
 
 
 def test_counts_that_own_files_do_not_make_each_batch_compact_the_table() -> None:
@@ -290,11 +290,11 @@ def test_the_clients_of_a_job_in_a_directory_are_remembered() -> None:
     made = [r._replace(nid=f"10.0.0.{number}@tcp") for number in (7, 8) for r in lived(number)]
     nobody = [record(RecordType.UNLINK, 9, 12)._replace(nid=NID_OF_NOBODY), record(RecordType.UNLINK, 10, 12)]
     table.add([[*made, *nobody, record(RecordType.UNLINK, 7, 13)._replace(nid="10.0.0.9@tcp")]])
-    (seen,) = table.summaries(0)
+    (seen,) = table.counts_of_job("m.2", 0)
     assert seen.clients == ("10.0.0.7@tcp", "10.0.0.8@tcp", "10.0.0.9@tcp")
     assert table.of_job("m.2", 0)[0].clients == seen.clients
     table.add([[record(RecordType.UNLINK, 50 + n, 14)._replace(nid=f"10.0.1.{n}@tcp") for n in range(20)]])
-    assert len(table.summaries(0)[0].clients) == MAX_CLIENTS
+    assert len(table.of_job("m.2", 0)[0].clients) == MAX_CLIENTS
 
 
 A, B, C = (Fid(0x200000400, number) for number in (1, 2, 3))

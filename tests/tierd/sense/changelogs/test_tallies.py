@@ -61,7 +61,7 @@ def records(draw: st.DrawFn) -> list[Record]:
 def seen(table: ActivityTable) -> tuple[object, ...]:
     jobs = [job.decode() for job in JOBS]
     return ([table.of_job(job, 0.0) for job in jobs], [table.counts_of_job(job, 0.0) for job in jobs],
-            sorted(table.summaries(1.0), key=str), sorted(table.shared_files(2), key=str),
+            sorted(table.shared_files(2), key=str),
             [table.other_mover_in(directory, 0.0) for directory in DIRECTORIES.values()])
 
 

@@ -100,15 +100,6 @@ def test_a_tally_that_arrives_twice_counts_once() -> None:
     assert world.source.outcomes == {TallyOutcome.ADDED: 1, TallyOutcome.DUPLICATE: 2}
 
 
-def test_an_overlapping_tally_is_read_again_from_the_position_on() -> None:
-    world = World()
-    world.take(tally(0, 100))
-    assert world.take(tally(50, 150)) == []
-    world.source.acknowledge()
-    assert world.inbox.positions == {MDT: Position(100, 1)}
-    assert world.take(tally(150, 160), tally(100, 170, rereads=1)) == [(100, 170)]
-
-
 def test_a_missing_tally_may_still_arrive_and_is_asked_for_otherwise() -> None:
     world = World()
     world.take(tally(0, 100))
