@@ -138,7 +138,7 @@ SPREAD = 0.05
 """Least relative standard deviation of a window: counters are read at slightly different times."""
 DEPENDENCE = 4.0
 """Windows that follow each other count as one of so many: a stall takes several, and stripes stall together. A choice.
-"""
+The weights of the expectile are about a half, so in the errors of costs a window counts as an eighth."""
 DIFFERENCES = (0.1, 0.1, 0.3)
 """Relative standard deviation of what bytes read, bytes written and operations cost from job to job.
 
