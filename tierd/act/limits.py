@@ -271,8 +271,8 @@ class BackgroundPace:
         waits = {job: at for job, _ in self._seconds(cost) if (at := self._next_at.get((job, part), now)) > now}
         if not waits:
             return None
-        return Refusal(Reason.STREAMS, f"streams run on its targets ({first_names(sorted(waits))}), and may lose "
-                       f"{percent(part)} to such moves: the next one in "
+        return Refusal(Reason.STREAMS, f"streams run on its targets ({first_names(sorted(waits))}), and may lose at "
+                       f"most {percent(part)} to such moves: the next one in "
                        f"{max(waits.values()) - now:.0f} s", ", ".join(sorted(waits)))
 
     def spend(self, key: tuple[str, str, str], cost: MoveCost, now: float) -> Charge:

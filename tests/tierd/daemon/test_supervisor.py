@@ -133,7 +133,7 @@ def test_a_full_journal_stops_everything_is_reported_once_and_recovers(
     assert kept.cycle() == f"tierd does nothing: {journal}"
     assert caplog.text.count(f"{journal}; until this is repaired, tierd does nothing and tierctl gets no answer") == 1
     assert "jobs on" in cycles(site, kept, 60)[-1], "it works again"
-    assert "at work again" in caplog.text
+    assert "tierd works again" in caplog.text
     kept.close()
 
 
@@ -186,7 +186,7 @@ def test_a_full_disk_that_allows_a_start_is_reported_once(tmp_path: Path,
     assert [left for _, left in states] == [4] + [3] * 2 + [2] * 4 + [1] * 8 + [0] * 13  # each try has words in the log
     assert states[-1][0] == "looked"
     assert [record.message.partition(";")[0] for record in caplog.records] == [
-        "/j: the journal: database or disk is full", "at work again"]
+        "/j: the journal: database or disk is full", "tierd works again"]
 
 
 def test_a_disk_with_room_for_a_few_cycles_is_still_full(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -221,7 +221,7 @@ def test_while_the_journal_is_no_journal_it_is_tried_again_and_nothing_is_done(
     assert path.read_bytes() == damaged, "a journal that can be repaired by hand is not changed"
     path.write_bytes(whole)
     assert "first reading" in cycles(site, kept, 55)[0]
-    assert "at work again" in caplog.text
+    assert "tierd works again" in caplog.text
     kept.close()
 
 
@@ -236,9 +236,9 @@ def test_a_journal_taken_away_while_it_is_written_is_noticed(site: Site, kept: S
     if replaced:
         journal.write_bytes(copy)
     first, second = cycles(site, kept, 65)
-    words = "another file has its name" if replaced else "No such file or directory, though it was there"
+    words = "another file has replaced it" if replaced else "No such file or directory, though it was there"
     assert words in first
-    assert "job" in second  # at work again, on the file that is there now
+    assert "job" in second  # it works again, on the file that is there now
     assert "all_outcomes" in ask(site.socket, {"request": "history"})
 
 
