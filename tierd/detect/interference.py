@@ -79,7 +79,8 @@ SURPRISE, SURPRISE_PROBABILITY, SURPRISE_WINDOWS = 0.5, 0.05, 2
 arrival; and the windows in which a job counts as new: the first may begin before it. RAID groups can lose far more than
 device time to a few partial stripes, because a whole stripe waits for each."""
 PARTIAL = 6.0
-"""Largest error of b for it: RAID 6 reads three chunks and writes three for a write of less than one."""
+"""Largest error of b, for it and of a prior: RAID 6 reads three chunks and writes three for a write of less than one.
+"""
 DOSE_ERROR = 0.1
 """Relative error of the device time that jobs took in one window: costs are means."""
 DRIFT = 0.1**2 / 120
@@ -474,7 +475,7 @@ class Interference:
         sharing = SHARING * (1 / np.maximum(streams.share[stream], LEAST_SHARE) - 1)
         error = np.sqrt(relative**2 + MODEL_ERROR**2 + sharing**2 + LIMITED * (1 - LIMITED) * by_limit**2
                         + ((1 - saturation) / 2)**2)
-        return np.column_stack((ELEVATOR * saturation * (1 - LIMITED * by_limit), error, by_limit))
+        return np.column_stack((ELEVATOR * saturation * (1 - LIMITED * by_limit), np.minimum(error, PARTIAL), by_limit))
 
     def _slots(self, row: Ints, job: Ints, busy: Floats, prior: Floats, seconds: float) -> Ints:
         """Slot of each pair; -1 for a job without one. New jobs with a large part get a slot that is free, or whose job

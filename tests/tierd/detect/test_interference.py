@@ -469,6 +469,17 @@ def test_losses_are_shares_and_their_chances_probabilities(windows: list[Window]
             assert np.all(np.isfinite(newest.covariance[newest.rate > 0]))
 
 
+def test_countless_operations_that_are_said_to_cost_nothing_leave_every_variance_positive() -> None:
+    bed = Bed(DeviceCosts((0.75, 0.625, 0.0), COSTS.covariance, 9))
+    for target in TARGETS[:2]:
+        loads = [JobLoad(target, "j", 1.0, 0.0, 0.0, 7e12, 0.0, 0.0, {4096: 5.0}),
+                 JobLoad(target, "b", 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, {}),
+                 JobLoad(target, "d", 0.0, 0.9, 0.0, 0.001, 0.0, 0.0, {})]
+        bed.see(Window(1e9, 1e9 + 1e-3, {(target, load.job): load for load in loads}, {}))
+        assert bed.model.newest is not None
+        assert bed.model.newest.covariance.diagonal(axis1=1, axis2=2).min() >= 0
+
+
 @pytest.mark.parametrize(("before", "usual"), [(0.0, 38.6e6), (38.0e6, 38.0e6), (42.4e6, 41.5e6), (33.0e6, 36.35e6)])
 def test_the_usual_rate_is_that_of_just_before_as_far_as_the_interval_of_the_loss_allows(before: float,
                                                                                          usual: float) -> None:
