@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from itertools import islice
 
 from tierd.act.guard import JobCheck
 from tierd.arrays import any_at_work
@@ -25,6 +24,7 @@ from tierd.policies.registry import policy_for
 from tierd.refusal import Reason, Refusal
 from tierd.sense.changelogs.ingest import ChangelogIngest
 from tierd.sense.changelogs.table import ActivityTable
+from tierd.sense.counters import CounterTable
 from tierd.sense.facts import FactsCollector
 from tierd.sense.metadata import MetadataMeter, UnlistedJobs
 from tierd.sense.own_moves import OwnJobs
@@ -131,9 +131,10 @@ class Observer:
 
 def few_jobs_left(before: Reading, now: Reading) -> bool:
     """Whether less than a quarter of the earlier counters are left, because an exporter lost or renamed them."""
-    sample = list(islice(before.jobs, 0, None, max(1, len(before.jobs) // SAMPLED_COUNTERS)))
-    sample = [key for key in sample if key[0] in now.targets]
-    return len(sample) > FEW_COUNTERS and sum(key in now.jobs for key in sample) < len(sample) / 4
+    some = range(0, len(before.jobs), max(1, len(before.jobs) // SAMPLED_COUNTERS))
+    sample = {key for key in CounterTable.of(before.jobs).rows(some).keys_by_row() if key[0] in now.targets}
+    # no lookup in a table: its dictionary of all counters would stay until the next reading
+    return len(sample) > FEW_COUNTERS and len(sample.intersection(now.jobs)) < len(sample) / 4
 
 
 class Detection:

@@ -409,7 +409,8 @@ class Interference:
     def _begin(self, job: int) -> None:
         row = self._rows[job] = len(self._rows)
         if row >= len(self._state):
-            self._state = np.concatenate((self._state, np.zeros(row, STATE)))
+            before, self._state = self._state, np.zeros(2 * row, STATE)  # rows that are not used take no memory
+            self._state[:row] = before
         new = self._state[row]
         new["weight"][NORMAL] = 1.0
         new["mean"][:, 0] = np.nan  # until the first window

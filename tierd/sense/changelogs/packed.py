@@ -60,6 +60,8 @@ _KEYS = np.dtype({"names": ["target", "parent", "job", "nid"], "formats": ["V16"
 """Fields of a regular record that are keys of several words."""
 PIECE = 8192
 """Records in one piece: about as many as one read returns."""
+_AT_ONCE = 1 << 17
+"""Bytes that are searched at once, so that the same memory serves for all of them: new pages take most of the time."""
 
 
 class PackedRecords(Sequence[Record]):
@@ -138,7 +140,9 @@ def _starts(data: bytes, padded: bytes) -> Ints:
 
 def _regular(size: int, padded: bytes) -> tuple[Ints, Ints]:
     """Where bytes look like a whole regular record, and where it would end. Names may look like one too."""
-    begins = np.flatnonzero(np.frombuffer(padded, np.uint8)[3:3 + size] == _FLAGS_BYTE)
+    flags = np.frombuffer(padded, np.uint8)[3:3 + size]
+    begins = np.concatenate([at + np.flatnonzero(flags[at:at + _AT_ONCE] == _FLAGS_BYTE)
+                             for at in range(0, size or 1, _AT_ONCE)])
     word: np.ndarray[tuple[int], np.dtype[np.uint64]] = np.ndarray((len(padded) - 7,), "<u8", padded, strides=(1,))
     name_bytes, opened, regular = _head(word[begins], word[begins + 8 * _EXTRA])
     ends = begins + np.where(opened, _SIZES[_OPENED], _SIZES[_PLAIN]) + name_bytes
