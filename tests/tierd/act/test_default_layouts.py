@@ -136,6 +136,23 @@ def test_what_an_error_may_have_done_is_in_force_if_nobody_can_look(
     assert world.port.defaults["/d"] == (HDD if result == "done" else FLASH)
 
 
+def test_nothing_changes_before_followers_have_the_intent(world: World) -> None:
+    def unreachable() -> None:
+        raise OSError("no broker")
+
+    publish, world.journal.publish = world.journal.publish, unreachable
+    outcome = given(world, FLASH)
+    assert (outcome.result, world.port.defaults["/d"]) == ("refused", HDD)
+    assert "the intent cannot be copied to followers: no broker" in outcome.detail
+    world.journal.publish = publish
+    given(world, FLASH)
+    world.journal.publish = unreachable
+    assert world.undo(done(world), "because")[0] == "failed"
+    assert world.port.defaults["/d"] == FLASH
+    world.journal.publish = publish
+    assert world.undo(done(world), "because")[0] == "undone"
+
+
 def test_an_undo_whose_default_lustre_changes_has_failed(world: World) -> None:
     """A Lustre that keeps the pool of tierd's layout, although the restored layout names no pool."""
     world.port.defaults["/d"] = before = Layout((Component(stripe_count=4),), composite=False)
