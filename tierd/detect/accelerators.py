@@ -24,6 +24,9 @@ STEP = 4.0
 """Smallest ratio of the medians on both sides of the bypass size."""
 SLOW_BYTES_PER_SECOND = 100e6
 """Writes that take no longer than a transfer at this rate show no step, however small the writes before them are."""
+LARGE_BYTES = 1 << 20
+"""Writes from this size on are those of streams, which no accelerator stores. Where they are fast and larger ones are
+not, a limit of bytes a second does it, as of a throttled volume."""
 MIN_WRITES = 100.0
 MIN_READINGS = 4
 MIN_CHANGE = 0.2
@@ -65,7 +68,7 @@ def of_latency(readings: Sequence[DiskWrites]) -> Accelerator | None:
     for number, (low, high) in enumerate(pairwise(sizes)):
         fast = max(medians[size] for size in sizes[:number + 1])
         slow = min(medians[size] for size in sizes[number + 1:])
-        if fast <= FAST_USEC and slow >= STEP * fast + 1e6 * high / SLOW_BYTES_PER_SECOND:
+        if low < LARGE_BYTES and fast <= FAST_USEC and slow >= STEP * fast + 1e6 * high / SLOW_BYTES_PER_SECOND:
             return Accelerator(low, high, fast, slow)
     return None
 
@@ -76,7 +79,7 @@ def of_mixes(readings: Sequence[DiskWrites]) -> Accelerator | None:
     if len(shares) < MIN_READINGS:
         return None
     sizes = sorted({size for _, small in shares for size in small})
-    fitting = [size for size in sizes[:-1] if fits([
+    fitting = [size for size in sizes[:-1] if size < LARGE_BYTES and fits([
         (fast, sum(share for upper, share in small.items() if upper <= size)) for fast, small in shares])]
     if not fitting:
         return None

@@ -88,7 +88,8 @@ def test_durations_by_size_show_the_step_at_once() -> None:
     {4096: 9000, 65536: 9500, MIB: 18000},  # disks
     {4096: 200, 65536: 400, MIB: 2500, 4 * MIB: 9000},  # a cache for all writes, limited by its bandwidth
     {4096: 100, 65536: 150, MIB: 600},  # flash
-], ids=["disks", "write cache", "flash"])  # fmt: skip
+    {4096: 1000, MIB: 1000, 2 * MIB: 67000},  # volumes held to 16 MiB/s, under a stream of a real Lustre 2.17
+], ids=["disks", "write cache", "flash", "throttled volume"])  # fmt: skip
 def test_durations_that_grow_with_the_bytes_are_no_step(usec: dict[int, int]) -> None:
     assert of_latency(by_size(usec)) is None
 
