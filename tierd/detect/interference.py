@@ -449,18 +449,21 @@ class Interference:
         slot = self._slots(streams.row[stream], job, busy, prior, window.seconds)
         has = slot >= 0
         cost_ratio = np.ones(len(pairs))
+        rivals = self._rivals(streams, window, kinds, costs, taken)
         if self._costs is not None:
             before = costs.seconds.copy()  # a new target has no earlier costs
             before[:len(self._costs.seconds)] = self._costs.seconds
-            former = np.bincount(pair, np.einsum("ij,ij->i", work[at], before[window.target[at]]), len(pairs)) * part
+            by_former = np.einsum("ij,ij->i", work, before[window.target])
+            former = np.bincount(pair, by_former[at], len(pairs)) * part
             np.divide(busy, former, out=cost_ratio, where=(busy > 0) & (former > 0))
+            self._rescale_rivals(streams.row, self._rivals(streams, window, kinds, costs, by_former), rivals)
         self._costs = costs
         self._rescale(streams.row, streams.row[stream[has]], slot[has], cost_ratio[has])
         found[stream[has], slot[has]] = busy[has]
         self._renew_priors(streams.row[stream[has]], slot[has], prior[has])
         everything = np.bincount(window.target, taken, number)
         use = np.bincount(streams.of, everything[streams.target]) / streams.count
-        found[:, RIVALS] = self._rivals(streams, window, kinds, costs, taken)
+        found[:, RIVALS] = rivals
         return self._smoothed(streams.row, found, use)
 
     def _priors(self, streams: Streams, stream: Ints, busy: Floats, work: Floats, costs: CostTable) -> Floats:
@@ -548,6 +551,22 @@ class Interference:
         state["covariance"][rows, :, :, 1:1 + SUSPECTS] /= factor[:, None, None, :]
         state["prior"][rows, :, :2] /= factor[..., None]
         state["dose_factor"][rows] *= factor
+
+    def _rescale_rivals(self, row: Ints, former: Floats, present: Floats) -> None:
+        """Adjust levels: with newly learned costs, the same work of other streams takes another multiple of their own.
+
+        What level - b R was before, it is now: windows showed the difference.
+        """
+        state, b = self._state, 1 + RIVALS
+        ratio = np.divide(present, former, out=np.ones(len(row)), where=(present > 0) & (former > 0))
+        before = state["exposure"][row, RIVALS]
+        state["exposure"][row, RIVALS] = before * ratio
+        more = (np.log1p(before * ratio) - np.log1p(before))[:, None]
+        mean, covariance = state["mean"][row], state["covariance"][row]
+        mean[:, :, 0] += more * mean[:, :, b]
+        covariance[:, :, 0] += more[..., None] * covariance[:, :, b]
+        covariance[:, :, :, 0] += more[..., None] * covariance[:, :, :, b]
+        state["mean"][row], state["covariance"][row] = mean, covariance
 
     def _renew_priors(self, row: Ints, slot: Ints, prior: Floats) -> None:
         """Take the former prior of b out of the posterior and the present one in, where they differ.

@@ -113,6 +113,23 @@ def test_what_windows_showed_stays_when_operations_are_learned_to_cost_another_t
     assert after.mean == pytest.approx(before.mean, rel=0.03)
 
 
+def test_a_stream_that_comes_is_not_taken_for_a_trickle_of_files_when_reads_are_learned_to_cost_less() -> None:
+    """The part of other streams is another one then, also in the windows before."""
+    def streams(rng: Random, written: float, *read: float) -> Iterable[JobLoad]:
+        yield from at(rng, written)
+        for number, rate in enumerate(read):
+            for load in stream(f"r.{number}", rate * exp(rng.gauss(0.0, 0.03))):
+                yield JobLoad(load.target, load.job, read_bytes=load.write_bytes, reads=load.writes, sizes=load.sizes)
+
+    for seed in range(5):
+        rng, bed = Random(seed), Bed()
+        run(bed, (window(n, [*streams(rng, 37, 43)]) for n in range(12)))
+        bed.learner = CostLearner({"hdd": replace(COSTS, seconds=(2e-8, 8.5e-8, OPERATION_SECONDS))})
+        trickle = small_files("m.3", 4, size=65536)
+        losses = run(bed, (window(12 + n, [*streams(rng, 28, 36, 37)], trickle) for n in range(6)))
+        assert not any(map(found, losses))
+
+
 def test_operations_that_are_learned_to_cost_nothing_leave_numbers() -> None:
     rng, bed = Random(6), Bed()
     run(bed, (window(n, at(rng, ALONE)) for n in range(9)))
