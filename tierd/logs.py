@@ -36,6 +36,12 @@ class TerminalFormatter(PlainFormatter):
         return word + super().formatMessage(record)
 
 
+def with_priority(levelno: int, text: str) -> str:
+    """The text with the prefix of a level before each line, by which journald knows its priority."""
+    priority = next((number for level, number in PRIORITIES if levelno >= level), PRIORITIES[-1][1])
+    return "\n".join(f"<{priority}>{line}" for line in text.split("\n"))
+
+
 class JournalFormatter(PlainFormatter):
     r"""Sentences with the prefix by which journald knows the priority of each line.
 
@@ -46,8 +52,7 @@ class JournalFormatter(PlainFormatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Each line with its prefix, including those of a traceback."""
-        priority = next((number for level, number in PRIORITIES if record.levelno >= level), PRIORITIES[-1][1])
-        return "\n".join(f"<{priority}>{line}" for line in super().format(record).split("\n"))
+        return with_priority(record.levelno, super().format(record))
 
 
 def is_journal(stream: IO[str], journal_stream: str) -> bool:
@@ -59,18 +64,21 @@ def is_journal(stream: IO[str], journal_stream: str) -> bool:
     return journal_stream == f"{found.st_dev}:{found.st_ino}"
 
 
+def _to_journal() -> bool:
+    return is_journal(sys.stderr, os.environ.get("JOURNAL_STREAM", ""))
+
+
 def log_to_standard_error() -> None:
     """Log to standard error from now on, with priorities where journald reads it."""
     handler = logging.StreamHandler(sys.stderr)
-    to_journal = is_journal(sys.stderr, os.environ.get("JOURNAL_STREAM", ""))
-    handler.setFormatter(JournalFormatter() if to_journal else TerminalFormatter())
+    handler.setFormatter(JournalFormatter() if _to_journal() else TerminalFormatter())
     logging.basicConfig(level=logging.INFO, handlers=[handler])
 
 
 def complain(sentence: object) -> None:
     """Write why the program ends to standard error, with the priority of an error where journald reads it."""
-    priority = "<3>" if is_journal(sys.stderr, os.environ.get("JOURNAL_STREAM", "")) else ""
-    sys.stderr.writelines(f"{priority}{line}\n" for line in str(sentence).split("\n"))
+    text = str(sentence)
+    sys.stderr.write(f"{with_priority(logging.ERROR, text) if _to_journal() else text}\n")
 
 
 class Listener(logging.Handler):

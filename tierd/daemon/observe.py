@@ -218,9 +218,9 @@ class Detection:
         self._end_missed({finding.key for finding in result.findings}, now)
 
     def _end_missed(self, holding: Collection[FindingKey], now: float) -> None:
-        """End findings of remediations whose end the engine does not report: they held before a restart and are
+        """End findings of remediations whose end the engine does not report.
 
-        not found again, or ended while a plan was made.
+        They held before a restart and are not found again, or ended while a plan was made.
         """
         if self.windows[-1].end - self.windows[0].start < RELEARNT_SECONDS:
             return

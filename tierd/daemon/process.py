@@ -220,7 +220,6 @@ def free_bytes(folder: Path) -> int:
     return shutil.disk_usage(folder).free
 
 
-
 class Supervisor:
     """Holds the service, and the settings in force."""
 

@@ -26,7 +26,7 @@ SLOW_BYTES_PER_SECOND = 100e6
 """Writes that take no longer than a transfer at this rate show no step, however small the writes before them are."""
 LARGE_BYTES = 1 << 20
 """Writes from this size on are those of streams, which no accelerator stores. Where they are fast and larger ones are
-not, a limit of bytes a second does it, as of a throttled volume."""
+not, the cause is a limit of bytes a second, such as that of a throttled volume."""
 MIN_WRITES = 100.0
 MIN_READINGS = 4
 MIN_CHANGE = 0.2

@@ -32,7 +32,7 @@ from tierd.model import Window
 
 LITTLE_UNEVEN = 0.05
 """Difference of a span to its window that costs of service need not count: they are known to some 10%. With every span
-counted, rates vary less, and an innocent job more of forty was acted on."""
+counted, rates vary less, and one more innocent job of forty was acted on."""
 COMMIT_IOS = 1.5
 """I/Os of a commit of the journal (jbd2) for each change that waits for it.
 

@@ -25,7 +25,7 @@ it is away, so that a later visit goes on with what the former taught.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import erf, exp, log, log1p, sqrt
 
@@ -79,8 +79,8 @@ SURPRISE, SURPRISE_PROBABILITY, SURPRISE_WINDOWS = 0.5, 0.05, 2
 arrival; and the windows in which a job counts as new: the first may begin before it. RAID groups can lose far more than
 device time to a few partial stripes, because a whole stripe waits for each."""
 PARTIAL = 6.0
-"""Largest error of b, for it and of a prior: RAID 6 reads three chunks and writes three for a write of less than one.
-"""
+"""Largest error of b, in a surprise and in a prior: RAID 6 reads three chunks and writes three for a write of less than
+one."""
 DOSE_ERROR = 0.1
 """Relative error of the device time that jobs took in one window: costs are means."""
 DRIFT = 0.1**2 / 120
@@ -453,7 +453,7 @@ class Interference:
         if self._costs is not None:
             before = costs.seconds.copy()  # a new target has no earlier costs
             before[:len(self._costs.seconds)] = self._costs.seconds
-            by_former = np.einsum("ij,ij->i", work, before[window.target])
+            by_former = replace(costs, seconds=before).taken(window.target, work)
             former = np.bincount(pair, by_former[at], len(pairs)) * part
             np.divide(busy, former, out=cost_ratio, where=(busy > 0) & (former > 0))
             self._rescale_rivals(streams.row, self._rivals(streams, window, kinds, costs, by_former), rivals)
@@ -553,7 +553,7 @@ class Interference:
         state["dose_factor"][rows] *= factor
 
     def _rescale_rivals(self, row: Ints, former: Floats, present: Floats) -> None:
-        """Adjust levels: with newly learned costs, the same work of other streams takes another multiple of their own.
+        """Adjust levels: with newly learned costs, the time of other streams is another multiple of a stream's own.
 
         What level - b R was before, it is now: windows showed the difference.
         """

@@ -77,7 +77,7 @@ def finding(pool: str, members: Mapping[str, Accelerator], view: View) -> Findin
 
 
 def next_bypass(sizes: Mapping[int, float], low: int, min_gain_share: float) -> int | None:
-    """A larger bypass size that absorbs a considerable share of the writes; None if there is none.
+    """Twice or four times the bypass size ``low``, where that absorbs ``min_gain_share`` more of the writes; else None.
 
     >>> next_bypass({4096: 50.0, 65536: 40.0, 1048576: 10.0}, 32768, 0.1)
     65536
