@@ -39,7 +39,7 @@ class StreamWindow:
     cost: Mapping[str, tuple[float, float]]
     """Mean and standard deviation of b of each suspect, as known after this window."""
     rivals: float
-    """R, of other streams."""
+    """Device time of other streams, as a multiple of the stream's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +54,13 @@ class StreamTrack:
     covariance: Floats
     noise: float
     """Variance of the log rate of a window."""
+    rivals_factor: float = 1.0
+    """Factor of the multiples of the windows: by the present costs of service, other streams take that much more."""
 
     def doses(self, windows: Collection[StreamWindow]) -> Floats:
         """Means over some windows, for the columns of the posterior; that of the level is 0."""
         return np.array((0.0, *(fmean(each.taken.get(job, 0.0) for each in windows) for job in self.jobs),
-                         fmean(each.rivals for each in windows)))
+                         fmean(log1p(each.rivals * self.rivals_factor) for each in windows)))
 
     def lost_to(self, doses: Floats) -> tuple[float, float]:
         """Log of the rate that these doses cost the stream, and its error."""
@@ -94,7 +96,8 @@ def extended(track: StreamTrack | None, end: float, seconds: float, now: Newest,
     """The track of the last seconds with the newest window of the stream at an index."""
     names = tuple(jobs[number] if number >= 0 else "" for number in now.slot[at].tolist())
     # by the costs of the time when each suspect was first seen, so that all windows of a track have one measure of D
-    dose_factor = np.array((1.0, *now.dose_factor[at], 1.0))
+    *factors, rivals_factor = now.dose_factor[at].tolist()
+    dose_factor = np.array((1.0, *factors, 1.0))
     mean, covariance = now.mean[at] * dose_factor, now.covariance[at] * np.outer(dose_factor, dose_factor)
     *doses, rivals = (now.exposure[at] / dose_factor[1:]).tolist()
     taken = {name: dose for name, dose in zip(names, doses, strict=True) if dose > 0}
@@ -102,8 +105,9 @@ def extended(track: StreamTrack | None, end: float, seconds: float, now: Newest,
     known = zip(names, mean[1:-1].tolist(), errors[1:-1].tolist(), strict=True)
     cost = {name: (b, error) for name, b, error in known if name in taken}
     windows = [each for each in (track.windows if track else ()) if end - seconds < each.end < end]
-    newest = StreamWindow(end, now.seconds, log(now.rate[at]), taken, cost, rivals=rivals)
-    return StreamTrack((*windows, newest), names, mean, covariance, float(now.noise[at]))
+    newest = StreamWindow(end, now.seconds, log(now.rate[at]), taken, cost,
+                          rivals=expm1(rivals) / rivals_factor)
+    return StreamTrack((*windows, newest), names, mean, covariance, float(now.noise[at]), rivals_factor)
 
 
 def beside(now: Newest, jobs: Collection[int]) -> list[int]:

@@ -265,7 +265,8 @@ class Newest:
     noise: Floats
     """Variance of the log rate of a window."""
     dose_factor: Floats
-    """Factor by which D of each slot has risen, for the same work, since it was first seen; b has fallen as much."""
+    """Factor by which D of each slot has risen, for the same work, since it was first seen; b has fallen as much. The
+    last one is that of the time of other streams, as a multiple of the stream's own."""
 
 
 STATE = np.dtype([
@@ -280,7 +281,7 @@ STATE = np.dtype([
     # smoothed part of the device time; when the job came and was last seen
     ("exposure", float, COLUMNS),
     # factor by which its device time has risen, for the same work, as costs were learned
-    ("dose_factor", float, SUSPECTS),
+    ("dose_factor", float, COLUMNS),
     ("came_at", float, COLUMNS),
     ("seen_at", float, SUSPECTS),
     # windows since the job came, windows of the stream before that, and the mean log rate then
@@ -550,7 +551,7 @@ class Interference:
         state["covariance"][rows, :, 1:1 + SUSPECTS] /= factor[:, None, :, None]
         state["covariance"][rows, :, :, 1:1 + SUSPECTS] /= factor[:, None, None, :]
         state["prior"][rows, :, :2] /= factor[..., None]
-        state["dose_factor"][rows] *= factor
+        state["dose_factor"][rows, :RIVALS] *= factor
 
     def _rescale_rivals(self, row: Ints, former: Floats, present: Floats) -> None:
         """Adjust levels: with newly learned costs, the time of other streams is another multiple of a stream's own.
@@ -561,6 +562,7 @@ class Interference:
         ratio = np.divide(present, former, out=np.ones(len(row)), where=(present > 0) & (former > 0))
         before = state["exposure"][row, RIVALS]
         state["exposure"][row, RIVALS] = before * ratio
+        state["dose_factor"][row, RIVALS] *= ratio
         more = (np.log1p(before * ratio) - np.log1p(before))[:, None]
         mean, covariance = state["mean"][row], state["covariance"][row]
         mean[:, :, 0] += more * mean[:, :, b]

@@ -301,7 +301,7 @@ def judge(act: Act, windows: Sequence[Window], tracks: Mapping[str, StreamTrack]
     # what was lost is known with an error too: a gain far below a loss that was only predicted proves nothing
     high = -log1p(-min(evidence.loss_high, 1 - exp(-MOST_LOST)))
     spread = max(high - log(usual / evidence.victim_bytes_per_second), 0.0) / ERRORS_OF_90_PERCENT
-    error = settings.min_gain * found.share * spread
+    error = settings.min_gain * exp(lost - least) * found.share * spread  # as ``least`` changes with ``lost``
     probability = found.probability(least, error)
     slower = found.something_else(least, 1 - CERTAIN)
     if slower and not works_more(act, before, lately, totals):

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tests.tierd.worlds import MIB, TARGETS, small_files, small_io, stream, window
 from tierd.detect.columns import RecentWindows, pool_numbers, recent_work
 from tierd.detect.costs import CostLearner, DeviceCosts
+from tierd.detect.gain import Tracks
 from tierd.detect.interference import MOST_AWAY, SUSPECTS, Interference, Loss
 from tierd.detect.profile import Classes
 from tierd.model import UNSEEN, JobLoad, NamespaceLoad, Window
@@ -128,6 +129,21 @@ def test_a_stream_that_comes_is_not_taken_for_a_trickle_of_files_when_reads_are_
         trickle = small_files("m.3", 4, size=65536)
         losses = run(bed, (window(12 + n, [*streams(rng, 28, 36, 37)], trickle) for n in range(6)))
         assert not any(map(found, losses))
+
+
+def test_other_streams_take_as_much_before_costs_are_learned_as_since() -> None:
+    bed, tracks = Bed(), Tracks(100.0, 100.0)
+    reader = [JobLoad(load.target, load.job, read_bytes=load.write_bytes, reads=load.writes, sizes=load.sizes)
+              for load in stream("r.1", 40)]
+    for n in range(16):
+        if n == 8:
+            bed.learner = CostLearner({"hdd": replace(COSTS, seconds=(1e-8, 3e-8, OPERATION_SECONDS))})
+        bed.see(seen := window(n, [*stream("s.1", 40, rpc_bytes=MIB), *reader]))
+        tracks.add(seen.end, {bed.recent.jobs["s.1"]}, (), bed.model, jobs=bed.recent.jobs.by_number)
+    track = tracks.known["s.1"]
+    before, since = (track.doses(each)[-1] for each in (track.windows[:8], track.windows[8:]))
+    assert before == pytest.approx(since)
+    assert 0.2 < since < 0.5, "a third of the device time, as reads cost a third of writes"
 
 
 def test_operations_that_are_learned_to_cost_nothing_leave_numbers() -> None:
