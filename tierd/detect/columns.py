@@ -108,12 +108,13 @@ class JobKinds:
     def work(self, window: WindowColumns) -> Floats:
         """Bytes read, bytes written and I/Os of the device, each second, for each row of a window.
 
-        RPCs of a stream do not count as I/Os: they are large and sequential, so their cost is that of their bytes.
+        Large RPCs of a stream do not count as I/Os: they are sequential, so their cost is that of their bytes. Its
+        small ones count: a job that turns to small I/O still is a stream by its last half minute.
         """
         job, loads = window.job, window.loads
         changes = loads[:, 3] + loads[:, 4]
-        ios = ((loads[:, 2] + loads[:, 3]) * ~self.stream[job] + OTHER_IOS * loads[:, 4]
-               + self.destroys_per_change[job] * changes
+        rpcs = np.where(self.stream[job], loads[:, 5], loads[:, 2] + loads[:, 3])
+        ios = (rpcs + OTHER_IOS * loads[:, 4] + self.destroys_per_change[job] * changes
                + COMMIT_IOS * loads[:, 3] * self.waits_for_commits[job])
         return np.column_stack((loads[:, 0], loads[:, 1], ios)) / window.seconds
 

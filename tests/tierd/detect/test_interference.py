@@ -131,6 +131,18 @@ def test_a_stream_that_comes_is_not_taken_for_a_trickle_of_files_when_reads_are_
         assert not any(map(found, losses))
 
 
+def test_a_job_that_writes_a_large_file_and_then_at_random_in_it_is_found() -> None:
+    """As recorded on a Lustre 2.17. Until its half minute is mostly random, it still counts as a stream."""
+    for seed in range(5):
+        rng, bed = Random(seed), Bed(replace(COSTS, seconds=(6e-8, 6e-8, 0.028)))
+        run(bed, (window(n, at(rng, 66)) for n in range(12)))
+        run(bed, (window(12 + n, at(rng, 33), stream("f.2", 4, targets=TARGETS[:1])) for n in range(5)))
+        losses = run(bed, (window(17 + n, at(rng, 42), small_io("f.2", 7, targets=TARGETS[:1])) for n in range(8)))
+        loss = found(losses[-1])
+        assert loss is not None, seed
+        assert loss.quantile(-1.645) <= 1 - 42 / 66 <= loss.quantile(1.645)
+
+
 def test_other_streams_take_as_much_before_costs_are_learned_as_since() -> None:
     bed, tracks = Bed(), Tracks(100.0, 100.0)
     reader = [JobLoad(load.target, load.job, read_bytes=load.write_bytes, reads=load.writes, sizes=load.sizes)
