@@ -208,7 +208,7 @@ def away() -> Iterator[Away]:
 
 def test_other_mdts_are_read_and_it_gets_one_call(away: Away) -> None:
     clock = SettableClock()
-    timed_calls = TimedCalls(clock, 0.02)
+    timed_calls = TimedCalls(clock, 0.5)
     follower = Follower(timed_calls.reading(away.read), ["MDT0001", "MDT0000"], clock)
     seen, problem = drained(follower)
     assert len(seen) == 5
