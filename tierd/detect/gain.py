@@ -159,6 +159,15 @@ class Gain:
         return (normal((self.explained - least) / self.explained_error) > doubt
                 and normal(self.measured / self.measured_error) < doubt)
 
+    def slower_than_undone(self, work: float, doubt: float) -> bool:
+        """Whether the stream is slower than it would be without the act. The neighbour does ``work`` times as much now.
+
+        It does so because of the act, or would have done so anyway: each with a probability of a half, a choice.
+        """
+        more = (work - 1) / 2
+        return normal((self.measured + more * self.explained)
+                      / hypot(self.measured_error, more * self.explained_error)) < doubt
+
 
 def gain(track: StreamTrack, neighbour: str, before: Sequence[StreamWindow],
          since: Sequence[StreamWindow]) -> Gain | None:

@@ -304,7 +304,8 @@ def judge(act: Act, windows: Sequence[Window], tracks: Mapping[str, StreamTrack]
     error = settings.min_gain * exp(lost - least) * found.share * spread  # as ``least`` changes with ``lost``
     probability = found.probability(least, error)
     slower = found.something_else(least, 1 - CERTAIN)
-    if slower and not works_more(act, before, lately, totals):
+    work = work_ratio(act, before, lately, totals) if slower else 1.0
+    if slower and (work <= MORE_WORK or not found.slower_than_undone(work, 1 - CERTAIN)):
         return Judgement(Verdict.CANNOT_TELL, usual, contended, after, doubt=Doubt.SLOWER)
     probability = 0.0 if slower else probability
     if 1 - CERTAIN < probability < CERTAIN:
@@ -328,17 +329,17 @@ MORE_WORK = 1.2
 """Rate of a neighbour, as a multiple of that before, from which it does more: bursts vary by less. This is a choice."""
 
 
-def works_more(act: Act, before: Sequence[Window], since: Sequence[Window], totals: JobTotals) -> bool:
-    """Whether the aggressor does clearly more since an act: its files are on faster targets now.
+def work_ratio(act: Act, before: Sequence[Window], since: Sequence[Window], totals: JobTotals) -> float:
+    """Rate of the aggressor since an act, as a multiple of that before. Its files may be on faster targets now.
 
-    What it then takes of clients, network and servers that the stream needs too is not device time of the stream's
-    targets, and comes from the act.
+    What it then takes of clients, network and servers that the stream needs too is no device time of the stream's
+    targets.
     """
     def rate(windows: Sequence[Window]) -> float:
         return median(sum(rate for job, rate in (totals.operations(w) if act.on_mdt else totals.moved(w)).items()
                           if any_at_work(act.finding.aggressor, act.finding.tasks, (job,))) for w in windows)
 
-    return bool(before and since) and rate(since) > MORE_WORK * rate(before)
+    return rate(since) / max(rate(before), 1e-9) if before and since else 1.0
 
 
 MAX_ABOVE_MEAN = 1.5

@@ -115,10 +115,13 @@ def test_a_stream_that_got_slower_still_is_slowed_by_something_else(made: Callab
 
 
 @pytest.mark.parametrize(("rate", "files", "verdict"), [
-    (20.0, 60, "did-not-help"), (20.0, 22, "cannot-tell"), (66.0, 60, "helped")])
+    (20.0, 60, "did-not-help"), (20.0, 22, "cannot-tell"), (66.0, 60, "helped"), (38.0, 60, "cannot-tell")])
 def test_a_stream_that_got_slower_was_not_helped_if_the_neighbour_does_more_since(rate: float, files: int,
                                                                                  verdict: str) -> None:
-    """As recorded on a Lustre 2.17: on flash the neighbour writes more files, and takes the client of the stream."""
+    """As recorded on a Lustre 2.17: on flash the neighbour writes more files, and takes the client of the stream.
+
+    If as much work on the disks would have cost the stream as much, the act stands.
+    """
     assert judged(episode(rate, files=files)).verdict == verdict
 
 
