@@ -33,6 +33,8 @@ from tierd.model import Window
 LITTLE_UNEVEN = 0.05
 """Difference of a span to its window that costs of service need not count: they are known to some 10%. With every span
 counted, rates vary less, and one more innocent job of forty was acted on."""
+MIN_SMALL_RPCS = 10
+"""Small RPCs of the newest window, if they are most there, that end a stream, whatever it did before. A choice."""
 COMMIT_IOS = 1.5
 """I/Os of a commit of the journal (jbd2) for each change that waits for it.
 
@@ -108,13 +110,12 @@ class JobKinds:
     def work(self, window: WindowColumns) -> Floats:
         """Bytes read, bytes written and I/Os of the device, each second, for each row of a window.
 
-        Large RPCs of a stream do not count as I/Os: they are sequential, so their cost is that of their bytes. Its
-        small ones count: a job that turns to small I/O still is a stream by its last half minute.
+        RPCs of a stream do not count as I/Os: they are large and sequential, so their cost is that of their bytes.
         """
         job, loads = window.job, window.loads
         changes = loads[:, 3] + loads[:, 4]
-        rpcs = np.where(self.stream[job], loads[:, 5], loads[:, 2] + loads[:, 3])
-        ios = (rpcs + OTHER_IOS * loads[:, 4] + self.destroys_per_change[job] * changes
+        ios = ((loads[:, 2] + loads[:, 3]) * ~self.stream[job] + OTHER_IOS * loads[:, 4]
+               + self.destroys_per_change[job] * changes
                + COMMIT_IOS * loads[:, 3] * self.waits_for_commits[job])
         return np.column_stack((loads[:, 0], loads[:, 1], ios)) / window.seconds
 
@@ -136,8 +137,10 @@ def kinds_of_jobs(windows: Iterable[WindowColumns], count: int, classes: Classes
     files = np.where(closes >= 0.3 * creates, np.maximum(closes, creates), 0.0)
     small_files = (closing >= STEADY_SHARE * active) & (moved > 0) & (files >= MIN_FILES) & (
         moved <= classes.small_file_bytes * files)
-    small_io = (rpcs > 0) & (total[:, 5] >= SMALL_SHARE * rpcs)
-    large = (moved >= classes.stream_rpc_bytes * rpcs) & (moved > 0)
+    newest = sums(window.job, window.loads, count)
+    turned = (newest[:, 5] >= MIN_SMALL_RPCS) & (newest[:, 5] >= SMALL_SHARE * (newest[:, 2] + newest[:, 3]))
+    small_io = turned | ((rpcs > 0) & (total[:, 5] >= SMALL_SHARE * rpcs))
+    large = (moved >= classes.stream_rpc_bytes * rpcs) & (moved > 0) & ~turned
     stream = large & ~small_files
     changes = total[:, 3] + total[:, 4]
     destroys = np.divide(np.minimum(unlinks, creates), changes, out=np.zeros(count), where=changes > 0)

@@ -330,11 +330,7 @@ MORE_WORK = 1.2
 
 
 def work_ratio(act: Act, before: Sequence[Window], since: Sequence[Window], totals: JobTotals) -> float:
-    """Rate of the aggressor since an act, as a multiple of that before. Its files may be on faster targets now.
-
-    What it then takes of clients, network and servers that the stream needs too is no device time of the stream's
-    targets.
-    """
+    """Rate of the aggressor since an act, as a multiple of that before: its files may be on faster targets now."""
     def rate(windows: Sequence[Window]) -> float:
         return median(sum(rate for job, rate in (totals.operations(w) if act.on_mdt else totals.moved(w)).items()
                           if any_at_work(act.finding.aggressor, act.finding.tasks, (job,))) for w in windows)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.tierd.worlds import MIB, TARGETS, small_files, small_io, stream, window
 from tierd.detect.columns import (
+    MIN_SMALL_RPCS,
     JobKinds,
     RecentWindows,
     WindowColumns,
@@ -20,7 +21,16 @@ from tierd.detect.columns import (
     recent_work,
     window_columns,
 )
-from tierd.detect.profile import Classes, is_in_between, is_small_files, is_small_io, is_stream, profiles
+from tierd.detect.profile import (
+    SMALL_SHARE,
+    Classes,
+    Profile,
+    is_in_between,
+    is_small_files,
+    is_small_io,
+    is_stream,
+    profiles,
+)
 from tierd.loads import Names
 from tierd.model import JobLoad, NamespaceLoad, Window
 
@@ -60,11 +70,21 @@ def columns(windows: Sequence[Window]) -> tuple[list[WindowColumns], Names, Name
     return made, targets, jobs, kinds_of_jobs(made, len(jobs.by_number), CLASSES)
 
 
+def turned_to_small_io(newest: Profile) -> bool:
+    share = newest.small_rpc_share(CLASSES.small_rpc_bytes)
+    return share >= SMALL_SHARE and share * newest.bulk_operations >= MIN_SMALL_RPCS
+
+
 @given(windows_of_jobs())
 def test_kinds_of_jobs_are_those_of_their_profiles(windows: list[Window]) -> None:
+    """But for a job whose newest window is small I/O: it is that, whatever it did before."""
     _, _, jobs, kinds = columns(windows)
+    newest = profiles(windows[-1:])
     for job, profile in profiles(windows).items():
         number = jobs[job]
+        if job in newest and turned_to_small_io(newest[job]):
+            assert kinds.suspect[number]
+            continue
         assert kinds.stream[number] == is_stream(profile, CLASSES)
         files, small_io = is_small_files(profile, CLASSES), is_small_io(profile, CLASSES)
         assert kinds.suspect[number] == ((files or small_io or is_in_between(profile, CLASSES))

@@ -132,7 +132,7 @@ def test_a_stream_that_comes_is_not_taken_for_a_trickle_of_files_when_reads_are_
 
 
 def test_a_job_that_writes_a_large_file_and_then_at_random_in_it_is_found() -> None:
-    """As recorded on a Lustre 2.17. Until its half minute is mostly random, it still counts as a stream."""
+    """As recorded on a Lustre 2.17. It is no stream any more, though most of its half minute was one."""
     for seed in range(5):
         rng, bed = Random(seed), Bed(replace(COSTS, seconds=(6e-8, 6e-8, 0.028)))
         run(bed, (window(n, at(rng, 66)) for n in range(12)))
