@@ -18,10 +18,11 @@ def find_slowed(view: SlowdownView, settings: SlowdownSettings) -> Iterator[Find
             continue
         other = view.profiles[rivals[0]]
         targets = names_of_targets(view, loss)
+        shared = len(other.by_target.keys() & {*targets})
         remedy = "" if set(view.others) <= set(targets) else "other targets for one of the two jobs would help; "
         yield Finding(
             POLICY.name, view.now, other.job, victim, targets,
-            f"{slower(victim, loss)} since {other.job} streams to the same {count_of(len(targets), 'target')} at "
+            f"{slower(victim, loss)} since {other.job} streams to the same {count_of(shared, 'target')} at "
             f"{rate_text(other.moved_bytes / other.seconds)}; {remedy}flash for small files would not help",
             SlowdownEvidence(**slowdown_numbers(loss, settings)), advice_only=True)
 

@@ -87,6 +87,10 @@ def test_shared_bandwidth_is_advice() -> None:
     assert (found.kind, found.aggressor, found.victim, found.advice_only) == ("shared-bandwidth", "t.5", "s.1", True)
     assert type(found.evidence) is SlowdownEvidence
     assert "since t.5 streams to the same 4 targets at 20.0 MB/s; flash for small files would not" in found.sentence
+    seen = view(rivals=[loss])
+    one = replace(seen.profiles["t.5"], by_target=dict([*seen.profiles["t.5"].by_target.items()][:1]))
+    on_one = only(shared_bandwidth.find_slowed(replace(seen, profiles={"t.5": one}), SETTINGS))
+    assert "since t.5 streams to the same 1 target at" in on_one.sentence
     elsewhere = only(shared_bandwidth.find_slowed(view(rivals=[loss], others=(*TARGETS, "lustre-OST0009")), SETTINGS))
     assert "other targets for one of the two jobs would help" in elsewhere.sentence
     assert not [*shared_bandwidth.find_slowed(view(rivals=[replace(loss, mean=0.05)]), SETTINGS)]
