@@ -25,7 +25,7 @@ from tierd.clock import SystemClock
 ROOT = Path(__file__).parent.parent.parent
 SCRIPTS = ROOT / "packaging" / "slurm"
 PROGRAMS = ("slurmctld", "slurmd", "sbatch", "scontrol", "squeue", "scancel")
-WAIT_SECONDS = 90.0
+WAIT_SECONDS = 180.0
 """Longest time that a job of a test takes on a busy machine."""
 
 CONFIGURATION = """

@@ -33,7 +33,7 @@ def new_fsname() -> str:
     return f"t{os.getpid()}x{next(_NUMBERS)}"
 
 
-def until(holds: Callable[[], object], what: str, seconds: float = 15.0, more: Callable[[], str] = str) -> None:
+def until(holds: Callable[[], object], what: str, seconds: float = 60.0, more: Callable[[], str] = str) -> None:
     """Wait until something in another process or thread is so."""
     waiting = threading.Event()
     for _ in range(int(seconds / 0.02)):

@@ -156,7 +156,7 @@ class ClusterWorld:
         self.gate.submit([Action(ActKind.MIGRATE, layout, "because", FINDING.key, "/d", path, size_bytes)
                           for path in paths], self.finding)
 
-    def pump_until_empty(self, seconds: float = 20.0) -> Counter[str]:
+    def pump_until_empty(self, seconds: float = 120.0) -> Counter[str]:
         """Outcomes until nothing is queued or under way."""
         found: Counter[str] = Counter()
         deadline = self.clock.now() + seconds

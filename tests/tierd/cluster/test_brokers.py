@@ -48,7 +48,7 @@ def test_nats_vanishes_while_files_move(world: ClusterWorld, own_broker: Broker,
         own_broker.start()
     else:
         own_broker.freeze(frozen=False)
-    world.pump_until_empty(40)
+    world.pump_until_empty()
     # a mover that had its message again may report files late that another one gave back
     until(lambda: not world.gate.attend() and world.outcomes() == dict.fromkeys(paths, "done"), "the journal has all")
     assert not world.journal.unfinished()
@@ -115,10 +115,10 @@ def test_one_of_three_servers_may_fail_and_two_may_not(brokers: list[Broker], tm
         until(lambda: reason(world) is None, "ready", 30)
         paths = world.files(30)
         world.submit(*paths[:10])
-        assert world.pump_until_empty(60)["done"] == 10
+        assert world.pump_until_empty()["done"] == 10
         brokers[0].kill()
         world.submit(*paths[10:20])
-        found = world.pump_until_empty(60)
+        found = world.pump_until_empty()
         assert found["done"] == 10
         brokers[1].kill()
         until(lambda: reason(world) == Reason.NO_BROKER, "without a majority the leader plans nothing", 30)
@@ -127,7 +127,7 @@ def test_one_of_three_servers_may_fail_and_two_may_not(brokers: list[Broker], tm
         assert all(world.pool(path) == "hdd" for path in paths[20:])
         brokers[1].start()
         until(lambda: reason(world) is None, "the majority is back", 60)
-        assert world.pump_until_empty(60)["done"] == 10
+        assert world.pump_until_empty()["done"] == 10
         assert world.outcomes() == dict.fromkeys(paths, "done")
     finally:
         world.close()
