@@ -98,8 +98,8 @@ SLOW_SMOOTHING = 0.2
 
 MOST_AWAY = 1000
 """Streams that are remembered while they are away, those that were there last: 3 MB. A choice."""
-AWAY_SECONDS = 60.0
-"""A job that was away for longer has come again. A choice, for the time that a finding names."""
+AWAY_SECONDS = 30.0
+"""A job that was away for longer has come again: no recent window has it, and it may do other work. A choice."""
 ELEVATOR = 0.75
 """Part of an operation's time that a stream loses. An elevator saves up to half of the positioning, as it orders what
 waits (Worthington, Ganger and Patt, "Scheduling Algorithms for Modern Disk Drives", 1994), so between half and all."""
@@ -491,10 +491,9 @@ class Interference:
         slot = np.where(same.any(axis=1), same.argmax(axis=1), -1)
         at, known = row[slot >= 0], slot[slot >= 0]
         back = state["seen_at"][at, known] < self._now - AWAY_SECONDS
-        state["came_at"][at[back], known[back]] = self._now - seconds
+        self._arrive(at[back], known[back], seconds)
         state["seen_at"][at, known] = self._now
-        taken = np.zeros((len(state), SUSPECTS), bool)
-        """Slots that a job got in this window."""
+        taken = np.zeros((len(state), SUSPECTS), bool)  # slots that a job got in this window
         for pair in sorted(np.flatnonzero((slot < 0) & (busy >= LEAST_EXPOSURE)).tolist(), key=lambda p: -busy[p]):
             at = row[pair]
             free = int(np.argmin(np.where(state["slot"][at] < 0, -1.0, state["seen_at"][at])))
@@ -508,15 +507,19 @@ class Interference:
             taken[at, free] = True
             slot[pair] = free
             state["slot"][at, free], state["seen_at"][at, free] = job[pair], self._now
-            state["exposure"][at, free] = state["age"][at, free] = 0
-            state["came_at"][at, free] = self._now - seconds if state["windows"][at] else 0.0
-            state["came_after"][at, free] = state["windows"][at]
-            state["before"][at, free] = state["lately"][at]
-            state["prior"][at, free], state["dose_factor"][at, free] = prior[pair], 1.0
+            self._arrive(at, free, seconds)
+            state["exposure"][at, free], state["dose_factor"][at, free] = 0, 1
+            state["prior"][at, free] = prior[pair]
             state["mean"][at, :, 1 + free], error = self._known_from_others(int(job[pair]), prior[pair])
             state["covariance"][at, :, 1 + free, :] = state["covariance"][at, :, :, 1 + free] = 0
             state["covariance"][at, :, 1 + free, 1 + free] = error**2
         return slot
+
+    def _arrive(self, row: Ints, slot: Ints | int, seconds: float) -> None:
+        state, windows = self._state, self._state["windows"][row]
+        state["came_at"][row, slot] = np.where(windows > 0, self._now - seconds, 0.0)
+        state["age"][row, slot], state["came_after"][row, slot] = 0, windows
+        state["before"][row, slot] = state["lately"][row]
 
     def _known_from_others(self, job: int, prior: Floats) -> tuple[float, float]:
         """Mean and error of b of a job for a stream that has just met it: by the stream that knows it for longest.

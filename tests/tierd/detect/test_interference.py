@@ -345,6 +345,20 @@ def test_a_suspect_that_leaves_keeps_its_slot_and_what_it_taught() -> None:
     assert again[0][0].error < first[0][0].error
 
 
+def test_a_job_that_comes_again_may_do_other_work_that_costs_more() -> None:
+    """As recorded on a Lustre 2.17: random reads, half a minute of nothing, then the unpacking of an archive."""
+    for seed in range(5):
+        rng, bed = Random(seed), Bed()
+        run(bed, (window(n, at(rng, ALONE)) for n in range(9)))
+        run(bed, (window(9 + n, at(rng, ALONE * (1 - share(15))), small_files("m.2", 15)) for n in range(12)))
+        run(bed, (window(21 + n, at(rng, ALONE)) for n in range(8)))
+        losses = run(bed, (window(29 + n, at(rng, 0.65 * ALONE), small_files("m.2", 8)) for n in range(6)))
+        for each in losses[1:]:
+            (loss,) = each
+            assert loss.came_at == 145.0
+            assert loss.quantile(-1.645) <= 0.35 <= loss.quantile(1.645), seed
+
+
 @pytest.mark.parametrize("count", [SUSPECTS, SUSPECTS + 1, 3 * SUSPECTS])
 def test_more_suspects_than_slots(count: int) -> None:
     """The largest have slots, and what the others cost counts for them."""
