@@ -31,6 +31,7 @@ from httpserver.serving import serve
 from lustre import __version__
 from lustre.parameters import Roots, Tree
 from lustre.priority import run_promptly
+from lustre.standard_output import standard_output
 
 
 def check_roots(procfs: str, sysfs: str, debugfs: str | None) -> Roots:
@@ -136,6 +137,7 @@ GC_ALLOCATIONS = 20_000
 With Python's default, the searches take a twentieth of a scrape."""
 
 
+@standard_output("lustre-exporter")
 def main(argv: Sequence[str] | None = None) -> int:
     parser = build_parser()
     given = parser.parse_args(argv)

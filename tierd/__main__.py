@@ -12,6 +12,7 @@ from types import ModuleType
 from httpserver.config import ConfigError, WebConfigFile
 from lustre import __version__
 from lustre.priority import run_promptly
+from lustre.standard_output import standard_output
 from tierd import dependencies, extensions
 from tierd.logs import complain, log_to_standard_error
 from tierd.text import count_of
@@ -70,6 +71,7 @@ def rooms() -> list[ModuleType]:
     return [import_module(name) for name in ROOMS]
 
 
+@standard_output("tierd")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 0 success, 1 error in the input, 2 error in the command line.
 
@@ -77,12 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     chosen = parser().parse_args(arguments)
     try:
-        code = run(chosen)
-        sys.stdout.flush()
-        return code
-    except BrokenPipeError:  # tierd replay … | head
-        sys.stderr.close()
-        return 1
+        return run(chosen)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
@@ -132,6 +129,8 @@ def run(chosen: argparse.Namespace) -> int:
     except (ConfigurationError, tape.TapeError) as error:
         complain(error)
         return 1
+    except BrokenPipeError:  # tierd --check-config | head
+        raise
     except OSError as error:
         complain(f"{error.filename}: {error.strerror}" if error.filename else error)
         return 1

@@ -73,18 +73,6 @@ def test_a_port_in_use_is_an_error_in_one_line(capture) -> None:
     assert ran.stderr == f"lustre-exporter: cannot listen on {address}: Address already in use\n"
 
 
-def test_a_reader_that_has_seen_enough_is_no_error(capture) -> None:
-    running = subprocess.Popen([*COMMAND, "--once", *roots(capture("2.17.57/tree-load-1"))], stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE)  # fmt: skip
-    assert running.stdout is not None
-    assert running.stderr is not None
-    running.stdout.read(1)
-    running.stdout.close()
-    assert running.stderr.read() == b""
-    running.stderr.close()
-    assert running.wait(30) == 0
-
-
 @dataclass(frozen=True)
 class Running:
     """The program in a process of its own."""
