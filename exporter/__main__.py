@@ -29,6 +29,7 @@ from httpserver.connections import default_connections
 from httpserver.server import Address, parse_address
 from httpserver.serving import serve
 from lustre import __version__
+from lustre.journald import complain
 from lustre.parameters import Roots, Tree
 from lustre.priority import run_promptly
 from lustre.standard_output import standard_output
@@ -63,7 +64,8 @@ class Parser(argparse.ArgumentParser):
     """Reports a usage error in one line, without the list of options."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message}\nTry '{self.prog} --help'.\n")
+        complain(f"{self.prog}: {message}\nTry '{self.prog} --help'.")
+        self.exit(2)
 
 
 def build_parser() -> argparse.ArgumentParser:

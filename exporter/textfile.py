@@ -8,6 +8,8 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
+from lustre.journald import complain
+
 
 def write_metrics(pieces: Iterable[bytes], output: Path | None) -> int:
     if output is None:
@@ -16,7 +18,7 @@ def write_metrics(pieces: Iterable[bytes], output: Path | None) -> int:
     try:
         write_atomically(output, pieces)
     except OSError as error:
-        sys.stderr.write(f"lustre-exporter: cannot write {output}: {error.strerror}\n")
+        complain(f"lustre-exporter: cannot write {output}: {error.strerror}")
         return 1
     return 0
 

@@ -11,10 +11,11 @@ from types import ModuleType
 
 from httpserver.config import ConfigError, WebConfigFile
 from lustre import __version__
+from lustre.journald import complain
 from lustre.priority import run_promptly
 from lustre.standard_output import standard_output
 from tierd import dependencies, extensions
-from tierd.logs import complain, log_to_standard_error
+from tierd.logs import log_to_standard_error
 from tierd.text import count_of
 
 EXAMPLES = """\

@@ -207,6 +207,22 @@ def test_logs_can_be_read_by_machines(form, parsed, capsys) -> None:
     configure_logging("info", "text")
 
 
+@pytest.mark.parametrize(("options", "first"), [
+    ((), "<4>lustre-exporter: Lustre is not loaded"), (("--log.format=json",), '<4>{"ts": "'),
+    (("--jobs.limit=-1",), "<3>lustre-exporter: --jobs.limit"),
+    (("--output=/no/such/place",), "<3>lustre-exporter: cannot write /no/such/place")])
+def test_warnings_and_errors_have_their_priority_where_journald_reads_them(options, first, tmp_path) -> None:
+    for name in ("proc", "sys"):
+        (tmp_path / name).mkdir()
+    with socket.create_server(("127.0.0.1", 0)) as taken, (tmp_path / "log").open("w+") as stream:
+        found, port = os.fstat(stream.fileno()), taken.getsockname()[1]
+        subprocess.run([*COMMAND, f"--web.listen-address=127.0.0.1:{port}", *roots(tmp_path), *options], check=False,
+                       stderr=stream, env={**os.environ, "JOURNAL_STREAM": f"{found.st_dev}:{found.st_ino}"})
+    lines = (tmp_path / "log").read_text().splitlines()
+    assert lines[0].startswith(first)
+    assert [line for line in lines[1:] if not line.startswith("<3>")] == []
+
+
 @pytest.mark.parametrize("there", [True, False])
 def test_whether_lustre_is_loaded_is_shown(there, tmp_path, capfdbinary) -> None:
     for name in ("proc", "sys/fs/lustre" if there else "sys"):
