@@ -102,6 +102,7 @@ def run(chosen: argparse.Namespace) -> int:
     from tierd.config.load import ConfigurationError, accepted, examine, load  # noqa: PLC0415 -- needs the extra, as do the others
     from tierd.config.settings import Settings  # noqa: PLC0415
     from tierd.daemon import process  # noqa: PLC0415
+    from tierd.policies.registry import PolicyError  # noqa: PLC0415
     from tierd.replay import report  # noqa: PLC0415
     from tierd.replay.run import replay  # noqa: PLC0415
     from tierd.sense import tape  # noqa: PLC0415
@@ -129,7 +130,7 @@ def run(chosen: argparse.Namespace) -> int:
             return int(serve(settings))
         with tape.opened(chosen.tape) as recording:
             found = replay(recording, settings)
-    except (ConfigurationError, tape.TapeError) as error:
+    except (ConfigurationError, PolicyError, tape.TapeError) as error:
         complain(error)
         return 1
     except BrokenPipeError:  # tierd --check-config | head

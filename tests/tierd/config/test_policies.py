@@ -24,6 +24,9 @@ def nothing(_: View, __: Common) -> Iterator[Finding]:
 
 OURS = Policy("tape-drive", Common, nothing)
 NAMED_AS_ANOTHER = Policy("hot-small-files", Common, nothing)
+WITH_THE_TABLE_OF_ANOTHER = Policy("hot_small_files", Common, nothing)
+NAMED_AS_AN_ORDER = Policy("drain", Common, nothing)
+NO_NAME = Policy("Tape drive", Common, nothing)
 NO_POLICY = "a string"
 
 
@@ -40,7 +43,8 @@ def test_a_policy_of_another_package_follows_the_built_in_ones() -> None:
 
 @pytest.mark.parametrize(("attribute", "words"), [
     ("MISSING", "cannot be loaded"), ("NO_POLICY", "is not a tierd.policies.protocol.Policy"),
-    ("NAMED_AS_ANOTHER", "the name 'hot-small-files' is taken")])
+    ("NAMED_AS_ANOTHER", "the name 'hot-small-files' is taken"), ("NAMED_AS_AN_ORDER", "the name 'drain' is taken"),
+    ("WITH_THE_TABLE_OF_ANOTHER", "the name 'hot_small_files' is not"), ("NO_NAME", "the name 'Tape drive' is not")])
 def test_one_that_cannot_be_used_is_named(attribute: str, words: str) -> None:
     with pytest.raises(PolicyError, match=f"policy theirs.*{words}"):
         available_policies([entry(attribute)])
