@@ -37,7 +37,7 @@ def is_journal(stream: IO[str], journal_stream: str) -> bool:
     """Whether journald reads a stream, whose device and inode systemd puts into ``JOURNAL_STREAM``."""
     try:
         found = os.fstat(stream.fileno())
-    except (AttributeError, OSError, ValueError):  # AttributeError: standard error is closed, and None
+    except (OSError, ValueError):
         return False
     return journal_stream == f"{found.st_dev}:{found.st_ino}"
 
@@ -50,5 +50,4 @@ def to_journal() -> bool:
 def complain(sentence: object) -> None:
     """Write why the program ends to standard error, with the priority of an error where journald reads it."""
     text = str(sentence)
-    if sys.stderr is not None:
-        sys.stderr.write(f"{with_priority(logging.ERROR, text) if to_journal() else text}\n")
+    sys.stderr.write(f"{with_priority(logging.ERROR, text) if to_journal() else text}\n")

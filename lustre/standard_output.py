@@ -14,8 +14,10 @@ NOT_TAKEN = (errno.EPIPE, errno.EBADF, errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 @contextmanager
 def standard_output(program: str) -> Iterator[None]:
     """Exit with 1 if standard output does not take what the program writes; one line says why, except to ``| head``."""
-    if sys.stdout is None:  # closed by who started the program: nothing else shall get its number, and a write fails
+    if sys.stdout is None:  # closed by who started the program: a write fails, as that of other programs does
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
+    if sys.stderr is None:  # print(…, file=None) would write errors to standard output
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     try:
         try:
             yield

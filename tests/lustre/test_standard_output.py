@@ -33,3 +33,11 @@ def test_output_that_nobody_takes_is_a_status_and_one_line_at_most(program: str,
             ["sh", "-c", f'exec "$@" {end}', "sh", sys.executable, "-m", *PROGRAMS[program]], stdout=pipe, text=True,
             stderr=subprocess.PIPE, check=False, env={**os.environ, "PYTHONUNBUFFERED": unbuffered})
     assert (done.returncode, done.stderr) == (1, ENDS[end].format(program))
+
+
+@pytest.mark.parametrize(("command", "status"), [
+    (["tierd.cli.tierctl", "status", "--socket", "/none"], 1), (["exporter", "--jobs.limit=-1"], 2)])
+def test_without_standard_error_no_complaint_is_output(command: list[str], status: int) -> None:
+    done = subprocess.run(["sh", "-c", 'exec "$@" 2>&-', "sh", sys.executable, "-m", *command], stdout=subprocess.PIPE,
+                          check=False)
+    assert (done.returncode, done.stdout) == (status, b"")
