@@ -29,8 +29,10 @@ from httpserver.connections import default_connections
 from httpserver.server import Address, parse_address
 from httpserver.serving import serve
 from lustre import __version__
+from lustre.journald import complain
 from lustre.parameters import Roots, Tree
 from lustre.priority import run_promptly
+from lustre.standard_output import standard_output
 
 
 def check_roots(procfs: str, sysfs: str, debugfs: str | None) -> Roots:
@@ -62,7 +64,8 @@ class Parser(argparse.ArgumentParser):
     """Reports a usage error in one line, without the list of options."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message}\nTry '{self.prog} --help'.\n")
+        complain(f"{self.prog}: {message}\nTry '{self.prog} --help'.")
+        self.exit(2)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -136,6 +139,7 @@ GC_ALLOCATIONS = 20_000
 With Python's default, the searches take a twentieth of a scrape."""
 
 
+@standard_output("lustre-exporter")
 def main(argv: Sequence[str] | None = None) -> int:
     parser = build_parser()
     given = parser.parse_args(argv)

@@ -7,6 +7,8 @@ import logging
 import sys
 from datetime import UTC, datetime
 
+from lustre.journald import JournalFormatter, to_journal
+
 LEVELS = ("debug", "info", "warn", "error")
 FORMATS = ("text", "logfmt", "json")
 _NAMES = {logging.DEBUG: "debug", logging.INFO: "info", logging.WARNING: "warn", logging.ERROR: "error"}
@@ -42,13 +44,10 @@ def quoted(value: str) -> str:
 
 def configure_logging(level: str, form: str) -> None:
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(
-        logging.Formatter("lustre-exporter: %(message)s") if form == "text" else StructuredFormatter(form)
-    )
+    lines = logging.Formatter("lustre-exporter: %(message)s") if form == "text" else StructuredFormatter(form)
+    handler.setFormatter(JournalFormatter(lines) if to_journal() else lines)
     root = logging.getLogger()
-    for former in [
-        one for one in root.handlers if isinstance(one.formatter, StructuredFormatter) or one.get_name() == __name__
-    ]:
+    for former in [one for one in root.handlers if one.get_name() == __name__]:
         root.removeHandler(former)
     handler.set_name(__name__)
     root.addHandler(handler)

@@ -8,19 +8,17 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
+from lustre.journald import complain
+
 
 def write_metrics(pieces: Iterable[bytes], output: Path | None) -> int:
+    if output is None:
+        sys.stdout.buffer.writelines(pieces)
+        return 0
     try:
-        if output is not None:
-            write_atomically(output, pieces)
-            return 0
-        for piece in pieces:
-            sys.stdout.buffer.write(piece)
-        sys.stdout.buffer.flush()
-    except BrokenPipeError:  # the reader has closed the pipe
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        write_atomically(output, pieces)
     except OSError as error:
-        sys.stderr.write(f"lustre-exporter: cannot write {output or 'to standard output'}: {error.strerror}\n")
+        complain(f"lustre-exporter: cannot write {output}: {error.strerror}")
         return 1
     return 0
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import signal
-import sys
 import threading
 from collections.abc import Iterable, Sequence
 from wsgiref.types import WSGIApplication
@@ -31,8 +30,7 @@ def serve(
 ) -> int:
     """Serve every address until SIGTERM or SIGINT, finish requests in progress, and return the exit status.
 
-    All addresses share ``connections``. SIGHUP reloads the web configuration. ``name`` begins the line on standard
-    error if an address cannot be bound.
+    All addresses share ``connections``. SIGHUP reloads the web configuration.
 
     The signals are blocked and received with sigwait. A signal handler could run between the check of its flag and the
     wait, and the signal would then take effect only after the next signal.
@@ -43,7 +41,7 @@ def serve(
             try:
                 server = Server(address, app, name=name, web_config=web_config, connections=connections)
             except OSError as error:
-                sys.stderr.write(f"{name}: cannot listen on {address}: {error.strerror or error}\n")
+                log.error("cannot listen on %s: %s", address, error.strerror or error)
                 return 1
             servers.append(stack.enter_context(server))
         before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # new threads inherit it

@@ -10,6 +10,7 @@ import ast
 import inspect
 import json
 import re
+import sys
 import textwrap
 from collections.abc import Collection, Iterator
 from dataclasses import fields, is_dataclass
@@ -18,6 +19,7 @@ from typing import Any
 
 from tierd.config.settings import Settings
 from tierd.policies.protocol import Common
+from tierd.policies.registry import BUILT_IN, table_types
 
 DOCS = Path(__file__).parent.parent / "docs"
 TABLE = re.compile(r"^\| setting of `\[([\w.]+)\]` \|.*\n\|[-:|]+\|\n(?:\|.*\n)*", re.MULTILINE)
@@ -75,11 +77,34 @@ def written(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def with_tables(text: str) -> str:
-    """A page with its tables of settings as they are in the code."""
-    return TABLE.sub(lambda found: table(found[1]), text)
+def with_tables(page: Path) -> str:
+    """A page with its tables of settings as they are in the code. Raises ValueError for a table that the code lacks."""
+    text = page.read_text(encoding="utf-8")
+
+    def filled(found: re.Match[str]) -> str:
+        try:
+            return table(found[1])
+        except (AttributeError, KeyError):
+            line = 1 + text[:found.start()].count("\n")
+            raise ValueError(f"{page}:{line}: tierd has no settings [{found[1]}]") from None
+
+    return TABLE.sub(filled, text)
+
+
+def missing(page: Path) -> list[str]:
+    """Heads of the tables of policies that the page lacks."""
+    documented = {found[1] for found in TABLE.finditer(page.read_text(encoding="utf-8"))}
+    shared = {each.name for each in fields(Common)}
+    of_policies = [f"detect.{policy.table}" for policy in BUILT_IN
+                   if {each.name for each in fields(policy.settings)} - shared]
+    return [HEAD.format(name) for name in (*of_policies, *table_types(BUILT_IN)) if name not in documented]
 
 
 if __name__ == "__main__":
-    for page in DOCS.glob("*.md"):
-        page.write_text(with_tables(page.read_text(encoding="utf-8")), encoding="utf-8")
+    try:
+        for each in DOCS.glob("*.md"):
+            each.write_text(with_tables(each), encoding="utf-8")
+    except ValueError as error:
+        sys.exit(str(error))
+    if heads := missing(DOCS / "policies.md"):
+        sys.exit(f"{DOCS / 'policies.md'}: write these lines where their policies are described:\n{''.join(heads)}")

@@ -5,17 +5,23 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
 from httpserver.config import ConfigError, WebConfigFile
 from lustre import __version__
+from lustre.journald import complain
 from lustre.priority import run_promptly
+from lustre.standard_output import standard_output
 from tierd import dependencies, extensions
-from tierd.logs import complain, log_to_standard_error
+from tierd.logs import log_to_standard_error
 from tierd.text import count_of
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tierd.config.load import Examined, Remark
 EXAMPLES = """\
 examples:
   tierd replay tests/tapes/noisy-create-1m             show findings and plan for a recording
@@ -70,6 +76,7 @@ def rooms() -> list[ModuleType]:
     return [import_module(name) for name in ROOMS]
 
 
+@standard_output("tierd")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 0 success, 1 error in the input, 2 error in the command line.
 
@@ -77,12 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     chosen = parser().parse_args(arguments)
     try:
-        code = run(chosen)
-        sys.stdout.flush()
-        return code
-    except BrokenPipeError:  # tierd replay … | head
-        sys.stderr.close()
-        return 1
+        return run(chosen)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
@@ -97,9 +99,10 @@ def run(chosen: argparse.Namespace) -> int:
         return int(alone(chosen))
     if chosen.command is None and chosen.config and not chosen.check_config:
         run_promptly()  # before the imports, which take a minute on a node without idle time
-    from tierd.config.load import ConfigurationError, load  # noqa: PLC0415 -- needs the extra, as do the others
+    from tierd.config.load import ConfigurationError, accepted, examine, load  # noqa: PLC0415 -- needs the extra, as do the others
     from tierd.config.settings import Settings  # noqa: PLC0415
-    from tierd.daemon import process, web  # noqa: PLC0415
+    from tierd.daemon import process  # noqa: PLC0415
+    from tierd.policies.registry import PolicyError  # noqa: PLC0415
     from tierd.replay import report  # noqa: PLC0415
     from tierd.replay.run import replay  # noqa: PLC0415
     from tierd.sense import tape  # noqa: PLC0415
@@ -110,33 +113,47 @@ def run(chosen: argparse.Namespace) -> int:
         if chosen.online:
             parser().error("--online needs --check-config")
         log_to_standard_error()
-        settings = load(chosen.config) if chosen.config else Settings()
-        path = web.config_path(settings.web, chosen.config, chosen.web_config)
-        web_config = WebConfigFile(path) if path and chosen.command is None else None
         if chosen.command is None:
             if chosen.config is None:
                 parser().error("--config FILE or a command is required; see --help")
+            examined = examine(chosen.config)
+            web_config, wrong = load_web(examined, chosen.config, chosen.web_config)
+            settings = accepted(replace(examined, settings=None if wrong else examined.settings,
+                                        remarks=sorted((*examined.remarks, *wrong))))
             make_candidate = next((room.candidate for room in rooms() if hasattr(room, "candidate")),
                                   process.alone)
             return process.serve(chosen.config, settings, web_config, make_candidate)
+        settings = load(chosen.config) if chosen.config else Settings()
         if serve := getattr(chosen, "serve", None):
             if chosen.config is None:
                 parser().error(f"{chosen.command} needs --config FILE")
             return int(serve(settings))
         with tape.opened(chosen.tape) as recording:
             found = replay(recording, settings)
-    except ConfigError as error:
-        option = "--web.config.file" if chosen.web_config else f"{chosen.config}: web.config_file"
-        complain("\n".join(f"{option}: {sentence}" for sentence in error.sentences))
-        return 1
-    except (ConfigurationError, tape.TapeError) as error:
+    except (ConfigurationError, PolicyError, tape.TapeError) as error:
         complain(error)
         return 1
+    except BrokenPipeError:  # tierd --check-config | head
+        raise
     except OSError as error:
         complain(f"{error.filename}: {error.strerror}" if error.filename else error)
         return 1
     print(report.as_json(found) if chosen.json else report.as_text(found))
     return 0
+
+
+def load_web(examined: Examined, config: Path | None, option: Path | None) -> tuple[WebConfigFile | None, list[Remark]]:
+    """The web configuration, or remarks on its mistakes, also where the settings have mistakes of their own."""
+    from tierd.config.load import Remark  # noqa: PLC0415 -- needs the extra
+    from tierd.daemon import web  # noqa: PLC0415
+
+    path = web.config_path(examined.web, config, option)
+    try:
+        return WebConfigFile(path) if path else None, []
+    except ConfigError as error:
+        if option:
+            return None, [Remark(0, 0, f"--web.config.file: {sentence}") for sentence in error.sentences]
+        return None, [examined.remark(("web", "config_file"), f"web.config_file: {each}") for each in error.sentences]
 
 
 def check(config: Path | None, web_option: Path | None, *, online: bool) -> int:
@@ -145,7 +162,7 @@ def check(config: Path | None, web_option: Path | None, *, online: bool) -> int:
     from tierd.config.files import merge  # noqa: PLC0415
     from tierd.config.load import Examined, dotted, examine  # noqa: PLC0415 -- needs the extra, as do the others
     from tierd.config.settings import Settings  # noqa: PLC0415
-    from tierd.daemon import online_check, web  # noqa: PLC0415
+    from tierd.daemon import online_check  # noqa: PLC0415
 
     examined = examine(config) if config else Examined((), Settings(), ())
     remarks, settings = list(examined.remarks), examined.settings
@@ -155,19 +172,12 @@ def check(config: Path | None, web_option: Path | None, *, online: bool) -> int:
             found = list(online_check.online_contradictions(settings, values, online_check.this_node(settings)))
         remarks += [examined.remark(each.location, f"{dotted(each.location)}: {each.sentence}", fatal=each.fatal)
                     for each in found]
-    path = web.config_path(settings.web, config, web_option) if settings is not None else web_option
-    try:
-        if path:
-            WebConfigFile(path)
-    except ConfigError as error:
-        if web_option:
-            raise
-        remarks += [examined.remark(("web", "config_file"), f"web.config_file: {each}") for each in error.sentences]
+    remarks += load_web(examined, config, web_option)[1]
     for remark in sorted(remarks):
         print(remark.text if remark.fatal else f"warning: {remark.text}", file=sys.stderr)
     mistakes = sum(remark.fatal for remark in remarks)
     if mistakes:
-        print(f"{config}: {count_of(mistakes, 'mistake')}", file=sys.stderr)
+        print(f"{config or web_option}: {count_of(mistakes, 'mistake')}", file=sys.stderr)
         return 1
     print(f"{config or 'defaults'}: OK")
     return 0

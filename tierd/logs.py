@@ -7,16 +7,13 @@ Each package has one logger (``tierd.act``, ``tierd.daemon`` …). Warnings and 
 from __future__ import annotations
 
 import logging
-import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import IO
 
+from lustre.journald import JournalFormatter, to_journal
 from tierd.text import printable
 
-PRIORITIES = ((logging.CRITICAL, 2), (logging.ERROR, 3), (logging.WARNING, 4), (logging.INFO, 6), (logging.DEBUG, 7))
-"""Least level of each priority of syslog (``sd-daemon(3)``)."""
 log = logging.getLogger("tierd")
 
 
@@ -36,49 +33,11 @@ class TerminalFormatter(PlainFormatter):
         return word + super().formatMessage(record)
 
 
-def with_priority(levelno: int, text: str) -> str:
-    """The text with the prefix of a level before each line, by which journald knows its priority."""
-    priority = next((number for level, number in PRIORITIES if levelno >= level), PRIORITIES[-1][1])
-    return "\n".join(f"<{priority}>{line}" for line in text.split("\n"))
-
-
-class JournalFormatter(PlainFormatter):
-    r"""Sentences with the prefix by which journald knows the priority of each line.
-
-    >>> record = logging.LogRecord("tierd", logging.WARNING, "", 0, "NATS is lost: %s", ("a\nb",), None)
-    >>> JournalFormatter().format(record)
-    '<4>NATS is lost: a\\nb'
-    """
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Each line with its prefix, including those of a traceback."""
-        return with_priority(record.levelno, super().format(record))
-
-
-def is_journal(stream: IO[str], journal_stream: str) -> bool:
-    """Whether journald reads a stream, whose device and inode systemd puts into ``JOURNAL_STREAM``."""
-    try:
-        found = os.fstat(stream.fileno())
-    except (OSError, ValueError):
-        return False
-    return journal_stream == f"{found.st_dev}:{found.st_ino}"
-
-
-def _to_journal() -> bool:
-    return is_journal(sys.stderr, os.environ.get("JOURNAL_STREAM", ""))
-
-
 def log_to_standard_error() -> None:
     """Log to standard error from now on, with priorities where journald reads it."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JournalFormatter() if _to_journal() else TerminalFormatter())
+    handler.setFormatter(JournalFormatter(PlainFormatter()) if to_journal() else TerminalFormatter())
     logging.basicConfig(level=logging.INFO, handlers=[handler])
-
-
-def complain(sentence: object) -> None:
-    """Write why the program ends to standard error, with the priority of an error where journald reads it."""
-    text = str(sentence)
-    sys.stderr.write(f"{with_priority(logging.ERROR, text) if _to_journal() else text}\n")
 
 
 class Listener(logging.Handler):

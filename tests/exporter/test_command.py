@@ -73,18 +73,6 @@ def test_a_port_in_use_is_an_error_in_one_line(capture) -> None:
     assert ran.stderr == f"lustre-exporter: cannot listen on {address}: Address already in use\n"
 
 
-def test_a_reader_that_has_seen_enough_is_no_error(capture) -> None:
-    running = subprocess.Popen([*COMMAND, "--once", *roots(capture("2.17.57/tree-load-1"))], stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE)  # fmt: skip
-    assert running.stdout is not None
-    assert running.stderr is not None
-    running.stdout.read(1)
-    running.stdout.close()
-    assert running.stderr.read() == b""
-    running.stderr.close()
-    assert running.wait(30) == 0
-
-
 @dataclass(frozen=True)
 class Running:
     """The program in a process of its own."""
@@ -217,6 +205,22 @@ def test_logs_can_be_read_by_machines(form, parsed, capsys) -> None:
     assert json.loads(found["msg"])[:5] == 'a "b"' if form == "logfmt" else found["msg"] == 'a "b"\nc'
     assert found["ts"].endswith("Z")
     configure_logging("info", "text")
+
+
+@pytest.mark.parametrize(("options", "first"), [
+    ((), "<4>lustre-exporter: Lustre is not loaded"), (("--log.format=json",), '<4>{"ts": "'),
+    (("--jobs.limit=-1",), "<3>lustre-exporter: --jobs.limit"),
+    (("--output=/no/such/place",), "<3>lustre-exporter: cannot write /no/such/place")])
+def test_warnings_and_errors_have_their_priority_where_journald_reads_them(options, first, tmp_path) -> None:
+    for name in ("proc", "sys"):
+        (tmp_path / name).mkdir()
+    with socket.create_server(("127.0.0.1", 0)) as taken, (tmp_path / "log").open("w+") as stream:
+        found, port = os.fstat(stream.fileno()), taken.getsockname()[1]
+        subprocess.run([*COMMAND, f"--web.listen-address=127.0.0.1:{port}", *roots(tmp_path), *options], check=False,
+                       stderr=stream, env={**os.environ, "JOURNAL_STREAM": f"{found.st_dev}:{found.st_ino}"})
+    lines = (tmp_path / "log").read_text().splitlines()
+    assert lines[0].startswith(first)
+    assert [line for line in lines[1:] if not line.startswith("<3>")] == []
 
 
 @pytest.mark.parametrize("there", [True, False])

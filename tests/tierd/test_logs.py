@@ -1,8 +1,7 @@
-"""What the one on call sees: priorities of journald, and which sentences are warnings."""
+"""What the one on call sees: which sentences are warnings."""
 
 from __future__ import annotations
 
-import io
 import logging
 import os
 from pathlib import Path
@@ -15,42 +14,17 @@ from tierd.act.journal.reader import JournalReader
 from tierd.acts import Outcome
 from tierd.clock import SystemClock
 from tierd.daemon.log import FindingLog
-from tierd.logs import JournalFormatter, TerminalFormatter, heard, is_journal
+from tierd.logs import PlainFormatter, TerminalFormatter, heard
 
 
 def record(level: int, words: str) -> logging.LogRecord:
     return logging.LogRecord("tierd.act", level, "", 0, "%s", (words,), None)
 
 
-@pytest.mark.parametrize(("level", "priority"), [
-    (logging.CRITICAL, 2), (logging.ERROR, 3), (logging.WARNING, 4), (logging.INFO, 6), (logging.DEBUG, 7), (1, 7)])
-def test_journald_gets_the_priority_of_each_line(level: int, priority: int) -> None:
-    shown = JournalFormatter().format(record(level, "a job \x1b[2J\nof uid 7"))
-    assert shown == f"<{priority}>a job \\x1b[2J\\nof uid 7"
-
-
-def test_each_line_of_a_traceback_has_the_priority() -> None:
-    try:
-        raise OSError("away")
-    except OSError as error:
-        failed = record(logging.ERROR, "it failed")
-        failed.exc_info = (OSError, error, error.__traceback__)
-    lines = JournalFormatter().format(failed).split("\n")
-    assert len(lines) > 3
-    assert all(line.startswith("<3>") for line in lines)
-
-
-def test_a_terminal_shows_the_word() -> None:
+def test_a_terminal_shows_the_word_and_no_control_characters() -> None:
+    assert PlainFormatter().format(record(logging.ERROR, "a job \x1b[2J\nof uid 7")) == "a job \\x1b[2J\\nof uid 7"
     shown = [TerminalFormatter().format(record(level, "x")) for level in (logging.INFO, logging.WARNING, logging.ERROR)]
     assert shown == ["x", "warning: x", "error: x"]
-
-
-def test_journald_is_known_by_device_and_inode(tmp_path: Path) -> None:
-    with (tmp_path / "log").open("w") as stream:
-        found = os.fstat(stream.fileno())
-        assert is_journal(stream, f"{found.st_dev}:{found.st_ino}")
-        assert not is_journal(stream, "")
-    assert not is_journal(io.StringIO(), "1:2")
 
 
 def test_what_prevents_a_start_is_an_error_for_journald(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import errno
 import os
 import sys
 from collections.abc import Sequence
 from datetime import UTC
 
 from lustre import __version__
+from lustre.standard_output import standard_output
 from tierd import cli, dependencies
 from tierd.cli import client
 from tierd.text import printable
@@ -17,8 +17,6 @@ from tierd.text import printable
 TYPE_CHECKING = False  # tierctl starts faster without typing
 if TYPE_CHECKING:
     from typing import Any, NoReturn
-NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-"""Errors of a full file system or quota when the output goes to a file."""
 EXAMPLES = """\
 monitor:
   tierctl status                                         show what tierd does, findings and the queue
@@ -88,26 +86,17 @@ def parser(command: str = "") -> argparse.ArgumentParser:
     return main_parser
 
 
+@standard_output("tierctl")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status; 2 if packages of the extra ``tierd`` are not installed."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        code = run_command(given)
-        sys.stdout.flush()
-    except BrokenPipeError:  # tierctl … | head
-        sys.stderr.close()
-        return 1
+        return run_command(given)
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
         return client.INTERRUPTED
     except ModuleNotFoundError as error:
         return dependencies.report_missing("tierctl", error)
-    except OSError as error:
-        if error.errno not in NO_ROOM:
-            raise
-        sys.stderr.write(f"standard output: {error.strerror}\n")
-        return 1
-    return code
 
 
 def run_command(given: Sequence[str]) -> int:

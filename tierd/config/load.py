@@ -7,7 +7,7 @@ import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from tierd.config.contradictions import contradictions, value_at
 from tierd.config.files import TomlFile, location_of, merge
 from tierd.config.scopes import Scope, inherit_settings, original_location
 from tierd.config.sense import has_credentials
-from tierd.config.settings import FilesystemSettings, Settings
+from tierd.config.settings import FilesystemSettings, Settings, WebSettings
 from tierd.integrations.registry import default_settings, integrations
 from tierd.policies.protocol import ConfiguredPolicy, Policy, Tables
 from tierd.policies.registry import policies, table_types
@@ -57,6 +57,8 @@ class Examined:
     """None if there are mistakes."""
     remarks: Sequence[Remark]
     """In the order of the files and their lines."""
+    web: WebSettings = field(default_factory=WebSettings)
+    """Those without mistakes, even where there are mistakes."""
 
     def remark(self, location: Sequence[int | str], sentence: str, *, fatal: bool = True) -> Remark:
         return remark_on(self.files, location, sentence, fatal=fatal)
@@ -133,7 +135,7 @@ def examine_files(files: Sequence[TomlFile], known: Sequence[Policy]) -> Examine
     remarks += [remark_on(files, each.location, f"{dotted(each.location)}: {each.sentence}", fatal=each.fatal)
                 for each in contradictions(settings, written) if not places & {each.location, *each.others}]
     wrong = any(remark.fatal for remark in remarks)
-    return Examined(files, None if wrong else settings, sorted(remarks))
+    return Examined(files, None if wrong else settings, sorted(remarks), settings.web)
 
 
 def configured_policies(tables: object, known: Iterable[Policy], problems: list[Problem]

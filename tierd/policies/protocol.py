@@ -225,8 +225,8 @@ class Policy:
     """One kind of finding, with all that tierd knows about it. Only ``name`` is needed."""
 
     name: str
-    """Kind of the findings, such as ``hot-small-files``; an id in the journal. The table of its settings is
-    ``[detect.hot_small_files]``."""
+    """Kind of the findings: lowercase words with hyphens; an id in the journal. The settings of ``hot-small-files`` are
+    in ``[detect.hot_small_files]``."""
     settings: type[Common] = Common
     find: Callable[[View, Any], Iterable[Finding]] | None = None
     """Findings by the view of the last half minute and the settings, each problem once."""

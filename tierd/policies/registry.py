@@ -6,17 +6,21 @@ and one line here.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
+from tierd.acts import ORDER_KINDS
 from tierd.model import Evidence, Finding, typed_evidence
 from tierd.policies.protocol import Common, ConfiguredPolicy, JudgedBy, Policy, Tables
 
 GROUP = "lustre_tierd.policies"
 """Entry point group of policies in other packages."""
+NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+"""A kind of finding. With underscores it would have the table of another policy, instead of that one."""
 NAMES = (
     "noisy_neighbour",
     "shared_bandwidth",
@@ -67,7 +71,10 @@ def available_policies(found: Iterable[EntryPoint]) -> tuple[Policy, ...]:
         if not isinstance(policy, Policy) or not issubclass(policy.settings, Common):
             raise PolicyError(f"policy {entry.name} ({entry.value}) is not a tierd.policies.protocol.Policy with "
                               "settings derived from tierd.policies.protocol.Common")
-        if policy.name in {each.name for each in policies}:
+        if not NAME.fullmatch(policy.name):
+            raise PolicyError(f"policy {entry.name} ({entry.value}): the name {policy.name!r} is not lowercase words "
+                              "with hyphens, such as many-creates")
+        if policy.name in ORDER_KINDS or policy.name in {each.name for each in policies}:
             raise PolicyError(f"policy {entry.name} ({entry.value}): the name {policy.name!r} is taken")
         policies.append(policy)
     return tuple(policies)

@@ -1,15 +1,13 @@
 from __future__ import annotations
 
 import pickle
-import re
 from collections.abc import Iterator
-from dataclasses import fields
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 
-from scripts.settings_tables import DOCS, with_tables
+from scripts.settings_tables import DOCS, HEAD, missing, with_tables
 from tierd.config.load import parse
 from tierd.config.settings import Settings
 from tierd.detect.view import View
@@ -24,6 +22,9 @@ def nothing(_: View, __: Common) -> Iterator[Finding]:
 
 OURS = Policy("tape-drive", Common, nothing)
 NAMED_AS_ANOTHER = Policy("hot-small-files", Common, nothing)
+WITH_THE_TABLE_OF_ANOTHER = Policy("hot_small_files", Common, nothing)
+NAMED_AS_AN_ORDER = Policy("drain", Common, nothing)
+NO_NAME = Policy("Tape drive", Common, nothing)
 NO_POLICY = "a string"
 
 
@@ -40,7 +41,8 @@ def test_a_policy_of_another_package_follows_the_built_in_ones() -> None:
 
 @pytest.mark.parametrize(("attribute", "words"), [
     ("MISSING", "cannot be loaded"), ("NO_POLICY", "is not a tierd.policies.protocol.Policy"),
-    ("NAMED_AS_ANOTHER", "the name 'hot-small-files' is taken")])
+    ("NAMED_AS_ANOTHER", "the name 'hot-small-files' is taken"), ("NAMED_AS_AN_ORDER", "the name 'drain' is taken"),
+    ("WITH_THE_TABLE_OF_ANOTHER", "the name 'hot_small_files' is not"), ("NO_NAME", "the name 'Tape drive' is not")])
 def test_one_that_cannot_be_used_is_named(attribute: str, words: str) -> None:
     with pytest.raises(PolicyError, match=f"policy theirs.*{words}"):
         available_policies([entry(attribute)])
@@ -60,13 +62,17 @@ def test_settings_go_to_other_processes() -> None:
 
 @pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.stem)
 def test_tables_of_settings_are_those_of_the_code(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    assert text == with_tables(text), "run: python -m scripts.settings_tables"
+    assert page.read_text(encoding="utf-8") == with_tables(page), "run: python -m scripts.settings_tables"
 
 
 def test_the_documentation_has_a_table_of_each_policy() -> None:
-    documented = set(re.findall(r"setting of `\[([\w.]+)\]`", (DOCS / "policies.md").read_text(encoding="utf-8")))
-    further = {policy.table for policy in BUILT_IN if {each.name for each in fields(policy.settings)}
-               - {each.name for each in fields(Common)}}
-    needed = {f"detect.{name}" for name in further} | set(table_types(BUILT_IN))
-    assert needed <= documented, "write the head of its table there, then: python -m scripts.settings_tables"
+    assert missing(DOCS / "policies.md") == [], "write these lines there, then: python -m scripts.settings_tables"
+
+
+def test_a_table_without_settings_and_settings_without_a_table_are_named(tmp_path: Path) -> None:
+    page = tmp_path / "policies.md"
+    page.write_text("# Policies\n\n" + HEAD.format("detect.none"))
+    with pytest.raises(ValueError, match=r"policies\.md:3: tierd has no settings \[detect\.none\]"):
+        with_tables(page)
+    assert HEAD.format("detect.small_random_io") in missing(page)
+    assert HEAD.format("restripe") in missing(page)

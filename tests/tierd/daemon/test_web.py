@@ -274,19 +274,21 @@ def test_where_the_file_is_named() -> None:
 
 @pytest.mark.parametrize("check", [True, False])
 @pytest.mark.parametrize("named", ["option", "setting"])
-def test_mistakes_are_reported_and_nothing_starts(
+def test_mistakes_are_reported_with_those_of_the_settings_and_nothing_starts(
         tmp_path: Path, web_file: Callable[[str], Path], capsys: pytest.CaptureFixture[str], named: str,
         check: bool) -> None:
     path = web_file("tls_server_config:\n  cert_file: none.crt\nbasic_auth: {}\n")
     config = tmp_path / "tierd.toml"
-    config.write_text("" if named == "option" else "[web]\nconfig_file = 'web.yml'\n")
+    good = "" if named == "option" else "[web]\nconfig_file = 'web.yml'\n"
+    config.write_text(f"{good}[act]\nmod = 2\n")
     arguments = ["--config", str(config), *(["--check-config"] if check else []),
                  *([f"--web.config.file={path}"] if named == "option" else [])]
     assert main(arguments) == 1
     shown = capsys.readouterr().err
-    blamed = "--web.config.file" if named == "option" else f"{config}:2: web.config_file" if check else (
-        f"{config}: web.config_file")
+    blamed = "--web.config.file" if named == "option" else f"{config}:2: web.config_file"
+    assert "act.mod: unknown setting" in shown
     assert f"{blamed}: {path}:3: basic_auth: unknown setting" in shown
     assert "none.crt: No such file or directory" in shown
     path.write_text("")
+    config.write_text(good)
     assert not check or main(arguments) == 0

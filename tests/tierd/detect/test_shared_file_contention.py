@@ -94,8 +94,10 @@ def test_small_records_bring_hints_for_mpi_io_and_hdf5() -> None:
     clients = DirectoryActivity("mpi.5", "/proj", clients=("10.0.0.1@tcp", "10.0.0.2@tcp"))
     view = View(halves(records), one_node, lambda job, since: [clients])
     assert len(next(iter(found_by(POLICY, view))).advice) == 4
-    same = View(halves(records), one_node, lambda job, since: [replace(clients, clients=clients.clients[:1])])
-    assert len(next(iter(found_by(POLICY, same))).advice) == 2
+    one_client = replace(clients, clients=clients.clients[:1])
+    for known in (one_node, replace(facts, job_nodes={"mpi.5": 5})):
+        same = View(halves(records), known, lambda job, since: [one_client])
+        assert len(next(iter(found_by(POLICY, same))).advice) == 2, "one client does the I/O of the job"
 
 
 @pytest.mark.parametrize(("read_share", "reads", "writes"), [(0.0, False, True), (0.5, True, True), (1.0, True, False)])

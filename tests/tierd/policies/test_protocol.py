@@ -12,6 +12,8 @@ from simulator.fluid.cluster import FluidCluster
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import NOISE
 from tests.tierd.site import Site, fetched, shown
+from tests.tierd.tapes import TAPES
+from tierd.__main__ import main
 from tierd.config.load import load
 from tierd.policies.registry import policies
 
@@ -84,3 +86,12 @@ def test_it_is_found_planned_acted_on_judged_and_explained(
     assert "mdt_small.1001 makes many files" in shown(capsys, "status", site=site)
     _, metrics = fetched(site, "/metrics")
     assert 'tierd_findings_total{fs="lustre",kind="many-creates"} 1.0' in metrics
+
+
+@pytest.mark.usefixtures("installed")
+def test_one_that_cannot_be_used_ends_a_replay_with_the_reason(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    entry_points = tmp_path / "site-packages/site_policies-1.0.dist-info/entry_points.txt"
+    entry_points.write_text("[lustre_tierd.policies]\nmany-creates = site_policies:MISSING\n")
+    assert main(["replay", str(TAPES / "control-quiet")]) == 1
+    assert capsys.readouterr().err.startswith("policy many-creates (site_policies:MISSING) cannot be loaded: ")

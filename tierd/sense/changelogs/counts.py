@@ -335,9 +335,10 @@ class CountTables:
                 self.shared.pop(fid, None)
         self.files.present[rows] = False
 
-    def count(self, column: int, numbers: Ints, nids: Ints, names: Sequence[str], order: Ints) -> None:
-        """Count one record for each of these counts, and remember the clients in their order."""
-        np.add.at(self.counts.counted[:, column], numbers, 1)
+    def count(self, column: int, numbers: Ints, nids: Ints, names: Sequence[str], order: Ints,
+              ones: Ints | int = 1) -> None:
+        """Add a record, or what ``ones`` has, to each of these counts, and remember the clients in their order."""
+        np.add.at(self.counts.counted[:, column], numbers, ones)
         before = len(self._clients)
         pairs = (numbers << _PLACE_BITS | nids)[:, None].astype(np.uint64)
         new = np.flatnonzero(self._clients.numbers_of(pairs) >= before)

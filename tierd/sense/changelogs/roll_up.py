@@ -327,10 +327,10 @@ class Changes:
         """Add them. ``text`` has their names, and ``nids`` the names of the clients by number."""
         files, row, last, place = self._files, self._row, self._ends, self._places()
         owner = self._owners(place)
-        self._count_opens(owner, nids)
+        before, after = self._open_counts()
+        self._count_opens(owner, nids, before)
         self._count_closes(owner, place)
         self._count_layouts(owner, place)
-        before, after = self._open_counts()
         files.owner[row[last]], files.place[row[last]] = owner[last], place[last]
         files.open_count[row[last]] = after[last]
         files.closed_at[row[last]] = self._last(self._fields.time, self._latest(self._closed), files.closed_at)[last]
@@ -369,14 +369,16 @@ class Changes:
         self._known.list_files(owner[new], self._row[new])
         return owner
 
-    def _count_opens(self, owner: Ints, nids: Sequence[str]) -> None:
+    def _count_opens(self, owner: Ints, nids: Sequence[str], before: Ints) -> None:
         files, fields, row, opened = self._files, self._fields, self._row, self._opened
         self._counts.at_work(owner[opened], fields.time[opened])
         closed_at = self._last(fields.time, self._latest(self._closed), files.closed_at)
-        # the open that created a file is counted as a create
+        # the open that created a file is counted as a create; others before its close only show their clients
         again = opened & ~(files.created[row] & (closed_at == files.created_at[row]))
         np.add.at(files.reopened, row[again], 1)
-        self._known.count(OPENS, owner[again], fields.nid[again], nids, fields.number[again])
+        shown = again | (opened & (before > 0))
+        self._known.count(OPENS, owner[shown], fields.nid[shown], nids, fields.number[shown],
+                          ones=again[shown].astype(np.int64))
         written = owner[again & ((fields.mode & WRITE_MODES) > 0)]
         np.add.at(self._counts.counted[:, WRITE_OPENS], written, 1)
 

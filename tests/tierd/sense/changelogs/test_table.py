@@ -297,6 +297,15 @@ def test_the_clients_of_a_job_in_a_directory_are_remembered() -> None:
     assert len(table.of_job("m.2", 0)[0].clients) == MAX_CLIENTS
 
 
+def test_clients_that_open_the_new_file_of_another_are_remembered_and_not_counted() -> None:
+    table = ActivityTable(resolve)
+    table.add([[record(kind, 7, time)._replace(nid=f"10.0.0.{client}@tcp") for kind, time, client in (
+        (RecordType.CREATE, 10, 1), (RecordType.OPEN, 10, 1), (RecordType.OPEN, 11, 2), (RecordType.OPEN, 12, 3))]])
+    (seen,) = table.of_job("m.2", 0)
+    assert (seen.creates, seen.opens) == (1, 0)
+    assert seen.clients == ("10.0.0.1@tcp", "10.0.0.2@tcp", "10.0.0.3@tcp")
+
+
 A, B, C = (Fid(0x200000400, number) for number in (1, 2, 3))
 
 

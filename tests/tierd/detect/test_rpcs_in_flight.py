@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from tests.tierd.detect.clients import WELL, facts, rpcs
+from tests.tierd.detect.views import FLASH, halves, look
+from tests.tierd.worlds import TARGETS, stream
+from tierd.model import ClientLoad, Finding, RpcLoad
+from tierd.policies import rpcs_in_flight
+
+
+def test_a_limit_that_is_always_reached_is_reported_with_its_double() -> None:
+    (found,) = look(rpcs_in_flight.POLICY, facts=facts(rpcs({1: 100, 5: 900, 8: 4000, 9: 100})))
+    assert found.sentence == ("80% of 5100 write RPCs to pool hdd were sent at the limit of 8 RPCs in flight, on "
+                              "client n1")
+    assert found.advice[0].command == "lctl set_param osc.lustre-OST*.max_rpcs_in_flight=16"
+
+
+def test_creates_need_both_limits_raised() -> None:
+    (found,) = look(rpcs_in_flight.POLICY, facts=facts(rpcs({8: 5000}, kind="mdc", direction="modify")))
+    assert found.advice[0].command == ("lctl set_param mdc.lustre-MDT*.max_rpcs_in_flight=17 "
+                                       "mdc.lustre-MDT*.max_mod_rpcs_in_flight=16")
+
+
+def at_limit(busy_usec: float, targets: Sequence[str]) -> list[Finding]:
+    loads = [part._replace(busy_usec=part.writes * busy_usec) for part in
+             stream("s.1", 100, seconds=30.0, targets=targets)]
+    client = rpcs({8: 5000})
+    if targets == FLASH:
+        client = replace(client, rpcs=(replace(client.rpcs[0], pool="flash"),))
+    return look(rpcs_in_flight.POLICY, halves(loads), facts(client))
+
+
+def test_more_requests_do_not_help_disks_that_are_busy() -> None:
+    assert at_limit(10_000.0, TARGETS), "25 a second of 10 ms each: a quarter of one at a time"
+    assert at_limit(400_000.0, TARGETS) == []
+    assert at_limit(400_000.0, FLASH), "flash works on many at a time"
+    assert at_limit(0.0, TARGETS), "times are not known before 2.14"
+
+
+@pytest.mark.parametrize("client", [
+    pytest.param(WELL, id="a usual client"),
+    pytest.param(rpcs({1: 3000, 8: 1000}), id="room below the limit"),
+    pytest.param(rpcs({8: 100}), id="few RPCs"),
+    pytest.param(replace(WELL, rpcs=(RpcLoad("osc", "hdd", "read", {8: 5000}),)), id="unknown limit"),
+    pytest.param(replace(WELL, rpcs=(replace(rpcs({256: 5000}).rpcs[0], max_in_flight=256.0),)),
+                 id="the largest limit"),
+])
+def test_other_clients_are_not_reported(client: ClientLoad) -> None:
+    assert look(rpcs_in_flight.POLICY, facts=facts(client)) == look(rpcs_in_flight.POLICY, facts=facts()) == []
