@@ -123,9 +123,10 @@ class JobKinds:
 def kinds_of_jobs(windows: Iterable[WindowColumns], count: int, classes: Classes) -> JobKinds:
     """Kinds of ``count`` jobs, as far as they are active in these windows."""
     total, names = np.zeros((count, 6)), np.zeros((count, 3))
-    closing, active = np.zeros(count), np.zeros(count)
+    closing, active, newest = np.zeros(count), np.zeros(count), total
     for window in windows:
-        total += sums(window.job, window.loads, count)
+        newest = sums(window.job, window.loads, count)
+        total += newest
         present = np.bincount(window.job, minlength=count) > 0
         active += present
         here = present[window.namespace_job]
@@ -137,7 +138,6 @@ def kinds_of_jobs(windows: Iterable[WindowColumns], count: int, classes: Classes
     files = np.where(closes >= 0.3 * creates, np.maximum(closes, creates), 0.0)
     small_files = (closing >= STEADY_SHARE * active) & (moved > 0) & (files >= MIN_FILES) & (
         moved <= classes.small_file_bytes * files)
-    newest = sums(window.job, window.loads, count)
     turned = (newest[:, 5] >= MIN_SMALL_RPCS) & (newest[:, 5] >= SMALL_SHARE * (newest[:, 2] + newest[:, 3]))
     small_io = turned | ((rpcs > 0) & (total[:, 5] >= SMALL_SHARE * rpcs))
     large = (moved >= classes.stream_rpc_bytes * rpcs) & (moved > 0) & ~turned
