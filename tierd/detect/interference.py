@@ -274,10 +274,10 @@ STATE = np.dtype([
     ("mean", float, (KINDS, 1 + COLUMNS)),
     ("covariance", float, (KINDS, 1 + COLUMNS, 1 + COLUMNS)),
     ("weight", float, KINDS),
-    # number of the job of each slot, -1 for a free one; mean and error of the prior of its b, and the part of its
-    # device time that costs the stream nothing if the device does small I/O at no cost
+    # number of the job of each slot, -1 for a free one; mean and error of the prior of its b, the part of its device
+    # time that costs the stream nothing if the device does small I/O at no cost, and what of the variance comes from it
     ("slot", np.int64, SUSPECTS),
-    ("prior", float, (SUSPECTS, 3)),
+    ("prior", float, (SUSPECTS, 4)),
     # smoothed part of the device time; when the job came and was last seen
     ("exposure", float, COLUMNS),
     # factor by which its device time has risen, for the same work, as costs were learned
@@ -309,6 +309,8 @@ class Interference:
         self._state = np.zeros(64, STATE)
         self._costs: CostTable | None = None
         """Those of the window before."""
+        self._held: tuple[Ints, Ints] = (np.empty(0, np.int64), np.empty(0, np.int64))
+        """Rows of its streams, and the targets that held them up."""
         self._now = 0.0
         self._in_doubt: dict[int, frozenset[int]] = {}
         """Jobs that use a target whose speed means nothing, by target; of one that is not seen, those that did."""
@@ -404,6 +406,7 @@ class Interference:
         last[np.isin(jobs, present)] = np.inf
         kept = np.sort(np.argsort(-last, kind="stable")[:MOST_AWAY + int(np.isinf(last).sum())])
         self._rows = {job: row for row, job in enumerate(jobs[kept].tolist())}
+        self._held = (np.empty(0, np.int64), np.empty(0, np.int64))
         self._state[:len(kept)] = self._state[kept]
         self._state[len(kept):] = 0
 
@@ -436,10 +439,7 @@ class Interference:
         number = len(costs.known)
         there = np.flatnonzero(kinds.suspect[window.job] & costs.known[window.target])
         there = there[np.argsort(window.target[there], kind="stable")]
-        first = np.searchsorted(window.target[there], streams.target)
-        count = np.searchsorted(window.target[there], streams.target, "right") - first
-        at = there[np.repeat(first - np.cumsum(count) + count, count) + np.arange(count.sum())]
-        of = np.repeat(streams.of, count)
+        at, of = rows_on(streams.target, streams.of, window.target, there)
         pairs, pair = np.unique(of * len(kinds.stream) + window.job[at], return_inverse=True)
         stream, job = pairs // len(kinds.stream), pairs % len(kinds.stream)
         part = 1.0 / streams.count[stream]
@@ -455,10 +455,15 @@ class Interference:
             before = costs.seconds.copy()  # a new target has no earlier costs
             before[:len(self._costs.seconds)] = self._costs.seconds
             by_former = replace(costs, seconds=before).taken(window.target, work)
-            former = np.bincount(pair, by_former[at], len(pairs)) * part
+            held_of, held = self._held_by(streams)
+            at_held, of_held = rows_on(held, held_of, window.target, there)
+            key = of_held * len(kinds.stream) + window.job[at_held]
+            known = np.isin(key, pairs)
+            former = np.bincount(np.searchsorted(pairs, key[known]), by_former[at_held[known]], len(pairs)) / (
+                np.bincount(held_of, minlength=len(streams.job))[stream])
             np.divide(busy, former, out=cost_ratio, where=(busy > 0) & (former > 0))
             self._rescale_rivals(streams.row, self._rivals(streams, window, kinds, costs, by_former), rivals)
-        self._costs = costs
+        self._costs, self._held = costs, (streams.row[streams.of], streams.target)
         self._rescale(streams.row, streams.row[stream[has]], slot[has], cost_ratio[has])
         found[stream[has], slot[has]] = busy[has]
         self._renew_priors(streams.row[stream[has]], slot[has], prior[has])
@@ -466,6 +471,14 @@ class Interference:
         use = np.bincount(streams.of, everything[streams.target]) / streams.count
         found[:, RIVALS] = rivals
         return self._smoothed(streams.row, found, use)
+
+    def _held_by(self, streams: Streams) -> tuple[Ints, Ints]:
+        """Streams, and the targets that held each up in the window before; those of now if it was not there."""
+        index = np.full(len(self._state), -1)
+        index[streams.row] = np.arange(len(streams.row))
+        rows, targets = self._held
+        of, new = index[rows], ~np.isin(streams.row[streams.of], rows)
+        return np.concatenate((of[of >= 0], streams.of[new])), np.concatenate((targets[of >= 0], streams.target[new]))
 
     def _priors(self, streams: Streams, stream: Ints, busy: Floats, work: Floats, costs: CostTable) -> Floats:
         """Mean and error of b and the part of small I/O, for each pair of a stream and a suspect on its targets."""
@@ -480,7 +493,9 @@ class Interference:
         sharing = SHARING * (1 / np.maximum(streams.share[stream], LEAST_SHARE) - 1)
         error = np.sqrt(relative**2 + MODEL_ERROR**2 + sharing**2 + LIMITED * (1 - LIMITED) * by_limit**2
                         + ((1 - saturation) / 2)**2)
-        return np.column_stack((ELEVATOR * saturation * (1 - LIMITED * by_limit), np.minimum(error, PARTIAL), by_limit))
+        error = np.minimum(error, PARTIAL)
+        return np.column_stack((ELEVATOR * saturation * (1 - LIMITED * by_limit), error, by_limit,
+                                LIMITED * (1 - LIMITED) * (by_limit / error)**2))
 
     def _slots(self, row: Ints, job: Ints, busy: Floats, prior: Floats, seconds: float) -> Ints:
         """Slot of each pair; -1 for a job without one. New jobs with a large part get a slot that is free, or whose job
@@ -749,11 +764,11 @@ class Interference:
         lost = (exposure * mean).sum(axis=1)
         variance = np.maximum(np.einsum("vi,vij,vj->v", exposure, now.covariance[at, 1:, 1:], exposure), 0.0)
         prior = state["prior"][row]
-        errors, small = (np.column_stack((prior[:, :, number], np.full(len(at), of_rivals)))
-                         for number, of_rivals in ((1, RIVALS_ERROR), (2, 0.0)))
+        errors, small, of_limit = (np.column_stack((prior[:, :, number], np.full(len(at), of_rivals)))
+                                   for number, of_rivals in ((1, RIVALS_ERROR), (2, 0.0), (3, 0.0)))
         assumed = np.maximum(((exposure * errors)**2).sum(axis=1), 1e-12)
         small_io = np.minimum((exposure * mean * small).sum(axis=1) / np.maximum(lost, 1e-9), 1.0)
-        doubt = LIMITED * (1 - LIMITED) * ((exposure * small)**2).sum(axis=1) / assumed
+        doubt = ((exposure * errors)**2 * of_limit).sum(axis=1) / assumed
         came_after = state["came_after"][row, first]
         just_came = (first < SUSPECTS) & (state["age"][row, first] <= SURPRISE_WINDOWS) & (
             came_after >= SURPRISE_WINDOWS)
@@ -796,6 +811,13 @@ def limited(small_io: float, relative: float) -> float:
     square = small_io**2
     root = sqrt(max(square - 4 * relative * (1 - small_io), 0.0))
     return min((small_io + 2 * relative - root) / (2 * small_io * (1 + relative)), 1.0)
+
+
+def rows_on(targets: Ints, of: Ints, target: Ints, rows: Ints) -> tuple[Ints, Ints]:
+    """The rows on each of some targets, and what it is ``of``. These ``rows`` are in order of their ``target``."""
+    first = np.searchsorted(target[rows], targets)
+    count = np.searchsorted(target[rows], targets, "right") - first
+    return rows[np.repeat(first - np.cumsum(count) + count, count) + np.arange(count.sum())], np.repeat(of, count)
 
 
 def doses(taken: Floats, busy: Floats) -> Floats:

@@ -143,6 +143,20 @@ def test_a_job_that_writes_a_large_file_and_then_at_random_in_it_is_found() -> N
         assert loss.quantile(-1.645) <= 1 - 42 / 66 <= loss.quantile(1.645)
 
 
+def test_a_loss_stays_as_the_one_target_with_a_neighbour_is_known_to_hold_the_stream_up() -> None:
+    """As recorded on a Lustre 2.17. First all four targets of the stream seem to, so that D is a quarter."""
+    for seed in range(5):
+        rng, bed = Random(seed), Bed()
+        run(bed, (window(n, at(rng, ALONE)) for n in range(12)))
+        reads = [JobLoad(TARGETS[0], "f.2", read_bytes=90 * 4096, reads=90, sizes={4096: 90})]
+        losses = run(bed, (window(12 + n, at(rng, 0.6 * ALONE), reads) for n in range(9)))
+        assert bed.model.newest is not None
+        assert bed.model.newest.streams.count.tolist() == [1]
+        for each in losses[1:]:
+            (loss,) = each
+            assert 0.2 < loss.quantile(-1.645) < 0.4 < loss.quantile(1.645) < 0.55, seed
+
+
 def test_other_streams_take_as_much_before_costs_are_learned_as_since() -> None:
     bed, tracks = Bed(), Tracks(100.0, 100.0)
     reader = [JobLoad(load.target, load.job, read_bytes=load.write_bytes, reads=load.writes, sizes=load.sizes)
