@@ -165,7 +165,7 @@ class Loss:
         """Lost part of what the stream would get without these suspects."""
         return 1 - exp(-min(self.mean, MOST_LOST))
 
-    @property
+    @cached_property
     def usual_bytes_per_second(self) -> float:
         """What the stream would get without these suspects: what it got just before, if the posterior agrees."""
         beside = self.bytes_per_second
