@@ -120,7 +120,7 @@ def extended(track: StreamTrack | None, end: float, seconds: float, now: Newest,
     newest = StreamWindow(
         end, now.seconds, log(now.rate[at]), tuple(names[slot] for slot in taken.tolist()),
         np.column_stack((doses, mean[1:], errors[1:]))[taken].tobytes(), rivals=expm1(doses[RIVALS]) / rivals_factor)
-    return StreamTrack((*windows, newest), names, mean, covariance, float(now.noise[at]), rivals_factor)
+    return StreamTrack((*windows, newest), names, mean, covariance, float(now.noise[at]), rivals_factor=rivals_factor)
 
 
 def beside(now: Newest, jobs: Collection[int]) -> list[int]:
