@@ -1,9 +1,9 @@
 """A cycle of tierd on a large file system: 400 targets, 5,000 jobs, 20,000 changelog records per second.
 
-Runs a whole Daemon with generated counters and with changelogs in the bytes of a device. The time includes decoding of
-records, but not generating them. Memory is configured as in the unit file. Asserts that a cycle takes at most a second
-of processor time and the process at most 250 MiB. Streams get what other jobs leave of their
-targets. So tierd learns costs of service, and many streams are exposed to suspects.
+Runs a whole Daemon with generated counters and with changelogs in the bytes of a device, which another process makes.
+The time includes decoding of records. Memory is configured as in the unit file. Asserts that a cycle takes at most a
+second of processor time and the process at most 250 MiB, or as many times more as there are more jobs. Streams get what
+other jobs leave of their targets. So tierd learns costs of service, and many streams are exposed to suspects.
 
     python -m bench.tierd [--targets N] [--jobs N] [--records N] [--cycles N]
 """
@@ -18,9 +18,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from random import Random
 
-from bench.tierd_load import DIRECTORY_SEQUENCE, MDTS, MIB, SECONDS, Changelogs, Clock, Counters, Job
+from bench.tierd_load import DIRECTORY_SEQUENCE, MDTS, MIB, SECONDS, Clock, Load
 from lustre.fid import Fid
 from simulator.cluster import Cluster
 from simulator.filesystem import SimulatedFilesystem
@@ -56,14 +55,14 @@ class WithPaths(SimulatedFilesystem):
         return self.large_pools
 
 
-def daemon(folder: Path, counters: Counters, changelogs: Changelogs, clock: Clock) -> Daemon:
+def daemon(folder: Path, load: Load, clock: Clock) -> Daemon:
     """Make a whole daemon over a small simulated file system, in which it looks up paths."""
     filesystem = WithPaths(Cluster(recorded_test_bed(), ()))
-    filesystem.large_pools = counters.pools()
+    filesystem.large_pools = load.pools
     settings = Settings()
     stale, skew = settings.sense.stale_seconds, settings.sense.skew_seconds
-    follower = CheckedRecords("changelog", Follower(changelogs.read, MDTS, clock), clock, stale, skew)
-    source = LiveSource(CheckedReadings("counters", counters.reading, clock, stale, skew), follower)
+    follower = CheckedRecords("changelog", Follower(load.read, MDTS, clock), clock, stale, skew)
+    source = LiveSource(CheckedReadings("counters", load.reading, clock, stale, skew), follower)
     journal = Journal(folder / "journal.sqlite")
     mover = PortMover(filesystem)
     budget, breaker = Budget(settings.limits, clock.now()), CircuitBreaker()
@@ -88,21 +87,17 @@ def main() -> int:
     parser.add_argument("--cycles", type=int, default=400, help="cycles of 5 s; the history is full after 360")
     chosen = parser.parse_args()
     clock = Clock()
-    rng = Random(0)
-    jobs = [Job(n, rng, chosen.targets) for n in range(chosen.jobs)]
-    counters = Counters(clock, chosen.targets, jobs)
-    changelogs = Changelogs(MDTS, [job.name for job in jobs if job.kind == "files"],
-                            int(chosen.records * SECONDS), clock.now)
+    load = Load(clock, chosen.targets, chosen.jobs, int(chosen.records * SECONDS))
     taken: list[float] = []
     resident: list[float] = []
     with tempfile.TemporaryDirectory(prefix="tierd-bench-") as folder:
-        at = daemon(Path(folder), counters, changelogs, clock)
+        at = daemon(Path(folder), load, clock)
         collect_garbage_rarely()
         for number in range(chosen.cycles):
-            clock.wait(SECONDS)
-            begun, spent = time.process_time(), counters.spent + changelogs.spent
+            load.go_on()
+            begun = time.process_time()
             at.cycle(SECONDS / 2)
-            taken.append(time.process_time() - begun - (counters.spent + changelogs.spent - spent))
+            taken.append(time.process_time() - begun)
             resident.append(resident_mib())
             if number % 20 == 19:
                 print(f"{number + 1:4} cycles: {statistics.median(taken[-20:]):.3f} s, at most "
@@ -110,8 +105,9 @@ def main() -> int:
                       f"{len(at.findings)} findings", flush=True)
     late = taken[len(taken) // 2:]
     print(f"median {statistics.median(late):.3f} s, at most {max(late):.3f} s of processor time per cycle; "
-          f"{max(resident):.0f} MiB, {len(counters)} pairs of job and target")
-    return int(statistics.median(late) > MAX_CYCLE_SECONDS or max(resident) > MAX_MIB)
+          f"{max(resident):.0f} MiB, {len(load)} pairs of job and target")
+    times = max(1.0, chosen.jobs / 5000)
+    return int(statistics.median(late) > MAX_CYCLE_SECONDS * times or max(resident) > MAX_MIB * times)
 
 
 def environment() -> dict[str, str]:

@@ -7,9 +7,10 @@ lost half of the unlinked files.
 
 from __future__ import annotations
 
-import time
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from multiprocessing import Pipe, Process
+from multiprocessing.connection import Connection
 from random import Random
 
 import numpy as np
@@ -69,17 +70,15 @@ START = "1794990000"
 
 
 class Counters:
-    """Job statistics of a large file system. ``spent`` is the processor time to generate them.
+    """Job statistics of a large file system.
 
     Streams get what small files and small I/O leave of their targets, and at most their own rate; their stripes go in
     step. So some targets are saturated, and their streams exposed to the others.
     """
 
-    def __init__(self, clock: Clock, targets: int, jobs: Sequence[Job]) -> None:
-        self._clock = clock
+    def __init__(self, targets: int, jobs: Sequence[Job]) -> None:
         self._rng = np.random.default_rng(1)
         self._targets = [f"big-OST{n:04x}" for n in range(targets)]
-        self._all = frozenset((*self._targets, *(f"big-{mdt}" for mdt in MDTS)))
         self._job = np.repeat(np.arange(len(jobs)), [len(job.targets) for job in jobs])
         self._target = np.concatenate([job.targets for job in jobs])
         self._rate = np.array([job.rate for job in jobs])
@@ -95,11 +94,8 @@ class Counters:
         places = [(self._targets[target], jobs[job].name) for job, target in zip(
             self._job.tolist(), self._target.tolist(), strict=True)]
         places += [(f"big-{MDTS[jobs[job].targets[0] % len(MDTS)]}", jobs[job].name) for job in self._files.tolist()]
-        self._places = texts([target for target, _ in places]), texts([job for _, job in places])
-        self.spent = 0.0
-
-    def __len__(self) -> int:
-        return len(self._places[0])
+        self.places = [target for target, _ in places], [job for _, job in places]
+        """Target and job of each row."""
 
     def pools(self) -> dict[str, tuple[str, ...]]:
         """A tenth of the targets is flash, a tenth old disks: most of those are saturated."""
@@ -107,21 +103,11 @@ class Counters:
         return {"flash": tuple(self._targets[:tenth]), "old": tuple(self._targets[tenth:2 * tenth]),
                 "hdd": tuple(self._targets[2 * tenth:])}
 
-    def reading(self) -> Reading:
-        """Return the present counters, as the parsers do. The time covers making objects, not generating numbers."""
-        begun = time.process_time()
-        self._work()
-        samples, totals, sizes = self._numbers()
-        self.spent += time.process_time() - begun
-        target, job = self._places
-        return Reading(self._clock.time, CounterTable(
-            texts(target.tolist()), texts(job.tolist()), texts([START] * len(self)), Columns(SAMPLES, samples.copy()),
-            Columns(SUMS, totals.copy()), Columns(SIZES, sizes.copy())), self._all)
-
     def _drawn(self) -> Bools:
         return self._rng.random(len(self._rate)) < 0.3 + 0.7 * self._active
 
-    def _work(self) -> None:
+    def work(self) -> None:
+        """Count what is done in a cycle."""
         self._busy = np.where(self._rng.random(len(self._busy)) < RESTS, self._drawn(), self._busy)
         rate = np.where(self._busy, self._rate, 0.0)
         wanted = rate[self._job] * self._rng.uniform(0.9, 1.1, len(self._job))
@@ -136,12 +122,13 @@ class Counters:
         self._operations += np.where(wanted > 0, np.maximum(1, np.round(served * SECONDS)), 0)
         self._metadata += np.round(rate[self._files] * SECONDS)
 
-    def _numbers(self) -> tuple[Floats, Floats, Floats]:
+    def numbers(self) -> tuple[Floats, Floats, Floats]:
+        """Samples, sums and sizes, by row."""
         done, moved, opened = self._operations, self._operations * self._bytes, self._metadata
         data, pairs = {
             "read_bytes": done // 4, "write_bytes": done, "read": done // 4, "write": done, "setattr": done // 10,
             "punch": done // 20, "sync": done // 20, "destroy": done // 20}, len(done)
-        samples, totals, sizes = (np.zeros((len(self), len(names))) for names in (SAMPLES, SUMS, SIZES))
+        samples, totals, sizes = (np.zeros((len(self.places[0]), len(names))) for names in (SAMPLES, SUMS, SIZES))
         for name, column in data.items():
             samples[:pairs, SAMPLES.index(name)] = column
         for name in ("open", "close", "mknod", "getattr"):
@@ -177,28 +164,18 @@ class _MdtLog:
 
 
 class Changelogs:
-    """Changelogs of all metadata targets. ``spent`` is the processor time to generate the records."""
+    """Changelogs of all metadata targets."""
 
-    def __init__(self, mdts: Sequence[str], jobs: Sequence[str], records: int, now: Callable[[], float]) -> None:
+    def __init__(self, mdts: Sequence[str], jobs: Sequence[str], records: int) -> None:
         """``records`` is the number per cycle. The first jobs cause most of them."""
         self._targets = {mdt: _MdtLog(number, LIVING_FILES // len(mdts)) for number, mdt in enumerate(mdts)}
         self._jobs = [job.encode() for job in jobs]
         self._records = records // len(mdts)
-        self._now = now
         self._rng = Random(2)
-        self._given: dict[str, float] = {}
-        self.spent = 0.0
 
-    def read(self, mdt: str, after: int) -> bytes:
-        """Return the records since the last cycle; further calls in the same cycle return no records."""
-        now = self._now()
-        if self._given.get(mdt) == now:
-            return b""
-        self._given[mdt] = now
-        begun = time.process_time()
-        data = self._made(self._targets[mdt], now)
-        self.spent += time.process_time() - begun
-        return data
+    def made(self, now: float) -> dict[str, bytes]:
+        """The records of a cycle, by MDT."""
+        return {mdt: self._made(target, now) for mdt, target in self._targets.items()}
 
     def _made(self, target: _MdtLog, now: float) -> bytes:
         rng, parts = self._rng, list[bytes]()
@@ -228,3 +205,53 @@ class Changelogs:
         parts.append(_FORM.pack(len(name), _FLAGS, kind, target.index, 0, time, target.fid(file), parent,
                                 self._jobs[job], OWNER | NID, 1000, 1000, _NID))
         parts.append(name)
+
+
+class Load:
+    """The load of each cycle. Another process makes it, so that it takes neither time nor memory of this one."""
+
+    def __init__(self, clock: Clock, targets: int, jobs: int, records: int) -> None:
+        """``records`` is the number per cycle."""
+        self._clock = clock
+        self._pipe, theirs = Pipe()
+        Process(target=make_load, args=(theirs, targets, jobs, records), daemon=True).start()
+        self.pools: dict[str, tuple[str, ...]]
+        self.pools, places = self._pipe.recv()
+        self._target, self._job = map(texts, places)
+        self._all = frozenset((*places[0], *(name for pool in self.pools.values() for name in pool),
+                               *(f"big-{mdt}" for mdt in MDTS)))
+
+    def __len__(self) -> int:
+        return len(self._target)
+
+    def go_on(self) -> None:
+        """Begin the next cycle."""
+        self._clock.wait(SECONDS)
+        self._pipe.send(self._clock.time)
+        self._numbers, self._records = self._pipe.recv()
+
+    def reading(self) -> Reading:
+        """The present counters, as the parsers give them."""
+        samples, totals, sizes = self._numbers
+        del self._numbers
+        return Reading(self._clock.time, CounterTable(
+            texts(self._target.tolist()), texts(self._job.tolist()), texts([START] * len(self)),
+            Columns(SAMPLES, samples), Columns(SUMS, totals), Columns(SIZES, sizes)), self._all)
+
+    def read(self, mdt: str, after: int) -> bytes:
+        """The records since the last cycle; further calls in the same cycle return no records."""
+        found: bytes = self._records.pop(mdt, b"")
+        return found
+
+
+def make_load(pipe: Connection, targets: int, count: int, records: int) -> None:
+    """Send the load of a cycle for each time that is received."""
+    rng = Random(0)
+    jobs = [Job(number, rng, targets) for number in range(count)]
+    counters = Counters(targets, jobs)
+    changelogs = Changelogs(MDTS, [job.name for job in jobs if job.kind == "files"], records)
+    pipe.send((counters.pools(), counters.places))
+    while True:
+        now = pipe.recv()
+        counters.work()
+        pipe.send((counters.numbers(), changelogs.made(now)))

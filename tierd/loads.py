@@ -273,6 +273,14 @@ class Loads(PairTable[JobLoad]):
         found: Floats = self.numbers[:, READ_BYTES] + self.numbers[:, WRITE_BYTES]
         return found
 
+    def small_rpcs(self, small_rpc_bytes: int) -> Floats:
+        """RPCs of at most so many bytes, from the kernel's size histogram, or else by their mean size."""
+        rpcs = self.numbers[:, READS] + self.numbers[:, WRITES]
+        by_mean = np.where(self.moved_bytes <= small_rpc_bytes * rpcs, rpcs, 0.0)
+        small = [upper <= small_rpc_bytes for upper in self.sizes.names]
+        known = self.sizes.numbers.any(axis=1)
+        return np.where(known, self.sizes.numbers[:, small].sum(axis=1), by_mean)
+
 
 def together(each: Sequence[Loads]) -> Loads:
     """The sums of several loads by target and job."""

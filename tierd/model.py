@@ -148,8 +148,8 @@ class Window:
     @property
     def jobs(self) -> frozenset[str]:
         """Jobs with a load on an OST."""
-        found: frozenset[str] | None = getattr(self.loads, "jobs", None)  # columns know them
-        return frozenset(map(itemgetter(1), self.loads)) if found is None else found
+        columns = getattr(self.loads, "job", None)  # of a table of loads
+        return frozenset(map(itemgetter(1), self.loads) if columns is None else columns.tolist())
 
 
 @dataclass(frozen=True, slots=True)

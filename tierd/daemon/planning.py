@@ -45,6 +45,8 @@ class Known:
     layouts: Callable[[tuple[str, ...]], Mapping[str, Layout | None]]
     """Default layouts of directories."""
     of_job: Activities
+    won_back: Callable[[str], Mapping[str, Sequence[float]]]
+    """What the last acts against a kind of finding won back, by pool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +152,7 @@ class Planner:
         layouts = known.layouts(finding.directories)
         room = replace(known.room(), default_layouts=layouts,
                        metadata=metadata_targets(site.metadata_spaces, self._engine.windows),
-                       won_back=self._journal.judgements.won_back_by_pool(finding.kind),
+                       won_back=known.won_back(finding.kind),
                        overstriping=site.overstriping)
         # a directory that cannot be read is removed, or its MDT is down: so are its files
         rest = [a if a.directory in layouts else replace(a, candidates=()) for a in rest]
@@ -166,7 +168,7 @@ class Planner:
             known = self._known = Known(
                 now, cache(lambda: space.capacity(filesystem, self._gate.queue.closed)),
                 cache(lambda places: space.default_layouts(filesystem, places, self._executor)),
-                cache(self._table.of_job))
+                cache(self._table.of_job), cache(self._journal.judgements.won_back_by_pool))
         return known
 
     def forget(self) -> None:

@@ -13,21 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tierd.detect.profile import MIN_FILES, SMALL_SHARE, STEADY_SHARE, Classes
-from tierd.loads import (
-    BUSY_USEC,
-    CLOSES,
-    OTHERS,
-    READS,
-    WRITES,
-    Bools,
-    Floats,
-    Ints,
-    Loads,
-    Names,
-    NamespaceLoads,
-    Numbers,
-    sums,
-)
+from tierd.loads import BUSY_USEC, CLOSES, OTHERS, Bools, Floats, Ints, Loads, Names, NamespaceLoads, Numbers, sums
 from tierd.model import Window
 
 LITTLE_UNEVEN = 0.05
@@ -82,18 +68,9 @@ def window_columns(window: Window, targets: Numbers[str], jobs: Names, small_rpc
             part[targets[name]] = window.seconds / span
     return WindowColumns(
         window.start, window.end, target, jobs.of(loads.job.tolist(), len(loads)),
-        np.column_stack((loads.numbers[:, :BUSY_USEC], small_rpcs(loads, small_rpc_bytes))) * part[target, None],
+        np.column_stack((loads.numbers[:, :BUSY_USEC], loads.small_rpcs(small_rpc_bytes))) * part[target, None],
         namespace_job=jobs.of(done.keys_by_row(), len(done)), namespace=done.numbers[:, CLOSES:OTHERS],
         unseen=np.array([targets[name] for name in window.unseen if name in targets], np.int64))
-
-
-def small_rpcs(loads: Loads, small_rpc_bytes: int) -> Floats:
-    """RPCs of at most so many bytes, from the kernel's size histogram, or else by their mean size."""
-    rpcs = loads.numbers[:, READS] + loads.numbers[:, WRITES]
-    by_mean = np.where(loads.moved_bytes <= small_rpc_bytes * rpcs, rpcs, 0.0)
-    small = [upper <= small_rpc_bytes for upper in loads.sizes.names]
-    known = loads.sizes.numbers.any(axis=1)
-    return np.where(known, loads.sizes.numbers[:, small].sum(axis=1), by_mean)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -204,4 +181,3 @@ def pool_numbers(targets: Mapping[str, int], pools: Mapping[str, Collection[str]
             if target in targets:
                 found[targets[target]] = number
     return names, found
-

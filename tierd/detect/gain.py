@@ -9,14 +9,14 @@ and the interval covers both. Each b is that of its time: costs of service that 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, expm1, hypot, log, log1p, sqrt
 from statistics import fmean, median
 
 import numpy as np
 
-from tierd.detect.interference import VARIES, WANDER, Interference, Newest, normal
+from tierd.detect.interference import RIVALS, VARIES, WANDER, Interference, Newest, normal
 from tierd.loads import Floats
 
 MEDIAN_VARIANCE = 1.57
@@ -34,12 +34,26 @@ class StreamWindow:
     """Its length."""
     log_rate: float
     """Logarithm of bytes per second."""
-    taken: Mapping[str, float]
-    """D of each suspect."""
-    cost: Mapping[str, tuple[float, float]]
-    """Mean and standard deviation of b of each suspect, as known after this window."""
+    jobs: Sequence[str]
+    """Suspects."""
+    numbers: bytes
+    """D of each suspect, and mean and standard deviation of its b, as known after this window. They are packed, because
+    there are thousands of windows."""
     rivals: float
     """Device time of other streams, as a multiple of the stream's own."""
+
+    @property
+    def taken(self) -> Mapping[str, float]:
+        """D of each suspect."""
+        return {job: dose for job, (dose, _, _) in self._of_each()}
+
+    @property
+    def cost(self) -> Mapping[str, tuple[float, float]]:
+        """Mean and standard deviation of b of each suspect."""
+        return {job: (b, error) for job, (_, b, error) in self._of_each()}
+
+    def _of_each(self) -> Iterable[tuple[str, Sequence[float]]]:
+        return zip(self.jobs, np.frombuffer(self.numbers).reshape(-1, 3).tolist(), strict=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +73,8 @@ class StreamTrack:
 
     def doses(self, windows: Collection[StreamWindow]) -> Floats:
         """Means over some windows, for the columns of the posterior; that of the level is 0."""
-        return np.array((0.0, *(fmean(each.taken.get(job, 0.0) for each in windows) for job in self.jobs),
+        taken = [each.taken for each in windows]
+        return np.array((0.0, *(fmean(each.get(job, 0.0) for each in taken) for job in self.jobs),
                          fmean(log1p(each.rivals * self.rivals_factor) for each in windows)))
 
     def lost_to(self, doses: Floats) -> tuple[float, float]:
@@ -99,15 +114,13 @@ def extended(track: StreamTrack | None, end: float, seconds: float, now: Newest,
     *factors, rivals_factor = now.dose_factor[at].tolist()
     dose_factor = np.array((1.0, *factors, 1.0))
     mean, covariance = now.mean[at] * dose_factor, now.covariance[at] * np.outer(dose_factor, dose_factor)
-    *doses, rivals = (now.exposure[at] / dose_factor[1:]).tolist()
-    taken = {name: dose for name, dose in zip(names, doses, strict=True) if dose > 0}
-    errors = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
-    known = zip(names, mean[1:-1].tolist(), errors[1:-1].tolist(), strict=True)
-    cost = {name: (b, error) for name, b, error in known if name in taken}
+    doses, errors = now.exposure[at] / dose_factor[1:], np.sqrt(np.maximum(covariance.diagonal(), 0.0))
+    taken = np.flatnonzero(doses[:RIVALS] > 0)
     windows = [each for each in (track.windows if track else ()) if end - seconds < each.end < end]
-    newest = StreamWindow(end, now.seconds, log(now.rate[at]), taken, cost,
-                          rivals=expm1(rivals) / rivals_factor)
-    return StreamTrack((*windows, newest), names, mean, covariance, float(now.noise[at]), rivals_factor)
+    newest = StreamWindow(
+        end, now.seconds, log(now.rate[at]), tuple(names[slot] for slot in taken.tolist()),
+        np.column_stack((doses, mean[1:], errors[1:]))[taken].tobytes(), rivals=expm1(doses[RIVALS]) / rivals_factor)
+    return StreamTrack((*windows, newest), names, mean, covariance, float(now.noise[at]), rivals_factor=rivals_factor)
 
 
 def beside(now: Newest, jobs: Collection[int]) -> list[int]:

@@ -165,7 +165,7 @@ class Loss:
         """Lost part of what the stream would get without these suspects."""
         return 1 - exp(-min(self.mean, MOST_LOST))
 
-    @property
+    @cached_property
     def usual_bytes_per_second(self) -> float:
         """What the stream would get without these suspects: what it got just before, if the posterior agrees."""
         beside = self.bytes_per_second
@@ -509,6 +509,8 @@ class Interference:
         self._arrive(at[back], known[back], seconds)
         state["seen_at"][at, known] = self._now
         taken = np.zeros((len(state), SUSPECTS), bool)  # slots that a job got in this window
+        order = np.argsort(state["slot"][:len(self._rows)], axis=None, kind="stable")
+        before = state["slot"][:len(self._rows)].ravel()[order]
         for pair in sorted(np.flatnonzero((slot < 0) & (busy >= LEAST_EXPOSURE)).tolist(), key=lambda p: -busy[p]):
             at = row[pair]
             free = int(np.argmin(np.where(state["slot"][at] < 0, -1.0, state["seen_at"][at])))
@@ -525,7 +527,9 @@ class Interference:
             self._arrive(at, free, seconds)
             state["exposure"][at, free], state["dose_factor"][at, free] = 0, 1
             state["prior"][at, free] = prior[pair]
-            state["mean"][at, :, 1 + free], error = self._known_from_others(int(job[pair]), prior[pair])
+            first, end = np.searchsorted(before, (job[pair], job[pair] + 1))
+            state["mean"][at, :, 1 + free], error = self._known_from_others(
+                int(job[pair]), prior[pair], order[first:end])
             state["covariance"][at, :, 1 + free, :] = state["covariance"][at, :, :, 1 + free] = 0
             state["covariance"][at, :, 1 + free, 1 + free] = error**2
         return slot
@@ -536,13 +540,16 @@ class Interference:
         state["age"][row, slot], state["came_after"][row, slot] = 0, windows
         state["before"][row, slot] = state["lately"][row]
 
-    def _known_from_others(self, job: int, prior: Floats) -> tuple[float, float]:
+    def _known_from_others(self, job: int, prior: Floats, slots: Ints) -> tuple[float, float]:
         """Mean and error of b of a job for a stream that has just met it: by the stream that knows it for longest.
 
-        b depends on the devices and on what the job does there. Streams differ by the error of the model.
+        b depends on the devices and on what the job does there. Streams differ by the error of the model. ``slots``
+        are those, of all rows, that the job had before this window.
         """
         state = self._state[:len(self._rows)]
-        row, slot = np.nonzero((state["slot"] == job) & (state["exposure"][:, :SUSPECTS] > 0))
+        row, slot = np.divmod(slots, SUSPECTS)
+        has = (state["slot"][row, slot] == job) & (state["exposure"][row, slot] > 0)
+        row, slot = row[has], slot[has]
         if not len(row):
             return float(prior[0]), float(prior[1])
         age = state["age"][row, slot]

@@ -32,7 +32,7 @@ class View:
     def now(self) -> float:
         return self.windows[-1].end
 
-    @property
+    @cached_property
     def flash(self) -> Collection[str]:
         """Full names of the flash targets of the file system and of scopes; empty if the pools are unknown."""
         return tuple(dict.fromkeys(target for pools in self.pool_pairs

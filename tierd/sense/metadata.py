@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tierd.loads import OTHERS, NamespaceLoads
+from tierd.loads import OTHERS, NamespaceLoads, Texts
 from tierd.model import MetadataLoad, MetadataService, NamespaceLoad, Window
 from tierd.sense.counters import CounterTable, Increases, increases
 from tierd.sense.readings import Reading, has_unknown_start, is_ost
@@ -29,7 +29,7 @@ class MetadataMeter:
 
     def __init__(self) -> None:
         self._past: deque[Reading] = deque()
-        """With the counters of MDTs alone."""
+        """The last has the counters of MDTs; those before have none."""
         self._steps: deque[Step] = deque()
         """From each of these to the next."""
         self.loads: tuple[MetadataLoad, ...] = ()
@@ -46,6 +46,7 @@ class MetadataMeter:
         last = replace(reading, jobs=every.rows(~every.targets_that(is_ost)))
         if self._past:
             self._steps.append(Step.between(self._past[-1], last))
+            self._past[-1] = replace(self._past[-1], jobs={})
         self._past.append(last)
         while len(self._past) > 1 and self._past[0].time < reading.time - SPAN_SECONDS:
             self._past.popleft()
@@ -72,17 +73,18 @@ class Step:
     seconds: float
     targets: Set[str]
     """Targets that both have."""
-    counters: CounterTable
-    """Rows of the later one whose counts are of this time."""
+    target: Texts
+    job: Texts
     more: Increases
-    """Of these rows."""
+    """Of rows of the later one whose counts are of this time."""
 
     @classmethod
     def between(cls, before: Reading, after: Reading) -> Step:
         counters = CounterTable.of(after.jobs)
         more = increases(CounterTable.of(before.jobs), counters)
         known = ~(more.is_new & has_unknown_start(counters, before, after))
-        return cls(after.time - before.time, before.targets & after.targets, counters.rows(known), more.rows(known))
+        return cls(after.time - before.time, before.targets & after.targets, counters.target[known],
+                   counters.job[known], more.rows(known))
 
 
 def load_of(mdt: str, steps: Sequence[Step]) -> MetadataLoad:
@@ -91,8 +93,8 @@ def load_of(mdt: str, steps: Sequence[Step]) -> MetadataLoad:
     jobs: defaultdict[str, float] = defaultdict(float)
     usec, seconds = 0.0, sum(step.seconds for step in steps)
     for step in steps:
-        here = step.counters.target == mdt
-        samples, names = step.more.samples.rows(here), step.counters.job[here].tolist()
+        here = step.target == mdt
+        samples, names = step.more.samples.rows(here), step.job[here].tolist()
         for name in samples.names:
             counts = samples[name]
             if name not in UNCOUNTED and counts.any():

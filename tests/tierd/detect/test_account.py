@@ -19,6 +19,7 @@ FINDING = Finding("noisy-neighbour", 0, "m.2", "s.1", ("lustre-OST0002",), "", n
 
 HALF = log(2)
 """Device time that costs a stream half of its throughput if b is 1."""
+SUSPECT = np.array((HALF, 1.0, 0.0)).tobytes()
 
 
 def account(*windows: BilledWindow, cost: float = 1.0, error: float = 0.0) -> Account:
@@ -65,7 +66,7 @@ def test_a_long_case_takes_no_more_room_and_loses_nothing() -> None:
 
 
 def test_time_in_which_the_stream_was_not_seen_is_not_billed() -> None:
-    seen = [StreamWindow(end, 5.0, log(100e6), {FINDING.aggressor: HALF}, {}, 0.0) for end in (5.0, 10.0, 60.0)]
+    seen = [StreamWindow(end, 5.0, log(100e6), [FINDING.aggressor], SUSPECT, 0.0) for end in (5.0, 10.0, 60.0)]
     cases: dict[Key, Case] = {}
     for last in (2, 3):
         track = StreamTrack(seen[:last], (FINDING.aggressor,), np.array((18.0, 1.0, 0.0)), np.zeros((3, 3)), 0.0)
@@ -79,7 +80,7 @@ def test_time_in_which_the_stream_was_not_seen_is_not_billed() -> None:
 def test_a_loss_that_may_be_nothing_all_the_time_is_not_billed(probability: float) -> None:
     evidence = noise(aggressor_came_at=0.0, loss_probability=probability)
     cases: dict[Key, Case] = {}
-    track = StreamTrack([StreamWindow(5.0, 5.0, log(100e6), {FINDING.aggressor: HALF}, {}, 0.0)], (FINDING.aggressor,),
+    track = StreamTrack([StreamWindow(5.0, 5.0, log(100e6), [FINDING.aggressor], SUSPECT, 0.0)], (FINDING.aggressor,),
                         np.array((18.0, 1.0, 0.0)), np.zeros((3, 3)), 0.0)
     bill_windows(cases, 1, replace(FINDING, evidence=evidence), track)
     assert [case.lost().is_certain for case in cases.values()] == [probability > 0.95]

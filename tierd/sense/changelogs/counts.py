@@ -93,8 +93,8 @@ class CountTable:
         """By number. Some are no longer in the table."""
         self._number_of: dict[int, int] = {}
         """Numbers of those in the table, by job and directory."""
-        self.past: deque[tuple[float, Ints]] = deque()
-        """All counts at earlier times. Those that were added later were 0 then."""
+        self.past: deque[tuple[float, NDArray[np.uint32]]] = deque()
+        """Low 32 bits of all counts at earlier times. Those that were added later were 0 then."""
         self._of_job: tuple[Ints, Ints] | None = None
         """Numbers in order of their jobs, and where each job begins; None since one was added."""
         for name, (kind, *more) in _COLUMNS.items():
@@ -186,13 +186,13 @@ class CountTable:
             self.past.pop()
         if len(self.past) > 1 and self.past[-1][0] - self.past[-2][0] < PAST_STEP_SECONDS:
             self.past.pop()
-        self.past.append((now, self.counted[:len(self.every)].copy()))
+        self.past.append((now, self.counted[:len(self.every)].astype(np.uint32)))
         while len(self.past) > 2 and self.past[0][0] < now - PAST_SECONDS:
             self.past.popleft()
 
-    def since(self, taken: Ints) -> tuple[Ints, Ints]:
-        """Numbers of the counts that rose since an earlier time, and their increases."""
-        done = self.counted[:len(self.every)].copy()
+    def since(self, taken: NDArray[np.uint32]) -> tuple[Ints, NDArray[np.uint32]]:
+        """Numbers of the counts that rose since an earlier time, and their increases, which are less than 2^32."""
+        done = self.counted[:len(self.every)].astype(np.uint32)
         done[:len(taken)] -= taken
         numbers = np.flatnonzero(self.in_table[:len(done)] & done.any(axis=1))
         return numbers, done[numbers]

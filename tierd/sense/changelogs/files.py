@@ -19,7 +19,7 @@ as_fid: Callable[[bytes], Fid] = partial(bytes.__new__, Fid)
 """Makes a FID from its bytes."""
 Bytes = NDArray[np.uint8]
 _COLUMNS = {"present": bool, "owner": np.int32, "place": np.int32, "created": bool, "open_count": np.int32,
-            "reopened": np.int32, "created_at": float, "closed_at": float, "name_at": np.int64, "name_bytes": np.int32}
+            "reopened": np.int32, "created_at": float, "closed_at": float, "name_at": np.int32, "name_bytes": np.int32}
 
 
 def fid_words(fids: Collection[bytes]) -> Words:
@@ -47,7 +47,7 @@ class FileTable:
     """Opens, without the open that created it."""
     created_at: NDArray[np.float64]
     closed_at: NDArray[np.float64]
-    name_at: NDArray[np.int64]
+    name_at: NDArray[np.int32]
     """Where its name begins in ``names``."""
     name_bytes: NDArray[np.int32]
 
@@ -121,19 +121,19 @@ class FileTable:
 
     def names_of(self, rows: Ints) -> list[bytes]:
         sizes = self.name_bytes[rows].astype(np.int64)
-        at, which = _pieces(self.name_at[rows], sizes)
+        at, which = _pieces(self.name_at[rows].astype(np.int64), sizes)
         text = self.names[which].tobytes()
         return [text[begin:end] for begin, end in zip(at.tolist(), (at + sizes).tolist(), strict=True)]
 
     def compact(self) -> Ints:
         """Drop the rows without a file. Returns the new number of each row, -1 for those that are dropped."""
         rows, before = self.rows(), len(self.fids)
-        at, which = _pieces(self.name_at[rows], self.name_bytes[rows].astype(np.int64))
+        at, which = _pieces(self.name_at[rows].astype(np.int64), self.name_bytes[rows].astype(np.int64))
         self.names, self.names_used = self.names[which], len(which)
         self.fids.replace(self.fids.keys.take(rows, axis=0))
         for name in _COLUMNS:
             setattr(self, name, grown(getattr(self, name)[rows], 1))
-        self.name_at = grown(at, 1)
+        self.name_at = grown(at.astype(np.int32), 1)
         renumbered = np.full(before, -1, np.int64)
         renumbered[rows] = np.arange(len(rows))
         return renumbered
