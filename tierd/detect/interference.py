@@ -130,8 +130,6 @@ AT_ONCE = 128
 NORMAL, STRANGE, JUMPED, SURPRISED = range(4)
 KINDS = 4
 """Kinds of a window, see above."""
-
-
 ERRORS_OF_90_PERCENT = 1.645
 """Standard errors on each side of the mean that hold nine tenths of a normal distribution."""
 

@@ -26,8 +26,6 @@ from tierd.model import StreamedTarget, StreamedTargets, Window
 CLEARLY_IDLE = SATURATED / 2
 """Utilisation, less its error, up to which no target of a stream holds it up, even if its disk is half as fast as its
 pool: such a disk looks half as busy as it is."""
-
-
 PAUSED_SECONDS, PAUSED_WINDOWS = 10.0, 2
 """A stream that moved nothing on a target for this many seconds and windows has paused there: a reading may be late."""
 

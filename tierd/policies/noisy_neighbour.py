@@ -104,6 +104,8 @@ CARRIED = {
     Carrier.LOAD: "and less when {} does more",
     Carrier.DEVICE_TIME: "beside {} (by device time alone)",
 }
+
+
 def sentence(victim: str, loss: Loss, suspect: Profile, settings: SlowdownSettings) -> str:
     work = (f"accesses {suspect.files / suspect.seconds:.0f} files/s of {binary_text(suspect.bytes_per_file)}"
             if is_small_files(suspect, settings.classes) else
@@ -112,7 +114,6 @@ def sentence(victim: str, loss: Loss, suspect: Profile, settings: SlowdownSettin
     return (f"{slower(victim, loss)}, {CARRIED[loss.carrier].format(suspect.job)}; "
             f"{suspect.job} {work} on the same "
             f"{count_of(len(loss.targets), 'target')}; loss {percent(low)} to {percent(high)}")
-
 
 
 def plan(finding: Finding, evidence: NoisyNeighbourEvidence, situation: Situation) -> Plan:
