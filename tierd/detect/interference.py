@@ -273,7 +273,7 @@ STATE = np.dtype([
     ("covariance", float, (KINDS, 1 + COLUMNS, 1 + COLUMNS)),
     ("weight", float, KINDS),
     # number of the job of each slot, -1 for a free one; mean and error of the prior of its b, the part of its device
-    # time that costs the stream nothing if the device does small I/O at no cost, and what of the variance comes from it
+    # time that costs the stream nothing if the device does small I/O at no cost, and the part of the variance of that
     ("slot", np.int64, SUSPECTS),
     ("prior", float, (SUSPECTS, 4)),
     # smoothed part of the device time; when the job came and was last seen
@@ -308,7 +308,7 @@ class Interference:
         self._costs: CostTable | None = None
         """Those of the window before."""
         self._held: tuple[Ints, Ints] = (np.empty(0, np.int64), np.empty(0, np.int64))
-        """Rows of its streams, and the targets that held them up."""
+        """Of the window before: the rows of streams, and the targets that held each up."""
         self._now = 0.0
         self._in_doubt: dict[int, frozenset[int]] = {}
         """Jobs that use a target whose speed means nothing, by target; of one that is not seen, those that did."""
@@ -819,7 +819,7 @@ def limited(small_io: float, relative: float) -> float:
 
 
 def rows_on(targets: Ints, of: Ints, target: Ints, rows: Ints) -> tuple[Ints, Ints]:
-    """The rows on each of some targets, and what it is ``of``. These ``rows`` are in order of their ``target``."""
+    """The rows of each of these targets, and their streams. ``rows`` are in the order of the column ``target``."""
     first = np.searchsorted(target[rows], targets)
     count = np.searchsorted(target[rows], targets, "right") - first
     return rows[np.repeat(first - np.cumsum(count) + count, count) + np.arange(count.sum())], np.repeat(of, count)
