@@ -28,6 +28,9 @@ RELAXED = 0.3
 """A job that sends less than this part of its limit needs no rule. A choice."""
 MAX_WAIT_SECONDS = 60.0
 """Time that a request may wait for its turn. A choice: clients give up after ``at_max``, 600 s."""
+STOPPED = 0.5
+"""Part of what the victims moved beside the job below which the brake ends at once. On a node that they share, waiting
+RPCs of the job can take the slots of theirs (LU-7982): a stream then stood still. A choice."""
 MIN_REGAINED = 0.25
 """Part of what the stream lost, as a logarithm, that the victims must regain. A choice."""
 
@@ -106,16 +109,14 @@ class BrakedJob:
             return "the clock was set back", REST_SECONDS
         if now >= self.began_at + BOX_SECONDS:
             return f"{duration_text(BOX_SECONDS)} have passed", REST_SECONDS
+        was = max(sum(limit.stream.victim_bytes_per_second for limit in self.limits.values()), 1.0)
+        if 0 < self.in_force_at < windows[-1].end and moved(self.limits, windows[-1:]) < STOPPED * was:
+            return "they move less than half of what they did", REST_SECONDS
         if now < (self.in_force_at or self.began_at) + MEASURE_SECONDS:
             return None
         if not self.in_force_at:
             return "no OSS has set its rule", REST_SECONDS
-        lately = windows[-3:]
-        victims, job = (sum(load_of(each, window).bytes_per_second for each in jobs for window in lately) / len(lately)
-                        for jobs in (self.limits, (self.finding.aggressor,)))
-        was = max(sum(limit.stream.victim_bytes_per_second for limit in self.limits.values()), 1.0)
-        if not victims:
-            return "they have ended", 0.0
+        victims, job = moved(self.limits, windows[-3:]), moved((self.finding.aggressor,), windows[-3:])
         if victims + job < MIN_TOTAL * (was + self.before.bytes_per_second):
             return "it cost more bytes than it gained", REST_SECONDS
         if log(victims / was) < MIN_REGAINED * min(log(limit.stream.slowdown) for limit in self.limits.values()):
@@ -152,6 +153,11 @@ def load_of(job: str, window: Window) -> Load:
              for (target, _), load in loads.rows(loads.jobs_among((job,))).items()]
     return Load(sum(load.moved_bytes / seconds for _, load, seconds in found),
                 {target: load.operations / seconds for target, load, seconds in found})
+
+
+def moved(jobs: Collection[str], windows: Sequence[Window]) -> float:
+    """Mean of their bytes per second."""
+    return sum(load_of(job, window).bytes_per_second for job in jobs for window in windows) / len(windows)
 
 
 def allowed_dose(lost: float, cost: float, error: float) -> float:

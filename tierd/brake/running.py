@@ -94,6 +94,9 @@ class Brake(Extension):
         if Mode.OBSERVE in modes or (
                 Mode.ASK in modes and not self._daemon.parts.gate.approvals.approved(finding.key)):
             return False
+        case = self._daemon.store.get(finding.key)
+        if case is not None and case.defaults and case.begun_at < self._seen - MEASURE_SECONDS:
+            return False  # its new files go elsewhere, and the rule would slow them too
         return job not in self._rests and victim not in self._braked and all(
             job not in other.limits and (each != job or victim not in other.limits)
             for each, other in self._braked.items())

@@ -119,6 +119,20 @@ def test_files_begun_before_the_default_layout_are_not_slowed_for_long(site: Sit
     assert made.rules == []
 
 
+def test_it_does_not_begin_again_while_a_default_layout_is_measured(site: Site) -> None:
+    """The rule would slow the files on flash too: on a Lustre 2.17 they filled the client that the stream shares."""
+    site.restart(act={"brake": True, "mode": "full"})
+    site.begin_again(Cluster(recorded_test_bed(), (STREAM, replace(NOISE, sizes=(1 << 16,)))))
+    made = BrakedSite(site)
+    made.set("nrs_policies", "tbf jobid")
+    made.begin()
+    made.run_until("RELEASED", before=120)
+    site.filesystem.set_default_layout(NOISE.directory, None)  # the job loads the disks again
+    made.run(made.cluster.now + 40)
+    assert any(finding.aggressor == NOISE.job_id for finding in site.service.daemon.findings)
+    assert made.rules == []
+
+
 def test_the_verdict_is_about_the_layout_and_not_about_the_brake(braked: BrakedSite) -> None:
     braked.run_until("RELEASED", before=120)
     released_at = braked.cluster.now

@@ -80,8 +80,7 @@ def test_no_request_waits_for_more_than_a_minute() -> None:
 
 
 @pytest.mark.parametrize(("stream", "small", "why"), [
-    (98e6, 3e6, None), (60e6, 16e6, "they did not get faster"), (65e6, 1e6, "it cost more bytes than it gained"),
-    (0.0, 3e6, "they have ended")])
+    (98e6, 3e6, None), (60e6, 16e6, "they did not get faster"), (65e6, 1e6, "it cost more bytes than it gained")])
 def test_it_is_measured_once_it_is_in_force(stream: float, small: float, why: str | None) -> None:
     job, here = braked(), [oss(rules=(IN_FORCE,))]
     for end in (105.0, 110.0, 115.0, 120.0, 125.0):
@@ -91,6 +90,18 @@ def test_it_is_measured_once_it_is_in_force(stream: float, small: float, why: st
     assert (found and found[0]) == why
     assert job.lost_bytes == pytest.approx((20e6 - small) * 20)
     assert job.won_bytes == pytest.approx((stream - 60e6) * 20)
+
+
+@pytest.mark.parametrize(("stream", "why"), [(31e6, None), (29e6, "they move less than half of what they did"),
+                                             (0.0, "they move less than half of what they did")])
+def test_it_ends_at_once_if_the_stream_stands_still(stream: float, why: str | None) -> None:
+    """As recorded on a Lustre 2.17: both jobs wrote through one client."""
+    job, here = braked(), [oss(rules=(IN_FORCE,))]
+    for end in (105.0, 110.0):
+        newest = window({"hdd0": 10.0, "hdd1": 10.0}, end, stream, 3e6)
+        job.update(newest, {}, here, 1)
+        found = job.end([newest] * 3, end)
+    assert found == (why and (why, BOX_SECONDS))
 
 
 def test_it_ends_after_its_time_and_where_no_oss_sets_the_rule() -> None:
