@@ -59,6 +59,10 @@ def kill(stack: Running, name: str) -> None:
     os.kill(role.pid, signal.SIGKILL)
 
 
+def pids(stack: Running) -> dict[str, int]:
+    return {role.name: role.pid for role in stack.nodes.roles}
+
+
 def text_of(role: Role) -> str:
     return role.log.read_text(errors="replace")
 
@@ -76,17 +80,18 @@ def test_the_cure_comes_although_one_of_each_is_killed(stack: Running, capsys: p
     until(stack, stack.nodes.ready, "all work together")
     until(stack, lambda: moved(stack) > 5, "the neighbour is found, and files move")
     leader = stack.nodes.leader
-    standby = "tierd2" if leader == "tierd1" else "tierd1"
-    victims = [MOVERS[0], "reader1", "broker2", standby]
+    victims = [MOVERS[0], "reader1", "broker2", "tierd2" if leader == "tierd1" else "tierd1"]
     for name in victims:
         kill(stack, name)
         before = moved(stack)
         until(stack, lambda before=before: moved(stack) > before + 2, f"files move after {name} was killed")  # type: ignore[misc]
     until(stack, stack.nodes.ready, "all that was killed works again")
+    killed = pids(stack)[leader]
     kill(stack, leader)
-    until(stack, lambda: stack.nodes.leader == standby, "the standby leads")
+    # which of the two, nobody knows: the former may be back before its claim has expired
+    until(stack, lambda: pids(stack).get(stack.nodes.leader, 0) not in {0, killed}, "another process leads")
     until(stack, lambda: any("KEPT" in text_of(role) for role in stack.nodes.roles), "the verdict")
-    until(stack, stack.nodes.ready, "the former leader stands by")
+    until(stack, stack.nodes.ready, "the other one stands by")
     socket = f"{stack.folder}/{stack.nodes.leader}.sock"
     assert main(["drain", "--socket", socket]) == 0
     stack.nodes.step()  # the answer before the drain may be of a moment without a move, between two cycles
