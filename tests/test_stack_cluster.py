@@ -88,7 +88,7 @@ def test_the_cure_comes_although_one_of_each_is_killed(stack: Running, capsys: p
     until(stack, stack.nodes.ready, "all that was killed works again")
     killed = pids(stack)[leader]
     kill(stack, leader)
-    # which of the two, nobody knows: the former may be back before its claim has expired
+    # the killed leader may be back before its claim has expired: either of the two may lead
     until(stack, lambda: pids(stack).get(stack.nodes.leader, 0) not in {0, killed}, "another process leads")
     until(stack, lambda: any("KEPT" in text_of(role) for role in stack.nodes.roles), "the verdict")
     until(stack, stack.nodes.ready, "the other one stands by")

@@ -111,7 +111,7 @@ class BrakedJob:
             return f"{duration_text(BOX_SECONDS)} have passed", REST_SECONDS
         was = max(sum(limit.stream.victim_bytes_per_second for limit in self.limits.values()), 1.0)
         if 0 < self.in_force_at < windows[-1].end and moved(self.limits, windows[-1:]) < STOPPED * was:
-            return "they move less than half of what they did", REST_SECONDS
+            return "the streams move less than half of what they did", REST_SECONDS
         if now < (self.in_force_at or self.began_at) + MEASURE_SECONDS:
             return None
         if not self.in_force_at:
@@ -156,7 +156,7 @@ def load_of(job: str, window: Window) -> Load:
 
 
 def moved(jobs: Collection[str], windows: Sequence[Window]) -> float:
-    """Mean of their bytes per second."""
+    """Bytes per second of these jobs together, as a mean of the windows."""
     return sum(load_of(job, window).bytes_per_second for job in jobs for window in windows) / len(windows)
 
 

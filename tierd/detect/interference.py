@@ -130,6 +130,7 @@ AT_ONCE = 128
 NORMAL, STRANGE, JUMPED, SURPRISED = range(4)
 KINDS = 4
 """Kinds of a window, see above."""
+NONE_HELD: tuple[Ints, Ints] = (np.empty(0, np.int64), np.empty(0, np.int64))
 ERRORS_OF_90_PERCENT = 1.645
 """Standard errors on each side of the mean that hold nine tenths of a normal distribution."""
 
@@ -278,7 +279,7 @@ STATE = np.dtype([
     ("prior", float, (SUSPECTS, 4)),
     # smoothed part of the device time; when the job came and was last seen
     ("exposure", float, COLUMNS),
-    # factor by which its device time has risen, for the same work, as costs were learned
+    # factor by which its device time has risen, for the same work, as costs were learned or other targets the fullest
     ("dose_factor", float, COLUMNS),
     ("came_at", float, COLUMNS),
     ("seen_at", float, SUSPECTS),
@@ -307,7 +308,7 @@ class Interference:
         self._state = np.zeros(64, STATE)
         self._costs: CostTable | None = None
         """Those of the window before."""
-        self._held: tuple[Ints, Ints] = (np.empty(0, np.int64), np.empty(0, np.int64))
+        self._held = NONE_HELD
         """Of the window before: the rows of streams, and the targets that held each up."""
         self._now = 0.0
         self._in_doubt: dict[int, frozenset[int]] = {}
@@ -403,8 +404,7 @@ class Interference:
         jobs, last = np.array([*self._rows]), self._state["streamed_at"][:len(self._rows)].copy()
         last[np.isin(jobs, present)] = np.inf
         kept = np.sort(np.argsort(-last, kind="stable")[:MOST_AWAY + int(np.isinf(last).sum())])
-        self._rows = {job: row for row, job in enumerate(jobs[kept].tolist())}
-        self._held = (np.empty(0, np.int64), np.empty(0, np.int64))
+        self._rows, self._held = {job: row for row, job in enumerate(jobs[kept].tolist())}, NONE_HELD
         self._state[:len(kept)] = self._state[kept]
         self._state[len(kept):] = 0
 
@@ -559,7 +559,7 @@ class Interference:
         return (mean, error) if error < prior[1] else (float(prior[0]), float(prior[1]))
 
     def _rescale(self, rows: Ints, row: Ints, slot: Ints, cost_ratio: Floats) -> None:
-        """Adjust b: with newly learned costs, the same work takes this many times the device time.
+        """Adjust b: with newly learned costs or other fullest targets, the same work makes D this many times as large.
 
         What b D was before, it is now: windows showed the product. So b falls as D rises.
         """
