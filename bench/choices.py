@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -42,7 +42,8 @@ class Recorded:
     """A scenario as tierd saw it, and its truth."""
 
     windows: Sequence[Window]
-    facts: Facts
+    facts: list[Facts]
+    """What is known of the pools and their disks, by window."""
     begun: float
     """Epoch seconds of the start."""
     onset: float
@@ -81,13 +82,14 @@ def recorded(bed: BedKind, seed: int) -> Recorded | None:
     if not trial.case.suspects:
         return None
     windows: list[Window] = []
-    facts: list[Facts] = [Facts()]
+    facts: list[Facts] = []
     run_cycle = Engine.run_cycle
 
     def kept(engine: Engine, window: Window, *arguments: Any, **named: Any) -> Any:
         windows.append(window)
         found = run_cycle(engine, window, *arguments, **named)
-        facts[0] = engine._facts if engine._facts.pools else facts[0]
+        known = engine._facts
+        facts.append(Facts(pools=known.pools, flash=known.flash, disk_writes=known.disk_writes))
         return found
 
     Engine.run_cycle = kept  # type: ignore[method-assign, assignment]
@@ -97,10 +99,16 @@ def recorded(bed: BedKind, seed: int) -> Recorded | None:
         Engine.run_cycle = run_cycle  # type: ignore[method-assign]
     alone = trial.without_suspects
     verdict = compared(seed, trial.case, watched, watched, alone, 0.0)
-    return Recorded(windows, Facts(pools=facts[0].pools), trial.case.cluster(seed).epoch_seconds,
+    return Recorded(windows, facts, trial.case.cluster(seed).epoch_seconds,
                     trial.case.noise_starts, trial.case.names, verdict.truth, verdict.layout_helps,
                     {job.job_id: (watched.rates[job.job_id], alone.rates[job.job_id])
                      for job in streams(trial.case.jobs)})
+
+
+def with_disks_from(time: float, facts: Facts) -> Facts:
+    writes = {target: tuple(each for each in readings if each.time >= time)
+              for target, readings in facts.disk_writes.items()}
+    return replace(facts, disk_writes=writes)
 
 
 def replayed(scenario: Recorded, cold: bool) -> Found:
@@ -109,11 +117,12 @@ def replayed(scenario: Recorded, cold: bool) -> Found:
     onset = scenario.onset + (COLD_SECONDS if cold else 0.0)
     found: list[tuple[float, Finding]] = []
     acted: list[float] = []
-    for window in scenario.windows:
+    disks_from = scenario.begun + onset if cold else 0.0
+    for window, known in zip(scenario.windows, scenario.facts, strict=True):
         at = window.end - scenario.begun
         if at > NOISE_ENDS or (cold and window.start - scenario.begun < onset):
             continue
-        cycle = engine.run_cycle(window, lambda *_: (), lambda: scenario.facts)
+        cycle = engine.run_cycle(window, lambda *_: (), partial(with_disks_from, disks_from, known))
         for finding in cycle.findings:
             stream = finding.evidence.of_stream
             if stream is None or finding.advice_only or not has_victim(finding):

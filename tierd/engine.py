@@ -22,6 +22,7 @@ from tierd.config.scopes import ResolvedScopes
 from tierd.config.settings import Settings
 from tierd.decide.plans import Plan, joined
 from tierd.detect import attribution
+from tierd.detect.accelerators import small_writes_wait
 from tierd.detect.columns import RecentWindows, pool_numbers, recent_work
 from tierd.detect.costs import CostLearner, DeviceCosts
 from tierd.detect.device_time import TargetTime, device_times
@@ -83,6 +84,8 @@ class Engine:
         """Victims whose acts have no verdict yet."""
         self._watch = PolicyRunner(settings.policies)
         self._facts = Facts()
+        self._waiting: Collection[str] = ()
+        """Pools whose small writes wait for the disks."""
         self._amends: tuple[Facts, Sequence[Amend]] = self._facts, ()
         """What policies change in findings about slowed streams, and the facts that say so."""
         self._learner = CostLearner()
@@ -155,6 +158,9 @@ class Engine:
         complete = self._history.add(window)
         if complete or (not self._facts.pools and self._early_facts < MAX_EARLY_FACTS):
             self._facts, self._early_facts = facts(), self._early_facts + 1
+            writes = self._facts.disk_writes
+            self._waiting = {pool for pool, targets in self._facts.pools.items()
+                             if small_writes_wait(writes[target][-1] for target in targets if writes.get(target))}
         view = self._slowdowns(window)
         counted = cache(partial(self._activities, counts or activities))  # an aggressor may have many victims
         found = {finding.key: finding for finding in self._with_directories(
@@ -213,7 +219,7 @@ class Engine:
                              dtype=np.int64)
         flash = {*self._settings.resolved_scopes.flash_pools, *self._facts.flash}
         self._learner.learn(columns, kinds, pool, names, unhealthy, flash=flash)
-        costs = self._learner.table(pool, names, unhealthy)
+        costs = self._learner.table(pool, names, unhealthy, self._waiting)
         work = recent_work(recent.windows, kinds, len(recent.jobs.by_number))
         losses = self._interference.update(columns, work, kinds, costs)
         jobs, targets = recent.jobs.by_number, list(recent.targets)

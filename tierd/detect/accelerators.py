@@ -12,7 +12,7 @@ and while both change, then that size is the limit. Without fast writes or a cha
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -29,6 +29,8 @@ LARGE_BYTES = 1 << 20
 not, the cause is a limit of bytes a second, such as that of a throttled volume."""
 MIN_WRITES = 100.0
 MIN_READINGS = 4
+MIN_SMALL_SHARE = 0.05
+"""Share of small writes from which their durations say something. A choice."""
 MIN_CHANGE = 0.2
 """Smallest change of the share of small writes between readings, and of fast ones. A choice."""
 MAX_ERROR = 0.08
@@ -54,6 +56,13 @@ def accelerators(writes: Mapping[str, Sequence[DiskWrites]]) -> dict[str, Accele
     """Targets with an accelerator or a write cache in front of their disks."""
     found = {target: of_latency(readings) or of_mixes(readings) for target, readings in writes.items()}
     return {target: seen for target, seen in found.items() if seen is not None}
+
+
+def small_writes_wait(readings: Iterable[DiskWrites]) -> bool:
+    """Whether small writes wait for the disks as large ones do: neither flash nor a write cache takes them in."""
+    mixes = [mix for reading in readings if (mix := mix_of(reading)) is not None]
+    small = sum(share for _, sizes in mixes for size, share in sizes.items() if size < LARGE_BYTES)
+    return small > MIN_SMALL_SHARE * len(mixes) and sum(fast for fast, _ in mixes) < small / 4
 
 
 def of_latency(readings: Sequence[DiskWrites]) -> Accelerator | None:

@@ -247,6 +247,8 @@ class CostTable:
     """Targets with costs, whose speed means something."""
     unhealthy: Ints
     """Targets whose speed means nothing: not seen, degraded, in recovery or full."""
+    waiting: Bools
+    """Targets whose small writes wait for the disks: no cache takes them in."""
 
     def taken(self, target: Ints, work: Floats) -> Floats:
         """Share of a second that each row of work takes."""
@@ -387,8 +389,8 @@ class CostLearner:
             remaining = {other: known for other, known in self.costs.items() if other != pool}
             self.costs = remaining | {name: known for name, known in self._learned.items() if name == pool}
 
-    def table(self, pool: Ints, names: list[str], unhealthy: Ints) -> CostTable:
-        """Costs of all targets."""
+    def table(self, pool: Ints, names: list[str], unhealthy: Ints, waiting: Collection[str] = ()) -> CostTable:
+        """Costs of all targets. ``waiting`` names pools whose small writes wait for the disks."""
         seconds, covariances = np.zeros((len(pool), 3)), np.zeros((len(names) + 1, 3, 3))
         for number, name in enumerate(names):
             if name in self.costs:
@@ -396,4 +398,5 @@ class CostLearner:
                 covariances[number] = self.costs[name].covariance
         known: Bools = seconds.max(axis=1, initial=0.0) > 0
         known[unhealthy] = False
-        return CostTable(seconds, pool, covariances, known, unhealthy)
+        waits = np.isin(pool, [number for number, name in enumerate(names) if name in waiting])
+        return CostTable(seconds, pool, covariances, known, unhealthy, waits)

@@ -120,6 +120,8 @@ LIMITED = 0.2
 not full do, and flash, and controllers with a write cache; disks and RAID groups alone do not. A choice
 (docs/detection.md). The prior has the variance of a b that is 1 otherwise, not ``ELEVATOR``, so a finding begins with
 a probability of 0.31 or more: with 0.2, cold starts acted on more innocents."""
+LIMITED_DISKS = 0.05
+"""The same where small writes are seen to wait for the disks, so there is no write cache. A choice."""
 IO_BOUND = 0.25
 """Part of the device time for small I/O from which the I/O limit of a device that has one is full."""
 
@@ -488,12 +490,13 @@ class Interference:
         by_limit = work[:, 2] * costs.seconds[target, 2] / np.maximum(busy, 1e-9) * (
             1 - learned * streams.io_bound[stream])
         saturation = streams.saturation[stream]
+        limited = np.where(costs.waiting[target], LIMITED_DISKS, LIMITED)
         sharing = SHARING * (1 / np.maximum(streams.share[stream], LEAST_SHARE) - 1)
-        error = np.sqrt(relative**2 + MODEL_ERROR**2 + sharing**2 + LIMITED * (1 - LIMITED) * by_limit**2
+        error = np.sqrt(relative**2 + MODEL_ERROR**2 + sharing**2 + limited * (1 - limited) * by_limit**2
                         + ((1 - saturation) / 2)**2)
         error = np.minimum(error, PARTIAL)
-        return np.column_stack((ELEVATOR * saturation * (1 - LIMITED * by_limit), error, by_limit,
-                                LIMITED * (1 - LIMITED) * (by_limit / error)**2))
+        return np.column_stack((ELEVATOR * saturation * (1 - limited * by_limit), error, by_limit,
+                                limited * (1 - limited) * (by_limit / error)**2))
 
     def _slots(self, row: Ints, job: Ints, busy: Floats, prior: Floats, seconds: float) -> Ints:
         """Slot of each pair; -1 for a job without one. New jobs with a large part get a slot that is free, or whose job

@@ -179,7 +179,7 @@ class Doubt(StrEnum):
 
     ABSENT = "a job has ended or paused, or its targets were not healthy"
     UNSURE = "what the stream lost, or has regained, is not known well enough"
-    SLOWER = "something else has slowed the stream since"
+    SLOWER = "the stream is slower since, for a reason that is not known"
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from simulator.settings import ClusterSettings
 from tests.tierd.detect.views import FLASH, POOLS, filled, halves, look
 from tests.tierd.sense.clocks import SettableClock
 from tests.tierd.worlds import TARGETS, small_io
-from tierd.detect.accelerators import Accelerator, accelerators, of_latency, of_mixes
+from tierd.detect.accelerators import Accelerator, accelerators, of_latency, of_mixes, small_writes_wait
 from tierd.model import DiskWrites, Facts, Finding, JobLoad
 from tierd.policies import small_random_io
 from tierd.policies.block_accelerator import POLICY, with_absorbed
@@ -77,6 +77,17 @@ SLOW = mixes(0, (0.0,) * 7 + (0.25, 0.25), slow_msec=128)
 ])
 def test_no_accelerator_is_found_elsewhere(writes: tuple[DiskWrites, ...], targets: Sequence[str]) -> None:
     assert look(POLICY, facts=facts(writes, targets)) == []
+
+
+@pytest.mark.parametrize(("writes", "wait"), [
+    (mixes(0), True),
+    (mixes(32 * KIB), False),
+    (mixes(MIB), False),
+    ((DiskWrites(0.0, {MIB: 990.0, 4096: 10.0}, {16: 1000.0}),), False),
+    ((), False),
+], ids=["plain disks", "an accelerator", "a cache for all writes", "few small writes", "no readings"])  # fmt: skip
+def test_small_writes_wait_for_disks_without_a_cache(writes: tuple[DiskWrites, ...], wait: bool) -> None:
+    assert small_writes_wait(writes) is wait
 
 
 def test_durations_by_size_show_the_step_at_once() -> None:

@@ -41,6 +41,7 @@ class Bed:
         self.recent = RecentWindows(30.0, Classes())
         self.model = Interference()
         self.learner = CostLearner({"hdd": costs})
+        self.waiting: tuple[str, ...] = ()
 
     def see(self, seen: Window, pools: Mapping[str, Sequence[str]] | None = None) -> list[Loss]:
         columns = self.recent.add(seen)
@@ -48,7 +49,7 @@ class Bed:
         names, pool = pool_numbers(self.recent.targets, {"hdd": list(self.recent.targets)} if pools is None else pools)
         unhealthy = np.array([self.recent.targets[each] for each in seen.conditions], np.int64)
         work = recent_work(self.recent.windows, kinds, len(self.recent.jobs.by_number))
-        return self.model.update(columns, work, kinds, self.learner.table(pool, names, unhealthy))
+        return self.model.update(columns, work, kinds, self.learner.table(pool, names, unhealthy, self.waiting))
 
     def slots(self) -> list[int]:
         """Numbers of the jobs in the slots of the first stream."""
@@ -192,6 +193,15 @@ def test_a_neighbour_that_was_always_there_is_found_by_device_time_alone() -> No
     (last,) = losses[-1]
     assert last.quantile(-1.645) <= share(20) <= last.quantile(1.645)
     assert last.quantile(1.645) - last.quantile(-1.645) > 0.3, "nothing but the prior"
+
+
+def test_small_io_that_was_always_there_surely_costs_something_where_it_waits_for_the_disks() -> None:
+    unlearned = (*COSTS.covariance[:2], (0.0, 0.0, (0.6 * OPERATION_SECONDS)**2))
+    rng, bed = Random(1), Bed(replace(COSTS, covariance=unlearned))
+    windows = [window(n, at(rng, ALONE / 2), small_io("fio.2", 100)) for n in range(9)]
+    assert 0.6 <= run(bed, windows[:6])[-1][0].probability(0.05) <= 0.75, "a write cache may take it in"
+    bed.waiting = ("hdd",)
+    assert run(bed, windows[6:])[-1][0].probability(0.05) >= 0.9
 
 
 def test_a_stream_that_begins_beside_a_neighbour_is_found_slow_once_its_targets_are_known_to_hold_it_up() -> None:
