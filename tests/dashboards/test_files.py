@@ -15,7 +15,6 @@ from dashboards.dashboard import REASON_WORDS, STATE_WORDS, VERDICT_WORDS
 from dashboards.panels import NARROW, NEUTRAL
 from exporter.collectors.slim import SLIM_COLLECTORS
 from tests.dashboards.files import ROOT, expressions, metric_names, panels, sources, unknown_metrics
-from tests.rules import every
 from tierd.acts import Verdict
 from tierd.daemon.states import FOUND, State
 from tierd.refusal import Reason
@@ -23,7 +22,7 @@ from tierd.refusal import Reason
 BOARDS_JSON = [json.loads(text(board)) for board in BOARDS]
 UNITS = {"short", "none", "percentunit", "bytes", "Bps", "ops", "s", "suffix:% of its usual throughput"}
 
-boards = every("board", BOARDS_JSON, ids=itemgetter("uid"))
+boards = pytest.mark.parametrize("board", BOARDS_JSON, ids=itemgetter("uid"))
 
 
 def test_files_are_what_the_generator_writes() -> None:
@@ -272,11 +271,11 @@ def needs(panel: dict[str, Any], prefixes: tuple[str, ...]) -> bool:
                for target in panel["targets"])
 
 
-@every("site, absent", [("servers only", CLIENT_METRICS), ("clients only", SERVER_METRICS)], ids=itemgetter(0))
-def test_a_panel_that_can_have_no_data_says_so(site: str, absent: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("absent", [CLIENT_METRICS, SERVER_METRICS], ids=["servers only", "clients only"])
+def test_a_panel_that_can_have_no_data_says_so(absent: tuple[str, ...]) -> None:
     silent = [f"{board['uid']}: {panel['title']}" for board in BOARDS_JSON for panel in panels(board)
               if "noValue" not in panel["fieldConfig"]["defaults"] and needs(panel, absent)]
-    assert silent == [], site
+    assert silent == []
 
 
 @boards

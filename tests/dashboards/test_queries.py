@@ -24,7 +24,6 @@ from tests.dashboards.files import (
     sources,
     unlinked,
 )
-from tests.rules import every
 
 MAY_BE_EMPTY = {
     "Firing alerts": "ALERTS are made by a Prometheus that evaluates alerting rules; alerts/ has tests of its own",
@@ -40,7 +39,7 @@ MAY_BE_EMPTY = {
 
 
 ALL_BOARDS = {board["uid"]: board for board in (json.loads(text(board)) for board in BOARDS)}
-EACH_BOARD = every("board", list(ALL_BOARDS.values()), ids=itemgetter("uid"))
+EACH_BOARD = pytest.mark.parametrize("board", list(ALL_BOARDS.values()), ids=itemgetter("uid"))
 
 
 @EACH_BOARD

@@ -6,9 +6,10 @@ import re
 from operator import attrgetter
 from pathlib import Path
 
+import pytest
+
 from exporter.collectors import COLLECTORS
 from scripts import metrics_reference
-from tests.rules import every
 
 FAMILIES = [family for collector in COLLECTORS for family in collector.families]
 KNOWN = {
@@ -26,7 +27,7 @@ def test_names_come_once() -> None:
     assert len({collector.name for collector in COLLECTORS}) == len(COLLECTORS)
 
 
-@every("family", FAMILIES, attrgetter("name"))
+@pytest.mark.parametrize("family", FAMILIES, ids=attrgetter("name"))
 def test_a_family_follows_the_conventions(family) -> None:
     assert re.fullmatch(r"lustre_[a-z]+(_[a-z]+)*", family.name)
     assert (family.kind == "counter") == family.name.endswith("_total")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-from itertools import product
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,6 @@ from prometheus_client.parser import text_string_to_metric_families as text_pars
 
 from exporter import exposition
 from exporter.self_metrics import registry
-from tests.rules import every
 from tests.servers import program
 
 TREES = ["2.17.57/tree-idle", "2.17.57/tree-load-1", "2.17.57/tree-load-2"]
@@ -28,7 +26,8 @@ def flat(families) -> dict:
     }
 
 
-@every("tree, per_target", product(TREES, (False, True)))
+@pytest.mark.parametrize("tree", TREES)
+@pytest.mark.parametrize("per_target", [False, True])
 def test_both_strict_parsers_read_the_same_samples(capture, exporter, samples, tree, per_target) -> None:
     running = exporter(capture(tree), osc_per_target=per_target)
     text = running.scrape()
@@ -50,7 +49,8 @@ def test_own_metrics_are_part_of_both(capture, exporter) -> None:
     assert names == {name for name, _ in flat(openmetrics_parser(open_text))}
 
 
-@every("tree, per_target", product(TREES, (False, True)))
+@pytest.mark.parametrize("tree", TREES)
+@pytest.mark.parametrize("per_target", [False, True])
 def test_promtool_finds_nothing_to_say(capture, exporter, tree, per_target) -> None:
     running = exporter(capture(tree), osc_per_target=per_target, jobs_limit=3)
     text = b"".join(exposition.render(running.scraper.run(), registry(running.scraper), openmetrics=False))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from decimal import Decimal
-from itertools import product
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,6 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from exporter.jobs.texts import MAX_JOB_BYTES
-from tests.rules import every
 
 OSC = "sys/kernel/debug/lustre/osc"
 FIRST = f"{OSC}/lustre-OST0000-osc-ff1100011d6c9800"
@@ -45,25 +43,22 @@ def families_of(text: bytes, samples) -> set[str]:
     return {name for name, _ in samples(text)}
 
 
-@every(
-    "name, per_target, data",
-    product(KINDS, (False, True), (b"", b"\x00\xff\xfe\x80" * 500, b"\n\n\n", b"a" * 5000)),
-    lambda case: f"{case[:2]}, {case[2][:4]!r}",
-)
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("per_target", [False, True])
+@pytest.mark.parametrize("data", [b"", b"\x00\xff\xfe\x80" * 500, b"\n\n\n", b"a" * 5000],
+                         ids=["empty", "binary", "empty lines", "one long line"])
 def test_one_damaged_file_costs_its_own_samples_only(tree, exporter, samples, name, per_target, data) -> None:
     before = families_of(exporter(tree, osc_per_target=per_target).scrape("osc", "llite"), samples)
-    whole = (tree / FIRST / name).read_bytes()
     overwrite(tree / FIRST / name, data)
     running = exporter(tree, osc_per_target=per_target)
     shown = families_of(running.scrape("osc", "llite"), samples)
-    overwrite(tree / FIRST / name, whole)
     assert shown == before
     assert running.reasons() == {}
     noticed = running.errors().get((f"osc.*.{name}", "empty"), 0) + running.skipped().get(f"osc.*.{name}", 0)
     assert noticed or data.isspace()
 
 
-@every(
+@pytest.mark.parametrize(
     "path",
     [
         "sys/kernel/debug/lustre/llite/lustre-ff1100011d6c9800/stats",
@@ -92,7 +87,6 @@ def test_a_file_cut_anywhere_never_shows_another_value(tree, exporter, samples, 
                 assert Decimal(value) <= Decimal(true.get(key, value))
             elif "_bucket" not in key[0] and not key[0].endswith(("_sum", "_count")):
                 assert value == true.get(key), (cut, key)
-    overwrite(tree / path, whole)
 
 
 def test_unreadable_files_are_counted_by_their_error(tree, exporter) -> None:

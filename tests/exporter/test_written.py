@@ -13,7 +13,6 @@ from exporter.collectors import COLLECTORS
 from tests.exporter.test_exposition import flat
 from tests.exporter.test_golden import compare
 from tests.exporter.written import NODES, RELEASES, ROLES
-from tests.rules import every
 
 VERSIONS = {family.name: family.versions for collector in COLLECTORS for family in collector.families}
 CHANGED = {"lustre_version_info", *(f"lustre_{kind}_targets" for kind in ("osc", "mdc", "mgc", "osp"))}
@@ -33,20 +32,20 @@ def test_the_whole_exposition(written, exporter, release, role) -> None:
     compare(f"written-{release}-{role}", text)
 
 
-@every("release, role", NODES)
+@pytest.mark.parametrize(("release", "role"), NODES)
 def test_both_strict_parsers_read_it(written, exporter, release, role) -> None:
     running = exporter(written(release, role))
     plain = flat(text_parser(running.scrape().decode()))
     assert plain == flat(openmetrics_parser(running.scrape(openmetrics=True).decode()))
 
 
-@every("release, role", NODES)
+@pytest.mark.parametrize(("release", "role"), NODES)
 def test_no_family_is_older_than_it_says(written, exporter, samples, release, role) -> None:
     shown = {family_of(name) for name, _ in samples(exporter(written(release, role)).scrape())}
     assert {name: VERSIONS[name] for name in shown if VERSIONS[name].rstrip("+") > release} == {}
 
 
-@every("role", ROLES)
+@pytest.mark.parametrize("role", ROLES)
 def test_the_same_facts_are_the_same_in_every_release(written, exporter, samples, role) -> None:
     shown = {release: samples(exporter(written(release, role)).scrape()) for release in RELEASES}
     for older, newer in pairwise(RELEASES):

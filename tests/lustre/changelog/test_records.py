@@ -7,19 +7,20 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from lustre.changelog.decode import decode
 from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
 from lustre.nid import nid_text
 from simulator.servers.changelog_bytes import encode
-from tests.rules import every
 
 CHANGELOGS = Path(__file__).parent.parent.parent / "captures" / "2.17.57" / "changelog"
 MDTS = ("lustre-MDT0000", "lustre-MDT0001")
 FORMS = ("chardev", "llapi_full", "llapi_jobid", "llapi_nid_be", "llapi_plain")
 
-everything = every("mdt, form", [(mdt, form) for mdt in MDTS for form in FORMS])
-each_mdt = every("mdt", MDTS)
+everything = pytest.mark.parametrize(("mdt", "form"), [(mdt, form) for mdt in MDTS for form in FORMS])
+each_mdt = pytest.mark.parametrize("mdt", MDTS)
 
 
 @cache

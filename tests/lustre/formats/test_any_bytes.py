@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable
-from itertools import product
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -45,7 +45,6 @@ from lustre.formats import (
 from lustre.formats.histogram import Histogram
 from tests.conftest import Unpack
 from tests.exporter.written import files_of
-from tests.rules import every
 
 Parse = Callable[[bytes], Any]
 
@@ -165,7 +164,7 @@ def test_no_bytes_make_a_parser_raise(capture: Unpack) -> None:
     raises_nothing()
 
 
-@every("name", FILES)
+@pytest.mark.parametrize("name", FILES)
 def test_binary_junk_is_skipped_and_nothing_is_nothing(name: str) -> None:
     parse, _ = FILES[name]
     junk = parse(bytes(range(1, 256)) * 3)
@@ -173,14 +172,14 @@ def test_binary_junk_is_skipped_and_nothing_is_nothing(name: str) -> None:
     assert dataclasses.replace(junk, skipped=0) == parse(b"")
 
 
-@every("name", FILES)
+@pytest.mark.parametrize("name", FILES)
 def test_a_real_file_is_understood_whole(name: str, capture: Unpack) -> None:
     record = FILES[name][0](sample(capture, name))
     assert record.skipped == 0
     assert facts(record)
 
 
-@every("name", FILES)
+@pytest.mark.parametrize("name", FILES)
 def test_a_file_cut_at_any_byte_gives_no_wrong_number(name: str, capture: Unpack) -> None:
     data, parse = sample(capture, name), FILES[name][0]
     whole = facts(parse(data)).items()
@@ -216,7 +215,8 @@ def test_a_damaged_real_file_makes_no_parser_raise(capture: Unpack) -> None:
 UNITS = (b" ", b"\n", b"a ", b"1", b"1: ", b"{", b"\t\t\tread\t\t\twrite\n", b"- job_id:\n", b'"\\x', b"samples [")
 
 
-@every("name, unit", product(FILES, UNITS))
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("unit", UNITS)
 def test_time_grows_with_the_length_not_its_square(name: str, unit: bytes) -> None:
     parse = FILES[name][0]
 

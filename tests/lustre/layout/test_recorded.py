@@ -12,7 +12,6 @@ from lustre.layout.model import Foreign, Layout, explain, same_shape
 from lustre.layout.setstripe import setstripe_arguments
 from lustre.layout.xattr import from_xattr
 from lustre.layout.yaml import from_yaml, to_yaml
-from tests.rules import every
 
 LAYOUTS = Path(__file__).parent.parent.parent / "captures" / "2.17.57" / "layouts"
 
@@ -46,12 +45,12 @@ def with_mdt(layout: Layout) -> Layout:
     return replace(layout, components=tuple(components))
 
 
-@every("name", FILES)
+@pytest.mark.parametrize("name", FILES)
 def test_the_attribute_prints_what_lfs_prints(name: str) -> None:
     assert to_yaml(with_mdt(from_xattr(attribute(name)))) == printed(name)
 
 
-@every("name", FILES)
+@pytest.mark.parametrize("name", FILES)
 def test_text_is_read_and_written_unchanged(name: str) -> None:
     assert to_yaml(from_yaml(printed(name))) == printed(name)
 
@@ -108,7 +107,7 @@ def test_state_of_the_mirrors(name: str, state: str) -> None:
     assert from_xattr(attribute(name)).state == state
 
 
-@every("name", [name for name in FILES if "lcm_" in printed(name) or name == "foreign"])
+@pytest.mark.parametrize("name", [name for name in FILES if "lcm_" in printed(name) or name == "foreign"])
 def test_an_attribute_cut_short_is_refused(name: str) -> None:
     data = attribute(name)
     for end in range(len(data)):
@@ -116,7 +115,7 @@ def test_an_attribute_cut_short_is_refused(name: str) -> None:
             from_xattr(data[:end])
 
 
-@every("name", [name for name in FILES if "lcm_" not in printed(name) and name != "foreign"])
+@pytest.mark.parametrize("name", [name for name in FILES if "lcm_" not in printed(name) and name != "foreign"])
 def test_a_plain_one_cut_before_its_objects_reads_like_a_default(name: str) -> None:
     data, layout = attribute(name), from_xattr(attribute(name))
     fixed = len(data) - 24 * len(layout.components[0].objects)

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.rules import every
 from tests.tierd.logged import logged
 from tierd.__main__ import main
 from tierd.config.contradictions import why_no_pool_name
@@ -23,7 +22,7 @@ DETECTORS = [(f"detect.{detector.table}", enter.name, f"leave{enter.name.removep
 PAIRS = [("noisy_neighbour", "probability", "end_probability", Settings().noisy_neighbour), *DETECTORS]
 
 
-@every("table, enter, leave, defaults", PAIRS, lambda case: f"{case[0]}.{case[1]}")
+@pytest.mark.parametrize(("table", "enter", "leave", "defaults"), PAIRS)
 def test_thresholds_that_are_exchanged_are_refused_in_every_detector(
         table: str, enter: str, leave: str, defaults: object) -> None:
     begins, ends = getattr(defaults, enter), getattr(defaults, leave)
@@ -81,7 +80,7 @@ REFUSED = [
 ]
 
 
-@every("text, line, sentence", REFUSED, lambda case: case[0])
+@pytest.mark.parametrize(("text", "line", "sentence"), REFUSED)
 def test_settings_that_cannot_work_are_refused(text: str, line: int, sentence: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         parse(text.encode(), "t.toml")
@@ -108,7 +107,7 @@ WARNED = [
 ]
 
 
-@every("text, line, sentence", WARNED, lambda case: case[0])
+@pytest.mark.parametrize(("text", "line", "sentence"), WARNED)
 def test_a_setting_without_effect_is_a_warning(text: str, line: int, sentence: str) -> None:
     warnings = logged()
     parse(text.encode(), "t.toml")
@@ -124,7 +123,7 @@ SOUND = ["", '[limits.pools.flash]\nfiles_per_second = 1', '[web]\naddress = "::
          '[small_files_to_flash]\nflash_pool = "nvme-1_a"\n[limits.pools.nvme-1_a]\nfiles_per_second = 1']
 
 
-@every("text", SOUND)
+@pytest.mark.parametrize("text", SOUND)
 def test_consistent_settings_give_no_warning(text: str) -> None:
     warnings = logged()
     parse(text.encode(), "t.toml")
