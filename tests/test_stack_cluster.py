@@ -1,4 +1,4 @@
-"""``make stack-cluster``: leader, standby, movers, readers and NATS servers as processes, killed while a cure runs."""
+"""``make stack-cluster``: leader, standby, movers, readers and NATS servers as processes, killed and stopped."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from tierd.clock import SystemClock
 
 SECONDS = 300.0
 """Time for each step: a dozen processes start on a machine that runs other tests."""
+REPLACED = "another tierd leads now; this one ends"
 
 
 @pytest.fixture
@@ -54,9 +55,13 @@ def until(stack: Running, holds: Callable[[], bool], what: str) -> None:
         stack.nodes.step()
 
 
-def kill(stack: Running, name: str) -> None:
+def role_of(stack: Running, name: str) -> Role:
     (role,) = [role for role in stack.nodes.roles if role.name == name]
-    os.kill(role.pid, signal.SIGKILL)
+    return role
+
+
+def kill(stack: Running, name: str, number: int = signal.SIGKILL) -> None:
+    os.kill(role_of(stack, name).pid, number)
 
 
 def pids(stack: Running) -> dict[str, int]:
@@ -76,22 +81,31 @@ def at_rest(stack: Running) -> bool:
     return queue is not None and not queue.waiting_moves + queue.under_way_moves and stack.audit().open_acts == 0
 
 
-def test_the_cure_comes_although_one_of_each_is_killed(stack: Running, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_cure_comes_although_one_of_each_is_killed_or_stopped(
+        stack: Running, capsys: pytest.CaptureFixture[str]) -> None:
     until(stack, stack.nodes.ready, "all work together")
     until(stack, lambda: moved(stack) > 5, "the neighbour is found, and files move")
+    kill(stack, MOVERS[1], signal.SIGSTOP)
     leader = stack.nodes.leader
     victims = [MOVERS[0], "reader1", "broker2", "tierd2" if leader == "tierd1" else "tierd1"]
     for name in victims:
         kill(stack, name)
         before = moved(stack)
         until(stack, lambda before=before: moved(stack) > before + 2, f"files move after {name} was killed")  # type: ignore[misc]
-    until(stack, stack.nodes.ready, "all that was killed works again")
+    kill(stack, MOVERS[1], signal.SIGCONT)
+    until(stack, stack.nodes.ready, "all that was killed or stopped works again")
     killed = pids(stack)[leader]
     kill(stack, leader)
     # the killed leader may be back before its claim has expired: either of the two may lead
     until(stack, lambda: pids(stack).get(stack.nodes.leader, 0) not in {0, killed}, "another process leads")
     until(stack, lambda: any("KEPT" in text_of(role) for role in stack.nodes.roles), "the verdict")
     until(stack, stack.nodes.ready, "the other one stands by")
+    stopped = stack.nodes.leader
+    kill(stack, stopped, signal.SIGSTOP)  # it holds the claim, and its clock stands still
+    until(stack, lambda: stack.nodes.leader not in {"", stopped}, "the other one leads")
+    kill(stack, stopped, signal.SIGCONT)
+    until(stack, lambda: REPLACED in text_of(role_of(stack, stopped)), "it finds that it was replaced")
+    until(stack, stack.nodes.ready, "it stands by")
     socket = f"{stack.folder}/{stack.nodes.leader}.sock"
     assert main(["drain", "--socket", socket]) == 0
     stack.nodes.step()  # the answer before the drain may be of a moment without a move, between two cycles

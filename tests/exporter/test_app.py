@@ -160,10 +160,3 @@ def test_the_share_of_reused_chunks_is_shown(served) -> None:
     for collector in ("osc", "jobs"):
         assert more[collector] - reused[collector] > 0
         assert later[collector] > first[collector]
-
-
-def test_a_client_that_asks_for_openmetrics_2_gets_version_1_and_is_told_so(served) -> None:
-    _, headers, body = served.get("/metrics", Accept="application/openmetrics-text;version=2.0.0")
-    assert headers["content-type"].startswith("application/openmetrics-text; version=1.0.0;")
-    assert body.endswith(b"# EOF\n")
-    assert len(list(openmetrics_parser(body.decode()))) > 100

@@ -65,13 +65,15 @@ def test_promtool_finds_nothing_to_say(capture, exporter, tree, per_target) -> N
         ("text/html", False),
         ("text/plain;version=0.0.4", False),
         ("application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5", True),
+        ("application/openmetrics-text;version=2.0.0", True),
         ("application/openmetrics-text;version=nonsense", False),
     ],
 )
 def test_the_format_is_negotiated(accept, openmetrics) -> None:
     wanted = exposition.negotiate(accept, "")
     assert wanted.openmetrics is openmetrics
-    assert wanted.content_type.startswith("application/openmetrics-text" if openmetrics else "text/plain")
+    kind = "application/openmetrics-text; version=1.0.0;" if openmetrics else "text/plain"
+    assert wanted.content_type.startswith(kind)
 
 
 def test_an_empty_node_is_a_whole_exposition(grow, exporter) -> None:

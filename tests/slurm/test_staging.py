@@ -16,8 +16,6 @@ from tests.slurm.simulated_tierd import Site
 from tierd.config.act import GeneralLimits
 from tierd.daemon.answers import StagingsAnswer
 from tierd.daemon.client import ask
-from tierd.integrations.slurm.source import SlurmSettings
-from tierd.policies.protocol import Tables
 
 SLOW = GeneralLimits(files_per_second=0.5)
 
@@ -176,17 +174,3 @@ def started(wanted: dict[str, object]) -> subprocess.Popen[str]:
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     return process
-
-
-def test_names_of_jobs_are_shown_beside_their_ids(slurm: Slurm, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SLURM_CONF", slurm.environment["SLURM_CONF"])  # as in the environment of tierd
-    wanted = Tables({**site.settings.integrations.by_name, "slurm": SlurmSettings("squeue")})
-    site.settings = replace(site.settings, integrations=wanted)
-    job = slurm.job(command="sleep 60", options=["--account=chem"])
-    shown = f"{slurm.user}: train, account chem, partition batch"
-    with site.running() as service:
-        until = slurm.clock.now() + WAIT_SECONDS
-        while service._users.names([job]) != {job: shown}:
-            assert slurm.clock.now() < until
-            slurm.clock.wait(0.1)
-    slurm.run("scancel", job)

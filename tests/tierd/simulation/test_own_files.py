@@ -56,16 +56,6 @@ def test_a_file_with_random_io_goes_to_flash_once_it_is_closed(tmp_path: Path) -
     assert layout_of(at, DATABASE.path).startswith("whole file on hdd (1 stripe)")
 
 
-def test_a_dry_run_moves_nothing_and_other_kinds_are_only_reported(tmp_path: Path) -> None:
-    at = lived(tmp_path, DATABASE, 268, "small-random-io", dry_run=True)
-    assert moves(at, Outcome.DRY_RUN) == [DATABASE.path]
-    assert layout_of(at, DATABASE.path).startswith("whole file on hdd")
-    (tmp_path / "other").mkdir()
-    other = lived(tmp_path / "other", DATABASE, 268, "cold-on-flash")
-    assert any("FOUND small-random-io" in said for said in other.said) or other.daemon.findings
-    assert list(other.journal.entries()) == []
-
-
 def test_a_shared_file_gets_a_stripe_on_each_target_once_it_is_closed(tmp_path: Path) -> None:
     at = lived(tmp_path, STRIDED, 690, "shared-file-contention",
                "[restripe]\noverstripe = false\nbenefit_factor = 1.0\n")

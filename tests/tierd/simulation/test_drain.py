@@ -1,20 +1,15 @@
-"""Scenarios of ``tierctl drain-target`` beside jobs, and of a default striping of directories over MDTs."""
+"""Scenarios of ``tierctl drain-target`` beside jobs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from simulator.cluster import Cluster
 from simulator.scenarios import scenario
 from simulator.scenarios.scenario import Scenario
-from tierd.acts import ActKind
 from tierd.acts import Outcome as ActOutcome
-from tierd.config.load import parse
 from tierd.config.settings import Settings
 from tierd.simulation.run import Outcome, orders_of, run
-
-ON = parse(b"[act]\non = ['metadata-storm']\n[detect.metadata_storm]\nenter = 2\n", "t.toml")
 
 
 def lived(loaded: Scenario, policy: Settings | None) -> tuple[Cluster, Outcome]:
@@ -71,22 +66,3 @@ def test_an_order_to_drain_is_no_change_of_the_cluster() -> None:
     cluster = loaded.build(1)
     cluster.advance(10)
     assert [ost.max_create_count > 0 for ost in cluster.osts] == [True, True, True, False, True, True]
-
-
-def test_a_default_striping_is_kept_for_several_nodes() -> None:
-    _, with_tierd = lived(scenario.library("files-of-steps"), ON)
-    (entry,) = with_tierd.entries
-    job = "steps.1012"
-    before, after = with_tierd.progress(job, 0, 300), with_tierd.progress(job, 600, 1000)
-    assert (entry.kind, entry.place) == (ActKind.SET_DEFAULT_STRIPING, "/proj/steps")
-    assert after >= 1.5 * before
-    assert entry.outcome == ActOutcome.DONE
-    assert entry.detail.startswith("kept: it helped: "), entry.detail
-
-
-def test_without_leave_nothing_is_striped() -> None:
-    loaded = scenario.library("files-of-steps")
-    off = replace(ON, act=replace(ON.act, on=Settings().act.on))
-    _, outcome = lived(replace(loaded, seconds=300), off)
-    assert any(finding.kind == "metadata-storm" for _, finding in outcome.findings)
-    assert outcome.entries == ()
