@@ -6,7 +6,6 @@ import http.client
 import json
 import re
 import shutil
-import socket
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +15,6 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from httpserver.config import WebConfigFile
-from tests.pki import Pki
 from tests.tierd.port import Port, login, request
 from tests.tierd.simulated import NOISE, STREAM
 from tests.tierd.site import Site, altered, fetched
@@ -26,21 +24,6 @@ from tierd.daemon.page import Pages, Viewer
 from tierd.daemon.process import Supervisor
 from tierd.daemon.service import Service
 from tierd.daemon.web import MAX_BODY_BYTES, config_path
-
-
-@pytest.mark.parametrize("path", ["/", "/metrics", "/-/healthy", "/-/ready", "/nowhere"])
-def test_head_has_the_headers_of_get_and_no_body(site: Site, path: str) -> None:
-    site.run(until=10)
-    assert site.service.web is not None
-    answers = {}
-    for method in ("GET", "HEAD"):
-        with socket.create_connection(("127.0.0.1", site.service.web.port), timeout=10) as connection:
-            connection.sendall(f"{method} {path} HTTP/1.0\r\n\r\n".encode())
-            head, _, body = connection.makefile("rb").read().partition(b"\r\n\r\n")
-            answers[method] = head.split(b"\r\n")[0], b"Content-Length: " in head, body
-    assert answers["HEAD"][:2] == answers["GET"][:2]
-    assert answers["GET"][2]
-    assert answers["HEAD"][2] == b""
 
 
 def test_runbooks_open_in_a_browser_even_while_tierd_answers_nothing() -> None:
@@ -133,7 +116,7 @@ def test_every_metric_is_documented(site: Site) -> None:
     assert [name for name in sorted(names) if f"`{name}`" not in page] == []
 
 
-# TLS, client certificates and passwords of tierd's port, and their reload
+# Passwords of tierd's port, and their reload
 
 
 pytest.importorskip("bcrypt")
@@ -160,7 +143,8 @@ def ready(serving: Callable[..., Port], web_file: Callable[[str], Path]) -> Read
 
 def test_without_a_web_configuration_no_password_is_needed(ready: Ready) -> None:
     port = ready()
-    assert [port.request(path)[0] for path in PAGES] == [200, 200, 200, 200, 404]
+    for method in ("GET", "HEAD"):
+        assert [port.request(path, method)[0] for path in PAGES] == [200, 200, 200, 200, 404]
     assert port.request("/-/evaluate", "POST")[0] == 202
     assert port.evaluated == 1
 
@@ -186,18 +170,6 @@ def test_a_message_too_long_starts_no_cycle(ready: Ready) -> None:
     assert connection.getresponse().status == 413
     connection.close()
     assert port.evaluated == 0
-
-
-def test_tls_and_client_certificates(ready: Ready, pki: Pki, tls_text: str) -> None:
-    policy = "  client_auth_type: RequireAndVerifyClientCert\n  client_ca_file: pki/ca.crt\n"
-    port = ready(tls_text + policy)
-    assert port.request("/metrics")[0] == 400  # plain HTTP
-    for name in ("", "stranger"):
-        with pytest.raises(OSError):  # noqa: PT011 - reset or closed, as the moment has it
-            port.request("/-/evaluate", "POST", tls=pki.client(name))
-    assert port.evaluated == 0
-    assert port.request("/metrics", tls=pki.client("client"))[0] == 200
-    assert port.request("/-/evaluate", "POST", tls=pki.client("client"))[0] == 202
 
 
 @pytest.fixture
