@@ -11,6 +11,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -194,6 +195,18 @@ def serve() -> Iterator[Callable[..., Served]]:
     yield start
     for served in running:
         served.stop()
+
+
+@contextmanager
+def as_user(number: int) -> Iterator[None]:
+    """Root may read everything; who is not root stays who it is."""
+    before = os.geteuid()
+    if before == 0:
+        os.seteuid(number)
+    try:
+        yield
+    finally:
+        os.seteuid(before)
 
 
 @pytest.fixture

@@ -5,21 +5,20 @@ from __future__ import annotations
 import json
 import shutil
 import socket
-import subprocess
 import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 import pytest
 
+import stack.services
 from tierd.clock import SystemClock
 
 TOOLS = Path(__file__).parent.parent / ".tools" / "bin"
-PATIENCE_SECONDS = 30.0
 
 
 def program(name: str) -> str:
@@ -61,30 +60,9 @@ def body_of(url: str) -> str:
         return str(answer.read(), "utf-8")
 
 
-@contextmanager
-def running(command: Sequence[str], ready: str, log: Path) -> Iterator[None]:
+def running(command: Sequence[str], ready: str, log: Path) -> AbstractContextManager[None]:
     """A server from the moment it is ready until it is no longer needed."""
-    with log.open("ab") as out:
-        process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
-    clock = SystemClock()
-    until = clock.now() + PATIENCE_SECONDS
-    try:
-        while True:
-            try:
-                urllib.request.urlopen(ready, timeout=5).close()
-                break
-            except OSError:
-                assert process.poll() is None, log.read_text()[-2000:]
-                assert clock.now() < until, f"{command[0]} is not ready: {log.read_text()[-2000:]}"
-                clock.wait(0.05)
-        yield
-    finally:
-        process.terminate()
-        try:
-            process.wait(timeout=20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+    return stack.services.program(command, ready, log, SystemClock())
 
 
 class Prometheus:

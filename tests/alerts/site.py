@@ -8,10 +8,8 @@ was: gauges stay, counters grow as in the last minute.
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,6 +26,7 @@ from simulator.cluster import Cluster
 from simulator.jobs import Job
 from simulator.scenarios.events import Event
 from simulator.settings import ClusterSettings, recorded_test_bed
+from tests.conftest import as_user
 from tests.exporter.written import files_of
 from tierd.act.claim import FilesystemClaim
 from tierd.config.settings import Settings
@@ -69,18 +68,6 @@ def write_unsimulated(root: Path) -> None:
             file = root / path.replace("work-", "lustre-")
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(wanted.replace("work-", "lustre-"))
-
-
-@contextmanager
-def as_user(number: int) -> Iterator[None]:
-    """Root may read everything; who is not root stays who it is."""
-    before = os.geteuid()
-    if before == 0:
-        os.seteuid(number)
-    try:
-        yield
-    finally:
-        os.seteuid(before)
 
 
 @dataclass

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import tempfile
 import threading
@@ -14,6 +13,7 @@ import pytest
 
 from exporter.landing import LandingPage, NodeSummary, summarize_node
 from exporter.self_metrics import ExporterMetrics
+from tests.conftest import as_user
 
 OSC = "sys/kernel/debug/lustre/osc"
 NOBODY = 65534
@@ -96,18 +96,6 @@ def test_skipped_lines_and_failed_readings_are_counted(grow, exporter) -> None:
     assert '<span title="osc.*.rpc_stats empty">1</span>' in text
 
 
-@contextlib.contextmanager
-def as_nobody() -> Iterator[None]:
-    """Root may look everywhere; who is not root stays who it is."""
-    before = os.geteuid()
-    if before == 0:
-        os.seteuid(NOBODY)
-    try:
-        yield
-    finally:
-        os.seteuid(before)
-
-
 @pytest.fixture
 def closed() -> Iterator[Path]:
     """A node whose debugfs only root may list, as every kernel's is."""
@@ -124,7 +112,7 @@ def closed() -> Iterator[Path]:
 
 def test_an_unreadable_debugfs_is_reported_with_the_remedy(closed, exporter) -> None:
     running = exporter(closed)
-    with as_nobody():
+    with as_user(NOBODY):
         assert set(running.scraper.tree.closed()) == {"debugfs"}
         text = page(running).text
         own = {sample.labels["path"]: sample.value for metric in ExporterMetrics(running.scraper).collect()
@@ -136,7 +124,7 @@ def test_an_unreadable_debugfs_is_reported_with_the_remedy(closed, exporter) -> 
 
 def test_an_unreadable_directory_is_logged_once(closed, exporter, caplog) -> None:
     running = exporter(closed)
-    with as_nobody():
+    with as_user(NOBODY):
         for _ in range(3):
             running.scrape()
     (said,) = [record.getMessage() for record in caplog.records]
@@ -152,7 +140,7 @@ def test_parameters_that_may_not_be_read_are_named_in_the_log_once(closed, expor
         stats.write_text("job_stats:\n")
         stats.chmod(0)
     running = exporter(closed)
-    with as_nobody():
+    with as_user(NOBODY):
         for _ in range(3):
             running.scrape()
     (said,) = [record.getMessage() for record in caplog.records]

@@ -10,7 +10,6 @@ import json
 import os
 import pwd
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,7 @@ from pathlib import Path
 
 import pytest
 
+from stack.cluster import free_ports
 from tierd.clock import SystemClock
 
 ROOT = Path(__file__).parent.parent.parent
@@ -61,17 +61,6 @@ PrologEpilogTimeout=60
 NodeName=n1 NodeHostname=localhost NodeAddr=127.0.0.1 Port={d} CPUs=16 RealMemory=1000 State=UNKNOWN
 PartitionName=batch Nodes=n1 Default=YES MaxTime=INFINITE State=UP OverSubscribe=YES
 """
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [int(each.getsockname()[1]) for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
 
 
 class Slurm:

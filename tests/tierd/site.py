@@ -77,17 +77,20 @@ class Site:
     """The limits of new objects, on a node that serves MDTs."""
     before_reading: Callable[[], None] = lambda: None
     """Called before the counters are read."""
+    parts: dict[str, Any] = field(default_factory=dict)
+    """What its node has besides, or instead."""
     service: Service = field(init=False)
 
     def start(self) -> None:
         clock = VirtualClock(self.cluster)
         read = parameter_files(self.cluster, self.folder / "node")
-        self.service = Service(self.settings, Node(
-            filesystem=self.filesystem, mover=PortMover(self.filesystem),
-            read=lambda: (self.before_reading(), read())[1], mdts=["MDT0000", "MDT0001"], clock=clock,
-            clear_changelog=self.filesystem.clear_changelog, user_name=lambda uid: self.accounts.get(uid, ""),
-            rights_of=lambda uid, gid: User(uid, frozenset({gid}), f"u{uid}"),
-            creation=self.creation or ObjectCreation()), self.web_config, self.peers)
+        parts: dict[str, Any] = {
+            "filesystem": self.filesystem, "mover": PortMover(self.filesystem), "clock": clock,
+            "read": lambda: (self.before_reading(), read())[1], "mdts": ["MDT0000", "MDT0001"],
+            "clear_changelog": self.filesystem.clear_changelog, "user_name": lambda uid: self.accounts.get(uid, ""),
+            "rights_of": lambda uid, gid: User(uid, frozenset({gid}), f"u{uid}"),
+            "creation": self.creation or ObjectCreation()}
+        self.service = Service(self.settings, Node(**(parts | self.parts)), self.web_config, self.peers)
 
     def restart(self, **changed: object) -> None:
         """With other settings."""

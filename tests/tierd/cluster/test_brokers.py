@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from stack.cluster import free_ports
 from tests.tierd.cluster.broker import Broker, until
 from tests.tierd.cluster.cluster_world import ClusterWorld, over_nats
 from tierd.cluster.messages import Names
@@ -78,14 +78,6 @@ def test_a_full_disk_of_the_server(tmp_path: Path) -> None:
     finally:
         world.close()
         broker.kill()
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 @pytest.fixture

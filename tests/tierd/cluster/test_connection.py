@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.tierd.cluster.broker import Broker, connected, new_fsname, taken_from, until
@@ -16,14 +14,6 @@ from tierd.cluster.connection import (
     WrongRevision,
 )
 from tierd.config.cluster import ClusterSettings
-
-
-@pytest.fixture
-def connection(shared_broker: Broker) -> Iterator[Connection]:
-    made = Connection(shared_broker.settings(), "leader")
-    connected(made)
-    yield made
-    made.close()
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -28,14 +27,6 @@ from tierd.model import Action
 from tierd.structs import packed
 
 KEY = "a key that only root can read"
-
-
-@pytest.fixture
-def connection(shared_broker: Broker) -> Iterator[Connection]:
-    made = Connection(shared_broker.settings(), "leader")
-    connected(made)
-    yield made
-    made.close()
 
 
 @pytest.fixture

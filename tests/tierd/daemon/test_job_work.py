@@ -250,17 +250,6 @@ def said(at: World, words: str) -> list[str]:
     return [sentence for sentence in at.said if words in sentence]
 
 
-def test_an_act_that_helps_is_kept_though_dozens_of_its_files_still_wait(tmp_path: Path) -> None:
-    at = world(tmp_path, jobs=(STREAM, KEPT_FILES), settings=replace(Settings(), limits=SLOWLY))
-    at.run_until_said("SET default layout", before=70)
-    acted = at.cluster.now
-    at.run_until_said("KEPT: it helped", before=acted + 120)
-    assert at.gate.waiting > 30
-    moved = len(list(at.journal.entries(Outcome.DONE)))
-    at.run(until=at.cluster.now + 20)
-    assert len(list(at.journal.entries(Outcome.DONE))) > moved + 2, "its moves continue"
-
-
 def test_before_a_verdict_against_the_act_its_moves_wait(tmp_path: Path) -> None:
     settings = altered(Settings(), limits=SLOWLY, verify={"min_gain": 0.999999, "judge_seconds": 20.0})
     at = world(tmp_path, jobs=(STREAM, KEPT_FILES), settings=settings)

@@ -11,24 +11,19 @@ import pytest
 
 from lustre.fid import Fid
 from simulator.costs import PRODUCTION
-from simulator.filesystem import SimulatedFilesystem
 from simulator.fluid.cluster import FluidCluster
 from simulator.scenarios.events import Event, schedule
 from simulator.settings import recorded_test_bed
-from tests.tierd.logged import logged
 from tests.tierd.simulated import HDD, NOISE, STREAM, world
-from tests.tierd.site import READ_AGAIN, Site, shown
+from tests.tierd.site import READ_AGAIN, Clearing, Site, acting, altered, shown
 from tierd.act.claim import Claim, ClaimFolder
-from tierd.act.movers.moves import PortMover
 from tierd.acts import Outcome
 from tierd.config.settings import Settings
-from tierd.daemon.node import Node
-from tierd.daemon.service import Service
 from tierd.refusal import Reason
 from tierd.sense.changelogs.follow import Follower
 from tierd.sense.readings import Reading
 from tierd.sense.sources import LiveSource
-from tierd.simulation.world import VirtualClock, parameter_files
+from tierd.simulation.world import parameter_files
 
 LATE = [Event(0, "changelog_late", {"target": target, "every": 7, "seconds": 1.0}) for target in ("MDT0000", "MDT0001")]
 
@@ -122,39 +117,25 @@ def test_a_slow_walk_over_uncleared_records_is_not_a_file_system_that_does_not_a
 CYCLE = 5.0
 
 
-class Client:
+class Client(Site):
     """tierd on a client that is not the MDS, with exporters that show no changelogs."""
 
     def __init__(self, folder: Path, reader: str, dry_run: bool = False,
                  hide: Callable[[Reading], Reading] = lambda reading: replace(reading, changelogs={})) -> None:
-        self.cluster = FluidCluster(recorded_test_bed(), (STREAM, NOISE))
-        self.said = logged()
-        filesystem, settings = SimulatedFilesystem(self.cluster), Settings()
-        self.settings = replace(
-            settings, act=replace(settings.act, dry_run=dry_run, journal=str(folder / "j.sqlite"), pause_file="",
-                                  socket=str(folder / "s.sock")),
-            sense=replace(settings.sense, readers={"MDT0000": reader} if reader else {}),
-            web=replace(settings.web, enabled=False))
-        read = parameter_files(self.cluster, folder / "node")
-        claim = Claim(ClaimFolder(folder / ".tierd"), "host=a", lambda: self.cluster.now, settings.claim)
+        cluster = FluidCluster(recorded_test_bed(), (STREAM, NOISE))
+        settings = altered(acting(folder, sense={"readers": {"MDT0000": reader} if reader else {}}),
+                           act={"dry_run": dry_run})
+        super().__init__(cluster, Clearing(cluster), settings, folder)
+        read = parameter_files(cluster, folder / "node")
+        claim = Claim(ClaimFolder(folder / ".tierd"), "host=a", lambda: cluster.now, settings.claim)
         self.marked: list[str] = []
 
         def mark(mdt: str) -> Fid:
             self.marked.append(mdt)
-            return filesystem.mark(mdt)
+            return self.filesystem.mark(mdt)
 
-        self.service = Service(self.settings, Node(
-            filesystem=filesystem, mover=PortMover(filesystem), read=lambda: hide(read()), mdts=["MDT0000"],
-            clock=VirtualClock(self.cluster), clear_changelog=filesystem.clear_changelog, claim=claim, mark=mark))
-
-    @property
-    def socket(self) -> str:
-        return self.settings.act.socket
-
-    def run(self, until: float) -> None:
-        while self.cluster.now < until:
-            self.cluster.advance(CYCLE)
-            self.service.cycle()
+        self.parts = {"read": lambda: hide(read()), "mdts": ["MDT0000"], "claim": claim, "mark": mark}
+        self.start()
 
 
 @pytest.mark.parametrize("reader", ["cl1", ""], ids=["cleared", "marked"])
@@ -168,7 +149,7 @@ def test_on_a_client_it_is_known_by_clearing_or_by_a_mark(tmp_path: Path, reader
     (said,) = [words for words in at.said if words.startswith("changelog of MDT0000: ")]
     assert "lctl --device lustre-MDT0000 changelog_register" in said
     assert "begins nothing new" in said
-    status = shown(capsys, "status", site=at)  # type: ignore[arg-type] # only its socket is asked for
+    status = shown(capsys, "status", site=at)
     assert "source changelog: " in status
     assert "lctl --device lustre-MDT0000 changelog_register" in status
     at.run(90)
@@ -184,7 +165,7 @@ def test_in_a_dry_run_nothing_is_written_and_the_status_says_what_is_not_known(
     at.run(25)
     assert at.marked == []
     assert "whether MDT0000 still records is not known" in shown(
-        capsys, "status", site=at)  # type: ignore[arg-type] # only its socket is asked for
+        capsys, "status", site=at)
     at.service.close()
 
 

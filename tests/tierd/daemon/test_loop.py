@@ -14,7 +14,7 @@ from simulator.cluster import Cluster
 from tests.tierd import simulated
 from tests.tierd.simulated import COVERING, NOISE, STREAM, Faulty, World
 from tests.tierd.site import altered
-from tierd.acts import ActKind, Outcome
+from tierd.acts import ActKind
 from tierd.config.settings import Settings
 from tierd.model import Action
 
@@ -63,20 +63,6 @@ def test_an_act_that_does_not_help_is_undone(tmp_path: Path) -> None:
     assert [e.outcome for e in at.journal.entries()] == ["undone"]
 
 
-def test_files_the_job_reads_again_are_moved(tmp_path: Path) -> None:
-    noise = replace(NOISE, rereads_per_second=8.0, files_per_second=10.0, keep=300)
-    at = world(tmp_path, jobs=(STREAM, noise))
-    at.run(until=120)
-    entries = list(at.journal.entries(Outcome.DONE))
-    moved = [e.place for e in entries if e.kind == "migrate"]
-    assert len(moved) > 10
-    present = [p for p in moved if p.rpartition("/")[2] in set(at.filesystem.entries(NOISE.directory))]
-    for path in present:
-        layout = at.filesystem.layout(path)
-        assert layout is not None
-        assert layout.components[0].pool == "flash"
-
-
 def test_a_stream_alone_is_left_alone(tmp_path: Path) -> None:
     at = world(tmp_path, jobs=(STREAM,))
     at.run(until=90)
@@ -118,19 +104,6 @@ def test_a_default_is_taken_back_before_the_next_look_could_find_flash_full(tmp_
     assert any("is down to its reserve, or will be before the next check" in sentence for sentence in at.said)
 
 
-def test_flash_running_full_takes_the_default_back_in_time(tmp_path: Path) -> None:
-    noise = replace(NOISE, keep=100_000, files_per_second=20.0)
-    at = world(tmp_path, jobs=(STREAM, noise))
-    before = at.filesystem.layout(noise.directory)
-    at.run_until_said("UNDONE default layout", before=240)
-    reported = "\n".join(at.said)
-    assert "SET default layout" in reported
-    assert "UNDONE default layout of /proj/ingest: pool 'flash' is down to its reserve" in reported
-    assert at.filesystem.layout(noise.directory) == before
-    space = at.filesystem.space()
-    assert all(space[t].avail_bytes > 0 for t in at.filesystem.pools()["flash"])
-
-
 FINDING = ("noisy-neighbour", "m", "s")
 
 
@@ -156,22 +129,3 @@ def moved(at: World, action: Action) -> tuple[str, str]:
 def test_a_file_that_changed_since_the_plan_is_refused(ingesting: World, name: str, fid: Fid | None, why: str) -> None:
     action = Action(ActKind.MIGRATE, COVERING, "", FINDING, path=f"/proj/ingest/{name}", fid=fid)
     assert moved(ingesting, action) == ("refused", why)
-
-
-def test_a_move_is_undone_once_by_moving_back(ingesting: World) -> None:
-    action = Action(ActKind.MIGRATE, COVERING, "", FINDING, path="/proj/ingest/a", size_bytes=1 << 20)
-    assert moved(ingesting, action) == ("done", "")
-    (entry,) = ingesting.journal.entries(Outcome.DONE)
-    assert ingesting.undo(entry, "by hand") == ("undone", "by hand")
-    (entry,) = ingesting.journal.entries(Outcome.UNDONE)
-    assert ingesting.undo(entry, "again")[0] == "refused"
-
-
-def test_a_default_somebody_changed_since_is_not_undone(ingesting: World) -> None:
-    ingesting.gate.submit([Action(ActKind.SET_DEFAULT_LAYOUT, COVERING, "", FINDING, "/proj/ingest")], 1)
-    ingesting.gate.set_defaults()
-    (entry,) = ingesting.journal.entries()
-    theirs = Layout((COVERING.components[0],))
-    ingesting.filesystem.set_default_layout("/proj/ingest", theirs)
-    assert ingesting.undo(entry, "…") == ("refused", "somebody has changed the layout since")
-    assert ingesting.filesystem.layout("/proj/ingest") == theirs

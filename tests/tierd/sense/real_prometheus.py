@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.servers import free_port, program, running
+from tests.servers import program, prometheus
 from tierd.clock import SystemClock
 
 DAY_SECONDS = 90_000
@@ -27,12 +27,8 @@ def prometheus_with(folder: Path, kind: str, series: Mapping[str, Callable[[int]
     made = subprocess.run([program("promtool"), "tsdb", "create-blocks-from", "openmetrics", str(folder / "day.txt"),
                            str(folder / "data")], capture_output=True, text=True, check=False)
     assert made.returncode == 0, made.stderr
-    (folder / "prometheus.yml").write_text("")
-    url = f"http://127.0.0.1:{free_port()}"
-    with running([program("prometheus"), f"--config.file={folder}/prometheus.yml",
-                  f"--storage.tsdb.path={folder}/data", f"--web.listen-address={url.removeprefix('http://')}",
-                  "--log.level=warn"], f"{url}/-/ready", folder / "log"):
-        yield url, now
+    with prometheus(folder, folder / "data") as server:
+        yield server.url, now
 
 
 def label_text(value: str) -> str:
