@@ -37,12 +37,8 @@ class Post:
     coming: deque[bytes] = field(default_factory=deque)
     unconfirmed: dict[int, ReceivedTally] = field(default_factory=dict)
     positions: dict[str, Position] = field(default_factory=dict)
-    readers_there: bool = True
-    down: bool = False
 
     def receive(self) -> Sequence[ReceivedTally]:
-        if self.down:
-            raise OSError(None, "NATS: no connection")
         found = [ReceivedTally(decode(data), object()) for data in self.coming]
         self.coming.clear()
         self.unconfirmed.update({id(each): each for each in found})
@@ -142,25 +138,6 @@ def test_an_mdt_without_a_reader_makes_tierd_blind_until_one_reads_it(with_reade
     with_readers.run(until=160)
     assert "changelog" not in site.service.daemon.faults
     assert [sentence for sentence in site.said if "default layout" in sentence and "/proj/ingest" in sentence]
-
-
-def test_without_nats_tierd_begins_nothing(with_readers) -> None:
-    site = with_readers.site
-    with_readers.run(until=20)
-    with_readers.post.down = True
-    with_readers.run(until=100)
-    assert "NATS: no connection" in site.service.daemon.faults["changelog"]
-    assert not [sentence for sentence in site.said if "default layout" in sentence and "/proj/ingest" in sentence]
-
-
-def test_a_restart_goes_on_at_the_position_of_the_journal(with_readers) -> None:
-    with_readers.run(until=60)
-    before = with_readers.site.service.journal.positions()
-    again = WithReaders(with_readers.site)
-    again.run(until=80)
-    after = again.site.service.journal.positions()
-    assert after["MDT0000"] > before["MDT0000"]
-    assert again.post.unconfirmed == {}
 
 
 @pytest.mark.parametrize(("text", "words"), [

@@ -9,7 +9,6 @@ from simulator.jobs.large_files import RandomWriter
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import STREAM
 from tierd.config.settings import Settings
-from tierd.policies.noisy_neighbour import NoisyNeighbourEvidence
 from tierd.simulation.run import Outcome, run
 
 STARTS = 20.0
@@ -19,13 +18,6 @@ STARTS = 20.0
 def outcome() -> Outcome:
     jobs = (STREAM, RandomWriter(start_seconds=2.0, processes_count=16))
     return run(FluidCluster(recorded_test_bed(), jobs), jobs, 100.0, policy=Settings(), tierd_starts=STARTS)
-
-
-def test_a_finding_has_no_past(outcome: Outcome) -> None:
-    found = [finding.evidence for _, finding in outcome.findings
-             if isinstance(finding.evidence, NoisyNeighbourEvidence)]
-    assert found
-    assert all(evidence.lacks_past for evidence in found)
 
 
 def test_files_that_were_opened_before_the_start_are_not_known(outcome: Outcome) -> None:
