@@ -140,6 +140,16 @@ def test_an_mdt_without_a_reader_makes_tierd_blind_until_one_reads_it(with_reade
     assert [sentence for sentence in site.said if "default layout" in sentence and "/proj/ingest" in sentence]
 
 
+def test_a_restart_goes_on_at_the_position_of_the_journal(with_readers) -> None:
+    with_readers.run(until=60)
+    before = with_readers.site.service.journal.positions()
+    again = WithReaders(with_readers.site)
+    again.run(until=80)
+    after = again.site.service.journal.positions()
+    assert after["MDT0000"] > before["MDT0000"]
+    assert again.post.unconfirmed == {}
+
+
 @pytest.mark.parametrize(("text", "words"), [
     ("[reader]\nenabled = true\n", "reader.enabled: readers send their tallies through NATS: set cluster.servers"),
     ("[reader]\nenabled = true\n[cluster]\nservers = ['nats://a:4222']\n[sense.watch]\n'/in' = 'a.*'\n",
