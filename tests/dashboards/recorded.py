@@ -20,8 +20,7 @@ from exporter.scrape import Scraper
 from exporter.self_metrics import registry as exporter_registry
 from lustre.parameters import Tree
 from simulator.scenarios.scenario import parse
-from tests.alerts.site import SAMPLE
-from tests.exporter.written import files_of
+from tests.alerts.site import SAMPLE, write_unsimulated
 from tests.tierd.integrations.powerflex_gateway import answering
 from tierd.config.settings import Settings
 from tierd.daemon.metrics import MetricsContext
@@ -91,23 +90,12 @@ class Recorded:
     end: float
 
 
-def never_simulated(root: Path) -> None:
-    """Checks and quotas of one object and one metadata target, from the nodes written from Lustre's source."""
-    wanted = re.compile(r"/(?:oi_scrub|lfsck_\w+|quota_slave_(?:dt|md)/info)$")
-    for role in ("oss", "mds"):
-        for path, text in files_of("2.16", role):
-            if wanted.search(path):
-                file = root / path.replace("/work-", "/lustre-")
-                file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_text(text)
-
-
 def record(folder: Path) -> Recorded:
     """Let the cluster live, and write down what was scraped."""
     root = folder / "node"
     (root / "proc").mkdir(parents=True)
     (root / "sys").mkdir()
-    never_simulated(root)
+    write_unsimulated(root)
     cluster = SCENARIO.build()
     at = wire(cluster, Settings(), folder)
     wanted = check_arguments(build_parser().parse_args([f"--path.procfs={root}/proc", f"--path.sysfs={root}/sys"]))
