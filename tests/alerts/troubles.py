@@ -10,7 +10,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from lustre.fid import Fid
 from lustre.layout.model import Component, Layout
 from simulator.cluster import Cluster
 from simulator.devices.hdd import HddSettings
@@ -226,9 +225,6 @@ class Heartbeats:
         pass
 
     def announce(self, positions: Mapping[str, Position]) -> None:
-        pass
-
-    def announce_renames(self, fids: Sequence[Fid] | None) -> None:
         pass
 
     def readers(self) -> Sequence[ReaderState]:

@@ -24,12 +24,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from lustre.changelog.record import Record
-from lustre.fid import Fid
 from tierd.clock import Clock, SystemClock
 from tierd.cluster import messages
 from tierd.cluster.connection import BrokerError, BrokerUnknown, Bucket, Connection, WrongRevision
 from tierd.cluster.messages import Names
-from tierd.cluster.tallies import RENAMES, RenamesMessage, encode
+from tierd.cluster.tallies import encode
 from tierd.config.cluster import ReaderSettings
 from tierd.sense.changelogs.clearing import ChangelogClearing
 from tierd.sense.changelogs.follow import ClearChangelog, Follower, MissingRecordsError, ReadFrom
@@ -170,14 +169,6 @@ class MdtReader:
         """Tallies that wait for the leader."""
         return len(self._windows)
 
-    def renamed(self, renames: RenamesMessage, seen: RenamesMessage | None) -> None:
-        """Drop paths that another reader saw renamed since the last message."""
-        missed = renames.count - seen.count if seen is not None and seen.era == renames.era else len(renames.fids) + 1
-        if missed > len(renames.fids):
-            self._table.forget_paths()
-        elif missed > 0:
-            self._table.renamed([Fid.unpack(bytes.fromhex(number)) for number in renames.fids[-missed:]])
-
     def step(self, token: int, position: Position, publish: Publish) -> None:
         """Read for a while, and publish the tally of a window that is over. ``position`` is the leader's.
 
@@ -198,6 +189,8 @@ class MdtReader:
     def _follow(self, token: int, position: Position) -> None:
         """Drop tallies that the leader has, or start again at its position."""
         before, self._position = self._position, position
+        if position.renames != before.renames:  # another reader may have seen them
+            self._table.forget_paths(self._clock.now())
         while self._windows and position.index != self._windows[0].tally.after and (
                 position.index >= self._windows[0].tally.last):
             self._windows.popleft()
@@ -267,7 +260,7 @@ class MdtReader:
             data = encode(tally)
         except ValueError as error:  # names of extreme length: the counts of this window are lost, and that is reported
             tally = tally.replaced(gap=f"{error}: its activity is left out", content=content.replaced(
-                directories=(), files=(), moves=(), renamed=None))
+                directories=(), files=(), moves=(), renamed=True))
             data = encode(tally)
         window = Window(tally, data, f"{self._mdt}:{self._after}:{last}:{self._token}:{int(self._clock.now() * 1e3)}")
         if moved:
@@ -307,7 +300,6 @@ class Reader:
                                    settings.lease_seconds, clock.monotonic) for mdt in readers}
         self._readers = readers
         self._problems: dict[str, str] = {}
-        self._renames: dict[str, RenamesMessage] = {}
         self._positions: dict[str, tuple[float, Position | None]] = {}
         """The leader's position of each MDT, and when it was read."""
 
@@ -429,25 +421,14 @@ class Reader:
         return reader.records > before
 
     def _position(self, mdt: str) -> Position | None:
-        """The leader's position, at most half a second old. Passes renames on to the cache of paths."""
+        """The leader's position, at most half a second old."""
         at, known = self._positions.get(mdt, (float("-inf"), None))
         if 0 <= self._clock.monotonic() - at < STEP_SECONDS:
             return known
-        known = self._read_position(mdt)
+        found = self._connection.bucket(self._names.positions).get(mdt)
+        known = messages.decode(Position, found.data) if found is not None else None
         self._positions[mdt] = self._clock.monotonic(), known
         return known
-
-    def _read_position(self, mdt: str) -> Position | None:
-        bucket = self._connection.bucket(self._names.positions)
-        renames = bucket.get(RENAMES)
-        if renames is not None:
-            message = messages.decode(RenamesMessage, renames.data)
-            seen = self._renames.get(mdt)
-            if message != seen:
-                self._readers[mdt].renamed(message, seen)
-                self._renames[mdt] = message
-        found = bucket.get(mdt)
-        return messages.decode(Position, found.data) if found is not None else None
 
     def _note(self, what: str, problem: str) -> None:
         """Keep a problem for the state, and log it when it changes."""

@@ -8,13 +8,9 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Annotated, cast
+from dataclasses import replace
+from typing import cast
 
-from annotated_types import Len, MaxLen
-
-from lustre.fid import FID_BYTES, Fid
-from tierd.act.dispatch import Natural, Version
 from tierd.cluster import messages
 from tierd.cluster.connection import Connection, Delivery
 from tierd.cluster.messages import Names, verified
@@ -28,10 +24,6 @@ MAX_PLAIN_BYTES = 32 << 20
 MAX_FETCHED = 64
 """Tallies that the leader takes from NATS at a time."""
 MAX_IN_A_CYCLE = 512
-RENAMES = "renames"
-"""Key of renamed directories in the bucket of positions."""
-MAX_RENAMES = 1000
-FidText = Annotated[str, Len(2 * FID_BYTES, 2 * FID_BYTES)]
 
 
 def encode(tally: Tally) -> bytes:
@@ -81,19 +73,6 @@ def decode(data: bytes) -> Tally:
     return tally
 
 
-@dataclass(frozen=True, slots=True)
-class RenamesMessage:
-    """Directories that were renamed, for the caches of paths of all readers."""
-
-    count: Natural
-    """Renames since the start of the leader, plus ``era``."""
-    era: Natural
-    """Start of the leader, epoch seconds. Another era makes every cache void."""
-    fids: Annotated[list[FidText], MaxLen(MAX_RENAMES)]
-    """The last of them."""
-    version: Version = 1
-
-
 class NatsTallyInbox:
     """Tallies as the leader receives them from NATS. Implements ``TallyInbox``."""
 
@@ -103,8 +82,6 @@ class NatsTallyInbox:
         self._connection = connection
         self._names = names
         self._era = era
-        self._renames = 0
-        self._last_renames: list[str] = []
 
     def receive(self) -> Sequence[ReceivedTally]:
         """The tallies that arrived. Raises BrokerError."""
@@ -129,16 +106,6 @@ class NatsTallyInbox:
         bucket = self._connection.bucket(self._names.positions)
         for mdt, position in positions.items():
             bucket.put(mdt, messages.encode(replace(position, era=self._era)))
-
-    def announce_renames(self, fids: Sequence[Fid] | None) -> None:
-        """Publish renamed directories. Raises BrokerError; the caller repeats it, which does no harm."""
-        if fids is None:
-            count, last = self._renames + MAX_RENAMES + 1, []
-        else:
-            count, last = self._renames + len(fids), [*self._last_renames, *(each.hex() for each in fids)]
-        message = RenamesMessage(count, self._era, last[-MAX_RENAMES:])
-        self._connection.bucket(self._names.positions).put(RENAMES, messages.encode(message))
-        self._renames, self._last_renames = count, last[-MAX_RENAMES:]
 
 
 def _decoded(data: bytes, secret: str) -> Tally | None:

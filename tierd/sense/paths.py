@@ -25,8 +25,8 @@ class PathCache:
         """What was renamed, as far as it may be a directory: the record of its creation may come later."""
         self._unanswered: set[Fid] = set()
         """Those without a path because of an error, and not because nothing has the FID any more."""
-        self._nameless: dict[Fid, str] = {}
-        """Text of FIDs without a path, so that all files of a directory share one string."""
+        self.renamed_until = 0.0
+        """Directories that were made until then may have another name by now; epoch seconds."""
         self.changes = 0
         """Number of times that a cached path may have changed."""
 
@@ -73,19 +73,11 @@ class PathCache:
 
     def place(self, fid: Fid) -> str:
         """Path of a directory, or its FID in brackets if the path is unknown; "" without a FID."""
-        path = self(fid)
-        if path:
-            return path
-        place = self._nameless.get(fid)
-        if place is None:
-            if len(self._nameless) >= self._size:
-                self._nameless.clear()
-            place = self._nameless[fid] = str(fid) if fid else ""
-        return place
+        return self(fid) or (str(fid) if fid else "")
 
-    def learn(self, fid: Fid, path: str) -> None:
+    def learn(self, fid: Fid, path: str, made_at: float) -> None:
         """Store a path that the record of a new directory named, which saves a lookup."""
-        if fid in self._renamed:
+        if fid in self._renamed or made_at <= self.renamed_until:
             return
         if fid in self._paths:
             self.changes += 1

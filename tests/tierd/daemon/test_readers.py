@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from lustre.fid import Fid
 from tests.tierd.logged import logged
 from tests.tierd.site import Clearing, Site, altered, fetched, shown
 from tierd.cluster.reader import MdtReader
@@ -52,9 +51,6 @@ class Post:
         kept = self.site.service.journal.positions()
         assert {mdt: kept.get(mdt, 0) for mdt in positions} == {mdt: each.index for mdt, each in positions.items()}
         self.positions.update(positions)
-
-    def announce_renames(self, fids: Sequence[Fid] | None) -> None:
-        """Each reader of this test has its own directories."""
 
     def readers(self) -> Sequence[ReaderState]:
         return [ReaderState("r1", "host1", 1.0, 2.0, {mdt: each.index for mdt, each in self.positions.items()})]

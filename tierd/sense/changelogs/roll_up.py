@@ -189,7 +189,8 @@ class RollUp:
         for at in np.flatnonzero(fields.kind == MKDIR).tolist():
             above = self._path(as_fid(fields.parent[at].tobytes()))
             if above:
-                self._path.learn(as_fid(fields.target[at].tobytes()), join(above, counted.name(fields, at)))
+                self._path.learn(as_fid(fields.target[at].tobytes()), join(above, counted.name(fields, at)),
+                                 float(fields.time[at]))
         if self._path.changes != self._changes or len(self._parents) > 4 * self._known.max_counts:
             self._changes, self._parents, self._counts_in = self._path.changes, KeyIndex(3), self._counts_in[:0]
         row = self._rows(fields, job)

@@ -129,16 +129,11 @@ class ActivityTable:
         with self._lock:
             return self._movers.at_work(directory, since)
 
-    def forget_paths(self) -> None:
-        """Drop all cached paths. After missed records, directories may have been renamed."""
+    def forget_paths(self, renamed_until: float = 0.0) -> None:
+        """Drop all cached paths: after missed records, or after renames until a time, which another reader saw."""
         with self._lock:
             self._path.clear()
-
-    def renamed(self, fids: Iterable[Fid]) -> None:
-        """Drop all paths: another reader saw these directories renamed, and any path may contain them."""
-        with self._lock:
-            for fid in fids:
-                self._path.renamed(fid)
+            self._path.renamed_until = renamed_until
 
     def shared_runs(self) -> list[SharedRun]:
         """Runs on shared files that have ended since the last call. A table that is filled by tallies knows none."""

@@ -53,8 +53,6 @@ class TallyLimits:
     """Files of the MDT that the leader knows."""
     max_moves: int = 200
     """Layout changes by other movers."""
-    max_renames: int = 500
-    """Renames of directories."""
 
 
 MAX_ROWS = 100_000
@@ -126,9 +124,8 @@ class TallyContent(Struct, frozen=True):
     moves: Rows[OtherMove] = ()
     closes: Natural = 0
     """CLOSE records of known files."""
-    renamed: Rows[Fid] | None = ()
-    """Directories, and files unknown to the reader, that were renamed. Other readers may know paths that contain them.
-    None: more than the limit, so that any path may have changed."""
+    renamed: bool = False
+    """Whether directories, or files unknown to the reader, were renamed. Other readers may know paths with them."""
     waiting: Natural = 0
     """Counts of jobs in directories that the limit left for a later tally."""
 
@@ -211,16 +208,13 @@ class TallyMaker:
         """Files that the leader knows, by each of the counts that list them."""
         self._touched: set[bytes] = set()
         """FIDs of the records since the last tally, as bytes."""
-        self._renamed: dict[Fid, None] = {}
-        """Directories and unknown files that were renamed since the last tally."""
+        self._renamed = False
+        """Whether directories or unknown files were renamed since the last tally."""
 
     def note(self, fields: Fields, moved: Sequence[Fid]) -> None:
         """Remember which files records are about, and files that have another path."""
         self._touched.update(each_fid(fields.target), moved)
-        sources = fields.at(fields.kind == RENAME).target
-        for renamed in each_fid(sources[~self._known.files.has(sources)]):
-            if len(self._renamed) <= self._limits.max_renames:
-                self._renamed[renamed] = None
+        self._renamed |= not self._known.files.has(fields.at(fields.kind == RENAME).target).all()
 
     def content(self, moves: Sequence[OtherMove], closes: int = 0) -> TallyContent:
         """What changed since the last call."""
@@ -234,9 +228,8 @@ class TallyMaker:
         position = {fid: at for at, fid in enumerate(fids)}
         owners = [counts.every[number] for number in table.owner[rows].tolist()]
         every = {each: at for at, each in enumerate(dict.fromkeys([*chosen, *owners]))}
-        renamed = tuple(self._renamed) if len(self._renamed) <= self._limits.max_renames else None
+        renamed, self._renamed = self._renamed, False
         self._touched.clear()
-        self._renamed.clear()
         return TallyContent(
             tuple(self._row(each, [position[fid] for fid in members[each]]) if each in members
                   else DirectoryTally(each.job, os.fsencode(each.directory)) for each in every),

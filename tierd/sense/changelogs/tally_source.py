@@ -23,7 +23,6 @@ from typing import Annotated, Literal, Protocol
 
 from annotated_types import Ge
 
-from lustre.fid import Fid
 from tierd.clock import Clock
 from tierd.sense.changelogs.follow import ChangelogError, MissingRecordsError
 from tierd.sense.changelogs.recording import RecordingCheck
@@ -65,6 +64,9 @@ class Position:
     """How often the leader asked to read again from its position."""
     era: Natural = 0
     """Start of the leader, epoch seconds. Another leader has another table, which knows no file."""
+    renames: Natural = 0
+    """Tallies of any MDT with renames of directories since the start of the leader. Paths that readers know may have
+    changed."""
     version: Literal[1] = 1
 
 
@@ -104,9 +106,6 @@ class TallyInbox(Protocol):
 
     def readers(self) -> Sequence[ReaderState]:
         """The readers that have reported lately. Raises OSError."""
-
-    def announce_renames(self, fids: Sequence[Fid] | None) -> None:
-        """Publish renamed directories to the readers; None: any may have been renamed. Raises OSError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +163,7 @@ class TallySource:
         self._announced: dict[str, Position] = {}
         self._done: list[ReceivedTally] = []
         """Tallies to confirm once the journal has the positions."""
-        self._renamed: list[Fid] | None = []
+        self._renames = 0
         self._all_read_at: float | None = None
         self._problem = ""
         self.readers: Sequence[ReaderState] = ()
@@ -246,9 +245,7 @@ class TallySource:
         while (tally := self._next(mdt, state)) is not None:
             state.position, state.reader, state.problem = tally.last, tally.reader, tally.problem
             state.since, state.heard = self._clock.now(), True
-            if len(self._mdts) > 1 and self._renamed is not None:
-                renamed = tally.content.renamed
-                self._renamed = None if renamed is None else [*self._renamed, *renamed]
+            self._renames += tally.content.renamed and len(self._mdts) > 1
             yield tally
         if not state.waiting:
             state.waiting_since = 0.0
@@ -308,14 +305,12 @@ class TallySource:
 
         Raises OSError; the next call then does it again.
         """
-        found = {mdt: Position(state.position, state.rereads) for mdt, state in self._mdts.items()}
+        found = {mdt: Position(state.position, state.rereads, renames=self._renames)
+                 for mdt, state in self._mdts.items()}
         changed = {mdt: position for mdt, position in found.items() if self._announced.get(mdt) != position}
         if changed:
             self._inbox.announce(changed)
             self._announced.update(changed)
-        if self._renamed is None or self._renamed:
-            self._inbox.announce_renames(self._renamed)
-            self._renamed = []
         if self._done:
             self._inbox.confirm(self._done)
             self._done = []

@@ -148,7 +148,7 @@ def test_recorded_records_and_damage(path: Path, first: int, several: list[tuple
 
 @given(st.lists(st.lists(work(), max_size=40), min_size=1, max_size=3), st.integers(1, 50))
 def test_the_tallies_of_a_reader(several: list[list[Record]], most: int) -> None:
-    quick, plain = (ActivityTable(resolve, tallies=TallyLimits(max_files_each=3, max_renames=2)) for _ in range(2))
+    quick, plain = (ActivityTable(resolve, tallies=TallyLimits(max_files_each=3)) for _ in range(2))
     for records in several:
         data = packed(records)
         fill(quick, packed_pieces(data, most))

@@ -170,20 +170,17 @@ def test_a_new_reader_makes_the_state_of_its_files_unknown_and_keeps_the_counts(
 
 
 def test_renames_of_directories_reach_the_other_readers() -> None:
-    reader = ActivityTable(resolve, tallies=TallyLimits(max_renames=2))
-    rename = [Record(1, RecordType.RENAME, 1000.0, parent=Fid(0x200000402, 1), source=Fid(0x200000402, number))
-              for number in range(3)]
-    reader.add([rename[:2]])
-    assert reader.tally().renamed == (Fid(0x200000402, 0), Fid(0x200000402, 1))
-    reader.add([rename])
-    assert reader.tally().renamed is None
+    reader = ActivityTable(resolve, tallies=TallyLimits())
+    reader.add([[Record(1, RecordType.RENAME, 1000.0, parent=Fid(0x200000402, 1), source=Fid(0x200000402, 0))]])
+    assert [reader.tally().renamed, reader.tally().renamed] == [True, False]
     paths = dict(DIRECTORIES)
     other = ActivityTable(lambda fid: paths[fid], tallies=TallyLimits())
     other.add([file_life(1)])
     paths[Fid(0x200000402, 0)] = "/proj/moved"
     other.add([file_life(2)])
-    other.renamed([Fid(0x200000402, 0)])
-    other.add([file_life(3)])
+    other.forget_paths(1010.0)
+    made = Record(9, RecordType.MKDIR, 1001.0, target=Fid(0x200000402, 0), parent=Fid(0x200000402, 1), name=b"d0")
+    other.add([[made], file_life(3)])
     assert {row.directory: row.creates for row in other.tally().directories} == {b"/proj/d0": 2, b"/proj/moved": 1}
 
 

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lustre.fid import Fid
 from tests.tierd.sense.clocks import SettableClock
 from tierd.sense.changelogs.follow import ChangelogError, MissingRecordsError
 from tierd.sense.changelogs.recording import RecordingCheck
@@ -29,7 +28,6 @@ class Inbox:
     coming: list[ReceivedTally] = field(default_factory=list)
     confirmed: list[ReceivedTally] = field(default_factory=list)
     positions: dict[str, Position] = field(default_factory=dict)
-    renames: list[Sequence[Fid] | None] = field(default_factory=list)
     down: bool = False
 
     def _ask(self) -> None:
@@ -51,10 +49,6 @@ class Inbox:
 
     def readers(self) -> Sequence[ReaderState]:
         return ()
-
-    def announce_renames(self, fids: Sequence[Fid] | None) -> None:
-        self._ask()
-        self.renames.append(fids)
 
 
 def tally(after: int, last: int, token: int = 1, **more: object) -> Tally:
@@ -174,16 +168,13 @@ def test_without_nats_nothing_is_acknowledged_and_nothing_forgotten() -> None:
 
 
 def test_renames_are_passed_on_where_there_are_several_mdts() -> None:
-    fid = Fid(0x200000402, 1)
-    content = TallyContent(renamed=(fid,))
-    world = World({MDT: 0, "MDT0001": 0})
-    world.added(tally(0, 10, content=content), tally(10, 20, content=content))
-    world.source.acknowledge()
-    world.source.acknowledge()
-    assert world.inbox.renames == [[fid, fid]]
-    world.added(tally(20, 30, content=TallyContent(renamed=None)))
-    world.source.acknowledge()
-    assert world.inbox.renames[1:] == [None]
+    content = TallyContent(renamed=True)
+    world, alone = World({MDT: 0, "MDT0001": 0}), World()
+    for each in (world, alone):
+        each.added(tally(0, 10, content=content), tally(10, 20), tally(20, 30, content=content))
+        each.source.acknowledge()
+    assert {mdt: each.renames for mdt, each in world.inbox.positions.items()} == {MDT: 2, "MDT0001": 2}
+    assert alone.inbox.positions[MDT].renames == 0
 
 
 def test_the_leader_compares_the_readers_with_the_state_of_the_mdt() -> None:
