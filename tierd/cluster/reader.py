@@ -133,31 +133,11 @@ class MdtReader:
         """The leader's position, as far as known."""
         self._token = 0
         self._begin_at(0)
-        self._clearing = (ChangelogClearing(clear, {mdt: user}, self, clock, fsname)
+        self._clearing = (ChangelogClearing(clear, {mdt: user}, clock, fsname)
                           if clear is not None and user else None)
         self.records = self.tallies = 0
         self.rewinds = 0
         """How often it forgot what it had read, and began at the leader's position."""
-
-    # -- what ChangelogClearing asks for
-
-    @property
-    def positions(self) -> Mapping[str, int]:
-        """The leader's position: records up to it may be cleared."""
-        return {self._mdt: self._position.index}
-
-    def mark_lost(self, mdt: str, why: str, by: str = "") -> None:
-        self._follower.mark_lost(mdt, why, by)
-
-    def restored(self, mdt: str, by: str = "") -> None:
-        self._follower.restored(mdt, by)
-
-    def restart_from_zero(self, mdt: str) -> None:
-        """The tally of the first window then ends below its beginning."""
-        if self._follower.positions[mdt]:
-            self._follower.restart_from_zero(mdt)
-
-    # -- the work
 
     @property
     def read_position(self) -> int:
@@ -175,8 +155,8 @@ class MdtReader:
         Raises BrokerError if a tally cannot be published; the next call does it again.
         """
         self._follow(token, position)
-        if self._clearing is not None:
-            self._clearing()
+        if self._clearing is not None:  # if the changelog restarted, the next tally ends below its beginning
+            self._clearing(self._follower, {self._mdt: position.index})
         if len(self._windows) < MAX_WINDOWS:
             self._take_in()
             if self._over():

@@ -137,14 +137,15 @@ class Service:
             inbox=self._cluster.tally_inbox(settings) if self._cluster is not None else None))
         self._closing.callback(self.sources.close)
         self._closing.callback(node.claim.release)
-        self._clearing: ChangelogClearing | None = None
+        self._clear: Callable[[], None] = lambda: None
+        """Clears the records of changelogs that this process reads."""
         follower = self.sources.follower
         self._tallies = follower if isinstance(follower, TallySource) else None
         """Tallies of changelog readers; None if this process reads the changelogs itself."""
         if isinstance(follower, Follower) and node.clear_changelog is not None and not dry_run:
             clear = self.sources.timed_calls.clearing(node.clear_changelog)
-            self._clearing = ChangelogClearing(clear, settings.sense.readers, follower, node.clock,
-                                               node.filesystem.fsname)
+            clearing = ChangelogClearing(clear, settings.sense.readers, node.clock, node.filesystem.fsname)
+            self._clear = lambda: clearing(follower, follower.positions)
 
     def _build_daemon(self) -> None:
         sources, filesystem = self.sources, self.node.filesystem
@@ -389,8 +390,7 @@ class Service:
     def _keep_positions(self) -> None:
         """Store the changelog positions, and only then clear the records that were read."""
         self.journal.set_positions(self.sources.follower.positions)
-        if self._clearing is not None:
-            self._clearing()
+        self._clear()
         if self._tallies is not None:
             with suppress(OSError):  # the next cycle does it again; receiving tallies reports the problem
                 self._tallies.acknowledge()

@@ -15,15 +15,16 @@ tierd does not act on a source that is stale, nor on targets that a reading lack
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from lustre.changelog.record import Record
 from tierd.clock import Clock
 from tierd.model import UNSEEN
 from tierd.sense.changelogs.follow import ChangelogError
 from tierd.sense.changelogs.packed import newest_time
+from tierd.sense.changelogs.table import Batch
+from tierd.sense.changelogs.tallies import Tally
 from tierd.sense.http_client import SourceError
 from tierd.sense.readings import Reading
 from tierd.text import first_names, utc_text
@@ -167,14 +168,14 @@ class CheckedReadings:
 
 
 class RecordSource(Protocol):
-    """A source of changelog records: a follower of changelogs, or its replacement in single-client mode."""
+    """A source of changelog records: a follower of changelogs, its replacement in single-client mode, or readers."""
 
-    def batches(self) -> Iterable[Sequence[Record]]:
+    def batches(self) -> Iterable[Batch]:
         """Records since the last call, in batches. Raises OSError at the end if some could not be read."""
 
 
 class CheckedRecords:
-    """Checks that records of a follower are not from the future, and keeps the time of the last complete read."""
+    """Checks that records are not from the future, and keeps the time of the last complete read."""
 
     def __init__(self, name: str, follower: RecordSource, clock: Clock, stale_seconds: float, skew_seconds: float,
                  note: Callable[[], str] = str) -> None:
@@ -188,12 +189,13 @@ class CheckedRecords:
         self._read_at: float | None = None
         self._problem = ""
 
-    def batches(self) -> Iterator[Sequence[Record]]:
+    def batches(self) -> Iterator[Batch]:
         """Records since the last call. Raises OSError at the end if some were unreadable or are from the future."""
         ahead = 0.0
         try:
             for batch in self._follower.batches():
-                ahead = max(ahead, newest_time(batch) - self._clock.now())
+                newest = batch.newest_time if isinstance(batch, Tally) else newest_time(batch)
+                ahead = max(ahead, newest - self._clock.now())
                 yield batch
                 del batch  # its memory is used for the next one
             if ahead > self._skew_seconds:

@@ -33,7 +33,7 @@ from tierd.sense.watched import WatchedDirectories
 class LiveSource:
     """Counters and changelog records."""
 
-    def __init__(self, read: Callable[[], Reading], follower: RecordSource | TallySource,
+    def __init__(self, read: Callable[[], Reading], follower: RecordSource,
                  recording: RecordingCheck | None = None) -> None:
         self._read = read
         self.follower = follower
@@ -131,12 +131,11 @@ class Sources:
         self.timed_calls = TimedCalls(parts.clock)
         """Calls to MDTs, with a limited wait."""
         self.follower: Follower | WatchedDirectories | TallySource
-        self.records: CheckedRecords | TallySource
         recording = self._open_changelogs(parts)
-        if not isinstance(self.follower, TallySource):
-            self.records = CheckedRecords(
-                "inotify" if sense.watch else "changelog", self.follower, parts.clock, sense.stale_seconds,
-                skew_seconds=sense.skew_seconds, note=recording.note if recording else str)
+        name = "readers" if parts.inbox is not None else "inotify" if sense.watch else "changelog"
+        self.records = CheckedRecords(
+            name, self.follower, parts.clock, sense.stale_seconds, skew_seconds=sense.skew_seconds,
+            note=recording.note if recording and parts.inbox is None else str)
         self.live = LiveSource(self.counters, self.records, recording)
 
     def _open_changelogs(self, parts: SourceParts) -> RecordingCheck | None:
@@ -144,10 +143,9 @@ class Sources:
         sense, reader, clock = parts.settings.sense, parts.settings.reader, parts.clock
         if parts.inbox is not None:
             recording = RecordingCheck(parts.filesystem.fsname, sense.readers, clock)
-            blind_seconds = max(MIN_BLIND_SECONDS, BLIND_WINDOWS * reader.window_seconds)
-            self.follower = self.records = TallySource(
-                parts.inbox, {mdt: parts.positions.get(mdt, 0) for mdt in parts.mdts}, clock, sense.stale_seconds,
-                sense.skew_seconds, gap_seconds=GAP_WINDOWS * reader.window_seconds, blind_seconds=blind_seconds,
+            self.follower = TallySource(
+                parts.inbox, {mdt: parts.positions.get(mdt, 0) for mdt in parts.mdts}, clock,
+                GAP_WINDOWS * reader.window_seconds, max(MIN_BLIND_SECONDS, BLIND_WINDOWS * reader.window_seconds),
                 recording=recording)
             return recording
         if sense.watch:

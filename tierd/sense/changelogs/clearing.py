@@ -10,10 +10,9 @@ from __future__ import annotations
 import errno
 import logging
 from collections.abc import Mapping
-from typing import Protocol
 
 from tierd.clock import Clock
-from tierd.sense.changelogs.follow import ClearChangelog
+from tierd.sense.changelogs.follow import ClearChangelog, Follower
 
 log = logging.getLogger("tierd.sense")
 CLEAR_AGAIN_SECONDS = 10.0
@@ -21,48 +20,29 @@ CLEAR_AGAIN_SECONDS = 10.0
 within two cycles, and Lustre does not count the reader as idle."""
 
 
-class ClearedReader(Protocol):
-    """Whose records are cleared: a follower of changelogs, or a reader of one MDT."""
-
-    @property
-    def positions(self) -> Mapping[str, int]:
-        """Index of the last processed record of each MDT."""
-
-    def mark_lost(self, mdt: str, why: str, by: str = "") -> None:
-        """Mark an MDT as one that keeps no records."""
-
-    def restored(self, mdt: str, by: str = "") -> None:
-        """Mark an MDT as recording again."""
-
-    def restart_from_zero(self, mdt: str) -> None:
-        """Read an MDT from its first record."""
-
-
 class ChangelogClearing:
     """Clears the changelogs of MDTs with a configured reader."""
 
-    def __init__(self, clear: ClearChangelog, readers: Mapping[str, str], follower: ClearedReader, clock: Clock,
+    def __init__(self, clear: ClearChangelog, readers: Mapping[str, str], clock: Clock,
                  fsname: str = "FSNAME") -> None:
         self._fsname = fsname
         self._clear = clear
         self._readers = readers
-        self._follower = follower
         self._clock = clock
         self._cleared: dict[str, tuple[int, float]] = {}
         """Last cleared index and its time, by MDT."""
         self._logged: dict[str, str] = {}
 
-    def __call__(self) -> None:
-        """Clear the processed records. Call it only after the positions are in the journal."""
-        positions = self._follower.positions
+    def __call__(self, follower: Follower, positions: Mapping[str, int]) -> None:
+        """Clear the records up to these positions. Call it only after the positions are in the journal."""
         now = self._clock.now()
         for mdt, reader in self._readers.items():
             index = positions.get(mdt, 0)
             last, at = self._cleared.get(mdt, (0, -CLEAR_AGAIN_SECONDS))
             if index and (index > last or now - at >= CLEAR_AGAIN_SECONDS or mdt in self._logged):
-                self._one(mdt, reader, index, now)
+                self._one(follower, mdt, reader, index, now)
 
-    def _one(self, mdt: str, reader: str, index: int, now: float) -> None:
+    def _one(self, follower: Follower, mdt: str, reader: str, index: int, now: float) -> None:
         """Clear one MDT.
 
         Lustre also returns ENOENT for an index below the last one cleared for this reader: then another program clears
@@ -75,10 +55,10 @@ class ChangelogClearing:
             if error.errno == errno.ENOENT:
                 words = (f"Lustre knows no reader {reader} (or another program clears for it); register one: lctl "
                          f"--device {self._fsname}-{mdt} changelog_register, and name it in sense.readers")
-                self._follower.mark_lost(mdt, words, "clearing")
+                follower.mark_lost(mdt, words, "clearing")
             elif error.errno == errno.EINVAL:
                 words = f"it has restarted, and has no record {index}"
-                self._follower.restart_from_zero(mdt)
+                follower.restart_from_zero(mdt)
             if self._logged.get(mdt) != words:
                 log.warning("changelog of %s cannot be cleared for %s: %s", mdt, reader, words)
             self._logged[mdt] = words
@@ -86,4 +66,4 @@ class ChangelogClearing:
             self._cleared[mdt] = index, now
             if self._logged.pop(mdt, ""):
                 log.info("changelog of %s can be cleared again for %s", mdt, reader)
-                self._follower.restored(mdt, "clearing")
+                follower.restored(mdt, "clearing")

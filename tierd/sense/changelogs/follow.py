@@ -106,8 +106,9 @@ class Follower:
 
     def restart_from_zero(self, mdt: str) -> None:
         """Read an MDT from its first record, because its changelog restarted and ends before the last position."""
-        self._positions[mdt] = 0
-        self._missed[mdt] = "it has restarted"
+        if self._positions[mdt]:
+            self._positions[mdt] = 0
+            self._missed[mdt] = "it has restarted"
 
     def batches(self) -> Iterator[Sequence[Record]]:
         """Records since the last call in batches, one MDT after the other.

@@ -27,7 +27,6 @@ from tierd.clock import Clock
 from tierd.sense.changelogs.follow import ChangelogError, MissingRecordsError
 from tierd.sense.changelogs.recording import RecordingCheck
 from tierd.sense.changelogs.tallies import Tally
-from tierd.sense.freshness import SourceAge
 
 Natural = Annotated[int, Ge(0)]
 
@@ -145,16 +144,13 @@ MAX_WAITING = 64
 class TallySource:
     """Takes tallies in order, each record once."""
 
-    def __init__(self, inbox: TallyInbox, positions: Mapping[str, int], clock: Clock, stale_seconds: float,
-                 skew_seconds: float, gap_seconds: float, blind_seconds: float,
-                 recording: RecordingCheck | None = None) -> None:
+    def __init__(self, inbox: TallyInbox, positions: Mapping[str, int], clock: Clock, gap_seconds: float,
+                 blind_seconds: float, recording: RecordingCheck | None = None) -> None:
         """``positions`` has every MDT. A missing tally may arrive within ``gap_seconds``. Without any for
         ``blind_seconds`` an MDT is blind.
         """
         self._inbox = inbox
         self._clock = clock
-        self._stale_seconds = stale_seconds
-        self._skew_seconds = skew_seconds
         self._gap_seconds = gap_seconds
         self._blind_seconds = blind_seconds
         self._recording = recording
@@ -164,8 +160,6 @@ class TallySource:
         self._done: list[ReceivedTally] = []
         """Tallies to confirm once the journal has the positions."""
         self._renames = 0
-        self._all_read_at: float | None = None
-        self._problem = ""
         self.readers: Sequence[ReaderState] = ()
         """Readers that have reported lately, as of the last call."""
         self.outcomes: Counter[TallyOutcome] = Counter()
@@ -186,11 +180,6 @@ class TallySource:
                                  state.problem or state.not_recording)
                 for mdt, state in self._mdts.items()}
 
-    @property
-    def age(self) -> SourceAge:
-        """The source with the time at which all MDTs were read last, and its present problem."""
-        return SourceAge("readers", self._all_read_at, self._stale_seconds, self._problem)
-
     def batches(self) -> Iterator[Tally]:
         """Tallies since the last call. Raises the errors of ``Follower.batches`` after the last tally."""
         problems: list[str] = []
@@ -204,26 +193,19 @@ class TallySource:
             self.readers = self._inbox.readers()
         for each in received:
             self._sort_in(each)
-        ahead = 0.0
         for mdt, state in self._mdts.items():
             for tally in self._in_order(mdt, state):
-                ahead = max(ahead, tally.newest_time - self._clock.now())
                 if tally.gap:
                     gaps[mdt].append(tally.gap)
                 yield tally
                 if tally.at_end and self._recording is not None and not tally.problem:
                     self._check(mdt, state, tally, self._recording, gaps[mdt])
         problems += self._problems()
-        if ahead > self._skew_seconds:
-            problems.append(f"readers: records from {ahead:.0f} s ahead of this node's clock: repair the time service; "
-                            "how long files have been closed is unknown")
         missing = [f"changelog of {mdt}: {why}" for mdt, whys in gaps.items() for why in whys]
-        self._problem = "; ".join(missing + problems)
         if missing:
-            raise MissingRecordsError(self._problem, [mdt for mdt, whys in gaps.items() if whys])
+            raise MissingRecordsError("; ".join(missing + problems), [mdt for mdt, whys in gaps.items() if whys])
         if problems:
-            raise ChangelogError(self._problem)
-        self._all_read_at = self._clock.now()
+            raise ChangelogError("; ".join(problems))
 
     def _sort_in(self, each: ReceivedTally) -> None:
         tally = each.tally

@@ -22,7 +22,8 @@ class World:
         self.fault = 0
         self.cleared: list[tuple[str, str, int]] = []
         self.said = logged()
-        self.clearing = ChangelogClearing(self.clear, {"MDT0000": "cl1"}, self.follower, self.clock, "l")
+        clearing = ChangelogClearing(self.clear, {"MDT0000": "cl1"}, self.clock, "l")
+        self.clearing = lambda: clearing(self.follower, self.follower.positions)
 
     def clear(self, mdt: str, reader: str, index: int) -> None:
         if self.fault:

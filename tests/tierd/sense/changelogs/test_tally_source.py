@@ -16,6 +16,7 @@ from tierd.sense.changelogs.follow import ChangelogError, MissingRecordsError
 from tierd.sense.changelogs.recording import RecordingCheck
 from tierd.sense.changelogs.tallies import Tally, TallyContent
 from tierd.sense.changelogs.tally_source import Position, ReaderState, ReceivedTally, TallyOutcome, TallySource
+from tierd.sense.freshness import CheckedRecords
 from tierd.sense.readings import ChangelogState
 
 MDT = "MDT0000"
@@ -61,18 +62,19 @@ class World:
                  clock: SettableClock | None = None) -> None:
         self.clock = clock or SettableClock()
         self.inbox = Inbox()
-        self.source = TallySource(self.inbox, positions or {MDT: 0}, self.clock, 90.0, 30.0, 10.0, 30.0, recording)
+        self.source = TallySource(self.inbox, positions or {MDT: 0}, self.clock, 10.0, 30.0, recording)
+        self.checked = CheckedRecords("readers", self.source, self.clock, 90.0, 30.0)
 
     def take(self, *tallies: Tally | None) -> list[tuple[int, int]]:
         """What is added of these. Raises as the source does."""
         self.inbox.coming += [ReceivedTally(each, object()) for each in tallies]
-        return [(each.after, each.last) for each in self.source.batches()]
+        return [(each.after, each.last) for each in self.checked.batches()]
 
     def added(self, *tallies: Tally | None) -> list[tuple[int, int]]:
         found = []
         self.inbox.coming += [ReceivedTally(each, object()) for each in tallies]
         with suppress(ChangelogError):
-            for each in self.source.batches():
+            for each in self.checked.batches():
                 found.append((each.after, each.last))
         return found
 
@@ -131,9 +133,9 @@ def test_an_mdt_is_blind_without_tallies_and_with_a_problem() -> None:
     world.clock.at += 31.0
     with pytest.raises(ChangelogError, match="no reader has sent a tally for 31 s"):
         world.take()
-    assert world.source.age.stale(world.clock.at)
+    assert world.checked.age.stale(world.clock.at)
     world.take(tally(0, 5))
-    assert not world.source.age.stale(world.clock.at)
+    assert not world.checked.age.stale(world.clock.at)
     with pytest.raises(ChangelogError, match="the MDS is down"):
         world.take(tally(5, 5, problem="the MDS is down"))
     assert world.take(tally(5, 5)) == [(5, 5)]
