@@ -15,7 +15,6 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge, MaxLen
 
-from lustre.layout.model import Layout
 from tierd.act.limits import MoveCost
 from tierd.act.movers.moves import Halt, Move, MoveOutcome, Mover, outcome_of_each
 from tierd.refusal import Refusal
@@ -24,27 +23,6 @@ UNLIMITED = 1 << 30
 Natural = Annotated[int, Ge(0)]
 Version = Literal[1]
 """Of a message between processes; a later one is refused."""
-
-
-@dataclass(frozen=True, slots=True)
-class NumberedMove:
-    """A move whose intent is in the journal."""
-
-    act: int
-    """Number of the act in the journal."""
-    move: Move
-    before: Layout | None = None
-    """Layout of the file when the leader examined it."""
-    by_request: bool = False
-    """Whether an administrator asked for it."""
-
-
-@dataclass(frozen=True, slots=True)
-class NumberedOutcome:
-    """The outcome of a numbered move."""
-
-    act: int
-    outcome: MoveOutcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,10 +135,10 @@ class Dispatch:
         """
         return None
 
-    def begin(self, moves: Sequence[NumberedMove], halt: Halt) -> None:
+    def begin(self, moves: Sequence[Move], halt: Halt) -> None:
         """Hand moves over. Their intents are in the journal. ``halt`` refuses moves that were not begun yet."""
 
-    def outcomes(self, wait_seconds: float = 0.0) -> Iterator[NumberedOutcome]:
+    def outcomes(self, wait_seconds: float = 0.0) -> Iterator[MoveOutcome]:
         """The outcomes that have come since the last call.
 
         Waits up to ``wait_seconds`` for the first one, if moves are under way.
@@ -190,15 +168,13 @@ class InProcessDispatch(Dispatch):
 
     def __init__(self, mover: Mover) -> None:
         self._mover = mover
-        self._batch: list[NumberedMove] = []
+        self._batch: list[Move] = []
         self._halt: Halt = lambda: None
 
-    def begin(self, moves: Sequence[NumberedMove], halt: Halt) -> None:
+    def begin(self, moves: Sequence[Move], halt: Halt) -> None:
         self._batch, self._halt = [*self._batch, *moves], halt
 
-    def outcomes(self, wait_seconds: float = 0.0) -> Iterator[NumberedOutcome]:
+    def outcomes(self, wait_seconds: float = 0.0) -> Iterator[MoveOutcome]:
         batch, self._batch = self._batch, []
-        acts = {each.move.path: each for each in batch}
         if batch:
-            for outcome in outcome_of_each(partial(self._mover.move, halt=self._halt), [each.move for each in batch]):
-                yield NumberedOutcome(acts[outcome.move.path].act, outcome)
+            yield from outcome_of_each(partial(self._mover.move, halt=self._halt), batch)

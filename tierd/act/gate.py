@@ -11,21 +11,22 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem
 from tierd.act.default_layouts import DefaultLayoutQueue
-from tierd.act.dispatch import Dispatch, InProcessDispatch, NumberedMove, NumberedOutcome
+from tierd.act.dispatch import Dispatch, InProcessDispatch
 from tierd.act.guard import ActGuard
 from tierd.act.journal.entry import Stamp, StoredMove
 from tierd.act.journal.writer import Journal
 from tierd.act.limits import BackgroundPace, Budget, CircuitBreaker, TokenBucket
-from tierd.act.movers.moves import Mover, MoveResult, outcome_of_each
+from tierd.act.movers.moves import Move, MoveOutcome, Mover, MoveResult, outcome_of_each
 from tierd.act.operating_state import Approvals, MaintenanceGuard, OperatingState
 from tierd.act.outcomes import CompletedAct, CompletedActs, outcome_of_move
 from tierd.act.queue import BATCH_MOVES, BATCH_MOVES_REMOTE, MoveQueue, QueuedMove
-from tierd.acts import BY_ADMINISTRATOR, DEFAULT_KINDS, ActKind, Outcome
+from tierd.acts import DEFAULT_KINDS, ActKind, Outcome
 from tierd.clock import Clock
 from tierd.config.act import Rate
 from tierd.model import Action
@@ -235,16 +236,16 @@ class Gate:
 
         A halted move is queued again and stored in the journal again.
         """
-        moves: list[NumberedMove] = []
+        moves: list[Move] = []
         for each, entry in self._intend(batch):
             if each.refusal:
                 yield self._refused(each, entry, each.refusal)
             else:
                 self._open[entry] = each
-                moves.append(NumberedMove(entry, each.move, each.before, each.action.finding[0] in BY_ADMINISTRATOR))
-        for numbered in moves:
-            if numbered.move.fid is not None:
-                self.on_begin(numbered.move.fid)
+                moves.append(replace(each.move, act=entry))
+        for move in moves:
+            if move.fid is not None:
+                self.on_begin(move.fid)
         if moves:
             self.dispatch.begin(moves, partial(self._halt_of, batch))
         yield from self._collect()
@@ -271,25 +272,24 @@ class Gate:
             yield from (act for act in (self._enter(each) for each in outcomes) if act is not None)
         self.dispatch.recorded()
 
-    def _enter(self, numbered: NumberedOutcome) -> CompletedAct | None:
-        moved = numbered.outcome
-        ended = outcome_of_move(moved)
+    def _enter(self, moved: MoveOutcome) -> CompletedAct | None:
+        ended, act = outcome_of_move(moved), moved.move.act
         if tripped := self._breaker.note(ended, moved.move.path):
             self.operating_state.trip(tripped.sentence)
-        each = self._open.pop(numbered.act, None)
+        each = self._open.pop(act, None)
         if each is None:  # it was given up, and a mover has ended it after all
-            self._journal.end(numbered.act, ended, moved.detail, self._clock.now())
+            self._journal.end(act, ended, moved.detail, self._clock.now())
             return None
         if not_copied := 1.0 if moved.result in _NO_BYTES_READ else moved.not_copied:
             self.queue.give_back(each, self._clock.now(), not_copied)
         if moved.result is MoveResult.DONE:
             self.completed_acts.moved_bytes += each.action.size_bytes
-        dropped = numbered.act in self._not_again
-        self._not_again.discard(numbered.act)
+        dropped = act in self._not_again
+        self._not_again.discard(act)
         if moved.reason == Reason.HALTED and not dropped and self.queue.add(each.action, each.finding):
             self._keep([each.action], each.finding)  # still to be done
         return self.completed_acts.ended(
-            each.action, ended, moved.detail, numbered.act, each.before, fid=each.action.fid or each.fid)
+            each.action, ended, moved.detail, act, each.before, fid=each.action.fid or each.fid)
 
     def _intend(self, batch: list[QueuedMove]) -> list[tuple[QueuedMove, int]]:
         """Enter the intents of a batch. Returns each move with the number of its act; it is no longer queued."""

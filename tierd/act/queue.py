@@ -66,7 +66,7 @@ class QueuedMove:
         action = self.action
         targets = frozenset(self.cost.targets) if self.cost is not None else frozenset()
         return Move(action.path, action.layout, action.fid or self.fid, action.size_bytes or None, targets=targets,
-                    own_mirrors=self.own_mirrors)
+                    own_mirrors=self.own_mirrors, before=self.before, by_request=action.finding[0] in BY_ADMINISTRATOR)
 
 
 _arrival = attrgetter("arrival")

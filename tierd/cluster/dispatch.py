@@ -24,15 +24,7 @@ from lustre.fid import Fid
 from lustre.filesystem import Filesystem
 from lustre.layout.model import Layout, pools_of, same_shape
 from tierd.act.claim import FilesystemClaim
-from tierd.act.dispatch import (
-    Dispatch,
-    DispatchCounts,
-    DispatchState,
-    NumberedMove,
-    NumberedOutcome,
-    RemoteMover,
-    RemoteStandby,
-)
+from tierd.act.dispatch import Dispatch, DispatchCounts, DispatchState, RemoteMover, RemoteStandby
 from tierd.act.journal.writer import Journal
 from tierd.act.limits import MoveCost
 from tierd.act.movers.checks import objects_digest
@@ -76,7 +68,7 @@ class SentMessage:
     targets: frozenset[str]
     """Further targets that hold its files."""
     pools: frozenset[str]
-    moves: dict[int, NumberedMove]
+    moves: dict[int, Move]
     """Files without a result, by the number of their act."""
     layout: str
     """Wanted layout of the files, as on the wire."""
@@ -139,7 +131,7 @@ class NatsDispatch(Dispatch):
         self._sent: dict[str, SentMessage] = {}
         self._from_source: Counter[str] = Counter()
         """Files without a result, by source target."""
-        self._ended: deque[NumberedOutcome] = deque()
+        self._ended: deque[MoveOutcome] = deque()
         self._unacknowledged: list[Delivery] = []
         self._permit: Permit | None = None
         self._sources: set[str] = set()
@@ -286,21 +278,20 @@ class NatsDispatch(Dispatch):
 
     # -- sending ----------------------------------------------------------------------------------------------------
 
-    def begin(self, moves: Sequence[NumberedMove], halt: Halt) -> None:
+    def begin(self, moves: Sequence[Move], halt: Halt) -> None:
         for message in self._messages_of(moves):
             self._ready.append(message)
             self._from_source[message.source] += len(message.moves)
         self._send()
 
-    def _messages_of(self, moves: Iterable[NumberedMove]) -> Iterator[SentMessage]:
-        groups: dict[tuple[str, str, frozenset[str], str], list[NumberedMove]] = {}
+    def _messages_of(self, moves: Iterable[Move]) -> Iterator[SentMessage]:
+        groups: dict[tuple[str, str, frozenset[str], str], list[Move]] = {}
         for each in moves:
-            source, *further = sorted(each.move.targets) or [messages.NO_TARGET]
-            key = (source, each.move.path.rpartition("/")[0], frozenset(further),
-                   messages.layout_to_wire(each.move.layout))
+            source, *further = sorted(each.targets) or [messages.NO_TARGET]
+            key = source, each.path.rpartition("/")[0], frozenset(further), messages.layout_to_wire(each.layout)
             groups.setdefault(key, []).append(each)
         for (source, _, others, layout), group in groups.items():
-            pools = frozenset(pools_of(group[0].move.layout))
+            pools = frozenset(pools_of(group[0].layout))
             left = iter(group)
             while part := list(islice(left, self._files_per_message())):
                 self._number += 1
@@ -379,7 +370,7 @@ class NatsDispatch(Dispatch):
 
     # -- outcomes ---------------------------------------------------------------------------------------------------
 
-    def outcomes(self, wait_seconds: float = 0.0) -> Iterator[NumberedOutcome]:
+    def outcomes(self, wait_seconds: float = 0.0) -> Iterator[MoveOutcome]:
         now = self.clock.now()
         if self._sent and abs(now - self._hinted_at) >= HINT_SECONDS:
             self._hint()
@@ -439,42 +430,42 @@ class NatsDispatch(Dispatch):
         for each in result.files:
             self.counts.results[each.result] += 1
             move = message.moves.get(each.act) if message is not None and ours else None
-            if message is None or move is None or str(move.move.fid) != each.fid:
+            if message is None or move is None or str(move.fid) != each.fid:
                 self._take_in_late(each)
                 continue
             self.counts.stale += each.result == messages.STALE
-            self._end(message, NumberedOutcome(each.act, self._outcome(move, each, result)))
+            self._end(message, self._outcome(move, each, result))
         self._file_seconds += 0.1 * (result.seconds / len(result.files) - self._file_seconds)
         self._ended_at.append((self.clock.now(), len(result.files)))
         while self._ended_at and self._ended_at[0][0] < self.clock.now() - RATE_SECONDS:
             self._ended_at.popleft()
 
-    def _outcome(self, move: NumberedMove, each: FileResult, result: ResultMessage) -> MoveOutcome:
+    def _outcome(self, move: Move, each: FileResult, result: ResultMessage) -> MoveOutcome:
         if result.times_delivered > 1:  # an earlier mover of the message may have copied
             each = replace(each, not_copied=0.0)
         earlier_mover = each.result == messages.STALE or result.times_delivered > 1
-        if earlier_mover and each.result not in _ENDED and self._is_moved(move.move):
+        if earlier_mover and each.result not in _ENDED and self._is_moved(move):
             # it exchanged the layouts, and ended before it reported that
             return self._found_done(move, "a mover did not report the outcome; found done")
         if each.result == messages.STALE:
-            return replace(halted_outcome(move.move, Refusal(Reason.OUT_OF_DATE, each.detail)),
+            return replace(halted_outcome(move, Refusal(Reason.OUT_OF_DATE, each.detail)),
                            not_copied=each.not_copied)
-        found = MoveOutcome(move.move, MoveResult(each.result), each.reason, f"{each.detail} ({result.mover})"
+        found = MoveOutcome(move, MoveResult(each.result), each.reason, f"{each.detail} ({result.mover})"
                             if each.detail else "", move.before, copied_bytes=each.copied_bytes,
                             not_copied=each.not_copied)
         if found.result is MoveResult.ALREADY:  # the leader saw another layout just before it sent the move
             return self._found_done(move, f"a mover did not report the outcome; {result.mover} found it done")
         return found
 
-    def _found_done(self, move: NumberedMove, detail: str) -> MoveOutcome:
+    def _found_done(self, move: Move, detail: str) -> MoveOutcome:
         """The outcome of an act whose file has the wanted layout.
 
         An earlier act of the file may have been given up, and count as its move by a late result: only one does.
         """
         entry = self.journal.entry(move.act)
         if entry is not None and entry.fid is not None and self._is_counted(entry.fid, entry.intended_at):
-            return MoveOutcome(move.move, MoveResult.ALREADY, "already", "an earlier act moved the file", move.before)
-        return MoveOutcome(move.move, MoveResult.DONE, "", detail, move.before)
+            return MoveOutcome(move, MoveResult.ALREADY, "already", "an earlier act moved the file", move.before)
+        return MoveOutcome(move, MoveResult.DONE, "", detail, move.before)
 
     def _is_counted(self, fid: Fid, since: float) -> bool:
         return fid in self._moved_now or self.journal.is_counted_as_moved(fid, since)
@@ -484,25 +475,25 @@ class NatsDispatch(Dispatch):
         found = self._layout_of(move.fid)
         return isinstance(found, Layout) and same_shape(found, move.layout)
 
-    def _end(self, message: SentMessage, outcome: NumberedOutcome) -> None:
+    def _end(self, message: SentMessage, outcome: MoveOutcome) -> None:
         """A file of a message has an outcome."""
-        del message.moves[outcome.act]
+        del message.moves[outcome.move.act]
         self._from_source[message.source] -= 1
         self._add_ended(outcome)
         if not message.moves:
             self._sent.pop(message.id, None)
-        if outcome.outcome.reason != Reason.HALTED:
-            self._expired.pop(outcome.outcome.move.path, None)
+        if outcome.reason != Reason.HALTED:
+            self._expired.pop(outcome.move.path, None)
 
-    def _add_ended(self, outcome: NumberedOutcome) -> None:
-        if outcome.outcome.result is MoveResult.DONE and outcome.outcome.move.fid is not None:
-            self._moved_now.add(outcome.outcome.move.fid)
+    def _add_ended(self, outcome: MoveOutcome) -> None:
+        if outcome.result is MoveResult.DONE and outcome.move.fid is not None:
+            self._moved_now.add(outcome.move.fid)
         self._ended.append(outcome)
 
     def _give_up(self, message: SentMessage, why: Refusal) -> None:
         """No mover has begun a file of this message, and none will."""
-        for act, each in list(message.moves.items()):
-            self._end(message, NumberedOutcome(act, halted_outcome(each.move, why)))
+        for each in list(message.moves.values()):
+            self._end(message, halted_outcome(each, why))
 
     def _take_in_late(self, each: FileResult) -> None:
         """A result for an act that has an outcome already, or of an earlier leader: the file system decides."""
@@ -513,9 +504,8 @@ class NatsDispatch(Dispatch):
         found = self._layout_of(entry.fid)
         if (isinstance(found, Layout) and same_shape(found, entry.layout_after)
                 and not self._is_counted(entry.fid, entry.intended_at)):
-            move = Move(entry.place, entry.layout_after, entry.fid, entry.size_bytes)
-            self._add_ended(NumberedOutcome(each.act, MoveOutcome(
-                move, MoveResult.DONE, "", "a mover reported it late; found done")))
+            move = Move(entry.place, entry.layout_after, entry.fid, entry.size_bytes, act=each.act)
+            self._add_ended(MoveOutcome(move, MoveResult.DONE, "", "a mover reported it late; found done"))
 
     def _expire(self, now: float) -> None:
         """End moves without a result at their deadline, with the outcome that the file on Lustre shows."""
@@ -523,29 +513,29 @@ class NatsDispatch(Dispatch):
             if message.sequence:
                 with suppress(BrokerError):  # its deadline keeps movers from beginning it
                     self.connection.remove_message(self.names.moves, message.sequence)
-            for act, each in list(message.moves.items()):
+            for each in list(message.moves.values()):
                 outcome = self._found(each)
                 if outcome is not None:
                     self.counts.expired += 1
-                    self._end(message, NumberedOutcome(act, outcome))
+                    self._end(message, outcome)
 
-    def _found(self, each: NumberedMove) -> MoveOutcome | None:
+    def _found(self, each: Move) -> MoveOutcome | None:
         """What became of a file; None while the file system does not answer."""
-        assert each.move.fid is not None
-        found = self._layout_of(each.move.fid)
+        assert each.fid is not None
+        found = self._layout_of(each.fid)
         if isinstance(found, FileNotFoundError):
-            return MoveOutcome(each.move, MoveResult.GAVE_WAY, Reason.GONE, "the file is gone", error=found)
+            return MoveOutcome(each, MoveResult.GAVE_WAY, Reason.GONE, "the file is gone", error=found)
         if isinstance(found, OSError):
             return None
-        if found is not None and same_shape(found, each.move.layout):
+        if found is not None and same_shape(found, each.layout):
             return self._found_done(each, "no mover reported the outcome; found done")
-        self._expired[each.move.path] += 1
-        if self._expired[each.move.path] >= TRIES:
-            del self._expired[each.move.path]
-            return MoveOutcome(each.move, MoveResult.FAILED, "no-result", "no mover reported an outcome in time, "
+        self._expired[each.path] += 1
+        if self._expired[each.path] >= TRIES:
+            del self._expired[each.path]
+            return MoveOutcome(each, MoveResult.FAILED, "no-result", "no mover reported an outcome in time, "
                                "several times; the file is unchanged")
         late = Refusal(Reason.OUT_OF_TIME, "no mover reported an outcome in time; the file is unchanged")
-        return replace(halted_outcome(each.move, late), not_copied=0.0)  # a mover may have copied it
+        return replace(halted_outcome(each, late), not_copied=0.0)  # a mover may have copied it
 
     def _layout_of(self, fid: Fid) -> Layout | OSError | None:
         try:
@@ -587,10 +577,9 @@ class NatsDispatch(Dispatch):
             message.removed = True
 
 
-def _file_to_move(each: NumberedMove) -> FileToMove:
-    move = each.move
+def _file_to_move(move: Move) -> FileToMove:
     assert move.fid is not None
-    return FileToMove(each.act, str(move.fid), messages.path_to_wire(move.path), move.size_bytes or 0,
-                      objects=objects_digest(each.before),
-                      layout_generation=each.before.generation if each.before else 0,
-                      mtime=move.mtime_seconds or 0.0, by_request=each.by_request, own_mirrors=move.own_mirrors)
+    return FileToMove(move.act, str(move.fid), messages.path_to_wire(move.path), move.size_bytes or 0,
+                      objects=objects_digest(move.before),
+                      layout_generation=move.before.generation if move.before else 0,
+                      mtime=move.mtime_seconds or 0.0, by_request=move.by_request, own_mirrors=move.own_mirrors)

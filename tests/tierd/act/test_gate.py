@@ -15,7 +15,7 @@ from lustre.layout.xattr import from_xattr
 from tests.tierd.act.gate_world import DATA, FAST, FINDING, World, submitted
 from tests.tierd.act.miniport import MiniPort
 from tests.tierd.act.movers.minilustre import FLASH, HDD
-from tierd.act.dispatch import InProcessDispatch, NumberedMove
+from tierd.act.dispatch import InProcessDispatch
 from tierd.act.gate import Gate
 from tierd.act.guard import ActGuard
 from tierd.act.limits import Budget, CircuitBreaker
@@ -56,7 +56,7 @@ class ToOtherNodes(InProcessDispatch):
         super().__init__(world.engine)
         self.batches: list[int] = []
 
-    def begin(self, moves: Sequence[NumberedMove], halt: Halt) -> None:
+    def begin(self, moves: Sequence[Move], halt: Halt) -> None:
         self.batches.append(len(moves))
         super().begin(moves, halt)
 

@@ -78,6 +78,12 @@ class Move:
     """Digest of the objects that held the file (:func:`tierd.act.movers.checks.objects_digest`); "" if unknown."""
     own_mirrors: bool = False
     """Whether tierd gave the file the mirrors that it has, by the journal. Those of others are not touched."""
+    act: int = 0
+    """Number of the act in the journal, which has its intent; 0 without one."""
+    before: Layout | None = None
+    """Layout of the file when the leader examined it."""
+    by_request: bool = False
+    """Whether an administrator asked for it."""
 
 
 @dataclass(frozen=True, slots=True)
