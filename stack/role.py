@@ -19,6 +19,7 @@ from lustre.layout.model import same_shape
 from stack.demo import user_name
 from stack.shared import SharedFilesystem
 from tierd.act.claim import Claim, ClaimFolder
+from tierd.act.movers.inspection import FileEngine
 from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult, PortMover, never_halt
 from tierd.clock import SystemClock
 from tierd.cluster.connection import Connection
@@ -37,10 +38,8 @@ from tierd.logs import log_to_standard_error
 from tierd.sense.exporters import scrape_fixed_list
 
 
-class PortEngine:
+class PortEngine(FileEngine):
     """Moves and examines files one at a time over the port."""
-
-    files_at_a_time = 1
 
     def __init__(self, filesystem: Any) -> None:
         self._filesystem = filesystem

@@ -35,7 +35,7 @@ from tierd.detect.streamed_targets import StreamWatch, streams_by_target
 from tierd.detect.view import View
 from tierd.loads import Loads
 from tierd.model import Action, Activities, Capacity, DirectoryActivity, Facts, Finding, StreamedTargets, Window
-from tierd.policies.protocol import Amend, Situation, never_made, never_tried
+from tierd.policies.protocol import Amend, Situation
 from tierd.policies.registry import has_victim, policies, policy_for, policy_of
 from tierd.policies.runner import PolicyRunner
 from tierd.refusal import Reason, Refusal
@@ -277,8 +277,8 @@ class Engine:
         return replace(finding, advice_only=False) if acted_on else finding
 
     def plan(self, finding: Finding, activities: Sequence[DirectoryActivity], capacity: Capacity,
-             was_tried: Callable[[Fid, float, float], bool] = never_tried, draining: Collection[str] = (),
-             made_mirrors: Callable[[Fid, Layout], bool] = never_made) -> Plan:
+             was_tried: Callable[[Fid, float, float], bool] = lambda *_: False, draining: Collection[str] = (),
+             made_mirrors: Callable[[Fid, Layout], bool] = lambda *_: False) -> Plan:
         """The plan for a finding. ``was_tried``: whether a file was moved since one time, or tried since another.
 
         ``draining`` are the targets that are being emptied. ``made_mirrors``: whether tierd gave a file its mirrors.

@@ -24,8 +24,8 @@ from lustre.parameters import Roots, Tree
 from tests.acceptance.ledger import Ledger
 from tests.acceptance.site import Site
 from tierd.act.movers.engines import build_mover
+from tierd.act.movers.inspection import FileEngine
 from tierd.act.movers.moves import Mover
-from tierd.act.movers.parallel import Engine
 from tierd.config.act import MoverSettings
 
 HERE = Path(__file__).parent
@@ -86,7 +86,7 @@ def engine(site: Site, engine_name: str) -> Mover:
     return engine_of(site, engine_name)
 
 
-def engine_of(site: Site, name: str) -> Engine:
+def engine_of(site: Site, name: str) -> FileEngine:
     settings = MoverSettings(engine="lease" if name == "lease" else "lfs", keep_free=0.0)
     return build_mover(site.mount, site.library, site.tree, settings)
 

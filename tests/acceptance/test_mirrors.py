@@ -18,8 +18,8 @@ from tests.acceptance.conftest import engine_of
 from tests.acceptance.ledger import Ledger
 from tests.acceptance.site import MIB, Site, checksum, long_ago, made, noise
 from tests.acceptance.test_gate import FINDING, Tierd
+from tierd.act.movers.inspection import FileEngine
 from tierd.act.movers.moves import Move, MoveOutcome, MoveResult
-from tierd.act.movers.parallel import Engine
 from tierd.act.undo import close_unfinished
 from tierd.acts import ActKind, Outcome
 from tierd.model import Action
@@ -31,7 +31,7 @@ KILL_AFTER_SECONDS = (0.1, 0.5, 1.5, 4.0)
 
 
 @pytest.fixture(scope="module")
-def engine(site: Site) -> Engine:
+def engine(site: Site) -> FileEngine:
     return engine_of(site, "lfs")
 
 
@@ -40,12 +40,12 @@ def folder(site: Site) -> Path:
     return site.directory("mirrors")
 
 
-def changed(engine: Engine, site: Site, place: Path, wanted: Layout, *, own: bool) -> MoveOutcome:
+def changed(engine: FileEngine, site: Site, place: Path, wanted: Layout, *, own: bool) -> MoveOutcome:
     (outcome,) = engine.move([Move(site.name(place), wanted, own_mirrors=own)])
     return outcome
 
 
-def extended(engine: Engine, site: Site, place: Path) -> MoveOutcome:
+def extended(engine: FileEngine, site: Site, place: Path) -> MoveOutcome:
     return changed(engine, site, place, with_mirror(site.layout(place), template(site)), own=False)
 
 
@@ -65,13 +65,13 @@ def submitted(tierd: Tierd, place: Path, layout: Layout) -> Outcome:
     return outcome.result
 
 
-def split(engine: Engine, site: Site, place: Path) -> MoveOutcome:
+def split(engine: FileEngine, site: Site, place: Path) -> MoveOutcome:
     kept = next(group for group in mirrors(site.layout(place)) if not any("prefer" in part.flags for part in group))
     return changed(engine, site, place, one_mirror(kept), own=True)
 
 
 def test_a_file_gets_a_mirror_and_loses_it_as_it_was(
-        engine: Engine, site: Site, folder: Path, ledger: Ledger) -> None:
+        engine: FileEngine, site: Site, folder: Path, ledger: Ledger) -> None:
     place = made(site, folder / "plain", noise(3 * MIB + 5, 1))
     digest, before, had = checksum(place), place.stat(), site.layout(place).components[0].objects
     outcome = extended(engine, site, place)
@@ -93,7 +93,7 @@ def test_a_file_gets_a_mirror_and_loses_it_as_it_was(
     ledger.enter(place)
 
 
-def test_a_pfl_file_gets_a_mirror(engine: Engine, site: Site, folder: Path, ledger: Ledger) -> None:
+def test_a_pfl_file_gets_a_mirror(engine: FileEngine, site: Site, folder: Path, ledger: Ledger) -> None:
     place = made(site, folder / "pfl", noise(3 * MIB, 2), "-E 2M -c 1 -p {hdd} -E -1 -c 2 -p {hdd}")
     assert extended(engine, site, place).result is MoveResult.DONE
     assert site.pools_of(place) == [site.hdd, site.hdd, site.flash, site.hdd]
@@ -103,7 +103,7 @@ def test_a_pfl_file_gets_a_mirror(engine: Engine, site: Site, folder: Path, ledg
 
 
 def test_a_write_makes_a_mirror_stale_and_a_resync_restores_it(
-        engine: Engine, site: Site, folder: Path, ledger: Ledger) -> None:
+        engine: FileEngine, site: Site, folder: Path, ledger: Ledger) -> None:
     place = made(site, folder / "stale", noise(2 * MIB, 3))
     assert extended(engine, site, place).result is MoveResult.DONE
     write(place)
@@ -118,7 +118,7 @@ def test_a_write_makes_a_mirror_stale_and_a_resync_restores_it(
 
 
 def test_a_split_after_a_write_keeps_what_was_written(
-        engine: Engine, site: Site, folder: Path, ledger: Ledger) -> None:
+        engine: FileEngine, site: Site, folder: Path, ledger: Ledger) -> None:
     place = made(site, folder / "written", noise(2 * MIB, 4))
     assert extended(engine, site, place).result is MoveResult.DONE
     write(place)
@@ -132,7 +132,7 @@ def test_a_split_after_a_write_keeps_what_was_written(
 
 
 def test_a_time_that_was_set_while_there_were_two_mirrors_stays(
-        engine: Engine, site: Site, folder: Path, ledger: Ledger) -> None:
+        engine: FileEngine, site: Site, folder: Path, ledger: Ledger) -> None:
     place = made(site, folder / "touched", noise(MIB, 13))
     assert extended(engine, site, place).result is MoveResult.DONE
     os.utime(place, (1_400_000_000, 1_400_000_000))
@@ -142,7 +142,7 @@ def test_a_time_that_was_set_while_there_were_two_mirrors_stays(
     ledger.enter(place)
 
 
-def test_mirrors_of_others_stay(engine: Engine, site: Site, folder: Path) -> None:
+def test_mirrors_of_others_stay(engine: FileEngine, site: Site, folder: Path) -> None:
     place = made(site, folder / "others", noise(MIB, 5))
     site.lfs("mirror", "extend", "-N", "-c", "1", "-p", site.flash, str(place))
     before = site.layout(place)
@@ -153,7 +153,7 @@ def test_mirrors_of_others_stay(engine: Engine, site: Site, folder: Path) -> Non
     assert site.layout(place) == before
 
 
-def test_who_has_the_file_open_for_writing_keeps_it(engine: Engine, site: Site, folder: Path) -> None:
+def test_who_has_the_file_open_for_writing_keeps_it(engine: FileEngine, site: Site, folder: Path) -> None:
     place = made(site, folder / "open", noise(MIB, 6))
     with place.open("r+b"):
         assert extended(engine, site, place).result is MoveResult.GAVE_WAY
@@ -167,7 +167,7 @@ def test_who_has_the_file_open_for_writing_keeps_it(engine: Engine, site: Site, 
 
 @pytest.mark.parametrize("after_seconds", [0.5, 1.5, 3.0])
 def test_a_write_during_an_extension_stands(
-        engine: Engine, site: Site, folder: Path, ledger: Ledger, after_seconds: float) -> None:
+        engine: FileEngine, site: Site, folder: Path, ledger: Ledger, after_seconds: float) -> None:
     place = made(site, folder / f"during-{after_seconds}", noise(LARGE_BYTES, 7))
     with later(after_seconds, lambda: patch(place)):
         outcome = extended(engine, site, place)
@@ -185,7 +185,7 @@ def test_a_write_during_an_extension_stands(
 
 @pytest.mark.parametrize("after_seconds", KILL_AFTER_SECONDS)
 def test_a_killed_extension_leaves_the_file_whole(
-        engine: Engine, site: Site, folder: Path, ledger: Ledger, after_seconds: float) -> None:
+        engine: FileEngine, site: Site, folder: Path, ledger: Ledger, after_seconds: float) -> None:
     place = made(site, folder / f"killed-{after_seconds}", noise(LARGE_BYTES, 8))
     digest = checksum(place)
     kill("extend", "-N", "--flags=prefer", "-c", "1", "-p", site.flash, str(place), after_seconds=after_seconds)
@@ -202,7 +202,7 @@ def test_a_killed_extension_leaves_the_file_whole(
 
 @pytest.mark.parametrize("after_seconds", KILL_AFTER_SECONDS)
 def test_a_killed_resync_is_made_good(
-        engine: Engine, site: Site, folder: Path, ledger: Ledger, after_seconds: float) -> None:
+        engine: FileEngine, site: Site, folder: Path, ledger: Ledger, after_seconds: float) -> None:
     place = made(site, folder / f"resync-{after_seconds}", noise(LARGE_BYTES, 9))
     assert extended(engine, site, place).result is MoveResult.DONE
     write(place)
@@ -218,7 +218,7 @@ def test_a_killed_resync_is_made_good(
 
 @pytest.mark.parametrize("after_seconds", [0.02, 0.1, 0.3])
 def test_a_killed_split_leaves_the_file_whole(
-        engine: Engine, site: Site, folder: Path, ledger: Ledger, after_seconds: float) -> None:
+        engine: FileEngine, site: Site, folder: Path, ledger: Ledger, after_seconds: float) -> None:
     place = made(site, folder / f"split-{after_seconds}", noise(4 * MIB, 10))
     digest = checksum(place)
     assert extended(engine, site, place).result is MoveResult.DONE
@@ -233,7 +233,7 @@ def test_a_killed_split_leaves_the_file_whole(
 
 
 def test_the_journal_knows_its_mirrors(
-        engine: Engine, site: Site, folder: Path, ledger: Ledger, tmp_path: Path) -> None:
+        engine: FileEngine, site: Site, folder: Path, ledger: Ledger, tmp_path: Path) -> None:
     place, other = (made(site, folder / name, noise(MIB, 11)) for name in ("ours", "theirs"))
     tierd = Tierd(site, engine, tmp_path)
     assert submitted(tierd, place, template(site)) is Outcome.DONE
@@ -255,7 +255,7 @@ def test_the_journal_knows_its_mirrors(
 
 @pytest.mark.parametrize("after_seconds", KILL_AFTER_SECONDS)
 def test_a_killed_tierd_finds_out_whether_the_mirror_was_made(
-        engine: Engine, site: Site, folder: Path, ledger: Ledger, tmp_path: Path, after_seconds: float) -> None:
+        engine: FileEngine, site: Site, folder: Path, ledger: Ledger, tmp_path: Path, after_seconds: float) -> None:
     place = made(site, folder / f"tierd-{after_seconds}", noise(LARGE_BYTES, 12))
     digest = checksum(place)
     child = os.fork()

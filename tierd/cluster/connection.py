@@ -47,8 +47,6 @@ _MARGIN_SECONDS = 2.0
 """Time for the thread of the connection beyond the deadline of a request."""
 _FETCH_SECONDS = 0.02
 """Shortest time after which the server ends a request for a message."""
-_AT_ONCE = 512
-"""Messages that :meth:`Connection.publish_all` sends before the first is confirmed."""
 DUPLICATE_SECONDS = 120.0
 """Time in which a second message with the same id is not stored."""
 T = TypeVar("T")
@@ -266,18 +264,16 @@ class Connection:
 
     def publish_all(self, messages: Sequence[Outgoing]) -> list[int | BrokerError]:
         """Publish several messages at the same time. Returns the sequence of each, or why it was not stored."""
-        async def one(message: Outgoing, seconds: float, slots: asyncio.Semaphore) -> int | BrokerError:
-            async with slots:
-                try:
-                    return await self._published(message, seconds)
-                except Exception as error:  # noqa: BLE001 -- each message has its own result
-                    return self._as_broker_error(error, message.subject)
+        async def one(message: Outgoing, seconds: float) -> int | BrokerError:
+            try:
+                return await self._published(message, seconds)
+            except Exception as error:  # noqa: BLE001 -- each message has its own result
+                return self._as_broker_error(error, message.subject)
 
         async def every(seconds: float) -> list[int | BrokerError]:
-            slots = asyncio.Semaphore(_AT_ONCE)
-            return list(await asyncio.gather(*(one(message, seconds, slots) for message in messages)))
+            return list(await asyncio.gather(*(one(message, seconds) for message in messages)))
 
-        return self.call(every, margin=_MARGIN_SECONDS + self._settings.timeout_seconds * (len(messages) // _AT_ONCE))
+        return self.call(every)
 
     def notify(self, subject: str, data: bytes) -> None:
         """Send to whoever listens now. Nothing is stored, and nobody confirms it."""

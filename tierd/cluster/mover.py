@@ -24,8 +24,8 @@ from lustre.layout.model import Layout, pools_of
 from tierd.act.claim import ClaimFolder, read_claim
 from tierd.act.dispatch import RemoteMover
 from tierd.act.movers.checks import objects_digest
+from tierd.act.movers.inspection import FileEngine
 from tierd.act.movers.moves import Move, MoveOutcome, MoveResult
-from tierd.act.movers.parallel import Engine
 from tierd.act.operating_state import MaintenanceGuard
 from tierd.clock import SystemClock
 from tierd.cluster import messages
@@ -52,10 +52,6 @@ MAX_REFUSALS = 60
 """Attempts that NATS may refuse. A choice: servers choose their leader in seconds."""
 Fault = Callable[[str], None]
 """Called at named points, for tests that end a mover there."""
-
-
-def no_fault(_: str) -> None:
-    """Do nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,14 +121,14 @@ class Mover:
     host: str
     connection: Connection
     names: Names
-    engine: Engine
+    engine: FileEngine
     file_by_fid: Callable[[Fid], FoundFile]
     """As :func:`file_by_fid`, on this mount."""
     filesystem: Filesystem
     fences: Fences
     settings: Settings
     clock: SystemClock
-    fault: Fault = no_fault
+    fault: Fault = lambda _: None
     nids: Callable[[], Collection[str]] = tuple
     """NIDs of this node; none if they are unknown."""
 

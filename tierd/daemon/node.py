@@ -28,8 +28,8 @@ from tierd.sense.changelogs.table import Batch
 from tierd.sense.changelogs.tally_source import TallyInbox
 from tierd.sense.clients import ClientPoller
 from tierd.sense.disks import DiskPoller
-from tierd.sense.facts import JobNodes, no_job_nodes
-from tierd.sense.file_walks import ColdestFirst, no_hints
+from tierd.sense.facts import JobNodes
+from tierd.sense.file_walks import ColdestFirst
 from tierd.sense.prometheus_history import LearnedHistory
 from tierd.sense.readings import Reading
 from tierd.sense.sources import ReadCounters
@@ -124,5 +124,5 @@ class DaemonParts:
     media: PoolMedia
     history: AskHistory | None = None
     enriched: Enrich = lambda activities, _: activities
-    coldest_first: ColdestFirst = no_hints
-    job_nodes: JobNodes = no_job_nodes
+    coldest_first: ColdestFirst = lambda _: ()
+    job_nodes: JobNodes = lambda _: {}

@@ -40,7 +40,7 @@ class Change:
 
 
 class MirrorMover(inspection.FileEngine):
-    """Implements :class:`~tierd.act.movers.parallel.Engine`. Moves that change no mirrors go to another engine."""
+    """Moves that change no mirrors go to another engine."""
 
     def __init__(self, engine: inspection.FileEngine, lfs: LfsMover) -> None:
         self.engine = engine

@@ -74,10 +74,6 @@ class Tables:
         return next((each for each in self.by_name.values() if isinstance(each, table)), table())
 
 
-def never_tried(_: Fid, __: float, ___: float) -> bool:
-    return False
-
-
 @dataclass(frozen=True, slots=True)
 class Use:
     """How the files of a directory are used."""
@@ -116,10 +112,6 @@ class Mirroring:
     """The layout of a file without its mirror on a flash pool; None if it has no such mirror."""
 
 
-def never_made(_: Fid, __: Layout) -> bool:
-    return False
-
-
 @dataclass(frozen=True, slots=True)
 class Situation:
     """What a plan is made of, besides the finding."""
@@ -141,13 +133,13 @@ class Situation:
     """A job is slowed on the finding's targets."""
     pools_of: Callable[[str], FlashSettings] = lambda _: FlashSettings()
     """Pools and limits of a path."""
-    was_tried: Callable[[Fid, float, float], bool] = never_tried
+    was_tried: Callable[[Fid, float, float], bool] = lambda *_: False
     """Whether a file was moved since one time, or tried since another."""
     draining: Collection[str] = ()
     """Targets that are being emptied."""
     mirroring: Mirroring | None = None
     """None if ``[act] on`` allows no mirrors."""
-    made_mirrors: Callable[[Fid, Layout], bool] = never_made
+    made_mirrors: Callable[[Fid, Layout], bool] = lambda *_: False
     """Whether tierd gave a file the mirrors of its layout."""
 
     def placed(self, on_flash: Layout, use: Use, *, flash_has_room: bool = True) -> Choice:

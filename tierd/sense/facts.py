@@ -131,11 +131,6 @@ JobNodes = Callable[[Collection[str]], Mapping[str, int]]
 """Number of nodes of each of some jobs, by job id; jobs for which it is unknown are absent. It does not wait."""
 
 
-def no_job_nodes(_: Collection[str]) -> Mapping[str, int]:
-    """No numbers of nodes. Used without a scheduler."""
-    return {}
-
-
 @dataclass
 class FactsCollector:
     """Collects all facts."""
@@ -154,7 +149,7 @@ class FactsCollector:
     disks: DiskPoller | None = None
     busy_per_second: float = BUSY_PER_SECOND
     """Operations in a directory from which its stripes over MDTs are read."""
-    job_nodes: JobNodes = no_job_nodes
+    job_nodes: JobNodes = lambda _: {}
     closed: Callable[[], Mapping[str, str]] = dict
     """The targets that take no files of moves, with the reasons."""
     stored_runs: InitVar[str] = ""

@@ -155,11 +155,6 @@ ColdestFirst = Callable[[str], Sequence[str]]
 """Names in a directory to examine first. A hint: it may be out of date, and may name removed files."""
 
 
-def no_hints(_: str) -> Sequence[str]:
-    """No hints, for tierd without robinhood."""
-    return ()
-
-
 class Inventory(SlowWalk):
     """Files on flash and their last use, in the directories whose files go to flash. The coldest are kept.
 
@@ -169,7 +164,7 @@ class Inventory(SlowWalk):
     """
 
     def __init__(self, filesystem: Filesystem, pools: Collection[str], directories: Callable[[], Collection[str]],
-                 coldest_first: ColdestFirst = no_hints) -> None:
+                 coldest_first: ColdestFirst = lambda _: ()) -> None:
         super().__init__(filesystem)
         self._coldest_first = coldest_first
         self._pools = frozenset(pools)

@@ -32,7 +32,7 @@ from tierd.clock import SystemClock
 from tierd.cluster.connection import Connection
 from tierd.cluster.dispatch import NatsDispatch
 from tierd.cluster.messages import Names
-from tierd.cluster.mover import Fault, Fences, Mover, file_by_fid, no_fault
+from tierd.cluster.mover import Fault, Fences, Mover, file_by_fid
 from tierd.config.act import ClaimSettings, Limits, MoverSettings
 from tierd.config.cluster import ClusterSettings
 from tierd.config.settings import Settings
@@ -133,7 +133,7 @@ class ClusterWorld:
         return NatsDispatch(self.connection("leader"), self.names, claim or self.claim, self.port, self.settings,
                             self.clock, self.journal)
 
-    def mover(self, name: str, fault: Fault = no_fault, calls: Any = None, *, start: bool = True) -> Mover:
+    def mover(self, name: str, fault: Fault = lambda _: None, calls: Any = None, *, start: bool = True) -> Mover:
         fences = Fences(self.claims, self.clock)
         calls = calls or self.calls()
         made = Mover(name, "host", self.connection("mover"), self.names, self.engine(fences, calls),

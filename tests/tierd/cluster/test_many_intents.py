@@ -26,6 +26,7 @@ from tierd.act.claim import Claim, ClaimFolder
 from tierd.act.gate import Gate
 from tierd.act.journal.writer import Journal
 from tierd.act.limits import Budget, CircuitBreaker
+from tierd.act.movers.inspection import FileEngine
 from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult, never_halt
 from tierd.act.undo import close_unfinished
 from tierd.acts import ActKind
@@ -50,11 +51,10 @@ class Died(BaseException):
     """The process of a mover is gone."""
 
 
-class FakeLustre:
+class FakeLustre(FileEngine):
     """Implements the parts of the file system port, of the engine and of the look that are needed."""
 
     fsname = "lustre"
-    files_at_a_time = 1
 
     def __init__(self, files: int) -> None:
         self.lock = threading.Lock()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
 
 from lustre.changelog.record import Record
+from tierd.sense.changelogs.tallies import Tally
 from tierd.sense.freshness import RecordSource
 
 
 def records_of(source: RecordSource) -> Iterator[Record]:
-    return chain.from_iterable(source.batches())
+    return (record for batch in source.batches() if not isinstance(batch, Tally) for record in batch)

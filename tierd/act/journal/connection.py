@@ -7,7 +7,6 @@ import fcntl
 import os
 import sqlite3
 import threading
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -80,27 +79,23 @@ class JournalFile:
         return found.st_dev, found.st_ino
 
 
-class Rows:
+class Rows(list[Row]):
     """The result of a statement: its rows, already fetched, and the number of the row it inserted."""
 
     def __init__(self, cursor: sqlite3.Cursor) -> None:
-        self._rows: deque[Row] = deque(cursor.fetchall() if cursor.description else ())
+        super().__init__(cursor.fetchall() if cursor.description else ())
         self.lastrowid = cursor.lastrowid
         self.rowcount = cursor.rowcount
 
     def fetchone(self) -> Row | None:
-        return self._rows.popleft() if self._rows else None
+        return self[0] if self else None
 
     def only(self) -> Row:
         """The row of a statement that always has one, such as ``SELECT count(*)``."""
-        return self._rows[0]
+        return self[0]
 
     def fetchall(self) -> list[Row]:
-        return list(self)
-
-    def __iter__(self) -> Iterator[Row]:
-        while self._rows:
-            yield self._rows.popleft()
+        return self
 
 
 class SharedConnection:

@@ -330,14 +330,19 @@ def refusal_before(
 
 
 class FileEngine:
-    """What engines share: a dry run is the examination before a move, and files are moved one after the other."""
+    """A mover for any number of threads, which shares the destination state between files of a batch.
+
+    What engines share: a dry run is the examination before a move, and files are moved one after the other.
+    """
 
     files_at_a_time = 1
+    """Files per call: one, or as many as one process of the engine moves."""
 
     def __init__(self, destination: Destination) -> None:
         self._destination = destination
 
     def batch(self) -> DestinationState:
+        """Pools, space, quotas and directories, read once for all files of a batch."""
         return DestinationState(self._destination)
 
     def facts_of(self, move: Move, batch: DestinationState) -> FileFacts | MoveOutcome:

@@ -128,7 +128,7 @@ DIRECT_BYTES = 16 << 20
 
 
 class LeaseMover(inspection.FileEngine):
-    """Implements :class:`~tierd.act.movers.parallel.Engine`. Holds no state: any number of threads may use one."""
+    """Holds no state."""
 
     def __init__(self, calls: Calls, destination: Destination, clock: Clock | None = None,
                  fence: Fence = no_fence) -> None:

@@ -121,10 +121,7 @@ class _Ready:
 
 
 class LfsMover(inspection.FileEngine):
-    """Implements :class:`~tierd.act.movers.parallel.Engine`. Any number of threads may use one.
-
-    A process gets as many files as processes before it moved in ``PROCESS_SECONDS``.
-    """
+    """A process gets as many files as processes before it moved in ``PROCESS_SECONDS``."""
 
     files_at_a_time = FILES_PER_PROCESS
 

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Condition
-from typing import Protocol
 
 from lustre.priority import run_as_applications
 from tierd.act.limits import bytes_per_pool
+from tierd.act.movers.inspection import FileEngine
 from tierd.act.movers.moves import Halt, Move, MoveOutcome, Mover, MoveResult, never_halt
 from tierd.act.movers.space_and_quota import DestinationState
 
@@ -42,22 +42,6 @@ _POOL_PREFIX = "pool:"
 """Distinguishes names of pools from names of targets."""
 
 
-class Engine(Mover, Protocol):
-    """A mover for any number of threads, which shares the destination state between files of a batch."""
-
-    @property
-    def files_at_a_time(self) -> int:
-        """Files per call: one, or as many as one process of the engine moves."""
-
-    def batch(self) -> DestinationState:
-        """Pools, space, quotas and directories, read once for all files of a batch."""
-
-    def move(
-        self, moves: Iterable[Move], halt: Halt = never_halt, batch: DestinationState | None = None
-    ) -> Iterator[MoveOutcome]:
-        """See :class:`~tierd.act.movers.moves.Mover`; without ``batch``, the engine creates one."""
-
-
 class ParallelMover(Mover):
     """Runs an engine in several threads.
 
@@ -65,7 +49,7 @@ class ParallelMover(Mover):
     limits apply to all callers of :meth:`move` together.
     """
 
-    def __init__(self, mover: Engine, pools: Pools, at_once: int, per_target: int) -> None:
+    def __init__(self, mover: FileEngine, pools: Pools, at_once: int, per_target: int) -> None:
         self._mover = mover
         self._pools = pools
         self._at_once = at_once

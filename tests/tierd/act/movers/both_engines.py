@@ -9,10 +9,10 @@ from lustre.layout.model import Component, Layout
 from tests.tierd.act.movers.fakelfs import MOUNT, FakeLfs
 from tests.tierd.act.movers.minicalls import MiniCalls
 from tests.tierd.act.movers.minilustre import DOM, DOM_FLASH, FLASH, HDD, PAGE, MiniClock, MiniLustre, Node
+from tierd.act.movers.inspection import FileEngine
 from tierd.act.movers.lease import LeaseMover
 from tierd.act.movers.lfs import LfsMover
 from tierd.act.movers.moves import Move, MoveOutcome
-from tierd.act.movers.parallel import Engine
 from tierd.act.movers.space_and_quota import Destination
 
 PFL = Layout((Component(0, 16 * PAGE, pool="flash"), Component(16 * PAGE, None, pool="hdd")))
@@ -55,7 +55,7 @@ class Both:
         return outcome
 
 
-ENGINES: dict[str, Callable[[Both, Destination], Engine]] = {
+ENGINES: dict[str, Callable[[Both, Destination], FileEngine]] = {
     "lease": lambda world, to: LeaseMover(world.calls, to, world.clock),
     "lfs": lambda world, to: LfsMover(world.calls, to, MOUNT.__add__, world.lfs, clock=world.clock),
 }

@@ -10,10 +10,10 @@ from tests.counted_calls import Counted
 from tests.tierd.act.movers.fakelfs import MOUNT, FakeLfs
 from tests.tierd.act.movers.minicalls import MiniCalls
 from tests.tierd.act.movers.minilustre import DOM, FLASH, HDD, PAGE, MiniClock, MiniLustre
+from tierd.act.movers.inspection import FileEngine
 from tierd.act.movers.lease import CHUNK_BYTES, LeaseMover
 from tierd.act.movers.lfs import LfsMover
 from tierd.act.movers.moves import Move, MoveResult
-from tierd.act.movers.parallel import Engine
 from tierd.act.movers.space_and_quota import Destination
 
 LOOK = ("status", "fid", "layout", "flags", "hsm", "belongings", "project")
@@ -50,7 +50,7 @@ class World:
         self.queries: Counter[str] = Counter()
         destination = Destination(self._pools, self._space, self._quota)
         clock, calls = MiniClock(self.lustre), self.counted.calls
-        self.engine: Engine = LeaseMover(calls, destination, clock) if kind == "lease" else LfsMover(
+        self.engine: FileEngine = LeaseMover(calls, destination, clock) if kind == "lease" else LfsMover(
             calls, destination, MOUNT.__add__, FakeLfs(self.lustre, (FLASH, HDD)), clock=clock)
         self.files = files
 

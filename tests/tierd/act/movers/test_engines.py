@@ -11,9 +11,9 @@ from lustre.parameters import Roots, Tree
 from tests.lustre.fake_llapi import Handle
 from tierd.act.movers import engines
 from tierd.act.movers.engines import EitherEngine
+from tierd.act.movers.inspection import FileEngine
 from tierd.act.movers.lease import LeaseMover
 from tierd.act.movers.lfs import LfsMover
-from tierd.act.movers.parallel import Engine
 from tierd.config import act
 from tierd.config.settings import Settings
 
@@ -25,7 +25,7 @@ def tree(tmp_path: Path) -> Tree:
     return Tree(Roots.of(tmp_path, tmp_path))
 
 
-def inner(engine: Engine) -> Engine:
+def inner(engine: FileEngine) -> FileEngine:
     """The engine of moves that change no mirrors."""
     return getattr(engine, "engine", engine)
 

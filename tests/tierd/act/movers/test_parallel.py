@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from lustre.filesystem import Quota
 from tests.tierd.act.movers.minicalls import MiniCalls
 from tests.tierd.act.movers.minilustre import FLASH, HDD, POOLS, MiniLustre
+from tierd.act.movers.inspection import FileEngine
 from tierd.act.movers.lease import LeaseMover
 from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult, never_halt
 from tierd.act.movers.parallel import ParallelMover, ParallelRun, TargetSlots, name_thread_as_process
@@ -65,10 +66,8 @@ def test_a_pool_without_targets_holds_up_nobody() -> None:
     assert [run.take(), run.take(), run.take()] == [[moves[0]], [moves[1]], []]
 
 
-class Engine:
+class Engine(FileEngine):
     """Does something at each move."""
-
-    files_at_a_time = 1
 
     def __init__(self, work: Callable[[Move], object] = lambda move: None) -> None:
         self.work = work

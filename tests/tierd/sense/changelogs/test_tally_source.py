@@ -68,13 +68,14 @@ class World:
     def take(self, *tallies: Tally | None) -> list[tuple[int, int]]:
         """What is added of these. Raises as the source does."""
         self.inbox.coming += [ReceivedTally(each, object()) for each in tallies]
-        return [(each.after, each.last) for each in self.checked.batches()]
+        return [(each.after, each.last) for each in self.checked.batches() if isinstance(each, Tally)]
 
     def added(self, *tallies: Tally | None) -> list[tuple[int, int]]:
         found = []
         self.inbox.coming += [ReceivedTally(each, object()) for each in tallies]
         with suppress(ChangelogError):
             for each in self.checked.batches():
+                assert isinstance(each, Tally)
                 found.append((each.after, each.last))
         return found
 
