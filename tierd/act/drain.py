@@ -120,7 +120,6 @@ class Drain:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Key of its moves."""
         return OrderKind.DRAIN, self.by, self.target
 
     def leave(self, refusal: Refusal, path: str) -> None:
@@ -201,7 +200,6 @@ class Drains:
 
     @property
     def all(self) -> tuple[Drain, ...]:
-        """All drains, including ended ones."""
         return tuple(self._drains.values())
 
     @property

@@ -48,7 +48,6 @@ class RpcTables:
 
 
 def together(one: Mapping[int, float], other: Mapping[int, float]) -> dict[int, float]:
-    """The sums of two tables."""
     return {upper: one.get(upper, 0.0) + other.get(upper, 0.0) for upper in (*one, *other)}
 
 
@@ -73,7 +72,6 @@ def client_load(before: ClientLoad, after: ClientLoad, time: float, seconds: flo
 
 
 def decreased(before: Mapping[K, float], after: Mapping[K, float]) -> bool:
-    """Whether a counter is lower than it was."""
     return any(after.get(name, 0.0) < count for name, count in before.items())
 
 
@@ -135,7 +133,6 @@ def read_number(tree: Tree, parameter: str) -> float:
 
 
 def add_device(into: RpcTables, tree: Tree, kind: str, link: str, of: str) -> None:
-    """Add the RPCs to one target."""
     data = tree.read(f"{kind}/{link}/rpc_stats")
     if data is None:
         return
@@ -293,7 +290,6 @@ class Poller(Generic[Found]):
         """Error of each node whose last reading failed."""
 
     def turns(self, pools: PoolOfTarget) -> Iterator[Turn[Found]]:
-        """Read the next few nodes."""
         for _ in range(min(self._nodes_per_call, len(self._nodes))):
             name, read = self._nodes[0]
             self._nodes.rotate(-1)
@@ -332,7 +328,6 @@ class ClientPoller(Poller[ClientLoad]):
 
 
 def mounts_of_node(tree: Tree) -> ReadNode[ClientLoad]:
-    """Reads the mounts of this node."""
     return lambda pools: {each.mount: each for each in read_mounts(tree, pools)}
 
 

@@ -51,7 +51,6 @@ class CounterTable(PairTable[JobEntry]):
 
     @classmethod
     def of(cls, entries: Mapping[Pair, JobEntry]) -> CounterTable:
-        """The table of any mapping."""
         if isinstance(entries, CounterTable):
             return entries
         each = list(entries.values())
@@ -64,7 +63,6 @@ class CounterTable(PairTable[JobEntry]):
         return JobEntry(self.samples.row(row), self.sums.row(row), self.sizes.row(row), self.start[row])
 
     def rows(self, which: Rows) -> CounterTable:
-        """Some of the rows."""
         return CounterTable(self.target[which], self.job[which], self.start[which], self.samples.rows(which),
                             self.sums.rows(which), sizes=self.sizes.rows(which))
 
@@ -134,7 +132,6 @@ class Increases:
     """Rows with a counter that fell, though the entry did not restart."""
 
     def rows(self, which: Rows) -> Increases:
-        """Some of the rows."""
         return Increases(self.samples.rows(which), self.sums.rows(which), self.sizes.rows(which), self.is_new[which],
                          self.changed[which], fell=self.fell[which])
 

@@ -167,11 +167,9 @@ def difference(before: DiskCounters, after: DiskCounters, time: float) -> DiskWr
 
 
 def disks_of_node(tree: Tree) -> ReadNode[DiskCounters]:
-    """Reads the targets of this node."""
     return lambda _: read_disks(tree)
 
 
 def disks_of_exporter(url: str, client: HttpClient) -> ReadNode[DiskCounters]:
-    """Reads the targets of a server from its exporter."""
     selective = SelectiveClient(client, DISK_COLLECTORS)
     return lambda _: parse_disks(selective.get(url).body, url)

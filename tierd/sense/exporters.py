@@ -106,7 +106,6 @@ class Answer:
 
     @property
     def seconds(self) -> float:
-        """Duration of the request."""
         return self.answered - self.asked
 
 

@@ -29,7 +29,6 @@ class Visit:
 
     @property
     def path(self) -> str:
-        """Path of the entry."""
         return join(self.directory, self.name)
 
 

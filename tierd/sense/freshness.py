@@ -61,7 +61,6 @@ class SourceAge:
         return float("inf") if self.seen_at is None else max(0.0, now - self.seen_at)
 
     def at(self, now: float) -> SourceState:
-        """The state of the source at a time."""
         return SourceState(self.name, self.age_seconds(now), self.limit_seconds, self.stale(now), self.state(now))
 
     def stale(self, now: float) -> bool:
@@ -120,7 +119,6 @@ class CheckedReadings:
 
     @property
     def jobs(self) -> frozenset[str]:
-        """Jobs of the last reading."""
         return frozenset(job for _, job in self._entries)
 
     @property

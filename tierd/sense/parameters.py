@@ -185,5 +185,4 @@ def own_nids(tree: Tree) -> frozenset[str]:
 
 
 def read_this_node(tree: Tree, clock: Clock) -> Callable[[], Reading]:
-    """Readings from the parameter files of this node."""
     return lambda: reading(tree, clock.now(), clock.now)

@@ -40,7 +40,6 @@ class PathCache:
 
     @property
     def known(self) -> Container[Fid]:
-        """FIDs in the cache."""
         return self._paths
 
     def look_up(self, fids: Iterable[Fid], executor: Executor) -> None:
@@ -84,7 +83,6 @@ class PathCache:
         self._keep(fid, path)
 
     def clear(self) -> None:
-        """Drop all paths."""
         self._paths.clear()
         self.changes += 1
 
@@ -107,7 +105,6 @@ class PathCache:
         self._renamed.add(fid)
 
     def forget(self, fid: Fid) -> None:
-        """Drop the path of one file."""
         self._paths.pop(fid, None)
 
     def may_contain(self, path: str) -> bool:

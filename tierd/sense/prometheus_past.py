@@ -193,7 +193,6 @@ class PastWindows:
             self.seen.pools = {pool: tuple(sorted(members)) for pool, members in pools.items()}
 
     def _asked(self, query: str, moments: Sequence[Moment]) -> list[tuple[Series, str, str]]:
-        """The series, with their target and their exporter."""
         found = self._api.over(query, moments[0].time, moments[-1].time, self._step)
         self.seen.families.update(series.name for series in found)
         return [(series, target_of(series.labels), exporter_of(series.labels)) for series in found]

@@ -109,7 +109,6 @@ class Reading:
 
 
 def is_ost(target: str) -> bool:
-    """Whether a full target name is an OST's."""
     return "-OST" in target
 
 
@@ -173,7 +172,6 @@ def window(before: Reading, after: Reading) -> Window:
 
 
 def ost_loads(counters: CounterTable, done: Increases, which: Bools) -> Loads:
-    """Loads of jobs on OSTs."""
     samples, totals = done.samples.rows(which), done.sums.rows(which)
     others = [name not in DATA_OPERATIONS and name not in MEMORY_OPERATIONS for name in samples.names]
     # 2.12 and 2.13 print no `read` and `write`; there the samples of the byte counters are the RPCs

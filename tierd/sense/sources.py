@@ -63,7 +63,6 @@ ReadCounters = Callable[[], Reading]
 
 def query_api(sense: SenseSettings, fsname: str, clock: Clock, environment: Mapping[str, str],
               timeout_seconds: float) -> QueryApi:
-    """The configured Prometheus."""
     client = HttpClient(sense.prometheus.access, timeout_seconds, environment)
     return QueryApi(sense.prometheus, fsname, clock, client, timeout_seconds, skew_seconds=sense.skew_seconds)
 
@@ -165,12 +164,10 @@ class Sources:
         return reading
 
     def refresh(self) -> None:
-        """Refresh the integrations."""
         for source in self.integrations:
             source.refresh()
 
     def states(self) -> tuple[SourceState, ...]:
-        """The state of each source."""
         ages = (self.counters.age, self.records.age, *(source.age for source in self.integrations))
         now = self._clock.now()
         return tuple(age.at(now) for age in ages if age is not None)
@@ -191,7 +188,6 @@ class Sources:
         return {name: job for source in self.integrations for name, job in source.jobs(names).items()}
 
     def close(self) -> None:
-        """Close all sources."""
         for source in (*self.integrations, self._watcher):
             if source is not None:
                 source.close()

@@ -129,7 +129,6 @@ class PoolMedia:
         self._is_flash = is_flash
 
     def learn_pools(self, pools: Mapping[str, Sequence[str]]) -> None:
-        """Take over the targets of each pool."""
         self._pools = pools
 
     def rotating(self, pool: str) -> list[str]:

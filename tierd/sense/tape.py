@@ -88,7 +88,6 @@ def opened(path: Path) -> Iterator[Tape]:
 
 
 def read_meta(path: Path) -> dict[str, object]:
-    """The description of a tape."""
     try:
         meta = json.loads(path.read_bytes())
     except OSError as error:
@@ -101,7 +100,6 @@ def read_meta(path: Path) -> dict[str, object]:
 
 
 def assemble(folder: Path, meta: dict[str, object]) -> Tape:
-    """The tape from its unpacked files."""
     def table(key: str) -> dict[str, Any]:
         value = meta.get(key)
         return value if isinstance(value, dict) else {}

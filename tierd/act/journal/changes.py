@@ -101,7 +101,6 @@ class JournalChanges:
                 changes = changes[:len(changes) // 2]
 
     def _present(self, wanted: set[tuple[str, Value]]) -> dict[tuple[str, Value], Mapping[str, Value]]:
-        """The rows that exist, by table and key."""
         found: dict[tuple[str, Value], Mapping[str, Value]] = {}
         for table in {table for table, _ in wanted}:
             names, expression = self._columns[table], KEYS[table].format("")

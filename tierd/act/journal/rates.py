@@ -108,7 +108,6 @@ class RateReader:
         return found
 
     def knows(self, kind: str, name: str) -> bool:
-        """Whether any record has a name."""
         return any(name in names_in(names) for names, in self._query(
             "SELECT DISTINCT names FROM rates WHERE kind = ?", kind))
 

@@ -147,19 +147,16 @@ class CountTable:
         return found
 
     def of_directory(self, directory: str) -> Ints:
-        """Numbers of the counts of all jobs in a directory."""
         here = self.place[:len(self.every)] == self.places.get(directory, -1)
         return np.flatnonzero(here & self.in_table[:len(self.every)])
 
     def drop(self, numbers: Ints) -> None:
-        """Remove counts from the table."""
         for number in numbers.tolist():
             self.every[number].in_table = False
             del self._number_of[int(self.job[number]) << _PLACE_BITS | int(self.place[number])]
         self.in_table[numbers] = False
 
     def idle_longest(self, count: int) -> Ints:
-        """Numbers of those with the oldest last records."""
         numbers = np.fromiter(self._number_of.values(), np.int64, len(self))
         return numbers[np.argsort(self.last_time[numbers], kind="stable")[:count]]
 
@@ -329,7 +326,6 @@ class CountTables:
         return files.fids_of(rows)
 
     def forget(self, rows: Ints) -> None:
-        """Drop files."""
         if self.shared:
             for fid in self.files.fids_of(rows):
                 self.shared.pop(fid, None)
@@ -346,7 +342,6 @@ class CountTables:
             self.counts.every[numbers[at]].add_client(names[nids[at]])
 
     def list_files(self, numbers: Ints, rows: Ints) -> None:
-        """Add files to the lists of counts."""
         end = self._lists + len(rows)
         self._lister, self._listed = grown(self._lister, end), grown(self._listed, end)
         self._lister[self._lists:end], self._listed[self._lists:end] = numbers, rows

@@ -87,7 +87,6 @@ class FileTable:
         return each_fid(self.fids.keys.take(rows, axis=0))
 
     def rows(self) -> Ints:
-        """The rows of all files."""
         return np.flatnonzero(self.present[:len(self.fids)])
 
     def oldest(self, count: int) -> Ints:

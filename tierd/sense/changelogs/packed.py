@@ -85,13 +85,11 @@ class PackedRecords(Sequence[Record]):
         self._decoded: list[Record] | None = None
 
     def decoded(self, number: int) -> Record:
-        """One record."""
         [record], _ = some(self.data, int(self.starts[number]), 1)
         return record
 
     @property
     def records(self) -> list[Record]:
-        """The records, decoded."""
         if self._decoded is None:
             self._decoded, _ = some(self.data, int(self.starts[0]), len(self))
         return self._decoded
@@ -161,7 +159,6 @@ _time = attrgetter("time")
 
 
 def last_index(records: Sequence[Record]) -> int:
-    """Index of the last of some records."""
     return records.last_index if isinstance(records, PackedRecords) else records[-1].index
 
 

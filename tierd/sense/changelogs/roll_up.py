@@ -101,7 +101,6 @@ class RollUp:
         """CLOSE records so far."""
 
     def _begin(self) -> None:
-        """Drop all caches of numbers."""
         self._compactions, self._changes = self._known.compactions, self._path.changes
         self._jobs = Interned(4, job_name)
         self._parents = KeyIndex(3)
@@ -397,7 +396,6 @@ class Changes:
         counts.at_work(numbers[own], self._fields.time[closed][own])
 
     def _count_layouts(self, owner: Ints, place: Ints) -> None:
-        """Count files that grew beyond a component."""
         counts, since = self._counts, self._known.layouts_since
         grew = np.flatnonzero((self._fields.kind == LAYOUT) & (self._job == counts.jobs[""]))
         if since and len(grew):
@@ -426,7 +424,6 @@ class Changes:
         return before, after
 
     def _share(self, before: Ints, after: Ints) -> None:
-        """Note opens and closes of shared files."""
         crowded = self._opened & (after >= MIN_SHARED_OPENS)
         emptied = self._closed & (before > 0) & (after == 0)
         if not crowded.any() and not self._known.shared:

@@ -150,7 +150,6 @@ class ActivityTable:
             self._known.layouts_since = dict(since)
 
     def forget_directory(self, directory: str) -> None:
-        """Remove a directory's counts and their files."""
         with self._lock:
             known = self._known
             numbers = known.counts.of_directory(directory)

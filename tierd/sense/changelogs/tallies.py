@@ -180,7 +180,6 @@ class MoveCollector(OtherMovers):
             self._moved.append(OtherMove(os.fsencode(directory), job, time, record.target, record.uid, nid=record.nid))
 
     def take(self) -> tuple[OtherMove, ...]:
-        """The layout changes since the last call."""
         found, self._moved = tuple(self._moved), []
         return found
 
@@ -217,7 +216,6 @@ class TallyMaker:
         self._renamed |= not self._known.files.has(fields.at(fields.kind == RENAME).target).all()
 
     def content(self, moves: Sequence[OtherMove], closes: int = 0) -> TallyContent:
-        """What changed since the last call."""
         table, counts = self._known.files, self._known.counts
         before = self._sampled()
         chosen, waiting = self._chosen()
@@ -301,7 +299,6 @@ class TallyMaker:
 
 
 def add_tally(known: CountTables, content: TallyContent, movers: OtherMovers, is_echo: OwnMoves) -> None:
-    """Add a tally to a table."""
     counts, files, places = known.counts, known.files, known.counts.places
     numbers = []
     for row in content.directories:

@@ -173,7 +173,6 @@ class TallySource:
 
     @property
     def progress(self) -> Mapping[str, MdtProgress]:
-        """State of each MDT."""
         now = self._clock.now()
         return {mdt: MdtProgress(state.position, state.token, state.reader,
                                  max(0.0, now - state.since) if state.heard else float("inf"),
