@@ -156,10 +156,6 @@ def _staging(row: Row) -> Staging:
                               "left_out": json.loads(found["left_out"])})
 
 
-class TooManyStagingsError(ValueError):
-    """Too many stagings are open."""
-
-
 QueueOrder = Callable[[str, str, str, OrderPlan], int]
 """Enters an order (kind, by whom, what, plan) into the journal, and submits its moves to the gate."""
 
@@ -191,14 +187,14 @@ class Stager:
         return len(self._open)
 
     def accept(self, stagings: Sequence[Staging]) -> list[Staging]:
-        """Store stagings for the next plan. Raises TooManyStagingsError.
+        """Store stagings for the next plan. Raises ValueError if too many are open.
 
         A staging that the same job has open already, or that comes twice, is not added again. So a request may be
         repeated.
         """
         with self._lock:
             if len(self._open) + len(stagings) > MAX_OPEN:
-                raise TooManyStagingsError(f"{len(self._open)} stagings wait or move; at most {MAX_OPEN} may")
+                raise ValueError(f"{len(self._open)} stagings wait or move; at most {MAX_OPEN} may")
             known = {staging.key: staging for staging in self._open.values()}
             self._store.remove_old(self._clock.now() - KEEP_SECONDS)
             accepted = []

@@ -32,7 +32,6 @@ class Change:
     """What is to be done with the mirrors of a file that was examined."""
 
     facts: FileFacts
-    wanted: Layout
     resync: bool = False
     """Whether a mirror is brought up to date first, or only."""
     command: tuple[str, ...] = ()
@@ -88,7 +87,7 @@ class MirrorMover(inspection.FileEngine):
             return replace(found, move=move)
         if refusal := mirroring_refusal(found):
             return refused_outcome(move, refusal, present)
-        return Change(found, move.layout, command=("extend", "-N", "--flags=prefer", *setstripe_arguments(added)))
+        return Change(found, command=("extend", "-N", "--flags=prefer", *setstripe_arguments(added)))
 
     def _of_mirrored(self, move: Move, facts: FileFacts, batch: DestinationState) -> Change | MoveOutcome:
         """What is to be done with a file that has mirrors: nothing, unless tierd made them."""
@@ -118,7 +117,7 @@ class MirrorMover(inspection.FileEngine):
         if busy := self._lfs.modified_just_now(move, facts):
             return busy
         split = () if move.layout.mirror_count > 1 else ("split", "-d", "--mirror-id", str(flash[0].mirror_id))
-        return Change(facts, move.layout, resync, split)
+        return Change(facts, resync, split)
 
     def move_file(self, move: Move, batch: DestinationState) -> MoveOutcome:
         """Change the mirrors of one file. The file as it is afterwards decides the outcome."""

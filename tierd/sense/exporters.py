@@ -176,19 +176,17 @@ class ExporterReadings:
         self._note(problems, now)
         self._known = {url: exporter for url, exporter in self._known.items()
                        if url in urls and now - exporter.answer.answered <= LONGEST_SECONDS}
-        is_new = [self._learn(url, answer) for url, answer in found.items()]
+        is_new = self._last is None
+        for url, answer in found.items():
+            if url in self._known:
+                is_new |= self._known[url].learn(answer)
+            else:
+                self._known[url], is_new = Exporter(answer), True
         if not self._known:
             raise SourceError(self.problem)
-        if any(is_new) or self._last is None:
+        if is_new or self._last is None:
             self._last = self._joined(now)
         return self._last
-
-    def _learn(self, url: str, answer: Answer) -> bool:
-        known = self._known.get(url)
-        if known is None:
-            self._known[url] = Exporter(answer)
-            return True
-        return known.learn(answer)
 
     def _joined(self, now: float) -> Reading:
         shown: dict[str, str] = {}
@@ -280,8 +278,5 @@ def summary_of_errors(problems: Mapping[str, SourceError]) -> str:
 
 def scrape_fixed_list(urls: Sequence[str], clock: Clock, timeout_seconds: float) -> ExporterReadings:
     """Readings over HTTP from a fixed list of exporters."""
-    def fixed() -> Sequence[str]:
-        return urls
-
     client = HttpClient(ServerAccess(), timeout_seconds)
-    return ExporterReadings(fixed, HttpAnswers(client, clock, timeout_seconds, float("inf")), clock)
+    return ExporterReadings(lambda: urls, HttpAnswers(client, clock, timeout_seconds, float("inf")), clock)

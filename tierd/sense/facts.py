@@ -171,20 +171,14 @@ class FactsCollector:
 
     def __call__(self, now: float) -> Facts:
         """The facts of the last collection. Without collection in the background, each call collects them."""
-        if not self._in_background:
-            self.gather(now)
-        return self.known
+        return self.known if self._in_background else self.gather(now)
 
     def gather_in_background(self) -> None:
         """Return facts that are some seconds old from now on, for a collection takes dozens of requests."""
         self._in_background = True
 
-    def gather(self, now: float) -> None:
+    def gather(self, now: float) -> Facts:
         """Collect all facts and store them."""
-        self.known = self.facts(now)
-
-    def facts(self, now: float) -> Facts:
-        """Collect all facts now."""
         self.faults = {}
         latest, latest_seconds = self.table.latest(now)
         directories, seconds = self.table.recent(now)
@@ -217,11 +211,10 @@ class FactsCollector:
         if self.uneven is not None:
             facts = replace(facts, resident=self._resident(self.uneven, facts, now))
         busy = self._busy(latest, latest_seconds)
-        return replace(facts, default_layouts=layouts,
-                       placements=self._placements(busy),
-                       job_nodes=self._nodes_by_scheduler(directories, busy), shared_files=tuple(self._shared()),
-                       shared_runs=self._runs.learn(self.table.shared_runs()),
-                       stored=self.inventory.files)
+        self.known = replace(facts, default_layouts=layouts, placements=self._placements(busy),
+                             job_nodes=self._nodes_by_scheduler(directories, busy), shared_files=tuple(self._shared()),
+                             shared_runs=self._runs.learn(self.table.shared_runs()), stored=self.inventory.files)
+        return self.known
 
     @contextmanager
     def _or_unknown(self, what: str) -> Iterator[None]:

@@ -28,31 +28,28 @@ class MetadataMeter:
     """Keeps a few snapshots. One thread learns, another asks."""
 
     def __init__(self) -> None:
-        self._past: deque[Reading] = deque()
-        """The last has the counters of MDTs; those before have none."""
+        self._last: Reading | None = None
+        """With the counters of MDTs only."""
         self._steps: deque[Step] = deque()
-        """From each of these to the next."""
         self.loads: tuple[MetadataLoad, ...] = ()
         self.services: tuple[MetadataService, ...] = ()
 
     def learn(self, reading: Reading) -> None:
         """Take over a reading. Most are too close to the last one and are ignored."""
-        if self._past and reading.time < self._past[-1].time:  # the clock was set back
-            self._past.clear()
+        before = self._last
+        if before is not None and reading.time < before.time:  # the clock was set back
+            before = None
             self._steps.clear()
-        if self._past and reading.time < self._past[-1].time + STEP_SECONDS:
+        if before is not None and reading.time < before.time + STEP_SECONDS:
             return
         every = CounterTable.of(reading.jobs)
-        last = replace(reading, jobs=every.rows(~every.targets_that(is_ost)))
-        if self._past:
-            self._steps.append(Step.between(self._past[-1], last))
-            self._past[-1] = replace(self._past[-1], jobs={})
-        self._past.append(last)
-        while len(self._past) > 1 and self._past[0].time < reading.time - SPAN_SECONDS:
-            self._past.popleft()
+        last = self._last = replace(reading, jobs=every.rows(~every.targets_that(is_ost)))
+        if before is not None:
+            self._steps.append(Step.between(before, last))
+        while self._steps and self._steps[0].before.time < reading.time - SPAN_SECONDS:
             self._steps.popleft()
-        first = self._past[0]
-        if last.time > first.time:
+        if self._steps:
+            first = self._steps[0].before
             mdts = {target for target in reading.targets if not is_ost(target)}
             self.loads = tuple(load_of(mdt, seen) for mdt in sorted(mdts)
                                if (seen := [step for step in self._steps if mdt in step.targets]))
@@ -61,7 +58,7 @@ class MetadataMeter:
 
     def forget(self) -> None:
         """Forget everything: the source failed."""
-        self._past.clear()
+        self._last = None
         self._steps.clear()
         self.loads, self.services = (), ()
 
@@ -70,6 +67,8 @@ class MetadataMeter:
 class Step:
     """What was counted between two snapshots."""
 
+    before: Reading
+    """The earlier one, without its counters of jobs."""
     seconds: float
     targets: Set[str]
     """Targets that both have."""
@@ -83,8 +82,8 @@ class Step:
         counters = CounterTable.of(after.jobs)
         more = increases(CounterTable.of(before.jobs), counters)
         known = ~(more.is_new & has_unknown_start(counters, before, after))
-        return cls(after.time - before.time, before.targets & after.targets, counters.target[known],
-                   counters.job[known], more.rows(known))
+        return cls(replace(before, jobs={}), after.time - before.time, before.targets & after.targets,
+                   counters.target[known], counters.job[known], more.rows(known))
 
 
 def load_of(mdt: str, steps: Sequence[Step]) -> MetadataLoad:

@@ -95,9 +95,9 @@ def gatherer(files: Files, table: ActivityTable | None = None, **more: Any) -> F
 def test_the_fill_rate_of_a_target_is_the_change_of_its_free_space() -> None:
     files = Files(used=0.3)
     gather = gatherer(files)
-    assert gather.facts(1000.0).fill["l-OST0000"].growth_bytes_per_second == 0
+    assert gather.gather(1000.0).fill["l-OST0000"].growth_bytes_per_second == 0
     files.used = 0.4
-    fill = gather.facts(1100.0).fill["l-OST0000"]
+    fill = gather.gather(1100.0).fill["l-OST0000"]
     assert fill.used == pytest.approx(0.4)
     assert fill.growth_bytes_per_second == pytest.approx(0.1e9)
 
@@ -105,11 +105,11 @@ def test_the_fill_rate_of_a_target_is_the_change_of_its_free_space() -> None:
 def test_unreadable_facts_are_empty_and_reported() -> None:
     files = Files(broken=True)
     gather = gatherer(files, metadata_targets=2)
-    facts = gather.facts(1000.0)
+    facts = gather.gather(1000.0)
     assert (dict(facts.fill), dict(facts.pools), facts.metadata_targets) == ({}, {}, 2)
     assert gather.faults == {"room": "room: [Errno 19] No such device"}
     files.broken = False
-    assert gather.facts(1030.0).fill
+    assert gather.gather(1030.0).fill
     assert gather.faults == {}
 
 
@@ -125,7 +125,7 @@ def test_clients_of_other_file_systems_are_left_out() -> None:
             return [load, replace(load, fsname="home")]
 
     gather = gatherer(Files(), clients=Two())
-    assert gather.facts(1000.0).clients == (load,)
+    assert gather.gather(1000.0).clients == (load,)
     assert gather.faults == {"clients": "clients: http://n2: no answer"}
     assert Two.requested == [{"l-OST0000": "flash", "l-OST0001": "hdd"}]
 
@@ -133,28 +133,28 @@ def test_clients_of_other_file_systems_are_left_out() -> None:
 def test_flash_is_walked_only_while_it_is_short() -> None:
     files = Files(used=0.5, files={f"/d/f{n}": (status(n, atime=10.0 * n), ON_FLASH) for n in range(5)})
     gather = gatherer(files)
-    assert gather.facts(1000.0).stored == ()
+    assert gather.gather(1000.0).stored == ()
     assert files.requested == 0
     files.used = 0.7
-    assert [(f.path, f.read_at) for f in gather.facts(1030.0).stored] == [
+    assert [(f.path, f.read_at) for f in gather.gather(1030.0).stored] == [
         ("/d/f0", 5.0), ("/d/f1", 10.0), ("/d/f2", 20.0), ("/d/f3", 30.0), ("/d/f4", 40.0)]
     files.used = 0.3
-    assert gather.facts(1060.0).stored == ()
+    assert gather.gather(1060.0).stored == ()
 
 
 def test_flash_of_a_scope_that_is_short_is_walked_too() -> None:
     on_nvme = Layout((Component(pool="nvme"),), composite=False)
     files = Files(used=0.7, files={"/d/f1": (status(1, atime=10.0), on_nvme), "/d/f2": (status(2, atime=1.0), ON_DISK)})
     files.pools = lambda: {"nvme": ("l-OST0000",), "hdd": ("l-OST0001",)}  # type: ignore[method-assign]
-    assert [file.path for file in gatherer(files).facts(1000.0).stored] == ["/d/f1"]
+    assert [file.path for file in gatherer(files).gather(1000.0).stored] == ["/d/f1"]
 
 
 def test_pools_whose_targets_all_report_flash_are_known() -> None:
     gather = gatherer(Files())
-    assert gather.facts(1000.0).flash == frozenset()
+    assert gather.gather(1000.0).flash == frozenset()
     gather.media.learn_devices({target: name == "flash" for name, targets in gather.filesystem.pools().items()
                                 for target in targets})
-    assert gather.facts(1030.0).flash == {"flash"}
+    assert gather.gather(1030.0).flash == {"flash"}
 
 
 def test_the_walk_continues_and_begins_again() -> None:
@@ -199,12 +199,12 @@ def test_files_that_several_have_open_come_with_their_layout() -> None:
     other = Fid(0x200000401, 8, 0)
     table.add([[record(RecordType.CREATE, 1, target), *(record(RecordType.OPEN, n, target) for n in range(2, 18))]])
     gather = gatherer(files, table)
-    assert gather.facts(990.0).shared_files == (), "no close was ever recorded"
+    assert gather.gather(990.0).shared_files == (), "no close was ever recorded"
     table.add([[record(RecordType.CREATE, 90, other), record(RecordType.CLOSE, 91, other)]])
-    (shared,) = gather.facts(1000.0).shared_files
+    (shared,) = gather.gather(1000.0).shared_files
     assert (shared.job, shared.path, shared.openers, shared.layout) == ("mpi.5", "/d/check", 16, ON_DISK)
     table.add([[record(RecordType.CLOSE, n, target) for n in range(18, 34)]])
-    assert gather.facts(1030.0).shared_files == ()
+    assert gather.gather(1030.0).shared_files == ()
 
 
 def test_runs_on_shared_files_are_learnt_by_directory_and_user() -> None:
@@ -225,21 +225,21 @@ def test_runs_on_shared_files_are_learnt_by_directory_and_user() -> None:
     ran(11, b"other", 8, 1010.0)
     ran(12, b"two", 12, 1100.0)
     ran(13, b"two", 3, 1200.0)
-    other, mine = gather.facts(1300.0).shared_runs
+    other, mine = gather.gather(1300.0).shared_runs
     assert (other.file.path, other.runs, other.seconds) == ("/d/other", 1, 40.0)
     assert (mine.file.job, mine.file.path, mine.file.openers, mine.runs, mine.seconds) == (
         "mpi.12", "/d/two", 12, 2, 80.0)
-    assert gather.facts(1330.0).shared_runs == (other, mine)
-    assert gatherer(files, stored_runs=stored[-1]).facts(10.0).shared_runs == (other, mine), "after a restart"
+    assert gather.gather(1330.0).shared_runs == (other, mine)
+    assert gatherer(files, stored_runs=stored[-1]).gather(10.0).shared_runs == (other, mine), "after a restart"
 
 
 def test_default_layouts_of_busy_directories() -> None:
     files = Files(files={"/d": (status(1, 1.0), ON_FLASH)})
     table = ActivityTable(files.path_of)
     gather = gatherer(files, table)
-    gather.facts(1000.0)
+    gather.gather(1000.0)
     table.add([[record(RecordType.CREATE, n, Fid(0x200000401, n, 0)) for n in range(10, 20)]])
-    facts = gather.facts(1030.0)
+    facts = gather.gather(1030.0)
     assert [(d.directory, d.creates) for d in facts.directories] == [("/d", 10)]
     assert facts.default_layouts == {"/d": ON_FLASH}
     assert facts.directory_seconds == 30.0
@@ -255,18 +255,18 @@ def test_files_outgrow_the_default_layout_of_their_own_time_only() -> None:
         table.add([[Record(n, kind, time, target=Fid(0x200000401, n, 0), parent=DIRECTORY, name=b"check", job_id=job)
                    for n in numbers]])
 
-    gather.facts(1000.0)
+    gather.gather(1000.0)
     grown(range(100, 150), RecordType.CREATE, 1005.0)
     grown(range(100, 130), RecordType.LAYOUT, 1006.0)
-    (before,) = gather.facts(1030.0).directories
+    (before,) = gather.gather(1030.0).directories
     assert (before.creates, before.outgrown) == (50, 30)
     files.files["/d"] = status(1, 1.0), ON_DISK
-    assert gather.facts(1060.0).directories == (), "the directory has another default layout"
+    assert gather.gather(1060.0).directories == (), "the directory has another default layout"
     grown(range(130, 150), RecordType.LAYOUT, 1070.0)
-    assert gather.facts(1090.0).directories == (), "these files were made before"
+    assert gather.gather(1090.0).directories == (), "these files were made before"
     grown(range(200, 240), RecordType.CREATE, 1095.0)
     grown(range(200, 202), RecordType.LAYOUT, 1096.0)
-    (since,) = gather.facts(1120.0).directories
+    (since,) = gather.gather(1120.0).directories
     assert (since.creates, since.outgrown) == (40, 2)
 
 
@@ -281,10 +281,10 @@ def test_a_scheduler_is_asked_for_nodes_only_where_the_changelog_names_no_client
         return dict.fromkeys(jobs, 16)
 
     gather = gatherer(files, table, job_nodes=job_nodes, busy_per_second=1.0)
-    gather.facts(1000.0)
+    gather.gather(1000.0)
     table.add([[Record(n, RecordType.CREATE, 1001.0, target=Fid(0x200000403, n), parent=DIRECTORY, name=b"f",
                       job_id=b"j.1", nid=nid) for n in range(500)]])
-    facts = gather.facts(1100.0)
+    facts = gather.gather(1100.0)
     assert requests == asked
     assert facts.job_nodes == ({} if nid else {"j.1": 16})
     assert facts.directories[0].clients == ((nid,) if nid else ())
