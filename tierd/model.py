@@ -7,8 +7,10 @@ less often. Without its facts a detector finds nothing.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
+from functools import cached_property
 from operator import itemgetter
 from types import MappingProxyType
 from typing import NamedTuple
@@ -103,7 +105,7 @@ UNSEEN = "no new counters"
 """Condition of a target whose counters were not read again: its exporter is late, is down, or its clock was set."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Window:
     """Loads on the file system between two readings."""
 
@@ -150,6 +152,22 @@ class Window:
         """Jobs with a load on an OST."""
         columns = getattr(self.loads, "job", None)  # of a table of loads
         return frozenset(map(itemgetter(1), self.loads) if columns is None else columns.tolist())
+
+    @cached_property
+    def moved(self) -> Mapping[str, float]:
+        """Bytes per second by job: on each target by its own seconds."""
+        found: defaultdict[str, float] = defaultdict(float)
+        per_second = {target: 1 / seconds for target, seconds in self.spans.items()}
+        usual = 1 / self.seconds
+        for (target, job), load in self.loads.items():
+            found[job] += (load.read_bytes + load.write_bytes) * per_second.get(target, usual)
+        return dict(found)
+
+    @cached_property
+    def operations(self) -> Mapping[str, float]:
+        """Metadata operations per second by job."""
+        seconds = self.metadata_seconds
+        return {job: load.operations / seconds for job, load in self.namespace.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,6 @@ from tierd.daemon.charts import SAMPLE_SECONDS
 from tierd.daemon.loop import Daemon
 from tierd.model import Capacity, Window
 from tierd.rates import mean_rates
-from tierd.verify.judgement import throughput
 
 BEFORE_SECONDS = 300.0
 """Part of a stream's past that is sampled when the stream is found slow."""
@@ -53,11 +52,11 @@ class CurveSampler:
                    **{f"pool {pool}": 1 - room.avail_bytes[pool] / size for pool, size in room.size_bytes.items()
                       if size},
                    **{f"victim {victim}": rate for victim in victims
-                      if windows and (rate := throughput(windows[-1], victim))}}
+                      if windows and (rate := windows[-1].moved.get(victim))}}
         with self._journal.transaction():
             for victim in victims - self._victims:
                 for window in windows[:-1]:
-                    if now - BEFORE_SECONDS <= window.end < now and (rate := throughput(window, victim)):
+                    if now - BEFORE_SECONDS <= window.end < now and (rate := window.moved.get(victim)):
                         self._journal.add_samples({f"victim {victim}": rate}, window.end)
             self._journal.add_samples(samples, now)
             drawn = [case for case in cases if case.victim][:MAX_STREAMS]

@@ -27,7 +27,7 @@ from tierd.policies.protocol import DefaultJudge, JudgedBy, MoveJudge, MoveRun
 from tierd.policies.registry import evidence_of, policies, policy_for, policy_of
 from tierd.sense import space
 from tierd.text import count_of
-from tierd.verify.judgement import Act, JobTotals, Judgement, judge, judge_own
+from tierd.verify.judgement import Act, Judgement, judge, judge_own
 
 MAX_MEASURING_TIMES = 1.25
 """After this many measuring times, an act that helps is judged while files of its remediation still move."""
@@ -60,7 +60,6 @@ class Judge:
         self._store, self._lock, self._undoing = store, store.lock, undoing
         self._log, self._counters = finding_log, finding_log.counters
         self._history, self._facts = history, facts
-        self._totals = JobTotals()
         self._runs: dict[FindingKey, Run] = {}
         self._looked_at = 0.0
 
@@ -74,7 +73,6 @@ class Judge:
                 if case.state in OPEN and not self._is_braked(case, now):
                     self._judged(case, windows, tracks, flash.get(case.pool, ()), now)
         self._judge_moves(windows)
-        self._totals.settle()
         with self._lock:
             unseen = windows[-1].unseen if windows else frozenset[str]()
             self._gate.queue.hold([case.finding.key for case in self._store if case.moves_held
@@ -109,10 +107,10 @@ class Judge:
         case.to(State.JUDGING)
         on_mdt = case.layout.components[0].on_mdt
         judgement = judge(Act(case.finding, case.unslowed_until, case.acted_at, flash, on_mdt), windows, tracks, now,
-                          settings, totals=self._totals)
+                          settings)
         if judgement.verdict != Verdict.TOO_EARLY and case.moved_at > case.acted_at:
             alone = judge(Act(case.finding, case.unslowed_until, case.moved_at, flash, on_mdt), windows, tracks, now,
-                          settings, totals=self._totals)
+                          settings)
             latest = case.acted_at + settings.settle_seconds + MAX_MEASURING_TIMES * settings.judge_seconds
             if judgement.verdict in {Verdict.DID_NOT_HELP, Verdict.HARMED_OTHERS} or judgement.is_slower:
                 if not case.moves_held and self._gate.queue.waiting_for(case.finding.key):
@@ -135,7 +133,7 @@ class Judge:
         since = max(case.acted_at, case.moved_at)
         judgement = judge_own(Act(case.finding, case.unslowed_until, since, flash,
                                   case.layout.components[0].on_mdt), windows, now, self._settings.verify,
-                              self._totals, operations=case.finding.evidence.in_operations)
+                              operations=case.finding.evidence.in_operations)
         if judgement.verdict != Verdict.TOO_EARLY:
             self.settle(case, judgement)
 
@@ -189,7 +187,7 @@ class Judge:
         judgement = judge.judge(case.finding, case.finding.evidence, MoveRun(
             self._run_of(case).begun_at, case.begun_at, last_at=case.moved_at, moving=moving,
             moved=partial(self._moved, case), facts=facts,
-            windows=windows, now=now, settings=self._settings.verify, totals=self._totals))
+            windows=windows, now=now, settings=self._settings.verify))
         if judgement is not None:
             self._settle_moves(case, judge, judgement)
 

@@ -56,7 +56,7 @@ from tierd.policies.protocol import (
 )
 from tierd.refusal import Reason, Refusal
 from tierd.text import bytes_text, count_of, first_names, percent, quoted, rate_text
-from tierd.verify.judgement import Judgement, compared_rates, control_ratio, harmed_by, jobs_on_targets
+from tierd.verify.judgement import MOVED, Judgement, compared_rates, control_ratio, harmed_by, jobs_on_targets
 
 DAY_SECONDS = 86_400.0
 MIN_BYTES_PER_SECOND = 5e6
@@ -292,7 +292,7 @@ def slowed_by_moves(finding: Finding, pool: Collection[str], run: MoveRun) -> Ma
     They are compared with the time just before, and with jobs on other targets. Later than ``moving_seconds`` after
     that, a loss may have any cause.
     """
-    settings, totals = run.settings, run.totals
+    settings = run.settings
     since = run.begun_at + settings.settle_seconds
     if not since + settings.harm_seconds <= run.now <= run.begun_at + settings.moving_seconds:
         return {}
@@ -300,9 +300,9 @@ def slowed_by_moves(finding: Finding, pool: Collection[str], run: MoveRun) -> Ma
     later = [w for w in run.windows if w.start >= max(since, run.now - settings.judge_seconds)
              and w.conditions.keys().isdisjoint(pool)]
     about = replace(finding, targets=tuple(pool))
-    elsewhere = control_ratio(before, later, *compared_rates(before, later, totals.moved), about, settings)
+    elsewhere = control_ratio(before, later, *compared_rates(before, later, MOVED), about, settings)
     near = jobs_on_targets(before, set(pool))
-    found = harmed_by(before, later, near, elsewhere, set(), settings, totals)
+    found = harmed_by(before, later, near, elsewhere, set(), settings)
     return {job: lost for job, lost in found.items() if job in near}
 
 

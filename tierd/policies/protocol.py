@@ -21,7 +21,7 @@ from tierd.detect.slowdowns import SlowdownSettings, SlowdownView
 from tierd.detect.view import View
 from tierd.model import Capacity, DirectoryActivity, Evidence, Facts, Finding, JobLoad, StoredFile, Window
 from tierd.refusal import Refusal
-from tierd.verify.judgement import JobTotals, Judgement
+from tierd.verify.judgement import Judgement
 from tierd.verify.judgement import Settings as VerifySettings
 
 T = TypeVar("T")
@@ -185,7 +185,6 @@ class MoveRun:
     windows: Sequence[Window]
     now: float
     settings: VerifySettings
-    totals: JobTotals
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from enum import StrEnum
 from math import exp, expm1, isfinite, log, log1p
+from operator import attrgetter
 from statistics import median, quantiles
 from typing import Annotated, ClassVar
 
@@ -55,52 +56,14 @@ class Settings:
     """Time for which a directory is left alone after its default layout was undone."""
 
 
-class JobTotals:
-    """Cache of rates of jobs by window, for judgements of many acts."""
-
-    def __init__(self) -> None:
-        self._known: dict[int, tuple[Window, Mapping[str, float], Mapping[str, float]]] = {}
-        self._before = self._known
-
-    def moved(self, window: Window) -> Mapping[str, float]:
-        return self._of(window)[1]
-
-    def operations(self, window: Window) -> Mapping[str, float]:
-        return self._of(window)[2]
-
-    def settle(self) -> None:
-        """Drop windows not used since the last call: most acts are judged within two minutes."""
-        self._before, self._known = self._known, {}
-
-    def _of(self, window: Window) -> tuple[Window, Mapping[str, float], Mapping[str, float]]:
-        known = self._known.get(id(window)) or self._before.get(id(window))
-        if known is None:  # the entry keeps the window, so that its id stays unique
-            known = window, bytes_per_second_by_job(window), {
-                job: load.operations / window.metadata_seconds for job, load in window.namespace.items()}
-        self._known[id(window)] = known
-        return known
-
-
-def throughput(window: Window, job: str) -> float:
-    return sum(window.loads[key].moved_bytes / window.seconds_of(key[0]) for key in window.loads if key[1] == job)
-
-
-def bytes_per_second_by_job(window: Window) -> dict[str, float]:
-    """Bytes per second by job: on each target by its own seconds."""
-    found: defaultdict[str, float] = defaultdict(float)
-    per_second = {target: 1 / seconds for target, seconds in window.spans.items()}
-    usual = 1 / window.seconds
-    for (target, job), load in window.loads.items():
-        found[job] += (load.read_bytes + load.write_bytes) * per_second.get(target, usual)
-    return dict(found)
-
-
+RatesOf = Callable[[Window], Mapping[str, float]]
+MOVED: RatesOf = attrgetter("moved")
+OPERATIONS: RatesOf = attrgetter("operations")
 Rates = Mapping[str, Sequence[float]]
 """Rate of each job in each window, only for jobs active in all windows."""
 
 
-def compared_rates(before: Sequence[Window], later: Sequence[Window],
-                   of: Callable[[Window], Mapping[str, float]]) -> tuple[Rates, Rates]:
+def compared_rates(before: Sequence[Window], later: Sequence[Window], of: RatesOf) -> tuple[Rates, Rates]:
     """Steady rates before and later, without jobs that used a target that was not seen in some of these windows."""
     every = (*before, *later)
     unseen = frozenset[str]().union(*[window.unseen for window in every if window.conditions])
@@ -118,7 +81,7 @@ def where_seen(windows: Sequence[Window], job: str) -> list[Window]:
     return [window for window in windows if window.unseen.isdisjoint(used)]
 
 
-def steady_rates(windows: Sequence[Window], of: Callable[[Window], Mapping[str, float]]) -> Rates:
+def steady_rates(windows: Sequence[Window], of: RatesOf) -> Rates:
     found: defaultdict[str, list[float]] = defaultdict(list)
     for window in windows:
         for job, rate in of(window).items():
@@ -254,15 +217,15 @@ MOST_MEASURING_TIMES = 3
 times as many windows, and windows are kept for five minutes."""
 
 
-def judge(act: Act, windows: Sequence[Window], tracks: Mapping[str, StreamTrack], now: float, settings: Settings,
-          totals: JobTotals | None = None) -> Judgement:
+def judge(act: Act, windows: Sequence[Window], tracks: Mapping[str, StreamTrack], now: float,
+          settings: Settings) -> Judgement:
     """Judge one act by what the posterior says that the victim has gained since. ``tracks`` are by victim.
 
     The verdict is ``cannot-tell`` if the victim or the aggressor has ended, if their targets were unhealthy, or if the
     gain is not known well enough. It proves nothing for or against the act. A victim that is slower than before the act
     was not helped if the aggressor has done more since; otherwise something else slows it.
     """
-    finding, evidence, totals = act.finding, act.finding.evidence.of_stream, totals or JobTotals()
+    finding, evidence = act.finding, act.finding.evidence.of_stream
     if evidence is None:
         return Judgement(Verdict.CANNOT_TELL, 0.0, 0.0, 0.0)
     usual, contended = evidence.victim_usual_bytes_per_second, evidence.victim_bytes_per_second
@@ -275,22 +238,21 @@ def judge(act: Act, windows: Sequence[Window], tracks: Mapping[str, StreamTrack]
     track = tracks.get(finding.victim)
     before = [w for w in seen if act.begun_at - settings.judge_seconds <= w.start and w.end <= act.begun_at
               and any_at_work(finding.aggressor, finding.tasks, w.jobs)]
-    lately = [w for w in later if totals.moved(w).get(finding.victim, 0.0) > 0
-              and (any_at_work(finding.aggressor, finding.tasks, totals.moved(w))
-                   or (act.on_mdt and any_at_work(finding.aggressor, finding.tasks, totals.operations(w))))]
-    after = median([totals.moved(w)[finding.victim] for w in lately]) if lately else 0.0
+    lately = [w for w in later if w.moved.get(finding.victim, 0.0) > 0
+              and (any_at_work(finding.aggressor, finding.tasks, w.moved)
+                   or (act.on_mdt and any_at_work(finding.aggressor, finding.tasks, w.operations)))]
+    after = median([w.moved[finding.victim] for w in lately]) if lately else 0.0
     # the finding may be of the window in which the neighbour came, of which it was there for a part only
     measured = [w for w in before if seen_in(track, (w,))] or before  # the windows by which the gain is measured
-    contended = median([totals.moved(w).get(finding.victim, 0.0) for w in measured] or [contended])
+    contended = median([w.moved.get(finding.victim, 0.0) for w in measured] or [contended])
     if evidence.carrier is not Carrier.ARRIVAL and isfinite(evidence.slowdown):  # predicted by the rate of one window
         usual = contended * evidence.slowdown
-    if now >= since + settings.harm_seconds and (
-            harmed := harmed_by_act(act, before, later, tracks, settings, totals=totals)):
+    if now >= since + settings.harm_seconds and (harmed := harmed_by_act(act, before, later, tracks, settings)):
         return Judgement(Verdict.HARMED_OTHERS, usual, contended, after, harmed=harmed)
     if now < since + settings.judge_seconds:
         return Judgement(Verdict.TOO_EARLY, usual, contended, after)
     # the rate over all these windows together, which no single window can distort
-    mean = sum(totals.moved(w)[finding.victim] * w.seconds for w in lately) / max(sum(w.seconds for w in lately), 1e-9)
+    mean = sum(w.moved[finding.victim] * w.seconds for w in lately) / max(sum(w.seconds for w in lately), 1e-9)
     if len(lately) < max(2, len(every) // 2) or after > MAX_ABOVE_MEAN * mean:
         return Judgement(Verdict.CANNOT_TELL, usual, contended, min(after, mean))
     found = gain(track, finding.aggressor, seen_in(track, before), seen_in(track, lately)) if track else None
@@ -304,7 +266,7 @@ def judge(act: Act, windows: Sequence[Window], tracks: Mapping[str, StreamTrack]
     error = settings.min_gain * exp(lost - least) * found.share * spread  # as ``least`` changes with ``lost``
     probability = found.probability(least, error)
     slower = found.something_else(least, 1 - CERTAIN)
-    work = work_ratio(act, before, lately, totals) if slower else 1.0
+    work = work_ratio(act, before, lately) if slower else 1.0
     if slower and (work <= MORE_WORK or not found.slower_than_undone(work, 1 - CERTAIN)):
         return Judgement(Verdict.CANNOT_TELL, usual, contended, after, doubt=Doubt.SLOWER)
     probability = 0.0 if slower else probability
@@ -329,10 +291,10 @@ MORE_WORK = 1.2
 """Rate of a neighbour, as a multiple of that before, from which it does more: bursts vary by less. This is a choice."""
 
 
-def work_ratio(act: Act, before: Sequence[Window], since: Sequence[Window], totals: JobTotals) -> float:
+def work_ratio(act: Act, before: Sequence[Window], since: Sequence[Window]) -> float:
     """Rate of the aggressor since an act, as a multiple of that before: its files may be on faster targets now."""
     def rate(windows: Sequence[Window]) -> float:
-        return median(sum(rate for job, rate in (totals.operations(w) if act.on_mdt else totals.moved(w)).items()
+        return median(sum(rate for job, rate in (w.operations if act.on_mdt else w.moved).items()
                           if any_at_work(act.finding.aggressor, act.finding.tasks, (job,))) for w in windows)
 
     return rate(since) / max(rate(before), 1e-9) if before and since else 1.0
@@ -343,7 +305,7 @@ MAX_ABOVE_MEAN = 1.5
 
 
 def harmed_by_act(act: Act, before: Sequence[Window], later: Sequence[Window], tracks: Mapping[str, StreamTrack],
-                  settings: Settings, totals: JobTotals) -> Mapping[str, float]:
+                  settings: Settings) -> Mapping[str, float]:
     """Other jobs that lost to an act for a victim, with their loss.
 
     The act can slow a job on the targets of the finding, on flash targets where the aggressor has worked since, and, if
@@ -354,9 +316,8 @@ def harmed_by_act(act: Act, before: Sequence[Window], later: Sequence[Window], t
     flash = {target for w in later for target, job in w.loads if target in act.flash
              and any_at_work(finding.aggressor, finding.tasks, (job,))}
     near = jobs_on_targets(before, {*finding.targets, *flash})
-    elsewhere = control_ratio(before, later, *compared_rates(before, later, totals.moved), finding, settings)
-    harmed = harmed_by(before, later, near, elsewhere, {finding.victim}, settings=settings, totals=totals,
-                       operations=act.on_mdt)
+    elsewhere = control_ratio(before, later, *compared_rates(before, later, MOVED), finding, settings)
+    harmed = harmed_by(before, later, near, elsewhere, {finding.victim}, settings=settings, operations=act.on_mdt)
     found = {}
     for job, lost in harmed.items():
         track = tracks.get(job)
@@ -368,22 +329,21 @@ def harmed_by_act(act: Act, before: Sequence[Window], later: Sequence[Window], t
 
 
 def harmed_by(before: Sequence[Window], later: Sequence[Window], near: Set[str], elsewhere: float,
-              spared: Set[str], settings: Settings, totals: JobTotals, *, operations: bool = True) -> dict[str, float]:
+              spared: Set[str], settings: Settings, *, operations: bool = True) -> dict[str, float]:
     """Jobs that lost bytes on the targets, or metadata operations anywhere, with their loss; without ``spared``."""
-    was, now = compared_rates(before, later, totals.moved)
+    was, now = compared_rates(before, later, MOVED)
     harmed = harmed_jobs(was, now, near - spared, elsewhere, settings)
     if not operations:
         return harmed
     before, later = ([w for w in windows if not any("-MDT" in target for target in w.unseen)]
                      for windows in (before, later))
-    was, now = compared_rates(before, later, totals.operations)
+    was, now = compared_rates(before, later, OPERATIONS)
     for job, lost in harmed_jobs(was, now, was.keys() - spared, elsewhere, settings).items():
         harmed[job] = max(lost, harmed.get(job, 0.0))
     return harmed
 
 
-def judge_own(act: Act, windows: Sequence[Window], now: float, settings: Settings, totals: JobTotals | None = None, *,
-              operations: bool = False) -> Judgement:
+def judge_own(act: Act, windows: Sequence[Window], now: float, settings: Settings, *, operations: bool) -> Judgement:
     """Judge an act for the job whose files it moved, by the job's own rate before and after it.
 
     ``operations``: by its metadata operations, otherwise by its bytes. Only windows in which the job is active count,
@@ -391,8 +351,8 @@ def judge_own(act: Act, windows: Sequence[Window], now: float, settings: Setting
     loss of ``max_harm``, and more than the job varies, did not help. In between, and for a job that does not come back,
     the verdict is ``cannot-tell``, and the act stands.
     """
-    finding, totals = act.finding, totals or JobTotals()
-    rate_of = totals.operations if operations else totals.moved
+    finding = act.finding
+    rate_of = OPERATIONS if operations else MOVED
     since = act.acted_at + settings.settle_seconds
 
     def judged(verdict: Verdict, was: float = 0.0, after: float = 0.0, elsewhere: float = 1.0,
@@ -405,11 +365,11 @@ def judge_own(act: Act, windows: Sequence[Window], now: float, settings: Setting
     later = [w for w in seen if w.start >= since and w.conditions.keys().isdisjoint(finding.targets)]
     before = [w for w in seen if act.begun_at - settings.judge_seconds <= w.start and w.end <= act.begun_at]
     was = own_rates_before(seen, rate_of, finding.aggressor, act.begun_at, settings.judge_seconds)
-    elsewhere = control_ratio(before, later, *compared_rates(before, later, totals.moved), finding, settings)
+    elsewhere = control_ratio(before, later, *compared_rates(before, later, MOVED), finding, settings)
     got = [rate for w in later if (rate := rate_of(w).get(finding.aggressor, 0.0)) > 0]
     contended, after = median(was) if was else 0.0, median(got) if got else 0.0
     near = jobs_on_targets(before, {*finding.targets, *act.flash})
-    if harmed := harmed_by(before, later, near, elsewhere, {*finding.aggressors}, settings=settings, totals=totals):
+    if harmed := harmed_by(before, later, near, elsewhere, {*finding.aggressors}, settings=settings):
         return judged(Verdict.HARMED_OTHERS, contended, after, elsewhere, harmed)
     if now < since + settings.judge_seconds:
         return judged(Verdict.TOO_EARLY, contended, after, elsewhere)
@@ -429,8 +389,8 @@ MIN_OWN_WINDOWS = 3
 """Windows after an act in which the job must be active."""
 
 
-def own_rates_before(windows: Sequence[Window], rate_of: Callable[[Window], Mapping[str, float]], job: str,
-                     until: float, seconds: float) -> list[float]:
+def own_rates_before(windows: Sequence[Window], rate_of: RatesOf, job: str, until: float,
+                     seconds: float) -> list[float]:
     """Rates of a job in the last windows before a time in which it was active, for so many seconds of activity.
 
     The job may have paused since: files are moved after it has closed them.

@@ -30,7 +30,6 @@ from tierd.sense.parameters import why_jobs_are_unnamed
 from tierd.sense.readings import Reading
 from tierd.sense.sources import LiveSource
 from tierd.simulation.world import VirtualClock, parameter_files
-from tierd.verify.judgement import bytes_per_second_by_job
 
 Lie = Callable[[Reading, int], Reading]
 
@@ -220,7 +219,7 @@ def test_no_rate_above_the_truth_and_a_true_verdict(tmp_path: Path, name: str) -
         at.run(at.cluster.now + 5)
         windows.update({seen.end: seen for seen in at.daemon.windows if seen.seconds < 25})
     alone = at.rate(STREAM.job_id, 5, NOISE.start_seconds) * 1e6
-    rates = [rate for seen in windows.values() if (rate := bytes_per_second_by_job(seen).get(STREAM.job_id))]
+    rates = [rate for seen in windows.values() if (rate := seen.moved.get(STREAM.job_id))]
     assert len(rates) > 15
     assert max(rates) <= 1.1 * alone
     assert any("FOUND noisy-neighbour" in sentence for sentence in at.said)
@@ -239,7 +238,7 @@ def test_an_answer_that_is_lost_makes_one_longer_window(tmp_path: Path) -> None:
     at.run(90)
     spans = [max(seen.spans.values()) for seen in at.daemon.windows if seen.spans and seen.start > 40]
     assert max(spans) > 12
-    rates = [bytes_per_second_by_job(seen)[STREAM.job_id] for seen in at.daemon.windows if seen.start > 40]
+    rates = [seen.moved[STREAM.job_id] for seen in at.daemon.windows if seen.start > 40]
     assert max(rates) <= 1.05 * min(rates)
 
 

@@ -307,7 +307,7 @@ def own_episode(before: float, after: float, other: tuple[float, float] | None =
 
 
 def own_judged(windows: list[Window], now: float = 100.0) -> Judgement:
-    return judge_own(Act(OWN, BEGUN, BEGUN, FLASH), windows, now, SETTINGS)
+    return judge_own(Act(OWN, BEGUN, BEGUN, FLASH), windows, now, SETTINGS, operations=False)
 
 
 @pytest.mark.parametrize(("before", "after", "verdict"), [

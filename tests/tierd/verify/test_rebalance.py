@@ -10,12 +10,12 @@ from tierd.acts import Verdict
 from tierd.model import Facts, Finding, JobLoad, TargetFill, Window
 from tierd.policies.imbalance import FillEvidence, fill_now, judge_rebalance, slowed_by_moves
 from tierd.policies.protocol import MoveRun
-from tierd.verify.judgement import JobTotals, Settings
+from tierd.verify.judgement import Settings
 
 POOL = ("l-OST0002", "l-OST0003", "l-OST0004")
 EVIDENCE = FillEvidence(used_share=0.7, others_used_share=0.2, pool_used_share=0.4)
 FINDING = Finding("imbalance", 1000.0, "", "", POOL[1:2], "…", EVIDENCE, subject="fill of l-OST0003")
-RUN = MoveRun(1000.0, 1000.0, 1600.0, False, lambda: [250_000_000] * 12, Facts(), (), 1700.0, Settings(), JobTotals())
+RUN = MoveRun(1000.0, 1000.0, 1600.0, False, lambda: [250_000_000] * 12, Facts(), (), 1700.0, Settings())
 
 
 UNCHANGED = "stopped: the fill hardly changed; the files stay, and tierd tries again in 6 h. "
