@@ -256,7 +256,7 @@ class EpochClock:
 
 def tallies_of(cluster: Cluster) -> TallySource:
     Heartbeats.lost = set()
-    return LiveTallies(Heartbeats(), {"MDT0000": 0, "MDT0001": 0}, EpochClock(cluster), 10.0, 30.0)
+    return LiveTallies(Heartbeats(), {"MDT0000": 0, "MDT0001": 0}, EpochClock(cluster), 30.0)
 
 
 def lost_reader(_: Site) -> None:

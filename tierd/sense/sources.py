@@ -53,8 +53,6 @@ class LiveSource:
 
 DNS_REFRESH_SECONDS = 30.0
 """A choice: targets are added rarely."""
-GAP_WINDOWS = 2
-"""Windows in which a missing tally may still arrive."""
 BLIND_WINDOWS = 6
 MIN_BLIND_SECONDS = 30.0
 """Time without a tally of an MDT after which tierd begins nothing new, at least. A lease may expire and be taken."""
@@ -144,8 +142,7 @@ class Sources:
             recording = RecordingCheck(parts.filesystem.fsname, sense.readers, clock)
             self.follower = TallySource(
                 parts.inbox, {mdt: parts.positions.get(mdt, 0) for mdt in parts.mdts}, clock,
-                GAP_WINDOWS * reader.window_seconds, max(MIN_BLIND_SECONDS, BLIND_WINDOWS * reader.window_seconds),
-                recording=recording)
+                max(MIN_BLIND_SECONDS, BLIND_WINDOWS * reader.window_seconds), recording)
             return recording
         if sense.watch:
             self._watcher = Watcher(clock.now)

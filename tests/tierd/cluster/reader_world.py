@@ -100,7 +100,7 @@ class Leader:
         declare_readers(connection, names, 1, settings.lease_seconds)
         self.clock = SystemClock()
         inbox = NatsTallyInbox(connection, names, KEY, int(self.clock.now() * 1000))
-        self.source = TallySource(inbox, positions, self.clock, 1.0, 30.0)
+        self.source = TallySource(inbox, positions, self.clock, 30.0)
         self.table = ActivityTable(path_of)
         self.ingest = ChangelogIngest(self.table, NoFiles(), self.clock.now)  # type: ignore[arg-type]
         self.journal = dict(positions)

@@ -126,8 +126,6 @@ class TallyContent(Struct, frozen=True):
     """CLOSE records of known files."""
     renamed: bool = False
     """Whether directories, or files unknown to the reader, were renamed. Other readers may know paths with them."""
-    waiting: Natural = 0
-    """Counts of jobs in directories that the limit left for a later tally."""
 
     def check(self) -> None:
         """Raise ValueError for a position that the tally does not have."""
@@ -218,7 +216,7 @@ class TallyMaker:
     def content(self, moves: Sequence[OtherMove], closes: int = 0) -> TallyContent:
         table, counts = self._known.files, self._known.counts
         before = self._sampled()
-        chosen, waiting = self._chosen()
+        chosen = self._chosen()
         members = self._sample(chosen)
         after = self._sampled()
         rows = np.sort(table.known_rows(after & self._touched | set(chain.from_iterable(members.values()))))
@@ -234,22 +232,20 @@ class TallyMaker:
             tuple(map(FileTally, fids, map(every.__getitem__, owners), (
                 os.fsencode(counts.places.by_number[place]) for place in table.place[rows].tolist()),
                 table.names_of(rows), *(getattr(table, name)[rows].tolist() for name in STATE))),
-            tuple(before - after), tuple(moves), closes, renamed=renamed, waiting=waiting)
+            tuple(before - after), tuple(moves), closes, renamed=renamed)
 
     def _sampled(self) -> set[Fid]:
         """All files that the leader knows."""
         return set(chain.from_iterable(self._samples.values()))
 
-    def _chosen(self) -> tuple[list[DirectoryCounts], int]:
-        """The counts of this tally, the most active first, and how many wait."""
+    def _chosen(self) -> list[DirectoryCounts]:
+        """The counts of this tally, the most active first. Others wait for a later one."""
         counts, count = self._known.counts, len(self._known.counts.every)
         more = counts.counted[:count] - counts.noted[:count]
         changed = np.flatnonzero(counts.in_table[:count] & (
             more.any(axis=1) | (counts.last_time[:count] != counts.noted_time[:count])))
         order = np.argsort(-more[changed, :WRITE_OPENS].sum(axis=1), kind="stable")  # opens for writing are opens
-        most = self._limits.max_directories
-        chosen = changed[order[:most]].tolist()
-        return [counts.every[number] for number in chosen], len(changed) - len(chosen)
+        return [counts.every[number] for number in changed[order[:self._limits.max_directories]].tolist()]
 
     def _row(self, counts: DirectoryCounts, files: Sequence[int]) -> DirectoryTally:
         table, number = self._known.counts, counts.number

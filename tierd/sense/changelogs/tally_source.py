@@ -5,7 +5,7 @@ Each tally covers the records after one index up to another, and is added only a
 * it begins at the position: it is added, and the position moves to its end;
 * it ends at or before the position: it was delivered twice, or another reader was faster. It is dropped;
 * it contains the position: two readers had read the same records. It is dropped, and read again from the position on;
-* it begins after the position: an earlier tally is missing. If it does not arrive in time, the reader reads again.
+* it begins after the position: an earlier tally is missing. It is dropped, and the reader reads again.
 
 An MDT without tallies, or whose reader reports a problem, is blind: tierd begins nothing new. Records that Lustre has
 dropped are a gap, after which tierd scans the known directories again. The leader acknowledges a tally only when its
@@ -132,26 +132,16 @@ class _Mdt:
     """Whether a tally was added since the start."""
     problem: str = ""
     not_recording: str = ""
-    waiting: list[tuple[Tally, ReceivedTally]] = field(default_factory=list)
-    """Tallies that begin after the position."""
-    waiting_since: float = 0.0
-
-
-MAX_WAITING = 64
-"""Tallies of an MDT that wait for an earlier one."""
 
 
 class TallySource:
     """Takes tallies in order, each record once."""
 
-    def __init__(self, inbox: TallyInbox, positions: Mapping[str, int], clock: Clock, gap_seconds: float,
-                 blind_seconds: float, recording: RecordingCheck | None = None) -> None:
-        """``positions`` has every MDT. A missing tally may arrive within ``gap_seconds``. Without any for
-        ``blind_seconds`` an MDT is blind.
-        """
+    def __init__(self, inbox: TallyInbox, positions: Mapping[str, int], clock: Clock, blind_seconds: float,
+                 recording: RecordingCheck | None = None) -> None:
+        """``positions`` has every MDT. Without a tally for ``blind_seconds`` an MDT is blind."""
         self._inbox = inbox
         self._clock = clock
-        self._gap_seconds = gap_seconds
         self._blind_seconds = blind_seconds
         self._recording = recording
         now = clock.now()
@@ -191,14 +181,12 @@ class TallySource:
         with suppress(OSError):  # it is for status only
             self.readers = self._inbox.readers()
         for each in received:
-            self._sort_in(each)
-        for mdt, state in self._mdts.items():
-            for tally in self._in_order(mdt, state):
+            if (tally := self._taken(each)) is not None:
                 if tally.gap:
-                    gaps[mdt].append(tally.gap)
+                    gaps[tally.mdt].append(tally.gap)
                 yield tally
                 if tally.at_end and self._recording is not None and not tally.problem:
-                    self._check(mdt, state, tally, self._recording, gaps[mdt])
+                    self._check(self._mdts[tally.mdt], tally, self._recording, gaps[tally.mdt])
         problems += self._problems()
         missing = [f"changelog of {mdt}: {why}" for mdt, whys in gaps.items() for why in whys]
         if missing:
@@ -206,66 +194,47 @@ class TallySource:
         if problems:
             raise ChangelogError("; ".join(problems))
 
-    def _sort_in(self, each: ReceivedTally) -> None:
+    def _taken(self, each: ReceivedTally) -> Tally | None:
+        """A tally that begins at the position, which moves to its end. None for any other, which is dropped."""
         tally = each.tally
         state = self._mdts.get(tally.mdt) if tally is not None else None
+        self._done.append(each)
         if tally is None or state is None:
-            self._drop(each, TallyOutcome.MALFORMED)
+            self.outcomes[TallyOutcome.MALFORMED] += 1
         elif tally.token < state.token or (tally.token == state.token and tally.rereads < state.rereads):
-            self._drop(each, TallyOutcome.STALE)
+            self.outcomes[TallyOutcome.STALE] += 1
         else:
             state.token = tally.token
-            state.waiting.append((tally, each))
-
-    def _drop(self, each: ReceivedTally, outcome: TallyOutcome) -> None:
-        self.outcomes[outcome] += 1
-        self._done.append(each)
-
-    def _in_order(self, mdt: str, state: _Mdt) -> Iterator[Tally]:
-        """Yield the tallies that begin at the position, one after the other."""
-        while (tally := self._next(mdt, state)) is not None:
-            state.position, state.reader, state.problem = tally.last, tally.reader, tally.problem
-            state.since, state.heard = self._clock.now(), True
-            self._renames += tally.content.renamed and len(self._mdts) > 1
-            yield tally
-        if not state.waiting:
-            state.waiting_since = 0.0
-        elif not state.waiting_since:
-            state.waiting_since = self._clock.now()
-        elif len(state.waiting) > MAX_WAITING or not 0 <= self._clock.now() - state.waiting_since < self._gap_seconds:
-            self._read_again(mdt, state, TallyOutcome.OUT_OF_ORDER)
-
-    def _next(self, mdt: str, state: _Mdt) -> Tally | None:
-        """The tally at the position, which waits no longer. Drops those before it."""
-        for tally, received in sorted(state.waiting, key=lambda pair: (pair[0].after, pair[0].last)):
-            if tally.after == state.position or tally.last <= state.position:
-                state.waiting.remove((tally, received))
-                is_next = tally.after == state.position
-                self._drop(received, TallyOutcome.ADDED if is_next else TallyOutcome.DUPLICATE)
-                if is_next:
-                    return tally
+            if tally.after == state.position:
+                self.outcomes[TallyOutcome.ADDED] += 1
+                state.position, state.reader, state.problem = tally.last, tally.reader, tally.problem
+                state.since, state.heard = self._clock.now(), True
+                self._renames += tally.content.renamed and len(self._mdts) > 1
+                return tally
+            if tally.last <= state.position:
+                self.outcomes[TallyOutcome.DUPLICATE] += 1
             elif tally.after < state.position:
-                self._read_again(mdt, state, TallyOutcome.OVERLAPPING)
-                return None
+                self.outcomes[TallyOutcome.OVERLAPPING] += 1
+                self._read_again(tally.mdt, state)
+            else:
+                self.outcomes[TallyOutcome.OUT_OF_ORDER] += 1
+                state.problem = f"the tally after record {state.position} is missing"
+                self._read_again(tally.mdt, state)
         return None
 
-    def _read_again(self, mdt: str, state: _Mdt, why: TallyOutcome) -> None:
-        """Ask for the records after the position, and drop what waits."""
-        for _, received in state.waiting:
-            self._drop(received, why)
-        state.waiting.clear()
-        state.waiting_since = 0.0
+    def _read_again(self, mdt: str, state: _Mdt) -> None:
+        """Ask for the records after the position. Tallies that were sent before are stale."""
         state.rereads += 1
         self.rereads[mdt] += 1
 
-    def _check(self, mdt: str, state: _Mdt, tally: Tally, recording: RecordingCheck, gaps: list[str]) -> None:
-        verdict = recording.check(mdt, tally.after, tally.last)
+    def _check(self, state: _Mdt, tally: Tally, recording: RecordingCheck, gaps: list[str]) -> None:
+        verdict = recording.check(tally.mdt, tally.after, tally.last)
         state.not_recording = verdict.problem
         if verdict.gap:
             gaps.append(verdict.gap)
         if verdict.anew:
             state.position = 0
-            self._read_again(mdt, state, TallyOutcome.OUT_OF_ORDER)
+            self._read_again(tally.mdt, state)
             gaps.append("it has restarted")
 
     def _problems(self) -> Iterable[str]:
@@ -276,8 +245,6 @@ class TallySource:
                 yield f"changelog of {mdt}: no reader has sent a tally for {max(0.0, silent_seconds):.0f} s"
             elif not state.heard:
                 yield f"changelog of {mdt}: waiting for the first tally of a reader"
-            elif state.waiting:
-                yield f"changelog of {mdt}: the tally after record {state.position} is missing"
             elif why := state.problem or state.not_recording:
                 yield f"changelog of {mdt}: {why}"
 
