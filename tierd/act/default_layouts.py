@@ -181,12 +181,10 @@ class DefaultLayoutQueue:
         with self._lock:
             return sum(each.action.finding == finding_key for each in (*self._under_way, *self._waiting))
 
-    def drop(self, finding_key: tuple[str, str, str]) -> list[Action]:
-        """Drop the default layouts of one finding that were not begun. Returns the dropped actions."""
+    def drop(self, finding_key: tuple[str, str, str]) -> None:
+        """Drop the default layouts of one finding that were not begun."""
         with self._lock:
-            dropped = [each.action for each in self._waiting if each.action.finding == finding_key]
             self._waiting = deque(each for each in self._waiting if each.action.finding != finding_key)
-        return dropped
 
     def drop_by_number(self, number: int) -> None:
         """Drop those of a finding or order that were not begun."""

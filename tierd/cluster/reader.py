@@ -118,7 +118,7 @@ class Window:
 class MdtReader:
     """Reads one MDT while this process holds its lease."""
 
-    def __init__(self, mdt: str, reader: str, read: ReadFrom, clear: ClearChangelog | None, user: str,
+    def __init__(self, mdt: str, reader: str, read: ReadFrom, clear: ClearChangelog, user: str,
                  make_table: Callable[[], ActivityTable], settings: ReaderSettings, clock: Clock,
                  monotonic: MonotonicClock, fsname: str = "FSNAME") -> None:
         """``user`` is the changelog user to clear for; "" to clear nothing."""
@@ -133,8 +133,7 @@ class MdtReader:
         """The leader's position, as far as known."""
         self._token = 0
         self._begin_at(0)
-        self._clearing = (ChangelogClearing(clear, {mdt: user}, clock, fsname)
-                          if clear is not None and user else None)
+        self._clearing = ChangelogClearing(clear, {mdt: user} if user else {}, clock, fsname)
         self.records = self.tallies = 0
         self.rewinds = 0
         """How often it forgot what it had read, and began at the leader's position."""
@@ -155,8 +154,8 @@ class MdtReader:
         Raises BrokerError if a tally cannot be published; the next call does it again.
         """
         self._follow(token, position)
-        if self._clearing is not None:  # if the changelog restarted, the next tally ends below its beginning
-            self._clearing(self._follower, {self._mdt: position.index})
+        # if the changelog restarted, the next tally ends below its beginning
+        self._clearing(self._follower, {self._mdt: position.index})
         if len(self._windows) < MAX_WINDOWS:
             self._take_in()
             if self._over():

@@ -66,24 +66,18 @@ class StandbyServer:
                  now: Callable[[], float], web_config: WebConfigFile | None = None) -> None:
         """``standby`` returns the present state, for any thread. Raises OSError if an address is in use."""
         self._fs, self._standby, self._now = fs, standby, now
-        self._closing = ExitStack()
-        try:
-            self._listen(settings, connected, web_config)
-        except BaseException:
-            self._closing.close()
-            raise
-
-    def _listen(self, settings: Settings, connected: Callable[[], bool], web_config: WebConfigFile | None) -> None:
-        control = ControlServer(settings.act.socket, self.answer, settings.control, CHANGING_REQUESTS)
-        self._closing.callback(control.close)
         self.port = 0
-        if not settings.web.enabled:
-            return
-        registry = metrics.registry_of(
-            lambda: standby_families(self._standby(), web_config, connected=connected()), self._fs)
-        server = web.listen(settings.web, StandbyApp(registry, self.answer, self._alive, self._sentence), web_config)
-        self._closing.callback(server.close)
-        self.port = server.port
+        with ExitStack() as opened:
+            control = ControlServer(settings.act.socket, self.answer, settings.control, CHANGING_REQUESTS)
+            opened.callback(control.close)
+            if settings.web.enabled:
+                registry = metrics.registry_of(
+                    lambda: standby_families(standby(), web_config, connected=connected()), fs)
+                app = StandbyApp(registry, self.answer, self._alive, self._sentence)
+                server = web.listen(settings.web, app, web_config)
+                opened.callback(server.close)
+                self.port = server.port
+            self._closing = opened.pop_all()
 
     def _alive(self) -> bool:
         return abs(self._now() - self._standby().seen) < HUNG_SECONDS

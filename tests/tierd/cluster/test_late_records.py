@@ -18,7 +18,7 @@ class Site:
         self.log = FileChangelog(folder)
         self.clock = SettableClock()
         self.sent: list[Window] = []
-        self.reader = MdtReader(MDT, "r1", self.log.read, None, "", new_table, ReaderSettings(window_seconds=0.4),
+        self.reader = MdtReader(MDT, "r1", self.log.read, print, "", new_table, ReaderSettings(window_seconds=0.4),
                                 self.clock, self.clock.now)
 
     def step(self, seconds: float = 0.5) -> None:

@@ -52,24 +52,16 @@ class ActDirectories:
 
     def __init__(self, db: SharedConnection) -> None:
         self._db = db
-        self._known: set[bytes] | None = None
 
     def all(self) -> frozenset[str]:
         """Every directory. Reads the acts since the last call."""
-        with self._db.lock:
-            if self._known is None:
-                self._known = {place for (place,) in self._db.execute("SELECT place FROM act_directories")}
         while self._read():
             pass
-        with self._db.lock:
-            return frozenset(map(to_path, self._known))
+        return frozenset(to_path(place) for (place,) in self._db.execute("SELECT place FROM act_directories"))
 
     def add(self, places: Iterable[bytes]) -> None:
         """Remember these directories, in the transaction of this thread."""
-        new = set(places) - (self._known or set())
-        self._db.executemany("INSERT OR IGNORE INTO act_directories VALUES (?)", [(place,) for place in new])
-        if self._known is not None:
-            self._known |= new
+        self._db.executemany("INSERT OR IGNORE INTO act_directories VALUES (?)", {(place,) for place in places})
 
     def _read(self) -> bool:
         """Read the next acts; whether there may be more. An act under way is read again next time."""
