@@ -161,8 +161,6 @@ class FactsCollector:
         self._runs = LearntRuns(self.filesystem, stored_runs, store_runs)
         self._default_layouts: dict[str, Layout | None] = {}
         """Default layouts of busy directories as read last."""
-        self._layouts_since: dict[str, float] = {}
-        """When the default layout of a busy directory was found changed."""
         self._in_background = False
         self.known = Facts()
         """The facts of the last collection; empty before it. Reading them never waits."""
@@ -183,8 +181,8 @@ class FactsCollector:
         latest, latest_seconds = self.table.latest(now)
         directories, seconds = self.table.recent(now)
         layouts = self._layouts(directories)
-        if changed := self._changed(layouts, now):
-            self.table.begin_again(changed)
+        if changed := self._changed(layouts):
+            self.table.begin_again(changed, now)
             directories, seconds = self.table.recent(now)
         facts = Facts(directories=directories, directory_seconds=seconds, latest_directories=latest,
                       latest_seconds=latest_seconds, metadata_targets=self.metadata_targets)
@@ -257,14 +255,11 @@ class FactsCollector:
         places = list(dict.fromkeys(d.directory for d in busiest))[:MAX_LAYOUTS]
         return space.default_layouts(self.filesystem, places)
 
-    def _changed(self, layouts: Mapping[str, Layout | None], now: float) -> set[str]:
+    def _changed(self, layouts: Mapping[str, Layout | None]) -> set[str]:
         """Directories whose default layout is another one than before, set by tierd or by anyone."""
         before, known = self._default_layouts, frozenset(self.table.places())
         changed = {place for place, layout in layouts.items() if place in before and before[place] != layout}
         self._default_layouts = {place: layout for place, layout in {**before, **layouts}.items() if place in known}
-        self._layouts_since = {place: since for place, since in {
-            **self._layouts_since, **dict.fromkeys(changed, now)}.items() if place in known}
-        self.table.begin_layouts(self._layouts_since)
         return changed
 
     def _busy(self, directories: Sequence[DirectoryActivity], seconds: float) -> list[str]:

@@ -141,14 +141,6 @@ class ActivityTable:
             found, self._known.shared_runs = self._known.shared_runs, []
             return found
 
-    def begin_layouts(self, since: Mapping[str, float]) -> None:
-        """Count files that outgrow a component only if they were made since their directory got its default layout.
-
-        A reader counts all files of its MDT, because it reads no layouts.
-        """
-        with self._lock:
-            self._known.layouts_since = dict(since)
-
     def forget_directory(self, directory: str) -> None:
         with self._lock:
             known = self._known
@@ -272,11 +264,17 @@ class ActivityTable:
         with self._lock:
             return self._since(-1, now) if self._known.counts.past else Recent((), 0.0)
 
-    def begin_again(self, directories: Iterable[str]) -> None:
-        """Count recent activity in these directories from now on."""
+    def begin_again(self, directories: Iterable[str], now: float) -> None:
+        """Count recent activity in these directories from now on: they have another default layout.
+
+        Of files that outgrow a component, those made from now on count. A reader counts all, as it reads no layouts.
+        """
         with self._lock:
-            for directory in directories:
-                self._known.counts.begin_again(self._known.counts.of_directory(directory))
+            known, places = self._known, set(self.places())
+            for directory in places.intersection(directories):
+                known.counts.begin_again(known.counts.of_directory(directory))
+                known.layouts_since[directory] = now
+            known.layouts_since = {place: since for place, since in known.layouts_since.items() if place in places}
 
     def _since(self, which: int, now: float) -> Recent:
         counts = self._known.counts

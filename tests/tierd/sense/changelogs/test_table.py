@@ -336,7 +336,7 @@ def test_recent_activity_is_what_was_counted_since_the_oldest_time_that_is_kept(
     made(table, 20, 7, "new.2")
     assert creates(table.recent(1145.0)) == {"m.2": 90, "new.2": 7}
     assert (table.recent(1145.0).seconds, table.latest(1150.0)) == (545.0, ((), 5.0))
-    table.begin_again(["/proj/in"])
+    table.begin_again(["/proj/in"], 0.0)
     made(table, 21, 3)
     assert creates(table.recent(1155.0)) == {"m.2": 3}
 
