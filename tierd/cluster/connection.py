@@ -395,17 +395,11 @@ class Connection:
         future = asyncio.run_coroutine_threadsafe(request(seconds), self._loop)
         try:
             return future.result(seconds + margin)
-        except FutureTimeout as error:
-            future.cancel()
-            raise self._as_broker_error(error) from error
-        except BrokerError:
-            raise
         except Exception as error:
+            future.cancel()  # if it has not ended
             raise self._as_broker_error(error) from error
 
     def _as_broker_error(self, error: Exception, subject: str = "") -> BrokerError:
-        if isinstance(error, BrokerError):
-            return error
         if isinstance(error, KeyWrongLastSequenceError):
             return WrongRevision(None, f"NATS: {error}")
         if isinstance(error, APIError | NoStreamResponseError | nats.errors.NoRespondersError):
