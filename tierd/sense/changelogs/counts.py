@@ -7,7 +7,7 @@ which :meth:`CountTables.settle` may change. A full table drops what was added f
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -102,10 +102,6 @@ class CountTable:
 
     def __len__(self) -> int:
         return len(self._number_of)
-
-    def __iter__(self) -> Iterator[DirectoryCounts]:
-        """All in the table."""
-        return map(self.every.__getitem__, self._number_of.values())
 
     def number(self, job: int, place: int) -> int:
         """Number of the counts of a job in a directory, made if needed."""

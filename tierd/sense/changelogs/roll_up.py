@@ -66,9 +66,6 @@ class Interned:
         self._number: NDArray[np.int64] = np.zeros(64, np.int64)
         self._known = 0
 
-    def __len__(self) -> int:
-        return self._known
-
     def numbers_of(self, keys: Words, names: Names) -> Ints:
         found = self._keys.numbers_of(keys)
         self._number = grown(self._number, len(self._keys))
