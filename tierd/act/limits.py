@@ -16,6 +16,7 @@ from math import inf
 from lustre.layout.model import Component, Layout
 from tierd.acts import OrderKind, Outcome
 from tierd.config.act import Limits, Rate
+from tierd.decide.relocation import bytes_per_component, bytes_per_ost
 from tierd.model import StreamedTargets
 from tierd.policies.registry import policy_of
 from tierd.refusal import Reason, Refusal
@@ -58,14 +59,6 @@ def cost_of_move(size_bytes: int, before: Layout | None, wanted: Layout, fsname:
     return MoveCost(size_bytes, pools, targets, written, written_to_pools)
 
 
-def bytes_per_component(layout: Layout | None, size_bytes: int) -> Iterator[tuple[Component, int]]:
-    """The components on OSTs, each with the bytes of the file in it."""
-    for component in layout.components if layout is not None else ():
-        if not component.on_mdt:
-            end = size_bytes if component.extent_end is None else min(component.extent_end, size_bytes)
-            yield component, max(0, end - component.extent_start)
-
-
 def bytes_per_pool(layout: Layout | None, size_bytes: int,
                    counts: Callable[[Component], bool] = lambda _: True) -> dict[str, int]:
     """Bytes that the layout places in each pool, for a file of this size; 0 for a pool that it only names."""
@@ -73,20 +66,6 @@ def bytes_per_pool(layout: Layout | None, size_bytes: int,
     for component, held_bytes in bytes_per_component(layout, size_bytes):
         if counts(component):
             found[component.pool] = found.get(component.pool, 0) + held_bytes
-    return found
-
-
-def bytes_per_ost(layout: Layout | None, size_bytes: int) -> dict[int, int]:
-    """Bytes on each OST that the layout names, or that has objects of it, of a file of this size; rounded up by stripe.
-
-    >>> bytes_per_ost(Layout((Component(pool="hdd", stripe_count=2, ost_list=(4, 2)),), composite=False), 1001)
-    {4: 501, 2: 501}
-    """
-    found: dict[int, int] = {}
-    for component, held_bytes in bytes_per_component(layout, size_bytes):
-        osts = component.ost_list or tuple(each.ost_index for each in component.objects)
-        for index in osts:
-            found[index] = found.get(index, 0) - (-held_bytes // len(osts))
     return found
 
 

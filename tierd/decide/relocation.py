@@ -7,7 +7,7 @@ even the one that the file should leave. A file with a form that a move would ch
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from lustre.layout.model import Component, Layout, without_objects
@@ -119,12 +119,25 @@ def osts_of(layout: Layout | None) -> frozenset[int]:
     return frozenset(one.ost_index for component in (layout.components if layout else ()) for one in component.objects)
 
 
-def bytes_by_ost(layout: Layout, size_bytes: int) -> dict[int, float]:
-    """Bytes of a file of this size on each OST, as if stripes were equally long."""
-    found: dict[int, float] = {}
-    for component in layout.components:
-        for one in component.objects:
-            found[one.ost_index] = found.get(one.ost_index, 0.0) + _share(component, size_bytes)
+def bytes_per_component(layout: Layout | None, size_bytes: int) -> Iterator[tuple[Component, int]]:
+    """The components on OSTs, each with the bytes of the file in it."""
+    for component in layout.components if layout is not None else ():
+        if not component.on_mdt:
+            end = size_bytes if component.extent_end is None else min(component.extent_end, size_bytes)
+            yield component, max(0, end - component.extent_start)
+
+
+def bytes_per_ost(layout: Layout | None, size_bytes: int) -> dict[int, int]:
+    """Bytes on each OST that the layout names, or that has objects of it, of a file of this size; rounded up by stripe.
+
+    >>> bytes_per_ost(Layout((Component(pool="hdd", stripe_count=2, ost_list=(4, 2)),), composite=False), 1001)
+    {4: 501, 2: 501}
+    """
+    found: dict[int, int] = {}
+    for component, held_bytes in bytes_per_component(layout, size_bytes):
+        osts = component.ost_list or tuple(each.ost_index for each in component.objects)
+        for index in osts:
+            found[index] = found.get(index, 0) - (-held_bytes // len(osts))
     return found
 
 
@@ -147,7 +160,7 @@ def relocate(layout: Layout, size_bytes: int, leave: Collection[int], room: Dest
                 room.take(index, -taken)
             return placed
         wanted.append(replace(plain, ost_list=placed, stripe_count=len(placed)) if placed else plain)
-    leaving = {index: held for index, held in bytes_by_ost(layout, size_bytes).items() if index in leave}
+    leaving = {index: held for index, held in bytes_per_ost(layout, size_bytes).items() if index in leave}
     for index, held in leaving.items():
         room.take(index, -held)
     return Relocation(replace(without_objects(layout), components=tuple(wanted)), coming, leaving)

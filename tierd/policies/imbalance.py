@@ -26,7 +26,7 @@ from annotated_types import Ge, Gt, Lt
 from lustre.fid import Fid
 from tierd.acts import Verdict
 from tierd.decide.plans import Plan, move
-from tierd.decide.relocation import Destinations, bytes_by_ost, hard_case, ost_index, osts_of, relocate
+from tierd.decide.relocation import Destinations, bytes_per_ost, hard_case, ost_index, osts_of, relocate
 from tierd.detect.profile import Classes, is_small_files
 from tierd.detect.view import View
 from tierd.model import (
@@ -257,7 +257,7 @@ def moves(finding: Finding, pool: str, level: float, donors: set[int], room: Des
                 or not MIN_BYTES <= file.size_bytes <= MAX_BYTES or file.fid in chosen
                 or situation.was_tried(file.fid, now - REST_DAYS * DAY_SECONDS, now - RETRY_HOURS * 3600.0)):
             continue
-        held = bytes_by_ost(file.layout, file.size_bytes)
+        held = bytes_per_ost(file.layout, file.size_bytes)
         leave = {index for index in leave if room.space[index].used_with(-held[index]) >= level}
         stays = osts_of(file.layout) - leave
         found = relocate(file.layout, file.size_bytes, leave, room) if leave and closed.isdisjoint(stays) else None
@@ -273,7 +273,7 @@ def moves(finding: Finding, pool: str, level: float, donors: set[int], room: Des
 
 def order(file: StoredFile, donors: set[int]) -> tuple[float, int, float, str]:
     """Files that free most of the bytes that their move copies, then large ones, then those unused for longest."""
-    held = bytes_by_ost(file.layout, file.size_bytes) if file.layout is not None else {}
+    held = bytes_per_ost(file.layout, file.size_bytes) if file.layout is not None else {}
     freed = sum(size for index, size in held.items() if index in donors) / max(file.size_bytes, 1)
     return -round(freed, 2), -file.size_bytes.bit_length(), file.read_at, file.path
 

@@ -83,7 +83,7 @@ class Step:
         more = increases(CounterTable.of(before.jobs), counters)
         known = ~(more.is_new & has_unknown_start(counters, before, after))
         return cls(replace(before, jobs={}), after.time - before.time, before.targets & after.targets,
-                   counters.target[known], counters.job[known], more.rows(known))
+                   counters.target[known], counters.job[known], more=more.rows(known))
 
 
 def load_of(mdt: str, steps: Sequence[Step]) -> MetadataLoad:

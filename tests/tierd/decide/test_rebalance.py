@@ -13,7 +13,7 @@ from lustre.fid import Fid
 from lustre.layout.model import Component, Layout, StripeObject, same_shape
 from tierd.config.load import parse
 from tierd.decide.plans import FlashSettings, Plan
-from tierd.decide.relocation import Destinations, bytes_by_ost, hard_case, osts_of, relocate
+from tierd.decide.relocation import Destinations, bytes_per_ost, hard_case, osts_of, relocate
 from tierd.engine import plan_by_scope, situation_of
 from tierd.model import Capacity, Finding, StoredFile, TargetFill
 from tierd.policies import imbalance
@@ -200,7 +200,7 @@ def test_every_plan_brings_the_pool_nearer_to_even_and_ends(
             seen[action.path] += 1
             moved = files[action.path]
             assert moved.layout is not None
-            for index, held in bytes_by_ost(moved.layout, moved.size_bytes).items():
+            for index, held in bytes_per_ost(moved.layout, moved.size_bytes).items():
                 after[index] -= held / (100 * GB)
             for part in action.layout.components:
                 assert len(set(part.ost_list)) == len(part.ost_list) > 0

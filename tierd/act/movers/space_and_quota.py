@@ -14,9 +14,10 @@ from functools import cached_property
 
 from lustre.filesystem import Calls, Quota, Space
 from lustre.layout.model import Layout, names_osts
-from tierd.act.limits import bytes_per_ost, bytes_per_pool
+from tierd.act.limits import bytes_per_pool
 from tierd.act.movers.checks import FileFacts, enters_mdt
 from tierd.act.movers.moves import Move
+from tierd.decide.relocation import bytes_per_ost
 from tierd.model import MetadataSpace
 from tierd.refusal import Reason, Refusal
 from tierd.text import percent
