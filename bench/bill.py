@@ -15,7 +15,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
-from bench.choices import recorded
+from bench.choices import recorded, with_disks_from
 from tierd.config.settings import Settings
 from tierd.detect.account import Case, Key, Lost, bill_windows
 from tierd.engine import Engine
@@ -51,10 +51,11 @@ def billed(bed: BedKind, seed: int, cold: bool) -> list[Billed]:
         return []
     engine, cases = Engine(Settings()), dict[Key, Case]()
     onset = scenario.onset + (COLD_SECONDS if cold else 0.0)
-    for window in scenario.windows:
+    for window, known in zip(scenario.windows, scenario.facts, strict=True):
         if window.end - scenario.begun > NOISE_ENDS or (cold and window.start - scenario.begun < onset):
             continue
-        for finding in engine.run_cycle(window, lambda *_: (), lambda: scenario.facts).findings:
+        facts = partial(with_disks_from, scenario.begun + onset if cold else 0.0, known)
+        for finding in engine.run_cycle(window, lambda *_: (), facts).findings:
             if finding.victim in engine.tracks:
                 bill_windows(cases, 1, finding, engine.tracks[finding.victim])
     found = []

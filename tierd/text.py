@@ -78,15 +78,20 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f}%"
 
 
+MOST_REGAINED = 2.0
+"""A larger part says only that the loss was larger than predicted."""
+
+
 def regained_text(part: float, low: float, high: float) -> str:
     """The part of its loss that a stream has regained, with the interval that holds it with a probability of 90%.
 
-    >>> regained_text(0.75, 0.6, 0.9), regained_text(-2.5, -2.7, -1.8)
-    ('75% of the loss regained (60% to 90%)', 'the loss grew by 250% (180% to 270%)')
+    >>> regained_text(0.75, 0.6, 9.5), regained_text(-2.5, -2.7, -1.8)
+    ('75% of the loss regained (60% to over 200%)', 'the loss grew by 250% (180% to 270%)')
     """
     if high < 0:
         return f"the loss grew by {percent(-part)} ({percent(-high)} to {percent(-low)})"
-    return f"{percent(part)} of the loss regained ({percent(low)} to {percent(high)})"
+    most = percent(high) if high <= MOST_REGAINED else f"over {percent(MOST_REGAINED)}"
+    return f"{percent(part)} of the loss regained ({percent(low)} to {most})"
 
 
 def bytes_text(size_bytes: float) -> str:
