@@ -8,7 +8,7 @@ ones need, the act and the numbers of its finding, so a restart loses no judgeme
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from lustre.layout.model import Layout
@@ -16,7 +16,7 @@ from tierd.act.journal.entry import Entry
 from tierd.act.undo import Has, UndoResult, earlier_layout, present_state
 from tierd.acts import DEFAULT_KINDS, ActKind, Outcome, Verdict
 from tierd.daemon import log
-from tierd.daemon.log import FindingKey, FindingLog
+from tierd.daemon.log import FindingLog
 from tierd.daemon.node import DaemonParts
 from tierd.daemon.remediation import UNDO_REASONS, Remediation, RemediationStore, is_undone
 from tierd.daemon.states import OPEN, State
@@ -31,21 +31,11 @@ from tierd.verify.judgement import Act, Judgement, judge, judge_own
 
 MAX_MEASURING_TIMES = 1.25
 """After this many measuring times, an act that helps is judged while files of its remediation still move."""
-
-
 END_SECONDS = 60.0
 """Time without a move after which a run has ended: the next plan would be made, and the space is up to date."""
 MAX_AGE_SECONDS = 7 * 86_400.0
 """Defaults that are older are not judged any more."""
 LOOK_SECONDS = 30.0
-
-
-@dataclass(slots=True)
-class Run:
-    """Moves of one case without a long pause."""
-
-    begun_at: float
-    last_at: float
 
 
 class Judge:
@@ -60,7 +50,6 @@ class Judge:
         self._store, self._lock, self._undoing = store, store.lock, undoing
         self._log, self._counters = finding_log, finding_log.counters
         self._history, self._facts = history, facts
-        self._runs: dict[FindingKey, Run] = {}
         self._looked_at = 0.0
 
     def judge(self, now: float) -> None:
@@ -169,7 +158,6 @@ class Judge:
             return
         now, facts = self._clock.now(), self._facts()
         cases = [(case, judge) for case in self._store if (judge := policy_for(case.finding).move_judge) is not None]
-        self._runs = {case.finding.key: run for case, _ in cases if (run := self._runs.get(case.finding.key))}
         for case, judge in cases:
             with self._store.lock:
                 self._judge_moves_of(case, judge, facts, windows, now)
@@ -185,22 +173,11 @@ class Judge:
             return
         moving = bool(self._gate.queue.waiting_for(case.finding.key)) or now < case.moved_at + END_SECONDS
         judgement = judge.judge(case.finding, case.finding.evidence, MoveRun(
-            self._run_of(case).begun_at, case.begun_at, last_at=case.moved_at, moving=moving,
+            case.run_begun_at or case.begun_at, case.begun_at, last_at=case.moved_at, moving=moving,
             moved=partial(self._moved, case), facts=facts,
             windows=windows, now=now, settings=self._settings.verify))
         if judgement is not None:
             self._settle_moves(case, judge, judgement)
-
-    def _run_of(self, case: Remediation) -> Run:
-        """The present run of moves. One after a pause of ``judge_seconds`` begins a new one."""
-        run = self._runs.get(case.finding.key)
-        if run is None:
-            run = Run(case.begun_at, case.moved_at)
-        elif case.moved_at > run.last_at + self._settings.verify.judge_seconds:
-            run = Run(case.moved_at, case.moved_at)
-        run.last_at = case.moved_at
-        self._runs[case.finding.key] = run
-        return run
 
     def _moved(self, case: Remediation) -> Sequence[int]:
         return [entry.size_bytes for entry in self._journal.acts_in_force(case.number)

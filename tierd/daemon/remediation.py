@@ -72,6 +72,8 @@ class Remediation:
     moved_at: float = 0.0
     """When the last of its files was moved or tried; 0 before the first. Moves load the disks, so throughput measured
     before this time may speak for the acts and never against them."""
+    run_begun_at: float = 0.0
+    """When the present run of moves began, after a pause of ``judge_seconds``; 0 in the first one."""
     moves: Counter[Outcome] = field(default_factory=Counter)
     """Number of its moves that have ended, by outcome, as the journal has them."""
     needless_moves: int = 0
@@ -682,7 +684,10 @@ class Remediations:
         case.needless_moves += sum(not o.entry for o in outcomes)
         if all(o.result == Outcome.GONE for o in outcomes):
             return
-        case.moved_at = self._clock.now()
+        now = self._clock.now()
+        if case.moved_at and now > case.moved_at + self._settings.verify.judge_seconds:
+            case.run_begun_at = now
+        case.moved_at = now
         case.first_act_at = case.first_act_at or case.moved_at
         in_use = [o.action.path for o in outcomes if o.result == Outcome.GAVE_WAY]
         case.in_use.update(in_use)
