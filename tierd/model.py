@@ -19,6 +19,7 @@ from lustre import filesystem
 from lustre.fid import Fid
 from lustre.layout.directory import DefaultStriping, DirectoryStripes
 from lustre.layout.model import Layout
+from tierd import structs
 from tierd.acts import ActKind
 from tierd.text import Carrier
 
@@ -363,16 +364,7 @@ def _typed(of: str, value: float) -> float:
     return int(value) if of.startswith("int") else float(value)
 
 
-@dataclass(frozen=True, slots=True)
-class Advice:
-    """A change that a person may make, and its expected effect. tierd never makes it."""
-
-    command: str
-    """Command to type: ``lctl set_param llite.lustre-*.max_read_ahead_mb=256``."""
-    where: str
-    """Nodes, or directories, that the command is for."""
-    effect: str
-    """Expected effect and cost."""
+Advice = structs.Advice
 
 
 @dataclass(frozen=True, slots=True)

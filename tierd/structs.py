@@ -92,6 +92,17 @@ class Struct(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, **values)
 
 
+class Advice(Struct, frozen=True):
+    """A change that a person may make, and its expected effect. tierd never makes it."""
+
+    command: str
+    """Command to type: ``lctl set_param llite.lustre-*.max_read_ahead_mb=256``."""
+    where: str
+    """Nodes, or directories, that the command is for."""
+    effect: str
+    """Expected effect and cost."""
+
+
 class FindingRow(Struct, frozen=True, kw_only=True):
     """A finding or an order in the journal."""
 

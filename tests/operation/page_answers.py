@@ -7,7 +7,6 @@ from typing import Any
 from tierd.daemon.answers import (
     AboutAnswer,
     ActAnswer,
-    AdviceAnswer,
     Case,
     DefaultLayoutRow,
     DrainRow,
@@ -31,7 +30,7 @@ from tierd.daemon.answers import (
     TargetTimeRow,
     to_json,
 )
-from tierd.structs import MessageRow, SameFindingRow
+from tierd.structs import Advice, MessageRow, SameFindingRow
 
 NOW = 1_795_000_000.0
 STREAM = "s.1"
@@ -64,7 +63,7 @@ KEPT = CASE.replaced(finding=2, active=False, state="closed", verdict="helped", 
                      regained=(0.86, 0.71, 1.02), judged_at=NOW - 10, why_not=(), moves_held=False, waiting_moves=0)
 ADVICE = FindingAnswer(id=3, kind="striping", time=NOW, aggressor="", victim="", targets=(), directories=(),
                        advice_only=True, subject="/proj", evidence={"sentence": "one stripe for a file of 2 TB"},
-                       advice=(AdviceAnswer("lfs setstripe -c 4 /p", "anywhere", "x"),))
+                       advice=(Advice("lfs setstripe -c 4 /p", "anywhere", "x"),))
 OVERVIEW = OverviewAnswer(
     fsname="lustre", mount="/mnt/lustre", version="1.0", options="", status=STATUS, cases=(CASE, KEPT), all_cases=2,
     advice=(ADVICE,), all_advice=1, seconds=5.0,

@@ -31,12 +31,12 @@ from tierd.act.undo import UndoResult
 from tierd.config.act import DrainSettings
 from tierd.daemon.client import ask
 from tierd.daemon.log import FindingLog
-from tierd.model import Action, Advice, Finding
+from tierd.model import Action, Finding
 from tierd.refusal import Refusal
 from tierd.verify.judgement import Judgement
 
 SENTENCES: tuple[tuple[type[Any], str], ...] = (
-    (Refusal, "sentence"), (Finding, "sentence"), (Advice, "effect"), (Action, "reason"), (Judgement, "words"),
+    (Refusal, "sentence"), (Finding, "sentence"), (Action, "reason"), (Judgement, "words"),
     (MoveOutcome, "detail"), (CompletedAct, "detail"), (UndoResult, "detail"), (LeftFiles, "sentence"))
 Trace = list[object]
 
@@ -57,6 +57,9 @@ def opaque_sentences() -> Iterator[None]:
         end, judged, add, log = Journal.end, Journal.judged, Journal.add_messages, FindingLog.all
         patch.setattr(Journal, "end", lambda self, entry, outcome, detail, now: end(
             self, entry, outcome, opaque(detail), now))
+        made: Callable[..., None] = Finding.__init__
+        patch.setattr(Finding, "__init__", lambda self, *values, advice=(), **named: made(
+            self, *values, advice=tuple(each.replaced(effect=opaque(each.effect)) for each in advice), **named))
         patch.setattr(Journal, "judged", lambda self, entry, verdict, detail, now: judged(
             self, entry, verdict, opaque(detail), now))
         patch.setattr(Journal, "add_messages", lambda self, number, said, now: add(

@@ -17,7 +17,7 @@ from tierd.cli.client import time_text, user_lines
 from tierd.cli.control import headline, not_done_lines
 from tierd.daemon import answers
 from tierd.daemon.client import ControlError, ask
-from tierd.structs import SameFindingRow
+from tierd.structs import Advice, SameFindingRow
 from tierd.text import bytes_text, count_of, duration_text, evidence_text, first_names, quoted, rate_text, shell_word
 
 
@@ -164,7 +164,7 @@ def advice_lines(answer: answers.FindingsAnswer) -> list[str]:
     return ["no advice at present" if answer.looked else "no advice yet: tierd needs two readings to compare"]
 
 
-def advice_item_lines(piece: answers.AdviceAnswer) -> list[str]:
+def advice_item_lines(piece: Advice) -> list[str]:
     """The command of one piece of advice, where to run it, and its effect."""
     return [f"    {piece.command}", f"      where: {piece.where}", f"      expect: {piece.effect}"]
 

@@ -14,7 +14,7 @@ import msgspec
 
 from tierd.acts import ORDER_KINDS, OrderKind, Outcome, name_of
 from tierd.daemon.states import files_text, gain_text, state_text
-from tierd.structs import MessageRow, SameFindingRow, Struct, finite
+from tierd.structs import Advice, MessageRow, SameFindingRow, Struct, finite
 from tierd.text import bytes_text, count_of, quoted, shell_word
 
 Json = Mapping[str, object]
@@ -45,14 +45,6 @@ class RefusalAnswer(Struct, frozen=True):
     """Empty where nothing would."""
 
 
-class AdviceAnswer(Struct, frozen=True):
-    """What an administrator may change, where, and the expected effect."""
-
-    command: str
-    where: str
-    effect: str
-
-
 class FindingAnswer(Struct, frozen=True, kw_only=True, rename={"time": "t"}):
     """A finding that holds."""
 
@@ -67,7 +59,7 @@ class FindingAnswer(Struct, frozen=True, kw_only=True, rename={"time": "t"}):
     directories: tuple[str, ...]
     advice_only: bool
     subject: str
-    advice: tuple[AdviceAnswer, ...]
+    advice: tuple[Advice, ...]
     evidence: Mapping[str, float | str | None]
     """The numbers, and the sentence about them. An infinite number is None."""
     why_not: tuple[RefusalAnswer, ...] = ()
@@ -675,7 +667,7 @@ class ExplainAnswer(Struct, frozen=True, kw_only=True, rename={"messages": "told
     """Numbers by name, None for infinity."""
     ordered: bool
     """Whether it is an order and no finding."""
-    advice: tuple[AdviceAnswer, ...]
+    advice: tuple[Advice, ...]
     acts: tuple[ActAnswer, ...]
     all_acts: int
     bytes_moved: int

@@ -72,7 +72,7 @@ def count_in(request: Request, key: str, default: int) -> int:
     return int(value) if isinstance(value, (int, str)) else int(number_of(request, key, default))
 
 
-_NAME = re.compile(r"([FDO]?)([0-9]{1,17})", re.ASCII | re.IGNORECASE)
+NAME = re.compile(r"([FDO]?)([0-9]{1,17})", re.ASCII | re.IGNORECASE)
 """The name of a finding or an order, or the number of an act."""
 
 
@@ -82,7 +82,7 @@ def named_finding(name: object) -> int | None:
     >>> named_finding("F3"), named_finding("d4"), named_finding("17"), named_finding(3)
     (3, 4, None, None)
     """
-    found = _NAME.fullmatch(name) if isinstance(name, str) else None
+    found = NAME.fullmatch(name) if isinstance(name, str) else None
     return int(found[2]) if found and found[1] else None
 
 
@@ -90,7 +90,7 @@ def finding_number(name: str, journal: JournalReader) -> int:
     """Number of the finding that a name refers to. Raises ValueError."""
     if (number := named_finding(name)) is not None:
         return number
-    if not _NAME.fullmatch(name):
+    if not NAME.fullmatch(name):
         raise ValueError(f"{name!r} is neither a finding (F3), nor an order (D3, O3), nor an act (17)")
     of_act = journal.finding_of(int(name))
     if of_act is None:
@@ -317,7 +317,7 @@ class ReadingRequests:
         ordered, sums = row.kind in ORDER_KINDS, journal.sums.of_finding(number)
         return answers.ExplainAnswer(
             case=case, evidence=now.evidence.numbers() if now is not None else row.evidence, ordered=ordered,
-            advice=tuple(map(answers.AdviceAnswer.of, now.advice)) if now is not None else (),
+            advice=now.advice if now is not None else (),
             acts=tuple(map(act_answer, journal.acts_of(number, MAX_EXPLAINED_ACTS))),
             all_acts=sums["all_acts"], bytes_moved=sums["bytes_moved"], outcomes=sums["outcomes"],
             messages=(MessageRow(row.time, "ordered" if ordered else f"FOUND {row.kind}"), *journal.messages(number)),

@@ -168,8 +168,7 @@ def finding_answer(finding: Finding, number: int | None = None, why_not: Sequenc
                    sentence: str = "") -> answers.FindingAnswer:
     """A finding, its number in the journal if it has one, why not more is done, and the sentence of its case."""
     return answers.FindingAnswer.of(
-        finding, id=number, advice=tuple(map(answers.AdviceAnswer.of, finding.advice)),
-        why_not=tuple(map(refusal_answer, why_not)),
+        finding, id=number, why_not=tuple(map(refusal_answer, why_not)),
         evidence={"sentence": sentence or finding.sentence,
                   **{name: round(value, 6) for name, value in finding.evidence.numbers().items()}})
 
