@@ -103,8 +103,7 @@ def run(chosen: argparse.Namespace) -> int:
     from tierd.config.settings import Settings  # noqa: PLC0415
     from tierd.daemon import process  # noqa: PLC0415
     from tierd.policies.registry import PolicyError  # noqa: PLC0415
-    from tierd.replay import report  # noqa: PLC0415
-    from tierd.replay.run import replay  # noqa: PLC0415
+    from tierd.replay import run as replaying  # noqa: PLC0415
     from tierd.sense import tape  # noqa: PLC0415
 
     try:
@@ -129,7 +128,7 @@ def run(chosen: argparse.Namespace) -> int:
                 parser().error(f"{chosen.command} needs --config FILE")
             return int(serve(settings))
         with tape.opened(chosen.tape) as recording:
-            found = replay(recording, settings)
+            found = replaying.replay(recording, settings)
     except (ConfigurationError, PolicyError, tape.TapeError) as error:
         complain(error)
         return 1
@@ -138,7 +137,7 @@ def run(chosen: argparse.Namespace) -> int:
     except OSError as error:
         complain(f"{error.filename}: {error.strerror}" if error.filename else error)
         return 1
-    print(report.as_json(found) if chosen.json else report.as_text(found))
+    print(replaying.as_json(found) if chosen.json else replaying.as_text(found))
     return 0
 
 

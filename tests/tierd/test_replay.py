@@ -18,8 +18,7 @@ from tierd.config.settings import Settings
 from tierd.engine import Engine
 from tierd.model import Facts, Finding, SlowdownEvidence
 from tierd.policies.noisy_neighbour import NoisyNeighbourEvidence
-from tierd.replay.report import as_json, as_text
-from tierd.replay.run import Report, replay
+from tierd.replay.run import Report, as_json, as_text, replay
 from tierd.sense import parameters
 from tierd.sense import tape as tapes
 from tierd.sense.readings import window

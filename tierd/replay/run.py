@@ -1,4 +1,4 @@
-"""Replays a recording and returns what tierd would have found and planned. Changes nothing.
+"""Replays a recording: what tierd would have found and planned, as data, JSON and text. Changes nothing.
 
 Time is the tape's: each snapshot is one cycle. Changelog records are read with the first snapshot taken after them.
 """
@@ -10,7 +10,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from lustre.parameters import Tree
+from tierd.cli.explain import advice_item_lines, step_lines
 from tierd.config.settings import Settings
+from tierd.daemon.answers import to_json
+from tierd.daemon.status import action_answer, finding_answer
 from tierd.detect import attribution
 from tierd.engine import Engine, without_duplicates
 from tierd.model import Action, ClientLoad, Facts, Finding, TargetFill
@@ -21,6 +24,7 @@ from tierd.sense.clients import client_load
 from tierd.sense.facts import MIN_OPENERS, FillRates
 from tierd.sense.readings import Reading, window
 from tierd.sense.tape import Tape
+from tierd.structs import json_text
 from tierd.text import quoted
 
 
@@ -113,3 +117,36 @@ def replay(tape: Tape, settings: Settings, read: ReadCounters = parameters.readi
 def union(first: Iterable[str], second: Iterable[str]) -> tuple[str, ...]:
     """Combine two sequences in order, without duplicates."""
     return tuple(dict.fromkeys((*first, *second)))
+
+
+def as_json(report: Report) -> str:
+    return json_text({
+        "tape": report.tape.name,
+        "fsname": report.tape.fsname,
+        "findings": [to_json(finding_answer(f)) for f in report.findings],
+        "plan": [to_json(action_answer(a)) for a in report.plan],
+        "refusals": list(report.refusals),
+        "advice": [to_json(finding_answer(f)) for f in report.advice],
+    }, indent=1)
+
+
+def as_text(report: Report) -> str:
+    start = report.tape.times[0]
+    length = report.tape.times[-1] - start
+    lines = [(f"{report.tape.name}: {len(report.tape.times)} snapshots over {length:.0f} s of file system "
+              f"{report.tape.fsname}, {len(report.tape.records)} changelog records")]
+    if report.tape.undecoded_bytes:
+        lines.append(f"  {report.tape.undecoded_bytes} bytes at the ends of the changelogs are not a complete record")
+    if not report.findings:
+        lines.append("No findings.")
+    for finding in report.findings:
+        lines += ["", f"{finding.kind} after {finding.time - start:.0f} s: {finding.sentence}.",
+                  f"  targets: {', '.join(finding.targets)}",
+                  f"  directories: {', '.join(map(quoted, finding.directories)) or 'unknown'}"]
+    lines += ["", *(["Plan:", *step_lines([*map(action_answer, report.plan)], "  ")] if report.plan
+              else ["Plan: no changes."])]
+    lines += [f"Not done: {refusal}." for refusal in report.refusals]
+    for seen in report.advice:
+        lines += ["", f"Also found: {seen.kind}: {seen.sentence}."]
+        lines += [line for advice in seen.advice for line in advice_item_lines(advice)]
+    return "\n".join(lines)
