@@ -58,11 +58,11 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
             ("decline", "put aside the plan that waits for approval (F3), for a day")):
         decide = client.add_command(commands, name, words,
                                     client.changing(name, answers.DecisionAnswer.from_json, "id"))
-        decide.add_argument("id", type=finding_name, metavar="FINDING", help="F3: number in tierctl status")
+        decide.add_argument("id", metavar="FINDING", help="F3: number in tierctl status")
     undo = client.add_command(
         commands, "undo", "undo one act (17) or all directory defaults of a finding (F3) or order (O3)",
         client.changing("undo", answers.undo_from_json, "id"))
-    undo.add_argument("id", type=act_or_finding, metavar="ID",
+    undo.add_argument("id", metavar="ID",
                       help="17: undo this act from tierctl history; F3: restore the directory defaults of this finding "
                            "and drop its queued moves (moved files stay)")
 
@@ -74,7 +74,7 @@ def add_history(history: argparse.ArgumentParser) -> None:
                          help=f"show only acts with this outcome: {', '.join(OUTCOMES)}")
     history.add_argument("--act", default="", choices=ACTS, metavar="ACT",
                          help=f"show only acts of this kind: {', '.join(ACTS)}")
-    history.add_argument("--path", type=from_root, metavar="PATH",
+    history.add_argument("--path", metavar="PATH",
                          help="show only acts on this path, from the root of the file system, or below it")
     history.add_argument("--job", metavar="JOB",
                          help="show only acts because of a finding with this job as aggressor or victim")
@@ -270,35 +270,3 @@ def history_lines(answer: answers.HistoryAnswer, *, long: bool) -> list[str]:
     removed = answer.removed_acts
     older = f"; {count_of(removed, 'older act')} removed ([journal] keep_days)" if removed else ""
     return lines if begins is None else [*lines, f"the journal begins {time_text(begins)}{older}"]
-
-
-def act_or_finding(text: str) -> int | str:
-    """Parse the number of an act (``17``), or the name of a finding (``F3``) or order (``O3``).
-
-    >>> act_or_finding("17"), act_or_finding("f3")
-    (17, 'F3')
-    """
-    digits = text[1:] if text[:1] in {*"FDOfdo"} else text
-    if not (digits.isascii() and digits.isdigit() and len(digits) < 18):
-        raise argparse.ArgumentTypeError(f"{text!r} is neither the number of an act (17) nor the name of a finding "
-                                         "(F3) or an order (O3)")
-    return int(digits) if digits == text else text.upper()
-
-
-def finding_name(text: str) -> str:
-    """Parse the number of a finding (``F3``)."""
-    name = act_or_finding(text)
-    if not isinstance(name, str) or name[0] != "F":
-        raise argparse.ArgumentTypeError(f"{text!r} is not the number of a finding (F3)")
-    return name
-
-
-def from_root(path: str) -> str:
-    """Parse a path from the root of the file system, or below its mount point.
-
-    >>> from_root("/proj/ingest/")
-    '/proj/ingest'
-    """
-    if not path.startswith("/") or {".", ".."} & set(path.split("/")):
-        raise argparse.ArgumentTypeError(f"{path!r} does not begin with / at the root of the file system")
-    return "/" + "/".join(part for part in path.split("/") if part)

@@ -19,6 +19,7 @@ from tierd.daemon import answers
 from tierd.daemon.loop import Daemon
 from tierd.daemon.node import DaemonParts
 from tierd.daemon.requests import (
+    NAME,
     Handler,
     ReadingRequests,
     Request,
@@ -120,9 +121,10 @@ class ChangingRequests:
 
     def _undo(self, request: Request) -> answers.UndoAnswer | answers.UndoFindingAnswer:
         by = text_of(request, "by", "tierctl")
-        number = request.get("id")
-        if (finding := named_finding(number)) is not None:
-            return self._undo_finding(str(number), finding, by)
+        name = request.get("id")
+        if (finding := named_finding(name)) is not None:
+            return self._undo_finding(str(name), finding, by)
+        number = int(name) if isinstance(name, str) and NAME.fullmatch(name) else name
         if type(number) is not int:  # JSON true and 1.5 are not numbers of acts
             raise ValueError(f"undo takes the number of an act (17), a finding (F3) or an order (O3), not {number!r}")
         entry = self._journal.entry(number)

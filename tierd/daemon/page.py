@@ -229,9 +229,8 @@ class Pages:
         if do not in BUTTONS:
             raise ValueError(f"this page has no button {do!r:.40}")
         argument, decode = BUTTONS[do]
-        value: object = form.get(argument, "") or (f"by {by}" if argument == "reason" else "")
-        answer = decode(self._ask({
-            "request": do, argument: int(name) if do == "undo" and name.isdecimal() else value, "by": by}))
+        value = form.get(argument, "") or (f"by {by}" if argument == "reason" else "")
+        answer = decode(self._ask({"request": do, argument: value, "by": by}))
         return answer.lines, answer.succeeded
 
     def _render(self, template: str, viewer: Viewer, overview: answers.OverviewAnswer, **more: object) -> str:

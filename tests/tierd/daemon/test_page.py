@@ -293,7 +293,7 @@ def test_a_failed_request_is_explained_on_the_page(locked: Port) -> None:
     assert "Not done" in body
     assert "the journal has no act 99; tierctl history lists &lt;them&gt;" in body
     assert locked.post({"do": "rm", "token": locked.token(**LOGIN)}, **LOGIN, **SAME)[0] == 409
-    assert {"request": "undo", "id": 99, "by": "prometheus (web)"} in locked.asked
+    assert {"request": "undo", "id": "99", "by": "prometheus (web)"} in locked.asked
 
 
 # A daemon
