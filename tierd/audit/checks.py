@@ -14,6 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 
 from lustre.formats import brw_stats, fields, read_ahead_stats, rpc_stats, statahead_stats
 from lustre.formats.histogram import Histogram
@@ -74,13 +75,13 @@ class Line:
     """One setting: what it is, what the source says, why, what to expect, and the command."""
 
     check: str
-    state: State
     subject: str
     """File system, or node."""
     setting: str
     """Name and present value."""
     source: str
     """What the source says, and which source it is."""
+    state: State
     why: str
     """Meaning of the setting, and what the counters show."""
     expect: str = ""
@@ -152,29 +153,29 @@ def client_rpc_size(node: Node) -> Iterator[Line]:
         sizes = "too few RPCs since the mount to say how many are full" if full is None else (
             f"{percent(full)} of the RPCs since the mount have the largest size")
         least, largest = min(pages.values()) * node.page_bytes, max(accepted, default=0)
-        say = _Lines("client-rpc-size", fsname, f"osc.{fsname}-*.max_pages_per_rpc = {spread(pages)}",
-                     f"4096 pages ({POWERFLEX})")
+        say = partial(Line, "client-rpc-size", fsname, f"osc.{fsname}-*.max_pages_per_rpc = {spread(pages)}",
+                      f"4096 pages ({POWERFLEX})")
         if not largest:
-            yield say.line(State.UNKNOWN, f"Each RPC carries at most {binary_text(least)}. No connection shows what "
-                                          f"the servers accept; {sizes}.")
+            yield say(State.UNKNOWN, f"Each RPC carries at most {binary_text(least)}. No connection shows what "
+                                     f"the servers accept; {sizes}.")
         elif least < largest:
             wanted = largest // node.page_bytes
-            yield say.line(
+            yield say(
                 State.ADVICE if full is not None and full >= FULL_SHARE else State.NOTE,
                 f"Each RPC carries at most {binary_text(least)}; the servers accept {binary_text(largest)}. "
                 f"{_upper(sizes)}.",
                 "Fewer and larger RPCs for streams. Small files gain nothing.",
                 f"lctl set_param -P osc.{fsname}-*.max_pages_per_rpc={wanted}")
         elif largest < RPC_BYTES and full is not None and full >= FULL_SHARE:
-            yield say.line(
+            yield say(
                 State.ADVICE, f"Each RPC carries {binary_text(largest)}, the most that the servers accept. "
                 f"{_upper(sizes)}.",
                 "Fewer and larger I/Os on the disks of the OSTs, for streams only.",
                 f"lctl set_param -P obdfilter.{fsname}-*.brw_size=16 osc.{fsname}-*.max_pages_per_rpc="
                 f"{RPC_BYTES // node.page_bytes}")
         else:
-            yield say.line(State.OK, f"Each RPC carries {binary_text(least)}, the most that the servers accept. "
-                                     f"{_upper(sizes)}.")
+            yield say(State.OK, f"Each RPC carries {binary_text(least)}, the most that the servers accept. "
+                                f"{_upper(sizes)}.")
 
 
 def accepted_bytes(text: str | None) -> int:
@@ -187,14 +188,14 @@ def client_rpcs_in_flight(node: Node) -> Iterator[Line]:
     for fsname, limits in filesystems(node, "osc.max_rpcs_in_flight"):
         reached = share_of(added(at_or_above(rpc_stats.parse(text.encode() + b"\n").rpcs_in_flight, limits[device])
                                  for device, text in node.texts("osc.rpc_stats").items() if device in limits))
-        say = _Lines("client-rpcs-in-flight", fsname, f"osc.{fsname}-*.max_rpcs_in_flight = {spread(limits)}",
-                     f"{RPCS_IN_FLIGHT} ({POWERFLEX})")
+        say = partial(Line, "client-rpcs-in-flight", fsname, f"osc.{fsname}-*.max_rpcs_in_flight = {spread(limits)}",
+                      f"{RPCS_IN_FLIGHT} ({POWERFLEX})")
         how_often = "Too few RPCs since the mount to say how often it is reached." if reached is None else (
             f"{percent(reached)} of the RPCs since the mount were sent at the limit.")
         if min(limits.values()) >= RPCS_IN_FLIGHT:
-            yield say.line(State.OK, how_often)
+            yield say(State.OK, how_often)
             continue
-        yield say.line(
+        yield say(
             State.ADVICE if reached is not None and reached >= AT_LIMIT_SHARE else State.NOTE,
             f"More RPCs to one target wait in the client. {how_often}",
             "More throughput where targets have idle time; a longer queue for all where the disks are the bottleneck.",
@@ -211,15 +212,15 @@ def read_ahead_budget(node: Node) -> Iterator[Line]:
         wanted = min(READ_AHEAD_BYTES, node.memory_bytes // 2 if node.memory_bytes else READ_AHEAD_BYTES) // MIB
         why = (f"Pages that all processes may have read ahead. The limit stopped read-ahead {stopped} times; "
                f"{misses} pages were missed.")
-        say = _Lines("read-ahead-budget", fsname, f"llite.{fsname}-*.max_read_ahead_mb = {spread(limits)}",
-                     f"1024 ({POWERFLEX}); Lustre allows half of the memory")
+        say = partial(Line, "read-ahead-budget", fsname, f"llite.{fsname}-*.max_read_ahead_mb = {spread(limits)}",
+                      f"1024 ({POWERFLEX}); Lustre allows half of the memory")
         if min(limits.values()) >= wanted:
-            yield say.line(State.OK, why)
+            yield say(State.OK, why)
             continue
         matters = misses >= FEW_EVENTS and stopped / misses >= BUDGET_SHARE
-        yield say.line(State.ADVICE if matters else State.NOTE, why,
-                       "Several streams on one client keep their windows. The pages take memory from applications.",
-                       f"lctl set_param -P llite.{fsname}-*.max_read_ahead_mb={wanted}")
+        yield say(State.ADVICE if matters else State.NOTE, why,
+                  "Several streams on one client keep their windows. The pages take memory from applications.",
+                  f"lctl set_param -P llite.{fsname}-*.max_read_ahead_mb={wanted}")
 
 
 def read_ahead_window(node: Node) -> Iterator[Line]:
@@ -230,15 +231,15 @@ def read_ahead_window(node: Node) -> Iterator[Line]:
         if fsname not in sizes:
             continue
         wanted = RPCS_IN_WINDOW * sizes[fsname]
-        say = _Lines("read-ahead-window", fsname,
-                     f"llite.{fsname}-*.max_read_ahead_per_file_mb = {spread(windows)}",
-                     f"at least {RPCS_IN_WINDOW} full RPCs, so that a stream keeps several in flight")
+        say = partial(Line, "read-ahead-window", fsname,
+                      f"llite.{fsname}-*.max_read_ahead_per_file_mb = {spread(windows)}",
+                      f"at least {RPCS_IN_WINDOW} full RPCs, so that a stream keeps several in flight")
         why = f"Window of one stream. {RPCS_IN_WINDOW} RPCs of {binary_text(sizes[fsname])} are {binary_text(wanted)}."
         if min(windows.values()) * MIB >= wanted:
-            yield say.line(State.OK, why)
+            yield say(State.OK, why)
         else:
-            yield say.line(State.NOTE, why, "A reading stream sends full RPCs, several at a time.",
-                           f"lctl set_param -P llite.{fsname}-*.max_read_ahead_per_file_mb={-(-wanted // MIB)}")
+            yield say(State.NOTE, why, "A reading stream sends full RPCs, several at a time.",
+                      f"lctl set_param -P llite.{fsname}-*.max_read_ahead_per_file_mb={-(-wanted // MIB)}")
 
 
 def strided_reads(node: Node) -> Iterator[Line]:
@@ -250,16 +251,16 @@ def strided_reads(node: Node) -> Iterator[Line]:
         read = hits + misses
         if read < FEW_EVENTS or hits / read >= LOW_HITS or not misses or jumps / misses < JUMPING_SHARE:
             continue
-        say = _Lines("strided-reads", fsname, f"Lustre {node.release or 'of unknown release'}",
-                     f"2.14 or newer ({DDN}: hits of IOR's hard read 9% before, 88% after)")
+        say = partial(Line, "strided-reads", fsname, f"Lustre {node.release or 'of unknown release'}",
+                      f"2.14 or newer ({DDN}: hits of IOR's hard read 9% before, 88% after)")
         why = f"{percent(hits / read)} of {read} pages were read ahead; most misses follow a jump."
         if not node.version:
-            yield say.line(State.UNKNOWN, why)
+            yield say(State.UNKNOWN, why)
         elif node.version < STRIDES:
-            yield say.line(State.ADVICE, why, "Lustre reads ahead for a fixed stride, even if it is not aligned to "
-                           "pages. It cannot predict random reads.", "upgrade the client")
+            yield say(State.ADVICE, why, "Lustre reads ahead for a fixed stride, even if it is not aligned to "
+                      "pages. It cannot predict random reads.", "upgrade the client")
         else:
-            yield say.line(State.OK, f"{why} This release reads ahead for strides; other jumps are random reads.")
+            yield say(State.OK, f"{why} This release reads ahead for strides; other jumps are random reads.")
 
 
 def statahead(node: Node) -> Iterator[Line]:
@@ -268,28 +269,28 @@ def statahead(node: Node) -> Iterator[Line]:
         hits = statahead_hits([text for device, text in node.texts("llite.statahead_stats").items()
                                if device in limits])
         known = "" if hits is None else f" {percent(hits)} of the entries that statahead fetched were used."
-        say = _Lines("statahead", fsname, f"llite.{fsname}-*.statahead_max = {spread(limits)}",
-                     f"on, with batched RPCs ({DDN}: getattr of a million files 10.1 s without, 5.4 s with batches)")
+        say = partial(Line, "statahead", fsname, f"llite.{fsname}-*.statahead_max = {spread(limits)}",
+                      f"on, with batched RPCs ({DDN}: getattr of a million files 10.1 s without, 5.4 s with batches)")
         if not min(limits.values()):
-            yield say.line(State.ADVICE,
-                           f"Statahead is off: ls -l and find ask for one file at a time.{old_kernel(node)}",
-                           "ls -l and find wait for fewer round trips.",
-                           f"lctl set_param -P llite.{fsname}-*.statahead_max=128")
+            yield say(State.ADVICE,
+                      f"Statahead is off: ls -l and find ask for one file at a time.{old_kernel(node)}",
+                      "ls -l and find wait for fewer round trips.",
+                      f"lctl set_param -P llite.{fsname}-*.statahead_max=128")
             continue
         batches = {device: value for device, value in node.numbers("llite.statahead_batch_max").items()
                    if device in limits}
         if not batches:
             release = f"Lustre {node.release}" if node.release else "This release"
-            yield say.line(State.NOTE if node.version and node.version < BATCHED else State.UNKNOWN,
-                           f"{release} shows no statahead_batch_max; it came with 2.16.{known}{old_kernel(node)}")
+            yield say(State.NOTE if node.version and node.version < BATCHED else State.UNKNOWN,
+                      f"{release} shows no statahead_batch_max; it came with 2.16.{known}{old_kernel(node)}")
         elif min(batches.values()) > 1:
-            yield say.line(State.OK, f"statahead_batch_max is {spread(batches)}.{known}")
+            yield say(State.OK, f"statahead_batch_max is {spread(batches)}.{known}")
         elif hits is not None and hits < LOW_STATAHEAD_HITS:
-            yield say.line(State.OK, f"Batches are off. They would not help here.{known}")
+            yield say(State.OK, f"Batches are off. They would not help here.{known}")
         else:
-            yield say.line(State.ADVICE if hits is not None and hits >= GOOD_STATAHEAD_HITS else State.NOTE,
-                           f"Batches are off: each file costs an RPC.{known}", "Half of the time of ls -l and find.",
-                           f"lctl set_param -P llite.{fsname}-*.statahead_batch_max={STATAHEAD_BATCH}")
+            yield say(State.ADVICE if hits is not None and hits >= GOOD_STATAHEAD_HITS else State.NOTE,
+                      f"Batches are off: each file costs an RPC.{known}", "Half of the time of ls -l and find.",
+                      f"lctl set_param -P llite.{fsname}-*.statahead_batch_max={STATAHEAD_BATCH}")
 
 
 def statahead_hits(texts: list[str]) -> float | None:
@@ -316,15 +317,15 @@ def server_rpc_size(node: Node) -> Iterator[Line]:
                         sizes[device] * MIB // node.page_bytes)
             for kind in ("osd-ldiskfs", "osd-zfs") for device, text in node.texts(f"{kind}.brw_stats").items()
             if device in sizes))
-        say = _Lines("server-rpc-size", fsname, f"obdfilter.{fsname}-*.brw_size = {spread(sizes, ' MiB')}",
-                     f"16 MiB ({POWERFLEX})")
+        say = partial(Line, "server-rpc-size", fsname, f"obdfilter.{fsname}-*.brw_size = {spread(sizes, ' MiB')}",
+                      f"16 MiB ({POWERFLEX})")
         why = "Largest RPC that clients may send. " + (
             "Too few have come since the start to say how many have this size." if full is None else
             f"{percent(full)} of the RPCs since the start have this size.")
         if min(sizes.values()) >= RPC_BYTES // MIB:
-            yield say.line(State.OK, why)
+            yield say(State.OK, why)
             continue
-        yield say.line(
+        yield say(
             State.ADVICE if full is not None and full >= FULL_SHARE else State.NOTE, why,
             "Larger I/Os on disks for streams. Clients use it after max_pages_per_rpc is raised, and a new connection.",
             f"lctl set_param -P obdfilter.{fsname}-*.brw_size=16")
@@ -338,50 +339,40 @@ def fabric_driver(node: Node) -> Iterator[Line]:
     role = "servers" if node.server else "clients"
     for name, value in wanted.items():
         text = node.driver.get(name)
-        say = _Lines("omni-path", "this node", f"hfi1 {name} = {text if text is not None else 'not in this driver'}",
-                     f"{driver_value(name, value)} on {role} ({POWERFLEX})")
+        shown = text if text is not None else "not in this driver"
+        say = partial(Line, "omni-path", "this node", f"hfi1 {name} = {shown}",
+                      f"{driver_value(name, value)} on {role} ({POWERFLEX})")
         present = first_number(text)
         why = DRIVER_TEXTS[name]
         if text is None or present is None:
-            yield say.line(State.UNKNOWN, why)
+            yield say(State.UNKNOWN, why)
         elif present == value:
-            yield say.line(State.OK, why)
+            yield say(State.OK, why)
         else:
-            yield say.line(State.NOTE, why, "Measured with one file system only: compare before and after.",
-                           driver_command(name, value))
+            yield say(State.NOTE, why, "Measured with one file system only: compare before and after.",
+                      driver_command(name, value))
 
 
 def job_ids(node: Node) -> Iterator[Line]:
     """``jobid_var``: without it no server knows jobs."""
     if not node.texts("llite.max_read_ahead_mb"):
         return
-    say = _Lines("job-ids", "this node", f"jobid_var = {node.jobid_var or 'unknown'}",
-                 "the scheduler's variable, or procname_uid (Lustre manual)")
+    say = partial(Line, "job-ids", "this node", f"jobid_var = {node.jobid_var or 'unknown'}",
+                  "the scheduler's variable, or procname_uid (Lustre manual)")
     if not node.jobid_var:
-        yield say.line(State.UNKNOWN, "Servers count operations by the job id that clients send.")
+        yield say(State.UNKNOWN, "Servers count operations by the job id that clients send.")
     elif node.jobid_var == "disable":
-        yield say.line(State.ADVICE, "This client sends no job id: its load is invisible in job statistics.",
-                       "tierd and the exporter see the jobs of this client.",
-                       "lctl set_param -P jobid_var=SLURM_JOB_ID jobid_name=%j, or jobid_var=procname_uid")
+        yield say(State.ADVICE, "This client sends no job id: its load is invisible in job statistics.",
+                  "tierd and the exporter see the jobs of this client.",
+                  "lctl set_param -P jobid_var=SLURM_JOB_ID jobid_name=%j, or jobid_var=procname_uid")
     else:
-        yield say.line(State.OK, "Servers count operations by the job id that clients send.")
+        yield say(State.OK, "Servers count operations by the job id that clients send.")
 
 
 CHECKS: tuple[Check, ...] = (
     client_rpc_size, client_rpcs_in_flight, read_ahead_budget, read_ahead_window, strided_reads, statahead,
     server_rpc_size, fabric_driver, job_ids,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class _Lines:
-    check: str
-    subject: str
-    setting: str
-    source: str
-
-    def line(self, state: State, why: str, expect: str = "", command: str = "") -> Line:
-        return Line(self.check, state, self.subject, self.setting, self.source, why=why, expect=expect, command=command)
 
 
 def _upper(sentence: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 from tierd.audit.checks import POWERFLEX, Line, State
 from tierd.integrations.powerflex.gateway import TUNABLES, Instance, PowerFlexSystem, Work
@@ -41,10 +42,10 @@ def _profiles(subject: str, kind: str, instances: Sequence[Instance]) -> Iterato
     for profile, names in sorted(found.items()):
         state = State.UNKNOWN if not profile else State.OK if profile == BEST_PROFILE else State.NOTE
         yield Line(
-            "powerflex-profile", state, subject,
+            "powerflex-profile", subject,
             f"performance profile = {profile or 'unknown'} on {count_of(len(names), WHAT[kind])}: "
             f"{first_names(names)}",
-            f"more threads and requests than the defaults ({POWERFLEX})",
+            f"more threads and requests than the defaults ({POWERFLEX})", state,
             why="The profile sets threads, connections and requests in flight together.",
             expect="" if state is not State.NOTE else "More IOPS of each OST, for more memory and processor time.",
             command="" if state is not State.NOTE else
@@ -60,31 +61,29 @@ def _tunable(subject: str, kind: str, name: str, value: int, instances: Sequence
     command = "" if state is State.OK else (
         "scli --query_performance_parameters shows it" if state is State.UNKNOWN else
         f"scli --set_performance_parameters --all_{kind.lower()} --{name} {value}")
-    return Line("powerflex-settings", state, subject, setting, f"{value} on {WHAT[kind]}s ({POWERFLEX})",
+    return Line("powerflex-settings", subject, setting, f"{value} on {WHAT[kind]}s ({POWERFLEX})", state,
                 why=MEANING[name],
                 expect="Measured with one system only: compare before and after." if other else "", command=command)
 
 
 def _states(subject: str, system: PowerFlexSystem) -> Iterator[Line]:
-    source = "no degraded part while the file system is measured"
+    line = partial(Line, "powerflex-state", subject, source="no degraded part while the file system is measured")
     if system.cluster_state:
         normal = system.cluster_state in NORMAL_CLUSTERS
-        yield Line("powerflex-state", State.OK if normal else State.ADVICE, subject,
-                   f"cluster of MDMs = {system.cluster_state}", source,
-                   why="The metadata managers decide where data is.", expect="",
+        yield line(f"cluster of MDMs = {system.cluster_state}", state=State.OK if normal else State.ADVICE,
+                   why="The metadata managers decide where data is.",
                    command="" if normal else "scli --query_cluster")
     for kind, instances in (("Sds", system.data_servers), ("Sdc", system.data_clients)):
         lost = [one.name for one in instances if one.connected is False]
         if lost:
-            yield Line("powerflex-state", State.ADVICE, subject, f"not connected = {first_names(lost)}", source,
-                       why=f"These {WHAT[kind]}s are not connected to the metadata manager.", expect="",
+            yield line(f"not connected = {first_names(lost)}", state=State.ADVICE,
+                       why=f"These {WHAT[kind]}s are not connected to the metadata manager.",
                        command=f"scli --query_all_{kind.lower()}")
     for pool in system.pools:
         for kind, work in pool.work.items():
             if work.active_bytes or work.bytes_per_second:
-                yield Line("powerflex-state", State.NOTE if kind is Work.REBALANCE else State.ADVICE, subject,
-                           f"{kind.value} of pool {pool.name} = {rate_text(work.bytes_per_second or 0.0)}, "
-                           f"{binary_text(work.pending_bytes or 0)} wait", source,
+                yield line(f"{kind.value} of pool {pool.name} = {rate_text(work.bytes_per_second or 0.0)}, "
+                           f"{binary_text(work.pending_bytes or 0)} wait",
+                           state=State.NOTE if kind is Work.REBALANCE else State.ADVICE,
                            why="It slows the OSTs on volumes of this pool.",
-                           expect="The OSTs are as fast as before when it ends.",
-                           command="")
+                           expect="The OSTs are as fast as before when it ends.")
