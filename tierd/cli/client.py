@@ -150,8 +150,8 @@ def coloured(line: str) -> str:
     return line
 
 
-SLOW = frozenset({"promote", "demote", "undo"})
-"""Requests for which the daemon scans directories."""
+SLOW = frozenset({"promote", "demote", "undo", "report"})
+"""Requests for which the daemon scans directories, or much of the journal."""
 
 
 @contextmanager

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 
 from tierd.acts import ORDER_KINDS
 from tierd.cli import client
+from tierd.cli.control import headline
 from tierd.daemon.answers import ReportAnswer
-from tierd.daemon.client import ControlError, ask
 from tierd.daemon.states import verdict_text
-from tierd.text import bytes_text, count_of, printable
+from tierd.text import bytes_text, count_of
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -34,23 +33,11 @@ def run(chosen: argparse.Namespace) -> int:
         since = client.moment(chosen.since, until)
         if since >= until:
             raise ValueError(f"--since {chosen.since} is not before --until")
-        with client.working("report"):
-            answer = ask(client.socket_of(chosen), {"request": "report", "since": since, "until": until})
-            report = ReportAnswer.from_json(answer)
-    except (ControlError, ValueError) as error:
+    except ValueError as error:
         print(error, file=sys.stderr)
         return 1
-    if chosen.json:
-        print(json.dumps(answer, indent=1))
-        return 0
-    print("\n".join(map(printable, report_lines(report))))
-    return 0
-
-
-def operating_state(answer: ReportAnswer) -> str:
-    status = answer.status
-    dry = " Dry run: nothing was changed." if status.dry_run else ""
-    return f"Mode {status.mode}.{dry}" + (f" Paused: {status.paused}." if status.paused else "")
+    return client.ask_and_show(chosen, {"request": "report", "since": since, "until": until}, ReportAnswer.from_json,
+                               report_lines)
 
 
 def summary_sentence(answer: ReportAnswer) -> str:
@@ -69,7 +56,7 @@ MAX_LINES = 20
 def report_lines(answer: ReportAnswer, time_text: Callable[[float], str] = client.time_text) -> list[str]:
     """The report in short: the sums of the period, and the last findings that are not advice, each with its verdict."""
     acted = [case for case in answer.cases if case.state or case.victim]
-    lines = [f"{time_text(answer.since)} to {time_text(answer.until)}. {operating_state(answer)}",
+    lines = [f"{time_text(answer.since)} to {time_text(answer.until)}; {headline(answer.status)}",
              summary_sentence(answer)]
     for case in acted[-MAX_LINES:]:
         lines += [f"{case.name}  {time_text(case.since)}  {case.kind}: {case.sentence}",

@@ -46,7 +46,7 @@ def test_a_report_answers_in_the_terminal_what_was_done_and_whether_it_was_right
         return report_lines(ReportAnswer.from_json(ask(site.socket, wanted)), lambda time: f"{time:.0f}")
 
     head, sums, finding, verdict = lines()
-    assert head == f"{now - 200:.0f} to {now:.0f}. Mode full."
+    assert head == f"{now - 200:.0f} to {now:.0f}; running; mode full"
     assert sums.startswith("1 noisy-neighbour; 1 act, 0 files moved")
     assert finding.startswith("F1  ")
     assert "ior_stream.1002 streamed at" in finding
