@@ -192,8 +192,13 @@ def evidence_parts(name: str, value: float | None) -> tuple[str, str]:
     return words, "infinite" if value is None else form(value)
 
 
-def _time(epoch_seconds: float) -> str:
-    return datetime.fromtimestamp(epoch_seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
+def utc_text(seconds: float) -> str:
+    """A time for a log.
+
+    >>> utc_text(1_795_000_000)
+    '2026-11-18 11:06:40 UTC'
+    """
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 _EVIDENCE_WORDS: Mapping[str, tuple[str, Callable[[float], str]]] = {
@@ -203,7 +208,7 @@ _EVIDENCE_WORDS: Mapping[str, tuple[str, Callable[[float], str]]] = {
     "loss_probability": ("probability that the loss is more than min_loss", percent),
     "carrier": ("loss, known by",
                 lambda number: CARRIERS[Carrier(int(number))] if number in CARRIERS else f"{number:g}"),
-    "aggressor_came_at": ("aggressor came", lambda time: _time(time) if time else "before the victim was seen"),
+    "aggressor_came_at": ("aggressor came", lambda time: utc_text(time) if time else "before the victim was seen"),
 }
 _EVIDENCE_FORMS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("_bytes_per_second", " throughput", rate_text),
@@ -219,7 +224,7 @@ _EVIDENCE_FORMS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("_usec", "", lambda usec: f"{usec / 1000:.1f} ms"),
     ("slowdown", "slowdown", "{:.2f} times".format),
     ("_ratio", "", "{:.2f} times".format),
-    ("_before", " before", _time),
+    ("_before", " before", utc_text),
 )
 
 
@@ -254,12 +259,3 @@ def evidence_text(name: str, value: float | None) -> str:
     ('victim throughput: 41.2 MB/s', 'aggressor read share: 25%')
     """
     return ": ".join(evidence_parts(name, value))
-
-
-def utc_text(seconds: float) -> str:
-    """A time for a log.
-
-    >>> utc_text(1_795_000_000)
-    '2026-11-18 11:06:40 UTC'
-    """
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

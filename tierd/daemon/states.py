@@ -60,13 +60,9 @@ STATE_TEXTS: Mapping[State, str] = {
     State.PLANNED: "acts are queued",
     State.ACTING: "acts are under way",
     State.JUDGING: "the throughput of the victim is measured",
-    State.KEPT: "the acts stand",
     State.UNDOING: "default layouts are being restored",
-    State.UNDONE: "default layouts were restored",
-    State.CLOSED: "the finding has ended",
-    State.FORGOTTEN: "only the journal has it",
 }
-"""What each state means, for people. Wherever a state is shown, its name is the value of :class:`State`."""
+"""What is under way in a state, for people. Wherever a state is shown, its name is the value of :class:`State`."""
 FOUND = "found"
 """What is shown in place of a state for a finding without a remediation."""
 VERDICT_TEXTS: Mapping[str, tuple[str, str]] = {

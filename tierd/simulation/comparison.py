@@ -220,7 +220,7 @@ def comparison_text(comparison: Comparison) -> str:
     """The comparison for people: variants, jobs, phases and the log of tierd."""
     data = comparison_data(comparison)
     return "\n".join([
-        _safe(comparison.title), *_variants(comparison, data), *_jobs(data), *_io500(data), *_phases(data),
+        printable(comparison.title), *_variants(comparison, data), *_jobs(data), *_io500(data), *_phases(data),
         *_tierd(comparison, data),
     ])
 
@@ -303,8 +303,4 @@ def _rate(mb_per_second: float) -> str:
 
 
 def _variant_name(name: str) -> str:
-    return VARIANT_NAMES.get(name, _safe(name.replace("_", " ")))
-
-
-def _safe(text: str) -> str:
-    return text if text.isprintable() else ascii(text)
+    return VARIANT_NAMES.get(name, printable(name.replace("_", " ")))
