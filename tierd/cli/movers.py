@@ -6,7 +6,7 @@ import argparse
 
 from tierd.cli import client
 from tierd.daemon.answers import MoverAnswer, MoversAnswer, ReadersAnswer, StandbyAnswer, StandbyRow
-from tierd.text import bytes_text, count_of, duration_text
+from tierd.text import bytes_text, count_of, duration_text, table
 
 LOST_SECONDS = 15.0
 """A mover reports every five seconds."""
@@ -75,13 +75,10 @@ def _line(mover: MoverAnswer, now: float) -> str:
 def reader_lines(answer: ReadersAnswer) -> list[str]:
     if not answer.enabled:
         return ["tierd reads the changelogs itself (reader.enabled = false)"]
-    shown = [f"{'MDT':8} {'reader':16} {'record':>14} {'behind':>9} {'last tally':>11}  problem"]
-    for row in answer.mdts:
-        age = "never" if row.age_seconds is None else f"{row.age_seconds:.0f} s ago"
-        behind = "?" if row.behind_records is None else f"{row.behind_records}"
-        shown.append(f"{row.mdt:8} {row.reader or '-':16} {row.position:14} {behind:>9} {age:>11}  "
-                     f"{row.problem}".rstrip())
-    shown.append("")
+    shown = [*table(("MDT", "reader", "record", "behind", "last tally", "problem"), [
+        (row.mdt, row.reader or "-", row.position, "?" if row.behind_records is None else row.behind_records,
+         "never" if row.age_seconds is None else f"{row.age_seconds:.0f} s ago", row.problem)
+        for row in answer.mdts], right=[2, 3, 4]), ""]
     if not answer.readers:
         shown.append("no reader has reported in the last 20 s")
     for reader in answer.readers:

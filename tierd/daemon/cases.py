@@ -27,7 +27,8 @@ Curve = tuple[tuple[float, float], ...]
 """Time and bytes per second of each window."""
 TARGETS_OF_CASE = 16
 """Targets of a finding whose device time is shown, at most."""
-JOBS_OF_CASE = 4
+JOBS_SHOWN = 4
+"""Limit on the jobs of a bar of device time."""
 MAX_LISTED = 64
 """Default layouts and directories of one case that an answer has."""
 BEFORE_SECONDS = 240.0
@@ -40,14 +41,9 @@ def throughput_of(case: Case, windows: Sequence[Window], after: float) -> Curve:
     """Throughput of the victim on the targets of the case in each window that ends after a time."""
     begin, end = time_of_curve(case)
     newest = takewhile(lambda window: window.end > max(after, begin), reversed(windows))
-    return tuple((window.end, throughput_on(window, case.victim, case.targets))
+    return tuple((window.end, sum(load.moved_bytes / window.seconds_of(target) for target in case.targets
+                                  if (load := window.loads.get((target, case.victim))) is not None))
                  for window in reversed([*newest]) if window.end <= end)
-
-
-def throughput_on(window: Window, job: str, targets: Iterable[str]) -> float:
-    """Bytes per second of a job in a window, on these targets."""
-    loads = (window.loads.get((target, job)) for target in targets)
-    return sum(load.moved_bytes / window.seconds_of(load.target) for load in loads if load is not None)
 
 
 def time_of_curve(case: Case) -> tuple[float, float]:
@@ -72,18 +68,21 @@ def with_measurements(case: Case, journal: JournalReader, windows: Sequence[Wind
 def mean_time(targets: Iterable[str], times: Mapping[str, TargetTime]) -> TargetTimeRow | None:
     """Device time by job on the mean of these targets; None if the costs of none are known."""
     known = [times[target] for target in list(targets)[:TARGETS_OF_CASE] if target in times]
-    busy = sum(time.utilisation for time in known)
-    if not known or busy <= 0:
-        return None
+    return time_row("", known) if any(time.utilisation > 0 for time in known) else None
+
+
+def time_row(target: str, times: Sequence[TargetTime]) -> TargetTimeRow:
+    """Device time of a target, or the mean of several, by the jobs that take most of it."""
+    busy = sum(time.utilisation for time in times)
     seconds: defaultdict[str, float] = defaultdict(float)
-    for time in known:
-        for job, share in time.top(JOBS_OF_CASE):
+    for time in times:
+        for job, share in time.top(JOBS_SHOWN):
             seconds[job] += share * time.utilisation
-    most = sorted(seconds.items(), key=lambda item: -item[1])[:JOBS_OF_CASE]
-    rows = tuple(JobTimeRow(job, round(taken / busy, 4), round(max(t.device_time(job).error for t in known), 4))
+    most = sorted(seconds.items(), key=lambda item: -item[1])[:JOBS_SHOWN]
+    rows = tuple(JobTimeRow(job, round(taken / busy, 4), round(max(t.device_time(job).error for t in times), 4))
                  for job, taken in most)
-    error = max(time.utilisation_error for time in known)
-    return TargetTimeRow("", round(min(busy / len(known), 1.0), 4), round(error, 4), rows)
+    error = max(time.utilisation_error for time in times)
+    return TargetTimeRow(target, round(min(busy / len(times), 1.0), 4), round(error, 4), rows)
 
 
 def all_cases(findings: Sequence[Finding], numbers: Mapping[Key, int], cases: Sequence[Remediation],

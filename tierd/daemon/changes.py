@@ -170,7 +170,7 @@ class ChangingRequests:
             tuple(moved), kind=str(kind))
 
     def _order(self, request: Request) -> answers.OrderAnswer:
-        path = self._from_root(str(request["path"]))
+        path = from_root(self._settings.filesystem.mount, str(request["path"]))
         order = Order(str(request["request"]), path, text_of(request, "by", "tierctl"),
                       most_files=max(1, count_in(request, "most_files", 1000)),
                       most_bytes=max(1, count_in(request, "most_bytes", 1 << 40)), fid=self._fid(path))
@@ -199,8 +199,9 @@ class ChangingRequests:
         if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
             raise ValueError("submit takes a list of paths")
         by, reason = f"{request.get('by')} (submit)", printable(str(request.get("reason") or ""))
-        self._inbox.put([(Order(direction, self._from_root(path), by, OrderKind.SUBMISSION, reason, most_files=1), None)
-                         for path in paths])
+        whole = [from_root(self._settings.filesystem.mount, path) for path in paths]
+        self._inbox.put([(Order(direction, path, by, OrderKind.SUBMISSION, reason, most_files=1), None)
+                         for path in whole])
         return answers.SubmitAnswer(len(paths), len(self._inbox))
 
     def _drain_target(self, request: Request) -> answers.DrainsAnswer | answers.DrainPlanAnswer:
@@ -219,9 +220,6 @@ class ChangingRequests:
         else:
             drain = drains.change(target, act)
         return self._view.drain_rows([drain])
-
-    def _from_root(self, path: str) -> str:
-        return from_root(self._settings.filesystem.mount.rstrip("/"), path)
 
 
 def from_root(mount: str, path: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import groupby
-from math import ceil
+from math import ceil, floor, log10
 
 from tierd.daemon import answers
 from tierd.text import bytes_text
@@ -107,11 +107,7 @@ def round_up(value: float) -> float:
     """
     if value <= 0:
         return 1.0
-    power = 1.0
-    while power * 10 <= value:
-        power *= 10
-    while power > value:
-        power /= 10
+    power = 10.0 ** floor(log10(value))
     return next(float(f"{power * step:g}") for step in (1, 2, 2.5, 5, 10) if power * step >= value)
 
 

@@ -14,12 +14,11 @@ from typing import TypeVar
 from tierd.act.journal.rates import JOBS, KEPT_SECONDS, TARGETS, step_of
 from tierd.clock import Clock
 from tierd.daemon import answers
-from tierd.daemon.cases import cases_of
+from tierd.daemon.cases import cases_of, time_row
 from tierd.daemon.requests import Handler, ReadingRequests, count_in, number_of, text_of
-from tierd.daemon.status import time_row
 from tierd.loads import Loads
 from tierd.model import UNSEEN, Window
-from tierd.rates import Point, mean_rates
+from tierd.rates import Point, Rates, mean_rates
 from tierd.sense.exposition import LONGEST_LABEL_BYTES
 from tierd.sense.http_client import SourceError
 
@@ -102,7 +101,7 @@ class LoadRequests:
         shown = tuple(rows[:most])
         return answers.ListAnswer(
             targets=shown, found=len(rows), pools=tuple(sorted(pools)), conditions=tuple(conditions),
-            device_time=tuple(time_row(times[row.target]) for row in shown if row.target in times))
+            device_time=tuple(time_row(row.target, [times[row.target]]) for row in shown if row.target in times))
 
     def _about(self, request: answers.Json) -> answers.AboutAnswer:
         kind, name = named(request)
@@ -116,12 +115,11 @@ class LoadRequests:
         window, loads = view.window, Loads.of(view.window.loads)
         its = loads.rows(loads.jobs_among({name}) if kind == JOBS else loads.targets_that(lambda each: each == name))
         rates = mean_rates([Window(window.start, window.end, its, {}, spans=window.spans)], int(kind == TARGETS))
-        beside = sorted((rate_row(*row) for row in zip(rates.names, rates.numbers.tolist(), strict=True)),
-                        key=lambda row: (-row.operations, row.name))
+        beside = sorted(rate_rows(rates), key=lambda row: (-row.operations, row.name))
         shown = tuple(beside[:SHOWN_ROWS])
         time = view.device_time.get(name) if kind == TARGETS else None
         return answers.AboutAnswer(
-            name=name, target=target, job=job, device_time=time_row(time) if time is not None else None,
+            name=name, target=target, job=job, device_time=time_row(name, [time]) if time is not None else None,
             beside=shown, all_beside=len(beside), cases=cases_of(found, self._view.known_cases(), self._reader),
             users=self._view.users([name, *(row.name for row in shown)]))
 
@@ -132,8 +130,7 @@ class LoadRequests:
             return answers.MomentAnswer()
         return answers.MomentAnswer(
             time=found.time, seconds=found.seconds, earlier=found.earlier, later=found.later,
-            **{kind: tuple(rate_row(*each) for each in zip(rates.names, rates.numbers.tolist(), strict=True))
-               for kind, rates in found.rates.items()})
+            **{kind: rate_rows(rates) for kind, rates in found.rates.items()})
 
     def _rates(self, request: answers.Json) -> answers.RatesAnswer:
         """One ``target`` or ``job`` over so many ``seconds``, ``until`` a time; now if it is left out."""
@@ -211,5 +208,5 @@ def named(request: answers.Json) -> tuple[str, str]:
     raise ValueError("the request names a target or a job")
 
 
-def rate_row(name: str, numbers: Sequence[float]) -> answers.RateRow:
-    return answers.RateRow(name, *numbers)
+def rate_rows(rates: Rates) -> tuple[answers.RateRow, ...]:
+    return tuple(answers.RateRow(name, *row) for name, row in zip(rates.names, rates.numbers.tolist(), strict=True))

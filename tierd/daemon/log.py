@@ -19,17 +19,13 @@ from tierd.act.journal.writer import Journal
 from tierd.act.outcomes import CompletedAct
 from tierd.acts import DEFAULT_KINDS, ActKind, Outcome, Verdict
 from tierd.clock import Clock
-from tierd.model import Action, Advice, Finding
+from tierd.model import Action, Finding
 from tierd.refusal import Reason, Refusal
 from tierd.text import bytes_text, count_of, first_names, percent, quoted, rate_text, regained_text
 from tierd.verify.judgement import Judgement
 
 TARGETS_NAMED = PLACES_NAMED = 16
 NOT_MOVED = {Outcome.REFUSED, Outcome.FAILED, Outcome.GAVE_WAY, Outcome.DOUBTFUL, Outcome.ALREADY}
-
-
-def advice_sentence(advice: Advice) -> str:
-    return f"{advice.command}, {advice.where}: {advice.effect}"
 
 
 def planned_sentence(defaults: Sequence[Action], moves: Sequence[Action]) -> str:
@@ -240,7 +236,8 @@ class FindingLog:
             where = first_names(finding.directories, PLACES_NAMED) or "directories not known yet"
             on = f"on {first_names(finding.targets, TARGETS_NAMED)}, " if finding.targets else ""
             self.of(finding.key, [*([f"      {on}in {where}"] if finding.directories or finding.victim else []),
-                                  *(f"      advice: {advice_sentence(advice)}" for advice in finding.advice)],
+                                  *(f"      advice: {each.command}, {each.where}: {each.effect}"
+                                    for each in finding.advice)],
                     finding.time)
 
     def began_again(self, number: int, finding: Finding) -> None:

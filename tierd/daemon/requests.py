@@ -20,7 +20,7 @@ from tierd.clock import Clock
 from tierd.config.scopes import below
 from tierd.daemon import answers
 from tierd.daemon.activities import Activity
-from tierd.daemon.cases import cases_of, found_case, refusal_answer, with_measurements
+from tierd.daemon.cases import cases_of, found_case, refusal_answer, time_row, with_measurements
 from tierd.daemon.loop import LEARNING_WINDOWS, Daemon, is_learning
 from tierd.daemon.status import (
     StatusPublisher,
@@ -33,7 +33,6 @@ from tierd.daemon.status import (
     pool_rows,
     socket_options,
     stalled_sentences,
-    time_row,
 )
 from tierd.daemon.users import UserNames
 from tierd.decide.plans import Plan
@@ -188,7 +187,8 @@ class ReadingRequests:
             version=__version__, options=socket_options(self._settings.act.socket), status=self._status(),
             cases=tuple(cases), all_cases=len(every_case), advice=advice[:max_cases], all_advice=len(advice),
             seconds=view.window.seconds, targets=tuple(targets[:most]), all_targets=len(targets),
-            device_time=tuple(time_row(times[row.target]) for row in targets[:most] if row.target in times),
+            device_time=tuple(time_row(row.target, [times[row.target]])
+                              for row in targets[:most] if row.target in times),
             jobs=tuple(view.jobs[:most]), all_jobs=len(view.jobs),
             users=self.users({*(row.job for row in view.jobs[:most]), *jobs_of(cases)}), pools=pool_rows(view),
             reasons=tuple(answers.ReasonRow(*why, count)

@@ -17,7 +17,7 @@ from lustre.layout.setstripe import setstripe_arguments
 from tierd.act.journal.entry import Default, Entry
 from tierd.daemon import answers
 from tierd.daemon.activities import Activity
-from tierd.daemon.cases import all_cases, refusal_answer
+from tierd.daemon.cases import all_cases, refusal_answer, time_row
 from tierd.daemon.loop import Daemon
 from tierd.daemon.states import OPEN
 from tierd.detect.device_time import TargetTime
@@ -147,21 +147,14 @@ def pool_rows(view: StatusSnapshot) -> tuple[answers.PoolRow, ...]:
     return tuple(rows)
 
 
-TARGETS_SHOWN, JOBS_SHOWN = 8, 4
-"""Limits on the targets whose device time is shown, and on the jobs of each."""
+TARGETS_SHOWN = 8
+"""Limit on the targets whose device time ``tierctl status`` shows."""
 
 
 def device_time_rows(times: Times) -> tuple[answers.TargetTimeRow, ...]:
     """The busiest targets, and the jobs that take most of their service time."""
-    return tuple(map(time_row, nlargest(TARGETS_SHOWN, times.values(), key=lambda time: time.utilisation)))
-
-
-def time_row(time: TargetTime) -> answers.TargetTimeRow:
-    """The jobs that take most of the service time of one target."""
-    return answers.TargetTimeRow(
-        time.target, round(min(time.utilisation, 1.0), 4), round(time.utilisation_error, 4),
-        tuple(answers.JobTimeRow(job, round(share, 4), round(time.device_time(job).error, 4))
-              for job, share in time.top(JOBS_SHOWN)))
+    busiest = nlargest(TARGETS_SHOWN, times.values(), key=lambda time: time.utilisation)
+    return tuple(time_row(time.target, [time]) for time in busiest)
 
 
 def finding_answer(finding: Finding, number: int | None = None, why_not: Sequence[Refusal] = (),
