@@ -33,7 +33,7 @@ def test_files_are_what_the_generator_writes() -> None:
 
 def test_states_have_the_names_that_tierctl_and_the_page_show() -> None:
     shown = {state: words for state, (words, _) in STATE_WORDS.items()}
-    assert shown == {state: state for state in (FOUND, *State) if state is not State.FORGOTTEN}
+    assert shown == {state: state for state in (FOUND, *State)}
     assert set(VERDICT_WORDS) == set(Verdict) - {Verdict.TOO_EARLY}
     assert REASON_WORDS.keys() - set(Reason) == {"dry-run", "source", "draining", "advice"}
 

@@ -368,8 +368,8 @@ class CaseUndo:
                 self._given_up.add(entry.id)
         for case, why in short.values():
             with self._lock:
-                if case.state is State.FORGOTTEN:  # meanwhile: from the next cycle on it is an act without a case
-                    continue
+                if self._store.get(case.finding.key) is not case:
+                    continue  # forgotten meanwhile: from the next cycle on it is an act without a case
                 case.begin_undo(why)
             self._undo(case, why)
         self._available_before = room.avail_bytes

@@ -118,7 +118,7 @@ class Remediation:
 
     @property
     def closed(self) -> bool:
-        return self.state in {State.CLOSED, State.FORGOTTEN}
+        return self.state is State.CLOSED
 
     def to(self, state: State) -> None:
         """Change the state. Raises AssertionError for a step that :data:`TRANSITIONS` does not have."""
@@ -200,7 +200,6 @@ class RemediationStore:
             closed = self.in_state(State.CLOSED)
             gone = sorted(closed, key=lambda each: max(each.acted_at, each.moved_at))[:max(0, len(closed) - keep)]
             for each in gone:
-                each.to(State.FORGOTTEN)
                 del self._by_key[each.finding.key]
             return gone
 

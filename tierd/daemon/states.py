@@ -35,8 +35,6 @@ class State(StrEnum):
     CLOSED = "closed"
     """The finding has ended, and nothing more is done, except moves for a neighbour that was active before tierd
     started."""
-    FORGOTTEN = "forgotten"
-    """Only the journal has it."""
 
 
 OPEN = frozenset({State.PLANNED, State.ACTING, State.JUDGING})
@@ -51,8 +49,7 @@ TRANSITIONS: Mapping[State, frozenset[State]] = {
     State.UNDOING: frozenset({State.UNDONE}),
     # a default layout that was being set meanwhile has to be restored too
     State.UNDONE: frozenset({State.UNDOING, State.CLOSED}),
-    State.CLOSED: frozenset({State.UNDOING, State.UNDONE, State.FORGOTTEN}),
-    State.FORGOTTEN: frozenset(),
+    State.CLOSED: frozenset({State.UNDOING, State.UNDONE}),
 }
 """Each state, and the states that may follow it."""
 
