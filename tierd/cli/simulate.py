@@ -14,8 +14,9 @@ from pathlib import Path
 from simulator.scenarios.scenario import Scenario, library, names, parse
 from tierd.cli.client import positive
 from tierd.cli.progress import bar
-from tierd.config.load import ConfigurationError, load
+from tierd.config.load import load
 from tierd.config.settings import Settings
+from tierd.daemon.process import error_text
 from tierd.simulation import comparison
 from tierd.simulation.beds import DRAWN, BedKind
 from tierd.simulation.comparison import WITH_TIERD, compare, comparison_data, comparison_text, variants
@@ -50,11 +51,8 @@ def run(chosen: argparse.Namespace) -> int:
         draw = plotter(chosen.plot) if chosen.plot else None
         if chosen.plot:
             check_writable(chosen.plot)
-    except (ConfigurationError, ValueError) as error:
-        print(error, file=sys.stderr)
-        return 1
-    except OSError as error:
-        print(f"{quoted(str(error.filename))}: {error.strerror}", file=sys.stderr)
+    except (OSError, ValueError) as error:
+        print(error_text(error) if isinstance(error, OSError) else error, file=sys.stderr)
         return 1
     wanted = [(name, case) for name, case in variants(scenario) if name != WITH_TIERD or not chosen.no_policy]
     outcomes = {}
@@ -72,7 +70,7 @@ def run(chosen: argparse.Namespace) -> int:
         try:
             draw(comparison, chosen.plot)
         except OSError as error:
-            print(f"{quoted(str(chosen.plot))}: {error.strerror}", file=sys.stderr)
+            print(error_text(error), file=sys.stderr)
             return 1
     return 0
 
@@ -196,11 +194,8 @@ def run_evaluate(chosen: argparse.Namespace) -> int:
     """Run all workloads and print the summary. After Ctrl-C, print that of the seeds that are complete."""
     try:
         policy = load(chosen.policy) if chosen.policy else Settings()
-    except ConfigurationError as error:
-        print(error, file=sys.stderr)
-        return 1
-    except OSError as error:
-        print(f"{error.filename}: {error.strerror}", file=sys.stderr)
+    except (OSError, ValueError) as error:
+        print(error_text(error) if isinstance(error, OSError) else error, file=sys.stderr)
         return 1
     workloads = frozenset[str]().union(*(chosen.workload or [USUAL]))
     beds = tuple(dict.fromkeys(kind for kinds in chosen.bed or [(BedKind.RECORDED,)] for kind in kinds))

@@ -70,11 +70,9 @@ class Bed:
 
     def placed(self, jobs: Sequence[Job]) -> list[Job]:
         """The jobs with the stripes and rates of this bed."""
-        return [self._placed(job) for job in jobs]
+        return [*jobs] if self.kind is BedKind.RECORDED else [self._placed(job) for job in jobs]
 
     def _placed(self, job: Job) -> Job:
-        if self.kind is BedKind.RECORDED:
-            return job
         if isinstance(job, Streaming):
             layout = Layout((Component(pool="hdd", stripe_count=self.stripes, stripe_size=4 * MIB),), composite=False)
             threads = max(job.threads, -(-self.stripes * 8 * MIB // job.call_bytes))
