@@ -87,7 +87,8 @@ class Asset:
 
     data: bytes
     kind: str
-    etag: str
+    version: str
+    """A part of its address, which changes with its content: browsers keep the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,7 +408,7 @@ def load_assets() -> Mapping[str, Asset]:
     for path in sorted((HERE / "assets").iterdir()):
         if path.suffix in KINDS:
             data = path.read_bytes()
-            found[f"/static/{path.name}"] = Asset(data, KINDS[path.suffix], f'"{sha256(data).hexdigest()[:20]}"')
+            found[f"/static/{path.name}"] = Asset(data, KINDS[path.suffix], sha256(data).hexdigest()[:8])
     return found
 
 
@@ -430,7 +431,7 @@ def environment() -> Environment:
         "link": link, "evidence": evidence_parts,
         "outcomes": [outcome.value for outcome in Outcome], "kinds": [kind.value for kind in ActKind],
         "acts_by_outcome": acts_by_outcome,
-        "asset": {path.rpartition("/")[2]: f"{path}?{each.etag[1:9]}" for path, each in load_assets().items()}}
+        "asset": {path.rpartition("/")[2]: f"{path}?{each.version}" for path, each in load_assets().items()}}
     return made
 
 

@@ -24,7 +24,7 @@ from httpserver.server import Address, Server
 from httpserver.serving import BackgroundServer
 from tierd.config.settings import WebSettings
 from tierd.daemon.answers import Json, to_json
-from tierd.daemon.page import Asset, PageError, Pages, Viewer
+from tierd.daemon.page import PageError, Pages, Viewer
 from tierd.daemon.requests import Handler
 from tierd.text import printable
 
@@ -44,7 +44,6 @@ HEADERS = (
     ("Referrer-Policy", "same-origin"),
     ("X-Content-Type-Options", "nosniff"),
 )
-NO_STORE = ("Cache-Control", "no-store")
 Ask = Callable[[Json], Json]
 
 
@@ -101,7 +100,7 @@ class App:
         if path in {"/-/healthy", "/healthz", "/-/ready"}:
             return self._health(path, start)
         if asset := self._pages.assets.get(path):
-            return send_asset(environ, start, asset)
+            return respond(start, "200 OK", asset.data, asset.kind, "max-age=31536000, immutable")
         return self._page(path, environ, start)
 
     def _page(self, path: str, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
@@ -186,19 +185,10 @@ def same_origin(environ: WSGIEnvironment) -> bool:
     return bool(origin) and urlsplit(origin).netloc == environ.get("HTTP_HOST", "")
 
 
-def send_asset(environ: WSGIEnvironment, start: StartResponse, asset: Asset) -> Iterable[bytes]:
-    """A file of the page, or 304 if the browser has it. Its address has a part that changes with its content."""
-    headers = [("ETag", asset.etag), ("Cache-Control", "no-cache"), *HEADERS]
-    if asset.etag in [tag.strip() for tag in environ.get("HTTP_IF_NONE_MATCH", "").split(",")]:
-        start("304 Not Modified", headers)
-        return [b""]
-    start("200 OK", [("Content-Type", asset.kind), ("Content-Length", str(len(asset.data))), *headers])
-    return [asset.data]
-
-
-def respond(start: StartResponse, status: str, body: str | bytes, kind: str = TEXT) -> list[bytes]:
+def respond(start: StartResponse, status: str, body: str | bytes, kind: str = TEXT,
+            cache: str = "no-store") -> list[bytes]:
     data = body.encode() if isinstance(body, str) else body
-    start(status, [("Content-Type", kind), ("Content-Length", str(len(data))), NO_STORE, *HEADERS])
+    start(status, [("Content-Type", kind), ("Content-Length", str(len(data))), ("Cache-Control", cache), *HEADERS])
     return [data]
 
 
