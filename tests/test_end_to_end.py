@@ -35,7 +35,7 @@ class Untimed(HttpClient):
         return replace(answer, body=b"".join([line for line in lines if not line.startswith(READ_AT.encode())]))
 
 
-class Both:
+class Both(LiveSource):
     """Scrapes the exporter just after the cluster wrote its files, and keeps the content of the files."""
 
     def __init__(self, url: str, near: LiveSource, clock: VirtualClock) -> None:

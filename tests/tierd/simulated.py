@@ -16,9 +16,9 @@ from simulator.jobs.small_files import SmallFileWriter
 from simulator.settings import ClusterSettings, recorded_test_bed
 from tests.tierd.logged import logged
 from tierd.config.settings import Settings
-from tierd.daemon.node import Source
 from tierd.sense.changelogs.tallies import Tally
 from tierd.sense.readings import Reading
+from tierd.sense.sources import LiveSource
 from tierd.simulation import world as simulation
 
 MIB = 1 << 20
@@ -34,10 +34,10 @@ def without_user_xattr() -> ClusterSettings:
     return replace(bed, clients=tuple(replace(mount, user_xattr=False) for mount in bed.clients))
 
 
-class Faulty:
+class Faulty(LiveSource):
     """A source that fails while ``fault`` is set."""
 
-    def __init__(self, near: Source) -> None:
+    def __init__(self, near: LiveSource) -> None:
         self._near = near
         self.fault: OSError | None = None
 

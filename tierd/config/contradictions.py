@@ -15,7 +15,6 @@ from urllib.parse import urlsplit
 from tierd.config.scopes import original_location
 from tierd.config.sense import ServerAccess
 from tierd.config.settings import Settings
-from tierd.integrations.registry import integrations
 
 Location = tuple[int | str, ...]
 POOL_NAME_BYTES_MAX = 15
@@ -155,10 +154,6 @@ def sources(settings: Settings, _: object) -> Iterator[Contradiction]:
                                     others=(("sense", "prometheus", "url"),))
     yield from credentials(sense.exporter_access, ("sense", "exporter_access"))
     yield from credentials(sense.prometheus.access, ("sense", "prometheus", "access"))
-    for name, integration in integrations().items():
-        chosen = settings.integrations.by_name[name]
-        for key, sentence in integration.contradictions(chosen) if integration.configured(chosen) else ():
-            yield Contradiction(("sense", name, key), sentence, fatal=False)
     for mdt in sense.readers:
         if sense.mdts and mdt not in sense.mdts:
             yield Contradiction(("sense", "readers", mdt), f"the changelog of {mdt} is not read: add it to sense.mdts",

@@ -15,7 +15,6 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
 
 from tierd.act.journal.connection import journal_errors
 from tierd.act.journal.entry import Entry
@@ -32,16 +31,6 @@ STOP_SECONDS = 5.0
 """When the daemon stops, it waits this long for an activity that changes nothing."""
 FILESYSTEM_AWAY = ("the file system, or a server of it, does not answer (lfs check servers); tierd continues when it "
                    "answers")
-
-
-class Wake(Protocol):
-    """The part of :class:`threading.Event` that activities use."""
-
-    def set(self) -> None: ...
-
-    def clear(self) -> None: ...
-
-    def wait(self, timeout: float | None = None) -> bool: ...
 
 
 class Activity:
@@ -67,7 +56,7 @@ class Activity:
         """What a long step waits for; "" until :meth:`Activities.check` has found out."""
         self.reported_of = 0.0
         """Start of the step that was reported as long."""
-        self.wake: Wake = threading.Event()
+        self.wake = threading.Event()
         """Set when there may be work; the next step then begins at once."""
 
     @property
@@ -85,7 +74,7 @@ class Activity:
             self.last_seconds = max(0.0, self._clock.now() - begun)
 
 
-Spawn = Callable[[Activity], Wake]
+Spawn = Callable[[Activity], threading.Event]
 """Runs an activity repeatedly. Returns the event that wakes it."""
 
 
@@ -138,7 +127,7 @@ class Activities:
             if not activity.driven:
                 activity.wake = (spawn or self._in_a_thread)(activity)
 
-    def _in_a_thread(self, activity: Activity) -> Wake:
+    def _in_a_thread(self, activity: Activity) -> threading.Event:
         thread = threading.Thread(target=self._go_on, args=(activity,), name=f"tierd-{activity.name}", daemon=True)
         self._threads[activity] = thread
         thread.start()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -24,15 +24,13 @@ from tierd.model import DirectoryActivity, SiteFacts, Window
 from tierd.refusal import Refusal
 from tierd.sense.changelogs.follow import ClearChangelog
 from tierd.sense.changelogs.recording import MakeMark
-from tierd.sense.changelogs.table import Batch
 from tierd.sense.changelogs.tally_source import TallyInbox
 from tierd.sense.clients import ClientPoller
 from tierd.sense.disks import DiskPoller
 from tierd.sense.facts import JobNodes
 from tierd.sense.file_walks import ColdestFirst
 from tierd.sense.prometheus_history import LearnedHistory
-from tierd.sense.readings import Reading
-from tierd.sense.sources import ReadCounters
+from tierd.sense.sources import LiveSource, ReadCounters
 from tierd.sense.space import PoolMedia
 
 
@@ -95,16 +93,6 @@ class Cluster(Protocol):
         """Where tallies of changelog readers arrive; None if the leader reads the changelogs itself."""
 
 
-class Source(Protocol):
-    """Where readings come from."""
-
-    def reading(self) -> Reading:
-        """Present counters. Raises OSError if they cannot be read; tierd then does nothing."""
-
-    def records(self) -> Iterable[Batch]:
-        """Changelog records since the last call, or the tallies of readers."""
-
-
 AskHistory = Callable[[Window, float], LearnedHistory]
 """Returns the history of the jobs of a window before a time. Raises OSError."""
 Enrich = Callable[[list[DirectoryActivity], Filesystem], list[DirectoryActivity]]
@@ -117,7 +105,7 @@ class DaemonParts:
 
     node: Node
     settings: Settings
-    source: Source
+    source: LiveSource
     gate: Gate
     undo: Undo
     journal: Journal

@@ -116,8 +116,6 @@ class Integration:
     """Whether settings name something to read."""
     start: Callable[[Any, Site], Source]
     """The source of settings that are configured."""
-    contradictions: Callable[[Any], Iterator[tuple[str, str]]] = lambda _: iter(())
-    """Settings that were certainly meant otherwise: the name of each, and what to write instead. They are warnings."""
     audit: Callable[[Any], Sequence[Line]] | None = None
     """Compares what the settings name with advised values, for ``tierctl audit``. Raises OSError."""
 

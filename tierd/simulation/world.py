@@ -25,7 +25,7 @@ from tierd.act.movers.moves import PortMover
 from tierd.act.undo import Undo
 from tierd.config.settings import Settings
 from tierd.daemon.loop import ACT_SECONDS, FACTS_SECONDS, Daemon
-from tierd.daemon.node import AskHistory, DaemonParts, Node, Source
+from tierd.daemon.node import AskHistory, DaemonParts, Node
 from tierd.daemon.service import build_gate
 from tierd.model import MetadataSpace, SiteFacts
 from tierd.sense import parameters
@@ -135,7 +135,7 @@ class World:
 
     cluster: Cluster
     filesystem: SimulatedFilesystem
-    source: Source
+    source: LiveSource
     gate: Gate
     undo: Undo
     journal: Journal
@@ -163,7 +163,7 @@ class World:
         return sum(rates) / len(rates) if rates else 0.0
 
 
-SourceHook = Callable[[LiveSource, VirtualClock], Source]
+SourceHook = Callable[[LiveSource, VirtualClock], LiveSource]
 """Wraps the source of a cluster, with an exporter or a fault for instance."""
 
 

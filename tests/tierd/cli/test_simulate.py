@@ -121,13 +121,6 @@ def test_tierd_starts_at_the_given_time(tmp_path: Path, capsys: pytest.CaptureFi
     assert "(by device time alone); mdt_small.1001 accesses" in acts
 
 
-@pytest.mark.parametrize("time", ["soon", "-1", "inf", "nan"])
-def test_a_wrong_start_is_named(time: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["simulate", "noisy-neighbour", f"--tierd-starts={time}"])
-    assert f"{time!r} is not a time in seconds" in capsys.readouterr().err
-
-
 def test_metadata_jobs_are_reported_in_operations(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", "data-on-mdt", "--no-policy"]) == 0
     shown = capsys.readouterr().out

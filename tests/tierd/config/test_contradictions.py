@@ -100,7 +100,6 @@ WARNED = [
     ('[web]\naddress = ""', 2, "everybody on the network may read this port"),
     ('[web]\nchange_users = ["alice"]', 2, "without passwords the page has no buttons: name a config_file"),
     ('[sense.exporter_access]\nuser = "u"\npassword_file = "/x"\npassword_env = "X"', 4, "password_env is ignored"),
-    ('[sense.robinhood]\ndatabase = "rbh"\nhost = "db1"', 1, "the user 'tierd' has no password: set password_file"),
     ('[sense]\nmdts = ["MDT0000"]\n[sense.readers]\nMDT0001 = "cl1"', 4, "the changelog of MDT0001 is not read"),
     ('[act]\non = ["cold-on-flash"]\n[detect.cold_on_flash]\nenabled = false', 2, "the detector cold-on-flash is off"),
     ("[verify]\nharm_seconds = 90", 2, "harm_seconds = 90 should not exceed judge_seconds = 60"),

@@ -30,7 +30,7 @@ from tierd.act.journal.entry import Entry
 from tierd.act.movers.moves import PortMover
 from tierd.acts import ActKind, Outcome
 from tierd.config.settings import Settings
-from tierd.daemon.activities import Activity, Wake, describe_acts
+from tierd.daemon.activities import Activity, describe_acts
 from tierd.daemon.client import ask
 from tierd.daemon.node import Node
 from tierd.daemon.service import Service
@@ -125,7 +125,7 @@ class Busy:
         return self.service.answer({"request": "status"})
 
 
-class VirtualWake:
+class VirtualWake(threading.Event):
     """Wakes the activity that waits for it, in virtual time."""
 
     def __init__(self, cluster: Cluster) -> None:
@@ -172,7 +172,7 @@ def busy(tmp_path: Path) -> Iterator[Busy]:
             clock=VirtualClock(cluster), executor=at_once.executor(8)))
         made = Busy(at_once, cluster, filesystem, settings, service, said=said)
 
-        def counted(activity: Activity) -> Wake:
+        def counted(activity: Activity) -> threading.Event:
             def step() -> None:
                 made.steps[activity.name] += 1
                 activity.run()

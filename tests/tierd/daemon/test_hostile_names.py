@@ -31,6 +31,7 @@ from tierd.config.settings import Settings
 from tierd.daemon.client import ask
 from tierd.sense.counters import JobEntry
 from tierd.sense.readings import IMPLAUSIBLE, Reading, window
+from tierd.sense.sources import LiveSource
 from tierd.simulation.world import wire
 
 EVIL = [("evil\x1b[2J\"};$(id).7", "/proj/in\x1b[31m'\n$(id)"), ("a b:c,{d}\n.7", "/proj/\udcff\udcfe"),
@@ -143,7 +144,7 @@ RECORDS = st.builds(
     st.sampled_from([job.encode("utf-8", "surrogateescape")[:64] for job in JOBS]))
 
 
-class Liar:
+class Liar(LiveSource):
     """A source that returns given readings, or fails."""
 
     def __init__(self, now: float, readings: Sequence[object], records: Sequence[Record]) -> None:

@@ -22,7 +22,6 @@ from tierd.config.settings import Settings
 from tierd.refusal import Reason
 from tierd.sense.changelogs.follow import Follower
 from tierd.sense.readings import Reading
-from tierd.sense.sources import LiveSource
 from tierd.simulation.world import parameter_files
 
 LATE = [Event(0, "changelog_late", {"target": target, "every": 7, "seconds": 1.0}) for target in ("MDT0000", "MDT0001")]
@@ -33,7 +32,7 @@ def test_late_records_stop_nothing(tmp_path: Path) -> None:
     at = world(tmp_path, jobs=(STREAM, READ_AGAIN))
     at.cluster.namespace.lookup(NOISE.directory).mdt_index = 1
     schedule(LATE, at.cluster)
-    follower = cast("Follower", cast("LiveSource", at.source).follower)
+    follower = cast("Follower", at.source.follower)
     faults: set[str] = set()
     ended_early = 0
     while at.cluster.now < 150:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from lustre.access_log import AccessLogDevice
 from lustre.fid import Fid
 from simulator.cluster import Cluster
 from simulator.filesystem import SimulatedFilesystem
@@ -23,7 +24,7 @@ HOT, COLD = Fid(0x200000402, 1), Fid(0x200000402, 2)
 
 
 @dataclass
-class Log:
+class Log(AccessLogDevice):
     data: bytes = b""
     ended: bool = False
     lost: int = 0

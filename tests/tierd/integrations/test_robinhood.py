@@ -29,7 +29,7 @@ DIRECTORY = Fid(0x200000401, 0x10)
 ACTIVITY = DirectoryActivity("train.1001", "/proj/set")
 
 
-class Recorded:
+class Recorded(MySqlConnection):
     """Answers from rows; ``fault`` is raised instead while it is set."""
 
     def __init__(self, files: Sequence[Sequence[Any]] = (), ages: Sequence[Sequence[Any]] = ((b"LastScanEndTime",

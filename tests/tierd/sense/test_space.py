@@ -21,7 +21,6 @@ from tests.tierd.simulated import COVERING, HDD, world
 from tierd.acts import ActKind
 from tierd.config.settings import Settings
 from tierd.daemon.metrics import MetricsContext, registry
-from tierd.daemon.node import Source
 from tierd.model import Action, PoolPair
 from tierd.refusal import Reason
 from tierd.sense import parameters, space
@@ -29,6 +28,7 @@ from tierd.sense.changelogs.tallies import Tally
 from tierd.sense.http_client import SourceError
 from tierd.sense.prometheus import Series, merged_reading
 from tierd.sense.readings import Reading
+from tierd.sense.sources import LiveSource
 from tierd.sense.space import PoolMedia
 
 POOLS = {"flash": ["l-OST0000", "l-OST0001"], "hdd": ["l-OST0002"], "nvme": ["l-OST0003", "l-OST0004"], "empty": []}
@@ -101,10 +101,10 @@ def test_parameter_files_report_devices(tmp_path: Path) -> None:
     assert parameters.reading(tree, 1.0).is_flash == {"l-OST0000": False, "l-MDT0000": True}
 
 
-class WithDevices:
+class WithDevices(LiveSource):
     """A source that also reports devices."""
 
-    def __init__(self, near: Source, is_flash: Mapping[str, bool]) -> None:
+    def __init__(self, near: LiveSource, is_flash: Mapping[str, bool]) -> None:
         self._near = near
         self.is_flash = is_flash
 
@@ -118,7 +118,7 @@ class WithDevices:
 def test_tierd_reports_a_flash_pool_that_rotates_and_acts_into_it_no_more(tmp_path: Path) -> None:
     sources: list[WithDevices] = []
 
-    def hook(near: Source, _: object) -> Source:
+    def hook(near: LiveSource, _: object) -> LiveSource:
         sources.append(WithDevices(near, {}))
         return sources[0]
 

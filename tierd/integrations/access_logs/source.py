@@ -12,7 +12,6 @@ import glob
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from lustre.access_log import Access, AccessLogDevice, decode
 from lustre.fid import Fid
@@ -28,19 +27,6 @@ MAX_BYTES = 16 << 20
 """Maximum number of bytes of one log that one cycle reads: 260,000 entries."""
 MAX_FILES = 100_000
 HALF_LIFE_SECONDS = 300.0
-
-
-class AccessLog(Protocol):
-    """An open access log."""
-
-    def read(self, limit_bytes: int) -> tuple[bytes, bool]:
-        """New entries, and whether the log has ended. Raises OSError."""
-
-    def dropped(self) -> int:
-        """Number of entries lost since the log was opened."""
-
-    def close(self) -> None:
-        """Close the log."""
 
 
 @dataclass(slots=True)
@@ -68,7 +54,7 @@ class HotFiles(Source):
     The least recently read files are dropped first.
     """
 
-    def __init__(self, pattern: str, open_log: Callable[[str], AccessLog], clock: Clock, stale_seconds: float,
+    def __init__(self, pattern: str, open_log: Callable[[str], AccessLogDevice], clock: Clock, stale_seconds: float,
                  flash_pools: Collection[str]) -> None:
         """Files with bytes in ``flash_pools`` are on flash already and do not become candidates."""
         self._pattern = pattern
@@ -76,7 +62,7 @@ class HotFiles(Source):
         self._clock = clock
         self._stale_seconds = stale_seconds
         self._flash_pools = frozenset(flash_pools)
-        self._logs: dict[str, AccessLog] = {}
+        self._logs: dict[str, AccessLogDevice] = {}
         self._dropped: dict[str, int] = {}
         self._table: OrderedDict[Fid, RecentReads] = OrderedDict()
         self._read_at: float | None = None

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Annotated, ClassVar, Protocol, TypeVar
+from typing import Annotated, ClassVar, TypeVar
 
 from annotated_types import Ge, Gt, Lt
 
@@ -71,29 +71,19 @@ class RobinhoodSettings:
     """Maximum age of the rows, by the last scan or changelog record that the database names."""
 
 
-class Connection(Protocol):
-    """The part of a PyMySQL connection that tierd uses."""
-
-    def query(self, statement: str, values: Sequence[object] = ()) -> Sequence[Row]:
-        """All rows. Raises OSError."""
-
-    def close(self) -> None:
-        """Close the connection."""
-
-
 @dataclass
 class Robinhood(Source):
     """The database. tierd queries the directories of findings, and the age of the database."""
 
     settings: RobinhoodSettings
-    connect: Callable[[], Connection]
+    connect: Callable[[], MySqlConnection]
     clock: Clock
     _checked: bool = False
     _checked_at: float | None = None
     _valid_at: float | None = None
     """Time at which the rows were valid: the newest time stamp in the database."""
     _problem: str = ""
-    _connection: Connection | None = field(default=None)
+    _connection: MySqlConnection | None = field(default=None)
 
     @property
     def age(self) -> SourceAge:
@@ -142,7 +132,7 @@ class Robinhood(Source):
             self._connection.close()
             self._connection = None
 
-    def _asking(self, ask: Callable[[Connection], Answer]) -> Answer:
+    def _asking(self, ask: Callable[[MySqlConnection], Answer]) -> Answer:
         try:
             if self._connection is None:
                 self._connection = self.connect()
@@ -157,7 +147,7 @@ class Robinhood(Source):
         self._problem = ""
         return found
 
-    def _check(self, connection: Connection) -> None:
+    def _check(self, connection: MySqlConnection) -> None:
         columns = {text(row[0]) for row in connection.query(COLUMNS_QUERY)}
         if not columns >= NEEDED_COLUMNS:
             missing = ", ".join(sorted(NEEDED_COLUMNS - columns))
@@ -169,7 +159,7 @@ class Robinhood(Source):
             raise SourceError(f"its database {old}; it is not used")
         self._checked = True
 
-    def _rows(self, connection: Connection, directory: Fid) -> list[Row]:
+    def _rows(self, connection: MySqlConnection, directory: Fid) -> list[Row]:
         parent = str(directory).strip("[]").encode()
         found: list[Row] = []
         last: object = b""
@@ -187,7 +177,7 @@ _SLACK_SECONDS = 2.0
 
 
 class MySqlConnection:
-    """A :class:`Connection` of PyMySQL. Raises SourceError if it cannot be opened."""
+    """A connection of PyMySQL. Raises SourceError if it cannot be opened."""
 
     def __init__(self, settings: RobinhoodSettings, environment: Mapping[str, str]) -> None:
         try:
@@ -217,6 +207,7 @@ class MySqlConnection:
             self.query(f"SET SESSION max_execution_time = {int(seconds * 1000)}")
 
     def query(self, statement: str, values: Sequence[object] = ()) -> Sequence[Row]:
+        """All rows. Raises OSError."""
         try:
             with self._connection.cursor() as cursor:
                 cursor.execute(statement, tuple(values) or None)
@@ -291,15 +282,6 @@ def start(settings: RobinhoodSettings, site: Site) -> Robinhood:
     return Robinhood(settings, lambda: MySqlConnection(settings, site.environment), site.clock)
 
 
-def contradictions(settings: RobinhoodSettings) -> Iterator[tuple[str, str]]:
-    """A user of the database without a password, and an address that is not used."""
-    local = bool(settings.socket) or settings.host in {"localhost", "127.0.0.1", "::1"}
-    if not (local or settings.password_file or settings.password_env):
-        yield "user", f"the user {settings.user!r} has no password: set password_file"
-    if settings.socket and settings.host != "localhost":
-        yield "host", "robinhood.socket is used and host is ignored: remove one of the two"
-
-
 INTEGRATION = Integration(
     settings=RobinhoodSettings, defaults=RobinhoodSettings(), configured=lambda settings: bool(settings.database),
-    start=start, contradictions=contradictions)
+    start=start)
