@@ -47,7 +47,8 @@ def run(chosen: argparse.Namespace) -> int:
         request = {"request": "drain-target", "target": chosen.target, "act": chosen.act, "preview": chosen.preview}
         if chosen.act == "begin" and not (chosen.preview or chosen.yes) and (status := ask_first(chosen)):
             return status
-    return client.ask_and_show(chosen, request, DrainsAnswer.from_json, drain_lines)
+    return client.ask_and_show(chosen, request, DrainsAnswer.from_json, lambda answer: [
+        line for drain in answer.drains for line in lines_of(drain, answer.time)] or ["no drains"])
 
 
 NOT_ASKED = 2
@@ -91,12 +92,6 @@ def plan_lines(answer: DrainPlanAnswer) -> list[str]:
     if answer.stop_command:
         lines.append(f"  new objects: stop them first, on each MDS: {answer.stop_command}")
     return [*lines, f"  no moves begin now: {answer.held}"] if answer.held else lines
-
-
-def drain_lines(answer: DrainsAnswer) -> list[str]:
-    if not answer.drains:
-        return ["no drains"]
-    return [line for drain in answer.drains for line in lines_of(drain, answer.time)]
 
 
 def lines_of(drain: DrainRow, now: float) -> list[str]:

@@ -33,7 +33,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     simulate.add_argument("scenario", metavar="SCENARIO", help="TOML file, or name of a scenario of the library")
     simulate.add_argument("--policy", type=Path, metavar="FILE",
                           help="configuration file of tierd (default: built-in defaults)")
-    simulate.add_argument("--tierd-starts", type=start_seconds, default=0.0, metavar="SECONDS",
+    simulate.add_argument("--tierd-starts", type=float, default=0.0, metavar="SECONDS",
                           help="virtual time at which tierd starts (default: 0, before all jobs)")
     simulate.add_argument("--no-policy", action="store_true", help="skip the run with tierd")
     simulate.add_argument("--json", action="store_true", help="print the results as JSON")
@@ -73,21 +73,6 @@ def run(chosen: argparse.Namespace) -> int:
             print(error_text(error), file=sys.stderr)
             return 1
     return 0
-
-
-def start_seconds(text: str) -> float:
-    """Parse a virtual time.
-
-    >>> start_seconds("75")
-    75.0
-    """
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a time in seconds")
-    return seconds
 
 
 def check_writable(path: Path) -> None:

@@ -44,11 +44,6 @@ class Column:
         """Width of the widest cell, in characters."""
         return max(cell_len(words) for words in (self.title, *(cell.plain for cell in self.cells)))
 
-    @property
-    def has_content(self) -> bool:
-        """Whether any cell is not empty."""
-        return any(cell.plain for cell in self.cells)
-
 
 @dataclass(frozen=True, slots=True)
 class Rows:
@@ -65,7 +60,7 @@ class Rows:
         """The columns that fit; empty columns are hidden first."""
         shown = list(self.columns)
         while len(shown) > 1 and sum(column.width + COLUMN_GAP for column in shown) - COLUMN_GAP > width:
-            shown.remove(min(shown, key=lambda column: (column.has_content, column.priority)))
+            shown.remove(min(shown, key=lambda column: (any(cell.plain for cell in column.cells), column.priority)))
         return shown
 
     def chosen(self, words: str, by: str = "", *, reverse: bool = False) -> list[int]:

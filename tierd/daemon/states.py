@@ -148,15 +148,6 @@ def gain_text(contended: float | None, after: float | None, regained: tuple[floa
         f": {regained_text(*regained)}" if regained else "")
 
 
-def outcome_text(outcome: str) -> str:
-    """How a move ended, after the number of files.
-
-    >>> outcome_text("already"), outcome_text("gave-way")
-    ('as wanted before', 'gave way')
-    """
-    return "as wanted before" if outcome == Outcome.ALREADY else outcome.replace("-", " ")
-
-
 def files_text(moves: Mapping[str, int], waiting: int, needless: int = 0, *, held: bool) -> str:
     """What became of the files of a case.
 
@@ -179,6 +170,7 @@ def files_text(moves: Mapping[str, int], waiting: int, needless: int = 0, *, hel
         parts.append(f"{back} moved back")
     if waiting:
         parts.append(f"{waiting} wait{' while the effect is measured' if held else ''}")
-    why = ", ".join([*(f"{count} {outcome_text(outcome)}" for count, outcome in left),
+    why = ", ".join([*(f"{count} {'as wanted before' if outcome == Outcome.ALREADY else outcome.replace('-', ' ')}"
+                       for count, outcome in left),
                      *([f"{needless} needed no move"] if needless else [])])
     return ", ".join(parts) + (f"; not moved: {why}" if why else "")

@@ -150,7 +150,8 @@ def variant_data(comparison: Comparison, name: str, base: float) -> Data:
         "streaming_mb_s": round(rate, 2),
         "of_alone": round(rate / base, 4) if base else None,
         "jobs_mb_s": {job: round(outcome.mean(job, comparison.since, comparison.until), 2) for job in outcome.rates},
-        "slowdown": {job: _rounded(slowdown(comparison, name, job)) for job in outcome.rates},
+        "slowdown": {job: None if (slower := slowdown(comparison, name, job)) is None else round(slower, 3)
+                     for job in outcome.rates},
         "operations_per_second": {job: {what: round(rate, 1) for what, rate in done.items()}
                                   for job, done in outcome.operations.items() if done},
         "phases_mb_s": {job: [round(outcome.mean(job, *phase), 2) for phase in comparison.phases]
@@ -204,10 +205,6 @@ def recovery_seconds(comparison: Comparison, base: float) -> float | None:
             return time - begun
         time += 1
     return None
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 3)
 
 
 VARIANT_NAMES = {"alone": "alone", "contended": "unchanged, without tierd",

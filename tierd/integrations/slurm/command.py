@@ -45,10 +45,11 @@ def run(chosen: argparse.Namespace) -> int:
         request = json.loads(sys.stdin.buffer.read().decode("utf-8", "surrogateescape"))
         if not isinstance(request, dict) or str(request.get("do")) not in HANDLERS:
             raise ValueError(f"a request is a JSON object whose \"do\" is one of {', '.join(HANDLERS)}")
-    except (ValueError, RecursionError) as error:
+        patience = min(max(0.0, float(request.get("patience_seconds", PATIENCE_SECONDS))), MAX_PATIENCE_SECONDS)
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
         print(line("failed", f"malformed request: {error}"))
         return 1
-    connection = Connection(lambda: client.socket_of(chosen), SystemClock(), patience_of(request))
+    connection = Connection(lambda: client.socket_of(chosen), SystemClock(), patience)
     try:
         sentence = HANDLERS[str(request["do"])](connection, request)
     except (ControlError, ValueError) as error:
@@ -66,18 +67,6 @@ def line(word: str, sentence: str) -> str:
     """
     plain = "".join(letter if letter.isprintable() else " " for letter in sentence).replace('"', "'")
     return f"{word} {plain[:MAX_LINE]}"
-
-
-def patience_of(request: Json) -> float:
-    """Time to wait for a tierd that does not answer.
-
-    >>> [patience_of({"patience_seconds": value}) for value in (5, -1, float("inf"), float("nan"), "5")]
-    [5.0, 0.0, 600.0, 30.0, 30.0]
-    """
-    seconds = request.get("patience_seconds", PATIENCE_SECONDS)
-    if not isinstance(seconds, int | float) or seconds != seconds:  # noqa: PLR0124 -- not a number
-        return PATIENCE_SECONDS
-    return float(min(max(0.0, seconds), MAX_PATIENCE_SECONDS))
 
 
 class Connection:
