@@ -9,7 +9,6 @@ import ctypes
 import errno
 import json
 import os
-import pwd
 import socket
 import socketserver
 import struct
@@ -24,6 +23,7 @@ from tierd.act.orders import TryAgainError
 from tierd.config.settings import ControlSettings
 from tierd.daemon.answers import Json
 from tierd.daemon.client import TIMEOUT_SECONDS, ControlError
+from tierd.daemon.users import name_of
 
 Handle = Callable[[Json], Json]
 """Answers a request. Raises ValueError, with a message for the client, for an unknown request. Many threads call it."""
@@ -66,10 +66,7 @@ class Peer:
     @property
     def name(self) -> str:
         """For a journal: who did it."""
-        try:
-            return pwd.getpwuid(self.uid).pw_name
-        except KeyError:
-            return f"uid {self.uid}"
+        return name_of(self.uid) or f"uid {self.uid}"
 
 
 def _groups(connection: socket.socket) -> bytes:

@@ -160,32 +160,23 @@ def credential_contradictions(settings: Settings, node: Node) -> Iterator[Contra
                 yield Contradiction(above, str(error))
 
 
-@dataclass(frozen=True, slots=True)
-class Server:
-    """A server that the settings name."""
-
-    location: Location
-    url: str
-    access: ServerAccess
-    kinds: Sequence[str] = TEXT_TYPES
-
-
 def silent_servers(settings: Settings, node: Node, bodies: dict[str, bytes]) -> Iterator[Contradiction]:
     """Exporters and Prometheus that do not answer. The answers of the others go into ``bodies``, by URL."""
-    sense, servers = settings.sense, list[Server]()
-    if sense.prometheus.url:
-        url = f"{sense.prometheus.url.rstrip('/')}/api/v1/query?query=up"
-        servers.append(Server(("sense", "prometheus", "url"), url, sense.prometheus.access, ("application/json",)))
-    for key in ("exporters", "clients"):
-        servers += [Server(("sense", key, number), url, sense.exporter_access)
-                    for number, url in enumerate(getattr(sense, key))]
+    sense = settings.sense
 
-    def ask(server: Server) -> Contradiction | None:
+    def ask(location: Location, url: str, access: ServerAccess, kinds: Sequence[str] = TEXT_TYPES
+            ) -> Contradiction | None:
         try:
-            bodies[server.url] = node.fetch(server.url, server.access, server.kinds)
+            bodies[url] = node.fetch(url, access, kinds)
         except OSError as error:
-            return Contradiction(server.location, f"no answer: {error}", fatal=False)
+            return Contradiction(location, f"no answer: {error}", fatal=False)
         return None
 
     with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
-        yield from filter(None, pool.map(ask, servers))
+        asked = [pool.submit(ask, ("sense", key, number), url, sense.exporter_access)
+                 for key in ("exporters", "clients") for number, url in enumerate(getattr(sense, key))]
+        if sense.prometheus.url:
+            url = f"{sense.prometheus.url.rstrip('/')}/api/v1/query?query=up"
+            asked.append(pool.submit(ask, ("sense", "prometheus", "url"), url, sense.prometheus.access,
+                                     ("application/json",)))
+        yield from filter(None, [each.result() for each in asked])

@@ -216,15 +216,12 @@ ROOM_BYTES = 16 << 20
 Closing the journal frees one, with which tierd would work for some cycles and fail again, without end."""
 
 
-def free_bytes(folder: Path) -> int:
-    return shutil.disk_usage(folder).free
-
-
 class Supervisor:
     """Holds the service, and the settings in force."""
 
     def __init__(self, path: Path, settings: Settings, start: Callable[[Settings], Service],
-                 web_config: WebConfigFile | None = None, free: Callable[[Path], int] = free_bytes) -> None:
+                 web_config: WebConfigFile | None = None,
+                 free: Callable[[Path], int] = lambda folder: shutil.disk_usage(folder).free) -> None:
         """Start the first service. Raises OSError or ValueError if that fails. ``free`` is of a folder, in bytes.
 
         ``web_config`` is the web configuration of all services that ``start`` makes. There is one for the whole
