@@ -13,9 +13,9 @@ from tierd.integrations import registry
 
 MODULES: dict[str, tuple[str, ...]] = {f"tierd.{module}": commands for module, commands in {
     "cli.control": ("status", "findings", "history", "pause", "drain", "resume", "apply", "decline", "undo"),
-    "cli.top": ("top",), "cli.explain": ("explain", "advise", "plan"), "cli.orders": ("promote", "demote", "stages"),
-    "cli.submit": ("submit",), "cli.drain_target": ("drain-target",), "cli.movers": ("movers", "readers"),
-    "cli.report": ("report",), "cli.layout": ("layout",),
+    "cli.top": ("top",), "cli.explain": ("explain", "advise", "plan", "report"),
+    "cli.orders": ("promote", "demote", "stages", "drain-target"), "cli.submit": ("submit",),
+    "cli.movers": ("movers", "readers"), "cli.layout": ("layout",),
     "cli.simulate": ("simulate", "evaluate"), "cli.completion": ("completion",),
     **{f"integrations.{name}.command": commands for name, commands in registry.COMMANDS.items() if commands},
 }.items()} | {f"{package}.command": commands for package, commands in extensions.COMMANDS.items() if commands}

@@ -1,4 +1,4 @@
-"""``tierctl explain``, ``advise`` and ``plan``: details of a finding, changes to make by hand, and the current plan.
+"""``tierctl explain``, ``advise``, ``plan`` and ``report``: a finding, changes by hand, the current plan, and a period.
 
 These commands change nothing.
 """
@@ -6,17 +6,20 @@ These commands change nothing.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from itertools import groupby
 from operator import itemgetter
 
-from tierd.acts import ActKind
+from tierd.acts import ORDER_KINDS, ActKind
 from tierd.cli import client
 from tierd.cli.client import time_text, user_lines
 from tierd.cli.control import headline, not_done_lines
 from tierd.daemon import answers
 from tierd.daemon.client import ControlError, ask
+from tierd.daemon.states import verdict_text
 from tierd.structs import Advice, SameFindingRow
 from tierd.text import bytes_text, count_of, duration_text, evidence_text, first_names, quoted, rate_text, shell_word
 
@@ -36,6 +39,13 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     client.add_command(
         commands, "plan", "show what tierd would do now, and what it refuses", show_plan,
         "Show the plan for active findings as lfs commands, with reasons and refusals. Changes and queues nothing.")
+    report = client.add_command(
+        commands, "report", "show findings, acts and their effect in a period", show_report,
+        "Print the findings of a period with their verdicts, from the journal. With --json, also its acts and curves.")
+    report.add_argument("--since", default="1d", metavar="WHEN",
+                        help="start: 6h, 7d, or 2026-11-20T08:00 in local time (default: %(default)s)")
+    report.add_argument("--until", default="", metavar="WHEN",
+                        help="end: 6h, 7d, or 2026-11-20T08:00 in local time (default: now)")
 
 
 def explanation(answer: answers.ExplainAnswer) -> list[str]:
@@ -252,3 +262,43 @@ def step_lines(actions: Sequence[answers.ActionAnswer], indent: str) -> list[str
         rest = moves[MAX_SHOWN:]
         lines.append(f"{indent}and {count_of(len(rest), 'more move')}, {bytes_text(sum(a.size_bytes for a in rest))}")
     return lines
+
+
+def show_report(chosen: argparse.Namespace) -> int:
+    """Request the data, and print the lines."""
+    now = datetime.now(UTC).timestamp()
+    try:
+        until = client.moment(chosen.until, now) if chosen.until else now
+        since = client.moment(chosen.since, until)
+        if since >= until:
+            raise ValueError(f"--since {chosen.since} is not before --until")
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return client.ask_and_show(chosen, {"request": "report", "since": since, "until": until},
+                               answers.ReportAnswer.from_json, report_lines)
+
+
+def summary_sentence(answer: answers.ReportAnswer) -> str:
+    """Findings, acts and verdicts of the period in a sentence."""
+    found = ", ".join(f"{count} {kind}" for kind, count in answer.kinds.items()) or "nothing found"
+    judged = ", ".join(f"{count} {verdict_text(name)}" for name, count in answer.verdicts.items())
+    after = f"; verdicts: {judged}" if judged else ""
+    moved = f"{count_of(answer.all_acts, 'act')}, {count_of(answer.files_moved, 'file')} moved"
+    return f"{found}; {moved}, {bytes_text(answer.bytes_moved)}{after}."
+
+
+MAX_REPORTED = 20
+"""Findings that ``tierctl report`` prints."""
+
+
+def report_lines(answer: answers.ReportAnswer, time_text: Callable[[float], str] = client.time_text) -> list[str]:
+    """The report in short: the sums of the period, and the last findings that are not advice, each with its verdict."""
+    acted = [case for case in answer.cases if case.state or case.victim]
+    lines = [f"{time_text(answer.since)} to {time_text(answer.until)}; {headline(answer.status)}",
+             summary_sentence(answer)]
+    for case in acted[-MAX_REPORTED:]:
+        lines += [f"{case.name}  {time_text(case.since)}  {case.kind}: {case.sentence}",
+                  f"    {case.result_text}"]
+    left = sum(count for kind, count in answer.kinds.items() if kind not in ORDER_KINDS) - min(len(acted), MAX_REPORTED)
+    return [*lines, f"and {count_of(left, 'finding')} more"] if left else lines

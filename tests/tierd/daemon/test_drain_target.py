@@ -187,8 +187,7 @@ def test_a_drain_is_an_order_with_its_own_page_and_no_finding(
     assert "the journal has no finding F1, but order D1" in failed(capsys, "explain", "F1", site=site)
     for name, words in (("D1", "D1 is a drain: tierctl drain-target TARGET --end"), ("F1", "no finding F1, but order")):
         assert words in failed(capsys, "undo", name, site=site)
-    with pytest.raises(SystemExit):
-        main(["apply", "D1", "--socket", site.socket])
+    assert "apply takes the number of a finding (F3)" in failed(capsys, "apply", "D1", site=site)
 
 
 @pytest.mark.parametrize("further", [[], ["--json"]])

@@ -16,7 +16,7 @@ from tests.tierd.simulated import NOISE, STREAM
 from tests.tierd.site import READ_AGAIN, Site, fetched, shown
 from tierd.cli import client
 from tierd.cli.control import finding_lines
-from tierd.cli.report import report_lines
+from tierd.cli.explain import report_lines
 from tierd.config.act import Mode
 from tierd.config.scopes import Scope
 from tierd.daemon.answers import Case, ExplainAnswer, FindingsAnswer, OverviewAnswer, ReportAnswer, StatusAnswer

@@ -16,7 +16,7 @@ from tests.tierd.site import Site, failed, fetched, shown
 from tierd.act.journal.reader import JournalReader, Wanted
 from tierd.act.journal.writer import Journal
 from tierd.acts import ActKind, Outcome
-from tierd.cli.report import report_lines
+from tierd.cli.explain import report_lines
 from tierd.daemon.answers import HistoryAnswer, ReportAnswer
 from tierd.daemon.client import ask
 from tierd.model import Action, Evidence, Finding
