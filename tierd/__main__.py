@@ -119,8 +119,7 @@ def run(chosen: argparse.Namespace) -> int:
             web_config, wrong = load_web(examined, chosen.config, chosen.web_config)
             settings = accepted(replace(examined, settings=None if wrong else examined.settings,
                                         remarks=sorted((*examined.remarks, *wrong))))
-            make_candidate = next((room.candidate for room in rooms() if hasattr(room, "candidate")),
-                                  process.alone)
+            make_candidate = next((room.candidate for room in rooms() if hasattr(room, "candidate")), None)
             return process.serve(chosen.config, settings, web_config, make_candidate)
         settings = load(chosen.config) if chosen.config else Settings()
         if serve := getattr(chosen, "serve", None):

@@ -68,10 +68,6 @@ def local_claim(settings: Settings, mount: Mount, clock: SystemClock) -> Claim:
                  lambda words: holder_has_exited(words, proc))
 
 
-def alone(_: Settings, __: SystemClock) -> None:
-    """No candidate for a cluster: tierd works in one process."""
-
-
 def local_node(settings: Settings, clock: SystemClock, claim: FilesystemClaim | None = None) -> Node:
     """The node of this process, with the mounted file system of the settings. Raises OSError if a part is missing."""
     tree, sense = Tree(Roots.of("/proc", "/sys")), settings.sense
@@ -150,7 +146,7 @@ def start_heartbeats(of: Supervisor | Service, notify: Notifier, seconds: float)
 
 
 def serve(path: Path, settings: Settings, web_config: WebConfigFile | None = None,
-          make_candidate: MakeCandidate = alone, make_service: MakeService = local_service) -> int:
+          make_candidate: MakeCandidate | None = None, make_service: MakeService = local_service) -> int:
     """Run until SIGTERM or SIGINT. SIGHUP reloads the configuration; a bad one is logged and not used.
 
     ``make_candidate`` and ``make_service`` make the parts that use the mount, for demonstrations.
@@ -164,7 +160,7 @@ def serve(path: Path, settings: Settings, web_config: WebConfigFile | None = Non
     notify = Notifier(os.environ)
     watch = ConfigurationWatch(path)
     faulthandler.enable()  # logs the stacks when systemd's watchdog ends the process
-    node = make_candidate(settings, clock)
+    node = make_candidate(settings, clock) if make_candidate is not None else None
     if node is not None and not node.stand_by(notify, web_config):
         node.close()
         return 0

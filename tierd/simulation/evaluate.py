@@ -7,7 +7,6 @@ A scenario is shifted, and no suspect an aggressor, when other streams have what
 
 from __future__ import annotations
 
-import gc
 import signal
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -22,6 +21,7 @@ from tierd import acts
 from tierd.arrays import groups
 from tierd.config.act import Mode
 from tierd.config.settings import Settings
+from tierd.daemon.process import collect_garbage_rarely
 from tierd.model import Finding
 from tierd.policies.registry import has_victim, policy_of
 from tierd.simulation.beds import BedKind
@@ -263,17 +263,13 @@ def evaluate_all(seeds: Sequence[int], policy: Settings, processes: int, cold: b
             pool.shutdown(cancel_futures=True)
 
 
-GC_ALLOCATIONS = 10_000
-
-
 def _begin_worker() -> None:
     """Ctrl-C reaches all processes of a terminal. The parent cancels the work; the workers print no traceback.
 
     A simulation allocates millions of short-lived objects without cycles, so garbage is collected less often.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    gc.freeze()
-    gc.set_threshold(GC_ALLOCATIONS, 20, 20)
+    collect_garbage_rarely()
 
 
 def summary(verdicts: Sequence[Verdict]) -> dict[str, float]:
