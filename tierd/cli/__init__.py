@@ -12,10 +12,11 @@ from tierd import extensions
 from tierd.integrations import registry
 
 MODULES: dict[str, tuple[str, ...]] = {f"tierd.{module}": commands for module, commands in {
-    "cli.control": ("status", "findings", "history", "pause", "drain", "resume", "apply", "decline", "undo"),
+    "cli.control": ("status", "findings", "history", "pause", "drain", "resume", "apply", "decline", "undo",
+                    "movers", "readers"),
     "cli.top": ("top",), "cli.explain": ("explain", "advise", "plan", "report"),
     "cli.orders": ("promote", "demote", "stages", "drain-target"), "cli.submit": ("submit",),
-    "cli.movers": ("movers", "readers"), "cli.layout": ("layout",),
+    "cli.layout": ("layout",),
     "cli.simulate": ("simulate", "evaluate"), "cli.completion": ("completion",),
     **{f"integrations.{name}.command": commands for name, commands in registry.COMMANDS.items() if commands},
 }.items()} | {f"{package}.command": commands for package, commands in extensions.COMMANDS.items() if commands}

@@ -117,7 +117,7 @@ def test_without_nats_the_leader_plans_nothing_and_says_so(
 
 
 def test_a_tierd_alone_says_that_it_has_no_movers() -> None:
-    from tierd.cli.movers import mover_lines  # noqa: PLC0415
+    from tierd.cli.control import mover_lines  # noqa: PLC0415
     from tierd.daemon.answers import MoversAnswer  # noqa: PLC0415
 
     assert mover_lines(MoversAnswer(time=1.0, cluster=False)) == [

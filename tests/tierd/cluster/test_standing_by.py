@@ -17,7 +17,7 @@ from tests.tierd.cluster.broker import Broker, connected, new_fsname
 from tests.tierd.logged import logged
 from tierd.act.claim import Claim, ClaimFolder, FilesystemClaim
 from tierd.act.journal.writer import Journal
-from tierd.cli.movers import mover_lines
+from tierd.cli.control import mover_lines
 from tierd.cli.tierctl import main
 from tierd.clock import Clock, SystemClock
 from tierd.cluster.command import candidate
