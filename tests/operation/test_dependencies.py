@@ -20,10 +20,8 @@ from tierd import dependencies
 
 ROOT = Path(__file__).parents[2]
 OWN = ("lustre", "httpserver", "exporter", "tierd", "simulator")
-LEFT_TO_EXTRAS = {"tierd.simulation.plot"}
 OF_A_CLUSTER = {"tierd.cluster"}
 """Packages and modules that need the extra ``cluster``. A tierd that works alone imports none of them."""
-"""Modules that need an extra of their own as soon as they are imported; those who import them say so."""
 
 ONLY = """
 import importlib, pkgutil, sys
@@ -111,7 +109,7 @@ def test_tierd_is_imported_with_its_extra_alone() -> None:
     missed = {line.split()[0]: line.split()[1] for line in imported.stdout.splitlines()}
     of_cluster = {name for name in missed if any(name == of or name.startswith(f"{of}.") for of in OF_A_CLUSTER)}
     assert {missed[name] for name in of_cluster} == {"nats"}
-    assert missed.keys() - of_cluster == LEFT_TO_EXTRAS, imported.stdout
+    assert missed.keys() == of_cluster, imported.stdout
 
 
 def test_tierd_alone_starts_without_nats(tmp_path: Path) -> None:

@@ -6,9 +6,9 @@ import argparse
 import os
 import sys
 import tempfile
-from collections.abc import Callable
 from contextlib import closing
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 from simulator.scenarios.scenario import Scenario, library, names, parse
@@ -17,9 +17,8 @@ from tierd.cli.progress import bar
 from tierd.config.load import load
 from tierd.config.settings import Settings
 from tierd.daemon.process import error_text
-from tierd.simulation import comparison
 from tierd.simulation.beds import DRAWN, BedKind
-from tierd.simulation.comparison import WITH_TIERD, compare, comparison_data, comparison_text, variants
+from tierd.simulation.comparison import WITH_TIERD, compare, comparison_data, comparison_text, plot, variants
 from tierd.simulation.evaluate import Evaluated, Verdict, evaluate_all, summary_json, summary_markdown, summary_text
 from tierd.simulation.random_scenarios import GROUPS, HARD, PLACEMENT, USUAL
 from tierd.simulation.run import orders_of
@@ -48,9 +47,8 @@ def run(chosen: argparse.Namespace) -> int:
     try:
         scenario = find_scenario(chosen.scenario)
         policy = load(chosen.policy) if chosen.policy else Settings()
-        draw = plotter(chosen.plot) if chosen.plot else None
         if chosen.plot:
-            check_writable(chosen.plot)
+            check_plot(chosen.plot)
     except (OSError, ValueError) as error:
         print(error_text(error) if isinstance(error, OSError) else error, file=sys.stderr)
         return 1
@@ -66,17 +64,21 @@ def run(chosen: argparse.Namespace) -> int:
     comparison = compare(scenario.title, scenario.jobs, outcomes, scenario.seconds, changes,
                          tierd_starts=chosen.tierd_starts)
     print(json_text(comparison_data(comparison), indent=1) if chosen.json else comparison_text(comparison))
-    if draw is not None:
+    if chosen.plot:
         try:
-            draw(comparison, chosen.plot)
+            plot(comparison, chosen.plot)
         except OSError as error:
             print(error_text(error), file=sys.stderr)
             return 1
     return 0
 
 
-def check_writable(path: Path) -> None:
-    """Check that a file can be written, before a run of minutes. Raises OSError."""
+def check_plot(path: Path) -> None:
+    """Check before a run of minutes that a plot can be made and written. Raises OSError and ValueError."""
+    if path.suffix not in {".png", ".svg"}:
+        raise ValueError(f"{quoted(str(path))}: --plot writes .png or .svg")
+    if find_spec("matplotlib") is None:
+        raise ValueError("--plot needs matplotlib: pip install matplotlib")
     try:
         if path.exists():
             path.open("ab").close()
@@ -84,17 +86,6 @@ def check_writable(path: Path) -> None:
             tempfile.TemporaryFile(dir=path.parent).close()
     except OSError as error:
         raise OSError(error.errno, f"cannot be written: {error.strerror}", str(path)) from error
-
-
-def plotter(path: Path) -> Callable[[comparison.Comparison, Path], None]:
-    """The function that draws the plot. Raises ValueError if the format or matplotlib is not available."""
-    if path.suffix not in {".png", ".svg"}:
-        raise ValueError(f"{quoted(str(path))}: --plot writes .png or .svg")
-    try:
-        from tierd.simulation.plot import plot  # noqa: PLC0415 -- matplotlib is an extra, and slow to load
-    except ModuleNotFoundError as error:
-        raise ValueError(f"--plot needs {error.name}: pip install matplotlib") from error
-    return plot
 
 
 def find_scenario(name: str) -> Scenario:
