@@ -252,10 +252,10 @@ def counted_records(records: Sequence[Record], nids: Callable[[Words], Ints],
         "mode": np.where(opened, words[:, _OPEN_MODE] & 0xFFFFFFFF, 0).astype(np.int64),
         "name_at": starts[1:] - name_bytes, "name_bytes": name_bytes}
     keys, columns["nid"] = columns["nid"], np.zeros(len(words), np.int64)
-    counted = np.isin(columns["kind"], _KINDS)
+    counted, regular = np.isin(columns["kind"], _KINDS), regular & (columns["kind"] != RENAME)
     at = np.flatnonzero(counted & regular)
     columns["nid"][at] = nids(keys.take(at, axis=0))
-    others = np.flatnonzero(counted & ~regular)
+    others = np.flatnonzero(counted & ~regular)  # with each rename
     each = _decode(columns, others, record, nid, len(text))
     return CountedRecords(
         Fields(columns, np.flatnonzero(counted)),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lustre.changelog.decode import measure, some
@@ -130,6 +130,7 @@ def test_records_that_meet(several: list[list[Record]], max_files: int, max_coun
     same([packed(each) for each in several], max_files, max_counts, most)
 
 
+@example([Record(1, RecordType.RENAME, 0.0, uid=0, gid=0, nid="10.0.0.1@tcp", job_id=b"a")], 0, b"")
 @settings(max_examples=50)
 @given(st.lists(any_record(), max_size=6), st.integers(0, 3000), st.binary(max_size=90))
 def test_any_records_cut_short_and_before_anything(several: list[Record], cut: int, rest: bytes) -> None:
