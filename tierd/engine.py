@@ -44,7 +44,8 @@ FindingKey = tuple[str, str, str]
 OLD_SECONDS = 90.0
 """Findings of half minutes older than this, from before a gap in the counters, are dropped."""
 MAX_EARLY_FACTS = 12
-"""Cycles after the start in which the facts are read until the pools of the targets are known. A choice."""
+"""Cycles after the start in which the facts are read until pools, and disks that small writes wait for, are known. A
+choice."""
 LEAST_REMEMBERED = 0.1
 """Least relative error of a usual throughput from Prometheus' history: files and targets differ from run to run."""
 
@@ -156,7 +157,8 @@ class Engine:
                                           partial(attribution.main_directory, counts or activities, since))
         window = with_arrays(window, self._tasks, self._settings.noisy_neighbour.classes)
         complete = self._history.add(window)
-        if complete or (not self._facts.pools and self._early_facts < MAX_EARLY_FACTS):
+        known = self._facts.pools and self._waiting
+        if complete or (not known and self._early_facts < MAX_EARLY_FACTS):
             self._facts, self._early_facts = facts(), self._early_facts + 1
             writes = self._facts.disk_writes
             self._waiting = {pool for pool, targets in self._facts.pools.items()

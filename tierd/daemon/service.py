@@ -267,10 +267,14 @@ class Service:
 
             return Activity(name, doing, published, pause, self._clock, acts=acts, driven=driven, explain=explain)
 
+        def observe() -> None:
+            daemon.observe()
+            self.activities.wake("plan")
+
         return Activities([
             activity("records", "reading changelogs", self.take_in_records, each_cycle,
                      explain=self.records_wait_for),
-            activity("observe", "reading the counters", daemon.observe, each_cycle, driven=True),
+            activity("observe", "reading the counters", observe, each_cycle, driven=True),
             activity("facts", "reading clients, free space and layouts", self._gather_facts, lambda: FACTS_SECONDS),
             activity("plan", "planning", self._plan, each_cycle),
             activity("default-layouts", "setting default layouts", daemon.set_defaults,

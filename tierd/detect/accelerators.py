@@ -29,8 +29,10 @@ LARGE_BYTES = 1 << 20
 not, the cause is a limit of bytes a second, such as that of a throttled volume."""
 MIN_WRITES = 100.0
 MIN_READINGS = 4
-MIN_SMALL_SHARE = 0.05
-"""Share of small writes from which their durations say something. A choice."""
+MIN_SMALL_WRITES, MIN_SMALL_SHARE = 50.0, 0.05
+"""Number and share of small writes from which their durations say something. A choice."""
+MAX_IOS = 1.2
+"""Disk I/Os of a request up to which sizes of I/Os are those of requests. A choice."""
 MIN_CHANGE = 0.2
 """Smallest change of the share of small writes between readings, and of fast ones. A choice."""
 MAX_ERROR = 0.08
@@ -60,9 +62,14 @@ def accelerators(writes: Mapping[str, Sequence[DiskWrites]]) -> dict[str, Accele
 
 def small_writes_wait(readings: Iterable[DiskWrites]) -> bool:
     """Whether small writes wait for the disks as large ones do: neither flash nor a write cache takes them in."""
-    mixes = [mix for reading in readings if (mix := mix_of(reading)) is not None]
-    small = sum(share for _, sizes in mixes for size, share in sizes.items() if size < LARGE_BYTES)
-    return small > MIN_SMALL_SHARE * len(mixes) and sum(fast for fast, _ in mixes) < small / 4
+    fast = requests = small = ios = 0.0
+    for each in readings:
+        fast += sum(count for msec, count in each.msec.items() if msec <= FAST_MSEC)
+        requests += sum(each.msec.values())
+        small += sum(count for size, count in each.sizes.items() if size < LARGE_BYTES)
+        ios += sum(each.sizes.values())
+    enough = small >= max(MIN_SMALL_WRITES, MIN_SMALL_SHARE * ios)
+    return enough and ios <= MAX_IOS * requests and fast < small / 4
 
 
 def of_latency(readings: Sequence[DiskWrites]) -> Accelerator | None:
@@ -99,7 +106,7 @@ def of_mixes(readings: Sequence[DiskWrites]) -> Accelerator | None:
 def mix_of(reading: DiskWrites) -> tuple[float, Mapping[int, float]] | None:
     """Share of fast writes, and share of writes by size; None for few writes, or for requests in several disk I/Os."""
     requests, ios = sum(reading.msec.values()), sum(reading.sizes.values())
-    if requests < MIN_WRITES or not 0 < ios <= 1.2 * requests:
+    if requests < MIN_WRITES or not 0 < ios <= MAX_IOS * requests:
         return None
     fast = sum(count for msec, count in reading.msec.items() if msec <= FAST_MSEC) / requests
     return fast, {size: count / ios for size, count in reading.sizes.items()}

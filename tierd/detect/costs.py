@@ -399,4 +399,4 @@ class CostLearner:
         known: Bools = seconds.max(axis=1, initial=0.0) > 0
         known[unhealthy] = False
         waits = np.isin(pool, [number for number, name in enumerate(names) if name in waiting])
-        return CostTable(seconds, pool, covariances, known, unhealthy, waits)
+        return CostTable(seconds, pool, covariances, known, unhealthy, waiting=waits)

@@ -149,11 +149,18 @@ class World:
     def start(self, scheduler: VirtualScheduler, cycle_seconds: float = 5.0) -> None:
         """Start the activities of the daemon, which run concurrently as on a real node."""
         daemon = self.daemon
+        planning = scheduler.spawn("plan", daemon.plan)
+
+        def observe() -> None:
+            nonlocal planning
+            daemon.observe()
+            if planning.finished.done:
+                planning = scheduler.spawn("plan", daemon.plan)
+
         daemon.facts.gather_in_background()
         scheduler.every("records", cycle_seconds, daemon.take_in_records)
-        scheduler.every("observe", cycle_seconds, daemon.observe)
+        scheduler.every("observe", cycle_seconds, observe)
         scheduler.repeat("facts", lambda: daemon.facts.gather(daemon.parts.node.clock.now()), FACTS_SECONDS)
-        scheduler.every("plan", cycle_seconds, daemon.plan)
         scheduler.every("default-layouts", ACT_SECONDS, daemon.set_defaults)
         scheduler.every("move", ACT_SECONDS, lambda: daemon.move(cycle_seconds / 2))
         scheduler.every("judge", cycle_seconds, daemon.judge)
