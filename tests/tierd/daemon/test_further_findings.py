@@ -166,7 +166,7 @@ LOW = "[detect.metadata_bound]\nmin_operations_per_second = 5\n"
 
 @pytest.mark.parametrize(("jobs", "threads", "cores", "work_factor", "words"), [
     (6, 6, 1, 20.0, r"threads are in use: processors, locks or threads limit it(?!.*causes)"),
-    (1, 12, 1, 20.0, r"; steps\.0 causes 100% of the operations$"), (1, 1, 8, 1.0, "")],
+    (1, 12, 1, 20.0, r"; steps\.0 causes (99|100)% of the operations$"), (1, 1, 8, 1.0, "")],
     ids=["many jobs", "one job", "free processors"])
 def test_a_busy_mds_is_found_and_one_job_is_named(
         tmp_path: Path, *, jobs: int, threads: int, cores: int, work_factor: float, words: str) -> None:
