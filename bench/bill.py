@@ -15,13 +15,12 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
-from bench.choices import recorded, with_disks_from
+from bench.choices import cycles, recorded
 from tierd.config.settings import Settings
 from tierd.detect.account import Case, Key, Lost, bill_windows
 from tierd.engine import Engine
 from tierd.simulation.beds import DRAWN, BedKind
 from tierd.simulation.evaluate import COLD_SECONDS
-from tierd.simulation.random_scenarios import NOISE_ENDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +50,8 @@ def billed(bed: BedKind, seed: int, cold: bool) -> list[Billed]:
         return []
     engine, cases = Engine(Settings()), dict[Key, Case]()
     onset = scenario.onset + (COLD_SECONDS if cold else 0.0)
-    for window, known in zip(scenario.windows, scenario.facts, strict=True):
-        if window.end - scenario.begun > NOISE_ENDS or (cold and window.start - scenario.begun < onset):
-            continue
-        facts = partial(with_disks_from, scenario.begun + onset if cold else 0.0, known)
-        for finding in engine.run_cycle(window, lambda *_: (), facts).findings:
+    for _, cycle in cycles(scenario, engine, onset, cold):
+        for finding in cycle.findings:
             if finding.victim in engine.tracks:
                 bill_windows(cases, 1, finding, engine.tracks[finding.victim])
     found = []

@@ -21,7 +21,7 @@ from typing import Any
 from tierd.config.settings import Settings
 from tierd.decide.benefit import effect, refusal
 from tierd.detect import costs, interference
-from tierd.engine import Engine
+from tierd.engine import CycleFindings, Engine
 from tierd.model import Facts, Finding, Window
 from tierd.policies.registry import has_victim
 from tierd.simulation.beds import DRAWN, BedKind
@@ -105,10 +105,15 @@ def recorded(bed: BedKind, seed: int) -> Recorded | None:
                      for job in streams(trial.case.jobs)})
 
 
-def with_disks_from(time: float, facts: Facts) -> Facts:
-    writes = {target: tuple(each for each in readings if each.time >= time)
-              for target, readings in facts.disk_writes.items()}
-    return replace(facts, disk_writes=writes)
+def cycles(scenario: Recorded, engine: Engine, onset: float, cold: bool) -> Iterator[tuple[float, CycleFindings]]:
+    """Let an engine read the windows again: from the onset on if it starts cold. Yields seconds, and what it finds."""
+    begun = scenario.begun + onset if cold else 0.0
+    for window, known in zip(scenario.windows, scenario.facts, strict=True):
+        if window.end - scenario.begun <= NOISE_ENDS and window.start >= begun:
+            writes = {target: tuple(each for each in readings if each.time >= begun)
+                      for target, readings in known.disk_writes.items()}
+            facts = partial(replace, known, disk_writes=writes)
+            yield window.end - scenario.begun, engine.run_cycle(window, lambda *_: (), facts)
 
 
 def replayed(scenario: Recorded, cold: bool) -> Found:
@@ -117,12 +122,7 @@ def replayed(scenario: Recorded, cold: bool) -> Found:
     onset = scenario.onset + (COLD_SECONDS if cold else 0.0)
     found: list[tuple[float, Finding]] = []
     acted: list[float] = []
-    disks_from = scenario.begun + onset if cold else 0.0
-    for window, known in zip(scenario.windows, scenario.facts, strict=True):
-        at = window.end - scenario.begun
-        if at > NOISE_ENDS or (cold and window.start - scenario.begun < onset):
-            continue
-        cycle = engine.run_cycle(window, lambda *_: (), partial(with_disks_from, disks_from, known))
+    for at, cycle in cycles(scenario, engine, onset, cold):
         for finding in cycle.findings:
             stream = finding.evidence.of_stream
             if stream is None or finding.advice_only or not has_victim(finding):

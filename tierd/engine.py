@@ -44,8 +44,7 @@ FindingKey = tuple[str, str, str]
 OLD_SECONDS = 90.0
 """Findings of half minutes older than this, from before a gap in the counters, are dropped."""
 MAX_EARLY_FACTS = 12
-"""Cycles after the start in which the facts are read until pools, and disks that small writes wait for, are known. A
-choice."""
+"""First cycles that read facts until pools, and disks that small writes wait for, are known. A choice."""
 LEAST_REMEMBERED = 0.1
 """Least relative error of a usual throughput from Prometheus' history: files and targets differ from run to run."""
 

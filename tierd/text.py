@@ -85,8 +85,10 @@ MOST_REGAINED = 2.0
 def regained_text(part: float, low: float, high: float) -> str:
     """The part of its loss that a stream has regained, with the interval that holds it with a probability of 90%.
 
-    >>> regained_text(0.75, 0.6, 9.5), regained_text(-2.5, -2.7, -1.8)
-    ('75% of the loss regained (60% to over 200%)', 'the loss grew by 250% (180% to 270%)')
+    >>> regained_text(0.75, 0.6, 0.9), regained_text(-2.5, -2.7, -1.8)
+    ('75% of the loss regained (60% to 90%)', 'the loss grew by 250% (180% to 270%)')
+    >>> regained_text(0.75, 0.6, 9.5)
+    '75% of the loss regained (60% to over 200%)'
     """
     if high < 0:
         return f"the loss grew by {percent(-part)} ({percent(-high)} to {percent(-low)})"

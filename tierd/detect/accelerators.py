@@ -64,7 +64,7 @@ def small_writes_wait(readings: Iterable[DiskWrites]) -> bool:
     """Whether small writes wait for the disks as large ones do: neither flash nor a write cache takes them in."""
     fast = requests = small = ios = 0.0
     for each in readings:
-        fast += sum(count for msec, count in each.msec.items() if msec <= FAST_MSEC)
+        fast += fast_requests(each)
         requests += sum(each.msec.values())
         small += sum(count for size, count in each.sizes.items() if size < LARGE_BYTES)
         ios += sum(each.sizes.values())
@@ -103,13 +103,16 @@ def of_mixes(readings: Sequence[DiskWrites]) -> Accelerator | None:
     return Accelerator(fitting[0], later[0])
 
 
+def fast_requests(reading: DiskWrites) -> float:
+    return sum(count for msec, count in reading.msec.items() if msec <= FAST_MSEC)
+
+
 def mix_of(reading: DiskWrites) -> tuple[float, Mapping[int, float]] | None:
     """Share of fast writes, and share of writes by size; None for few writes, or for requests in several disk I/Os."""
     requests, ios = sum(reading.msec.values()), sum(reading.sizes.values())
     if requests < MIN_WRITES or not 0 < ios <= MAX_IOS * requests:
         return None
-    fast = sum(count for msec, count in reading.msec.items() if msec <= FAST_MSEC) / requests
-    return fast, {size: count / ios for size, count in reading.sizes.items()}
+    return fast_requests(reading) / requests, {size: count / ios for size, count in reading.sizes.items()}
 
 
 def fits(pairs: Sequence[tuple[float, float]]) -> bool:

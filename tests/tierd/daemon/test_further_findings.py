@@ -166,7 +166,7 @@ LOW = "[detect.metadata_bound]\nmin_operations_per_second = 5\n"
 
 @pytest.mark.parametrize(("jobs", "threads", "cores", "work_factor", "words"), [
     (6, 6, 1, 20.0, r"threads are in use: processors, locks or threads limit it(?!.*causes)"),
-    (1, 12, 1, 20.0, r"; steps\.0 causes (99|100)% of the operations$"), (1, 1, 8, 1.0, "")],
+    (1, 12, 1, 20.0, r"; steps\.0 causes 100% of the operations$"), (1, 1, 8, 1.0, "")],
     ids=["many jobs", "one job", "free processors"])
 def test_a_busy_mds_is_found_and_one_job_is_named(
         tmp_path: Path, *, jobs: int, threads: int, cores: int, work_factor: float, words: str) -> None:
@@ -176,7 +176,10 @@ def test_a_busy_mds_is_found_and_one_job_is_named(
                   for n in range(jobs))
     cluster = Cluster(replace(recorded_test_bed(), mdts=(mdt,)), every)
     at = simulation.wire(cluster, parse(LOW.encode(), "t.toml"), tmp_path)
-    at.run(100, cycle_seconds=10)
+    at.daemon.facts.gather_in_background()  # as in the daemon: its own requests to the MDS are few
+    for until in (40, 80, 100):
+        at.daemon.facts.gather(at.daemon.parts.node.clock.now())
+        at.run(until, cycle_seconds=10)
     found = [finding.sentence for finding in at.daemon.findings if finding.kind == "metadata-bound"]
     assert len(found) == bool(words)
     assert all(re.search(words, sentence) for sentence in found)
