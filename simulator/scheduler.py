@@ -136,17 +136,14 @@ class VirtualScheduler:
         return made
 
     def every(self, name: str, seconds: float, step: Callable[[], object]) -> Activity:
-        """Start an activity that runs a step periodically. If a step takes longer than the period, the next one starts
-        at once.
-
-        The first step comes after the first period.
+        """Start an activity that runs a step now and then periodically. If a step takes longer than the period, the
+        next one starts at once.
         """
 
         def going_on() -> None:
-            begun = self._cluster.now
             while True:
-                self.sleep(max(0.0, begun + seconds - self._cluster.now))
                 begun = self._run_step(step)
+                self.sleep(max(0.0, begun + seconds - self._cluster.now))
 
         return self.spawn(name, going_on)
 

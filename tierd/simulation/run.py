@@ -111,6 +111,8 @@ def run(cluster: Cluster, jobs: Sequence[Job], seconds: float, changes: TimedCha
                 except ValueError as error:  # as tierctl prints it
                     log.append((cluster.now, str(error)))
             until = min(cluster.now + cycle_seconds, seconds)
+            if cluster.now < tierd_starts:
+                until = min(until, tierd_starts)
             while pending and pending[0][0] <= until:
                 time, change = pending.pop(0)
                 cluster.advance(max(0.0, time - cluster.now))
