@@ -25,23 +25,14 @@ def family_of(name: str) -> str:
 
 
 @pytest.mark.parametrize(("release", "role"), NODES)
-def test_the_whole_exposition(written, exporter, release, role) -> None:
+def test_the_whole_exposition(written, exporter, samples, release, role) -> None:
+    """Both strict parsers read it, and no family is older than it says."""
     running = exporter(written(release, role))
     text = running.scrape()
     assert (running.skipped(), running.errors(), running.reasons()) == ({}, {}, {})
     compare(f"written-{release}-{role}", text)
-
-
-@pytest.mark.parametrize(("release", "role"), NODES)
-def test_both_strict_parsers_read_it(written, exporter, release, role) -> None:
-    running = exporter(written(release, role))
-    plain = flat(text_parser(running.scrape().decode()))
-    assert plain == flat(openmetrics_parser(running.scrape(openmetrics=True).decode()))
-
-
-@pytest.mark.parametrize(("release", "role"), NODES)
-def test_no_family_is_older_than_it_says(written, exporter, samples, release, role) -> None:
-    shown = {family_of(name) for name, _ in samples(exporter(written(release, role)).scrape())}
+    assert flat(text_parser(text.decode())) == flat(openmetrics_parser(running.scrape(openmetrics=True).decode()))
+    shown = {family_of(name) for name, _ in samples(text)}
     assert {name: VERSIONS[name] for name in shown if VERSIONS[name].rstrip("+") > release} == {}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.exporter.collectors.families import DEBUG, MOUNT, SYSFS, shown
+from tests.exporter.collectors.families import DEBUG, MOUNT, SYSFS
 
 
 @pytest.mark.parametrize(
@@ -16,27 +16,6 @@ def test_health(grow, exporter, text, value) -> None:
     running = exporter(grow({f"{SYSFS}/health_check": text}))
     assert f"\nlustre_healthy {value}\n".encode() in running.scrape()
     assert running.skipped() == {}
-
-
-def test_an_interface_of_several_cpu_partitions_is_one(grow, exporter, samples) -> None:
-    nis = (
-        "nid                      status alive refs peer  rtr   max    tx   min\n"
-        "10.0.0.1@o2ib                up    -1    1    8    0   128   127   100\n"
-        "10.0.0.1@o2ib              down    -1    1    8    0   128    -3    -9\n"
-    )
-    text = exporter(grow({"sys/kernel/debug/lnet/nis": nis})).scrape()
-    assert shown(samples, text, "lustre_lnet_interface_credits", "nid") == {"10.0.0.1@o2ib": "124"}
-    assert shown(samples, text, "lustre_lnet_interface_max_credits", "nid") == {"10.0.0.1@o2ib": "256"}
-    assert shown(samples, text, "lustre_lnet_interface_up", "nid") == {"10.0.0.1@o2ib": "0"}
-
-
-def test_parameters_of_the_omni_path_driver(grow, exporter, samples) -> None:
-    folder = "sys/module/hfi1/parameters"
-    text = exporter(grow({f"{folder}/krcvqs": "8,0,0\n", f"{folder}/cap_mask": "0x4c09a01cbba\n",
-                          f"{folder}/piothreshold": "N\n", f"{SYSFS}/health_check": "healthy\n"})).scrape()
-    assert {name: float(value) for name, value in
-            shown(samples, text, "lustre_lnet_omni_path_parameter", "setting").items()} == {
-        "krcvqs": 8.0, "cap_mask": float(0x4C09A01CBBA)}
 
 
 def test_parameters_that_send_a_request_are_never_read(grow, exporter) -> None:

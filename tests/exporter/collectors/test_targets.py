@@ -7,25 +7,6 @@ import pytest
 from tests.exporter.collectors.families import DEBUG, SYSFS, shown
 
 
-def test_all_targets_have_the_same_buckets(grow, exporter, samples) -> None:
-    table = (
-        "snapshot_time:   9.5 secs.nsecs\n\n                           read      |     write\n"
-        "disk I/O size          ios   % cum % |  ios         % cum %\n{}:\t\t         1 100 100   |   50 100 100\n"
-    )
-    root = grow({
-        f"{DEBUG}/osd-ldiskfs/lustre-OST000{i}/brw_stats": table.format(size) for i, size in enumerate(("4K", "32K"))
-    })  # fmt: skip
-    text = exporter(root).scrape()
-    found = shown(samples, text, "lustre_osd_io_size_bytes_bucket", "target", "direction", "le")
-    sizes = [f"{4096.0 * 2**power}" for power in range(13)]
-    assert found == {
-        (target, direction, le): str(count if le == "+Inf" or float(le) >= largest else 0)
-        for target, largest in (("OST0000", 4096), ("OST0001", 32768))
-        for direction, count in (("read", 1), ("write", 50))
-        for le in (*sizes, "+Inf")
-    }
-
-
 def test_a_client_that_is_gone_has_no_series(grow, exporter, samples) -> None:
     exports = "proc/fs/lustre/obdfilter/lustre-OST0000/exports"
     line = "snapshot_time 9.5 secs.nsecs\nread_bytes 3 samples [bytes] 1 1 {} 9\n"
@@ -45,25 +26,6 @@ def test_room_that_wrapped_is_no_room(grow, exporter, samples) -> None:
     shown_names = {name for name, _ in samples(running.scrape("ost"))}
     assert shown_names == {"lustre_ost_size_bytes", "lustre_ost_exports"}
     assert set(running.skipped()) == {f"obdfilter.*.{name}" for name in ("kbytesfree", "kbytesavail", "tot_granted")}
-
-
-def test_renames_that_got_the_lock_of_the_file_system_at_once(capture, grow, exporter, samples) -> None:
-    """As of 2.17 (LU-17427): a counter of the metadata target (``mdt_stats`` in mdt_lproc.c), also by job."""
-    mdt = "proc/fs/lustre/mdt/lustre-MDT0000"
-    recorded = (capture("2.17.57/tree-load-1") / mdt / "job_stats").read_text()
-    zeros = recorded[recorded.index("  rename_trylocks:") :].partition("\n")[0]
-    counted = "  rename_trylocks: { samples: 3, unit: usecs, min: 100, max: 300, sum: 600, sumsq: 140000 }"
-    root = grow({
-        f"{mdt}/job_stats": recorded.replace(zeros, counted, 1),
-        f"{mdt}/md_stats": "snapshot_time             9.5 secs.nsecs\nstart_time 1.0 secs.nsecs\n"
-        "rename                    5 samples [usecs] 100 300 900 190000\n"
-        "rename_trylocks           3 samples [usecs] 100 300 600 140000\n",
-    })  # fmt: skip
-    text = exporter(root).scrape()
-    assert shown(samples, text, "lustre_mdt_operations_total", "operation") == {"rename": "5", "rename_trylocks": "3"}
-    assert shown(samples, text, "lustre_mdt_operation_seconds_total", "operation")["rename_trylocks"] == "0.000600"
-    jobs = shown(samples, text, "lustre_job_operations_total", "jobid", "operation")
-    assert [value for (_, operation), value in jobs.items() if operation == "rename_trylocks"] == ["3"]
 
 
 def test_duration_of_disk_io_by_size(grow, exporter, samples) -> None:
