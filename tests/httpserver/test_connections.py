@@ -87,18 +87,6 @@ def test_a_mistake_of_ours_is_an_error_to_the_client(serve, caplog) -> None:
     assert "secret detail" in caplog.text
 
 
-def test_silent_clients_give_way_to_those_who_ask(serve) -> None:
-    connections = Connections(limit=4)
-    served = serve(hello, connections=connections)
-    silent = [socket.create_connection(served.at) for _ in range(12)]
-    try:
-        assert served.get("/")[2] == b"hello"
-        assert silent[0].recv(1) == b""
-    finally:
-        for client in silent:
-            client.close()
-
-
 def test_when_all_are_being_answered_the_next_is_turned_away(serve) -> None:
     entered, go_on = threading.Semaphore(0), threading.Event()
 
