@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporter.exposition import Histogram, doubling
+from tests.exporter.test_quiet import MOUNT, OSC, rpc_stats
 
 A, B = "ffff9f0a8c3d1800", "ffff9f0a00000000"
 POOLS = "proc/fs/lustre/lov/lustre-clilov-{}/pools"
@@ -162,19 +163,11 @@ def test_a_continued_table_counts_the_same(counts: list[int], usual: int) -> Non
     assert totals == [sum(counts[: i + 1]) for i in range(len(totals))]
 
 
-def rpc_stats(count: int) -> str:
-    heading = "\n\t\t\tread\t\t\twrite\npages per rpc         rpcs   % cum % |       rpcs   % cum %\n"
-    row = f"1:\t\t{count} 100 100   |          0   0   0\n\n"
-    return f"snapshot_time:         9.5 secs.nsecs\nread RPCs in flight:  0\n{heading}{row}"
-
-
 @pytest.mark.parametrize("nonsense", [(1 << 64) - 1, (1 << 64) + 5, 1 << 63, 1 << 55])
 def test_a_bucket_of_nonsense_does_not_stay_in_a_sum(grow, exporter, samples, nonsense) -> None:
-    place = "sys/kernel/debug/lustre/osc/lustre-OST0000-osc-ff1100011d6c9800/rpc_stats"
-    mounts = {"proc/mounts": "m@tcp:/lustre /mnt lustre rw 0 0\n"}
-    running = exporter(grow({place: rpc_stats(10), **mounts}))
+    running = exporter(grow({f"{OSC}/rpc_stats": rpc_stats(10), **MOUNT}))
     for count, total in ((10, "10"), (nonsense, "10"), (15, "15")):
-        grow({place: rpc_stats(count)})
+        grow({f"{OSC}/rpc_stats": rpc_stats(count)})
         found = samples(running.scrape("osc"))
         assert {
             value for (name, labels), value in found.items()

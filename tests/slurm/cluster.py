@@ -95,14 +95,14 @@ class Slurm:
             cwd="/", user=self.uid if root else None, group=self.gid if root else None,
             extra_groups=() if root else None)
 
-    def submit(self, *directives: str, command: str = "true", name: str = "train",
+    def submit(self, *directives: str, name: str = "train",
                options: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
-        script = "\n".join(("#!/bin/sh", *directives, command, ""))
+        script = "\n".join(("#!/bin/sh", *directives, "true", ""))
         return self.run("sbatch", "--parsable", f"--job-name={name}", "--output=/dev/null", "--chdir=/", *options,
                         text=script, as_user=True)
 
-    def job(self, *directives: str, command: str = "true", name: str = "train", options: Sequence[str] = ()) -> str:
-        done = self.submit(*directives, command=command, name=name, options=options)
+    def job(self, *directives: str, name: str = "train", options: Sequence[str] = ()) -> str:
+        done = self.submit(*directives, name=name, options=options)
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 

@@ -44,21 +44,27 @@ def site(slurm: Slurm, tmp_path: Path) -> Site:
     return made
 
 
-def helped(site: Site, user: str, verdict: Verdict = Verdict.HELPED, name: str = "train") -> None:
-    """The journal of a tierd that acted on an earlier job of the application, and judged that."""
-    journal = Journal(Path(site.settings.act.journal))
+def acted(path: Path, verdict: Verdict = Verdict.HELPED) -> Journal:
+    """The journal of a tierd that acted on job 4711, and judged that."""
+    journal = Journal(path)
     number = journal.add_finding(FINDING)
     act = journal.intend(Action(ActKind.SET_DEFAULT_LAYOUT, COVERING, "", FINDING.key, "/proj/run1/out"), number, None,
                          1.0, dry_run=False)
     journal.end(act, Outcome.DONE, "", 2.0)
     journal.judgements.add(number, "", "flash", 1, verdict, 1.0, 3.0)
-    job = SchedulerJob(4711, name, user, None, "chem", "batch", "/mnt/lustre/proj/run1")
+    return journal
+
+
+def helped(site: Site, user: str, verdict: Verdict = Verdict.HELPED) -> None:
+    """The job was of the application."""
+    journal = acted(Path(site.settings.act.journal), verdict)
+    job = SchedulerJob(4711, "train", user, None, "chem", "batch", "/mnt/lustre/proj/run1")
     ApplicationStore(journal.db).remember({"4711": job}, lambda path: path.removeprefix("/mnt/lustre"), 4.0)
     journal.close()
 
 
-def default(site: Site, path: str = "/proj/run2/out") -> Layout | None:
-    return site.cluster.namespace.lookup(path).layout
+def default(site: Site) -> Layout | None:
+    return site.cluster.namespace.lookup("/proj/run2/out").layout
 
 
 def run(slurm: Slurm, directory: str = "/mnt/lustre/proj/run2", name: str = "train") -> str:
@@ -159,13 +165,8 @@ def test_the_epilog_knows_findings_by_the_number_in_the_id_of_lustre(tmp_path: P
 
 def test_an_application_is_known_by_a_name_of_any_bytes_and_length(tmp_path: Path) -> None:
     """squeue gives such names cut and in UTF-8, the prolog gives them as they are."""
-    journal = Journal(tmp_path / "journal")
+    journal = acted(tmp_path / "journal")
     store = ApplicationStore(journal.db)
-    number = journal.add_finding(replace(FINDING, aggressor="4711"))
-    act = journal.intend(Action(ActKind.SET_DEFAULT_LAYOUT, COVERING, "", FINDING.key, "/proj/run1/out"), number, None,
-                         1.0, dry_run=False)
-    journal.end(act, Outcome.DONE, "", 2.0)
-    journal.judgements.add(number, "", "flash", 1, Verdict.HELPED, 1.0, 3.0)
     name = b"n\xff" + 200 * b"x"
     (job,) = parse(b'{"jobs": [{"job_id": 4711, "name": "%s", "user_name": "alice"}]}' % name)
     store.remember({"4711": job}, str, 4.0)

@@ -18,7 +18,13 @@ from tierd.audit.checks import CHECKS, Line, State, audit
 from tierd.audit.node import Node, read_node
 from tierd.cli import tierctl
 
-RPCS = "snapshot_time:            1795218508.746199856 secs.nsecs\n\n\t\t\tread\t\t\twrite\n"
+
+def rpcs(title: str, *rows: int) -> str:
+    """``rpc_stats`` with all RPCs in the last row of one table."""
+    zeros = "".join(f"{row}:\t\t         0   0   0   |          0   0   0\n" for row in rows[:-1])
+    return (f"snapshot_time:            1795218508.746199856 secs.nsecs\n\n\t\t\tread\t\t\twrite\n"
+            f"{title:22}rpcs   % cum % |       rpcs   % cum %\n{zeros}"
+            f"{rows[-1]}:\t\t       900 100 100   |        100 100 100")
 
 
 @pytest.fixture
@@ -67,30 +73,24 @@ def test_a_recorded_node_of_lustre_2_17(recorded: Node) -> None:
 
 
 def test_larger_rpcs_are_advised_if_most_are_full(recorded: Node) -> None:
-    full = RPCS + "pages per rpc         rpcs   % cum % |       rpcs   % cum %\n" + "".join(
-        f"{1 << n}:\t\t         0   0   0   |          0   0   0\n" for n in range(8)
-    ) + "256:\t\t       900 100 100   |        100 100 100\n"
-    small = changed(recorded, osc__max_pages_per_rpc="256", osc__rpc_stats=full.strip())
+    full = rpcs("pages per rpc", *(1 << n for n in range(9)))
+    small = changed(recorded, osc__max_pages_per_rpc="256", osc__rpc_stats=full)
     line = the(small, "client-rpc-size")
     assert (line.state, line.command) == (State.ADVICE, "lctl set_param -P osc.lustre-*.max_pages_per_rpc=1024")
     assert "at most 1 MiB; the servers accept 4 MiB. 100% of the RPCs" in line.why
 
 
 def test_where_the_servers_are_the_limit_their_setting_is_named(recorded: Node) -> None:
-    full = RPCS + "pages per rpc         rpcs   % cum % |       rpcs   % cum %\n" + "".join(
-        f"{1 << n}:\t\t         0   0   0   |          0   0   0\n" for n in range(10)
-    ) + "1024:\t\t       900 100 100   |        100 100 100\n"
-    line = the(changed(recorded, osc__rpc_stats=full.strip()), "client-rpc-size")
+    full = rpcs("pages per rpc", *(1 << n for n in range(11)))
+    line = the(changed(recorded, osc__rpc_stats=full), "client-rpc-size")
     assert line.state is State.ADVICE
     assert line.command == (
         "lctl set_param -P obdfilter.lustre-*.brw_size=16 osc.lustre-*.max_pages_per_rpc=4096")
 
 
 def test_rpcs_that_wait_at_the_limit_are_advice(recorded: Node) -> None:
-    table = RPCS + "rpcs in flight        rpcs   % cum % |       rpcs   % cum %\n" + "".join(
-        f"{n}:\t\t         0   0   0   |          0   0   0\n" for n in range(8)
-    ) + "8:\t\t       500 100 100   |        500 100 100\n"
-    assert the(changed(recorded, osc__rpc_stats=table.strip()), "client-rpcs-in-flight").state is State.ADVICE
+    table = rpcs("rpcs in flight", *range(9))
+    assert the(changed(recorded, osc__rpc_stats=table), "client-rpcs-in-flight").state is State.ADVICE
     assert the(changed(recorded, osc__max_rpcs_in_flight="32"), "client-rpcs-in-flight").state is State.OK
 
 
