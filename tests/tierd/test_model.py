@@ -59,8 +59,3 @@ def test_policies_that_act_have_typed_evidence_and_the_default_names_only_such()
     acting = [policy for policy in policies().values() if policy.plan is not None]
     assert all(policy.evidence is not Evidence for policy in acting)
     assert set(ActSettings().on) <= {policy.name for policy in acting}
-    assert ActSettings().on == ("noisy-neighbour", "outgrown-component", "cold-on-flash")
-
-
-def test_whatever_has_no_numbers_has_none() -> None:
-    assert Evidence().numbers() == {}
