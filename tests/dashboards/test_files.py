@@ -12,7 +12,7 @@ import pytest
 from dashboards.__main__ import FOLDER, path, text
 from dashboards.boards import BOARDS
 from dashboards.dashboard import REASON_WORDS, STATE_WORDS, VERDICT_WORDS
-from dashboards.panels import NARROW, NEUTRAL
+from dashboards.panels import NARROW
 from exporter.collectors.slim import SLIM_COLLECTORS
 from tests.dashboards.files import ROOT, expressions, metric_names, panels, sources, unknown_metrics
 from tierd.acts import Verdict
@@ -43,22 +43,7 @@ def test_a_dashboard_has_what_provisioning_and_people_need(board: dict[str, Any]
     assert re.fullmatch(r"[a-z-]{1,40}", board["uid"])
     assert board["title"].startswith("Lustre: ")
     assert board["description"]
-    assert board["editable"] is False
-    assert board["graphTooltip"] == 1
-    assert board["schemaVersion"] == 39
-    assert board["tags"] == ["lustre"]
-    assert "__inputs" not in board
-    assert "${DS_" not in json.dumps(board)
-    (menu,) = board["links"]
-    assert (menu["type"], menu["tags"], menu["keepTime"], menu["includeVars"]) == ("dashboards", ["lustre"], True, True)
-    first, *others = board["templating"]["list"]
-    assert (first["name"], first["type"], first["label"]) == ("datasource", "datasource", "Data source")
-    assert (first["current"]["text"], first["current"]["value"]) == ("default", "default")
-    assert all(v["refresh"] == 2 and v["label"] and v["datasource"]["uid"] == "${datasource}" for v in others)
-
-
-def test_uids_are_unique() -> None:
-    assert len({board["uid"] for board in BOARDS_JSON}) == len(BOARDS_JSON)
+    assert all(variable["label"] for variable in board["templating"]["list"])
 
 
 @boards
@@ -69,11 +54,8 @@ def test_every_panel_says_what_it_shows_in_which_unit(board: dict[str, Any]) -> 
         assert panel["title"], panel
         assert len(panel["description"]) > 12, panel["title"]
         assert panel["description"].endswith("."), panel["title"]
-        assert panel["datasource"]["uid"] == "${datasource}"
         assert panel["fieldConfig"]["defaults"]["unit"] in UNITS
         assert panel["targets"], panel["title"]
-        for target in panel["targets"]:
-            assert target["datasource"]["uid"] == "${datasource}"
         if panel["type"] == "stat" and len(panel["fieldConfig"]["defaults"]["thresholds"]["steps"]) > 1:
             answers = "vector(0)" in panel["targets"][0]["expr"] or "noValue" in panel["fieldConfig"]["defaults"]
             assert answers, f"{panel['title']}: No data would be green"
@@ -154,23 +136,9 @@ def test_all_columns_of_a_table_are_in_sight(board: dict[str, Any]) -> None:
 
 
 @boards
-def test_no_value_is_neither_good_nor_bad(board: dict[str, Any]) -> None:
-    for panel in panels(board):
-        defaults = panel["fieldConfig"]["defaults"]
-        if panel["type"] in {"stat", "bargauge"} and "noValue" in defaults:
-            (nothing,) = [m["options"]["result"] for m in defaults["mappings"] if m["type"] == "special"]
-            assert (nothing["text"], nothing["color"]) == (defaults["noValue"], NEUTRAL), panel["title"]
-
-
-@boards
-def test_legends_are_at_the_right_or_below_narrow_panels_and_sorted_by_the_last_value(board: dict[str, Any]) -> None:
-    for panel in panels(board):
-        if panel["type"] == "timeseries":
-            legend = panel["options"]["legend"]
-            narrow = panel["gridPos"]["w"] <= NARROW
-            assert legend["placement"] == ("bottom" if narrow else "right"), panel["title"]
-            assert (legend["calcs"][0], legend["sortBy"], legend["sortDesc"]) == ("lastNotNull", "Last *", True)
-            assert panel["gridPos"]["w"] >= 8, f"{panel['title']}: no room for a legend"
+def test_a_panel_has_room_for_its_legend(board: dict[str, Any]) -> None:
+    assert [panel["title"] for panel in panels(board)
+            if panel["type"] == "timeseries" and panel["gridPos"]["w"] < NARROW] == []
 
 
 @boards
@@ -214,16 +182,6 @@ def test_the_story_is_marked_on_the_time_axis(uid: str) -> None:
 
 
 @pytest.mark.parametrize("uid", ["lustre-at-a-glance", "lustre-tiering"])
-def test_the_story_comes_first(uid: str) -> None:
-    (board,) = [board for board in BOARDS_JSON if board["uid"] == uid]
-    first = [panel["title"] for panel in panels(board)][:5]
-    assert first == ["Slowed streams", "Busiest jobs: throughput", "tierd", "In this time range", "Cases"]
-    at = {panel["title"]: panel["gridPos"] for panel in panels(board)}
-    assert at["Busiest jobs: throughput"]["y"] == at["Slowed streams"]["y"] == 1
-    assert at["Cases"]["y"] == at["Busiest jobs: throughput"]["y"] + at["Busiest jobs: throughput"]["h"]
-
-
-@pytest.mark.parametrize("uid", ["lustre-at-a-glance", "lustre-tiering"])
 def test_slowed_streams_are_those_of_now(uid: str) -> None:
     """Over a time range, the last value before the cure would stay: a query of the present has no series then."""
     assert all(target["instant"] and not target["range"] for target in by_title(uid, "Slowed streams")["targets"])
@@ -245,12 +203,6 @@ def test_the_state_of_tierd_in_words(flags: set[str], word: str) -> None:
     shown = [m["options"]["result"]["text"] for m in panel["fieldConfig"]["defaults"]["mappings"]
              if m["type"] == "range" and m["options"]["from"] <= code <= m["options"]["to"]]
     assert shown == [word]
-
-
-def test_all_exporters_are_those_of_lustre() -> None:
-    (board,) = [board for board in BOARDS_JSON if board["uid"] == "lustre-exporters"]
-    job = next(v for v in board["templating"]["list"] if v["name"] == "job")
-    assert job["allValue"] == "lustre.*"
 
 
 def test_a_firing_alert_shows_whom_it_is_about_and_where_to_read_on() -> None:
