@@ -35,6 +35,12 @@ class Ground:
     changelog_mdt: str = ""
     """An MDT that keeps a changelog and holds the directory; empty when none does."""
 
+    def layout(self, path: str) -> Layout:
+        """The layout of a file, or the default of a directory, which must have one."""
+        found = self.filesystem.layout(path)
+        assert found is not None, path
+        return found
+
     def on(self, pool: str) -> Layout:
         return Layout((Component(pool=pool),), composite=False)
 
@@ -84,13 +90,9 @@ class PortContract:
         ground.make_directory(place)
         assert ground.filesystem.layout(place) is None
         ground.filesystem.set_default_layout(place, ground.covering())
-        found = ground.filesystem.layout(place)
-        assert found is not None
-        assert same_shape(found, ground.covering())
+        assert same_shape(ground.layout(place), ground.covering())
         ground.make_file(f"{place}/small", 1000)
-        layout = ground.filesystem.layout(f"{place}/small")
-        assert layout is not None
-        assert same_shape(layout, ground.covering())
+        assert same_shape(ground.layout(f"{place}/small"), ground.covering())
         ground.filesystem.set_default_layout(place, None)
         assert ground.filesystem.layout(place) is None
 
@@ -111,8 +113,7 @@ class PortContract:
             ground.filesystem.set_default_layout(place, before)
             ground.filesystem.set_default_layout(place, ground.covering())
             ground.filesystem.set_default_layout(place, before)
-            found = ground.filesystem.layout(place)
-            assert found is not None
+            found = ground.layout(place)
             assert (pools_of(found), same_shape(found, before)) == ((), True)
 
     def test_a_move_changes_the_layout_and_nothing_else(self, ground: Ground) -> None:
@@ -121,8 +122,7 @@ class PortContract:
         before = ground.filesystem.status(path)
         for layout in (ground.on(ground.flash), ground.on(ground.hdd), ground.covering()):
             ground.filesystem.migrate(path, layout)
-            found = ground.filesystem.layout(path)
-            assert found is not None
+            found = ground.layout(path)
             assert pools_of(found) == pools_of(layout)
             now = ground.filesystem.status(path)
             assert (now.fid, now.size_bytes, int(now.mtime), now.uid, now.gid) == (
@@ -140,17 +140,13 @@ class PortContract:
         """The exchange itself sets the modification time to the present, whoever asks for it."""
         path = f"{ground.root}/leaves-mdt/a"
         self.on_mdt(ground, path)
-        before = ground.filesystem.layout(path)
-        assert before is not None
+        before = ground.layout(path)
         try:
             ground.filesystem.migrate(path, ground.on(ground.flash))
         except RefusedError:
-            now = ground.filesystem.layout(path)
-            assert now is not None
-            assert same_shape(now, before)
+            assert same_shape(ground.layout(path), before)
         else:
-            now = ground.filesystem.layout(path)
-            assert now is not None
+            now = ground.layout(path)
             assert pools_of(now) == (ground.flash,)
         assert int(ground.filesystem.status(path).mtime) == 1_500_000_000
 
@@ -159,10 +155,8 @@ class PortContract:
         path = f"{ground.root}/stays-on-mdt/a"
         self.on_mdt(ground, path)
         ground.filesystem.migrate(path, ground.dom(ground.flash))
-        now = ground.filesystem.layout(path)
-        assert now is not None
-        assert same_shape(now, ground.dom(ground.flash))
-        assert pools_of(now) == (ground.flash,)
+        assert same_shape(ground.layout(path), ground.dom(ground.flash))
+        assert pools_of(ground.layout(path)) == (ground.flash,)
         assert int(ground.filesystem.status(path).mtime) == 1_500_000_000
 
     def test_data_moves_onto_an_mdt_and_keeps_its_time(self, ground: Ground) -> None:
@@ -171,9 +165,7 @@ class PortContract:
         ground.set_mtime(path, 1_500_000_000.0)
         before = ground.filesystem.status(path)
         ground.filesystem.migrate(path, ground.dom(ground.hdd))
-        now = ground.filesystem.layout(path)
-        assert now is not None
-        assert same_shape(now, ground.dom(ground.hdd))
+        assert same_shape(ground.layout(path), ground.dom(ground.hdd))
         after = ground.filesystem.status(path)
         assert (after.fid, after.size_bytes, int(after.mtime)) == (before.fid, before.size_bytes, 1_500_000_000)
 
@@ -186,9 +178,7 @@ class PortContract:
                          *(replace(part, extent_start=2 * first.extent_end) for part in rest)))
         with pytest.raises(OSError):  # noqa: PT011 -- the ports give it different numbers
             ground.filesystem.migrate(path, larger)
-        now = ground.filesystem.layout(path)
-        assert now is not None
-        assert same_shape(now, ground.dom(ground.hdd))
+        assert same_shape(ground.layout(path), ground.dom(ground.hdd))
 
     def test_a_directory_does_not_move(self, ground: Ground) -> None:
         ground.make_directory(f"{ground.root}/stays")
@@ -235,6 +225,5 @@ class PortContract:
             wanted = Layout((Component(pool=ground.hdd, ost_list=(index,)),), composite=False)
             ground.filesystem.migrate(f"{ground.root}/placed", wanted)
             found = ground.filesystem.layout(f"{ground.root}/placed")
-            assert found is not None
             assert [one.ost_index for one in found.components[0].objects] == [index]
             assert ground.filesystem.status(f"{ground.root}/placed").size_bytes == MIB
