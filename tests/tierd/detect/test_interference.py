@@ -303,14 +303,6 @@ def test_a_stream_that_its_targets_do_not_hold_up_loses_nothing() -> None:
         assert found(bed.see(window(number, at(rng, ALONE / 3), *here))) is None
 
 
-def test_targets_in_trouble_or_in_no_pool_are_left_out() -> None:
-    for pools, conditions in (({}, {}), (None, dict.fromkeys(TARGETS, "degraded"))):
-        rng, bed = Random(11), Bed()
-        for number in range(12):
-            seen = window(number, at(rng, ALONE * (1 - share(20))), small_files("m.2", 20), conditions=conditions)
-            assert bed.see(seen, pools) == []
-
-
 @pytest.mark.parametrize("elsewhere", [(), [stream("x.9", 60, targets=["lustre-OST0009"])]])
 @pytest.mark.parametrize("condition", [UNSEEN, "degraded"])
 def test_while_all_targets_of_a_stream_are_in_trouble_it_is_in_doubt_and_said_to_lose_nothing(
