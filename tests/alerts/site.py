@@ -43,6 +43,8 @@ MINUTE = 60.0
 EXPORTER, TIERD = ("lustre", "oss01:9169"), ("tierd", "mds01:9170")
 """Scrape job and instance."""
 SAMPLE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$", re.MULTILINE)
+TAKEN = re.compile(r'(?:^|,)(?:job|instance)="')
+"""Labels that Prometheus adds, and would rename where an exporter has them."""
 Series = dict[str, list[float | None]]
 """Values of each series by minute; None where a scrape has no such sample."""
 
@@ -95,7 +97,7 @@ class Site:
     """Tallies of changelog readers, for tierd."""
     powerflex: Callable[[Cluster], PowerFlex | None] = lambda _: None
     """The storage below the OSTs, for tierd."""
-    model: type[Cluster] = Cluster
+    model: Callable[[ClusterSettings, Sequence[Job]], Cluster] = Cluster
     """FluidCluster takes a fraction of the time, and exposes servers and the mount of the mover only."""
     cycle_seconds: float = 5.0
     """Of tierd."""
@@ -134,7 +136,6 @@ class Site:
         self.minutes = 0
 
     def _cases(self) -> Sequence[Case]:
-        assert self.world is not None
         self.status.publish(self.world.daemon)
         return self.status.view.cases
 
@@ -179,14 +180,24 @@ class Site:
         """Let time pass, and scrape once a minute."""
         for _ in range(minutes):
             each(self)
-            until = self.cluster.now + MINUTE
-            if self.world is not None and not self.tierd_hangs:
-                self.world.run(until, self.cycle_seconds)
-            self.cluster.advance(max(0.0, until - self.cluster.now))
-            self.scrape()
+            self.live(MINUTE)
+            for series, value in self.samples():
+                values = self.series.setdefault(series, [])
+                values.extend([None] * (self.minutes - len(values)))
+                values.append(self._relative(series.partition("{")[0], value))
+            self.minutes += 1
+            for values in self.series.values():
+                values.extend([None] * (self.minutes - len(values)))
 
-    def scrape(self) -> None:
-        """One scrape of everything by Prometheus."""
+    def live(self, seconds: float) -> None:
+        """Let the cluster live, with tierd at work on it."""
+        until = self.cluster.now + seconds
+        if self.world is not None and not self.tierd_hangs:
+            self.world.run(until, self.cycle_seconds)
+        self.cluster.advance(max(0.0, until - self.cluster.now))
+
+    def samples(self) -> Iterator[tuple[str, float]]:
+        """Series and values of a scrape of everything by Prometheus."""
         while self._away:  # the cluster goes on writing there
             folder, kept = self._away.pop()
             kept.rename(folder)
@@ -202,15 +213,8 @@ class Site:
         for (job, instance), page in pages.items():
             up = (job, instance) not in self.down and (job != "lustre" or self.cluster.exporter_reachable)
             with as_user(self.scraped_as):
-                samples = list(SAMPLE.findall(page())) if up else []
-            own = f'job="{job}",instance="{instance}"'
-            for name, labels, value in samples:
-                self._add(f'{name}{{{labels}{"," if labels else ""}{own}}}', self._relative(name, float(value)))
-            self._add(f"up{{{own}}}", float(up))
-            self._add(f"scrape_duration_seconds{{{own}}}", self.scrape_seconds)
-        self.minutes += 1
-        for values in self.series.values():
-            values.extend([None] * (self.minutes - len(values)))
+                text = page() if up else ""
+            yield from labelled(text, job, instance, up=float(up), scrape_duration_seconds=self.scrape_seconds)
 
     def _relative(self, name: str, value: float) -> float:
         """Times since the beginning: promtool's clock starts at 0."""
@@ -218,15 +222,21 @@ class Site:
             return 0.0
         return value - self.begin if name.endswith("timestamp_seconds") and value > 0 else value
 
-    def _add(self, series: str, value: float) -> None:
-        values = self.series.setdefault(series, [])
-        values.extend([None] * (self.minutes - len(values)))
-        values.append(value)
-
     def close(self) -> None:
         """Close the journal."""
         if self.world is not None:
             self.world.journal.close()
+
+
+def labelled(text: str, job: str, instance: str, **added: float) -> Iterator[tuple[str, float]]:
+    """Samples of a page as Prometheus stores them: with its own labels, which no metric of ours has, and its own."""
+    own = f'job="{job}",instance="{instance}"'
+    found = SAMPLE.findall(text)
+    for name, labels, value in found:
+        assert not TAKEN.search(labels), f"{name}: Prometheus renames a label of {{{labels}}}"
+        yield f'{name}{{{labels}{"," if labels else ""}{own}}}', float(value)
+    for name, value_added in {**added, "scrape_samples_scraped": float(len(found))}.items():
+        yield f"{name}{{{own}}}", value_added
 
 
 COUNTERS = ("_total", "_bucket", "_sum", "_count")

@@ -1,32 +1,18 @@
 """Five minutes of a simulated cluster with tierd at work on it, scraped every 15 s, as Prometheus stores them.
 
-All in virtual time: the exporter runs over the files the cluster writes, tierd's own metrics are taken from its
-registry, and what Prometheus adds to a scrape (`job`, `instance`, `up` and so on) is added here.
+All in virtual time, by the site that troubles of alerts have too.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from prometheus_client import generate_latest
-
-from exporter import clock, exposition
-from exporter.__main__ import build_parser, check_arguments
-from exporter.collectors import COLLECTORS
-from exporter.scrape import Scraper
-from exporter.self_metrics import registry as exporter_registry
-from lustre.parameters import Tree
 from simulator.scenarios.scenario import parse
-from tests.alerts.site import SAMPLE, write_unsimulated
+from tests.alerts.site import Site, number
 from tests.tierd.integrations.powerflex_gateway import answering
 from tierd.config.settings import Settings
-from tierd.daemon.metrics import MetricsContext
-from tierd.daemon.metrics import registry as tierd_registry
-from tierd.daemon.status import StatusPublisher
-from tierd.simulation.world import VirtualClock, wire
+from tierd.simulation.world import VirtualClock
 
 STEP_SECONDS = 15
 SECONDS = 330
@@ -76,10 +62,6 @@ target = "OST0003"
 rebuild_share = 0.2
 """)
 
-_TAKEN = re.compile(r'(?:^|,)(?:job|instance)="')
-"""Labels that Prometheus adds, and would rename where an exporter has them."""
-
-
 @dataclass(frozen=True, slots=True)
 class Recorded:
     """Samples in OpenMetrics form, the names of all metrics among them, and the time of the last."""
@@ -92,40 +74,13 @@ class Recorded:
 
 def record(folder: Path) -> Recorded:
     """Let the cluster live, and write down what was scraped."""
-    root = folder / "node"
-    (root / "proc").mkdir(parents=True)
-    (root / "sys").mkdir()
-    write_unsimulated(root)
-    cluster = SCENARIO.build()
-    at = wire(cluster, Settings(), folder)
-    wanted = check_arguments(build_parser().parse_args([f"--path.procfs={root}/proc", f"--path.sysfs={root}/sys"]))
-    scraper = Scraper(Tree(wanted.roots), COLLECTORS, wanted.settings, clock.monotonic)
-    of_exporter = exporter_registry(scraper, None)
-    below = answering(VirtualClock(cluster))
-    status = StatusPublisher()
-    of_tierd = tierd_registry(at.daemon, MetricsContext(
-        at.filesystem.fsname, cases=lambda: status.view.cases, integrations=(below,)))
+    site = Site(folder, settings=Settings(), model=lambda *_: SCENARIO.build(),
+                powerflex=lambda cluster: answering(VirtualClock(cluster)))
     lines: list[str] = []
-    begin = cluster.epoch
-    while cluster.now < SECONDS:
-        at.run(until=cluster.now + STEP_SECONDS)
-        status.publish(at.daemon)
-        cluster.write_parameters(root)
-        below.refresh()
-        text = b"".join(exposition.render(scraper.run(), of_exporter, openmetrics=False)).decode()
-        lines += labelled(text, "lustre", "oss01:9169", cluster.epoch)
-        lines += labelled(generate_latest(of_tierd).decode(), "tierd", "mds01:9170", cluster.epoch)
+    while site.cluster.now < SECONDS:
+        site.live(STEP_SECONDS)
+        lines += (f"{series} {number(value)} {site.cluster.epoch:.3f}" for series, value in site.samples())
+    site.close()
     file = folder / "samples.openmetrics"
     file.write_text("\n".join((*lines, "# EOF\n")), encoding="utf-8")
-    at.journal.close()
-    return Recorded(file, frozenset(line.partition("{")[0] for line in lines), begin, cluster.epoch)
-
-
-def labelled(text: str, job: str, instance: str, time: float) -> Iterator[str]:
-    """Samples as Prometheus stores them: with its own labels, which no metric of ours has."""
-    count = 0
-    for count, (name, labels, value) in enumerate(SAMPLE.findall(text), start=1):  # noqa: B007 - used below
-        assert not _TAKEN.search(labels), f"{name}: Prometheus renames a label of {{{labels}}}"
-        yield f'{name}{{{labels}{"," if labels else ""}job="{job}",instance="{instance}"}} {value} {time:.3f}'
-    for name, value in (("up", 1.0), ("scrape_duration_seconds", 0.1), ("scrape_samples_scraped", float(count))):
-        yield f'{name}{{job="{job}",instance="{instance}"}} {value} {time:.3f}'
+    return Recorded(file, frozenset(line.partition("{")[0] for line in lines), site.begin, site.cluster.epoch)

@@ -17,7 +17,7 @@ from exporter.scrape import Scraper
 from exporter.self_metrics import registry
 from lustre.parameters import Tree
 from simulator.cluster import Cluster
-from tests.dashboards.recorded import labelled
+from tests.alerts.site import EXPORTER, labelled
 from tests.servers import program, prometheus
 from tierd.clock import SystemClock
 from tierd.config.sense import PrometheusSettings
@@ -46,8 +46,8 @@ def record(cluster: Cluster, seconds: float, folder: Path, scrape_seconds: float
             cluster.advance(scrape_seconds)
             cluster.write_parameters(root, clients=False)
             text = b"".join(exposition.render(scraper.run(), own, openmetrics=False)).decode()
-            out.writelines(f"{line}\n" for line in labelled(text, "lustre", "oss01:9169", cluster.epoch)
-                           if line.startswith(names))
+            out.writelines(f"{series} {value} {cluster.epoch:.3f}\n" for series, value in labelled(text, *EXPORTER)
+                           if series.startswith(names))
         out.write("# EOF\n")
     return file
 
