@@ -58,7 +58,6 @@ class Deleted(MetaPathFinder):
                             "tierd.act.movers.engines"):
             return None
         spec = PathFinder.find_spec(fullname, path)
-        assert spec is not None
         assert spec.origin is not None
         loader = Registry(fullname, spec.origin)
         loader.without = self.name.rpartition(".")[2]

@@ -130,7 +130,6 @@ def failing_moves(site: Site) -> None:
 
 
 def paused(site: Site) -> None:
-    assert site.world is not None
     site.world.gate.operating_state.pause("checking disks")
 
 
@@ -143,7 +142,6 @@ class HeldByAnother(FilesystemClaim):
 
 def waiting_moves(site: Site) -> None:
     """Files to be moved, and limits that allow next to none."""
-    assert site.world is not None
     files = [site.cluster.make_file(f"/proj/ingest/n{place}", 1 << 16).path for place in range(30)]
     site.world.gate.submit([Action(ActKind.MIGRATE, COVERING, "", ("", "", ""), path=path) for path in files], 1)
 
@@ -166,7 +164,6 @@ class ShownDispatch(InProcessDispatch):
 def cluster(**changes: Any) -> Change:
     """Several nodes work on the file system, and something about them is wrong."""
     def change(site: Site) -> None:
-        assert site.world is not None
         site.world.gate.dispatch = dispatch = ShownDispatch(NeverMoves())
         dispatch.shown = replace(CLUSTER, **changes)
 
@@ -201,7 +198,6 @@ def slow_scrape(site: Site) -> None:
 
 
 def bad_web_config(site: Site) -> None:
-    assert site.web_config is not None
     site.web_config.path.write_text("tls_server_config: {cert_file: none.crt}\n")
     site.web_config.config()
 
@@ -269,7 +265,6 @@ def powerflex_of(cluster: Cluster) -> PowerFlex:
 
 
 def gateway_of(site: Site) -> AnsweringGateway:
-    assert site.below is not None
     assert isinstance(site.below.gateway, AnsweringGateway)
     return site.below.gateway
 

@@ -81,7 +81,6 @@ class Running:
     ports: list[int]
 
     def line(self) -> bytes:
-        assert self.process.stderr is not None
         return self.process.stderr.readline()
 
     def get(self, path: str, port: int | None = None) -> bytes:
@@ -93,7 +92,6 @@ class Running:
         """What it still prints when it is stopped."""
         self.process.send_signal(number)
         assert self.process.wait(20) == 0
-        assert self.process.stderr is not None
         return self.process.stderr.read()
 
 

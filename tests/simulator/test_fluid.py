@@ -93,7 +93,6 @@ def test_a_new_default_layout_and_moves_take_the_noise_off_the_disks() -> None:
     before = flows.now
     filesystem.migrate(file.path, COVERS)
     assert 0 < flows.now - before < 10
-    assert file.layout is not None
     assert file.layout.components[0].pool == "flash"
     filesystem.set_default_layout("/proj/ingest", COVERS)
     flows.advance(20)
@@ -163,7 +162,6 @@ def test_a_file_is_not_moved_while_a_job_has_it_open_for_writing(model: type[Clu
     cluster.advance(40)
     filesystem.migrate(path, ON_HDD)
     layout = filesystem.layout(path)
-    assert layout is not None
     assert layout.components[0].stripe_count == 1
 
 

@@ -94,9 +94,9 @@ def test_one_directory_is_slower_than_one_for_each() -> None:
     assert rate(ran(settings, job), "create") > 1.5 * rate(ran(settings, replace(job, shared=True)), "create")
 
 
-def creates_in_one_directory(clients: int, mdts: int = 1) -> float:
+def creates_in_one_directory(clients: int) -> float:
     settings = replace(disks(4, clients, client=ClientSettings(network_seconds=0.00004)),
-                       mdts=(MdtSettings(cores=64, work_factor=0.1),) * mdts)
+                       mdts=(MdtSettings(cores=64, work_factor=0.1),))
     return rate(ran(settings, Mdtest(nodes=clients, threads=16 // clients, files_each=20, shared=True)), "create")
 
 

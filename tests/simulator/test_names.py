@@ -19,8 +19,8 @@ PFL = Layout((Component(0, 128 << 10, "flash"), Component(128 << 10, None, "hdd"
 ACTOR = Actor("touch.1001", 1001, 1001, "10.0.2.15@tcp")
 
 
-def after_small_files(layout: Layout | None, keep: int = 3) -> Cluster:
-    job = SmallFileWriter(files_per_second=5, threads=1, keep=keep, layout=layout, stop_seconds=2.05)
+def after_small_files(layout: Layout | None) -> Cluster:
+    job = SmallFileWriter(files_per_second=5, threads=1, keep=3, layout=layout, stop_seconds=2.05)
     cluster = Cluster(recorded_test_bed(1), (job,))
     cluster.advance(6)
     return cluster
@@ -53,7 +53,6 @@ def test_no_layout_record_where_the_first_component_holds_the_file() -> None:
 def test_a_component_gets_objects_when_a_write_reaches_it() -> None:
     cluster = after_small_files(PFL)
     file = next(cluster.namespace.files())
-    assert file.layout is not None
     first, second = file.layout.components
     assert (first.flags, second.flags) == (("init",), ("init",))
     assert first.objects[0].ost_index in (0, 1)
@@ -79,7 +78,6 @@ def test_objects_go_round_the_pool() -> None:
     places = []
     for number in range(8):
         layout = cluster.make_file(f"/d/{number}", 4096).layout
-        assert layout is not None
         places.append(layout.components[0].objects[0].ost_index)
     assert places == [2, 3, 4, 5, 2, 3, 4, 5]
 
@@ -88,7 +86,6 @@ def test_more_stripes_than_the_pool_has_targets_become_fewer() -> None:
     cluster = Cluster(recorded_test_bed(1))
     cluster.make_directory("/d", Layout((Component(pool="hdd", stripe_count=64),), composite=False))
     layout = cluster.make_file("/d/wide", 4096).layout
-    assert layout is not None
     assert layout.components[0].stripe_count == 4
 
 

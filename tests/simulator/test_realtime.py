@@ -56,7 +56,6 @@ def test_a_move_from_another_thread_waits_for_the_driver() -> None:
         filesystem = SimulatedFilesystem(cluster)
         filesystem.migrate("/proj/file", Layout((Component(pool="flash"),), composite=False))
         layout = filesystem.layout("/proj/file")
-    assert layout is not None
     assert layout.components[0].pool == "flash"
 
 

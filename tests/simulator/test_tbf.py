@@ -23,7 +23,6 @@ def served(engine: Engine, tbf: Tbf, requests: int, sender: str = "a") -> list[f
     times: list[float] = []
     for _ in range(requests):
         turn = tbf.turn("dd.0", sender)
-        assert turn is not None
         turn.then(lambda _: times.append(round(engine.now, 6)))
     engine.run_until(engine.now + 10.0)
     return times

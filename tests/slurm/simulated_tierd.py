@@ -63,7 +63,6 @@ class Site:
     def pool(self, path: str) -> str:
         """The pool of the first component of a file."""
         layout = self.cluster.namespace.lookup(path).layout
-        assert layout is not None
         return layout.components[0].pool
 
     @contextmanager

@@ -171,6 +171,5 @@ def killed(process: subprocess.Popen[str]) -> None:
 def started(wanted: dict[str, object]) -> subprocess.Popen[str]:
     process = subprocess.Popen([sys.executable, "-m", "tests.slurm.simulated_tierd", json.dumps(wanted)],
                                stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     return process

@@ -149,7 +149,6 @@ def failed(capsys: pytest.CaptureFixture[str], *arguments: str, site: Site) -> s
 
 
 def fetched(site: Site, path: str, method: str = "GET") -> tuple[int, str]:
-    assert site.service.web is not None
     request = urllib.request.Request(f"http://127.0.0.1:{site.service.web.port}{path}", method=method)
     try:
         with urllib.request.urlopen(request, timeout=10) as answer:

@@ -83,7 +83,6 @@ def test_the_layout_of_a_file_is_always_its_own(root: Path) -> None:
 def test_the_wanted_first_ost_of_a_default_layout_is_kept(root: Path) -> None:
     third = FLASH[:30] + b"\x03\0" + FLASH[32:]
     found = own(root / "with", Attributes(root, {root / "with": third}))
-    assert found is not None
     assert found.components[0].stripe_offset == 3
 
 

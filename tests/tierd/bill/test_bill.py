@@ -42,7 +42,6 @@ def moved_bytes(jobs: Sequence[Job], begin: float, end: float) -> float:
 
 def metrics_of(site: Site) -> str:
     """The exposition of tierd's port."""
-    assert site.service.web is not None
     with urlopen(f"http://127.0.0.1:{site.service.web.port}/metrics") as response:
         return response.read().decode()
 

@@ -45,7 +45,6 @@ class BrakedSite:
 
     def begin(self) -> None:
         """An agent starts."""
-        assert self.site.service.web is not None
         leader = f"http://127.0.0.1:{self.site.service.web.port}"
         root = self.site.folder / "node"
         ask = asking(argparse.Namespace(leader=[leader], **vars(NO_FILES)))
@@ -154,7 +153,6 @@ def test_the_finding_holds_as_it_was_and_the_case_says_what_the_brake_cost(
     without_cure.run_until("BRAKED", before=60)
     without_cure.run(without_cure.cluster.now + 60)
     (finding,) = without_cure.site.service.daemon.findings
-    assert finding.evidence.of_stream is not None
     assert finding.evidence.of_stream.loss_low > 0.15
     assert not any("ended" in words for words in without_cure.site.said)
     without_cure.run_until("RELEASED", before=60 + BOX_SECONDS + 60)
@@ -186,7 +184,6 @@ def blind(site: Site) -> None:
 
 
 def killed(site: Site) -> None:
-    assert site.service.web is not None
     site.service.web.close()
 
 
@@ -252,7 +249,6 @@ def test_another_stream_gets_a_fair_share_for_some_time(site: Site) -> None:
 
 
 def test_odd_requests_are_refused(braked: BrakedSite) -> None:
-    assert braked.site.service.web is not None
     url = f"http://127.0.0.1:{braked.site.service.web.port}/-/brake"
     answers = {}
     for kind, body in (("application/json", b'{"node": "a"}'), ("application/json", b"[]"), ("text/plain", b"{}"),

@@ -32,9 +32,9 @@ def window(rpcs: Mapping[str, float], end: float = 105.0, stream: float = 60e6, 
     return Window(end - 5, end, loads, {})
 
 
-def braked(rpcs_per_second: float = 20.0) -> BrakedJob:
+def braked() -> BrakedJob:
     return BrakedJob(number=1, finding=FINDING, began_at=100.0, before=BEFORE, now=BEFORE,
-                     limits={"stream.2": Limit(FINDING, STREAM, 0.05, rpcs_per_second)})
+                     limits={"stream.2": Limit(FINDING, STREAM, 0.05, 20.0)})
 
 
 IN_FORCE = KnownRule(name="tierd_F1", condition="jobid={small.1}", rate=10, classes=1)

@@ -53,10 +53,10 @@ def stream(*files: Candidate, room: Capacity = ROOM, creates: int = 0,
     return striping.plan(found, evidence, Situation(room, FlashSettings(), [activity]))
 
 
-def small(present: Layout | None, *files: Candidate, sizes: tuple[int, ...] = (5000,) * 30) -> Plan:
+def small(present: Layout | None, *files: Candidate) -> Plan:
     evidence = StripingEvidence(stripe_count=4, files_created=500)
     found = Finding("striping", NOW, "mk.7", "", (), "", evidence, ("/d",), subject="small files in /d")
-    activity = DirectoryActivity("mk.7", "/d", creates=500, candidates=files, sizes=sizes)
+    activity = DirectoryActivity("mk.7", "/d", creates=500, candidates=files, sizes=(5000,) * 30)
     return striping.plan(found, evidence, Situation(replace(ROOM, default_layouts={"/d": present}), FlashSettings(),
                                                     [activity]))
 

@@ -53,7 +53,6 @@ class Bed:
 
     def slots(self) -> list[int]:
         """Numbers of the jobs in the slots of the first stream."""
-        assert self.model.newest is not None
         return list(self.model.newest.slot[0].tolist())
 
     def names(self, jobs: Iterable[int]) -> set[str]:
@@ -151,7 +150,6 @@ def test_a_loss_stays_as_the_one_target_with_a_neighbour_is_known_to_hold_the_st
         run(bed, (window(n, at(rng, ALONE)) for n in range(12)))
         reads = [JobLoad(TARGETS[0], "f.2", read_bytes=90 * 4096, reads=90, sizes={4096: 90})]
         losses = run(bed, (window(12 + n, at(rng, 0.6 * ALONE), reads) for n in range(9)))
-        assert bed.model.newest is not None
         assert bed.model.newest.streams.count.tolist() == [1]
         for each in losses[1:]:
             (loss,) = each
@@ -188,7 +186,6 @@ def test_a_neighbour_that_was_always_there_is_found_by_device_time_alone() -> No
     rng, bed = Random(1), Bed()
     losses = run(bed, (window(n, at(rng, ALONE * (1 - share(20))), small_files("m.2", 20)) for n in range(12)))
     loss = found(losses[1])
-    assert loss is not None
     assert (loss.carrier, loss.came_at) == (Carrier.DEVICE_TIME, 0.0)
     (last,) = losses[-1]
     assert last.quantile(-1.645) <= share(20) <= last.quantile(1.645)
@@ -210,7 +207,6 @@ def test_a_stream_that_begins_beside_a_neighbour_is_found_slow_once_its_targets_
     run(bed, (window(n, small_files("m.2", 20)) for n in range(10)))
     losses = run(bed, (window(10 + n, at(rng, ALONE * (1 - share(20))), small_files("m.2", 20)) for n in range(8)))
     loss = found(losses[-1], bed.recent.jobs["s.1"])
-    assert loss is not None
     assert loss.quantile(-1.645) <= share(20) <= loss.quantile(1.645)
 
 
@@ -260,7 +256,6 @@ def test_a_window_without_the_stream_teaches_nothing() -> None:
     for between in ([], [window(10, small_files("m.2", 1.0))]):
         bed = Bed()
         run(bed, [*(window(n, usual) for n in range(10)), *between, window(11, usual)])
-        assert bed.model.newest is not None
         levels.append(bed.model.newest.mean[0, 0])
     assert levels[0] == levels[1]
 
@@ -384,7 +379,6 @@ def test_more_suspects_than_slots(count: int) -> None:
     jobs = [small_files(f"m.{n}", files) for n, files in enumerate(each)]
     losses = run(bed, (window(9 + n, at(rng, ALONE * (1 - share(sum(each)))), *jobs) for n in range(10)))
     loss = found(losses[-1])
-    assert loss is not None
     assert len(loss.suspects) <= SUSPECTS
     assert loss.share == pytest.approx(share(sum(each)), abs=0.12)
 
@@ -396,7 +390,6 @@ def test_a_large_neighbour_takes_the_slot_of_a_small_one() -> None:
     losses = run(bed, (window(9 + n, at(rng, ALONE * (1 - share(21))), *early, small_files("late.9", 15))
                        for n in range(8)))
     loss = found(losses[1])
-    assert loss is not None
     assert "late.9" in bed.names(loss.suspects[:1])
     assert losses[-1][0].share == pytest.approx(share(20), abs=0.08)
     slots = bed.slots()
@@ -420,7 +413,6 @@ def test_a_job_that_loses_its_slot_leaves_no_device_time_in_it() -> None:
     bed.see(window(0, small_files("grows.9", 0.2), stream("s.1", ALONE, rpc_bytes=MIB)))
     run(bed, (window(1 + n, at(rng, ALONE * 0.8), small_files("grows.9", 0.2), *early) for n in range(4)))
     bed.see(window(5, at(rng, ALONE / 2), small_files("grows.9", 18), *early))
-    assert bed.model.newest is not None
     dose = bed.model.newest.exposure[0]
     grown, other = (bed.slots().index(bed.recent.jobs[job]) for job in ("grows.9", "early.5"))
     assert dose[grown] == pytest.approx(9 * dose[other], rel=0.05)
@@ -551,7 +543,6 @@ def test_countless_operations_that_are_said_to_cost_nothing_leave_every_variance
                  JobLoad(target, "b", 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, {}),
                  JobLoad(target, "d", 0.0, 0.9, 0.0, 0.001, 0.0, 0.0, {})]
         bed.see(Window(1e9, 1e9 + 1e-3, {(target, load.job): load for load in loads}, {}))
-        assert bed.model.newest is not None
         assert bed.model.newest.covariance.diagonal(axis1=1, axis2=2).min() >= 0
 
 
@@ -567,7 +558,6 @@ def test_a_stream_that_varies_by_a_tenth_is_known_to_and_its_arrivals_teach_less
     rng, bed = Random(9), Bed()
     run(bed, (window(n, at(rng, ALONE, noise=0.1)) for n in range(12)))
     run(bed, (window(12 + n, at(rng, ALONE * (1 - share(20)), noise=0.1), small_files("m.2", 20)) for n in range(2)))
-    assert bed.model.newest is not None
     assert 0.05 < bed.model.newest.noise[0]**0.5 < 0.2
 
 

@@ -66,8 +66,8 @@ def sdc(number: int, **more: Any) -> dict[str, Any]:
             "versionInfo": "R3_6.0.0", **more}
 
 
-def device(number: int, state: str = "Normal") -> dict[str, Any]:
-    return {"id": f"b6efa59900{number:06}", "deviceCurrentPathName": f"/dev/nvme{number}n1", "deviceState": state,
+def device(number: int) -> dict[str, Any]:
+    return {"id": f"b6efa59900{number:06}", "deviceCurrentPathName": f"/dev/nvme{number}n1", "deviceState": "Normal",
             "errorState": "None", "mediaType": "SSD", "sdsId": "8f3bb0cc00000001", "storagePoolId": "e0d8f6c900000000"}
 
 

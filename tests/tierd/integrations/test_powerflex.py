@@ -93,7 +93,6 @@ def after(powerflex: PowerFlex, clock: SettableClock, seconds: float = 31.0) -> 
 def test_a_quiet_system(stub, password, clock) -> None:
     powerflex = refreshed(stub, password, clock)
     system = powerflex.system
-    assert system is not None
     assert (system.name, system.cluster_state, system.good_nodes, system.good_replicas) == (
         "hpc", "ClusteredNormal", 3, 2)
     first = system.volumes[0]
@@ -126,7 +125,6 @@ def test_names_and_numbers_that_no_system_has_stop_nothing(stub, password, clock
     stub.known["Sds"][0]["name"] = "oss\ud800"
     stub.statistics(fwdRebuildWriteBwc={"numSeconds": 1, "totalWeightInKb": 10**400}, maxCapacityInKb=10**400)
     powerflex = refreshed(stub, password, clock)
-    assert powerflex.system is not None
     assert powerflex.system.pools[0].size_bytes is None
     assert powerflex.system.data_servers[0].name == "oss?"
     assert b"?ost0" in generate_latest(SimpleNamespace(collect=powerflex.metrics))
@@ -250,7 +248,6 @@ def test_settings_and_states_of_servers_and_clients(stub, password, clock) -> No
                          sds(2, maintenanceState="InMaintenance", sdsNumberOsThreads=12)]
     stub.known["Sdc"] = [sdc(1, sdcMaxInflightRequests="200"), {}, {"id": "1", "mdmConnectionState": None}]
     powerflex = refreshed(stub, password, clock)
-    assert powerflex.system is not None
     one, two = powerflex.system.data_servers
     assert (one.connected, one.profile, two.in_maintenance) == (False, "Compact", True)
     assert two.tunables == {"sds_number_os_threads": 12}

@@ -208,7 +208,6 @@ def test_recovery_finds_out_whether_the_mirror_was_made(
     world.extend("/1")
     made = world.layout("/1")
     entry = world.journal.entry(1)
-    assert entry is not None
     status = world.port.status("/0")
     assert entry.layout_after is not None
     world.journal.intend(Action(ActKind.MIGRATE, entry.layout_after, "because", FINDING.key, "/", "/0", SIZE),

@@ -115,7 +115,7 @@ def test_the_rate_of_examined_files_is_limited_and_the_walk_begins_again() -> No
 def test_links_and_directories_of_a_simulated_file_system_are_no_files() -> None:
     cluster = Cluster(recorded_test_bed())
     cluster.make_file("/proj/a", 1 << 20)
-    (index,) = (one.ost_index for part in SimulatedFilesystem(cluster).layout("/proj/a").components  # type: ignore[union-attr]
+    (index,) = (one.ost_index for part in SimulatedFilesystem(cluster).layout("/proj/a").components
                 for one in part.objects)
     filesystem = SimulatedFilesystem(cluster)
     found = [visit.path for visit in walk(filesystem, ("/",)) if visit.name
