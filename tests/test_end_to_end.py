@@ -8,19 +8,16 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from lustre.changelog.record import Record
 from stack.demo import running_exporter
 from tests.servers import body_of
-from tests.tierd.sense import expositions
 from tests.tierd.simulated import NOISE, STREAM, world
 from tierd.clock import SystemClock
 from tierd.config.sense import ServerAccess
 from tierd.sense.changelogs.tallies import Tally
 from tierd.sense.exporters import ExporterReadings, HttpAnswers
 from tierd.sense.exposition import READ_AT
-from tierd.sense.http_client import HttpClient, Response, SourceError
+from tierd.sense.http_client import HttpClient, Response
 from tierd.sense.readings import Reading, window
 from tierd.sense.sources import LiveSource
 from tierd.simulation.world import VirtualClock
@@ -82,9 +79,3 @@ def test_from_a_parameter_file_to_a_layout_and_a_recovered_stream(tmp_path: Path
             assert same.sizes == load.sizes
         known = {job for _, job in far0.jobs}
         assert over_http.namespace.keys() & known == from_files.namespace.keys() & known
-
-
-def test_what_is_no_exposition_is_an_error() -> None:
-    with pytest.raises(SourceError, match="not an exposition"):
-        expositions.reading(["<html>{"], 0.0)
-

@@ -116,7 +116,6 @@ def test_the_unit_removes_rules_that_are_left(place: Place) -> None:
     (after,) = re.findall(r"^ExecStopPost=/opt/lustre-tierd/bin/(.+)$", unit, re.MULTILINE)
     subprocess.run([sys.executable, "-m", *shlex.split(after), *place.options], env=place.environment, check=True)
     assert place.rules.read_text() == NO_RULES
-    assert re.search("^Restart=always$", unit, re.MULTILINE)
 
 
 def test_without_a_leader_the_agent_says_what_is_missing() -> None:
