@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporter.exposition import Histogram, doubling
+from tests.exporter.collectors.families import shown
 from tests.exporter.test_quiet import MOUNT, OSC, rpc_stats
 
 A, B = "ffff9f0a8c3d1800", "ffff9f0a00000000"
@@ -32,13 +33,9 @@ def pool(*targets: str) -> str:
     return "".join(f"lustre-{target}_UUID\n" for target in targets)
 
 
-def of(samples, text: bytes, name: str) -> dict[str, str]:
-    """{pool: value}."""
-    return {dict(labels)["pool"]: value for (family, labels), value in samples(text).items() if family == name}
-
-
 def reads(samples, text: bytes) -> tuple[dict[str, str], dict[str, str]]:
-    return of(samples, text, "lustre_osc_read_bytes_total"), of(samples, text, "lustre_pool_read_bytes_total")
+    osc, pools = (shown(samples, text, f"lustre_{what}_read_bytes_total", "pool") for what in ("osc", "pool"))
+    return osc, pools
 
 
 def test_a_target_in_two_pools_counts_in_each_pool_and_once_in_osc(grow, exporter, samples) -> None:
@@ -52,8 +49,8 @@ def test_a_target_in_two_pools_counts_in_each_pool_and_once_in_osc(grow, exporte
         {"a": "1", "a,b": "10", "b": "100", "": "1000"},
         {"a": "11", "b": "110", "": "1000"},
     )
-    assert of(samples, text, "lustre_osc_request_wait_seconds_total")["a"] == "1.500000"
-    assert of(samples, text, "lustre_pool_targets") == {"a": "2", "b": "2", "empty": "0", "": "1"}
+    assert shown(samples, text, "lustre_osc_request_wait_seconds_total", "pool")["a"] == "1.500000"
+    assert shown(samples, text, "lustre_pool_targets", "pool") == {"a": "2", "b": "2", "empty": "0", "": "1"}
 
 
 def test_a_pool_that_gains_a_target_does_not_jump(grow, exporter, samples) -> None:
@@ -132,16 +129,16 @@ def test_idle_connections_are_left_alone(grow, exporter, samples) -> None:
 
     running = exporter(grown("FULL"))
     text = running.scrape()
-    assert of(samples, text, "lustre_pool_size_bytes") == {"a": "20480", "b": "10240"}
+    assert shown(samples, text, "lustre_pool_size_bytes", "pool") == {"a": "20480", "b": "10240"}
     assert b"lustre_filesystem_size_bytes" in text
     grown("IDLE")
     text = running.scrape()
-    assert of(samples, text, "lustre_pool_size_bytes") == {"b": "10240"}
-    assert of(samples, text, "lustre_pool_targets_reporting") == {"a": "1", "b": "1"}
+    assert shown(samples, text, "lustre_pool_size_bytes", "pool") == {"b": "10240"}
+    assert shown(samples, text, "lustre_pool_targets_reporting", "pool") == {"a": "1", "b": "1"}
     assert b"lustre_filesystem_" not in text
     assert running.skipped() == {}
     grown("FULL")
-    assert of(samples, running.scrape(), "lustre_pool_size_bytes") == {"a": "20480", "b": "10240"}
+    assert shown(samples, running.scrape(), "lustre_pool_size_bytes", "pool") == {"a": "20480", "b": "10240"}
 
 
 def test_per_target_shows_the_file_as_it_is(grow, exporter, samples) -> None:

@@ -15,7 +15,8 @@ from exporter.jobs.limit import REMEMBERED_PASSES, LimitedJobs
 from exporter.jobs.numbers import NumbersReader
 from exporter.jobs.statistics import OPERATIONS
 from exporter.ledger import SPARE
-from tests.exporter.jobs.test_texts import OST, block, busy, counters, line, stats
+from tests.exporter.jobs.test_jobs import OST
+from tests.exporter.jobs.test_texts import block, busy, counters, line, stats
 
 any_tree = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 

@@ -10,8 +10,9 @@ from exporter.collectors import COLLECTORS
 from exporter.jobs.texts import IdleRun, Job, JobTexts
 from exporter.scrape import Scraper
 from lustre.formats import job_stats
+from tests.exporter.jobs.test_jobs import OST
+from tests.exporter.jobs.test_jobs import by_job as reads
 
-OST = "proc/fs/lustre/obdfilter/lustre-OST0000/job_stats"
 OPERATIONS = ("read", "write", "getattr", "punch", "read_bytes", "write_bytes", "statfs")
 
 
@@ -38,11 +39,6 @@ counters = st.builds(
         st.tuples(st.sampled_from(["4K", "64K", "1M", "4K", "1G", "2G", "4G", "x"]), st.integers(0, 10**12)), max_size=4
     ),
 )
-
-
-def reads(samples, text: bytes) -> dict[str, str]:
-    shown = samples(text).items()
-    return {dict(labels)["jobid"]: value for (name, labels), value in shown if name == "lustre_job_operations_total"}
 
 
 def busy(job: str, active: int, count: int = 1) -> str:

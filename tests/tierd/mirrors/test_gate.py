@@ -56,6 +56,11 @@ class MirrorWorld(World):
         (outcome,) = self.gate.pump(self.clock.time + 2.5)
         return outcome.result
 
+    def undone(self, number: int) -> bool:
+        entry = self.journal.entry(number)
+        assert entry is not None
+        return self.undo(entry, "by root").outcome == Outcome.UNDONE
+
     def layout(self, path: str = "/0") -> Layout:
         return self.lustre.names[path].store.layout
 
@@ -109,16 +114,12 @@ def test_mirrors_that_tierd_did_not_make_stay(world: MirrorWorld) -> None:
 
 def test_undo_removes_the_mirror_and_an_undone_split_makes_it_again(world: MirrorWorld) -> None:
     world.extend()
-    entry = world.journal.entry(1)
-    assert entry is not None
-    assert world.undo(entry, "by root").outcome == Outcome.UNDONE
+    assert world.undone(1)
     assert world.pools() == ["hdd"]
     assert [command[2] for command in world.lfs.commands] == ["extend", "split"]
     world.extend()
     world.split()
-    entry = world.journal.entry(3)
-    assert entry is not None
-    assert world.undo(entry, "by root").outcome == Outcome.UNDONE
+    assert world.undone(3)
     assert world.pools() == ["hdd", "flash", "hdd"]
 
 
@@ -126,9 +127,7 @@ def test_undo_after_a_write_keeps_what_was_written(world: MirrorWorld) -> None:
     world.extend()
     world.lustre.write("/0", b"new", 0)
     world.lustre.clock_ns += 60_000_000_000
-    entry = world.journal.entry(1)
-    assert entry is not None
-    assert world.undo(entry, "by root").outcome == Outcome.UNDONE
+    assert world.undone(1)
     assert [command[2] for command in world.lfs.commands] == ["extend", "resync", "split"]
     assert world.lustre.contents("/0")[:3] == b"new"
 
@@ -138,9 +137,7 @@ def test_a_file_without_a_pool_gets_its_layout_back(world: MirrorWorld) -> None:
     node.store.layout = replace(node.store.layout, components=tuple(
         replace(part, pool="") for part in node.store.layout.components))
     assert world.extend() is Outcome.DONE
-    entry = world.journal.entry(1)
-    assert entry is not None
-    assert world.undo(entry, "by root").outcome == Outcome.UNDONE
+    assert world.undone(1)
     assert world.pools() == [""]
 
 
@@ -163,9 +160,7 @@ def lived(world: MirrorWorld) -> None:
     world.split()
     for number in (2, 1):
         world.lustre.clock_ns += 60_000_000_000
-        entry = world.journal.entry(number)
-        assert entry is not None
-        world.undo(entry, "by root")
+        world.undone(number)
 
 
 def test_after_a_kill_at_any_step_of_lfs_the_journal_knows_its_mirrors(tmp_path: Path) -> None:
