@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -77,11 +77,12 @@ ONLY: dict[str, tuple[str, ...]] = {
 """Module, and the packages that alone may import it."""
 
 
-def modules() -> Iterator[tuple[str, Path]]:
-    for package in PACKAGES:
-        for path in sorted((ROOT / package).rglob("*.py")):
-            name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-            yield name.removesuffix(".__init__"), path
+@cache
+def modules() -> list[tuple[str, str]]:
+    """Names and texts."""
+    found = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
+    return [(".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"),
+             path.read_text(encoding="utf-8")) for path in found]
 
 
 @cache
@@ -90,11 +91,7 @@ def import_statements(text: str) -> tuple[ast.Import | ast.ImportFrom, ...]:
     return tuple(node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Import | ast.ImportFrom))
 
 
-def imports(path: Path) -> set[str]:
-    return imports_of(path.read_text(encoding="utf-8"))
-
-
-def imports_of(text: str) -> set[str]:
+def imports(text: str) -> set[str]:
     found: set[str] = set()
     for node in import_statements(text):
         if isinstance(node, ast.Import):
@@ -122,14 +119,14 @@ def violations(name: str, imported: set[str]) -> list[str]:
 
 
 def test_imports_stay_in_their_room() -> None:
-    assert [broken for name, path in modules() for broken in violations(name, imports(path))] == []
+    assert [broken for name, text in modules() for broken in violations(name, imports(text))] == []
 
 
 def test_lustre_needs_nothing_but_the_standard_library() -> None:
     known = set(sys.stdlib_module_names) | {"lustre"}
-    for name, path in modules():
+    for name, text in modules():
         if under(name, "lustre"):
-            assert {i.split(".")[0] for i in imports(path)} <= known, name
+            assert {i.split(".")[0] for i in imports(text)} <= known, name
 
 
 def circle(importing: Mapping[str, set[str]]) -> list[str]:
@@ -160,7 +157,7 @@ def importing(sources: Mapping[str, str]) -> dict[str, set[str]]:
 
 
 def test_no_room_has_a_circle() -> None:
-    assert circle(importing({name: path.read_text(encoding="utf-8") for name, path in modules()})) == []
+    assert circle(importing(dict(modules()))) == []
 
 
 def test_a_circle_is_found() -> None:
@@ -174,23 +171,23 @@ POLICY_INTERFACE = tuple(f"tierd.policies.{name}" for name in ("protocol", "regi
 """What others may import of the policies."""
 
 
-def docstrings(tree: ast.Module) -> set[int]:
+def docstrings(nodes: Iterable[ast.AST]) -> set[int]:
     """Strings that are statements: they explain, and decide nothing."""
-    return {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    return {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
 
 
 def policy_words(name: str, text: str) -> list[str]:
     """Kinds of findings and classes of evidence that a module names, and policies that it imports."""
-    tree = ast.parse(text)
-    said = docstrings(tree)
-    found = [f"{name}:{node.lineno} names {kind}" for node in ast.walk(tree)
+    nodes = list(ast.walk(ast.parse(text)))
+    said = docstrings(nodes)
+    kinds = "|".join(kind for kind in policies() if "-" in kind)
+    found = [f"{name}:{node.lineno} names {node.value}" for node in nodes
              if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in said
-             for kind in policies() if node.value == kind or ("-" in kind and re.search(
-                 rf"(?<![\w-]){kind}(?![\w-])", node.value))]
-    found += [f"{name}:{getattr(node, 'lineno', 0)} names {word}" for node in ast.walk(tree)
+             and (node.value in policies() or re.search(rf"(?<![\w-])({kinds})(?![\w-])", node.value))]
+    found += [f"{name}:{getattr(node, 'lineno', 0)} names {word}" for node in nodes
               if (word := {ast.Name: "id", ast.Attribute: "attr", ast.alias: "name"}.get(type(node), ""))
               and (word := str(getattr(node, word))) in EVIDENCE]
-    return found + [f"{name} imports {each}" for each in imports_of(text)
+    return found + [f"{name} imports {each}" for each in imports(text)
                     if under(each, "tierd.policies") and each != "tierd.policies"
                     and not any(under(each, allowed) for allowed in POLICY_INTERFACE)]
 
@@ -206,17 +203,17 @@ OTHER_NAMES = {
 
 
 def test_nothing_outside_a_policy_names_its_kind_or_its_evidence() -> None:
-    found = [words for name, path in modules() if under(name, "tierd")
+    found = [words for name, text in modules() if under(name, "tierd")
              and name not in (*OTHER_NAMES, *POLICY_INTERFACE, *ELSEWHERE)
              and not (under(name, "tierd.policies") and name != "tierd.policies")
-             for words in policy_words(name, path.read_text(encoding="utf-8"))]
+             for words in policy_words(name, text)]
     assert found == []
 
 
 def test_a_policy_imports_no_other_policy() -> None:
-    for name, path in modules():
+    for name, text in modules():
         if under(name, "tierd.policies") and name not in POLICY_INTERFACE:
-            others = {each for each in imports(path) if under(each, "tierd.policies")} - {"tierd.policies"}
+            others = {each for each in imports(text) if under(each, "tierd.policies")} - {"tierd.policies"}
             assert all(under(each, "tierd.policies.protocol") for each in others), name
 
 
@@ -242,22 +239,22 @@ INTEGRATION_WORDS = {
 
 def integration_words(name: str, text: str) -> list[str]:
     """Integrations that a module names in code or in a sentence, or imports. The paths of Lustre's own parts may be."""
-    tree = ast.parse(text)
-    said = docstrings(tree)
-    found = [f"{name}:{node.lineno} names {word}" for node in ast.walk(tree)
+    nodes = list(ast.walk(ast.parse(text)))
+    said = docstrings(nodes)
+    found = [f"{name}:{node.lineno} names {word}" for node in nodes
              if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in said
              for word in COMMANDS if word in node.value.lower()]
-    found += [f"{name}:{getattr(node, 'lineno', 0)} names {word}" for node in ast.walk(tree)
+    found += [f"{name}:{getattr(node, 'lineno', 0)} names {word}" for node in nodes
               if (field := {ast.Name: "id", ast.Attribute: "attr", ast.arg: "arg", ast.keyword: "arg"}.get(type(node)))
               for word in COMMANDS if word.replace("_", "") in str(getattr(node, field)).replace("_", "").lower()]
-    return found + [f"{name} imports {each}" for each in imports_of(text) for word in COMMANDS
+    return found + [f"{name} imports {each}" for each in imports(text) for word in COMMANDS
                     if under(each, f"tierd.integrations.{word}")]
 
 
 def test_nothing_outside_an_integration_names_it() -> None:
-    assert [words for name, path in modules() if under(name, "tierd") and name not in INTEGRATION_WORDS
+    assert [words for name, text in modules() if under(name, "tierd") and name not in INTEGRATION_WORDS
             and not any(under(name, f"tierd.integrations.{each}") for each in COMMANDS)
-            for words in integration_words(name, path.read_text(encoding="utf-8"))] == []
+            for words in integration_words(name, text)] == []
 
 
 def test_the_rule_about_integrations_can_fail() -> None:
@@ -288,8 +285,8 @@ def too_wide(name: str, text: str) -> list[str]:
 
 
 def test_what_a_part_needs_has_a_name() -> None:
-    assert [wide for name, path in modules() if not any(under(name, room) for room in ROOMS_WITHOUT_RULE)
-            for wide in too_wide(name, path.read_text(encoding="utf-8"))] == []
+    assert [wide for name, text in modules() if not any(under(name, room) for room in ROOMS_WITHOUT_RULE)
+            for wide in too_wide(name, text)] == []
 
 
 def test_the_rule_about_names_can_fail() -> None:
@@ -313,8 +310,8 @@ def own_logging(name: str, text: str) -> list[str]:
 
 
 def test_each_package_of_tierd_has_one_logger() -> None:
-    assert [wrong for name, path in modules() if under(name, "tierd") and name != "tierd.logs"
-            for wrong in own_logging(name, path.read_text(encoding="utf-8"))] == []
+    assert [wrong for name, text in modules() if under(name, "tierd") and name != "tierd.logs"
+            for wrong in own_logging(name, text)] == []
     assert own_logging("tierd.act.x", 'logging.getLogger("tierd")')
     assert own_logging("tierd.act.x", "def move(self, say): pass")
 
@@ -328,8 +325,8 @@ def test_the_rules_can_fail() -> None:
 
 def test_no_possessive_groups() -> None:
     """Python before 3.11.5 (Debian 12 has 3.11.2) matches ``(?:...)++`` wrongly where the group can backtrack."""
-    found = [f"{name}: {line.strip()}" for name, path in modules()
-             for line in path.read_text(encoding="utf-8").splitlines() if re.search(r"\)[*+?]\+", line)]
+    found = [f"{name}: {line.strip()}" for name, text in modules()
+             for line in text.splitlines() if re.search(r"\)[*+?]\+", line)]
     assert found == []
 
 
