@@ -116,10 +116,8 @@ def test_it_serves_until_it_is_stopped(capture, number) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may raise a priority")
-def test_it_has_priority_over_applications(tmp_path) -> None:
-    for name in ("proc", "sys"):
-        (tmp_path / name).mkdir()
-    with running(*roots(tmp_path)) as exporter:
+def test_it_has_priority_over_applications(grow) -> None:
+    with running(*roots(grow({}))) as exporter:
         assert b"not loaded" in exporter.line()
         assert b"listening" in exporter.line()
         assert os.getpriority(os.PRIO_PROCESS, exporter.process.pid) <= PROMPT_NICE
@@ -158,10 +156,8 @@ def test_sighup_reads_the_web_configuration_again_and_ends_nothing(capture, tmp_
         exporter.ends()
 
 
-def test_sighup_without_a_web_configuration_ends_nothing(tmp_path) -> None:
-    for name in ("proc", "sys"):
-        (tmp_path / name).mkdir()
-    with running("--log.format=logfmt", *roots(tmp_path)) as exporter:
+def test_sighup_without_a_web_configuration_ends_nothing(grow) -> None:
+    with running("--log.format=logfmt", *roots(grow({}))) as exporter:
         assert b'level=warn msg="Lustre is not loaded on this node' in exporter.line()
         assert b"listening" in exporter.line()
         exporter.process.send_signal(signal.SIGHUP)
@@ -209,12 +205,10 @@ def test_logs_can_be_read_by_machines(form, parsed, capsys) -> None:
     ((), "<4>lustre-exporter: Lustre is not loaded"), (("--log.format=json",), '<4>{"ts": "'),
     (("--jobs.limit=-1",), "<3>lustre-exporter: --jobs.limit"),
     (("--output=/no/such/place",), "<3>lustre-exporter: cannot write /no/such/place")])
-def test_warnings_and_errors_have_their_priority_where_journald_reads_them(options, first, tmp_path) -> None:
-    for name in ("proc", "sys"):
-        (tmp_path / name).mkdir()
+def test_warnings_and_errors_have_their_priority_where_journald_reads_them(options, first, grow, tmp_path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken, (tmp_path / "log").open("w+") as stream:
         found, port = os.fstat(stream.fileno()), taken.getsockname()[1]
-        subprocess.run([*COMMAND, f"--web.listen-address=127.0.0.1:{port}", *roots(tmp_path), *options], check=False,
+        subprocess.run([*COMMAND, f"--web.listen-address=127.0.0.1:{port}", *roots(grow({})), *options], check=False,
                        stderr=stream, env={**os.environ, "JOURNAL_STREAM": f"{found.st_dev}:{found.st_ino}"})
     lines = (tmp_path / "log").read_text().splitlines()
     assert lines[0].startswith(first)

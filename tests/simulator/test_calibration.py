@@ -117,37 +117,19 @@ def test_many_default_layouts_take_as_long_as_they_did() -> None:
 PAPER_STREAM = "ior.1002"
 
 
-@pytest.fixture(scope="module")
-def published() -> dict[str, float]:
-    found = {}
+def test_the_machine_of_the_paper_does_what_was_published() -> None:
+    rates = {}
     variants = scenario.library("noisy-neighbour-paper").variants()
     for name in ("alone", "contended", "flash_covers", "flash_too_small", "contended_1m"):
         cluster = variants[name].build()
         cluster.advance(3.0)
-        found[name] = cluster.log.mean(PAPER_STREAM, 1, 3)
-    return found
-
-
-def test_the_group_streams_at_what_its_disks_give(published: dict[str, float]) -> None:
-    assert published["alone"] == pytest.approx(
-        6000, rel=0.05
-    )  # "each SSU can deliver more than 12 GB/s", two OSTs each
-
-
-def test_small_files_on_the_same_disks_cost_the_stream_a_quarter(published: dict[str, float]) -> None:
-    assert 0.70 <= published["contended"] / published["alone"] <= 0.82
-
-
-def test_a_flash_component_that_holds_the_file_gives_it_back(published: dict[str, float]) -> None:
-    assert published["flash_covers"] >= 0.97 * published["alone"]
-
-
-def test_a_component_too_small_is_worse_than_none(published: dict[str, float]) -> None:
-    assert published["flash_too_small"] < 0.95 * published["contended"]
-
-
-def test_small_files_of_a_quarter_stripe_hurt_more_than_their_bytes(published: dict[str, float]) -> None:
-    assert published["contended_1m"] < published["contended"]
+        rates[name] = cluster.log.mean(PAPER_STREAM, 1, 3)
+    alone, contended = rates["alone"], rates["contended"]
+    assert alone == pytest.approx(6000, rel=0.05), "'each SSU can deliver more than 12 GB/s', two OSTs each"
+    assert 0.70 <= contended / alone <= 0.82, "small files on the same disks cost the stream a quarter"
+    assert rates["flash_covers"] >= 0.97 * alone, "a flash component that holds the file gives it back"
+    assert rates["flash_too_small"] < 0.95 * contended, "a component too small is worse than none"
+    assert rates["contended_1m"] < contended, "small files of a quarter stripe hurt more than their bytes"
 
 
 @pytest.mark.parametrize("name", ["noisy-create-1m", "noisy-flash-too-small", "noisy-random-4k"])

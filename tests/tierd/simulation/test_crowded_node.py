@@ -60,16 +60,6 @@ def either(request: pytest.FixtureRequest) -> Crowd:
     return crowd(request.param)
 
 
-@pytest.fixture
-def one() -> Crowd:
-    return crowd("crowded-directory")
-
-
-@pytest.fixture
-def many() -> Crowd:
-    return crowd("crowded-directories")
-
-
 def test_the_neighbour_is_found_although_looking_takes_long(either: Crowd) -> None:
     assert either.since < either.found_at < either.since + 150
 
@@ -78,12 +68,14 @@ def test_the_stream_has_its_disks_back_within_a_minute_of_the_finding(either: Cr
     assert either.outcome.mean(STREAM, either.found_at + 60, either.until) >= 0.95 * either.alone
 
 
-def test_the_directories_that_have_defaults_of_their_own_are_changed_within_a_minute(many: Crowd) -> None:
+def test_the_directories_that_have_defaults_of_their_own_are_changed_within_a_minute() -> None:
+    many = crowd("crowded-directories")
     changed = many.done("set-default-layout", many.since, many.found_at + 60)
     assert len({entry.place for entry in changed} - {"/proj/crowds"}) >= 28
 
 
-def test_files_move_while_the_neighbour_works(one: Crowd) -> None:
+def test_files_move_while_the_neighbour_works() -> None:
+    one = crowd("crowded-directory")
     assert len(one.done("migrate", one.since, one.until)) >= 20
 
 
@@ -91,5 +83,6 @@ def test_a_verdict_comes_within_two_minutes_and_a_cycle_of_the_finding(either: C
     assert either.said("KEPT: it helped") <= either.found_at + 125
 
 
-def test_nothing_is_moved_once_the_neighbour_has_gone(one: Crowd) -> None:
+def test_nothing_is_moved_once_the_neighbour_has_gone() -> None:
+    one = crowd("crowded-directory")
     assert one.done("migrate", one.until + NOTICED_SECONDS, float("inf")) == []
