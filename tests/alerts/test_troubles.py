@@ -12,15 +12,14 @@ from typing import Any
 
 import pytest
 
-from tests.alerts.narrowed import groups_of, order_of, rules_for
+from tests.alerts.narrowed import order_of, rules_for
 from tests.alerts.shown import in_page, output, with_output, without_numbers
 from tests.alerts.site import Series, Site, promtool_series
+from tests.alerts.test_rules import ALERTING, GROUPS
 from tests.alerts.troubles import SHOWN, TROUBLES, Trouble
-from tests.dashboards.files import ROOT, RULES, metric_names, sources
+from tests.dashboards.files import ROOT, metric_names, sources
 from tests.servers import program
 
-GROUPS = groups_of(sorted(RULES.glob("*.yml")))
-ALERTING = [rule for group in GROUPS for rule in group["rules"] if "alert" in rule]
 ORDER = order_of(GROUPS)
 UNITS = {"s": 1 / 60, "m": 1, "h": 60, "d": 1440}
 NOT_OURS = ("up", "scrape_duration_seconds", "process_start_time_seconds")

@@ -8,10 +8,10 @@ from operator import itemgetter
 from typing import Any
 
 import pytest
-import yaml
 
 from dashboards.__main__ import text
 from dashboards.boards import BOARDS
+from tests.alerts.narrowed import groups_of
 from tests.dashboards.conftest import Site
 from tests.dashboards.files import (
     RULES,
@@ -94,10 +94,8 @@ def test_dashboard_variables_find_values(site: Site, board: dict[str, Any]) -> N
 def test_a_recording_rule_that_nobody_asks_is_no_rule() -> None:
     queried = {name for board in ALL_BOARDS.values() for _, expr, _ in expressions(board)
              for name in metric_names(expr)}
-    for file in RULES.glob("*.yml"):
-        for group in yaml.safe_load(file.read_text(encoding="utf-8"))["groups"]:
-            for rule in group["rules"]:
-                queried |= metric_names(rule["expr"])
+    for group in groups_of(RULES.glob("*.yml")):
+        queried |= {name for rule in group["rules"] for name in metric_names(rule["expr"])}
     assert recorded_rules().keys() - queried - {"fs_target_job:lustre_job_bytes_per_operation:mean2m"} == set()
 
 
