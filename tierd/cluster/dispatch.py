@@ -582,4 +582,4 @@ def _file_to_move(move: Move) -> FileToMove:
     return FileToMove(move.act, str(move.fid), messages.path_to_wire(move.path), move.size_bytes or 0,
                       objects=objects_digest(move.before),
                       layout_generation=move.before.generation if move.before else 0,
-                      mtime=move.mtime_seconds or 0.0, by_request=move.by_request, own_mirrors=move.own_mirrors)
+                      by_request=move.by_request, own_mirrors=move.own_mirrors)

@@ -53,8 +53,6 @@ class FileToMove:
     """Digest of the objects that hold the file (:func:`tierd.act.movers.checks.objects_digest`); "" if unknown."""
     layout_generation: Natural = 0
     """Generation of the layout; 0 if unknown, since clients hide that of a plain file."""
-    mtime: float = 0.0
-    """Epoch seconds; 0 if unknown."""
     by_request: bool = False
     """Whether an administrator asked for it. Then the mode of the scope does not apply."""
     own_mirrors: bool = False

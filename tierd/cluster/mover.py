@@ -359,8 +359,7 @@ class Mover:
         """The move, if the message and the file allow it. Raises ValueError for a message that may not be obeyed."""
         path, fid = messages.path_from_wire(file.path), Fid.parse(file.fid)
         layout = messages.layout_from_wire(message.layout)
-        move = Move(path, layout, fid, file.size_bytes, file.mtime or None, objects=file.objects,
-                    own_mirrors=file.own_mirrors)
+        move = Move(path, layout, fid, file.size_bytes, objects=file.objects, own_mirrors=file.own_mirrors)
         if self.settings.resolved_scopes.of(path).mode not in {Mode.FULL, Mode.ASK} and not file.by_request:
             raise ValueError("the mode of its scope allows no moves")
         if foreign := set(pools_of(layout)) - self._pools:
@@ -391,7 +390,7 @@ class Mover:
 
     def _already(self, move: Move, present: Layout | None) -> MoveOutcome | None:
         """Whether a file with other objects was moved before: the engine compares its layout and pools."""
-        (found,) = self.engine.examine((replace(move, mtime_seconds=None, objects=""),))
+        (found,) = self.engine.examine((replace(move, objects=""),))
         if found.result is MoveResult.ALREADY:
             return found
         return MoveOutcome(move, MoveResult.REFUSED, Reason.CHANGED, "its layout was changed since it was chosen",

@@ -122,7 +122,6 @@ def test_a_message_that_the_leader_did_not_sign_is_removed(world: ClusterWorld) 
     ({"path": "../etc"}, "not a path"),
     ({"fid": "nonsense"}, "FID"),
     ({"fid": "[0x200000400:0x7777:0x0]"}, "gone"),
-    ({"mtime": 12.0}, "modified"),
     ({"layout": messages.layout_to_wire(Layout((Component(pool="archive"),), composite=False))}, "'archive'"),
     ({"layout": "not a layout"}, ""),
     ({"generation": 99}, "generation 1"),

@@ -71,7 +71,6 @@ class Move:
     layout: Layout
     fid: Fid | None = None
     size_bytes: int | None = None
-    mtime_seconds: float | None = None
     targets: frozenset[str] = frozenset()
     """Full names of the targets that hold the file, for the limit of moves per target."""
     objects: str = ""
