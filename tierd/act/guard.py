@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 
 from lustre.errors import Unsupported
 from lustre.filesystem import Filesystem
 from tierd.act.claim import FilesystemClaim
-from tierd.act.limits import Budget, MoveCost, Spent
+from tierd.act.limits import Budget
 from tierd.acts import BY_ADMINISTRATOR
 from tierd.clock import Clock
 from tierd.config.act import Mode, mode_allows
@@ -43,13 +42,9 @@ class ActGuard:
         """Refuses acts in a directory whose owner opted out. Called before acts are planned there."""
         return None
 
-    def limit_refusal(self, action: Action, cost: MoveCost, now: float) -> Refusal | None:
-        """Refuses a move while a limit of its scope is reached."""
+    def budget_of(self, action: Action) -> Budget | None:
+        """The budget of the scope of a move; None if the scope has no limits of its own."""
         return None
-
-    def spend(self, action: Action, cost: MoveCost, now: float) -> Spent:
-        """Take a move from the budget of its scope, after ``limit_refusal`` has just found no limit."""
-        return Spent()
 
 
 class JobCheck:
@@ -190,7 +185,8 @@ class SiteGuard(ActGuard):
         self._rotating = rotating
         self._opt_out = opt_out
         self._claim = claim
-        self._budgets = {scope.path: Budget(scope.limits, clock.now()) for scope in settings.scopes if scope.limits}
+        self._budgets = {scope.path: Budget(scope.limits, clock.now(), scope.path)
+                         for scope in settings.scopes if scope.limits}
 
     def blocked_by(self) -> Refusal | None:
         """A dry run needs no claim, since it changes nothing."""
@@ -214,14 +210,5 @@ class SiteGuard(ActGuard):
     def opt_out_refusal(self, directory: str) -> Refusal | None:
         return self._opt_out.of_directory(directory) if directory.startswith("/") else None
 
-    def limit_refusal(self, action: Action, cost: MoveCost, now: float) -> Refusal | None:
-        scope = self._scope(action)
-        wait = self._budgets[scope].why_not(cost, now) if scope in self._budgets else None
-        return replace(wait.refusal, what=f"{scope} {wait.refusal.what}") if wait is not None else None
-
-    def spend(self, action: Action, cost: MoveCost, now: float) -> Spent:
-        budget = self._budgets.get(self._scope(action))
-        return budget.spend(cost, now) if budget else Spent()
-
-    def _scope(self, action: Action) -> str:
-        return self._settings.resolved_scopes.of(action.path or action.directory).path
+    def budget_of(self, action: Action) -> Budget | None:
+        return self._budgets.get(self._settings.resolved_scopes.of(action.path or action.directory).path)

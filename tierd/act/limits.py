@@ -7,10 +7,9 @@ as expected after its move, until an administrator resumes them.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 
 from lustre.layout.model import Component, Layout
@@ -81,15 +80,11 @@ class LimitReached:
     everything: bool
 
 
-MAX_PEAKS = 1000
-
-
 class TokenBucket:
     """A token bucket. A file takes one file token, and its size in byte tokens. A large file may overdraw.
 
-    Bytes that a move took and did not copy are returned as far as the bucket would have them now if the move had never
-    taken them. The bucket may have been full meanwhile, and a full bucket takes no more. So all moves together never
-    copy more than the rate allows, and one burst and one file.
+    Bytes that a move took and did not copy are returned, and a full bucket takes no more. So all moves together never
+    copy more since the start than the rate allows, and one burst and one file.
     """
 
     def __init__(self, rate: Rate, burst_seconds: float, now: float) -> None:
@@ -97,13 +92,6 @@ class TokenBucket:
         self._files = self._most_files = max(1.0, rate.files_per_second * burst_seconds)
         self._bytes = self._most_bytes = rate.bytes_per_second * burst_seconds
         self._filled_at = now
-        self._takings = 0
-        """How often tokens were taken."""
-        self._peaks: deque[tuple[int, float]] = deque(maxlen=MAX_PEAKS)
-        """For each peak, the number of takings before it and its byte tokens. They fall: a higher peak replaces those
-        before it."""
-        self._returned = 0.0
-        """Bytes returned so far. A peak is stored less the bytes returned until then."""
 
     def refusal(self, size_bytes: int, now: float) -> Refusal | None:
         self._refill(now)
@@ -124,68 +112,48 @@ class TokenBucket:
         """File tokens and byte tokens, as of the last call of :meth:`refusal`."""
         return self._files, self._bytes
 
-    def spend(self, size_bytes: int) -> int:
-        """Take the tokens of one file. Returns the number of this taking, for :meth:`give_back`."""
-        level = self._bytes - self._returned
-        while self._peaks and self._peaks[-1][1] <= level:
-            self._peaks.pop()
-        self._peaks.append((self._takings, level))
-        self._takings += 1
+    def spend(self, size_bytes: int) -> None:
+        """Take the tokens of one file."""
         self._files -= 1
         self._bytes -= size_bytes
-        return self._takings
 
-    def give_back(self, size_bytes: float, taking: int, now: float) -> None:
-        """Return byte tokens of a taking that were not used. The examination of the file has used the file token."""
-        self._refill(now)
-        since = bisect_left(self._peaks, taking, key=lambda peak: peak[0])
-        highest = self._bytes
-        if since < len(self._peaks):
-            highest = max(highest, self._peaks[since][1] + self._returned)
-        if since == 0 and len(self._peaks) == MAX_PEAKS:
-            highest = self._most_bytes  # peaks since then were forgotten
-        back = max(0.0, min(size_bytes, self._most_bytes - highest))
-        self._bytes += back
-        self._returned += back
+    def give_back(self, size_bytes: float) -> None:
+        """Return byte tokens that were not used. The examination of the file has used the file token."""
+        self._bytes = min(self._bytes + size_bytes, self._most_bytes)
 
 
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """What a move took: each bucket, the bytes, and the number of the taking."""
-
-    takings: tuple[tuple[TokenBucket, int, int], ...] = ()
-
-    def give_back(self, share: float, now: float) -> None:
-        for bucket, size_bytes, taking in self.takings:
-            bucket.give_back(share * size_bytes, taking, now)
+Spent = tuple[tuple[TokenBucket, int], ...]
+"""What a move took: buckets, and the bytes from each."""
 
 
 class Budget:
     """All token buckets. Buckets of pools and targets are created on first use."""
 
-    def __init__(self, limits: Limits, now: float) -> None:
-        self._limits = limits
+    def __init__(self, limits: Limits, now: float, scope: str = "") -> None:
+        """``scope`` is the path of the scope that has these limits; "" if they are for all moves."""
+        self._limits, self._scope = limits, scope
         self._all = TokenBucket(Rate(limits.files_per_second, limits.bytes_per_second), limits.burst_seconds, now)
         self._buckets: dict[tuple[str, str], TokenBucket] = {}
 
     def spend(self, cost: MoveCost, now: float) -> Spent:
         """Take the tokens of a move, for which :meth:`why_not` has just found no limit."""
-        concerned = [(self._all, cost.size_bytes),
-                     *((bucket, size_bytes) for _, _, size_bytes, bucket in self._concerned(cost, now))]
-        return Spent(tuple((bucket, size_bytes, bucket.spend(size_bytes)) for bucket, size_bytes in concerned))
+        concerned = ((self._all, cost.size_bytes),
+                     *((bucket, size_bytes) for _, _, size_bytes, bucket in self._concerned(cost, now)))
+        for bucket, size_bytes in concerned:
+            bucket.spend(size_bytes)
+        return concerned
 
     @property
     def left(self) -> tuple[float, float]:
         return self._all.left
 
     def why_not(self, cost: MoveCost, now: float) -> LimitReached | None:
-        reached = self._all.refusal(cost.size_bytes, now)
-        if reached:
-            return LimitReached(reached, everything=True)
+        if reached := self._all.refusal(cost.size_bytes, now):
+            return LimitReached(replace(reached, what=self._scope), everything=not self._scope)
         for kind, name, size_bytes, bucket in self._concerned(cost, now):
-            reached = bucket.refusal(size_bytes, now)
-            if reached:
-                return LimitReached(reached.about(f"{kind} {name}"), everything=False)
+            if reached := bucket.refusal(size_bytes, now):
+                reached = reached.about(f"{kind} {name}")
+                return LimitReached(replace(reached, what=f"{self._scope} {reached.what}"), everything=False)
         return None
 
     def _concerned(self, cost: MoveCost, now: float) -> Iterator[tuple[str, str, int, TokenBucket]]:

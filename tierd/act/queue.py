@@ -52,7 +52,7 @@ class QueuedMove:
     fid: Fid | None = None
     cost: MoveCost | None = None
     """None until the file has been examined."""
-    spent: tuple[Spent, ...] = ()
+    spent: Spent = ()
     """What it took from the budgets of its scope and of all moves."""
     charge: Charge = field(default_factory=dict)
     """What it takes from streams, if it can wait."""
@@ -283,13 +283,13 @@ class MoveQueue:
                 for each in examined:
                     self._enter(each, None)
             for each in batch:
-                self.give_back(each, now)
+                self.give_back(each)
             raise
         with self._lock:
             self.delays, kept = delays, {each.arrival for each in examined if self._remove(each)}
         for each in batch:
             if each.arrival not in kept:  # it was dropped meanwhile
-                self.give_back(each, now)
+                self.give_back(each)
         return ([each for each in batch if each.arrival in kept],
                 [(each.action, why) for each, why in needless if each.arrival in kept])
 
@@ -335,22 +335,28 @@ class MoveQueue:
             return each, Outcome.ALREADY
         return each, self._wait(each.cost, each.action, now)
 
-    def give_back(self, waiting: QueuedMove, now: float, share: float = 1.0) -> None:
+    def give_back(self, waiting: QueuedMove, share: float = 1.0) -> None:
         """Return the byte tokens of data that was not copied, so that a large busy file does not delay other moves."""
-        for spent in waiting.spent:
-            spent.give_back(share, now)
+        for bucket, size_bytes in waiting.spent:
+            bucket.give_back(share * size_bytes)
         with self._lock:
             self.pace.give_back(waiting.charge, share)
 
     def _wait(self, cost: MoveCost | None, action: Action, now: float) -> LimitReached | None:
         """The limit that the move has reached, by its last known cost."""
         cost = cost or MoveCost(action.size_bytes)
-        refusal = (self._directory_refusal(action) or self.guard.limit_refusal(action, cost, now)
-                   or self.full_for(cost, self._chosen) or self.jobs.idle(action))
+        refusal = self._directory_refusal(action) or self.full_for(cost, self._chosen) or self.jobs.idle(action)
         if refusal is None:
             with self._lock:
                 refusal = self.pace.refusal(action.finding, cost, now)
-        return LimitReached(refusal, everything=False) if refusal else self.budget.why_not(cost, now)
+        if refusal is not None:
+            return LimitReached(refusal, everything=False)
+        return next(filter(None, (budget.why_not(cost, now) for budget in self._budgets(action))), None)
+
+    def _budgets(self, action: Action) -> list[Budget]:
+        """That of the scope of a move, and that of all moves."""
+        own = self.guard.budget_of(action)
+        return [self.budget] if own is None else [own, self.budget]
 
     def _directory_refusal(self, action: Action) -> Refusal | None:
         if action.finding[0] in BY_ADMINISTRATOR or action.directory not in self.held_directories:
@@ -360,10 +366,10 @@ class MoveQueue:
 
     def _spend(self, waiting: QueuedMove, now: float) -> QueuedMove:
         cost = waiting.cost or MoveCost(waiting.action.size_bytes)
-        spent = self.guard.spend(waiting.action, cost, now), self.budget.spend(cost, now)
+        spent = [taken for budget in self._budgets(waiting.action) for taken in budget.spend(cost, now)]
         with self._lock:
             charge = self.pace.spend(waiting.action.finding, cost, now)
-        return replace(waiting, spent=spent, charge=charge)
+        return replace(waiting, spent=tuple(spent), charge=charge)
 
     def _examined(self, waiting: QueuedMove) -> QueuedMove:
         """The move with its file's present layout, cost and refusal. Raises FileNotFoundError if the file is gone."""
