@@ -7,14 +7,13 @@ hold, are cases or have waiting moves, and of each class of act the last verdict
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
-from tierd.act.journal.connection import Row, SharedConnection, pragma
+from tierd.act.journal.connection import SharedConnection, pragma
 from tierd.act.journal.entry import to_path
 from tierd.act.journal.rates import RateRecords
-from tierd.acts import DEFAULT_KINDS, ActKind, Outcome
+from tierd.acts import ActKind, Outcome
 
 PORTION = 250
 """Rows of one transaction: other threads wait for its end."""
@@ -39,8 +38,8 @@ MAX_SILENT_SECONDS = 86400.0
 """Age of the newest record at a start. If it is older, tierd did not run for long, or the clock is ahead."""
 CONFIRM_SECONDS = 86400.0
 """Time for which the clock must run without a jump before anything is removed again."""
-_BEGINNING = -1e18, 0
 _ENDED = "ifnull(ended_at, 1e18)"
+_ADD = "DO UPDATE SET count = count + excluded.count, size_bytes = size_bytes + excluded.size_bytes"
 
 
 class ActDirectories:
@@ -91,8 +90,8 @@ class _Old:
 
     now: float
     before: float
-    in_use: frozenset[int]
-    """Findings of which nothing is removed."""
+    in_use: str
+    """Numbers of findings of which nothing is removed, as a list in SQL."""
 
 
 _Stage = Callable[[_Old], bool]
@@ -154,8 +153,6 @@ class Retention:
             self._samples, lambda old: rates.remove_old(old.now, PORTION), self._acts, self._findings,
             self._judgements, self._shrink)
         self._stage = 0
-        self._cursor = _BEGINNING
-        """Age and number of the last row of a stage that this pass has examined."""
         self._next_pass_at = -1e18
 
     def step(self, now: float, keep_seconds: float, in_use: Collection[int] = ()) -> None:
@@ -166,10 +163,10 @@ class Retention:
         """
         if 0 <= self._next_pass_at - now <= PASS_SECONDS:  # above that, the clock was set back
             return
-        old = _Old(now, now - keep_seconds if keep_seconds else -1e18, frozenset(in_use))
+        old = _Old(now, now - keep_seconds if keep_seconds else -1e18, ", ".join(map(str, in_use)))
         if self._portion(old):
             return
-        self._stage, self._cursor = self._stage + 1, _BEGINNING
+        self._stage += 1
         if self._stage == len(self._stages):
             self._stage, self._next_pass_at = 0, now + PASS_SECONDS
 
@@ -189,83 +186,65 @@ class Retention:
                                 "ORDER BY time LIMIT ?)", (old.now - SAMPLES_SECONDS, PORTION)).rowcount > 0
 
     def _acts(self, old: _Old) -> bool:
-        rows = self._db.execute(
-            f"SELECT {_ENDED}, id, finding, kind, place, outcome, size_bytes, intended_at, "  # noqa: S608
-            f"EXISTS (SELECT 1 FROM waiting_moves WHERE finding = actions.finding) FROM actions WHERE {_ENDED} >= ? "
-            f"AND {_ENDED} < ? AND ({_ENDED} > ? OR id > ?) ORDER BY {_ENDED}, id LIMIT ?",
-            (self._cursor[0], old.before, *self._cursor, PORTION)).fetchall()
-        (newest,) = self._db.execute("SELECT max(id) FROM actions").only()
-        gone = [row for row in rows if row[1] != newest and row[2] not in old.in_use and not row[8]
-                and row[5] != Outcome.UNDOING and not (row[3] in DEFAULT_KINDS and row[5] == Outcome.DONE)]
-        sums, by_finding = Counter[Row](), Counter[Row]()
-        sizes, of_finding = Counter[Row](), Counter[Row]()
-        for _, _, finding, kind, _, outcome, size_bytes, intended_at, _ in gone:
-            day = int(intended_at // _DAY), "act", kind, outcome
-            sums[day] += 1
-            sizes[day] += size_bytes
-            by_finding[finding, kind, outcome] += 1
-            of_finding[finding, kind, outcome] += size_bytes
-        self._add_sums((*key, count, sizes[key]) for key, count in sums.items())
-        self._db.executemany(
-            "INSERT INTO removed_by_finding VALUES (?, ?, ?, ?, ?) ON CONFLICT (finding, kind, outcome) DO UPDATE SET "
-            "count = count + excluded.count, size_bytes = size_bytes + excluded.size_bytes",
-            [(*key, count, of_finding[key]) for key, count in by_finding.items()])
-        self._directories.add(directory_of(row[3], row[4]) for row in gone
-                              if row[5] == Outcome.DONE and row[3] != ActKind.SET_DEFAULT_STRIPING)
-        self._delete("DELETE FROM actions WHERE id = ?", gone)
-        if gone:
-            self._begins_at(old.before)
-        return self._portion_ends(rows)
+        gone = self._chosen(
+            f"SELECT id FROM actions WHERE {_ENDED} < ? AND finding NOT IN ({old.in_use}) AND "  # noqa: S608
+            "NOT EXISTS (SELECT 1 FROM waiting_moves WHERE finding = actions.finding) AND outcome != 'undoing' AND NOT "
+            "(kind IN ('set-default-layout', 'set-default-striping') AND outcome = 'done') AND "
+            f"id < (SELECT max(id) FROM actions) ORDER BY {_ENDED}, id LIMIT ?", old)
+        if not gone:
+            return False
+        acts = f"FROM actions WHERE id IN ({gone})"
+        self._add_sums(f"CAST(intended_at / {_DAY} AS INTEGER), 'act', kind, outcome, count(*), sum(size_bytes) {acts}")
+        self._db.execute(
+            f"INSERT INTO removed_by_finding SELECT finding, kind, outcome, count(*), sum(size_bytes) {acts} "
+            f"GROUP BY 1, 2, 3 ON CONFLICT (finding, kind, outcome) {_ADD}")
+        self._directories.add(directory_of(kind, place) for kind, place in self._db.execute(
+            f"SELECT kind, place {acts} AND outcome = 'done' AND kind != 'set-default-striping'"))
+        self._db.execute(f"DELETE {acts}")
+        self._begins_at(old.before)
+        return True
 
     def _findings(self, old: _Old) -> bool:
-        rows = self._db.execute(
-            "SELECT time, id, kind, EXISTS (SELECT 1 FROM actions WHERE finding = findings.id) OR "
-            "EXISTS (SELECT 1 FROM waiting_moves WHERE finding = findings.id) FROM findings WHERE time >= ? "
-            "AND time < ? AND (time > ? OR id > ?) ORDER BY time, id LIMIT ?",
-            (self._cursor[0], old.before, *self._cursor, PORTION)).fetchall()
-        (newest,) = self._db.execute("SELECT max(id) FROM findings").only()
-        gone = [row for row in rows if row[1] != newest and row[1] not in old.in_use and not row[3]]
-        sums = Counter((int(time // _DAY), "finding", kind, "") for time, _, kind, _ in gone)
-        self._add_sums((*key, count, 0) for key, count in sums.items())
-        for table in ("told", "removed_by_finding"):
-            self._delete(f"DELETE FROM {table} WHERE finding = ?", gone)  # noqa: S608 -- one of these two
-        self._delete("DELETE FROM findings WHERE id = ?", gone)
-        if gone:
-            self._begins_at(old.before)
-        return self._portion_ends(rows)
+        gone = self._chosen(
+            f"SELECT id FROM findings WHERE time < ? AND id NOT IN ({old.in_use}) AND "  # noqa: S608
+            "NOT EXISTS (SELECT 1 FROM actions WHERE finding = findings.id) AND "
+            "NOT EXISTS (SELECT 1 FROM waiting_moves WHERE finding = findings.id) AND "
+            "id < (SELECT max(id) FROM findings) ORDER BY time, id LIMIT ?", old)
+        if not gone:
+            return False
+        self._add_sums(f"CAST(time / {_DAY} AS INTEGER), 'finding', kind, '', count(*), 0 FROM findings "
+                       f"WHERE id IN ({gone})")
+        for table, key in (("told", "finding"), ("removed_by_finding", "finding"), ("findings", "id")):
+            self._db.execute(f"DELETE FROM {table} WHERE {key} IN ({gone})")  # noqa: S608 -- one of these three
+        self._begins_at(old.before)
+        return True
 
     def _judgements(self, old: _Old) -> bool:
         """Verdicts on findings that are gone, but for the last of each class."""
-        rows = self._db.execute(
-            "SELECT time, finding, verdict, EXISTS (SELECT 1 FROM findings WHERE id = old.finding) OR "
-            "(verdict IN ('helped', 'did-not-help') AND ? > (SELECT count(*) FROM (SELECT 1 FROM judgements WHERE "
-            "kind = old.kind AND pool = old.pool AND size_bytes = old.size_bytes AND time > old.time AND "
-            "verdict IN ('helped', 'did-not-help') LIMIT ?))) FROM judgements old WHERE time >= ? AND time < ? "
-            "AND (time > ? OR finding > ?) ORDER BY time, finding LIMIT ?",
-            (JUDGEMENTS_USED, JUDGEMENTS_USED, self._cursor[0], old.before, *self._cursor, PORTION)).fetchall()
-        gone = [row for row in rows if row[1] not in old.in_use and not row[3]]
-        sums = Counter((int(time // _DAY), "verdict", "", verdict) for time, _, verdict, _ in gone)
-        self._add_sums((*key, count, 0) for key, count in sums.items())
-        self._delete("DELETE FROM judgements WHERE finding = ?", gone)
-        return self._portion_ends(rows)
+        gone = self._chosen(
+            f"SELECT finding FROM judgements old WHERE time < ? AND finding NOT IN ({old.in_use}) AND "  # noqa: S608
+            "NOT EXISTS (SELECT 1 FROM findings WHERE id = old.finding) AND (verdict NOT IN ('helped', 'did-not-help') "
+            f"OR {JUDGEMENTS_USED} <= (SELECT count(*) FROM (SELECT 1 FROM judgements WHERE kind = old.kind AND "
+            "pool = old.pool AND size_bytes = old.size_bytes AND time > old.time AND "
+            f"verdict IN ('helped', 'did-not-help') LIMIT {JUDGEMENTS_USED}))) ORDER BY time, finding LIMIT ?", old)
+        if not gone:
+            return False
+        verdicts = f"FROM judgements WHERE finding IN ({gone})"
+        self._add_sums(f"CAST(time / {_DAY} AS INTEGER), 'verdict', '', verdict, count(*), 0 {verdicts}")
+        self._db.execute(f"DELETE {verdicts}")
+        return True
 
-    def _delete(self, statement: str, rows: Sequence[Row]) -> None:
-        self._db.executemany(statement, [(row[1],) for row in rows])
+    def _chosen(self, query: str, old: _Old) -> str:
+        """Numbers of the next rows to remove, as a list in SQL; "" if there are none."""
+        return ", ".join(str(number) for (number,) in self._db.execute(query, (old.before, PORTION)))
 
-    def _add_sums(self, sums: Iterable[Row]) -> None:
-        self._db.executemany(
-            "INSERT INTO removed_by_day VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (day, what, kind, outcome) DO UPDATE SET "
-            "count = count + excluded.count, size_bytes = size_bytes + excluded.size_bytes", sums)
+    def _add_sums(self, of_day: str) -> None:
+        self._db.execute(f"INSERT INTO removed_by_day SELECT {of_day} GROUP BY 1, 3, 4 "
+                         f"ON CONFLICT (day, what, kind, outcome) {_ADD}")
 
     def _begins_at(self, time: float) -> None:
         """Enter where the complete record begins, for ``tierctl history``."""
         _set_state(self._db, "removed_before", repr(time))
-
-    def _portion_ends(self, rows: Sequence[Row]) -> bool:
-        """Note where the next portion begins; False after the last."""
-        if rows:
-            self._cursor = rows[-1][0], rows[-1][1]
-        return bool(rows)
 
     def _shrink(self, _: _Old) -> bool:
         """Give some unused pages back to the file system; whether any were.
