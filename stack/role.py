@@ -25,7 +25,7 @@ from tierd.clock import SystemClock
 from tierd.cluster.connection import Connection
 from tierd.cluster.leader import Candidate
 from tierd.cluster.messages import Names
-from tierd.cluster.mover import Fences, FoundFile, Mover
+from tierd.cluster.mover import FoundFile, Mover
 from tierd.cluster.process import reader_of, serve_mover, serve_reader
 from tierd.cluster.reader import Reader
 from tierd.config.load import load
@@ -92,9 +92,9 @@ class Node:
         return service
 
     def mover(self, settings: Settings, connection: Connection, clock: SystemClock) -> Mover:
-        engine, fences = PortEngine(self.filesystem), Fences(self.claims, clock)
+        engine = PortEngine(self.filesystem)
         return Mover(self.name, self.name, connection, Names(self.filesystem.fsname), engine, file_by_fid=engine.file,
-                     filesystem=self.filesystem, fences=fences, settings=settings, clock=clock)
+                     filesystem=self.filesystem, claims=self.claims, settings=settings, clock=clock)
 
     def reader(self, settings: Settings, connection: Connection, clock: SystemClock) -> Reader:
         return reader_of(settings, self.filesystem, self.filesystem.mdts(), connection, self.claims, clock=clock)

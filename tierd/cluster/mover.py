@@ -13,9 +13,10 @@ import random
 import secrets
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 from lustre.errors import Stale
 from lustre.fid import Fid
@@ -71,48 +72,6 @@ def file_by_fid(calls: Calls, fid: Fid) -> FoundFile:
         calls.close(descriptor)
 
 
-class Fences:
-    """What the exchange of each file depends on: the claim of the leader that planned it, and its deadline."""
-
-    def __init__(self, folder: ClaimFolder, clock: SystemClock) -> None:
-        self.folder = folder
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._messages: dict[Fid, MoveMessage] = {}
-
-    @contextmanager
-    def for_file(self, fid: Fid, message: MoveMessage) -> Iterator[None]:
-        """Check the exchange of this file against a message, within the block."""
-        with self._lock:
-            self._messages[fid] = message
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._messages.pop(fid, None)
-
-    def __call__(self, move: Move) -> Refusal | None:
-        """Refuse an exchange for a leader that was replaced, or after the deadline."""
-        with self._lock:
-            message = self._messages.get(move.fid) if move.fid is not None else None
-        if message is None:
-            return Refusal(Reason.OUT_OF_DATE, "no message of the leader names this file")
-        return self.refusal(message)
-
-    def refusal(self, message: MoveMessage) -> Refusal | None:
-        """Refuses files of a late message, and of a message of an earlier leader."""
-        if self._clock.now() > message.deadline:
-            return Refusal(Reason.OUT_OF_TIME, "the deadline of the message has passed")
-        try:
-            claim = read_claim(self.folder)
-        except OSError as error:
-            return Refusal(Reason.CLAIM_UNREADABLE, f"the claim of the leader cannot be read: {error}")
-        if claim.generation != message.generation:
-            return Refusal(Reason.CLAIM_LOST, f"the claim has generation {claim.generation}, the message "
-                           f"{message.generation}")
-        return None
-
-
 @dataclass(eq=False)
 class Mover:
     """A mover with several threads. Each works on one message at a time."""
@@ -125,7 +84,8 @@ class Mover:
     file_by_fid: Callable[[Fid], FoundFile]
     """As :func:`file_by_fid`, on this mount."""
     filesystem: Filesystem
-    fences: Fences
+    claims: ClaimFolder
+    """With the claim of the leader, on Lustre."""
     settings: Settings
     clock: SystemClock
     fault: Fault = lambda _: None
@@ -247,7 +207,7 @@ class Mover:
     def _verified(self, delivery: Delivery) -> tuple[MoveMessage, str] | None:
         """The message and the secret of its leader; None if it is refused, and removed from the queue."""
         try:
-            claim = read_claim(self.fences.folder)
+            claim = read_claim(self.claims)
         except OSError as error:
             log.warning("the claim of the leader cannot be read: %s", error)
             delivery.give_back(RETRY_SECONDS)
@@ -324,7 +284,20 @@ class Mover:
             return Refusal(Reason.PAUSED, permit.held)
         if (permit.generation, permit.epoch) != (message.generation, message.epoch):
             return Refusal(Reason.OUT_OF_DATE, "the leader has withdrawn the message")
-        return self.fences.refusal(message)
+        return self._outdated(message)
+
+    def _outdated(self, message: MoveMessage) -> Refusal | None:
+        """Refuses files of a late message, and of a leader that was replaced, also just before each exchange."""
+        if self.clock.now() > message.deadline:
+            return Refusal(Reason.OUT_OF_TIME, "the deadline of the message has passed")
+        try:
+            claim = read_claim(self.claims)
+        except OSError as error:
+            return Refusal(Reason.CLAIM_UNREADABLE, f"the claim of the leader cannot be read: {error}")
+        if claim.generation != message.generation:
+            return Refusal(Reason.CLAIM_LOST, f"the claim has generation {claim.generation}, the message "
+                           f"{message.generation}")
+        return None
 
     def _moved(self, message: MoveMessage, file: FileToMove, batch: object) -> FileResult:
         """Move one file. Any doubt about the result stops this mover."""
@@ -335,11 +308,9 @@ class Mover:
             return self._counted(FileResult(file.act, file.fid, MoveResult.REFUSED, Reason.OUT_OF_DATE, str(error)))
         if isinstance(move, MoveOutcome):
             return self._counted(_result_of(file, replace(move, not_copied=1.0)))
-        assert move.fid is not None
         self.fault("begin")
         try:
-            with self.fences.for_file(move.fid, message):
-                (outcome,) = self.engine.move((move,), batch=batch)  # type: ignore[arg-type]
+            (outcome,) = self.engine.move((move,), batch=batch)  # type: ignore[arg-type]
         except Exception as error:  # noqa: BLE001 -- whatever it is, the state of the file is unknown
             outcome = MoveOutcome(move, MoveResult.DOUBTFUL, "unknown", f"{type(error).__name__}: {error}")
         self.fault("exchanged")
@@ -359,7 +330,8 @@ class Mover:
         """The move, if the message and the file allow it. Raises ValueError for a message that may not be obeyed."""
         path, fid = messages.path_from_wire(file.path), Fid.parse(file.fid)
         layout = messages.layout_from_wire(message.layout)
-        move = Move(path, layout, fid, file.size_bytes, objects=file.objects, own_mirrors=file.own_mirrors)
+        move = Move(path, layout, fid, file.size_bytes, objects=file.objects, own_mirrors=file.own_mirrors,
+                    fence=partial(self._outdated, message))
         if self.settings.resolved_scopes.of(path).mode not in {Mode.FULL, Mode.ASK} and not file.by_request:
             raise ValueError("the mode of its scope allows no moves")
         if foreign := set(pools_of(layout)) - self._pools:

@@ -27,7 +27,7 @@ from tierd.act.movers import engines
 from tierd.clock import SystemClock
 from tierd.cluster.connection import Connection
 from tierd.cluster.messages import Names
-from tierd.cluster.mover import Fences, Mover, file_by_fid
+from tierd.cluster.mover import Mover, file_by_fid
 from tierd.cluster.reader import MdtReader, Reader
 from tierd.config.settings import Settings
 from tierd.daemon.process import collect_garbage_rarely, mdts_of, set_process_name
@@ -102,15 +102,14 @@ def _mounted(settings: Settings) -> tuple[Mount, Tree, ClaimFolder]:
 
 def local_mover(settings: Settings, connection: Connection, clock: SystemClock) -> Mover:
     """The mover for the mounted file system of the settings. Raises OSError if a part is missing."""
-    mount, tree, folder = _mounted(settings)
+    mount, tree, claims = _mounted(settings)
     library = Library.load(settings.movers.library)
     filesystem = MountedFilesystem(mount, library, tree)
-    fences = Fences(folder, clock)
-    engine = engines.build_mover(mount, library, tree, settings.movers, fences)
+    engine = engines.build_mover(mount, library, tree, settings.movers)
     calls = MountedCalls(library, mount.path, lambda: archives_follow_swaps(tree, mount.fsname))
     host = host_name()
     return Mover(settings.cluster.name or host, host, connection, Names(mount.fsname), engine,
-                 file_by_fid=partial(file_by_fid, calls), filesystem=filesystem, fences=fences, settings=settings,
+                 file_by_fid=partial(file_by_fid, calls), filesystem=filesystem, claims=claims, settings=settings,
                  clock=clock, nids=partial(own_nids, tree))
 
 

@@ -23,7 +23,6 @@ from tierd.act.gate import Gate
 from tierd.act.journal.writer import Journal
 from tierd.act.limits import Budget, CircuitBreaker
 from tierd.act.movers.lease import LeaseMover
-from tierd.act.movers.moves import no_fence
 from tierd.act.movers.space_and_quota import Destination
 from tierd.act.operating_state import MaintenanceGuard
 from tierd.act.outcomes import CompletedAct
@@ -32,7 +31,7 @@ from tierd.clock import SystemClock
 from tierd.cluster.connection import Connection
 from tierd.cluster.dispatch import NatsDispatch
 from tierd.cluster.messages import Names
-from tierd.cluster.mover import Fault, Fences, Mover, file_by_fid
+from tierd.cluster.mover import Fault, Mover, file_by_fid
 from tierd.config.act import ClaimSettings, Limits, MoverSettings
 from tierd.config.cluster import ClusterSettings
 from tierd.config.settings import Settings
@@ -118,10 +117,9 @@ class ClusterWorld:
         made.swap_and_close = swap_and_more  # type: ignore[method-assign, assignment]
         return Locked(made, self.lock)
 
-    def engine(self, fences: Fences | None = None, calls: Any = None) -> LeaseMover:
+    def engine(self, calls: Any = None) -> LeaseMover:
         destination = Destination(self.port.pools, self.port.space, self.lustre.quota)
-        made = calls or self.calls()
-        return LeaseMover(made, destination, self.clock, fences or no_fence)
+        return LeaseMover(calls or self.calls(), destination, self.clock)
 
     def connection(self, role: str, **more: object) -> Connection:
         made = Connection(replace(self.settings.cluster, **more), role)  # type: ignore[arg-type]
@@ -134,10 +132,9 @@ class ClusterWorld:
                             self.clock, self.journal)
 
     def mover(self, name: str, fault: Fault = lambda _: None, calls: Any = None, *, start: bool = True) -> Mover:
-        fences = Fences(self.claims, self.clock)
         calls = calls or self.calls()
-        made = Mover(name, "host", self.connection("mover"), self.names, self.engine(fences, calls),
-                     partial(file_by_fid, calls), self.port, fences, self.settings, self.clock, fault)
+        made = Mover(name, "host", self.connection("mover"), self.names, self.engine(calls),
+                     partial(file_by_fid, calls), self.port, self.claims, self.settings, self.clock, fault)
         if start:
             threads = made.start()
             self.closing.append(lambda: [thread.join(5) for thread in threads])  # type: ignore[arg-type]

@@ -34,7 +34,7 @@ from tierd.clock import SystemClock
 from tierd.cluster.connection import BrokerError, Connection
 from tierd.cluster.leader import Candidate
 from tierd.cluster.messages import Names
-from tierd.cluster.mover import Fences, FoundFile, Mover
+from tierd.cluster.mover import FoundFile, Mover
 from tierd.config.act import ActSettings, ClaimSettings, MoverSettings
 from tierd.config.settings import Settings
 from tierd.model import Action
@@ -136,7 +136,7 @@ class Movers:
         while not self._end.is_set():
             clock = SystemClock()
             mover = Mover(name, name, connection, Names(fs), lustre, lustre.file, lustre,  # type: ignore[arg-type]
-                          Fences(folder, clock), settings, clock, fault=self._fault)
+                          folder, settings, clock, fault=self._fault)
             try:
                 while not self._end.is_set():
                     try:

@@ -519,7 +519,7 @@ def test_a_mover_that_cannot_read_the_claim_returns_the_message(world: ClusterWo
         def names(self) -> list[str]:
             raise OSError(5, "Input/output error")
 
-    cut_off.fences.folder = Hanging()  # type: ignore[assignment]
+    cut_off.claims = Hanging()  # type: ignore[assignment]
     handed_over(world, path)
     hint(cut_off)
     assert cut_off.step() == "lustre-OST0002"

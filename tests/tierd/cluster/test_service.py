@@ -19,7 +19,7 @@ from tierd.act.claim import Claim, ClaimFolder
 from tierd.clock import SystemClock
 from tierd.cluster.connection import Connection
 from tierd.cluster.leader import Candidate
-from tierd.cluster.mover import Fences, Mover
+from tierd.cluster.mover import Mover
 from tierd.config.act import ClaimSettings
 from tierd.simulation.world import VirtualClock
 
@@ -53,7 +53,7 @@ class Leader(Site):
         self.start()
         files = PortEngine(self.filesystem)
         self.mover = Mover("m1", "node1", self.of_mover, self.node.names, files, files.file, self.filesystem,
-                           Fences(claims, clock), self.settings, clock, nids=lambda: self.nids_of_mover)
+                           claims, self.settings, clock, nids=lambda: self.nids_of_mover)
 
     def run(self, until: float) -> None:
         while self.cluster.now < until:

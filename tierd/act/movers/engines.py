@@ -19,7 +19,7 @@ from tierd.act.movers.checks import FileFacts
 from tierd.act.movers.inspection import FileEngine
 from tierd.act.movers.lease import LeaseMover
 from tierd.act.movers.lfs import LfsMover, command_runner, parent_death_prefix
-from tierd.act.movers.moves import Fence, Halt, Move, MoveOutcome, MoveResult, never_halt, no_fence
+from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult, never_halt
 from tierd.act.movers.space_and_quota import Destination, DestinationState
 from tierd.config.act import MoverSettings
 from tierd.refusal import Reason
@@ -78,12 +78,8 @@ _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
 """Names of environment variables, in contrast to ``procname_uid``, ``nodelocal``, ``session`` and ``disable``."""
 
 
-def build_mover(mount: Mount, library: Library, tree: Tree, settings: MoverSettings,
-                fence: Fence = no_fence) -> FileEngine:
-    """The engine that the settings name, for one mount; the other one moves what that one cannot.
-
-    ``lfs`` ignores the fence: it exchanges layouts itself.
-    """
+def build_mover(mount: Mount, library: Library, tree: Tree, settings: MoverSettings) -> FileEngine:
+    """The engine that the settings name, for one mount; the other one moves what that one cannot."""
     calls = MountedCalls(library, mount.path, lambda: archives_follow_swaps(tree, mount.fsname))
 
     def quota(kind: int, owner: int, pool: str) -> Quota:
@@ -93,7 +89,7 @@ def build_mover(mount: Mount, library: Library, tree: Tree, settings: MoverSetti
         lambda: read_pools(tree, mount.fsname), lambda: read_space(tree, mount.fsname), quota,
         settings.keep_free, lambda: metadata_spaces(tree, mount.fsname))
     run = command_runner(settings.timeout_seconds, job_tag(tree), parent_death_prefix())
-    lease = LeaseMover(calls, destination, fence=fence)
+    lease = LeaseMover(calls, destination)
     lfs = LfsMover(calls, destination, calls.whole, run, settings.lfs,
                    overstripes=lambda: migrates_to_overstriped(tree))
     by_name: dict[str, FileEngine] = {"lease": lease, "lfs": lfs}

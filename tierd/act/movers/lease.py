@@ -27,7 +27,7 @@ from lustre.filesystem import Calls, FileFlags, Status
 from lustre.layout.model import Layout, same_shape
 from tierd.act.movers import checks, inspection
 from tierd.act.movers.checks import FileFacts, read_open_facts
-from tierd.act.movers.moves import Fence, Move, MoveOutcome, MoveResult, halted_outcome, no_fence, outcome_of_error
+from tierd.act.movers.moves import Move, MoveOutcome, MoveResult, halted_outcome, outcome_of_error
 from tierd.act.movers.space_and_quota import Destination, DestinationState
 from tierd.clock import Clock, SystemClock
 from tierd.refusal import Reason, Refusal
@@ -130,13 +130,10 @@ DIRECT_BYTES = 16 << 20
 class LeaseMover(inspection.FileEngine):
     """Holds no state."""
 
-    def __init__(self, calls: Calls, destination: Destination, clock: Clock | None = None,
-                 fence: Fence = no_fence) -> None:
-        """``fence`` is asked just before the exchange: it may refuse a mover that hung for long."""
+    def __init__(self, calls: Calls, destination: Destination, clock: Clock | None = None) -> None:
         super().__init__(destination)
         self._calls = calls
         self._clock = clock or SystemClock()
-        self._fence = fence
 
     def facts_of(self, move: Move, batch: DestinationState, *, take: bool = True) -> FileFacts | MoveOutcome:
         return inspection.facts_before(self._calls, move, batch, _engine_check, take=take)
@@ -160,7 +157,7 @@ class LeaseMover(inspection.FileEngine):
 
     def _exchange(self, move: Move, status: Status, batch: DestinationState) -> MoveOutcome:
         """Copy and exchange. After any error, the examined file decides the outcome."""
-        attempt = _Attempt(self._calls, move, batch, self._fence)
+        attempt = _Attempt(self._calls, move, batch)
         failure: OSError | None = None
         try:
             with ExitStack() as held:
@@ -217,11 +214,10 @@ def _engine_check(move: Move, facts: FileFacts) -> Refusal | None:
 class _Attempt:
     """One attempt to move one file, and the state that it reached."""
 
-    def __init__(self, calls: Calls, move: Move, batch: DestinationState, fence: Fence) -> None:
+    def __init__(self, calls: Calls, move: Move, batch: DestinationState) -> None:
         self._calls = calls
         self._move = move
         self._batch = batch
-        self._fence = fence
         self.opened = False
         self.facts: FileFacts | None = None
         """The file as last examined under the lease."""
@@ -259,7 +255,7 @@ class _Attempt:
         calls.set_times(volatile, facts.status.atime_ns, facts.status.mtime_ns)
         self.copied = copied = self._copy_of_everything(volatile, facts)
         self._drop_caches(source, volatile)
-        if why := self._fence(self._move):
+        if why := self._move.fence():
             return halted_outcome(self._move, why)
         require_lease(calls, source)
         self.exchange_begun = True

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Protocol
 
@@ -34,14 +34,6 @@ Halt = Callable[[], Refusal | None]
 
 
 def never_halt() -> Refusal | None:
-    return None
-
-
-Fence = Callable[["Move"], Refusal | None]
-"""Refuses the exchange of the layouts of one file. Engines that can ask just before it call it there."""
-
-
-def no_fence(_: Move) -> Refusal | None:
     return None
 
 
@@ -83,6 +75,8 @@ class Move:
     """Layout of the file when the leader examined it."""
     by_request: bool = False
     """Whether an administrator asked for it."""
+    fence: Halt = field(default=never_halt, compare=False)
+    """Refuses the exchange of the layouts. Engines that can ask just before it do: a mover may have hung for long."""
 
 
 @dataclass(frozen=True, slots=True)
