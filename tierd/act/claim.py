@@ -107,6 +107,8 @@ class Claim(FilesystemClaim):
         self._expiry = settings.expiry_seconds
         self._dead = dead
         self._lock = RLock()
+        self.leads = False
+        """Whether the holder leads other nodes. Then a reload keeps the claim, and once lost it is not taken again."""
         self._mine = ""
         self._alive_at = 0.0
         self._watched: tuple[str, int, float] = ("", 0, 0.0)
@@ -128,6 +130,9 @@ class Claim(FilesystemClaim):
 
     def hold(self) -> Refusal | None:
         with self._lock:
+            if self.leads:
+                self.renew()
+                return self.refusal()
             try:
                 if self._mine and not self._lost():
                     self._touch()
@@ -160,15 +165,16 @@ class Claim(FilesystemClaim):
     def renew(self) -> None:
         with self._lock:
             if self._mine:
-                try:
+                with suppress(OSError):
                     self._touch()
-                except OSError:
-                    return
+            if self.leads:
+                self.lost()
 
     def refusal(self) -> Refusal | None:
         with self._lock:
             if not self._mine:
-                return Refusal(Reason.CLAIM_LOST, "this tierd does not hold the claim of this file system")
+                return Refusal(Reason.CLAIM_LOST, "another tierd leads now; this one ends, and starts again as a "
+                               "standby" if self.leads else "this tierd does not hold the claim of this file system")
             silent = self._monotonic() - self._alive_at
             if silent > self._expiry / 2:
                 return Refusal(Reason.CLAIM_LOST,
@@ -189,6 +195,11 @@ class Claim(FilesystemClaim):
                 return False
 
     def release(self) -> None:
+        if not self.leads:
+            self.give_up()
+
+    def give_up(self) -> None:
+        """Release the claim, also that of a leader."""
         with self._lock:
             try:
                 if self._mine and not self._lost():

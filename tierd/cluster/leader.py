@@ -15,7 +15,7 @@ from pathlib import Path
 
 from httpserver.config import WebConfigFile
 from lustre.filesystem import Filesystem
-from tierd.act.claim import Claim, FilesystemClaim, SeenClaim, describe_holder, read_claim, read_key
+from tierd.act.claim import Claim, SeenClaim, describe_holder, read_claim, read_key
 from tierd.act.dispatch import RemoteStandby
 from tierd.act.journal.writer import Journal
 from tierd.clock import Clock
@@ -27,52 +27,12 @@ from tierd.cluster.messages import Names, declare_readers, encode
 from tierd.cluster.standing_by import StandbyServer
 from tierd.cluster.tallies import NatsTallyInbox
 from tierd.config.settings import Settings
-from tierd.refusal import Reason, Refusal
 
 log = logging.getLogger("tierd.cluster")
 STAND_BY_SECONDS = 2.0
 """Time between two attempts of a standby to lead."""
 DESCRIBE_SECONDS = 5.0
 """Time between two reports of a standby's state."""
-
-
-class LeaderClaim(FilesystemClaim):
-    """The claim of a process that leads. It lasts over reloads of the configuration, and is not taken again."""
-
-    def __init__(self, claim: Claim) -> None:
-        self._claim = claim
-        self._generation = claim.generation
-
-    @property
-    def generation(self) -> int:
-        """The fencing token; 0 once the claim is lost."""
-        return self._generation if self._claim.generation == self._generation else 0
-
-    @property
-    def holder(self) -> str:
-        return self._claim.holder
-
-    def hold(self) -> Refusal | None:
-        """Renew the claim. Refuses if it was lost."""
-        self.renew()
-        return self.refusal()
-
-    def renew(self) -> None:
-        """Renew the claim, and find out whether it was lost. Any thread may call it."""
-        self._claim.renew()
-        self._claim.lost()
-
-    def refusal(self) -> Refusal | None:
-        if not self.generation:
-            return Refusal(Reason.CLAIM_LOST, "another tierd leads now; this one ends, and starts again as a standby")
-        return self._claim.refusal()
-
-    def release(self) -> None:
-        """Keep the claim: a reload must not let the standby lead. :meth:`give_up` releases it."""
-
-    def give_up(self) -> None:
-        """Release the claim, so that the standby need not wait."""
-        self._claim.release()
 
 
 class Candidate:
@@ -86,7 +46,6 @@ class Candidate:
         self.names = Names(fsname)
         self._follower: JournalFollower | None = None
         self._reported = ""
-        self._leading: LeaderClaim | None = None
         self._publish_all = False
         self._key = ""
         fields = dict(part.partition("=")[::2] for part in claim.holder.split())
@@ -99,14 +58,14 @@ class Candidate:
         self._publisher: JournalPublisher | None = None
 
     @property
-    def claim(self) -> LeaderClaim:
+    def claim(self) -> Claim:
         """The claim of the leader. Only after :meth:`step` has returned True."""
-        assert self._leading is not None
-        return self._leading
+        assert self._claim.leads
+        return self._claim
 
     @property
     def lost(self) -> bool:
-        return self._leading is not None and not self._leading.generation
+        return self._claim.leads and not self._claim.generation
 
     def stand_by(self, notify: Callable[..., None], web_config: WebConfigFile | None) -> bool:
         """Follow the leader's journal until this process leads. Returns False if it is asked to stop before.
@@ -156,8 +115,8 @@ class Candidate:
         follower.close()
         self._follower = None
         self._forget_description()
-        self._leading = LeaderClaim(self._claim)
-        self._report(f"leading {self.names.fs}, generation {self._leading.generation}")
+        self._claim.leads = True
+        self._report(f"leading {self.names.fs}, generation {self._claim.generation}")
         return True
 
     def _describe(self, follower: JournalFollower | None, problem: str = "") -> None:
@@ -241,6 +200,6 @@ class Candidate:
         if self._follower is not None:
             self._follower.close()
             self._forget_description()
-        if self._leading is not None:
-            self._leading.give_up()
+        if self._claim.leads:
+            self._claim.give_up()
         self.connection.close()

@@ -15,14 +15,14 @@ from tests.tierd.act.miniport import MiniPort
 from tests.tierd.act.movers.minilustre import MiniLustre
 from tests.tierd.cluster.broker import Broker, connected, new_fsname
 from tests.tierd.logged import logged
-from tierd.act.claim import Claim, ClaimFolder, FilesystemClaim
+from tierd.act.claim import Claim, ClaimFolder
 from tierd.act.journal.writer import Journal
 from tierd.cli.control import mover_lines
 from tierd.cli.tierctl import main
 from tierd.clock import Clock, SystemClock
 from tierd.cluster.command import candidate
 from tierd.cluster.connection import Connection
-from tierd.cluster.leader import Candidate, LeaderClaim
+from tierd.cluster.leader import Candidate
 from tierd.cluster.standing_by import StandbyServer
 from tierd.config.act import ActSettings, ClaimSettings
 from tierd.config.settings import Settings
@@ -198,7 +198,3 @@ def test_the_servers_of_a_standby_close_before_it_leads(shared_broker: Broker, t
         ask(f"{tmp_path}/tierd.sock", {"request": "status"})
     assert Page(port).refuses()
     second.close()
-
-
-def test_the_claim_of_a_leader_leaves_no_check_to_a_base_that_permits_everything() -> None:
-    assert {name for name in vars(FilesystemClaim) if not name.startswith("_")} <= vars(LeaderClaim).keys()
