@@ -147,30 +147,25 @@ class Gate:
         self.on_queued()
 
     def drop(self, finding_key: tuple[str, str, str], directory: str = "") -> list[Action]:
-        """Drop the queued moves of one finding, or only those in one directory, in the journal too. Returns them.
+        """Drop the queued moves of one finding, or only those in one directory. Returns them.
 
         Dropping a whole finding also drops its moves from an earlier run.
         """
-        dropped = self._drop(
+        return self._drop(
             lambda each: each.action.finding == finding_key and directory in {"", each.action.directory})
-        if directory:
-            with self._journal.transaction():
-                self._journal.queue.remove(action.path for action in dropped)
-        else:
-            self._journal.queue.drop(finding_key)
-        return dropped
 
     def drop_by_number(self, number: int) -> list[Action]:
-        """Drop what is queued for a finding or order, in the journal too. Returns the moves."""
+        """Drop what is queued for a finding or order. Returns the moves."""
         self.default_layouts.drop_by_number(number)
-        dropped = self._drop(lambda each: each.finding == number)  # files that a program submits have several keys
+        return self._drop(lambda each: each.finding == number)  # files that a program submits have several keys
+
+    def _drop(self, chosen: Callable[[QueuedMove], bool]) -> list[Action]:
+        """Drop moves, in the journal too."""
+        self._not_again.update(act for act, each in self._open.copy().items() if chosen(each))
+        dropped = self.queue.drop(chosen)
         with self._journal.transaction():
             self._journal.queue.remove(action.path for action in dropped)
         return dropped
-
-    def _drop(self, chosen: Callable[[QueuedMove], bool]) -> list[Action]:
-        self._not_again.update(act for act, each in self._open.copy().items() if chosen(each))
-        return self.queue.drop(chosen)
 
     def hold_directories(self, directories: Container[str]) -> None:
         """Delay acts in the directories that are in it at the time, but for those that an administrator requested."""

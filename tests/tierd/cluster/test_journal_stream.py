@@ -236,7 +236,7 @@ def test_any_order_of_work_and_copies_converges(tmp_path_factory: pytest.TempPat
             for entry in journal.unfinished()[:number]:
                 journal.end(entry.id, Outcome.GAVE_WAY, "busy", 9.0)
         elif what == "drop":
-            journal.queue.drop(FINDING.key)
+            journal.queue.remove(move.path for move in journal.queue.all())
         else:
             while (portion := journal.changes.next(7)) is not None:
                 sequence += 1

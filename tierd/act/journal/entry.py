@@ -176,10 +176,6 @@ class QueueStore:
         self._db.executemany("DELETE FROM waiting_moves WHERE place = ?", [(to_bytes(path),) for path in paths])
         self._count()
 
-    def drop(self, key: tuple[str, str, str]) -> None:
-        self._db.execute("DELETE FROM waiting_moves WHERE key = ?", (json.dumps(key),))
-        self._count()
-
     def all(self) -> list[StoredMove]:
         """All moves, in the order in which they were added."""
         rows = self._db.execute("SELECT place, finding, key, pool, size_bytes, fid, reason, fs, dry_run, since "

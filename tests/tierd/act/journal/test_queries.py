@@ -18,7 +18,7 @@ CYCLE: list[Callable[[Journal], object]] = [
     lambda j: j.files_tried(1), lambda j: j.default_layout_directories(), lambda j: j.unfinished(),
     lambda j: j.judgements.default_layouts_in_force(), lambda j: list(j.judgements.unjudged(5.0)),
     lambda j: list(j.judgements.helped(5.0)), lambda j: j.acts_in_force(1), lambda j: j.acts_to_undo(1),
-    lambda j: j.was_removed(1, "findings"), lambda j: j.entry(1), lambda j: j.queue.drop(FINDING.key),
+    lambda j: j.was_removed(1, "findings"), lambda j: j.entry(1),
     lambda j: j.queue.remove(["/proj/a"]), lambda j: prune(j, 2 * YEAR),
 ]
 """What the daemon asks of its journal in a cycle, at its start and at an undo."""
