@@ -118,27 +118,19 @@ class DestinationState:
 
     def refusal(self, move: Move, facts: FileFacts, *, take: bool = True) -> Refusal | None:
         """Refuses a file without room or quota. Otherwise reserves its room, unless ``take`` is False."""
-        with self._lock:
-            return self._refusal(move, facts, take)
-
-    def _refusal(self, move: Move, facts: FileFacts, take: bool) -> Refusal | None:
         size_bytes = facts.status.size_bytes
         wanted = bytes_per_pool(move.layout, size_bytes)
-        if refused := self._no_room_on_targets(move, size_bytes):
+        with self._lock:
+            refused = self.no_room(move, size_bytes)
+            if refused is None and enters_mdt(move.layout, facts.layout):
+                refused = self._no_metadata_room(move, size_bytes)
+            refused = refused or self._over_quota(facts, wanted)
+            if refused is None and take:
+                self._taken.update(wanted)
+                self._taken_of_mdts += bytes_on_mdt(move.layout, size_bytes)
+                self._taken_on_target.update(bytes_per_ost(move.layout, size_bytes))
+                self._take_quota(facts, wanted)
             return refused
-        if enters_mdt(move.layout, facts.layout) and (full := self._no_metadata_room(move, size_bytes)):
-            return full
-        for pool, needed_bytes in wanted.items():
-            found = self._no_room(move, pool, needed_bytes) if pool or not names_osts(move.layout) else None
-            found = found or self._over_quota(facts, pool, needed_bytes)
-            if found is not None:
-                return found
-        if take:
-            self._taken.update(wanted)
-            self._taken_of_mdts += bytes_on_mdt(move.layout, size_bytes)
-            self._taken_on_target.update(bytes_per_ost(move.layout, size_bytes))
-            self._take_quota(facts, wanted)
-        return None
 
     def _no_room(self, move: Move, pool: str, needed_bytes: int) -> Refusal | None:
         targets = self._pools.get(pool)
@@ -189,10 +181,11 @@ class DestinationState:
                                f"{percent(self._destination.keep_free)} free")
         return None
 
-    def _over_quota(self, facts: FileFacts, pool: str, needed_bytes: int) -> Refusal | None:
+    def _over_quota(self, facts: FileFacts, wanted: Mapping[str, int]) -> Refusal | None:
         """Refuses a file that exceeds a quota. It counts twice while both copies exist."""
+        places = [(place, needed_bytes) for pool, needed_bytes in wanted.items() for place in ("", pool)]
         for kind, word, owner in _owners(facts):
-            for place in ("", pool):
+            for place, needed_bytes in places:
                 try:
                     room_bytes = self._quota(kind, owner, place)
                 except OSError as error:
