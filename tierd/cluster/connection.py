@@ -260,13 +260,18 @@ class Connection:
 
         Returns its sequence in the stream, or that of the message of the same id that was there already.
         """
-        return self.call(lambda seconds: self._published(Outgoing(subject, data, message_id), seconds))
+        (stored,) = self.publish_all([Outgoing(subject, data, message_id)])
+        if isinstance(stored, BrokerError):
+            raise stored
+        return stored
 
     def publish_all(self, messages: Sequence[Outgoing]) -> list[int | BrokerError]:
         """Publish several messages at the same time. Returns the sequence of each, or why it was not stored."""
         async def one(message: Outgoing, seconds: float) -> int | BrokerError:
+            headers = {"Nats-Msg-Id": message.message_id} if message.message_id else None
             try:
-                return await self._published(message, seconds)
+                stored = await self.jetstream.publish(message.subject, message.data, timeout=seconds, headers=headers)
+                return stored.seq
             except Exception as error:  # noqa: BLE001 -- each message has its own result
                 return self._as_broker_error(error, message.subject)
 
@@ -413,11 +418,6 @@ class Connection:
             return BrokerUnavailable(None, f"NATS: {error}")
         return BrokerUnknown(None, f"NATS did not answer within {self._settings.timeout_seconds:g} s, so the result is "
                              f"unknown ({type(error).__name__})")
-
-    async def _published(self, message: Outgoing, seconds: float) -> int:
-        headers = {"Nats-Msg-Id": message.message_id} if message.message_id else None
-        stored = await self.jetstream.publish(message.subject, message.data, timeout=seconds, headers=headers)
-        return stored.seq
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
