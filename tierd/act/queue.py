@@ -6,12 +6,11 @@ budget left wait in lanes, so one busy target does not delay the others.
 
 from __future__ import annotations
 
-from bisect import insort
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
 from itertools import chain
-from operator import attrgetter
 from threading import RLock
 
 from lustre.errors import Stale
@@ -61,15 +60,15 @@ class QueuedMove:
     own_mirrors: bool = False
     """Whether the file has mirrors that tierd gave it."""
 
+    def __lt__(self, other: QueuedMove) -> bool:
+        return self.arrival < other.arrival
+
     @property
     def move(self) -> Move:
         action = self.action
         targets = frozenset(self.cost.targets) if self.cost is not None else frozenset()
         return Move(action.path, action.layout, action.fid or self.fid, action.size_bytes or None, targets=targets,
                     own_mirrors=self.own_mirrors, before=self.before, by_request=action.finding[0] in BY_ADMINISTRATOR)
-
-
-_arrival = attrgetter("arrival")
 
 
 @dataclass(eq=False)
@@ -110,8 +109,8 @@ class MoveQueue:
         self._earlier: dict[str, StoredMove] = {}
         """Moves of an earlier run that were not examined yet, oldest first. They stand in no lane."""
         self._counts: Counter[FindingKey] = Counter()
-        self._waiting: dict[FindingKey, dict[Lane, deque[QueuedMove]]] = {}
-        """By finding, in the order of their turns, and by what delayed them last."""
+        self._waiting: dict[FindingKey, dict[Lane, list[QueuedMove]]] = {}
+        """By finding, in the order of their turns, and by what delayed them last: heaps in order of arrival."""
         self._arrivals = 0
         self._held: frozenset[FindingKey] = frozenset()
         self._chosen: Counter[str] = Counter()
@@ -170,15 +169,8 @@ class MoveQueue:
 
     def _enter(self, each: QueuedMove, name: Lane) -> None:
         """Let a move wait for its turn, unless it was dropped meanwhile."""
-        if not self._is_queued(each):
-            return
-        lane = self._waiting.setdefault(each.action.finding, {}).setdefault(name, deque())
-        if lane and lane[0].arrival > each.arrival:
-            lane.appendleft(each)
-        elif lane and lane[-1].arrival > each.arrival:
-            insort(lane, each, key=_arrival)
-        else:
-            lane.append(each)
+        if self._is_queued(each):
+            heappush(self._waiting.setdefault(each.action.finding, {}).setdefault(name, []), each)
 
     def has(self, path: str) -> bool:
         """Whether a move of this file is queued. One of an earlier run is not, before its file was examined again."""
@@ -304,8 +296,8 @@ class MoveQueue:
             if found is None:
                 return None
             lanes = self._waiting[found[0]]
-            name = min(found[1], key=lambda name: lanes[name][0].arrival)
-            each = lanes[name].popleft()
+            name = min(found[1], key=lambda name: lanes[name][0])
+            each = heappop(lanes[name])
             if not lanes[name]:
                 del lanes[name]
             return each, name
