@@ -57,7 +57,7 @@ class PortEngine(FileEngine):
             (found,) = self._mover.examine((move,))
             present = self._filesystem.layout(move.path) if found.result is MoveResult.MOVABLE else None
             moved = present is not None and same_shape(present, move.layout)
-            yield MoveOutcome(move, MoveResult.ALREADY, before=present, after=present) if moved else found
+            yield MoveOutcome(move, MoveResult.ALREADY) if moved else found
 
     def file(self, fid: Fid) -> FoundFile:
         path = self._filesystem.path_of(fid)

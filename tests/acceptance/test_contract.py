@@ -15,6 +15,7 @@ from lustre.mounted import MountedFilesystem
 from tests.acceptance.site import Site, noise
 from tests.contract.port import Ground, PortContract, RefusedError
 from tierd.act.movers.moves import Move, Mover, MoveResult
+from tierd.refusal import Reason
 
 
 class Moving(MountedFilesystem):
@@ -30,9 +31,11 @@ class Moving(MountedFilesystem):
                 return
             if outcome.result is MoveResult.REFUSED:
                 raise RefusedError(errno.ECANCELED, outcome.detail, path)
-            if outcome.result is MoveResult.GAVE_WAY and not isinstance(outcome.error, Gone):
+            if outcome.reason == Reason.GONE:
+                raise Gone(errno.ENOENT, outcome.detail, path)
+            if outcome.result is MoveResult.GAVE_WAY:
                 raise Busy(errno.EBUSY, outcome.detail, path)
-            raise outcome.error or LustreError(errno.EIO, outcome.detail, path)
+            raise LustreError(errno.EIO, outcome.detail, path)
 
 
 class TestMounted(PortContract):

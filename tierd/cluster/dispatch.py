@@ -451,8 +451,7 @@ class NatsDispatch(Dispatch):
             return replace(halted_outcome(move, Refusal(Reason.OUT_OF_DATE, each.detail)),
                            not_copied=each.not_copied)
         found = MoveOutcome(move, MoveResult(each.result), each.reason, f"{each.detail} ({result.mover})"
-                            if each.detail else "", move.before, copied_bytes=each.copied_bytes,
-                            not_copied=each.not_copied)
+                            if each.detail else "", copied_bytes=each.copied_bytes, not_copied=each.not_copied)
         if found.result is MoveResult.ALREADY:  # the leader saw another layout just before it sent the move
             return self._found_done(move, f"a mover did not report the outcome; {result.mover} found it done")
         return found
@@ -464,8 +463,8 @@ class NatsDispatch(Dispatch):
         """
         entry = self.journal.entry(move.act)
         if entry is not None and entry.fid is not None and self._is_counted(entry.fid, entry.intended_at):
-            return MoveOutcome(move, MoveResult.ALREADY, "already", "an earlier act moved the file", move.before)
-        return MoveOutcome(move, MoveResult.DONE, "", detail, move.before)
+            return MoveOutcome(move, MoveResult.ALREADY, "already", "an earlier act moved the file")
+        return MoveOutcome(move, MoveResult.DONE, "", detail)
 
     def _is_counted(self, fid: Fid, since: float) -> bool:
         return fid in self._moved_now or self.journal.is_counted_as_moved(fid, since)
@@ -524,7 +523,7 @@ class NatsDispatch(Dispatch):
         assert each.fid is not None
         found = self._layout_of(each.fid)
         if isinstance(found, FileNotFoundError):
-            return MoveOutcome(each, MoveResult.GAVE_WAY, Reason.GONE, "the file is gone", error=found)
+            return MoveOutcome(each, MoveResult.GAVE_WAY, Reason.GONE, "the file is gone")
         if isinstance(found, OSError):
             return None
         if found is not None and same_shape(found, each.layout):

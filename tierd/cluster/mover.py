@@ -344,29 +344,28 @@ class Mover:
         try:
             found = self.file_by_fid(move.fid)
             named = self.filesystem.status(move.path).fid == move.fid
-        except (FileNotFoundError, Stale) as error:
-            return MoveOutcome(move, MoveResult.GAVE_WAY, Reason.GONE, "the file is gone", error=error)
+        except (FileNotFoundError, Stale):
+            return MoveOutcome(move, MoveResult.GAVE_WAY, Reason.GONE, "the file is gone")
         except OSError as error:
-            return MoveOutcome(move, MoveResult.FAILED, "error", str(error), error=error)
+            return MoveOutcome(move, MoveResult.FAILED, "error", str(error))
         why = ""
         if not named:
             why = "the path names another file now"
         elif found.size_bytes != file.size_bytes:
             why = f"the file has {found.size_bytes} bytes, and had {file.size_bytes} when it was chosen"
         elif file.objects and objects_digest(found.layout) != file.objects:
-            return self._already(move, found.layout)
+            return self._already(move)
         elif (file.layout_generation and found.layout is not None
               and found.layout.generation != file.layout_generation):
             why = "its layout was changed since it was chosen"
         return MoveOutcome(move, MoveResult.REFUSED, Reason.CHANGED, why) if why else None
 
-    def _already(self, move: Move, present: Layout | None) -> MoveOutcome | None:
+    def _already(self, move: Move) -> MoveOutcome:
         """Whether a file with other objects was moved before: the engine compares its layout and pools."""
         (found,) = self.engine.examine((replace(move, objects=""),))
         if found.result is MoveResult.ALREADY:
             return found
-        return MoveOutcome(move, MoveResult.REFUSED, Reason.CHANGED, "its layout was changed since it was chosen",
-                           present, after=present)
+        return MoveOutcome(move, MoveResult.REFUSED, Reason.CHANGED, "its layout was changed since it was chosen")
 
     def _publish(self, message: MoveMessage, secret: str, delivery: Delivery, found: list[FileResult], seconds: float,
                  *, last: bool) -> None:

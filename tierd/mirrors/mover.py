@@ -80,13 +80,13 @@ class MirrorMover(inspection.FileEngine):
         """How a file without mirrors gets one. Its room is reserved."""
         groups = mirrors(move.layout)
         if present is None or len(groups) != 2 or not same_shape(one_mirror(groups[0]), present):
-            return refused_outcome(move, Refusal(Reason.CHANGED, "the file has no mirrors, or another layout"), present)
+            return refused_outcome(move, Refusal(Reason.CHANGED, "the file has no mirrors, or another layout"))
         added = one_mirror(groups[1])
         found = self._lfs.facts_of(replace(move, layout=added), batch)
         if isinstance(found, MoveOutcome):
             return replace(found, move=move)
         if refusal := mirroring_refusal(found):
-            return refused_outcome(move, refusal, present)
+            return refused_outcome(move, refusal)
         return Change(found, command=("extend", "-N", "--flags=prefer", *setstripe_arguments(added)))
 
     def _of_mirrored(self, move: Move, facts: FileFacts, batch: DestinationState) -> Change | MoveOutcome:
@@ -96,24 +96,23 @@ class MirrorMover(inspection.FileEngine):
         ours = [group for group in groups if any("prefer" in component.flags for component in group)]
         if not move.own_mirrors or present is None or len(groups) != 2 or len(ours) != 1:
             why = Refusal(Reason.MIRRORED, "the file has mirrors that tierd did not make")
-            return refused_outcome(move, why, present)
+            return refused_outcome(move, why)
         kept, flash = groups if groups[1] is ours[0] else reversed(groups)
         if move.objects and move.objects != checks.objects_digest(present):
-            return refused_outcome(move, Refusal(Reason.CHANGED, "its layout was changed since it was chosen"), present)
+            return refused_outcome(move, Refusal(Reason.CHANGED, "its layout was changed since it was chosen"))
         stale = [group for group in groups if _is_stale(group)]
         resync = bool(stale) if move.layout.mirror_count > 1 else kept in stale
         as_wanted = present if move.layout.mirror_count > 1 else one_mirror(kept)
         if not same_shape(as_wanted, move.layout):
-            return refused_outcome(move, Refusal(Reason.CHANGED, "its mirrors are not as tierd made them"), present)
+            return refused_outcome(move, Refusal(Reason.CHANGED, "its mirrors are not as tierd made them"))
         if move.layout.mirror_count > 1 and not resync:
-            detail = "its mirrors are in sync"
-            return MoveOutcome(move, MoveResult.ALREADY, "already", detail, present, after=present)
+            return MoveOutcome(move, MoveResult.ALREADY, "already", "its mirrors are in sync")
         alone = replace(facts, layout=one_mirror(kept))
         to = replace(move, layout=one_mirror(stale[0] if resync else flash), objects="")
         refusal = (checks.refusal_for(replace(to, layout=one_mirror(flash)), alone)
                    or mirroring_refusal(facts) or (batch.refusal(to, alone) if resync else None))
         if refusal is not None:
-            return refused_outcome(move, refusal, present)
+            return refused_outcome(move, refusal)
         if busy := self._lfs.modified_just_now(move, facts):
             return busy
         split = () if move.layout.mirror_count > 1 else ("split", "-d", "--mirror-id", str(flash[0].mirror_id))
@@ -130,14 +129,14 @@ class MirrorMover(inspection.FileEngine):
             try:
                 now = checks.read_facts(self._calls, move.path)
             except OSError as error:
-                return outcome_of_error(move, error, before.layout)
+                return outcome_of_error(move, error)
             if now.fid != before.fid:
-                return inspection.removed_outcome(move, before.layout, failure)
+                return inspection.removed_outcome(move)
             if now.layout is None or not in_sync(now.layout):
                 why = failure or Busy(16, "somebody wrote to the file while its mirrors were synchronised")
-                return replace(outcome_of_error(move, why, before.layout), after=now.layout)
+                return outcome_of_error(move, why)
             if not found.command:
-                return MoveOutcome(move, MoveResult.DONE, before=before.layout, after=now.layout)
+                return MoveOutcome(move, MoveResult.DONE)
             before = now
             self._lfs.clock.wait(RECENTLY_MODIFIED_SECONDS)  # the next write has another time than this copy
         begun_at = self._lfs.clock.now()

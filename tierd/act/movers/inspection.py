@@ -61,25 +61,24 @@ def verify_move(
         seen = _seen(calls, move, before, copied, clock)
     except OSError as error:
         detail = f"tierd cannot examine the file after the exchange: {error}"
-        return MoveOutcome(move, MoveResult.DOUBTFUL, "unknown", detail, before.layout, after=None,
-                           error=failure or error)
+        return MoveOutcome(move, MoveResult.DOUBTFUL, "unknown", detail)
     if seen is None:
-        return removed_outcome(move, before.layout, failure)
+        return removed_outcome(move)
     now, version = seen
     if _as_it_was(before, now):
         if failure is not None:
-            return outcome_of_error(move, failure, before.layout)
+            return outcome_of_error(move, failure)
         detail = "no error was reported, but the file was not moved"
-        return MoveOutcome(move, MoveResult.FAILED, "not-moved", detail, before.layout, after=now.layout)
+        return MoveOutcome(move, MoveResult.FAILED, "not-moved", detail, now.layout)
     if _moved_by_others(move, before, now, copied):
-        return _changed_by_others(move, before, now, copied, failure)
+        return _changed_by_others(move, now, copied, failure)
     doubts = (_placement(move, now, copied, pools) + _belongings(before, now)
               + _contents(move, before, now, copied, version))
     result = MoveResult.DOUBTFUL if doubts else MoveResult.DONE
     if not doubts and failure is not None and copied is not None:
         doubts.append(f"Lustre reported {failure}, but the move was done")
     reason = "" if result is MoveResult.DONE else "verification"
-    return MoveOutcome(move, result, reason, "; ".join(doubts), before.layout, after=now.layout, error=failure)
+    return MoveOutcome(move, result, reason, "; ".join(doubts), now.layout)
 
 
 def is_the_copy(before: FileFacts, copied: VerifiedCopy, status: Status, layout: Layout | None, project: int) -> bool:
@@ -95,10 +94,8 @@ def is_the_copy(before: FileFacts, copied: VerifiedCopy, status: Status, layout:
     )
 
 
-def removed_outcome(move: Move, before: Layout | None, error: OSError | None) -> MoveOutcome:
-    """The outcome for a file that was removed or replaced."""
-    return MoveOutcome(move, MoveResult.GAVE_WAY, Reason.GONE, "the file was removed or replaced", before, after=None,
-                   error=error if isinstance(error, Gone) else Gone(2, "removed or replaced", move.path))
+def removed_outcome(move: Move) -> MoveOutcome:
+    return MoveOutcome(move, MoveResult.GAVE_WAY, Reason.GONE, "the file was removed or replaced")
 
 
 def is_gone(calls: Calls, before: FileFacts, error: OSError) -> bool:
@@ -227,14 +224,14 @@ def _moved_by_others(move: Move, before: FileFacts, now: FileFacts, copied: Veri
 
 
 def _changed_by_others(
-    move: Move, before: FileFacts, now: FileFacts, copied: VerifiedCopy | None, failure: OSError | None
+    move: Move, now: FileFacts, copied: VerifiedCopy | None, failure: OSError | None
 ) -> MoveOutcome:
     """The outcome for a file whose layout somebody else changed. FAILED if an engine without a known copy may have."""
     detail = "somebody else changed the layout during the move"
     if copied is None and failure is None:
         detail = "the file has neither the old nor the requested layout, as if somebody else had moved it"
-        return MoveOutcome(move, MoveResult.FAILED, "other-layout", detail, before.layout, after=now.layout)
-    return MoveOutcome(move, MoveResult.GAVE_WAY, "moved", detail, before.layout, after=now.layout, error=failure)
+        return MoveOutcome(move, MoveResult.FAILED, "other-layout", detail, now.layout)
+    return MoveOutcome(move, MoveResult.GAVE_WAY, "moved", detail, now.layout)
 
 
 def _placement(
@@ -303,8 +300,8 @@ def facts_before(
     try:
         facts = read_facts(calls, move.path)
         return refusal_before(move, facts, batch, also, take=take) or facts
-    except Stale as error:  # there is no lease yet: the file is gone
-        return removed_outcome(move, None, error)
+    except Stale:  # there is no lease yet: the file is gone
+        return removed_outcome(move)
     except OSError as error:
         return outcome_of_error(move, error)
     except ValueError as error:
@@ -321,12 +318,9 @@ def refusal_before(
     refusal = checks.refusal_for(move, facts)
     if refusal is None and facts.layout is not None and is_as_wanted(facts.layout, move.layout,
                                                                                   batch.pools):
-        detail = "the file already has this layout"
-        return MoveOutcome(move, MoveResult.ALREADY, "already", detail, facts.layout, after=facts.layout)
+        return MoveOutcome(move, MoveResult.ALREADY, "already", "the file already has this layout")
     refusal = refusal or also(move, facts) or batch.refusal(move, facts, take=take)
-    if refusal is None:
-        return None
-    return refused_outcome(move, refusal, facts.layout)
+    return None if refusal is None else refused_outcome(move, refusal)
 
 
 class FileEngine:
@@ -363,5 +357,4 @@ class FileEngine:
         batch = self.batch()
         for move in moves:
             found = self.facts_of(move, batch)
-            yield found if isinstance(found, MoveOutcome) else MoveOutcome(move, MoveResult.MOVABLE,
-                                                                           before=found.layout)
+            yield found if isinstance(found, MoveOutcome) else MoveOutcome(move, MoveResult.MOVABLE)

@@ -145,8 +145,8 @@ class LeaseMover(inspection.FileEngine):
             layout = self._calls.layout_of(move.path)
             sure = (checks.is_ordinary(move, status, layout) and batch.no_room(move, status.size_bytes) is None
                     and not (layout is not None and inspection.is_as_wanted(layout, move.layout, batch.pools)))
-        except Stale as error:
-            return replace(inspection.removed_outcome(move, None, error), not_copied=1.0)
+        except Stale:
+            return replace(inspection.removed_outcome(move), not_copied=1.0)
         except OSError as error:
             return replace(outcome_of_error(move, error), not_copied=1.0)
         if not sure:
@@ -174,9 +174,7 @@ class LeaseMover(inspection.FileEngine):
                            not_copied=attempt.not_copied(status.size_bytes))
         copied_bytes = sum(chunk.length for chunk in attempt.chunks)
         if failure is None and attempt.is_the_copy:
-            return MoveOutcome(
-                move, MoveResult.DONE, before=facts.layout, after=attempt.layout, copied_bytes=copied_bytes
-            )
+            return MoveOutcome(move, MoveResult.DONE, copied_bytes=copied_bytes)
         outcome = inspection.verify_move(self._calls, move, facts, attempt.copied, batch.pools_afterwards(),
                                          failure=failure, clock=self._clock)
         return replace(outcome, copied_bytes=copied_bytes)
@@ -190,11 +188,11 @@ class LeaseMover(inspection.FileEngine):
             return MoveOutcome(move, MoveResult.FAILED, "error")
         if facts is not None:
             if inspection.is_gone(self._calls, facts, failure):
-                return inspection.removed_outcome(move, facts.layout, failure)
-            return outcome_of_error(move, failure, facts.layout)
+                return inspection.removed_outcome(move)
+            return outcome_of_error(move, failure)
         if not attempt.opened:
             if isinstance(failure, Stale):
-                return inspection.removed_outcome(move, None, failure)
+                return inspection.removed_outcome(move)
             if isinstance(failure, NotPermitted):  # immutable or append-only: the facts show which
                 found = self.facts_of(move, batch, take=False)
                 if isinstance(found, MoveOutcome):
@@ -229,8 +227,6 @@ class _Attempt:
         self.exchange_begun = False
         self.is_the_copy = False
         """Whether the file was examined after the exchange, and matches the copy in every point."""
-        self.layout: Layout | None = None
-        """Layout of the file after the exchange."""
 
     def run(self, held: ExitStack, status: Status) -> MoveOutcome | None:
         """Run all steps. Returns the outcome if the file must not be moved. Raises OSError. ``held`` closes files."""
@@ -335,8 +331,8 @@ class _Attempt:
         cached layout (``lov_object_layout_get`` in lustre/lov/lov_object.c).
         """
         status = self._calls.status(source)
-        self.layout = self._calls.layout(source)
-        self.is_the_copy = inspection.is_the_copy(facts, copied, status, self.layout, self._calls.project(source))
+        layout = self._calls.layout(source)
+        self.is_the_copy = inspection.is_the_copy(facts, copied, status, layout, self._calls.project(source))
 
     def _drop_caches(self, *descriptors: int) -> None:
         for descriptor in descriptors:

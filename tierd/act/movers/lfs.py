@@ -187,8 +187,7 @@ class LfsMover(inspection.FileEngine):
         """The outcome for a file whose next write might have the same modification time."""
         age_seconds = int(self.clock.now()) - facts.status.mtime_ns // 1_000_000_000
         if -CLOCK_AHEAD_SECONDS < age_seconds < RECENTLY_MODIFIED_SECONDS:
-            return MoveOutcome(move, MoveResult.GAVE_WAY, "busy", "the file was modified just now, so it is in use",
-                               facts.layout, after=facts.layout)
+            return MoveOutcome(move, MoveResult.GAVE_WAY, "busy", "the file was modified just now, so it is in use")
         return None
 
     def run(self, *words: str) -> FinishedCommand:
@@ -240,14 +239,13 @@ class LfsMover(inspection.FileEngine):
             return outcome
         command = ["mirror", "split", "-d", "--mirror-id", str(mirror), ready.place]
         words = self.run(*command).errors.strip()
-        again = inspection.verify_move(self.calls, ready.move, ready.facts, None, pools,
-                                       failure=failure or outcome.error, clock=self.clock)
+        again = inspection.verify_move(self.calls, ready.move, ready.facts, None, pools, failure=failure,
+                                       clock=self.clock)
         if not checks.mirror_left(ready.facts.layout, again.after):
             return again
         detail = (f"the move was interrupted, and the file is whole with two mirrors ({words or 'no message'}); remove "
                   f"the second: {' '.join([self._lfs, *command])}")
-        return MoveOutcome(ready.move, MoveResult.FAILED, "mirror-left", detail, outcome.before, after=again.after,
-                           error=failure or outcome.error)
+        return MoveOutcome(ready.move, MoveResult.FAILED, "mirror-left", detail)
 
 
 def mirroring_refusal(facts: FileFacts) -> Refusal | None:

@@ -89,10 +89,9 @@ class MoveOutcome:
     """A word for counters: ``released``, ``busy``, ``no-space``, …; empty for a move that was done."""
     detail: str = ""
     """A sentence for people."""
-    before: Layout | None = None
     after: Layout | None = None
+    """Layout of a file that was examined after an attempt; None for others."""
     copied_bytes: int = 0
-    error: OSError | None = None
     not_copied: float = 0.0
     """Share of the file that was certainly not copied. Its budget is returned. 0 if it is not known what was copied."""
 
@@ -142,19 +141,18 @@ _REASONS: tuple[tuple[type[OSError], str, MoveResult], ...] = (
 )
 
 
-def outcome_of_error(move: Move, error: OSError, before: Layout | None = None) -> MoveOutcome:
+def outcome_of_error(move: Move, error: OSError) -> MoveOutcome:
     """The outcome of a move that an error ended while the file was untouched."""
     if error.errno in _NO_FILE:
-        return MoveOutcome(move, MoveResult.REFUSED, "not-a-file", "not a regular file", before, after=before,
-                           error=error)
+        return MoveOutcome(move, MoveResult.REFUSED, "not-a-file", "not a regular file")
     for kind, reason, result in _REASONS:
         if isinstance(error, kind):
-            return MoveOutcome(move, result, reason, str(error), before, after=before, error=error)
-    return MoveOutcome(move, MoveResult.FAILED, "error", str(error), before, after=before, error=error)
+            return MoveOutcome(move, result, reason, str(error))
+    return MoveOutcome(move, MoveResult.FAILED, "error", str(error))
 
 
-def refused_outcome(move: Move, refusal: Refusal, layout: Layout | None) -> MoveOutcome:
-    return MoveOutcome(move, MoveResult.REFUSED, refusal.reason, refusal.sentence, layout, after=layout)
+def refused_outcome(move: Move, refusal: Refusal) -> MoveOutcome:
+    return MoveOutcome(move, MoveResult.REFUSED, refusal.reason, refusal.sentence)
 
 
 def halted_outcome(move: Move, refusal: Refusal) -> MoveOutcome:
@@ -216,8 +214,8 @@ class PortMover:
 
 def _port_failure(move: Move, error: OSError) -> MoveOutcome:
     if isinstance(error, FileNotFoundError):
-        return MoveOutcome(move, MoveResult.GAVE_WAY, Reason.GONE, "the file is gone", error=error)
+        return MoveOutcome(move, MoveResult.GAVE_WAY, Reason.GONE, "the file is gone")
     words = error.strerror or str(error)
     if error.errno in {errno.EBUSY, errno.ETXTBSY, errno.EAGAIN}:
-        return MoveOutcome(move, MoveResult.GAVE_WAY, "busy", words, error=error)
+        return MoveOutcome(move, MoveResult.GAVE_WAY, "busy", words)
     return replace(outcome_of_error(move, error), detail=words)

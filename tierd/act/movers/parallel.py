@@ -61,7 +61,7 @@ class ParallelMover(Mover):
         try:
             members = {pool: len(targets) for pool, targets in self._pools().items()}
         except OSError as error:
-            yield from (MoveOutcome(move, MoveResult.FAILED, "error", str(error), error=error) for move in moves)
+            yield from (MoveOutcome(move, MoveResult.FAILED, "error", str(error)) for move in moves)
             return
         run = ParallelRun(moves, members, self._places, self._mover.files_at_a_time, self._at_once)
         shared = self._mover.batch()
