@@ -146,8 +146,8 @@ def waiting_moves(site: Site) -> None:
     site.world.gate.submit([Action(ActKind.MIGRATE, COVERING, "", ("", "", ""), path=path) for path in files], 1)
 
 
-MOVER = RemoteMover("mover1", "mover1", "lease", 4, 0.0, 0.0, results={"done": 1200}, copied_bytes=5 << 30)
-STANDBY = RemoteStandby("tierd2", "tierd2", 0.0, 0.0, behind_messages=0, copy_age_seconds=0.0)
+MOVER = RemoteMover("mover1", "mover1", "lease", 4, 0.0, results={"done": 1200}, copied_bytes=5 << 30)
+STANDBY = RemoteStandby("tierd2", "tierd2", 0.0, behind_messages=0, copy_age_seconds=0.0)
 CLUSTER = DispatchState(True, "", (MOVER,), (STANDBY,), {}, 0.0, 0, DispatchCounts(75, Counter(done=1200)))
 """A leader whose movers are at work, and have nothing to do."""
 

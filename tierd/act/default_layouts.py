@@ -282,5 +282,6 @@ class DefaultLayoutQueue:
         if each.failure or each.refusal:
             result = Outcome.FAILED if each.failure else Outcome.REFUSED
         detail = each.failure or sentence_of(each.refusal)
-        return self.completed_acts.ended(each.action, result, detail, each.entry, each.before, begun_at=each.set_at,
-                                          why=each.refusal)
+        return self.completed_acts.ended(CompletedAct(
+            each.action, result, detail, each.entry, each.before, begun_at=each.set_at,
+            reason=each.refusal.reason if each.refusal else None))

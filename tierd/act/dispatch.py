@@ -33,7 +33,6 @@ class RemoteMover:
     host: str
     engine: str
     threads: Natural
-    started: float
     seen: float
     """Epoch seconds by the mover's clock."""
     stopped: str = ""
@@ -58,7 +57,6 @@ class RemoteStandby:
 
     name: str
     host: str
-    started: float
     seen: float
     """Epoch seconds by the standby's clock."""
     leader: str = ""

@@ -162,9 +162,9 @@ class Gate:
     def _drop(self, chosen: Callable[[QueuedMove], bool]) -> list[Action]:
         """Drop moves, in the journal too."""
         self._not_again.update(act for act, each in self._open.copy().items() if chosen(each))
-        dropped = self.queue.drop(chosen)
-        with self._journal.transaction():
-            self._journal.queue.remove(action.path for action in dropped)
+        if dropped := self.queue.drop(chosen):
+            with self._journal.transaction():
+                self._journal.queue.remove(action.path for action in dropped)
         return dropped
 
     def hold_directories(self, directories: Container[str]) -> None:
@@ -220,11 +220,12 @@ class Gate:
                 continue
             if outcome.result in _NO_BYTES_READ:
                 self.queue.give_back(each)
-            yield self.completed_acts.ended(each.action, outcome_of_move(outcome), outcome.detail, entry, each.before)
+            yield self.completed_acts.ended(CompletedAct(each.action, outcome_of_move(outcome), outcome.detail, entry))
 
     def _refused(self, each: QueuedMove, entry: int, why: Refusal) -> CompletedAct:
         self.queue.give_back(each)
-        return self.completed_acts.ended(each.action, Outcome.REFUSED, why.sentence, entry, each.before, why=why)
+        return self.completed_acts.ended(
+            CompletedAct(each.action, Outcome.REFUSED, why.sentence, entry, reason=why.reason))
 
     def _move(self, batch: list[QueuedMove]) -> Iterator[CompletedAct]:
         """Hand files over. Yields the known outcomes, including those of earlier batches.
@@ -283,8 +284,7 @@ class Gate:
         self._not_again.discard(act)
         if moved.reason == Reason.HALTED and not dropped and self.queue.add(each.action, each.finding):
             self._keep([each.action], each.finding)  # still to be done
-        return self.completed_acts.ended(
-            each.action, ended, moved.detail, act, each.before, fid=each.action.fid or each.fid)
+        return self.completed_acts.ended(CompletedAct(each.action, ended, moved.detail, act))
 
     def _intend(self, batch: list[QueuedMove]) -> list[tuple[QueuedMove, int]]:
         """Enter the intents of a batch. Returns each move with the number of its act; it is no longer queued."""

@@ -6,7 +6,6 @@ from collections import Counter
 from dataclasses import dataclass
 from threading import Lock
 
-from lustre.fid import Fid
 from tierd.act.journal.entry import Default
 from tierd.act.journal.writer import Journal
 from tierd.act.movers.moves import MoveOutcome as Moved
@@ -14,7 +13,7 @@ from tierd.act.movers.moves import MoveResult
 from tierd.acts import ActKind, Outcome
 from tierd.clock import Clock
 from tierd.model import Action
-from tierd.refusal import Reason, Refusal
+from tierd.refusal import Reason
 from tierd.text import without_figures
 
 
@@ -28,8 +27,7 @@ class CompletedAct:
     entry: int
     """Number of the act in the journal; 0 if the file was gone before the act."""
     before: Default = None
-    fid: Fid | None = None
-    """FID of the file, if a move was attempted."""
+    """What a directory had before."""
     begun_at: float = 0.0
     """Time when a default layout was set; epoch seconds."""
     reason: Reason | None = None
@@ -64,13 +62,10 @@ class CompletedActs:
         self.moves_begun_at = 0.0
         """When the first file moved after :data:`MOVES_PAUSE_SECONDS` without moves; 0 before the first."""
 
-    def ended(self, action: Action, result: Outcome, detail: str, entry: int, before: Default,
-              fid: Fid | None = None, begun_at: float = 0.0, why: Refusal | None = None) -> CompletedAct:
+    def ended(self, act: CompletedAct) -> CompletedAct:
         """Enter the outcome of an act in the journal, and count it."""
-        self._journal.end(entry, result, detail, self._clock.now())
-        reason = why.reason if why is not None else None
-        return self.counted(CompletedAct(action, result, detail, entry, before, fid=fid, begun_at=begun_at,
-                                         reason=reason))
+        self._journal.end(act.entry, act.result, act.detail, self._clock.now())
+        return self.counted(act)
 
     def counted(self, outcome: CompletedAct) -> CompletedAct:
         kind = outcome.action.kind, outcome.result

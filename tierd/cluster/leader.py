@@ -50,8 +50,7 @@ class Candidate:
         self._key = ""
         fields = dict(part.partition("=")[::2] for part in claim.holder.split())
         host = fields.get("host", "unknown")
-        now = clock.now()
-        self.standby = RemoteStandby(settings.cluster.name or host, host, now, now)
+        self.standby = RemoteStandby(settings.cluster.name or host, host, clock.now())
         """This process as a standby. Replaced as a whole, so that any thread may read it."""
         self._copied_at: float | None = None
         self._described_at = float("-inf")

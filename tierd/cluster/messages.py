@@ -88,7 +88,6 @@ class FileResult:
     result: MoveResult | Literal["stale"]
     reason: Text = ""
     detail: Text = ""
-    copied_bytes: Natural = 0
     not_copied: Annotated[float, Ge(0), Le(1)] = 0.0
     """Share of the file that was certainly not copied; 0 if unknown."""
 

@@ -102,7 +102,6 @@ class Mover:
         self.held: dict[Delivery, float] = {}
         """Messages that are being worked on, and when their lease was last extended, by the monotonic clock."""
         self._pools = {pool for pair in self.settings.resolved_scopes.pool_pairs for pool in (pair.flash, pair.hdd)}
-        self._started = self.clock.now()
         self._listening = False
         self._threads: list[threading.Thread] = []
         self.stopped = ""
@@ -410,8 +409,7 @@ class Mover:
     def state(self) -> RemoteMover:
         with self._lock:
             return RemoteMover(self.name, self.host, engine=self.settings.movers.engine,
-                              threads=self.settings.movers.at_once,
-                              started=self._started, seen=self.clock.now(), stopped=self.stopped,
+                              threads=self.settings.movers.at_once, seen=self.clock.now(), stopped=self.stopped,
                               under_way=dict(self.under_way), results=dict(self.results),
                               redelivered=self.redelivered, refused=self.refused, copied_bytes=self.copied_bytes,
                               nids=tuple(sorted(self.nids())))
@@ -457,4 +455,4 @@ def _result_of(file: FileToMove, outcome: MoveOutcome) -> FileResult:
     if outcome.reason == Reason.HALTED:
         return FileResult(file.act, file.fid, "stale", Reason.HALTED, outcome.detail, not_copied=outcome.not_copied)
     return FileResult(file.act, file.fid, outcome.result, outcome.reason, outcome.detail[:2000],
-                      copied_bytes=outcome.copied_bytes, not_copied=outcome.not_copied)
+                      not_copied=outcome.not_copied)

@@ -18,8 +18,8 @@ FILE = FileToMove(7, "[0x200000402:0x14:0x0]", "/d/a", 100, "abc")
 MOVE = MoveMessage("3-7-1", "lustre", 3, 2, "lustre-OST0004", 1060.0, "layout", (FILE,))
 RESULT = ResultMessage("3-7-1", "lustre", 3, "m1", 1, (FileResult(7, FILE.fid, MoveResult.DONE),), 0.5)
 EVERY = [MOVE, RESULT, Permit(3, 2, "pause"), WorkHint(("lustre-OST0004",)),
-         RemoteMover("m1", "host", "lease", 4, 1.0, 2.0, under_way={"lustre-OST0004": 3}, nids=("10.0.0.5@tcp",)),
-         RemoteStandby("b", "host", 1.0, 2.0, "host a", 3, 7, 0, 0.0)]
+         RemoteMover("m1", "host", "lease", 4, 2.0, under_way={"lustre-OST0004": 3}, nids=("10.0.0.5@tcp",)),
+         RemoteStandby("b", "host", 2.0, "host a", 3, 7, 0, 0.0)]
 
 OPTIONAL = {"version", "held", "stopped", "under_way", "results", "redelivered", "refused", "last", "copied_bytes",
             "seconds", "nids"}
