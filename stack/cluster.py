@@ -25,9 +25,7 @@ from simulator.realtime import RealTimeDriver, WallClock
 from simulator.scenarios.scenario import Scenario, library
 from simulator.settings import recorded_test_bed
 from stack import demo
-from stack import role as role_process
 from stack.demo import DISK_IOPS, free_port, running_exporter, tierctl_command
-from stack.forked import Forked
 from stack.services import Options, run_until_stopped
 from stack.shared import SharedCluster
 from tierd.clock import SystemClock
@@ -62,13 +60,12 @@ ONCE = ("QUEUED", "MOVED", "skipped")
 
 @dataclass
 class Role:
-    """One process, and the command or the arguments of ``stack.role`` that start it."""
+    """One process, and the command that starts it."""
 
     name: str
     command: list[str]
     log: Path
-    forked: bool = False
-    process: subprocess.Popen[bytes] | Forked | None = None
+    process: subprocess.Popen[bytes] | None = None
     ended_at: float = 0.0
     state: str = ""
     """What was printed of it last."""
@@ -80,9 +77,6 @@ class Role:
         return self.process.pid if self.process is not None and self.process.poll() is None else 0
 
     def start(self) -> None:
-        if self.forked:
-            self.process = Forked(role_process.main, self.command, self.log)
-            return
         command = self.command
         if shutil.which("setpriv"):
             command = ["setpriv", "--pdeathsig", "KILL", *command]
@@ -179,7 +173,8 @@ def tierd_role(kind: str, name: str, folder: Path, addresses: Addresses, exporte
     file = folder / f"{name}.toml"
     expiry = f"[claim]\nexpiry_seconds = {claim_expiry_seconds}\n" if claim_expiry_seconds is not None else ""
     file.write_text(configuration(name, folder, addresses, files_per_second) + expiry, encoding="utf-8")
-    return Role(name, [kind, str(file), str(folder / "lustre.sock"), exporter], folder / f"{name}.log", forked=True)
+    command = [sys.executable, "-m", "stack.role", kind, str(file), str(folder / "lustre.sock"), exporter]
+    return Role(name, command, folder / f"{name}.log")
 
 
 def configuration(name: str, folder: Path, addresses: Addresses, files_per_second: float) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -111,3 +112,7 @@ def main(arguments: Sequence[str]) -> int:
     if role == "reader":
         return serve_reader(settings, node.reader)
     return process.serve(Path(config), settings, None, node.candidate, node.service)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
