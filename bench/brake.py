@@ -20,6 +20,7 @@ from statistics import median
 
 from lustre.parameters import Roots, Tree
 from simulator.cluster import Cluster
+from simulator.parameters import write
 from simulator.scheduler import VirtualScheduler
 from tierd.brake.agent import POLL_SECONDS, Agent
 from tierd.brake.running import Brake
@@ -48,13 +49,11 @@ class BrakedWorld:
         cluster, folder = world.cluster, tempfile.TemporaryDirectory(dir=IN_MEMORY if IN_MEMORY.is_dir() else None)
         root, brake = Path(folder.name), Brake(world.daemon)
         cluster.set_service_parameter("nrs_policies", "tbf jobid")
-        for ost in cluster.osts:
-            (root / "proc/fs/lustre/obdfilter" / ost.name).mkdir(parents=True)
         agent = Agent("oss", Tree(Roots.of(root / "proc", root / "sys")), partial(set_parameter, cluster),
                       lambda state: brake.answer(to_json(state)), lambda: cluster.now)
 
         def step() -> None:
-            write_rules(cluster, root)
+            write(cluster, root, clients=False)
             agent.step()
             known = {job for _, job in self.begun}
             self.begun += [(cluster.now, job) for job in world.daemon.store.braked if job not in known]
@@ -70,13 +69,6 @@ def set_parameter(cluster: Cluster, parameter: str, value: str) -> str:
     except OSError as error:
         return error.strerror or str(error)
     return ""
-
-
-def write_rules(cluster: Cluster, root: Path) -> None:
-    for name, text in cluster.tbf.files():
-        path = root / "sys/kernel/debug/lustre/ost/OSS/ost_io" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
 
 
 @dataclass(frozen=True, slots=True)

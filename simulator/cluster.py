@@ -26,7 +26,6 @@ from simulator.engine import Completion, Engine, Steps, gather
 from simulator.jobs import Job
 from simulator.jobs.job import Run, Team, Throughput, user_of
 from simulator.migration import Copy, Migration, Resync
-from simulator.parameters import ParameterWriter
 from simulator.servers.changelog import Actor
 from simulator.servers.mdt import Mdt
 from simulator.servers.namespace import Inode, Namespace
@@ -82,7 +81,7 @@ class Cluster:
         self.namespace = Namespace(settings.epoch_seconds)
         self.placement = Placement(self.osts, settings.pools, settings.spills, self.random("placement"))
         servers = Servers(fsname, self.namespace, self.placement, self.mdts, self.osts, epoch_ns=self.epoch_ns,
-                          osts_for_mirrors=self.osts if releases.release_of(settings.version).number >= (2, 15) else ())
+                          osts_for_mirrors=self.osts if releases.number_of(settings.version) >= (2, 15) else ())
         self.clients = tuple(
             Client(self.engine, index, client, servers, self.random(f"client{index}"))
             for index, client in enumerate(settings.clients)
@@ -94,7 +93,8 @@ class Cluster:
         """Jobs that have started, by job id."""
         self._runs: dict[str, list[Run]] = {}
         """Runs of a job on its nodes, by job id. The flow model has none."""
-        self._writers: dict[tuple[Path, bool], ParameterWriter] = {}
+        self.written: dict[Path, dict[str, bytes]] = {}
+        """By root, the parameter files that were written, with their content by path."""
         self.engine.after(STATFS_SECONDS, self._statfs)
         for job in jobs:
             self.add(job)
@@ -152,6 +152,9 @@ class Cluster:
         """Process all events up to a time, or until an event fills ``awaited``. For the timekeeper only."""
         with self.lock:
             self.engine.run_until(until, () if awaited is None else awaited)
+
+    def settle(self) -> None:
+        """Called before its counters are read. The flow model counts its flows up to now."""
 
     def about_to_change(self) -> None:
         """Called before the cluster changes from outside. The flow model settles its flows here."""
@@ -254,18 +257,8 @@ class Cluster:
 
     def throughput(self, job_id: str, since: float, until: float) -> list[float]:
         with self.lock:
+            self.settle()
             return self.log.per_second(job_id, since, until)
-
-    def write_parameters(self, root: Path, *, clients: bool = True, shared: bool = True) -> int:
-        """Update the parameter files below a root; returns the number of changed files.
-
-        Without ``clients``, only the fewer files of servers are written. ``shared`` means that other processes may read
-        the files during the update. While the exporter is unreachable, nothing is written.
-        """
-        if not self.exporter_reachable:
-            return 0
-        writer = ParameterWriter(root, clients=clients, shared=shared)
-        return self._writers.setdefault((root, clients), writer).write(self)
 
     # What an administrator or tierd does with lfs
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 
 _LATENCY = re.compile(r"\n\t\t\tread\t\t\twrite\nRPC latency.*\Z", re.DOTALL)
@@ -32,20 +31,29 @@ _COUNTED_ONLY = re.compile(r"/(?:llite/.*/stats|obdfilter/.*/stats|mdt/.*/md_sta
 _LATER_JOB_LINES = re.compile(r"  (?:read|write):  .*\n")
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
-    """A release of Lustre. Releases are ordered by ``number``."""
+RELEASES: Mapping[str, str] = {
+    "2.12": "2.12.9", "2.13": "2.13.0", "2.14": "2.14.0", "2.15": "2.15.8", "2.17": "2.17.57",
+}  # fmt: skip
+"""Version of each release that the simulator can write."""
 
-    version: str
-    number: tuple[int, int]
 
-    def rewrite(self, path: str, text: str) -> tuple[str, str]:
-        """Convert path and text of a file of 2.17 to this release, step by step."""
-        name = path.rpartition("/")[2]
-        for until, rewritten in ((15, _to_2_15), (14, _to_2_14), (13, _to_2_13)):
-            if self.number <= (2, until):
-                text = rewritten(path, name, text)
-        return path_in_release(path, self.number), text
+def number_of(version: str) -> tuple[int, int]:
+    """The release of a version, by which releases are ordered.
+
+    >>> number_of("2.17.57")
+    (2, 17)
+    """
+    major, minor, *_ = version.split(".")
+    return int(major), int(minor)
+
+
+def rewrite(path: str, text: str, release: tuple[int, int]) -> tuple[str, str]:
+    """Convert path and text of a file of 2.17 to a release, step by step."""
+    name = path.rpartition("/")[2]
+    for until, rewritten in ((15, _to_2_15), (14, _to_2_14), (13, _to_2_13)):
+        if release <= (2, until):
+            text = rewritten(path, name, text)
+    return path_in_release(path, release), text
 
 
 def _to_2_15(path: str, name: str, text: str) -> str:
@@ -109,26 +117,6 @@ def _former_head(head: re.Match[str]) -> str:
 
 def _lines(text: str, wanted: Callable[[str], bool]) -> str:
     return "".join(filter(wanted, text.splitlines(keepends=True)))
-
-
-RELEASES: Mapping[str, Release] = {
-    "2.12": Release("2.12.9", (2, 12)),
-    "2.13": Release("2.13.0", (2, 13)),
-    "2.14": Release("2.14.0", (2, 14)),
-    "2.15": Release("2.15.8", (2, 15)),
-    "2.17": Release("2.17.57", (2, 17)),
-}
-
-
-def release_of(version: str) -> Release:
-    """Return the newest known release up to a version; 2.12 for older versions.
-
-    >>> [release_of(version).version for version in ("2.17.57", "2.14.0", "2.12.9", "2.10.8")]
-    ['2.17.57', '2.14.0', '2.12.9', '2.12.9']
-    """
-    wanted = tuple(int(part) for part in re.findall(r"\d+", version))[:2]
-    older = [release for release in RELEASES.values() if release.number <= wanted]
-    return older[-1] if older else RELEASES["2.12"]
 
 
 PROCFS, SYSFS, DEBUGFS = "proc/fs/lustre/", "sys/fs/lustre/", "sys/kernel/debug/lustre/"

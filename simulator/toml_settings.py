@@ -166,7 +166,7 @@ def cluster_from(table: Mapping[str, Any], wrong: list[str]) -> ClusterSettings 
     return ClusterSettings(
         tuple(osts), pools, {pool: spill for pool, spill in spills.items() if spill is not None},
         mdts=tuple(mdt for mdt in mdts if mdt is not None), clients=clients,
-        version=RELEASES[release].version, **rest,
+        version=RELEASES[release], **rest,
     )  # fmt: skip
 
 

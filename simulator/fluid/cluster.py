@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
-from pathlib import Path
 
 from simulator.cluster import Cluster
 from simulator.fluid.files import FlowFiles
@@ -72,19 +71,11 @@ class FluidCluster(Cluster):
         with self.lock:
             super().live(until, awaited)
             if awaited is None or self.now > self._settled_at + SETTLE_SECONDS:
-                self._settle()
+                self.settle()
 
     def about_to_change(self) -> None:
-        self._settle()
+        self.settle()
         self._rates = None
-
-    def throughput(self, job_id: str, since: float, until: float) -> list[float]:
-        self._settle()
-        return super().throughput(job_id, since, until)
-
-    def write_parameters(self, root: Path, *, clients: bool = False, shared: bool = True) -> int:
-        self._settle()
-        return super().write_parameters(root, clients=clients, shared=shared)
 
     def _queue_wait(self, ost_index: int | None) -> Callable[[], float]:
         return lambda: self._wait_seconds.get(ost_index, 0.0)
@@ -93,7 +84,7 @@ class FluidCluster(Cluster):
         self.about_to_change()
         self.engine.after(REBALANCE_SECONDS, self._rebalance)
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
         since, now = self._settled_at, self.engine.now
         if now <= since:
             return

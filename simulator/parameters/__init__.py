@@ -7,58 +7,47 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias
 
 from simulator import releases
+from simulator.cluster import Cluster
 from simulator.parameters import clients, node, servers
-from simulator.parameters.text import ClusterView
 
-Files: TypeAlias = Callable[[ClusterView], Iterator[tuple[str, str]]]
+Files: TypeAlias = Callable[[Cluster], Iterator[tuple[str, str]]]
 SERVER_FILES: tuple[Files, ...] = (node.node_files, node.target_sizes, servers.server_files)
 CLIENT_FILES: tuple[Files, ...] = (node.client_sizes, clients.llite_files, clients.osc_files, clients.mdc_files)
 
 
-def render(cluster: ClusterView, *, clients: bool = True) -> dict[str, bytes]:
+def render(cluster: Cluster, *, clients: bool = True) -> dict[str, bytes]:
     """Render all files, and return their content by path below the root. ``clients`` includes the files of mounts."""
     with cluster.lock:
-        rewrite = releases.release_of(cluster.settings.version).rewrite
+        release = releases.number_of(cluster.settings.version)
         wanted = SERVER_FILES + CLIENT_FILES if clients else SERVER_FILES
-        found = (rewrite(path, text) for files in wanted for path, text in files(cluster))
+        found = (releases.rewrite(path, text, release) for files in wanted for path, text in files(cluster))
         return {path: text.encode() for path, text in found}
 
 
-class ParameterWriter:
-    """Keeps the files below one root up to date. The root should be on a file system in memory.
+def write(cluster: Cluster, root: Path, *, clients: bool = True) -> int:
+    """Update the files below a root, which should be on a file system in memory; returns the number of changed files.
 
-    Without concurrent readers (``shared`` is false), files are unlinked and written in place, because journaling file
-    systems flush a file that replaces another file, but not a new file.
+    While the exporter is unreachable, nothing is written.
     """
+    if not cluster.exporter_reachable:
+        return 0
+    cluster.settle()
+    written, changed = cluster.written.setdefault(root, {}), 0
+    for path, content in render(cluster, clients=clients).items():
+        if written.get(path) != content:
+            _replace(f"{root}/{path}", content, new=path not in written)
+            written[path] = content
+            changed += 1
+    return changed
 
-    def __init__(self, root: Path, *, clients: bool = True, shared: bool = True) -> None:
-        self.root = root
-        self._clients = clients
-        self._shared = shared
-        self._written: dict[str, bytes] = {}
 
-    def write(self, cluster: ClusterView) -> int:
-        changed = 0
-        for path, content in render(cluster, clients=self._clients).items():
-            if self._written.get(path) != content:
-                self._replace(f"{self.root}/{path}", content, new=path not in self._written)
-                self._written[path] = content
-                changed += 1
-        return changed
-
-    def _replace(self, path: str, content: bytes, *, new: bool) -> None:
-        if new:
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-        elif not self._shared:
-            with suppress(FileNotFoundError):
-                os.unlink(path)
-        written = f"{path}.new" if self._shared else path
-        with open(written, "wb", buffering=0) as file:
-            file.write(content)
-        if self._shared:
-            os.replace(written, path)
+def _replace(path: str, content: bytes, *, new: bool) -> None:
+    if new:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(f"{path}.new", "wb", buffering=0) as file:
+        file.write(content)
+    os.replace(f"{path}.new", path)

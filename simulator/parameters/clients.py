@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from simulator.clients.client import Client
 from simulator.clients.mdc import Mdc
 from simulator.clients.osc import Osc
+from simulator.cluster import Cluster
 from simulator.counters import Histogram
-from simulator.parameters.text import ClusterView, KernelClock, rows, stats_file, two_columns
+from simulator.parameters.text import KernelClock, rows, stats_file, two_columns
 from simulator.servers.health import STATES_KEPT, Health
 from simulator.servers.mdt import Mdt
 from simulator.servers.ost import Ost
@@ -94,7 +95,7 @@ def state_file(clock: KernelClock, mounted_at: float, health: Health) -> str:
 _EXTENTS_OFF = "disabled\n write anything to this file to activate, then '0' or 'disable' to deactivate\n"
 
 
-def llite_files(cluster: ClusterView) -> Iterator[tuple[str, str]]:
+def llite_files(cluster: Cluster) -> Iterator[tuple[str, str]]:
     clock = KernelClock(cluster.epoch_ns, cluster.now)
     for client in cluster.clients:
         name = f"{cluster.settings.fsname}-{client.settings.instance}"
@@ -125,7 +126,7 @@ def _max_cached_mb(client: Client) -> str:
     )
 
 
-def osc_files(cluster: ClusterView) -> Iterator[tuple[str, str]]:
+def osc_files(cluster: Cluster) -> Iterator[tuple[str, str]]:
     clock = KernelClock(cluster.epoch_ns, cluster.now)
     for client in cluster.clients:
         for osc in client.oscs:
@@ -140,7 +141,7 @@ def osc_files(cluster: ClusterView) -> Iterator[tuple[str, str]]:
             yield f"{sysfs}/max_pages_per_rpc", f"{osc.settings.max_pages_per_rpc}\n"
 
 
-def _osc_import(cluster: ClusterView, client: Client, osc: Osc) -> str:
+def _osc_import(cluster: Cluster, client: Client, osc: Osc) -> str:
     writes, sizes = osc.stats["ost_write"], osc.stats["write_bytes"]
     averages = ""
     if writes.samples:
@@ -183,7 +184,7 @@ pending read pages:   0
 _MDC_EMPTY_TABLES = (("pages per rpc  ", 1), ("rpcs in flight ", 1), ("offset         ", 0))
 
 
-def mdc_files(cluster: ClusterView) -> Iterator[tuple[str, str]]:
+def mdc_files(cluster: Cluster) -> Iterator[tuple[str, str]]:
     clock = KernelClock(cluster.epoch_ns, cluster.now)
     for client in cluster.clients:
         for mdc in client.mdcs:

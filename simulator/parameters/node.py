@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from simulator.parameters.text import ClusterView
+from simulator.cluster import Cluster
 from simulator.servers.mdt import Mdt
 from simulator.servers.ost import Ost
 
 _OPTIONS = "rw,flock,checksum,noencrypt,lazystatfs,lruresize,nolock,statfs_project,nosync_on_close"
 
 
-def node_files(cluster: ClusterView) -> Iterator[tuple[str, str]]:
+def node_files(cluster: Cluster) -> Iterator[tuple[str, str]]:
     yield "proc/mounts", _mounts(cluster)
     yield "sys/fs/lustre/health_check", "healthy\n"
     yield "sys/fs/lustre/jobid_var", "procname_uid\n"
@@ -24,7 +24,7 @@ def node_files(cluster: ClusterView) -> Iterator[tuple[str, str]]:
     yield from _locks(cluster)
 
 
-def _mounts(cluster: ClusterView) -> str:
+def _mounts(cluster: Cluster) -> str:
     settings = cluster.settings
     lines = [
         "proc /proc proc rw,nosuid,nodev,noexec,relatime 0 0",
@@ -43,7 +43,7 @@ def _mounts(cluster: ClusterView) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _pools(cluster: ClusterView) -> Iterator[tuple[str, str]]:
+def _pools(cluster: Cluster) -> Iterator[tuple[str, str]]:
     fsname = cluster.settings.fsname
     owners = [f"{kind}/{mdt.name}-mdtlov" for mdt in cluster.mdts for kind in ("lod", "lov")]
     owners += [f"lov/{fsname}-clilov-{client.settings.instance}" for client in cluster.clients]
@@ -53,7 +53,7 @@ def _pools(cluster: ClusterView) -> Iterator[tuple[str, str]]:
             yield f"proc/fs/lustre/{owner}/pools/{name}", text
 
 
-def _locks(cluster: ClusterView) -> Iterator[tuple[str, str]]:
+def _locks(cluster: Cluster) -> Iterator[tuple[str, str]]:
     namespaces = "sys/fs/lustre/ldlm/namespaces"
     for ost in cluster.osts:
         held = sum(client.oscs[ost.index].locks for client in cluster.clients)
@@ -70,7 +70,7 @@ def _locks(cluster: ClusterView) -> Iterator[tuple[str, str]]:
 _SYSFS = "sys/fs/lustre"
 
 
-def target_sizes(cluster: ClusterView) -> Iterator[tuple[str, str]]:
+def target_sizes(cluster: Cluster) -> Iterator[tuple[str, str]]:
     for ost in cluster.osts:
         yield from _under(f"{_SYSFS}/obdfilter/{ost.name}", _sizes_of(ost))
         yield f"{_SYSFS}/obdfilter/{ost.name}/degraded", f"{int(ost.degraded)}\n"
@@ -78,7 +78,7 @@ def target_sizes(cluster: ClusterView) -> Iterator[tuple[str, str]]:
         yield from _under(f"{_SYSFS}/osd-ldiskfs/{mdt.name}", _sizes_of(mdt))
 
 
-def client_sizes(cluster: ClusterView) -> Iterator[tuple[str, str]]:
+def client_sizes(cluster: Cluster) -> Iterator[tuple[str, str]]:
     per_target = {target.name: _sizes_of(target) for target in cluster.targets}
     whole = _sum([per_target[ost.name] for ost in cluster.osts])
     whole["filestotal"] = sum(mdt.settings.capacity.inodes for mdt in cluster.mdts)

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from simulator import counters
+from simulator.cluster import Cluster
 from simulator.counters import BRW_TABLES, BrwStats, Counter, Histogram, JobEntry, JobStats, Stats
-from simulator.parameters.text import ClusterView, KernelClock, rows, stats_file
+from simulator.parameters.text import KernelClock, rows, stats_file
 from simulator.servers.health import Health
 from simulator.servers.mdt import Mdt
 
@@ -79,7 +80,7 @@ _IDLE_SERVICES = (
 _DEBUGFS = "sys/kernel/debug/lustre"
 
 
-def server_files(cluster: ClusterView) -> Iterator[tuple[str, str]]:
+def server_files(cluster: Cluster) -> Iterator[tuple[str, str]]:
     clock = KernelClock(cluster.epoch_ns, cluster.now)
     clients = cluster.mounts
     for ost in cluster.osts:
@@ -136,7 +137,7 @@ def recovery_status(clock: KernelClock, health: Health, clients: int) -> str:
     return "status: INACTIVE\n"
 
 
-def _changelog_users(cluster: ClusterView, mdt: Mdt) -> str:
+def _changelog_users(cluster: Cluster, mdt: Mdt) -> str:
     log = mdt.changelog
     mask = ",".join(kind.label for kind in log.mask)
     return f"current_index: {log.last_index}\n{'ID':<30}index (idle) mask\n" + "".join(

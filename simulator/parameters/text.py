@@ -1,4 +1,4 @@
-"""Common parts of parameter files: the view of a cluster, and the kernel's headers, stats files and histogram tables.
+"""Common parts of parameter files: the kernel's headers, stats files and histogram tables.
 
 Tables and headers have the columns of Lustre 2.17.
 """
@@ -6,42 +6,10 @@ Tables and headers have the columns of Lustre 2.17.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
-from typing import Protocol
 
-from simulator.clients.client import Client
 from simulator.counters import BUCKETS, MINMAX, Counter, Histogram, Stats
-from simulator.servers.mdt import Mdt
-from simulator.servers.ost import Ost
-from simulator.servers.tbf import Tbf
-from simulator.settings import ClusterSettings
 
 NANOSECONDS = 10**9
-
-
-class ClusterView(Protocol):
-    """The part of :class:`simulator.cluster.Cluster` that its parameter files show."""
-
-    @property
-    def settings(self) -> ClusterSettings: ...
-    @property
-    def lock(self) -> AbstractContextManager[object]: ...
-    @property
-    def epoch_ns(self) -> int: ...
-    @property
-    def now(self) -> float: ...
-    @property
-    def osts(self) -> Sequence[Ost]: ...
-    @property
-    def mdts(self) -> Sequence[Mdt]: ...
-    @property
-    def targets(self) -> Sequence[Mdt | Ost]: ...
-    @property
-    def clients(self) -> Sequence[Client]: ...
-    @property
-    def mounts(self) -> int: ...
-    @property
-    def tbf(self) -> Tbf: ...
 
 
 class KernelClock:

@@ -22,9 +22,9 @@ CLIENT = "ff110001298dd800"
 @pytest.fixture(scope="module")
 def trees() -> dict[str, dict[str, bytes]]:
     found = {}
-    for name, release in RELEASES.items():
+    for name, version in RELEASES.items():
         jobs = (StreamingWriter(), SmallFileWriter(), StreamingReader(path="/proj/in/a", client=1))
-        cluster = Cluster(replace(recorded_test_bed(), version=release.version), jobs)
+        cluster = Cluster(replace(recorded_test_bed(), version=version), jobs)
         cluster.advance(6)
         found[name] = render(cluster)
     return found

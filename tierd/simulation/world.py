@@ -17,6 +17,7 @@ from simulator import releases
 from simulator.calls import Calls
 from simulator.cluster import Cluster
 from simulator.filesystem import SimulatedFilesystem, SimulatedObjectCreation
+from simulator.parameters import write
 from simulator.scheduler import VirtualScheduler
 from tierd.act.claim import FilesystemClaim
 from tierd.act.gate import Gate
@@ -66,7 +67,7 @@ def parameter_files(cluster: Cluster, root: Path) -> Callable[[], Reading]:
     tree = Tree(Roots.of(root / "proc", root / "sys"))
 
     def counters() -> Reading:
-        cluster.write_parameters(root, clients=False, shared=False)
+        write(cluster, root, clients=False)
         return parameters.reading(tree, cluster.epoch, lambda: cluster.epoch)
 
     loaded = ExporterReadings(lambda: ("exporter",), LoadedExporter(cluster, counters), VirtualClock(cluster))
@@ -202,7 +203,7 @@ def site_facts(cluster: Cluster) -> SiteFacts:
     spaces = [MetadataSpace(mdt.settings.capacity.size_bytes, mdt.settings.capacity.size_bytes - stored,
                             mdt.settings.capacity.inodes, mdt.inodes_free)
               for mdt, stored in zip(cluster.mdts, cluster.data_on_mdts(), strict=True)]
-    return SiteFacts(tuple(spaces), releases.release_of(cluster.settings.version).number >= (2, 13))
+    return SiteFacts(tuple(spaces), releases.number_of(cluster.settings.version) >= (2, 13))
 
 
 def simulated(settings: Settings, dry_run: bool) -> Settings:

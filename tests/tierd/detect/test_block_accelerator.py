@@ -16,6 +16,7 @@ from simulator.cluster import Cluster
 from simulator.jobs import Job
 from simulator.jobs.large_files import StreamingWriter
 from simulator.jobs.small_files import SmallFileWriter
+from simulator.parameters import write
 from simulator.scenarios import scenario
 from simulator.settings import ClusterSettings
 from tests.tierd.detect.views import FLASH, POOLS, filled, halves, look
@@ -160,7 +161,7 @@ def found_in(settings: ClusterSettings, jobs: Sequence[Job], until: float, root:
     found = []
     while cluster.now < until:
         cluster.advance(30)
-        cluster.write_parameters(root, clients=False)
+        write(cluster, root, clients=False)
         found.append(accelerators(poller()))
     return found
 
