@@ -56,7 +56,7 @@ def settings_from(kind: type[T], table: Mapping[str, Any], wrong: list[str], whe
     >>> settings_from(FlashSettings, {"channels": 4, "size_bytes": "2M"}, wrong, "device")
     FlashSettings(bytes_per_second=400000000.0, latency_seconds=0.0002, channels=4, size_bytes=2097152, copies=1)
     >>> settings_from(FlashSettings, {"colour": 1}, wrong, "device"), wrong
-    (None, ['device: flash has no colour'])
+    (None, ['device.colour: flash has no such key'])
     """
     values = values_of(kind, table, wrong, where, name)
     if values is None:
@@ -138,7 +138,7 @@ def values_of(kind: Callable[..., Any], table: Mapping[str, Any], wrong: list[st
     """Values of fields of a settings class, or of parameters; None for bad values, with the reasons in ``wrong``."""
     hints, before = get_type_hints(kind), len(wrong)
     if unknown := sorted(set(table) - hints.keys() | table.keys() & {"cluster", "return"}):
-        wrong.append(f"{where}: {name or kind_name(kind)} has no {', '.join(unknown)}")
+        wrong += [f"{where}.{key}: {name or kind_name(kind)} has no such key" for key in unknown]
         return None
     values = {key: _value(hints[key], value, wrong, f"{where}.{key}") for key, value in table.items()}
     return values if len(wrong) == before else None
@@ -158,7 +158,7 @@ def cluster_from(table: Mapping[str, Any], wrong: list[str]) -> ClusterSettings 
         wrong.append(f"cluster.release: {release!r} is not one of {', '.join(RELEASES)}")
     plain = {field.name for field in fields(ClusterSettings)} - {"osts", "pools", "mdts", "clients", "spills", "costs"}
     if unknown := sorted(set(rest) - plain):
-        wrong.append(f"cluster: has no {', '.join(unknown)}")
+        wrong += [f"cluster.{key}: a cluster has no such key" for key in unknown]
     if not osts:
         wrong.append("cluster.ost: a cluster needs at least one")
     if wrong:

@@ -1,4 +1,4 @@
-"""Scenarios: a cluster, jobs and events, read from a TOML file. Mistakes are reported with their line.
+"""Scenarios: a cluster, jobs and events, read from a TOML file. Mistakes are reported with their place.
 
 ::
 
@@ -105,15 +105,24 @@ class Scenario:
         return {name: replace(self, jobs=jobs, variant_jobs={}) for name, jobs in self.variant_jobs.items()}
 
 
+class ScenarioError(ValueError):
+    """Mistakes in a scenario."""
+
+    def __init__(self, mistakes: Sequence[str]) -> None:
+        super().__init__("scenario: " + "; ".join(mistakes))
+        self.mistakes = mistakes
+        """Each begins with its place and a colon: ``job 2.threads:`` is the key ``threads`` of the second job."""
+
+
 def parse(text: str) -> Scenario:
-    """Read a scenario from TOML. Raises ValueError, which names each mistake with its line."""
+    """Read a scenario from TOML. Raises ScenarioError with all mistakes, and ValueError for a text that is not TOML."""
     try:
         table: Mapping[str, Any] = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"scenario: {error}") from None
     wrong = list(_shape_errors(table))
     if wrong:
-        raise ValueError("scenario: " + "; ".join(with_line(text, reason) for reason in wrong))
+        raise ScenarioError(wrong)
     table = _extended(table, wrong)
     jobs = [_job(number, dict(entry), wrong) for number, entry in enumerate(table.get("job", ()), start=1)]
     events = [
@@ -141,7 +150,7 @@ def parse(text: str) -> Scenario:
         wrong += job_errors(done, cluster)
         wrong += event_errors(happening, [job.job_id for job in done], cluster)
     if wrong or cluster is None:
-        raise ValueError("scenario: " + "; ".join(with_line(text, reason) for reason in wrong))
+        raise ScenarioError(wrong)
     title, teaches = str(table.get("title", "")), str(table.get("teaches", ""))
     return Scenario(title, teaches, float(seconds), replace(cluster, costs=costs), done, events=happening,
                     variant_jobs=variant_jobs, model=model)
@@ -299,56 +308,3 @@ def name_errors(cluster: ClusterSettings) -> Iterator[str]:
             yield f"cluster.ost.pool: {pool!r} is not a name of a pool: letters, digits, '_', '-', '.', 15 at most"
     if not _FSNAME.fullmatch(cluster.fsname):
         yield f"cluster.fsname: {cluster.fsname!r} is not a name of a file system: letters, digits, '_', '-', 8 at most"
-
-
-_HEADER = re.compile(r"\s*(\[\[?)\s*([^\]]+?)\s*\]")
-_ENTRY = re.compile(r"(job|event) (\d+)")
-_TABLE = re.compile(r"(cluster(?:\.\w+)?|variant [^:]+|\w+)")
-_KEY = re.compile(r"(?: has no |\.)([\w-]+)[^.]*?(?::|$|,)")
-
-
-def with_line(text: str, reason: str) -> str:
-    r"""Put the number of the line that a message is about before the message, where the line can be found.
-
-    >>> text = "seconds = 10\n[[job]]\nkind = 'ls'\n[[job]]\nkind = 'ls'\ncolour = 1\n"
-    >>> with_line(text, "job 2: ls has no colour")
-    'line 6: job 2: ls has no colour'
-    >>> with_line(text, "seconds: too short")
-    'line 1: seconds: too short'
-    """
-    lines = text.splitlines()
-    entry, table = _ENTRY.match(reason), _TABLE.match(reason)
-    if entry:
-        begin = _header_line(lines, entry[1], int(entry[2]))
-    elif table is not None:
-        name = table[1].replace("variant ", "variant.")
-        begin = _header_line(lines, name, 1) or _header_line(lines, name.rpartition(".")[0], 1)
-    else:
-        begin = None
-    keys = [*_KEY.findall(reason), table[1].rpartition(".")[2] if table is not None else ""]
-    if begin is None:
-        number = _key_line(lines, 0, table[1] if table is not None else "")
-        return f"line {number}: {reason}" if number is not None else reason
-    found = [number for key in keys if (number := _key_line(lines, begin, key)) is not None]
-    return f"line {found[0] if found else begin}: {reason}"
-
-
-def _header_line(lines: list[str], name: str, which: int) -> int | None:
-    for exact in (True, False):
-        seen = 0
-        for number, line in enumerate(lines, start=1):
-            header = _HEADER.match(line)
-            if header and (header[2] == name or (not exact and header[2].startswith(f"{name}."))):
-                seen += 1
-                if seen == which:
-                    return number
-    return None
-
-
-def _key_line(lines: list[str], begin: int, key: str) -> int | None:
-    for number in range(begin, len(lines)):
-        if begin and _HEADER.match(lines[number]):
-            return None
-        if re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*=", lines[number]):
-            return number + 1
-    return None

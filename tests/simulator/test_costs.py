@@ -160,7 +160,7 @@ class TestScenario:
 
     @pytest.mark.parametrize(("text", "words"), [
         ('preset = "guessed"', "preset 'guessed' is not one of free, production, measured"),
-        ("colour = 1", "has no colour"),
+        ("colour = 1", "costs.colour: "),
         ("processors = -1", "processors: -1 is negative"),
         ('processors = "two"', "'two' is not a number"),
     ])  # fmt: skip

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -9,10 +10,11 @@ from hypothesis import strategies as st
 from simulator import toml_settings
 from simulator.jobs.small_files import SmallFileWriter
 from simulator.scenarios import scenario
+from tierd.cli.simulate import find_scenario
 
 
 def test_all_that_is_wrong_is_said_at_once() -> None:
-    with pytest.raises(ValueError, match=r"kind 'fly'.*streaming_write has no colour.*cluster: 'moon'"):
+    with pytest.raises(ValueError, match=r"kind 'fly'.*colour: streaming_write has no.*cluster: 'moon'"):
         scenario.parse('cluster = "moon"\n[[job]]\nkind = "fly"\n[[job]]\nkind = "streaming_write"\ncolour = 1\n')
 
 
@@ -66,7 +68,7 @@ def test_a_machine_is_described_in_tables() -> None:
 
 
 def test_mistakes_in_a_machine_are_reported() -> None:
-    with pytest.raises(ValueError, match=r"cluster.ost: ost has no colour.*'9.9' is not one of.*has no size"):
+    with pytest.raises(ValueError, match=r"cluster.ost.colour: .*'9.9' is not one of.*cluster.size: "):
         scenario.parse('''
             [cluster]
             release = "9.9"
@@ -88,7 +90,7 @@ def test_mistakes_in_a_machine_are_reported() -> None:
     ("[[job]]\nkind = 'small_files'\nsizes = []", "line 3: job 1.sizes: needs at least one"),
     ("[[job]]\nkind = 'small_files'\nsizes = 4096", "line 3: job 1.sizes: 4096 is not a list"),
     ("[[job]]\nkind = 'small_files'\nlayout = [{pool = 'nvme'}]", "line 3: job 1.layout: there is no pool 'nvme'"),
-    ("[[job]]\nkind = 'small_files'\nlayout = [{color = 1}]", "line 3: job 1.layout: a component has no color"),
+    ("[[job]]\nkind = 'small_files'\nlayout = [{color = 1}]", "line 3: job 1.layout.color: a component has no"),
     ("[[job]]\nkind = 'small_files'\nfsync = 1", "line 3: job 1.fsync: 1 is not true or false"),
     ("[[job]]\nkind = 'ls'\n[[job]]\nkind = 'ls'", "job 2.job_id: 'ls.1011' is an earlier job"),
     ("[[job]]\nkind = 'ls'\nstart_seconds = 9\nstop_seconds = 3", "line 4: job 1.stop_seconds: 3 is not after"),
@@ -106,7 +108,7 @@ def test_mistakes_in_a_machine_are_reported() -> None:
     ("[[job]]\nkind='ls'\n[variant.a]\nwithout = ['b']", "line 3: variant a: no job b"),
     ("title = 'empty'", "at least one"),
     ("[[job]]\nkind='ls'\n[[event]]\nat=1\nkind='fire'", "event 1: kind 'fire'"),
-    ("[[job]]\nkind='ls'\n[[event]]\nat=1\nkind='slow'\ncolour=1", "event 1: slow has no colour"),
+    ("[[job]]\nkind='ls'\n[[event]]\nat=1\nkind='slow'\ncolour=1", "line 6: event 1.colour: slow has no"),
     ("job = 3", "job: is not a list of tables"),
     ("[job]\nkind='ls'", r"job: is not a list of tables; each begins with \[\[job\]\]"),
     ("event = [1]\n[[job]]\nkind='ls'", "event: is not a list of tables"),
@@ -116,9 +118,11 @@ def test_mistakes_in_a_machine_are_reported() -> None:
     ("[[job]]\nkind='ls'\n[variant.a]\nwithout = 'b'", "variant a: without is not a list of job ids"),
     ("[[job]]\nkind='ls'\n[variant.a]\njob = ['b']", "variant a: job is not a table of tables"),
 ])  # fmt: skip
-def test_mistakes_are_reported_with_their_line(text: str, sentence: str) -> None:
+def test_mistakes_are_reported_with_their_line(text: str, sentence: str, tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(text)
     with pytest.raises(ValueError, match=sentence):
-        scenario.parse(text)
+        find_scenario(str(file))
 
 
 @given(st.text(max_size=200))

@@ -9,11 +9,13 @@ import tempfile
 from contextlib import closing
 from functools import partial
 from importlib.util import find_spec
+from operator import itemgetter
 from pathlib import Path
 
-from simulator.scenarios.scenario import Scenario, library, names, parse
+from simulator.scenarios.scenario import Scenario, ScenarioError, library, names, parse
 from tierd.cli.client import positive
 from tierd.cli.progress import bar
+from tierd.config.files import nearest_line
 from tierd.config.load import load
 from tierd.config.settings import Settings
 from tierd.daemon.process import error_text
@@ -92,13 +94,27 @@ def find_scenario(name: str) -> Scenario:
     """Load a scenario from a file, or from the library by its name. Raises OSError or ValueError."""
     path = Path(name)
     if path.suffix == ".toml" or path.exists():
+        text = path.read_text(encoding="utf-8")
         try:
-            return parse(path.read_text(encoding="utf-8"))
+            return parse(text)
+        except ScenarioError as error:
+            mistakes = "; ".join(with_line(text, each) for each in error.mistakes)
+            raise ValueError(f"{quoted(str(path))}: scenario: {mistakes}") from error
         except ValueError as error:
             raise ValueError(f"{quoted(str(path))}: {error}") from error
     if name.replace("_", "-") not in names():
         raise ValueError(f"no scenario {name!r}: neither a file nor in the library: {', '.join(names())}")
     return library(name)
+
+
+def with_line(text: str, mistake: str) -> str:
+    """A mistake in a scenario after the number of its line, where the line can be found."""
+    place: list[int | str] = []
+    for part in mistake.partition(":")[0].split("."):
+        name, _, which = part.partition(" ")
+        place += [name, *([int(which) - 1] if which.isdecimal() else [which] * bool(which))]
+    line, found = max((nearest_line(text, each) for each in (place, [place[0], 0, *place[1:]])), key=itemgetter(1))
+    return f"line {line}: {mistake}" if found else mistake
 
 
 def add_evaluate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
