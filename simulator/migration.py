@@ -20,7 +20,7 @@ from dataclasses import replace
 from lustre.changelog.record import RecordType
 from lustre.layout.model import Component, Layout, mirrors, one_mirror, pools_of, same_shape
 from simulator.clients.client import Client
-from simulator.clients.handle import FileHandle
+from simulator.clients.data import FileHandle
 from simulator.engine import Completion, Steps
 from simulator.servers import layouts
 from simulator.servers.changelog import OPEN_CREATE, OPEN_MODE_BASE, Actor

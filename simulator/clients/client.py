@@ -18,8 +18,7 @@ from typing import TypeVar
 from lustre.changelog.record import RecordType
 from lustre.fid import Fid
 from lustre.layout.model import Layout
-from simulator.clients.data import DataPath
-from simulator.clients.handle import FileHandle
+from simulator.clients.data import DataPath, FileHandle
 from simulator.clients.mount import ClientSettings, Mount, Servers
 from simulator.counters import microseconds
 from simulator.engine import Completion, Engine, Steps, gather

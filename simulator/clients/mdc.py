@@ -52,32 +52,29 @@ class Mdc:
         self._waiting: deque[Completion] = deque()
 
     def transfer(self, write: bool, size_bytes: int, job_id: str) -> Steps[None]:
+        yield from self._round_trip(self.mdt.data(write, size_bytes, job_id))
+
+    def _free_slot(self) -> Steps[None]:
+        while self.in_flight >= self.max_rpcs_in_flight:
+            turn = Completion()
+            self._waiting.append(turn)
+            yield turn
+
+    def _round_trip(self, work: Steps[None]) -> Steps[None]:
+        """Send a request, let the MDT work, and receive the answer."""
         self.in_flight += 1
         yield self._network_seconds
-        yield from self.mdt.data(write, size_bytes, job_id)
+        yield from work
         yield self._network_seconds
-        self._answered()
-
-    def _slot(self) -> Completion:
-        turn = Completion()
-        self._waiting.append(turn)
-        return turn
-
-    def _answered(self) -> None:
         self.in_flight -= 1
         if self._waiting:
             self._waiting.popleft().succeed()
 
     def batch(self, operation: str, names: int, job_id: str) -> Steps[None]:
         """Send one request for several names. It costs one round trip and the work for each name."""
-        while self.in_flight >= self.max_rpcs_in_flight:
-            yield self._slot()
+        yield from self._free_slot()
         began = self._engine.now
-        self.in_flight += 1
-        yield self._network_seconds
-        yield from self.mdt.work(operation, job_id, names=names)
-        yield self._network_seconds
-        self._answered()
+        yield from self._round_trip(self.mdt.work(operation, job_id, names=names))
         self.stats.tally("req_waittime", microseconds(self._engine.now - began))
         self.md_stats.count("intent_getattr_async", names)
 
@@ -88,19 +85,14 @@ class Mdc:
 
         ``directory`` is the directory that changes or is searched for a name, ``inode`` the affected file.
         """
-        while self.in_flight >= self.max_rpcs_in_flight:
-            yield self._slot()
+        yield from self._free_slot()
         began = self._engine.now
         request, md_counter = _REQUESTS[operation]
-        self.in_flight += 1
         if operation in _MODIFYING:
             self.modifying_in_flight += 1
             self.modifying.tally(self.modifying_in_flight)
-        self._active.tally(self.in_flight)
-        yield self._network_seconds
-        yield from self.mdt.work(operation, job_id, directory, inode=inode)
-        yield self._network_seconds
-        self._answered()
+        self._active.tally(self.in_flight + 1)
+        yield from self._round_trip(self.mdt.work(operation, job_id, directory, inode=inode))
         self.modifying_in_flight -= operation in _MODIFYING
         waited = microseconds(self._engine.now - began)
         self._waited.tally(waited)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from math import prod, sqrt
 
 from lustre.layout.model import Component, Layout
-from simulator.clients.handle import FileHandle
+from simulator.clients.data import FileHandle
 from simulator.engine import Steps
 from simulator.jobs.job import HDD, DirectoryJob, Run
 from simulator.jobs.metadata import stat_files

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from simulator.clients.handle import FileHandle
+from simulator.clients.data import FileHandle
 from simulator.engine import Steps, gather
 from simulator.jobs.job import FileJob, Run
 

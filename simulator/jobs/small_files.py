@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lustre.layout.model import Layout
-from simulator.clients.handle import FileHandle
+from simulator.clients.data import FileHandle
 from simulator.engine import Steps
 from simulator.jobs.job import HDD, DirectoryJob, Run
 from simulator.servers.namespace import Inode

@@ -44,7 +44,6 @@ SERVICE_SECONDS: dict[str, float] = {
 data on this MDT; the kernel counts neither."""
 REQUEST_SECONDS = 0.0001
 """Part of the time for receiving a request and sending the reply; a batch needs it once."""
-DIRECTORIES_MAX = 1000
 DIRECTORY_SECONDS = 0.0001
 """Part of a create or unlink that locks the directory on its MDT, one operation after the other."""
 LOOKUP_SECONDS = 0.00005
@@ -170,8 +169,6 @@ class Mdt:
         seconds = (DIRECTORY_SECONDS if changes else LOOKUP_SECONDS) * self.settings.work_factor
         free_at = self._directory_free_at.get(directory.fid, 0.0)
         now = self._engine.now
-        if len(self._directory_free_at) > DIRECTORIES_MAX:
-            self._directory_free_at = {fid: time for fid, time in self._directory_free_at.items() if time > now}
         self._directory_free_at[directory.fid] = max(now, free_at) + seconds
         return max(free_at - now, 0.0)
 

@@ -24,21 +24,14 @@ BLOCK_BYTES = 4096
 class StoredObject:
     """One object. It takes space from its first byte to its last; holes inside a component are not modelled."""
 
-    __slots__ = ("_locks", "blocks", "end_bytes", "fid", "start_bytes")
+    __slots__ = ("blocks", "end_bytes", "fid", "locks", "start_bytes")
 
     def __init__(self, fid: Fid) -> None:
         self.fid = fid
         self.start_bytes = -1
         self.end_bytes = 0
-        self._locks: ExtentLocks | None = None
+        self.locks = ExtentLocks()
         self.blocks = BlockMap()
-
-    @property
-    def locks(self) -> ExtentLocks:
-        """The locks of clients. Most objects of a large file system never have one."""
-        if self._locks is None:
-            self._locks = ExtentLocks()
-        return self._locks
 
     @property
     def allocated_bytes(self) -> int:

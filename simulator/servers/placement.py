@@ -71,18 +71,14 @@ class Placement:
         self._turn: dict[str, int] = {}
         self._known: dict[str, tuple[int, list[Ost]]] = {}
         """By pool, the remaining uses of the list of OSTs with space, and the list."""
-        self._last_template: Layout | None = None
-        self._last_parts: tuple[Component, ...] = ()
-        """Template of the last new file, and its components. Thousands of files in a row have the same template."""
 
     def create(self, template: Layout | None, job_id: str = "") -> Layout:
         """Make the layout of a new file, with objects in the first component only. Raises OSError ENOSPC, EINVAL."""
         self.check(template)
         template = template or NO_TEMPLATE
-        if template is not self._last_template:
-            self._last_template, self._last_parts = template, without_objects(template)
-        first = min(part.extent_start for part in self._last_parts)
-        parts = self._with_objects(self._last_parts, [part.extent_start == first for part in self._last_parts], job_id)
+        empty = without_objects(template)
+        first = min(part.extent_start for part in empty)
+        parts = self._with_objects(empty, [part.extent_start == first for part in empty], job_id)
         state = "ro" if template.mirror_count > 1 else template.state
         generation = len(parts) if template.composite else 0
         return Layout(tuple(parts), generation, template.mirror_count, template.composite, state)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lustre.fid import Fid
-from simulator.clients.handle import FileHandle
+from simulator.clients.data import FileHandle
 from simulator.servers.changelog import Actor
 from simulator.servers.namespace import Inode
 from simulator.servers.placement import Extent
