@@ -90,7 +90,7 @@ class Calls:
         return self._computing(self._costs.call_seconds, self._costs.call_processor_seconds)
 
     def _requests(self, mdt_index: int, requests: Iterable[str]) -> Steps[None]:
-        mdc = self._cluster.clients[self._cluster.settings.mover_client].mdcs[mdt_index]
+        mdc = self._cluster.clients[0].mdcs[mdt_index]
         for request in requests:
             yield from self._call()
             yield from self._answering(mdc.mdt)

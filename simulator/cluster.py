@@ -283,13 +283,13 @@ class Cluster:
             self.about_to_change()
             inode.layout = layout
             mdt = self.mdts[inode.mdt_index]
-            actor = Actor(LFS_JOB_ID, 0, 0, self.clients[self.settings.mover_client].settings.nid)
+            actor = Actor(LFS_JOB_ID, 0, 0, self.clients[0].settings.nid)
             mdt.changelog.add(RecordType.SETXATTR, self.epoch, inode.fid, actor, xattr_name="lustre.lov")
             mdt.tally(LFS_JOB_ID, "setattr", 900)
 
     def _run_lfs(self, work: AnyCopy) -> AnyCopy:
         """Run the program on the mover's client. It computes first, then copies; real ``lfs`` does both at once."""
-        client = self.clients[self.settings.mover_client]
+        client = self.clients[0]
         actor = Actor(LFS_JOB_ID, 0, 0, client.settings.nid)
         costs = self.settings.costs
 
@@ -332,7 +332,7 @@ class Processors:
         self._cluster = cluster
         self._rng = cluster.random("calls")
         self._at_work = 0
-        self._nid = cluster.clients[cluster.settings.mover_client].settings.nid
+        self._nid = cluster.clients[0].settings.nid
 
     def work(self, costs: CallCosts, seconds: float) -> Steps[None]:
         """Spend processor time, longer on a busy node."""

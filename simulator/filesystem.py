@@ -34,7 +34,7 @@ class SimulatedFilesystem:
     def __init__(self, cluster: Cluster, costs: CallCosts | None = None) -> None:
         """``costs`` replaces the costs of the cluster, for an observer that must not disturb it."""
         self._cluster = cluster
-        self._mount = cluster.settings.clients[cluster.settings.mover_client]
+        self._mount = cluster.settings.clients[0]
         self.calls = Calls(cluster, costs or cluster.settings.costs)
         self._read_to: dict[str, int] = {}
         """Index of the last record that the last call for an MDT returned."""

@@ -32,9 +32,8 @@ class ClusterSettings:
     version: str = "2.17.57"
     epoch_seconds: int = 1_795_000_000
     seed: int = 1
-    mover_client: int = 0
     costs: CallCosts = PRODUCTION
-    """Cost of calls and moves on the mover's mount."""
+    """Cost of calls and moves on the mover's mount, which is the first one."""
     partitions: int = 1
     """CPU partitions (CPT) of the OSS."""
 

@@ -46,8 +46,7 @@ class FluidCluster(Cluster):
 
     def __init__(self, settings: ClusterSettings, jobs: Iterable[Job] = ()) -> None:
         self._wait_seconds: Mapping[int | None, float] = {}
-        mover = settings.clients[settings.mover_client]
-        super().__init__(replace(settings, clients=(mover,), mover_client=0))
+        super().__init__(replace(settings, clients=settings.clients[:1]))
         self.mounts = len(settings.clients)
         self._balance = RateSolver(self, settings.clients[0])
         self._fractions: dict[tuple[str, int, int, int], float] = {}

@@ -13,7 +13,7 @@ from simulator.fluid.flows import CHECKPOINT_IOS_PER_FILE, Demand, Flow, IoKind,
 from simulator.jobs import Job
 from simulator.jobs.job import DirectoryJob, FileJob
 from simulator.jobs.large_files import Streaming, stream_paths
-from simulator.servers.journal import BLOCK_BYTES
+from simulator.servers.journal import BATCH_SECONDS, BLOCK_BYTES
 from simulator.servers.namespace import Inode
 from simulator.servers.ost import Ost, OstSettings
 from simulator.servers.placement import ROOM_BYTES_MIN
@@ -33,7 +33,6 @@ class TargetGroup:
         self.wait, self.commit, self.demand = 1e-4, 0.005, 0.0
         self.loads: list[Load] = []
         self._targets = targets
-        self._journal = settings.journal
         self._own_journal_device = settings.journal_device is not None
         self._commit_seconds = cost_of(settings.journal_device or self.device, _COMMIT_RECORD_IO).latency_seconds
         self._journal_busy = [cost_of(self.device, io).busy_seconds for io in (_JOURNAL_BLOCKS_IO, _COMMIT_RECORD_IO)
@@ -59,7 +58,7 @@ class TargetGroup:
     def _commits(self, syncs: float) -> float:
         """Journal commits per second. A request that arrives during a commit joins the next."""
         each = 2 * ((0.0 if self._own_journal_device else self.wait) + self._commit_seconds)
-        self.commit = each + min(self._journal.batch_seconds, each)
+        self.commit = each + min(BATCH_SECONDS, each)
         return syncs / (1 + syncs * self.commit)
 
 

@@ -56,7 +56,7 @@ class Changelog:
     returns an empty log.
     """
 
-    def __init__(self, mask: Collection[RecordType] = QUICK_START_MASK) -> None:
+    def __init__(self) -> None:
         self.last_index = 0
         self.users: dict[str, ChangelogUser] = {"cl1": ChangelogUser(0)}
         self._last_user = 1
@@ -65,7 +65,7 @@ class Changelog:
         self.late_seconds = 0.0
         """How late: time in which the MDT has written records after it, but not the record."""
         self._records: list[Record] = []
-        self.set_mask(mask)
+        self.set_mask(QUICK_START_MASK)
 
     @property
     def mask(self) -> tuple[RecordType, ...]:

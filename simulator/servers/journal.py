@@ -9,7 +9,6 @@ near each other go together.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from functools import partial
 
 from simulator.devices.device import Device, DeviceTimeAccount, Io
@@ -18,24 +17,20 @@ from simulator.engine import Completion, Engine
 BLOCK_BYTES = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class JournalSettings:
-    """Journal settings of a target's file system."""
-
-    interval_seconds: float = 5.0
-    batch_seconds: float = 0.015
-    """Longest delay of a requested commit so that others can join; at most the duration of a commit."""
-    checkpoint_ios_max: int = 64
-    blocks_per_checkpoint_io: int = 4
-    """Adjacent metadata blocks that are written as one I/O."""
+INTERVAL_SECONDS = 5.0
+BATCH_SECONDS = 0.015
+"""Longest delay of a requested commit so that others can join; at most the duration of a commit."""
+CHECKPOINT_IOS_MAX = 64
+BLOCKS_PER_CHECKPOINT_IO = 4
+"""Adjacent metadata blocks that are written as one I/O."""
 
 
 class Journal:
     """Group commit on one device."""
 
     def __init__(
-        self, engine: Engine, device: Device, settings: JournalSettings, position_bytes: int,
-        home: Device | None = None, account: DeviceTimeAccount | None = None,
+        self, engine: Engine, device: Device, position_bytes: int, home: Device | None = None,
+        account: DeviceTimeAccount | None = None,
     ) -> None:  # fmt: skip
         self.commits = 0
         self._engine = engine
@@ -43,7 +38,6 @@ class Journal:
         self._account = account or DeviceTimeAccount()
         self._home_device = home or device
         """Device of the metadata: the target's own disks, even with an external journal."""
-        self._settings = settings
         self._position_bytes = position_bytes
         self._head_bytes = 0
         self._blocks: set[Hashable] = set()
@@ -72,7 +66,7 @@ class Journal:
             self._redo.append(redo)
         if not self._timer:
             self._timer = True
-            self._engine.after(self._settings.interval_seconds, self._interval)
+            self._engine.after(INTERVAL_SECONDS, self._interval)
 
     def uncommitted(self) -> list[object]:
         """Requests whose changes would be lost if the server failed."""
@@ -87,7 +81,7 @@ class Journal:
         self._joined.append(done)
         if not self._running and not self._batching:
             self._batching = True
-            self._engine.after(min(self._settings.batch_seconds, self._commit_seconds), self._start)
+            self._engine.after(min(BATCH_SECONDS, self._commit_seconds), self._start)
         return done
 
     def _interval(self) -> None:
@@ -97,7 +91,7 @@ class Journal:
         self._checkpoint()
         if self._home or self._blocks:
             self._timer = True
-            self._engine.after(self._settings.interval_seconds, self._interval)
+            self._engine.after(INTERVAL_SECONDS, self._interval)
 
     def _start(self) -> None:
         self._running = True
@@ -130,11 +124,10 @@ class Journal:
             completion.succeed()
 
     def _checkpoint(self) -> None:
-        per_io = self._settings.blocks_per_checkpoint_io
-        ios = min(-(-len(self._home) // per_io), self._settings.checkpoint_ios_max)
+        ios = min(-(-len(self._home) // BLOCKS_PER_CHECKPOINT_IO), CHECKPOINT_IOS_MAX)
         self._home.clear()
         changed_by, self._home_changed_by = self._home_changed_by, {}
         serve = partial(self._account.book, changed_by) if changed_by else None
         for number in range(ios):
             place = self._position_bytes // 2 + number * (1 << 20)
-            self._home_device.submit(Io(True, place, per_io * BLOCK_BYTES, lambda: None, serve))
+            self._home_device.submit(Io(True, place, BLOCKS_PER_CHECKPOINT_IO * BLOCK_BYTES, lambda: None, serve))

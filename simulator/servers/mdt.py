@@ -19,7 +19,7 @@ from simulator.devices.flash import FlashSettings
 from simulator.engine import Completion, Engine, Steps
 from simulator.servers.changelog import Changelog
 from simulator.servers.health import Health
-from simulator.servers.journal import Journal, JournalSettings
+from simulator.servers.journal import Journal
 from simulator.servers.namespace import Inode
 from simulator.servers.objects import Capacity
 
@@ -74,7 +74,7 @@ class Mdt:
         self.index = index
         self.settings = settings
         self.disks = build(engine, settings.device)
-        self.journal = Journal(engine, self.disks, JournalSettings(), settings.capacity.size_bytes // 2)
+        self.journal = Journal(engine, self.disks, settings.capacity.size_bytes // 2)
         self.stats = Stats(counters.MDT_STATS, engine.now)
         self.jobs = JobStats(counters.MDT_STATS, settings.lists_jobs_again)
         self.brw = BrwStats(engine.now)

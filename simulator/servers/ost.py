@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from random import Random
 from typing import TypeAlias
@@ -23,7 +23,7 @@ from simulator.devices.flash import Accelerator, AcceleratorSettings, FlashSetti
 from simulator.engine import Completion, Engine, Steps, gather
 from simulator.network import Rpc
 from simulator.servers.health import Health
-from simulator.servers.journal import Journal, JournalSettings
+from simulator.servers.journal import Journal
 from simulator.servers.objects import Capacity, ObjectStore, StoredObject
 from simulator.servers.tbf import Tbf
 
@@ -34,7 +34,6 @@ class OstSettings:
 
     device: DeviceSettings
     capacity: Capacity
-    journal: JournalSettings = field(default_factory=JournalSettings)
     preparing_seconds: float = 0.0002
     preparing_seconds_per_mib: float = 0.0012
     precreate_batch: int = 32
@@ -189,8 +188,7 @@ class Ost:
         log = build(engine, settings.journal_device) if settings.journal_device else self.device
         self.device_time = DeviceTimeAccount()
         """What each job took of the device, journal and checkpoints included; not of a journal device of its own."""
-        self.journal = Journal(engine, log, settings.journal, settings.capacity.size_bytes // 2, self.device,
-                               account=self.device_time)
+        self.journal = Journal(engine, log, settings.capacity.size_bytes // 2, self.device, self.device_time)
         self.stats = Stats(counters.OST_STATS, engine.now)
         self.jobs = JobStats(counters.OST_STATS)
         self.degraded = False

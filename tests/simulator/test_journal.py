@@ -6,11 +6,11 @@ from simulator.devices import build
 from simulator.devices.device import DeviceTimeAccount, Io
 from simulator.devices.hdd import HddSettings
 from simulator.engine import Engine
-from simulator.servers.journal import Journal, JournalSettings
+from simulator.servers.journal import Journal
 
 
 def journal(engine: Engine) -> Journal:
-    return Journal(engine, build(engine, HddSettings()), JournalSettings(), 1 << 30)
+    return Journal(engine, build(engine, HddSettings()), 1 << 30)
 
 
 def test_those_who_ask_together_share_a_commit() -> None:
@@ -38,7 +38,7 @@ def test_changes_are_committed_without_anybody_asking() -> None:
 def test_whoever_asks_during_a_commit_waits_for_the_next() -> None:
     engine = Engine()
     device = build(engine, HddSettings())
-    log = Journal(engine, device, JournalSettings(), 1 << 30)
+    log = Journal(engine, device, 1 << 30)
     device.submit(Io(True, 0, 16 << 20, lambda: None))
     log.change("one")
     first = log.commit()
@@ -54,7 +54,7 @@ def test_whoever_asks_during_a_commit_waits_for_the_next() -> None:
 def test_jobs_pay_for_their_part_of_a_transaction() -> None:
     engine, account = Engine(), DeviceTimeAccount()
     device = build(engine, HddSettings())
-    log = Journal(engine, device, JournalSettings(), 1 << 30, account=account)
+    log = Journal(engine, device, 1 << 30, account=account)
     for number in range(3):
         log.change(("inode", number), job="mdtest.1")
     log.change(("inode", 9), job="ior.1")
