@@ -30,10 +30,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 from lustre.layout.model import Component, Layout
 from lustre.layout.size import parse_size
 from simulator.clients.mount import ClientSettings
-from simulator.devices.flash import FlashSettings
-from simulator.devices.hdd import HddSettings
-from simulator.devices.raid import RaidSettings
-from simulator.devices.throttled import ThrottledSettings
+from simulator.devices import DeviceSettings
 from simulator.releases import RELEASES
 from simulator.servers.mdt import MdtSettings
 from simulator.servers.ost import OstSettings
@@ -42,9 +39,6 @@ from simulator.settings import ClusterSettings
 
 T = TypeVar("T")
 _TYPE_NAMES = {int: "a whole number", float: "a number", str: "text", bool: "true or false", Mapping: "a table"}
-DEVICES: Mapping[str, type[Any]] = {
-    "flash": FlashSettings, "hdd": HddSettings, "raid": RaidSettings, "throttled": ThrottledSettings,
-}  # fmt: skip
 
 
 def settings_from(kind: type[T], table: Mapping[str, Any], wrong: list[str], where: str, name: str = "") -> T | None:
@@ -53,9 +47,9 @@ def settings_from(kind: type[T], table: Mapping[str, Any], wrong: list[str], whe
     ``name`` is that of the class in a scenario.
 
     >>> wrong = []
-    >>> settings_from(FlashSettings, {"channels": 4, "size_bytes": "2M"}, wrong, "device")
+    >>> settings_from(DEVICES["flash"], {"channels": 4, "size_bytes": "2M"}, wrong, "device")
     FlashSettings(bytes_per_second=400000000.0, latency_seconds=0.0002, channels=4, size_bytes=2097152, copies=1)
-    >>> settings_from(FlashSettings, {"colour": 1}, wrong, "device"), wrong
+    >>> settings_from(DEVICES["flash"], {"colour": 1}, wrong, "device"), wrong
     (None, ['device.colour: flash has no such key'])
     """
     values = values_of(kind, table, wrong, where, name)
@@ -71,6 +65,9 @@ def settings_from(kind: type[T], table: Mapping[str, Any], wrong: list[str], whe
 def kind_name(kind: Callable[..., Any]) -> str:
     """Name of a settings class in a scenario."""
     return "".join(f"_{c.lower()}" if c.isupper() else c for c in kind.__name__).strip("_").removesuffix("_settings")
+
+
+DEVICES: Mapping[str, type[Any]] = {kind_name(kind): kind for kind in get_args(DeviceSettings)}
 
 
 def _value(hint: Any, value: Any, wrong: list[str], where: str) -> Any:
