@@ -48,10 +48,9 @@ FORBIDDEN: tuple[tuple[str, tuple[str, ...]], ...] = (
 """Package, and what nothing in it may import."""
 
 ONLY: dict[str, tuple[str, ...]] = {
-    "ctypes": ("lustre.llapi", "tierd.daemon.control"),
+    "ctypes": ("lustre.llapi", "tierd.daemon.control", "tierd.inotify"),
     "subprocess": ("tierd.act.movers.lfs", "tierd.brake.command", "tierd.integrations.slurm.source"),
     "simulator": ("simulator", "tierd.simulation", "tierd.cli"),
-    "pyinotify": ("tierd.inotify",),
     "yaml": ("httpserver.yaml_document", "tierd.sense.discovery"),
     "dns": ("tierd.sense.discovery",),
     "pymysql": ("tierd.integrations.robinhood.source",),

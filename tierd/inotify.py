@@ -1,29 +1,24 @@
-"""Changes in directories of this node, through inotify. Only this module uses pyinotify.
+"""Changes in directories of this node, through inotify.
 
 inotify reports what goes through this node's own kernel: neither what other clients of Lustre do, nor counters. So it
 can report, on a file system with one client, that files were created and closed. When its queue overflows, events are
 lost, and this is reported.
-
-pyinotify manages the watches. Its reader is not used, since it drops a whole batch of events for one name that is not
-UTF-8. Its import adds a handler and a level to its logger, which is undone, and warns of ``asyncore``.
 """
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import select
 import struct
 import threading
-import warnings
 from collections import deque
 from collections.abc import Callable
-from types import ModuleType
 from typing import NamedTuple
 
 MAX_EVENTS = 100_000
 """Events held until they are taken; further ones are reported as lost."""
-NO_PYINOTIFY = "pyinotify is not installed (pip install pyinotify)"
 _HEAD = struct.Struct("iIII")
 _ACCESS, _MODIFY, _ATTRIBUTES, CLOSE_WRITE, CLOSE_READ, OPEN = (1 << bit for bit in range(6))
 MOVED_FROM, MOVED_TO, CREATE, DELETE, DELETE_SELF, MOVE_SELF = (1 << bit for bit in range(6, 12))
@@ -47,21 +42,17 @@ class InotifyError(OSError):
 class Watcher:
     """Reads events in its own thread, so that the kernel's short queue does not overflow between two cycles."""
 
-    def __init__(self, now: Callable[[], float], changed: Callable[[], None] = lambda: None) -> None:
-        module = import_pyinotify()
-        try:
-            self._manager = module.WatchManager()
-        except OSError as error:
-            raise InotifyError(watch_error(error.errno or errno.EMFILE, "inotify")) from error
-        self._descriptor: int = self._manager.get_fd()
-        os.set_inheritable(self._descriptor, False)
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._descriptor: int = self._libc.inotify_init1(os.O_CLOEXEC)
+        if self._descriptor < 0:
+            raise InotifyError(watch_error(ctypes.get_errno(), "inotify"))
         self._now = now
-        self._changed = changed
         self._folders: dict[int, str] = {}
         self._events: deque[Event] = deque()
         self._lost = ""
         self._lock = threading.Lock()
-        self._stop_read, self._stop_write = os.pipe()
+        self._stop = os.eventfd(0)
         self._thread = threading.Thread(target=self._run, name="tierd-inotify", daemon=True)
         self._thread.start()
 
@@ -73,13 +64,9 @@ class Watcher:
     def add(self, folder: str, mask: int) -> None:
         """Watch a directory. Raises InotifyError with what to do about it."""
         with self._lock:
-            try:
-                added = self._manager.add_watch(folder, mask | _ONLY_DIRECTORIES, quiet=False)
-                number = next(iter(added.values()))
-            except UnicodeError as error:
-                raise InotifyError(f"{folder!a} cannot be watched: its name is not text") from error
-            except Exception as error:
-                raise InotifyError(watch_error(errno_of(str(error)), folder)) from error
+            number = self._libc.inotify_add_watch(self._descriptor, os.fsencode(folder), mask | _ONLY_DIRECTORIES)
+            if number < 0:
+                raise InotifyError(watch_error(ctypes.get_errno(), folder))
             self._folders[number] = folder
 
     def take(self) -> tuple[list[Event], str]:
@@ -91,26 +78,24 @@ class Watcher:
         return events, lost
 
     def close(self) -> None:
-        os.write(self._stop_write, b"x")
+        os.eventfd_write(self._stop, 1)
         self._thread.join()
-        self._manager.close()
-        os.close(self._stop_read)
-        os.close(self._stop_write)
+        os.close(self._descriptor)
+        os.close(self._stop)
 
     def _run(self) -> None:
         poll = select.poll()
-        for descriptor in (self._descriptor, self._stop_read):
+        for descriptor in (self._descriptor, self._stop):
             poll.register(descriptor, select.POLLIN)
         while True:
             ready = [descriptor for descriptor, _ in poll.poll()]
-            if self._stop_read in ready:
+            if self._stop in ready:
                 return
             try:
                 data = os.read(self._descriptor, 1 << 18)
             except OSError:
                 continue
             self._take(data)
-            self._changed()
 
     def _take(self, data: bytes) -> None:
         at, now = 0, self._now()
@@ -128,32 +113,6 @@ class Watcher:
                     self._lost = f"more than {MAX_EVENTS} events came before they were read"
                 elif number in self._folders:
                     self._events.append(Event(self._folders[number], name, mask, now))
-
-
-def import_pyinotify() -> ModuleType:
-    """pyinotify, without what importing it does to logging. Raises InotifyError where it is not there."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)
-            import pyinotify  # noqa: PLC0415 -- the daemon works without it
-    except ImportError as error:
-        raise InotifyError(NO_PYINOTIFY) from error
-    module: ModuleType = pyinotify
-    for handler in list(module.log.handlers):
-        module.log.removeHandler(handler)
-    module.log.setLevel(0)
-    return module
-
-
-def errno_of(words: str) -> int:
-    """The number in pyinotify's ``add_watch: cannot watch /x WD=-1, Errno=No space left on device (ENOSPC)``.
-
-    >>> errno_of("add_watch: cannot watch /x WD=-1, Errno=No space left on device (ENOSPC)") == errno.ENOSPC
-    True
-    """
-    name = words.rpartition("(")[2].rstrip(")")
-    found: int = getattr(errno, name, errno.EIO)
-    return found
 
 
 def watch_error(number: int, what: str) -> str:
