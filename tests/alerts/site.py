@@ -37,7 +37,7 @@ from tierd.daemon.metrics import registry as tierd_registry
 from tierd.daemon.status import StatusPublisher
 from tierd.integrations.powerflex.source import PowerFlex
 from tierd.sense.changelogs.tally_source import TallySource
-from tierd.sense.freshness import SourceState
+from tierd.sense.freshness import SourceAge
 from tierd.simulation.world import World, wire
 
 MINUTE = 60.0
@@ -93,7 +93,7 @@ class Site:
     with_web_config: bool = False
     scraped_as: int = 0
     """User id of the exporter, where the tests run as root."""
-    sources: Callable[[], Sequence[SourceState]] = tuple
+    sources: Callable[[], Sequence[SourceAge]] = tuple
     tallies: Callable[[Cluster], TallySource | None] = lambda _: None
     """Tallies of changelog readers, for tierd."""
     powerflex: Callable[[Cluster], PowerFlex | None] = lambda _: None
@@ -127,7 +127,7 @@ class Site:
             self.world = wire(self.cluster, self.settings, self.folder, self.dry_run,
                               claim=self.claim(self.cluster))
             self.below = self.powerflex(self.cluster)
-            beside = MetricsContext(self.world.filesystem.fsname, cases=self._cases, sources=self._source_states,
+            beside = MetricsContext(self.world.filesystem.fsname, cases=self._cases, sources=self._source_ages,
                                     web_config=self.web_config, tallies=self.tallies(self.cluster),
                                     integrations=(self.below,) if self.below is not None else ())
             self.of_tierd = tierd_registry(self.world.daemon, beside)
@@ -140,8 +140,8 @@ class Site:
         self.status.publish(self.world.daemon)
         return self.status.view.cases
 
-    def _source_states(self) -> Sequence[SourceState]:
-        below = [self.below.age.at(self.cluster.epoch)] if self.below is not None else []
+    def _source_ages(self) -> Sequence[SourceAge]:
+        below = [self.below.age] if self.below is not None else []
         return [*self.sources(), *below]
 
     # trouble

@@ -204,8 +204,8 @@ def bad_web_config(site: Site) -> None:
 
 def lost_source(site: Site) -> None:
     """An access log that gives nothing since the trouble began."""
-    age = SourceAge("access-log", site.cluster.epoch, 30.0)
-    site.sources = lambda: [age.at(site.cluster.epoch)]
+    begun = site.cluster.epoch
+    site.sources = lambda: [SourceAge("access-log", begun, 30.0, site.cluster.epoch)]
 
 
 class Heartbeats:

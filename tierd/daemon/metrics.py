@@ -31,7 +31,7 @@ from tierd.integrations.protocol import Source
 from tierd.policies.registry import kinds_of_slowdowns
 from tierd.refusal import PLAN_REASONS
 from tierd.sense.changelogs.tally_source import TallyOutcome, TallySource
-from tierd.sense.freshness import SourceState
+from tierd.sense.freshness import SourceAge
 from tierd.text import printable, short_name
 
 
@@ -45,7 +45,7 @@ class MetricsContext:
     """Last changelog record read, by MDT."""
     cases: Callable[[], Sequence[Case]] = tuple
     activities: Callable[[], Sequence[Activity]] = tuple
-    sources: Callable[[], Sequence[SourceState]] = tuple
+    sources: Callable[[], Sequence[SourceAge]] = tuple
     web_config: WebConfigFile | None = None
     integrations: Sequence[Source] = ()
     extensions: Sequence[Extension] = ()
@@ -215,17 +215,17 @@ def mover_metrics(state: DispatchState) -> Iterator[Metric]:
                               counts.refused)
 
 
-def source_metrics(daemon: Daemon, sources: Sequence[SourceState]) -> Iterator[Metric]:
+def source_metrics(daemon: Daemon, sources: Sequence[SourceAge]) -> Iterator[Metric]:
     yield gauges("tierd_source_blind", "Whether the source cannot be read (1) or can be read (0). tierd does not act"
                  " while a source cannot be read.", "source",
                  {"counters": "blind" in daemon.faults, "changelog": "changelog" in daemon.faults})
     yield gauges("tierd_source_age_seconds", "Age of the latest data of the source, by the source's own timestamps"
                  " where it has them. +Inf means no data yet.", "source",
-                 {state.name: state.age_seconds for state in sources})
+                 {source.name: source.age_seconds for source in sources})
     yield gauges("tierd_source_age_limit_seconds", "Limit on the age of the source's data. tierd does not act on older"
-                 " data.", "source", {state.name: state.limit_seconds for state in sources})
+                 " data.", "source", {source.name: source.limit_seconds for source in sources})
     yield gauges("tierd_source_stale", "Whether the data of the source is too old or the source has an error (1) or"
-                 " not (0).", "source", {state.name: state.stale for state in sources})
+                 " not (0).", "source", {source.name: source.stale for source in sources})
 
 
 def finding_metrics(daemon: Daemon) -> Iterator[Metric]:

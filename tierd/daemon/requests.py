@@ -40,7 +40,7 @@ from tierd.model import Finding
 from tierd.policies.registry import has_victim
 from tierd.refusal import Reason, Refusal, sentence_of
 from tierd.sense.changelogs.tally_source import TallySource
-from tierd.sense.freshness import SourceState
+from tierd.sense.freshness import SourceAge
 from tierd.structs import MessageRow, Struct
 from tierd.text import quoted
 
@@ -144,7 +144,7 @@ class ReadingRequests:
     """Answers about the present state and the journal. Safe in any thread."""
 
     def __init__(self, publisher: StatusPublisher, daemon: Daemon, reader: JournalReader, users: UserNames, *,
-                 waiting_orders: Callable[[], int], sources: Callable[[], Sequence[SourceState]],
+                 waiting_orders: Callable[[], int], sources: Callable[[], Sequence[SourceAge]],
                  activities: Callable[[], Sequence[Activity]], previews: Previews,
                  tallies: TallySource | None) -> None:
         """``tallies`` come from changelog readers; None if the daemon reads the changelogs itself."""
@@ -298,7 +298,7 @@ class ReadingRequests:
             activities=tuple(map(answers.ActivityAnswer.of, activities)),
             stalled=tuple(stalled_sentences(self._daemon, activities, now)),
             sources=tuple(answers.SourceAnswer.of(
-                each, age_seconds=each.age_seconds if each.age_seconds < float("inf") else None, state=each.text)
+                each, age_seconds=each.age_seconds if each.age_seconds < float("inf") else None)
                 for each in self._sources()),
             users=self.users(jobs_of(view.cases)))
 

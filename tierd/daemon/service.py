@@ -197,7 +197,7 @@ class Service:
                             daemon.remediations.queue_order)
         view = ReadingRequests(
             self._publisher, daemon, reader, self._users, waiting_orders=self._inbox.__len__,
-            sources=self.sources.states, activities=lambda: self.activities.all, previews=previews,
+            sources=self.sources.ages, activities=lambda: self.activities.all, previews=previews,
             tallies=self._tallies)
         self._changing = ChangingRequests(view, daemon, self._inbox, publish=self._publish, resumed=self._wake_acts)
         self.loads = LoadRequests(view, self.sources.rates, self._clock)
@@ -226,7 +226,7 @@ class Service:
         beside = MetricsContext(
             fs=self.node.filesystem.fsname, positions=lambda: self.sources.follower.positions,
             cases=lambda: self._publisher.view.cases,
-            activities=lambda: self.activities.all, sources=self.sources.states, web_config=self._web_config,
+            activities=lambda: self.activities.all, sources=self.sources.ages, web_config=self._web_config,
             integrations=self.sources.integrations, extensions=self._extensions, tallies=self._tallies,
             stager=self._stager)
         metrics = registry(self.daemon, beside)

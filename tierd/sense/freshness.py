@@ -2,14 +2,13 @@
 
 tierd does not act on a source that is stale, nor on targets that a reading lacks.
 
->>> now = 1000.0
->>> SourceAge("prometheus", seen_at=980.0, limit_seconds=90.0).state(now)
+>>> SourceAge("prometheus", 980.0, 90.0, now=1000.0).state
 '20 s old'
->>> SourceAge("prometheus", seen_at=800.0, limit_seconds=90.0).state(now)
+>>> SourceAge("prometheus", 800.0, 90.0, now=1000.0).state
 '200 s old, and must be no older than 90 s'
->>> SourceAge("prometheus", seen_at=980.0, limit_seconds=90.0, problem="connection refused").state(now)
+>>> SourceAge("prometheus", 980.0, 90.0, now=1000.0, problem="connection refused").state
 '20 s old: connection refused'
->>> SourceAge("robinhood", seen_at=None, limit_seconds=90.0).state(now)
+>>> SourceAge("robinhood", None, 90.0, now=1000.0).state
 'nothing yet'
 """
 
@@ -31,45 +30,35 @@ from tierd.text import first_names, utc_text
 
 
 @dataclass(frozen=True, slots=True)
-class SourceState:
-    """A source as of one moment, for metrics and status."""
-
-    name: str
-    age_seconds: float
-    """Infinite for a source that never gave data."""
-    limit_seconds: float
-    stale: bool
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class SourceAge:
-    """The time of the last data of one source, and its present problem."""
+    """The time of the last data of one source, and its problem, as of one moment."""
 
     name: str
     """``exporters``, ``prometheus``, ``changelog MDT0000``, …: few and fixed, because it is a label of metrics."""
     seen_at: float | None
     """Time of its last data, by its own clock where it gives one; epoch seconds. None: no data yet."""
     limit_seconds: float
+    now: float
+    """The moment."""
     problem: str = ""
     """The present problem, or ""."""
     note: str = ""
     """A remark for status."""
 
-    def age_seconds(self, now: float) -> float:
+    @property
+    def age_seconds(self) -> float:
         """Age of the last data; infinite without data. A source ahead of this node's clock is 0 s old."""
-        return float("inf") if self.seen_at is None else max(0.0, now - self.seen_at)
+        return float("inf") if self.seen_at is None else max(0.0, self.now - self.seen_at)
 
-    def at(self, now: float) -> SourceState:
-        return SourceState(self.name, self.age_seconds(now), self.limit_seconds, self.stale(now), self.state(now))
-
-    def stale(self, now: float) -> bool:
+    @property
+    def stale(self) -> bool:
         """Whether tierd must not act on the source."""
-        return bool(self.problem) or self.age_seconds(now) > self.limit_seconds
+        return bool(self.problem) or self.age_seconds > self.limit_seconds
 
-    def state(self, now: float) -> str:
+    @property
+    def state(self) -> str:
         """Text for status."""
-        age = self.age_seconds(now)
+        age = self.age_seconds
         note = f"; {self.note}" if self.note else ""
         old = "nothing yet" if age == float("inf") else f"{age:.0f} s old"
         if self.problem:
@@ -125,7 +114,7 @@ class CheckedReadings:
     def age(self) -> SourceAge:
         """The source with the time of its last data and its present problem."""
         note = "; ".join(filter(None, (self._missing, self._note())))
-        return SourceAge(self._name, self._last, self._stale_seconds, self._problem, note)
+        return SourceAge(self._name, self._last, self._stale_seconds, self._clock.now(), self._problem, note=note)
 
     def _check(self, reading: Reading) -> list[str]:
         now = self._clock.now()
@@ -207,4 +196,5 @@ class CheckedRecords:
     @property
     def age(self) -> SourceAge:
         """The source with the time of its last data and its present problem."""
-        return SourceAge(self._name, self._read_at, self._stale_seconds, self._problem, self._note())
+        return SourceAge(self._name, self._read_at, self._stale_seconds, self._clock.now(), self._problem,
+                         note=self._note())

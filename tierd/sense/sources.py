@@ -21,7 +21,7 @@ from tierd.sense.changelogs.table import Batch
 from tierd.sense.changelogs.tally_source import TallyInbox, TallySource
 from tierd.sense.discovery import Discovery, DnsTargets, FileTargets, dns_resolver
 from tierd.sense.exporters import ExporterReadings, HttpAnswers
-from tierd.sense.freshness import CheckedReadings, CheckedRecords, RecordSource, SourceState
+from tierd.sense.freshness import CheckedReadings, CheckedRecords, RecordSource, SourceAge
 from tierd.sense.http_client import HttpClient
 from tierd.sense.parameters import read_this_node
 from tierd.sense.prometheus import PrometheusCounters, QueryApi
@@ -111,7 +111,7 @@ class Sources:
     """The sources of one configuration."""
 
     def __init__(self, parts: SourceParts) -> None:
-        sense, self._clock = parts.settings.sense, parts.clock
+        sense = parts.settings.sense
         self.integrations = started(parts.settings.integrations.by_name, Site(
             fsname=parts.filesystem.fsname, clock=parts.clock, environment=parts.environment,
             stale_seconds=sense.stale_seconds, flash_pools=parts.settings.resolved_scopes.flash_pools))
@@ -164,10 +164,9 @@ class Sources:
         for source in self.integrations:
             source.refresh()
 
-    def states(self) -> tuple[SourceState, ...]:
-        ages = (self.counters.age, self.records.age, *(source.age for source in self.integrations))
-        now = self._clock.now()
-        return tuple(age.at(now) for age in ages if age is not None)
+    def ages(self) -> tuple[SourceAge, ...]:
+        integrations = (source.age for source in self.integrations)
+        return (self.counters.age, self.records.age, *(age for age in integrations if age is not None))
 
     def enriched(self, activities: Sequence[DirectoryActivity], filesystem: Filesystem) -> list[DirectoryActivity]:
         """Activities with what the integrations know about their files. The state of each source has its problem."""

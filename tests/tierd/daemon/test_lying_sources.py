@@ -139,7 +139,7 @@ def test_no_act_starts_while_a_source_lies_and_the_reason_is_logged(tmp_path: Pa
     source.lie = LIES[name]
     at.run(until=100)
     assert list(at.journal.entries()) == []
-    assert source.guard.age.stale(at.cluster.epoch)
+    assert source.guard.age.stale
     assert any(sentence.startswith("blind: exporters: ") for sentence in at.said)
 
 
@@ -258,7 +258,7 @@ def test_nothing_is_found_about_a_stream_that_uses_a_target_which_is_not_seen(tm
     assert list(at.journal.entries()) == []
     assert any("OST0003: no new counters; tierd finds nothing there" in sentence for sentence in at.said)
     assert not any(sentence.startswith("blind") for sentence in at.said)
-    assert "without lustre-OST0003, not seen since" in source.guard.age.state(at.cluster.epoch)
+    assert "without lustre-OST0003, not seen since" in source.guard.age.state
     source.lie = None
     at.run(until=240)
     assert any("FOUND" in sentence for sentence in at.said)

@@ -80,7 +80,7 @@ def test_files_by_what_was_read_of_them_lately(node: Node) -> None:
     other.data = reads(HOT, 10, 1000)
     logs.refresh()
     assert [*logs.hot().items()] == [(HOT, 40), (COLD, 2)]
-    assert logs.age.state(clock.at) == "0 s old"
+    assert logs.age.state == "0 s old"
     clock.at += HALF_LIFE_SECONDS
     assert logs.hot() == {HOT: 20, COLD: 1}
     logs.close()
@@ -118,7 +118,7 @@ def test_an_access_log_of_nonsense_is_reported_and_dropped(node: Node) -> None:
     log.data = b"x" * 65
     logs.refresh()
     assert "not a multiple of the entry size" in logs.age.problem
-    assert logs.age.stale(1000.0)
+    assert logs.age.stale
 
 
 def test_the_table_is_bounded(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -195,14 +195,14 @@ def test_a_bad_answer_is_counted_and_the_last_good_one_counts_until_it_is_old(
     stub.bad["/api/types/StoragePool/instances"] = (status, body)
     after(powerflex, clock)
     assert powerflex.gateway.errors == {kind: 1}
-    assert powerflex.age.stale(clock.now())
+    assert powerflex.age.stale
     assert powerflex.storage_work() == {}
     clock.at += powerflex.settings.stale_seconds
     unknown = {target: work.kind for target, work in powerflex.storage_work().items()}
     assert unknown == dict.fromkeys(("lustre-OST0000", "lustre-OST0001", "lustre-OST0002"), UNKNOWN)
     stub.bad.clear()
     after(powerflex, clock)
-    assert not powerflex.age.stale(clock.now())
+    assert not powerflex.age.stale
     assert powerflex.storage_work() == {}
 
 

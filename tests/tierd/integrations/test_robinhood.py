@@ -102,8 +102,8 @@ def test_a_database_that_is_not_to_be_used_says_why(connection: Recorded, words:
     robinhood = asking(connection)
     with pytest.raises(SourceError, match=words):
         robinhood.completed(ACTIVITY, DIRECTORY)
-    assert words in robinhood.age.state(NOW)
-    assert robinhood.age.stale(NOW)
+    assert words in robinhood.age.state
+    assert robinhood.age.stale
 
 
 def test_a_server_that_went_away_is_queried_again() -> None:
@@ -114,7 +114,7 @@ def test_a_server_that_went_away_is_queried_again() -> None:
         robinhood.completed(ACTIVITY, DIRECTORY)
     connection.fault = None
     assert len(robinhood.completed(ACTIVITY, DIRECTORY).candidates) == 1
-    assert robinhood.age.state(NOW) == "60 s old"
+    assert robinhood.age.state == "60 s old"
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +146,7 @@ def test_a_real_database(server: Root, tmp_path: Path) -> None:
     assert len(done.candidates) == 1000
     assert len({c.fid for c in done.candidates}) == 1000
     assert {c.fid.object_id % 20 for c in done.candidates} == {0}
-    assert robinhood.age.state(NOW) == "9 s old"
+    assert robinhood.age.state == "9 s old"
     robinhood.close()
 
 

@@ -145,8 +145,8 @@ def test_an_implausible_reading_is_an_error(reading: Reading, words: str) -> Non
     source.reading = reading
     with pytest.raises(SourceError, match=words):
         guard()
-    assert guard.age.stale(clock.at)
-    assert words in guard.age.state(clock.at)
+    assert guard.age.stale
+    assert words in guard.age.state
 
 
 def test_readings_start_again_after_the_clock_went_back() -> None:
@@ -167,7 +167,7 @@ def test_a_target_that_was_removed_is_named_and_forgotten_after_an_hour() -> Non
     source.reading = replace(WELL, targets=frozenset({"l-OST0000"}))
     clock.at += FORGET_SECONDS - 1
     assert guard().conditions == {"l-OST0001": UNSEEN}
-    assert "without l-OST0001, not seen since 1970-01-01 00:16:40 UTC" in guard.age.state(clock.at)
+    assert "without l-OST0001, not seen since 1970-01-01 00:16:40 UTC" in guard.age.state
     clock.at += 2
     assert guard() is source.reading
 
@@ -191,14 +191,14 @@ class Records:
 def test_records_from_the_future_are_an_error_and_their_source_has_an_age() -> None:
     source, clock = Records(), SettableClock()
     aged = CheckedRecords("changelog", source, clock, 90.0, 30.0)  # type: ignore[arg-type] # time is all that is looked at
-    assert aged.age.state(clock.at) == "nothing yet"
+    assert aged.age.state == "nothing yet"
     assert list(aged.batches()) == [()]
     clock.at += 100
-    assert aged.age.state(clock.at) == "100 s old, and must be no older than 90 s"
+    assert aged.age.state == "100 s old, and must be no older than 90 s"
     source.fault = "records 3 to 9 are missing"
     with pytest.raises(ChangelogError):
         list(aged.batches())
-    assert "records 3 to 9 are missing" in aged.age.state(clock.at)
+    assert "records 3 to 9 are missing" in aged.age.state
     source.fault, source.found = "", (Record(clock.at + 3600),)
     with pytest.raises(ChangelogError, match="3600 s ahead of this node's clock"):
         list(aged.batches())

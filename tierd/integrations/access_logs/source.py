@@ -72,7 +72,7 @@ class HotFiles(Source):
 
     @property
     def age(self) -> SourceAge:
-        return SourceAge("access-log", self._read_at, self._stale_seconds, self._problem)
+        return SourceAge("access-log", self._read_at, self._stale_seconds, self._clock.now(), self._problem)
 
     def refresh(self) -> None:
         """Read new entries. A problem is shown in status and not raised, because these logs only rank files."""
@@ -138,7 +138,7 @@ class HotFiles(Source):
     def enriched(self, activities: list[DirectoryActivity], filesystem: Filesystem) -> list[DirectoryActivity]:
         """The activities with the recent reads of each file, and with hot files that no changelog record named."""
         now = self._clock.now()
-        if not activities or self.age.age_seconds(now) > self._stale_seconds:
+        if not activities or self.age.age_seconds > self._stale_seconds:
             return activities
         heat = self.hot()
         if self._looked_at is None or not 0 <= now - self._looked_at < NAME_LOOKUP_SECONDS:

@@ -80,7 +80,8 @@ class PowerFlex(Source):
     def age(self) -> SourceAge:
         absent = sorted(self._targets.keys() - {volume.name for volume in self.system.volumes}) if self.system else []
         note = f"no volume is called {', '.join(absent)}" if absent else ""
-        return SourceAge("powerflex", self._answered_at, self.settings.stale_seconds, self._problem, note)
+        return SourceAge("powerflex", self._answered_at, self.settings.stale_seconds, self._clock.now(), self._problem,
+                         note=note)
 
     def refresh(self) -> None:
         """Take the answer of the last request if there is one, and send the next if it is due. Never waits."""
@@ -106,7 +107,7 @@ class PowerFlex(Source):
     def storage_work(self) -> dict[str, StorageWork]:
         """What slows the volume of each target now, by full target name. Targets on quiet volumes are left out."""
         age = self.age
-        system = self.system if age.age_seconds(self._clock.now()) <= age.limit_seconds else None
+        system = self.system if age.age_seconds <= age.limit_seconds else None
         found: dict[str, StorageWork] = {}
         for volume, targets in self._targets.items():
             work = self._work(system, volume)

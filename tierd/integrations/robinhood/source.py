@@ -87,7 +87,7 @@ class Robinhood(Source):
 
     @property
     def age(self) -> SourceAge:
-        return SourceAge("robinhood", self._valid_at, self.settings.stale_seconds, self._problem)
+        return SourceAge("robinhood", self._valid_at, self.settings.stale_seconds, self.clock.now(), self._problem)
 
     def refresh(self) -> None:
         """Check the age of the database and its columns now and then."""
