@@ -29,53 +29,19 @@ PAST_SECONDS, PAST_STEP_SECONDS = 600.0, 60.0
 """How long earlier counts are kept, and how far apart."""
 
 
-class DirectoryCounts:
-    """Counts of one job in one directory. The directory is a path, or a FID in brackets if its path is unknown."""
-
-    __slots__ = ("_table", "clients", "directory", "in_table", "job", "number")
-
-    def __init__(self, table: CountTable, job: str, directory: str, number: int) -> None:
-        self._table = table
-        self.job, self.directory, self.number = job, directory, number
-        self.clients: tuple[str, ...] = ()
-        """NIDs of the first clients that created, opened or removed files; at most ``MAX_CLIENTS``."""
-        self.in_table = True
-        """Whether these counts are still in the table."""
-
-    @property
-    def counted(self) -> tuple[int, ...]:
-        """The counts, in the order of ``COUNTED``."""
-        return tuple(self._table.counted[self.number].tolist())
-
-    @property
-    def last_time(self) -> float:
-        """Time of the newest record, without closes by client threads."""
-        return float(self._table.last_time[self.number])
-
-    @property
-    def lately(self) -> int:
-        """Creates and opens since the mark before the last."""
-        creates, opens, *_ = self.counted
-        return creates + opens - int(self._table.earlier[self.number])
-
-    def add_client(self, nid: str) -> None:
-        """Remember a client. A record without a NID, or with that of no client, adds none."""
-        if nid and nid != NID_OF_NOBODY and nid not in self.clients and len(self.clients) < MAX_CLIENTS:
-            self.clients += (nid,)
-
-
 _COLUMNS = {"counted": (np.int64, len(COUNTED)), "noted": (np.int64, len(COUNTED)), "last_time": (float,),
             "noted_time": (float,), "earlier": (np.int64,), "marked": (np.int64,),
             "job": (np.int64,), "place": (np.int64,), "in_table": (bool,)}
 
 
 class CountTable:
-    """Counts by job and directory."""
+    """Counts by job and directory. The directory is a path, or a FID in brackets if its path is unknown."""
 
     counted: NDArray[np.int64]
     noted: NDArray[np.int64]
     """Counts as of the last window, or the last tally that had them."""
     last_time: NDArray[np.float64]
+    """Time of the newest record, without closes by client threads."""
     noted_time: NDArray[np.float64]
     """``last_time`` as of the last tally."""
     earlier: NDArray[np.int64]
@@ -85,12 +51,13 @@ class CountTable:
     job: NDArray[np.int64]
     place: NDArray[np.int64]
     in_table: NDArray[np.bool_]
+    """Whether these counts are still in the table."""
 
     def __init__(self) -> None:
         self.jobs, self.places = Names(), Names()
         """Numbers of jobs and of directories."""
-        self.every: list[DirectoryCounts] = []
-        """By number. Some are no longer in the table."""
+        self.clients: list[tuple[str, ...]] = []
+        """By number, NIDs of the first clients that created, opened or removed files; at most ``MAX_CLIENTS``."""
         self._number_of: dict[int, int] = {}
         """Numbers of those in the table, by job and directory."""
         self.past: deque[tuple[float, NDArray[np.uint32]]] = deque()
@@ -105,11 +72,11 @@ class CountTable:
 
     def number(self, job: int, place: int) -> int:
         """Number of the counts of a job in a directory, made if needed."""
-        number = self._number_of.setdefault(job << _PLACE_BITS | place, len(self.every))
-        if number == len(self.every):
+        number = self._number_of.setdefault(job << _PLACE_BITS | place, len(self.clients))
+        if number == len(self.clients):
             for name in _COLUMNS if number == len(self.job) else ():
                 setattr(self, name, grown(getattr(self, name), number + 1))
-            self.every.append(DirectoryCounts(self, self.jobs.by_number[job], self.places.by_number[place], number))
+            self.clients.append(())
             self.job[number], self.place[number], self.in_table[number] = job, place, True
             self._of_job = None
         return number
@@ -121,20 +88,34 @@ class CountTable:
         found: Ints = np.array([self.number(pair >> _PLACE_BITS, pair & mask) for pair in pairs.tolist()], np.int64)[at]
         return found
 
+    def find(self, job: str, directory: str) -> int:
+        """Number of the counts of a job in a directory; -1 if the table has none."""
+        return self._number_of.get(self.jobs.get(job, -1) << _PLACE_BITS | self.places.get(directory, -1), -1)
+
     def has(self, job: int, place: int) -> bool:
         return job << _PLACE_BITS | place in self._number_of
 
-    def of(self, job: str, directory: str, time: float) -> DirectoryCounts:
-        """The counts of a job in a directory, made if needed. A record at ``time`` belongs to them."""
+    def of(self, job: str, directory: str, time: float) -> int:
+        """Number of the counts of a job in a directory, made if needed. A record at ``time`` belongs to them."""
         number = self.number(self.jobs[job], self.places[directory])
         self.last_time[number] = max(self.last_time[number], time)
-        return self.every[number]
+        return number
+
+    def names(self, number: int) -> tuple[str, str]:
+        """Job and directory."""
+        return self.jobs.by_number[self.job[number]], self.places.by_number[self.place[number]]
+
+    def add_client(self, number: int, nid: str) -> None:
+        """Remember a client. A record without a NID, or with that of no client, adds none."""
+        known = self.clients[number]
+        if nid and nid != NID_OF_NOBODY and nid not in known and len(known) < MAX_CLIENTS:
+            self.clients[number] = (*known, nid)
 
     def of_jobs(self, jobs: Iterable[str]) -> Ints:
         """Numbers of the counts of jobs that are in the table."""
         some = [self.jobs[job] for job in jobs if job in self.jobs]
         if self._of_job is None:
-            order = np.argsort(self.job[:len(self.every)], kind="stable")
+            order = np.argsort(self.job[:len(self.clients)], kind="stable")
             self._of_job = order, np.searchsorted(self.job[order], np.arange(len(self.jobs) + 1))
         order, begins = self._of_job
         every = np.concatenate([order[:0], *(order[begins[job]:begins[job + 1]] for job in some
@@ -143,12 +124,10 @@ class CountTable:
         return found
 
     def of_directory(self, directory: str) -> Ints:
-        here = self.place[:len(self.every)] == self.places.get(directory, -1)
-        return np.flatnonzero(here & self.in_table[:len(self.every)])
+        return np.flatnonzero(self.in_table & (self.place == self.places.get(directory, -1)))
 
     def drop(self, numbers: Ints) -> None:
         for number in numbers.tolist():
-            self.every[number].in_table = False
             del self._number_of[int(self.job[number]) << _PLACE_BITS | int(self.place[number])]
         self.in_table[numbers] = False
 
@@ -179,13 +158,13 @@ class CountTable:
             self.past.pop()
         if len(self.past) > 1 and self.past[-1][0] - self.past[-2][0] < PAST_STEP_SECONDS:
             self.past.pop()
-        self.past.append((now, self.counted[:len(self.every)].astype(np.uint32)))
+        self.past.append((now, self.counted[:len(self.clients)].astype(np.uint32)))
         while len(self.past) > 2 and self.past[0][0] < now - PAST_SECONDS:
             self.past.popleft()
 
     def since(self, taken: NDArray[np.uint32]) -> tuple[Ints, NDArray[np.uint32]]:
         """Numbers of the counts that rose since an earlier time, and their increases, which are less than 2^32."""
-        done = self.counted[:len(self.every)].astype(np.uint32)
+        done = self.counted[:len(self.clients)].astype(np.uint32)
         done[:len(taken)] -= taken
         numbers = np.flatnonzero(self.in_table[:len(done)] & done.any(axis=1))
         return numbers, done[numbers]
@@ -193,7 +172,7 @@ class CountTable:
     def begin_again(self, numbers: Ints) -> None:
         """Count these from now on: what they counted is not part of any increase."""
         for _, taken in self.past:
-            taken.resize((len(self.every), len(COUNTED)), refcheck=False)
+            taken.resize((len(self.clients), len(COUNTED)), refcheck=False)
             taken[numbers] = self.counted[numbers]
 
     def compact(self, owners: NDArray[np.int32], places: NDArray[np.int32]) -> tuple[Ints, Ints]:
@@ -201,10 +180,10 @@ class CountTable:
 
         Returns the new numbers of counts and of directories by their old ones.
         """
-        kept = self.in_table[:len(self.every)].copy()
+        kept = self.in_table[:len(self.clients)].copy()
         kept[owners] = True
         rows = np.flatnonzero(kept)
-        self.every = [self.every[number] for number in rows.tolist()]
+        self.clients = [self.clients[number] for number in rows.tolist()]
         jobs, job = _renumbered(len(self.jobs), self.job[rows])
         new_place, place = _renumbered(len(self.places), self.place[rows], places)
         for name in _COLUMNS.keys() - {"job", "place"}:
@@ -213,11 +192,9 @@ class CountTable:
         self.job, self.place = grown(job, 1), grown(place, 1)
         self.jobs = _kept_names(self.jobs, jobs)
         self.places = _kept_names(self.places, new_place)
-        self._number_of, self._of_job = {}, None
-        for number, counts in enumerate(self.every):
-            counts.number = number
-            if self.in_table[number]:
-                self._number_of[int(self.job[number]) << _PLACE_BITS | int(self.place[number])] = number
+        self._of_job = None
+        self._number_of = {key: number for number, key in enumerate((job << _PLACE_BITS | place).tolist())
+                           if self.in_table[number]}
         return np.where(kept, np.cumsum(kept) - 1, -1), new_place
 
 
@@ -335,7 +312,7 @@ class CountTables:
         pairs = (numbers << _PLACE_BITS | nids)[:, None].astype(np.uint64)
         new = np.flatnonzero(self._clients.numbers_of(pairs) >= before)
         for at in new[np.argsort(order[new])].tolist():
-            self.counts.every[numbers[at]].add_client(names[nids[at]])
+            self.counts.add_client(int(numbers[at]), names[nids[at]])
 
     def list_files(self, numbers: Ints, rows: Ints) -> None:
         end = self._lists + len(rows)
@@ -345,10 +322,10 @@ class CountTables:
 
     def listed(self, numbers: Ints) -> dict[int, list[int]]:
         """Rows of the files that counts list, in the order of their first records; beyond the limit, the last ones."""
-        if self._begins is None or len(self._begins) <= len(self.counts.every):
+        if self._begins is None or len(self._begins) <= len(self.counts.clients):
             order = np.argsort(self._lister[:self._lists], kind="stable")
             self._lister, self._listed = self._lister[order], self._listed[order]
-            self._begins = np.searchsorted(self._lister, np.arange(len(self.counts.every) + 1))
+            self._begins = np.searchsorted(self._lister, np.arange(len(self.counts.clients) + 1))
         found = {}
         for number in numbers.tolist():
             rows = self._listed[self._begins[number]:self._begins[number + 1]]
@@ -360,7 +337,7 @@ class CountTables:
         """Whether counts list a file that is open, or was closed since a time by any thread; by their number."""
         files = self.files
         used = files.present & ((files.open_count > 0) | (files.closed_at >= since))
-        found = np.zeros(len(self.counts.every), bool)
+        found = np.zeros(len(self.counts.clients), bool)
         found[self._lister[:self._lists][used[self._listed[:self._lists]]]] = True
         return found
 
@@ -373,7 +350,7 @@ class CountTables:
             more = len(counts) - self.max_counts + self.max_counts // 32  # finding one takes as long as finding several
             counts.drop(counts.idle_longest(more))
         lists, name_bytes = self._settled
-        if (len(counts.every) > 2 * max(self.max_counts, self._counts_kept)
+        if (len(counts.clients) > 2 * max(self.max_counts, self._counts_kept)
                 or len(counts.jobs) + len(counts.places) > 4 * self.max_counts + self.max_files):
             self._compact_counts()
             self.forget_clients()
@@ -393,7 +370,7 @@ class CountTables:
         number, place = self.counts.compact(files.owner[present], files.place[present])
         files.owner[present], files.place[present] = number[files.owner[present]], place[files.place[present]]
         self._keep_lists(number[self._lister[:self._lists]], self._listed[:self._lists])
-        self._counts_kept = len(self.counts.every)
+        self._counts_kept = len(self.counts.clients)
         self.compactions += 1
 
     def _compact_files(self) -> None:

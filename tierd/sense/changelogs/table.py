@@ -15,9 +15,9 @@ import numpy as np
 from lustre.changelog.record import Record
 from lustre.fid import Fid
 from lustre.filesystem import FileStatus
-from tierd.loads import sums
+from tierd.loads import Ints, sums
 from tierd.model import Candidate, DirectoryActivity, NamespaceLoad, OpenFile, SharedFile
-from tierd.sense.changelogs.counts import COUNTED, CountTables, DirectoryCounts, SharedRun
+from tierd.sense.changelogs.counts import COUNTED, CountTables, SharedRun
 from tierd.sense.changelogs.files import fid_words
 from tierd.sense.changelogs.packed import oldest_time
 from tierd.sense.changelogs.roll_up import RollUp
@@ -171,22 +171,22 @@ class ActivityTable:
                     known.shared.pop(fid, None)
                 else:
                     known.forget(np.array([row]))
-            latest = max(map(known.counts.every.__getitem__, every.tolist()),
-                         key=lambda counts: (counts.last_time, counts.job))
+            counts = known.counts
+            latest = max(every.tolist(), key=lambda number: (counts.last_time[number], counts.names(number)))
             for fid, (name, status) in found.items():
                 if fid not in before:
                     new = files.rows_of(fid_words([fid]))
-                    files.put(new, latest.number, known.counts.place[latest.number], created=True,
-                              created_at=status.mtime, closed_at=status.mtime)
+                    files.put(new, latest, counts.place[latest], created=True, created_at=status.mtime,
+                              closed_at=status.mtime)
                     files.put_name(int(new[0]), name.encode("utf-8", "surrogateescape"))
-                    known.list_files(np.array([latest.number]), new)
+                    known.list_files(np.array([latest]), new)
             known.settle()
 
     def places(self) -> list[str]:
         """All directories in the table, the most recently active first."""
         with self._lock:
             counts = self._known.counts
-            numbers = np.flatnonzero(counts.in_table[:len(counts.every)])
+            numbers = np.flatnonzero(counts.in_table)
             newest = numbers[np.argsort(-counts.last_time[numbers], kind="stable")]
             return [counts.places.by_number[place] for place in dict.fromkeys(counts.place[newest].tolist())]
 
@@ -208,35 +208,44 @@ class ActivityTable:
     def of_job(self, job: str, since: float) -> list[DirectoryActivity]:
         """Activities of a job in directories where it was active since a time or has files open, most files first."""
         with self._lock:
-            recent = self._recent([job], since)
-            listed = self._known.listed(np.array([counts.number for counts in recent], np.int64))
-            return sorted([self._with_files(counts, listed[counts.number]) for counts in recent], key=_most_files_first)
+            listed = self._known.listed(self._recent([job], since))
+            return sorted([self._with_files(number, rows) for number, rows in listed.items()], key=_most_files_first)
 
     def counts_of_job(self, job: str, since: float) -> list[DirectoryActivity]:
         """Like ``of_job``, without the files. It is cheap: there may be a hundred thousand files."""
         with self._lock:
-            return sorted(map(_activity, self._recent([job], since)), key=_most_files_first)
+            return sorted(map(self._activity, self._recent([job], since).tolist()), key=_most_files_first)
 
-    def _recent(self, jobs: Iterable[str], since: float, *, counting_open: bool = True) -> list[DirectoryCounts]:
-        """Counts of jobs that have records since a time, or also a file that is open or was closed since then."""
+    def _recent(self, jobs: Iterable[str], since: float, *, counting_open: bool = True) -> Ints:
+        """Numbers of the counts of jobs with records since a time, or also a file that is open or was closed since."""
         counts = self._known.counts
         numbers = counts.of_jobs(jobs)
         recent = counts.last_time[numbers] >= since
         if counting_open and not recent.all():
             recent |= self._known.in_use(since)[numbers]
-        return [counts.every[number] for number in numbers[recent].tolist()]
+        found: Ints = numbers[recent]
+        return found
 
-    def _with_files(self, counts: DirectoryCounts, rows: Sequence[int]) -> DirectoryActivity:
+    def _with_files(self, number: int, rows: Sequence[int]) -> DirectoryActivity:
         files, at = self._known.files, np.array(rows, np.int64)
         fids, paths = files.fids_of(at), self._known.paths(at)
         existing, closed = (~files.created[at]).tolist(), (files.open_count[at] == 0).tolist()
         opened = tuple(OpenFile(fid, path) for fid, path, exists in zip(fids, paths, existing, strict=True) if exists)
-        return _activity(
-            counts, opened,
+        return self._activity(
+            number, opened,
             tuple(Candidate(fid, path, closed_at, created_at, opens=opens)
                   for fid, path, closed_at, created_at, opens, is_closed in zip(
                       fids, paths, files.closed_at[at].tolist(), files.created_at[at].tolist(),
                       files.reopened[at].tolist(), closed, strict=True) if is_closed and path))
+
+    def _activity(self, number: int, existing: tuple[OpenFile, ...] = (),
+                  candidates: tuple[Candidate, ...] = ()) -> DirectoryActivity:
+        counts = self._known.counts
+        counted = dict(zip(COUNTED, counts.counted[number].tolist(), strict=True))
+        return DirectoryActivity(
+            *counts.names(number), existing_files=existing, candidates=candidates,
+            lately=counted["creates"] + counted["opens"] - int(counts.earlier[number]),
+            last_time=float(counts.last_time[number]), clients=counts.clients[number], **counted)
 
     def operations_of(self, jobs: Collection[str]) -> dict[str, NamespaceLoad]:
         """Operations of these jobs since the last call, as far as the table knows the jobs. It is cheap."""
@@ -281,9 +290,8 @@ class ActivityTable:
         time, taken = counts.past[which]
         numbers, done = counts.since(taken)
         return Recent(tuple(
-            DirectoryActivity(one.job, one.directory, clients=one.clients, **dict(zip(COUNTED, more, strict=True)))
-            for one, more in zip(map(counts.every.__getitem__, numbers.tolist()), done.tolist(), strict=True)),
-            now - time)
+            DirectoryActivity(*counts.names(one), clients=counts.clients[one], **dict(zip(COUNTED, more, strict=True)))
+            for one, more in zip(numbers.tolist(), done.tolist(), strict=True)), now - time)
 
     def last_record(self, jobs: Iterable[str]) -> float:
         """Time of the newest record of any of these jobs; 0 without one."""
@@ -297,8 +305,9 @@ class ActivityTable:
         ``counting_open``: a file that it has open counts too.
         """
         with self._lock:
-            return any(directory in {counts.directory, counts.directory.rpartition("/")[0]}
-                       for counts in self._recent(jobs, since, counting_open=counting_open))
+            recent = self._recent(jobs, since, counting_open=counting_open).tolist()
+            places = [self._known.counts.names(number)[1] for number in recent]
+            return any(directory in {place, place.rpartition("/")[0]} for place in places)
 
     def shared_files(self, min_openers: int) -> list[SharedFile]:
         """Files that at least ``min_openers`` have open now, the most open first. None without CLOSE records."""
@@ -310,18 +319,9 @@ class ActivityTable:
             for path, owner, openers in zip(self._known.paths(rows), files.owner[rows].tolist(),
                                             files.open_count[rows].tolist(), strict=True):
                 if path:
-                    found.append(SharedFile(self._known.counts.every[owner].job, path, openers))
+                    found.append(SharedFile(self._known.counts.names(owner)[0], path, openers))
         return sorted(found, key=lambda f: (-f.openers, f.path))
 
 
 def _most_files_first(activity: DirectoryActivity) -> tuple[int, str]:
     return -(activity.creates + activity.opens + activity.closes), activity.directory
-
-
-def _activity(counts: DirectoryCounts, existing: tuple[OpenFile, ...] = (),
-              candidates: tuple[Candidate, ...] = ()) -> DirectoryActivity:
-    creates, opens, closes, unlinks, outgrown, write_opens = counts.counted
-    return DirectoryActivity(
-        counts.job, counts.directory, creates, opens, closes, unlinks=unlinks, outgrown=outgrown,
-        existing_files=existing, candidates=candidates, lately=counts.lately, last_time=counts.last_time,
-        write_opens=write_opens, clients=counts.clients)

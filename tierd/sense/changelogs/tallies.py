@@ -12,7 +12,7 @@ records count once, in order, whoever read them and however often a tally arrive
 >>> from lustre.changelog.record import Record, RecordType
 >>> known = CountTables(max_files=9, max_counts=9, max_listed_files=9)
 >>> making = TallyMaker(known, TallyLimits())
->>> number = known.counts.of("cp.0", "/in", 5.0).number
+>>> number = known.counts.of("cp.0", "/in", 5.0)
 >>> known.counts.counted[number, 0] += 3
 >>> [(row.job, row.directory, row.creates) for row in making.content(()).directories]
 [('cp.0', b'/in', 3)]
@@ -33,7 +33,7 @@ from msgspec import Meta
 
 from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
-from tierd.sense.changelogs.counts import COUNTED, WRITE_OPENS, CountTables, DirectoryCounts
+from tierd.sense.changelogs.counts import COUNTED, WRITE_OPENS, CountTables
 from tierd.sense.changelogs.files import each_fid, fid_words
 from tierd.sense.changelogs.index import Words
 from tierd.sense.changelogs.packed import RENAME, Fields
@@ -201,8 +201,8 @@ class TallyMaker:
     def __init__(self, known: CountTables, limits: TallyLimits) -> None:
         self._known = known
         self._limits = limits
-        self._samples: dict[DirectoryCounts, list[Fid]] = {}
-        """Files that the leader knows, by each of the counts that list them."""
+        self._samples: dict[tuple[str, str], list[Fid]] = {}
+        """Files that the leader knows, by job and directory of the counts that list them."""
         self._touched: set[bytes] = set()
         """FIDs of the records since the last tally, as bytes."""
         self._renamed = False
@@ -222,13 +222,13 @@ class TallyMaker:
         rows = np.sort(table.known_rows(after & self._touched | set(chain.from_iterable(members.values()))))
         fids = table.fids_of(rows)
         position = {fid: at for at, fid in enumerate(fids)}
-        owners = [counts.every[number] for number in table.owner[rows].tolist()]
+        owners = table.owner[rows].tolist()
         every = {each: at for at, each in enumerate(dict.fromkeys([*chosen, *owners]))}
         renamed, self._renamed = self._renamed, False
         self._touched.clear()
         return TallyContent(
-            tuple(self._row(each, [position[fid] for fid in members[each]]) if each in members
-                  else DirectoryTally(each.job, os.fsencode(each.directory)) for each in every),
+            tuple(self._row(each, [position[fid] for fid in members[each]] if each in members else None)
+                  for each in every),
             tuple(map(FileTally, fids, map(every.__getitem__, owners), (
                 os.fsencode(counts.places.by_number[place]) for place in table.place[rows].tolist()),
                 table.names_of(rows), *(getattr(table, name)[rows].tolist() for name in STATE))),
@@ -238,42 +238,45 @@ class TallyMaker:
         """All files that the leader knows."""
         return set(chain.from_iterable(self._samples.values()))
 
-    def _chosen(self) -> list[DirectoryCounts]:
-        """The counts of this tally, the most active first. Others wait for a later one."""
-        counts, count = self._known.counts, len(self._known.counts.every)
-        more = counts.counted[:count] - counts.noted[:count]
-        changed = np.flatnonzero(counts.in_table[:count] & (
-            more.any(axis=1) | (counts.last_time[:count] != counts.noted_time[:count])))
+    def _chosen(self) -> list[int]:
+        """Numbers of the counts of this tally, the most active first. Others wait for a later one."""
+        counts = self._known.counts
+        more = counts.counted - counts.noted
+        changed = np.flatnonzero(counts.in_table & (more.any(axis=1) | (counts.last_time != counts.noted_time)))
         order = np.argsort(-more[changed, :WRITE_OPENS].sum(axis=1), kind="stable")  # opens for writing are opens
-        return [counts.every[number] for number in changed[order[:self._limits.max_directories]].tolist()]
+        found: list[int] = changed[order[:self._limits.max_directories]].tolist()
+        return found
 
-    def _row(self, counts: DirectoryCounts, files: Sequence[int]) -> DirectoryTally:
-        table, number = self._known.counts, counts.number
-        more = dict(zip(COUNTED, (table.counted[number] - table.noted[number]).tolist(), strict=True))
-        table.noted[number], table.noted_time[number] = table.counted[number], counts.last_time
-        return DirectoryTally(counts.job, os.fsencode(counts.directory), last_time=counts.last_time,
-                              files=tuple(files), clients=counts.clients, **more)
+    def _row(self, number: int, files: Sequence[int] | None) -> DirectoryTally:
+        """The growth of counts; without ``files``, only whose they are."""
+        counts = self._known.counts
+        job, directory = counts.names(number)
+        if files is None:
+            return DirectoryTally(job, os.fsencode(directory))
+        more = dict(zip(COUNTED, (counts.counted[number] - counts.noted[number]).tolist(), strict=True))
+        counts.noted[number], counts.noted_time[number] = counts.counted[number], counts.last_time[number]
+        return DirectoryTally(job, os.fsencode(directory), last_time=float(counts.last_time[number]),
+                              files=tuple(files), clients=counts.clients[number], **more)
 
-    def _sample(self, chosen: Sequence[DirectoryCounts]) -> dict[DirectoryCounts, list[Fid]]:
+    def _sample(self, chosen: Sequence[int]) -> dict[int, list[Fid]]:
         """Sample the files of the chosen counts again. Returns those that each did not have before.
 
         The sample is of those with the lowest hashes, as far as there is room for new ones.
         """
         table, limits, before = self._known.files, self._limits, self._samples
         known = self._kept()
-        rows_of = self._known.listed(np.array([counts.number for counts in chosen], np.int64))
         found = {}
-        for counts in chosen:
-            rows = np.array(rows_of[counts.number], np.int64)
+        for number, listed in self._known.listed(np.array(chosen, np.int64)).items():
+            rows, names = np.array(listed, np.int64), self._known.counts.names(number)
             lowest = np.argsort(fid_hashes(table.fids.keys[rows]))[:limits.max_files_each]
             sample = []
             for fid in table.fids_of(rows[np.sort(lowest)]):
                 if fid in known or len(known) < limits.max_files:
                     known.add(fid)
                     sample.append(fid)
-            had = set(before.get(counts, ()))
-            found[counts] = [fid for fid in sample if fid not in had]
-            self._samples[counts] = sample
+            had = set(before.get(names, ()))
+            found[number] = [fid for fid in sample if fid not in had]
+            self._samples[names] = sample
         return found
 
     def _kept(self) -> set[Fid]:
@@ -281,16 +284,17 @@ class TallyMaker:
 
         Returns the files that are left.
         """
-        fids = list(self._sampled())
+        counts, fids = self._known.counts, list(self._sampled())
         there = set(compress(fids, self._known.files.has(fid_words(fids)).tolist()))
         is_full = len(there) >= self._limits.max_files
         most = self._limits.max_files * (1 - _EVICTED_SHARE) if is_full else float("inf")
         before, self._samples, known = self._samples, {}, set[Fid]()
-        for counts in sorted((counts for counts in before if counts.in_table), key=lambda counts: -counts.last_time):
-            files = [fid for fid in before[counts] if fid in there]
+        numbers = {names: number for names in before if (number := counts.find(*names)) >= 0}
+        for names in sorted(numbers, key=lambda names: -counts.last_time[numbers[names]]):
+            files = [fid for fid in before[names] if fid in there]
             if len(known) + len(files) <= most:
                 known.update(files)
-                self._samples[counts] = files
+                self._samples[names] = files
         return known
 
 
@@ -298,11 +302,11 @@ def add_tally(known: CountTables, content: TallyContent, movers: OtherMovers, is
     counts, files, places = known.counts, known.files, known.counts.places
     numbers = []
     for row in content.directories:
-        total = counts.of(row.job, os.fsdecode(row.directory), row.last_time)
-        counts.counted[total.number] += [getattr(row, which) for which in COUNTED]
+        number = counts.of(row.job, os.fsdecode(row.directory), row.last_time)
+        counts.counted[number] += [getattr(row, which) for which in COUNTED]
         for nid in row.clients:
-            total.add_client(nid)
-        numbers.append(total.number)
+            counts.add_client(number, nid)
+        numbers.append(number)
     known.forget(files.known_rows(content.removed))
     each, names = content.files, [file.name for file in content.files]
     sizes = np.array([len(name) for name in names], np.int64)
