@@ -48,7 +48,7 @@ FORBIDDEN: tuple[tuple[str, tuple[str, ...]], ...] = (
 """Package, and what nothing in it may import."""
 
 ONLY: dict[str, tuple[str, ...]] = {
-    "ctypes": ("lustre.llapi", "tierd.daemon.control", "tierd.inotify"),
+    "ctypes": ("lustre.llapi", "tierd.daemon.control", "tierd.sense.watched"),
     "subprocess": ("tierd.act.movers.lfs", "tierd.brake.command", "tierd.integrations.slurm.source"),
     "simulator": ("simulator", "tierd.simulation", "tierd.cli"),
     "yaml": ("httpserver.yaml_document", "tierd.sense.discovery"),

@@ -11,7 +11,6 @@ from lustre.parameters import Tree
 from tierd.clock import Clock
 from tierd.config.sense import SenseSettings
 from tierd.config.settings import Settings
-from tierd.inotify import Watcher
 from tierd.integrations.protocol import SchedulerJob, Site
 from tierd.integrations.registry import started
 from tierd.model import DirectoryActivity
@@ -27,7 +26,7 @@ from tierd.sense.parameters import read_this_node
 from tierd.sense.prometheus import PrometheusCounters, QueryApi
 from tierd.sense.prometheus_history import ANSWER_SECONDS, LEARN_TIMEOUT_SECONDS, learned_history, past_rates
 from tierd.sense.readings import Reading
-from tierd.sense.watched import WatchedDirectories
+from tierd.sense.watched import WatchedDirectories, Watcher
 
 
 class LiveSource:

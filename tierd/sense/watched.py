@@ -1,7 +1,8 @@
 """Single-client mode: watches directories with inotify, and returns the events as changelog records.
 
 It is for file systems without a readable changelog that only this node uses. inotify reports activity of this node
-only: on a file system with more clients the records are incomplete, and tierd cannot detect that.
+only: on a file system with more clients the records are incomplete, and tierd cannot detect that. When the kernel's
+queue of events overflows, events are lost, and this is reported.
 
 An event does not name its job. The configuration names for each directory the jobs that work there; empty stands for
 jobs whose id ends with the number of the file's owner, as ``jobid_var=procname_uid`` makes them. Unless exactly one
@@ -10,31 +11,127 @@ active job fits, the event belongs to no job and counts for no finding.
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import os
-from collections import OrderedDict
+import select
+import struct
+import threading
+from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
 from lustre.filesystem import FileStatus, Filesystem
-from tierd.inotify import (
-    CLOSE_READ,
-    CLOSE_WRITE,
-    CREATE,
-    DELETE,
-    FILES,
-    IS_DIRECTORY,
-    MOVED_FROM,
-    MOVED_TO,
-    OPEN,
-    Event,
-    InotifyError,
-    Watcher,
-)
 from tierd.sense.changelogs.follow import ChangelogError
 from tierd.sense.paths import join
+
+MAX_EVENTS = 100_000
+"""Events held until they are taken; further ones are reported as lost."""
+_HEAD = struct.Struct("iIII")
+CLOSE_WRITE, CLOSE_READ, OPEN, MOVED_FROM, MOVED_TO, CREATE, DELETE = (1 << bit for bit in range(3, 10))
+_UNMOUNT, _OVERFLOW, _IGNORED, _ONLY_DIRECTORIES, IS_DIRECTORY = 0x2000, 0x4000, 0x8000, 0x01000000, 0x40000000
+FILES = CREATE | OPEN | CLOSE_WRITE | CLOSE_READ | MOVED_FROM | MOVED_TO | DELETE
+
+
+class Event(NamedTuple):
+    """Something happened to a name in a directory."""
+
+    folder: str
+    name: str
+    mask: int
+    time: float
+
+
+class InotifyError(OSError):
+    """A directory that cannot be watched, and how to correct that."""
+
+
+class Watcher:
+    """Reads events in its own thread, so that the kernel's short queue does not overflow between two cycles."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._descriptor: int = self._libc.inotify_init1(os.O_CLOEXEC)
+        if self._descriptor < 0:
+            raise InotifyError(watch_error(ctypes.get_errno(), "inotify"))
+        self._now = now
+        self._folders: dict[int, str] = {}
+        self._events: deque[Event] = deque()
+        self._lost = ""
+        self._lock = threading.Lock()
+        self._stop = os.eventfd(0)
+        self._thread = threading.Thread(target=self._run, name="tierd-inotify", daemon=True)
+        self._thread.start()
+
+    @property
+    def folders(self) -> frozenset[str]:
+        with self._lock:
+            return frozenset(self._folders.values())
+
+    def add(self, folder: str) -> None:
+        """Watch the files in a directory. Raises InotifyError with what to do about it."""
+        with self._lock:
+            number = self._libc.inotify_add_watch(self._descriptor, os.fsencode(folder), FILES | _ONLY_DIRECTORIES)
+            if number < 0:
+                raise InotifyError(watch_error(ctypes.get_errno(), folder))
+            self._folders[number] = folder
+
+    def take(self) -> tuple[list[Event], str]:
+        """Events since the last call, and why some were lost ("" when none were)."""
+        with self._lock:
+            events, lost = list(self._events), self._lost
+            self._events.clear()
+            self._lost = ""
+        return events, lost
+
+    def close(self) -> None:
+        os.eventfd_write(self._stop, 1)
+        self._thread.join()
+        os.close(self._descriptor)
+        os.close(self._stop)
+
+    def _run(self) -> None:
+        poll = select.poll()
+        for descriptor in (self._descriptor, self._stop):
+            poll.register(descriptor, select.POLLIN)
+        while True:
+            ready = [descriptor for descriptor, _ in poll.poll()]
+            if self._stop in ready:
+                return
+            try:
+                data = os.read(self._descriptor, 1 << 18)
+            except OSError:
+                continue
+            self._take(data)
+
+    def _take(self, data: bytes) -> None:
+        at, now = 0, self._now()
+        with self._lock:
+            while at + _HEAD.size <= len(data):
+                number, mask, _, length = _HEAD.unpack_from(data, at)
+                at += _HEAD.size
+                name = os.fsdecode(data[at:at + length].rstrip(b"\0"))
+                at += length
+                if mask & _OVERFLOW:
+                    self._lost = "the kernel's queue overflowed (fs.inotify.max_queued_events)"
+                elif mask & (_IGNORED | _UNMOUNT):
+                    self._folders.pop(number, None)
+                elif len(self._events) >= MAX_EVENTS:
+                    self._lost = f"more than {MAX_EVENTS} events came before they were read"
+                elif number in self._folders:
+                    self._events.append(Event(self._folders[number], name, mask, now))
+
+
+def watch_error(number: int, what: str) -> str:
+    """Why something cannot be watched, and what to do."""
+    correction = {errno.ENOSPC: "raise the sysctl fs.inotify.max_user_watches",
+            errno.EMFILE: "raise the sysctl fs.inotify.max_user_instances"}.get(number, "")
+    return f"{ascii(what)[1:-1]} cannot be watched: {os.strerror(number)}{f': {correction}' if correction else ''}"
+
 
 MAX_DIRECTORIES = 8192
 MAX_FILES = 200_000
@@ -85,7 +182,7 @@ class WatchedDirectories:
             self._full = f"more than {MAX_DIRECTORIES} directories: those beyond are not watched"
             return False
         try:
-            self._watcher.add(self._mount + directory, FILES)
+            self._watcher.add(self._mount + directory)
         except InotifyError as error:
             self._full = str(error)
             return False

@@ -1,11 +1,15 @@
-"""The single-client mode over a real directory: what a changelog would have recorded."""
+"""The single-client mode over a real directory: what a changelog would have recorded. And inotify as the kernel has
+it: names of any bytes, watches that end, a queue that runs over."""
 
 from __future__ import annotations
 
+import errno
 import os
-from collections.abc import Iterator
+import struct
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -14,11 +18,12 @@ from lustre.fid import Fid
 from lustre.filesystem import FileStatus
 from tests.tierd.sense.records import records_of
 from tierd.clock import SystemClock
-from tierd.inotify import Event, InotifyError, Watcher
 from tierd.sense import watched
 from tierd.sense.changelogs.follow import ChangelogError
 from tierd.sense.changelogs.table import ActivityTable
-from tierd.sense.watched import WatchedDirectories
+from tierd.sense.watched import CLOSE_WRITE, CREATE, OPEN, Event, InotifyError, WatchedDirectories, Watcher, watch_error
+
+Found = TypeVar("Found")
 
 
 @dataclass
@@ -61,15 +66,29 @@ def site(tmp_path: Path) -> Iterator[Site]:
     made.watcher.close()
 
 
-def awaited(of: WatchedDirectories, count: int) -> list[Record]:
+@pytest.fixture
+def watcher() -> Iterator[Watcher]:
+    made = Watcher(lambda: 7.0)
+    yield made
+    made.close()
+
+
+def awaited(take: Callable[[], Iterable[Found]], count: int) -> list[Found]:
+    """At least so many events or records: they come through a thread."""
     clock = SystemClock()
     until = clock.now() + 20
-    found: list[Record] = []
+    found: list[Found] = []
     while len(found) < count:
-        found += records_of(of)
+        found += take()
         assert clock.now() < until, found
         clock.wait(0.01)
     return found
+
+
+def taken(watcher: Watcher) -> list[Event]:
+    events, lost = watcher.take()
+    assert not lost
+    return events
 
 
 def kinds(records: list[Record]) -> list[tuple[str, bytes]]:
@@ -81,7 +100,7 @@ def test_files_created_and_closed_are_activity_of_their_job(site: Site) -> None:
     for number in range(3):
         (site.root / f"proj/f{number}").write_bytes(b"x" * 4096)
     (site.root / "proj/deep/g").write_bytes(b"x")
-    records = awaited(of, 12)
+    records = awaited(lambda: records_of(of), 12)
     assert kinds(records[:3]) == [("CREATE", b"f0"), ("OPEN", b"f0"), ("CLOSE", b"f0")]
     table = ActivityTable(Directory(site.root).path_of)
     table.add([records])
@@ -96,27 +115,27 @@ def test_new_directories_are_watched_and_their_present_files_reported(site: Site
     (site.root / "aside/inner").mkdir(parents=True)
     (site.root / "aside/inner/old").touch()
     (site.root / "aside").rename(site.root / "proj/new")
-    assert kinds(awaited(of, 1)) == [("CREATE", b"old")]
+    assert kinds(awaited(lambda: records_of(of), 1)) == [("CREATE", b"old")]
     (site.root / "proj/new/inner/later").touch()
-    assert ("CREATE", b"later") in kinds(awaited(of, 3))
+    assert ("CREATE", b"later") in kinds(awaited(lambda: records_of(of), 3))
 
 
 def test_a_file_written_under_another_name_and_renamed_is_one_file(site: Site) -> None:
     of = site.begin()
     (site.root / "proj/.tmp").write_bytes(b"x")
-    first = awaited(of, 3)
+    first = awaited(lambda: records_of(of), 3)
     (site.root / "proj/.tmp").rename(site.root / "proj/done")
-    (renamed,) = awaited(of, 1)
+    (renamed,) = awaited(lambda: records_of(of), 1)
     assert (renamed.type, renamed.source, renamed.name) == (RecordType.RENAME, first[0].target, b"done")
     (site.root / "proj/done").unlink()
-    assert awaited(of, 1)[0].type is RecordType.UNLINK
+    assert awaited(lambda: records_of(of), 1)[0].type is RecordType.UNLINK
 
 
 def test_an_event_that_fits_two_jobs_belongs_to_none(site: Site) -> None:
     site.jobs |= {"mdt_small.1003"}
     of = site.begin()
     (site.root / "proj/f").touch()
-    assert {r.job_id for r in awaited(of, 3)} == {b""}
+    assert {r.job_id for r in awaited(lambda: records_of(of), 3)} == {b""}
 
 
 def test_without_a_pattern_the_user_id_decides(site: Site) -> None:
@@ -124,14 +143,14 @@ def test_without_a_pattern_the_user_id_decides(site: Site) -> None:
     site.jobs = {f"python.{os.getuid()}", "ior.4294967"}
     of = site.begin()
     (site.root / "proj/f").touch()
-    assert {r.job_id for r in awaited(of, 3)} == {f"python.{os.getuid()}".encode()}
+    assert {r.job_id for r in awaited(lambda: records_of(of), 3)} == {f"python.{os.getuid()}".encode()}
 
 
 def test_events_of_volatile_files_are_ignored(site: Site) -> None:
     of = site.begin()
     (site.root / "proj/.\x0c\x13\x14\x12:VOLATILE:0000:1").touch()
     (site.root / "proj/after").touch()
-    assert {name for _, name in kinds(awaited(of, 3))} == {b"after"}
+    assert {name for _, name in kinds(awaited(lambda: records_of(of), 3))} == {b"after"}
 
 
 def test_events_that_were_lost_are_reported(site: Site) -> None:
@@ -166,3 +185,56 @@ def test_a_directory_that_is_not_there_stops_the_start(site: Site) -> None:
     site.patterns = {"/none": ""}
     with pytest.raises(InotifyError, match=r"'/none' cannot be watched: .*No such file"):
         site.begin()
+
+
+def test_events_of_files_with_any_name(tmp_path: Path, watcher: Watcher) -> None:
+    watcher.add(str(tmp_path))
+    for name in (b"plain", b"\xff\xfe", "grün".encode(), b"a\nb"):
+        with open(os.path.join(os.fsencode(tmp_path), name), "wb") as file:
+            file.write(b"x")
+    found = awaited(lambda: taken(watcher), 12)
+    assert [(os.fsencode(e.name), e.mask) for e in found[:6]] == [
+        (b"plain", CREATE), (b"plain", OPEN), (b"plain", CLOSE_WRITE),
+        (b"\xff\xfe", CREATE), (b"\xff\xfe", OPEN), (b"\xff\xfe", CLOSE_WRITE)]
+    assert {(e.folder, e.time) for e in found} == {(str(tmp_path), 7.0)}
+    assert watcher.folders == {str(tmp_path)}
+
+
+def test_a_directory_that_goes_is_no_longer_watched(tmp_path: Path, watcher: Watcher) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    watcher.add(str(folder))
+    folder.rmdir()
+    clock = SystemClock()
+    until = clock.now() + 20
+    while watcher.folders:
+        assert clock.now() < until
+        clock.wait(0.01)
+
+
+def test_a_queue_that_ran_over_is_reported_once(watcher: Watcher) -> None:
+    watcher._take(struct.pack("iIII", -1, 0x4000, 0, 0))
+    assert watcher.take() == ([], "the kernel's queue overflowed (fs.inotify.max_queued_events)")
+    assert watcher.take() == ([], "")
+
+
+def test_events_nobody_takes_do_not_fill_the_memory(tmp_path: Path, watcher: Watcher,
+                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watched, "MAX_EVENTS", 5)
+    watcher.add(str(tmp_path))
+    watcher._take(struct.pack("iIII", 1, CREATE, 0, 0) * 6)
+    events, lost = watcher.take()
+    assert len(events) == 5
+    assert lost == "more than 5 events came before they were read"
+
+
+def test_a_directory_that_cannot_be_watched_says_why(tmp_path: Path, watcher: Watcher) -> None:
+    (tmp_path / "file").touch()
+    for name, words in (("none", "No such file or directory"), ("file", "Not a directory")):
+        with pytest.raises(InotifyError, match=words):
+            watcher.add(str(tmp_path / name))
+    assert "raise the sysctl fs.inotify.max_user_watches" in watch_error(errno.ENOSPC, "/x")
+
+
+def test_children_do_not_inherit_it(watcher: Watcher) -> None:
+    assert not os.get_inheritable(watcher._descriptor)
