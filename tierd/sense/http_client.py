@@ -25,6 +25,7 @@ from urllib3 import BaseHTTPResponse, HTTPConnectionPool, HTTPSConnectionPool, P
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError, ProtocolError, ReadTimeoutError
 
+from httpserver.config import file_states
 from tierd.clock import SystemClock
 from tierd.config.sense import ServerAccess
 from tierd.text import printable
@@ -84,15 +85,6 @@ def tls_context(access: ServerAccess) -> ssl.SSLContext:
         names = ", ".join(filter(None, (access.ca_file, access.cert_file, access.key_file)))
         raise SourceError(f"TLS: {names}: {getattr(error, 'strerror', None) or error}") from error
     return context
-
-
-def file_state(path: str) -> tuple[int, int] | None:
-    """What changes when a file is replaced; None for an absent file, whose error the caller reports."""
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_ino
 
 
 class _UntilDeadline(io.RawIOBase):
@@ -202,7 +194,7 @@ class HttpClient:
         self._timeout_seconds = timeout_seconds
         self._environment = os.environ if environment is None else environment
         self._plain = _pools()
-        self._tls: tuple[tuple[tuple[int, int] | None, ...], PoolManager] | None = None
+        self._tls: tuple[tuple[object, ...], PoolManager] | None = None
         """The state of the files with certificates, and the connections made with them: certificates are renewed."""
         self._now = SystemClock().monotonic
 
@@ -267,7 +259,8 @@ class HttpClient:
             raise SourceError("a password in a URL ends up in logs: set user and password_file instead")
         if parts.scheme == "http":
             return self._plain
-        state = tuple(map(file_state, (self._access.ca_file, self._access.cert_file, self._access.key_file)))
+        files = self._access.ca_file, self._access.cert_file, self._access.key_file
+        state = file_states(tuple(Path(file) for file in files if file))
         known = self._tls
         if known is None or known[0] != state:
             known = self._tls = state, _pools(ssl_context=tls_context(self._access))
