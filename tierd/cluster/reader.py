@@ -30,8 +30,7 @@ from tierd.cluster.connection import BrokerError, BrokerUnknown, Bucket, Connect
 from tierd.cluster.messages import Names
 from tierd.cluster.tallies import encode
 from tierd.config.cluster import ReaderSettings
-from tierd.sense.changelogs.clearing import ChangelogClearing
-from tierd.sense.changelogs.follow import ClearChangelog, Follower, MissingRecordsError, ReadFrom
+from tierd.sense.changelogs.follow import ChangelogClearing, ClearChangelog, Follower, MissingRecordsError, ReadFrom
 from tierd.sense.changelogs.packed import newest_time
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.changelogs.tallies import Tally, TallyContent

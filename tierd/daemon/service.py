@@ -44,8 +44,7 @@ from tierd.daemon.requests import Previews, ReadingRequests, handled
 from tierd.daemon.status import StatusPublisher
 from tierd.daemon.users import UserNames
 from tierd.sense import space
-from tierd.sense.changelogs.clearing import ChangelogClearing
-from tierd.sense.changelogs.follow import Follower
+from tierd.sense.changelogs.follow import ChangelogClearing, Follower
 from tierd.sense.changelogs.tally_source import TallySource
 from tierd.sense.sources import SourceParts, Sources
 from tierd.sense.space import PoolMedia

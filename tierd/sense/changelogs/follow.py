@@ -1,4 +1,5 @@
-"""Follows the changelogs of all MDTs from the last position. It returns no record twice and reports every gap.
+"""Follows the changelogs of all MDTs from the last position, and clears them. No record is returned twice, and every
+gap is reported.
 
 A record whose number is missing may be late: since Lustre 2.17 an MDT writes records at the same time, and a reader may
 see record 12 before record 11 (:mod:`lustre.changelog.device`). So the first missing record is the end of the changelog
@@ -17,6 +18,7 @@ to the next caller with the same question.
 from __future__ import annotations
 
 import errno
+import logging
 from collections import defaultdict
 from collections.abc import Callable, Collection, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
@@ -29,6 +31,7 @@ from tierd.clock import Clock
 from tierd.sense.changelogs.packed import last_index, packed_pieces
 from tierd.sense.changelogs.recording import MakeMark, RecordingCheck
 
+log = logging.getLogger("tierd.sense")
 ReadFrom = Callable[[str, int], bytes]
 """Raw records of an MDT with a higher index than given; b"" for none. See ``lustre.filesystem.Filesystem``."""
 
@@ -299,3 +302,62 @@ class TimedCalls:
         """``mark`` with this limit. The result of a mark that returns late is dropped."""
         numbers = count()
         return lambda mdt: self(mdt, ("mark", next(numbers)), lambda: mark(mdt), "creating a test file")
+
+
+CLEAR_AGAIN_SECONDS = 10.0
+"""Interval at which the last index is cleared again if there are no new records. This detects a deregistered reader
+within two cycles, and Lustre does not count the reader as idle."""
+
+
+class ChangelogClearing:
+    """Clears the changelogs of MDTs with a configured reader.
+
+    Lustre deregisters a reader that lags too far or is idle for a month. An MDT without readers writes no records, and
+    reading its device returns no data and no error. Clearing for such a reader fails (``mdd_changelog_clear`` of Lustre
+    2.17 returns ENOENT). :mod:`tierd.sense.changelogs.recording` uses other evidence.
+    """
+
+    def __init__(self, clear: ClearChangelog, readers: Mapping[str, str], clock: Clock,
+                 fsname: str = "FSNAME") -> None:
+        self._fsname = fsname
+        self._clear = clear
+        self._readers = readers
+        self._clock = clock
+        self._cleared: dict[str, tuple[int, float]] = {}
+        """Last cleared index and its time, by MDT."""
+        self._logged: dict[str, str] = {}
+
+    def __call__(self, follower: Follower, positions: Mapping[str, int]) -> None:
+        """Clear the records up to these positions. Call it only after the positions are in the journal."""
+        now = self._clock.now()
+        for mdt, reader in self._readers.items():
+            index = positions.get(mdt, 0)
+            last, at = self._cleared.get(mdt, (0, -CLEAR_AGAIN_SECONDS))
+            if index and (index > last or now - at >= CLEAR_AGAIN_SECONDS or mdt in self._logged):
+                self._one(follower, mdt, reader, index, now)
+
+    def _one(self, follower: Follower, mdt: str, reader: str, index: int, now: float) -> None:
+        """Clear one MDT.
+
+        Lustre also returns ENOENT for an index below the last one cleared for this reader: then another program clears
+        for it, and records may be gone that tierd never read. EINVAL means that there is no such record yet.
+        """
+        try:
+            self._clear(mdt, reader, index)
+        except OSError as error:
+            words = f"{error}"
+            if error.errno == errno.ENOENT:
+                words = (f"Lustre knows no reader {reader} (or another program clears for it); register one: lctl "
+                         f"--device {self._fsname}-{mdt} changelog_register, and name it in sense.readers")
+                follower.mark_lost(mdt, words, "clearing")
+            elif error.errno == errno.EINVAL:
+                words = f"it has restarted, and has no record {index}"
+                follower.restart_from_zero(mdt)
+            if self._logged.get(mdt) != words:
+                log.warning("changelog of %s cannot be cleared for %s: %s", mdt, reader, words)
+            self._logged[mdt] = words
+        else:
+            self._cleared[mdt] = index, now
+            if self._logged.pop(mdt, ""):
+                log.info("changelog of %s can be cleared again for %s", mdt, reader)
+                follower.restored(mdt, "clearing")

@@ -6,7 +6,7 @@ mask excludes types of records (``mdd_changelog_user_purge`` and ``changelog_mas
 kinds of evidence, the best first:
 
 * the state of the MDT (``mdd.*.changelog_users`` and its mask), if this node is the MDS or an exporter shows it;
-* clearing, which fails for a user that was deregistered (:mod:`tierd.sense.changelogs.clearing`);
+* clearing, which fails for a user that was deregistered (:class:`tierd.sense.changelogs.follow.ChangelogClearing`);
 * a mark: a file that tierd creates, renames, opens, closes and removes on the MDT. Its records must appear.
 
 A mark has no object on any OST, so that tierd can make it while an OST hangs: ``mknod`` creates it, and it is opened

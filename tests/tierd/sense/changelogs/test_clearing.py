@@ -8,8 +8,7 @@ import pytest
 from tests.tierd.logged import logged
 from tests.tierd.sense.changelogs.test_follow import Log, drained
 from tests.tierd.sense.clocks import SettableClock
-from tierd.sense.changelogs.clearing import CLEAR_AGAIN_SECONDS, ChangelogClearing
-from tierd.sense.changelogs.follow import Follower
+from tierd.sense.changelogs.follow import CLEAR_AGAIN_SECONDS, ChangelogClearing, Follower
 
 
 class World:
