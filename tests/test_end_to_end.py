@@ -26,8 +26,8 @@ from tierd.simulation.world import VirtualClock
 class Untimed(HttpClient):
     """Leaves out when counters were read: the exporter has the time of day, and the cluster its own."""
 
-    def get(self, *arguments: Any, **more: Any) -> Response:
-        answer = super().get(*arguments, **more)
+    def send(self, *arguments: Any, **more: Any) -> Response:
+        answer = super().send(*arguments, **more)
         lines = answer.body.splitlines(keepends=True)
         return replace(answer, body=b"".join([line for line in lines if not line.startswith(READ_AT.encode())]))
 

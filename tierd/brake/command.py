@@ -103,8 +103,8 @@ def asking(chosen: argparse.Namespace) -> Ask:
         failed = []
         for url in tuple(urls):
             try:
-                answer = client.send("POST", f"{url.rstrip('/')}/-/brake", json.dumps(to_json(state)).encode(), (kind,),
-                                     {"Accept": kind, "Content-Type": kind})
+                answer = client.send("POST", f"{url.rstrip('/')}/-/brake", (kind,), json.dumps(to_json(state)).encode(),
+                                     {"Content-Type": kind})
             except SourceError as error:
                 failed.append(str(error))
                 continue

@@ -67,7 +67,7 @@ def this_node(settings: Settings) -> Node:
 
     def fetch(url: str, access: ServerAccess, kinds: Sequence[str]) -> bytes:
         client = HttpClient(access, settings.sense.timeout_seconds, os.environ)
-        return client.get(url, kinds, ", ".join(kinds)).body
+        return client.send("GET", url, kinds).body
 
     return Node(pools, lambda: mdts_of(tree, mount().fsname), opt_out, os.path.lexists, fetch, environment=os.environ)
 

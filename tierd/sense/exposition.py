@@ -363,4 +363,4 @@ class SelectiveClient:
 
     def _get(self, url: str, collectors: Collection[str]) -> Response:
         query = urlencode([("collect[]", name) for name in sorted(collectors)])
-        return self._client.get(url, TEXT_TYPES, f"{TEXT_TYPES[0]}; version=0.0.4", query=query)
+        return self._client.send("GET", url, TEXT_TYPES, query=query)

@@ -18,6 +18,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -198,26 +199,16 @@ class HttpClient:
         """The state of the files with certificates, and the connections made with them: certificates are renewed."""
         self._now = SystemClock().monotonic
 
-    def get(self, url: str, kinds: Sequence[str], accept: str, more: Mapping[str, str] | None = None,
-            query: str = "") -> Response:
-        """The response to a GET, of one of these content types. Raises SourceError within about the timeout.
+    def send(self, method: str, url: str, kinds: Sequence[str], body: bytes | None = None,
+             headers: Mapping[str, str] = MappingProxyType({}), query: str = "") -> Response:
+        """The response, of one of these content types. Raises StatusError, and SourceError within about the timeout.
 
-        ``more`` has further headers. ``query`` goes after the URL, and errors do not repeat it.
+        ``query`` goes after the URL, and errors do not repeat it. A GET is repeated if the server hangs up.
         """
-        return self.send("GET", url, None, kinds, {"Accept": accept, **(more or {})}, query=query)
-
-    def post(self, url: str, form: bytes, kinds: Sequence[str], accept: str) -> Response:
-        """The response to a POST of a form, for queries too long for a URL. Raises SourceError as ``get`` does."""
-        return self.send("POST", url, form, kinds,
-                         {"Accept": accept, "Content-Type": "application/x-www-form-urlencoded"})
-
-    def send(self, method: str, url: str, body: bytes | None, kinds: Sequence[str], headers: Mapping[str, str],
-             query: str = "") -> Response:
-        """The response to any request. Raises StatusError and SourceError. A GET is repeated if the server hangs up."""
         try:
             pools = self.pools(url)
-            sent = {**headers, **authorization_header(self._access, self._environment), "Accept-Encoding": "identity",
-                    "User-Agent": "tierd"}
+            sent = {"Accept": ", ".join(kinds), **headers, **authorization_header(self._access, self._environment),
+                    "Accept-Encoding": "identity", "User-Agent": "tierd"}
             until = self._now() + self._timeout_seconds
 
             def head() -> BaseHTTPResponse:

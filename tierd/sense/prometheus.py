@@ -38,7 +38,8 @@ from tierd.sense.exposition import (
 from tierd.sense.http_client import HttpClient, SourceError, redacted
 from tierd.sense.readings import Reading, Stamp
 
-JSON_TYPES = ("application/json",)
+JSON_TYPES, FORM = ("application/json",), {"Content-Type": "application/x-www-form-urlencoded"}
+"""Of answers and of queries, which are too long for a URL."""
 BATCH_TARGETS = 16
 """Targets in one query about jobs. Fewer make smaller answers and more of them. A choice."""
 
@@ -80,7 +81,7 @@ class QueryApi:
         """The series of a query. Raises SourceError for a partial answer, impossible values and a wrong clock."""
         url, now = self.settings.url.rstrip("/") + path, self.clock.now()
         query = urlencode({**form, "timeout": f"{self.timeout_seconds:g}s"}).encode()
-        answer = self.client.post(url, query, JSON_TYPES, JSON_TYPES[0])
+        answer = self.client.send("POST", url, JSON_TYPES, query, FORM)
         if answer.date is not None and abs(answer.date - now) > self.skew_seconds:
             raise SourceError(f"{redacted(url)}: its clock differs from this node's by {answer.date - now:+.0f} s: "
                               "repair the time service")

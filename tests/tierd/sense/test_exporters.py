@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
 from urllib.parse import parse_qs, urlsplit
@@ -408,8 +408,7 @@ def test_an_exporter_that_lacked_collectors_is_asked_for_all_of_them_again(has_a
     class Server(HttpClient):
         """The answer is what was asked for."""
 
-        def get(self, url: str, kinds: Sequence[str], accept: str, more: Mapping[str, str] | None = None,
-                query: str = "") -> Response:
+        def send(self, method: str, url: str, *_: object, query: str = "") -> Response:
             asked = parse_qs(query).get("collect[]", ["a", "x"])
             if "b" in asked and not (has_all and len(requests) > 2):
                 requests.append("refused")

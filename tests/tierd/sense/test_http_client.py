@@ -22,7 +22,7 @@ def fetch(url: str, access: ServerAccess | None = None, seconds: float = 5.0, en
           ) -> bytes:
     return (
         HttpClient(access or ServerAccess(max_bytes=1 << 20), seconds, environment or {})
-        .get(url, KINDS, "text/plain")
+        .send("GET", url, KINDS)
         .body
     )
 
@@ -84,7 +84,7 @@ def test_a_connection_is_kept_and_replaced_when_the_server_hangs_up(monkeypatch:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
     with liar([keeps, answers("3", "text/plain")]) as server:
         client = HttpClient(ServerAccess(), 5.0, {})
-        assert [client.get(server.url, KINDS, "text/plain").body for _ in range(3)] == [b"1", b"2", b"3"]
+        assert [client.send("GET", server.url, KINDS).body for _ in range(3)] == [b"1", b"2", b"3"]
         assert len(server.requests) == 2
 
 
@@ -94,7 +94,7 @@ def test_only_a_get_is_repeated_when_the_server_hangs_up() -> None:
     with liar([hangs_up, answers("well", "text/plain")]) as server:
         client = HttpClient(ServerAccess(), 5.0, {})
         with pytest.raises(SourceError, match="closed connection without response"):
-            client.post(server.url, b"", KINDS, "text/plain")
+            client.send("POST", server.url, KINDS, b"")
         assert len(server.requests) == 1
 
 

@@ -438,7 +438,7 @@ class Gateway:
         if body is not None:
             sent["Content-Type"] = "application/json"
         try:
-            return self._client.send(method, self._url + path, body, kinds, sent).body
+            return self._client.send(method, self._url + path, kinds, body, sent).body
         except StatusError:
             raise
         except SourceError as error:

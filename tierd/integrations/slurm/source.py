@@ -195,7 +195,7 @@ def _from_slurmrestd(settings: SlurmSettings, environment: Mapping[str, str]) ->
         headers["X-SLURM-USER-NAME"] = settings.user
     client = HttpClient(ServerAccess(ca_file=settings.ca_file, max_bytes=settings.max_bytes), settings.timeout_seconds,
                         environment)
-    return client.get(settings.url, ("application/json",), "application/json", headers).body
+    return client.send("GET", settings.url, ("application/json",), headers=headers).body
 
 
 MAX_JOB_INFOS = 200
