@@ -48,9 +48,10 @@ FORBIDDEN: tuple[tuple[str, tuple[str, ...]], ...] = (
 """Package, and what nothing in it may import."""
 
 ONLY: dict[str, tuple[str, ...]] = {
-    "ctypes": ("lustre.llapi", "tierd.daemon.control", "tierd.sense.watched"),
+    "ctypes": ("lustre.llapi", "tierd.daemon.control"),
     "subprocess": ("tierd.act.movers.lfs", "tierd.brake.command", "tierd.integrations.slurm.source"),
     "simulator": ("simulator", "tierd.simulation", "tierd.cli"),
+    "pyinotify": ("tierd.sense.watched",),
     "yaml": ("httpserver.yaml_document", "tierd.sense.discovery"),
     "dns": ("tierd.sense.discovery",),
     "pymysql": ("tierd.integrations.robinhood.source",),

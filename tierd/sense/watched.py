@@ -4,6 +4,9 @@ It is for file systems without a readable changelog that only this node uses. in
 only: on a file system with more clients the records are incomplete, and tierd cannot detect that. When the kernel's
 queue of events overflows, events are lost, and this is reported.
 
+pyinotify manages the watches. Its reader is not used, since it drops a whole batch of events for one name that is not
+UTF-8. Its import adds a handler and a level to its logger, which is undone, and warns of ``asyncore``.
+
 An event does not name its job. The configuration names for each directory the jobs that work there; empty stands for
 jobs whose id ends with the number of the file's owner, as ``jobid_var=procname_uid`` makes them. Unless exactly one
 active job fits, the event belongs to no job and counts for no finding.
@@ -11,16 +14,17 @@ active job fits, the event belongs to no job and counts for no finding.
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
 import select
 import struct
 import threading
+import warnings
 from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
+from types import ModuleType
 from typing import NamedTuple
 
 from lustre.changelog.record import Record, RecordType
@@ -54,10 +58,13 @@ class Watcher:
     """Reads events in its own thread, so that the kernel's short queue does not overflow between two cycles."""
 
     def __init__(self, now: Callable[[], float]) -> None:
-        self._libc = ctypes.CDLL(None, use_errno=True)
-        self._descriptor: int = self._libc.inotify_init1(os.O_CLOEXEC)
-        if self._descriptor < 0:
-            raise InotifyError(watch_error(ctypes.get_errno(), "inotify"))
+        module = import_pyinotify()
+        try:
+            self._manager = module.WatchManager()
+        except OSError as error:
+            raise InotifyError(watch_error(error.errno or errno.EMFILE, "inotify")) from error
+        self._descriptor: int = self._manager.get_fd()
+        os.set_inheritable(self._descriptor, False)
         self._now = now
         self._folders: dict[int, str] = {}
         self._events: deque[Event] = deque()
@@ -75,9 +82,13 @@ class Watcher:
     def add(self, folder: str) -> None:
         """Watch the files in a directory. Raises InotifyError with what to do about it."""
         with self._lock:
-            number = self._libc.inotify_add_watch(self._descriptor, os.fsencode(folder), FILES | _ONLY_DIRECTORIES)
-            if number < 0:
-                raise InotifyError(watch_error(ctypes.get_errno(), folder))
+            try:
+                added = self._manager.add_watch(folder, FILES | _ONLY_DIRECTORIES, quiet=False)
+                number = next(iter(added.values()))
+            except UnicodeError as error:
+                raise InotifyError(f"{folder!a} cannot be watched: its name is not text") from error
+            except Exception as error:
+                raise InotifyError(watch_error(errno_of(str(error)), folder)) from error
             self._folders[number] = folder
 
     def take(self) -> tuple[list[Event], str]:
@@ -91,7 +102,7 @@ class Watcher:
     def close(self) -> None:
         os.eventfd_write(self._stop, 1)
         self._thread.join()
-        os.close(self._descriptor)
+        self._manager.close()
         os.close(self._stop)
 
     def _run(self) -> None:
@@ -124,6 +135,32 @@ class Watcher:
                     self._lost = f"more than {MAX_EVENTS} events came before they were read"
                 elif number in self._folders:
                     self._events.append(Event(self._folders[number], name, mask, now))
+
+
+def import_pyinotify() -> ModuleType:
+    """pyinotify, without what importing it does to logging. Raises InotifyError where it is not there."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            import pyinotify  # noqa: PLC0415 -- the daemon works without it
+    except ImportError as error:
+        raise InotifyError("pyinotify is not installed (pip install pyinotify)") from error
+    module: ModuleType = pyinotify
+    for handler in list(module.log.handlers):
+        module.log.removeHandler(handler)
+    module.log.setLevel(0)
+    return module
+
+
+def errno_of(words: str) -> int:
+    """The number in pyinotify's ``add_watch: cannot watch /x WD=-1, Errno=No space left on device (ENOSPC)``.
+
+    >>> errno_of("add_watch: cannot watch /x WD=-1, Errno=No space left on device (ENOSPC)") == errno.ENOSPC
+    True
+    """
+    name = words.rpartition("(")[2].rstrip(")")
+    found: int = getattr(errno, name, errno.EIO)
+    return found
 
 
 def watch_error(number: int, what: str) -> str:

@@ -110,9 +110,7 @@ def run(cluster: Cluster, jobs: Sequence[Job], seconds: float, changes: TimedCha
                     drains.begin(drains.full_name(asked.pop(0)[1]), "an administrator")
                 except ValueError as error:  # as tierctl prints it
                     log.append((cluster.now, str(error)))
-            until = min(cluster.now + cycle_seconds, seconds)
-            if cluster.now < tierd_starts:
-                until = min(until, tierd_starts)
+            until = min(cluster.now + cycle_seconds, seconds, tierd_starts if cluster.now < tierd_starts else seconds)
             while pending and pending[0][0] <= until:
                 time, change = pending.pop(0)
                 cluster.advance(max(0.0, time - cluster.now))

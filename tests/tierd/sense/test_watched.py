@@ -4,6 +4,7 @@ it: names of any bytes, watches that end, a queue that runs over."""
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import struct
 from collections.abc import Callable, Iterable, Iterator
@@ -233,8 +234,12 @@ def test_a_directory_that_cannot_be_watched_says_why(tmp_path: Path, watcher: Wa
     for name, words in (("none", "No such file or directory"), ("file", "Not a directory")):
         with pytest.raises(InotifyError, match=words):
             watcher.add(str(tmp_path / name))
+    with pytest.raises(InotifyError, match="its name is not text"):
+        watcher.add(os.fsdecode(b"/\xff"))
     assert "raise the sysctl fs.inotify.max_user_watches" in watch_error(errno.ENOSPC, "/x")
 
 
-def test_children_do_not_inherit_it(watcher: Watcher) -> None:
+def test_children_do_not_inherit_it_and_logging_is_as_it_was(watcher: Watcher) -> None:
     assert not os.get_inheritable(watcher._descriptor)
+    assert logging.getLogger("pyinotify").handlers == []
+    assert logging.getLogger("pyinotify").level == logging.NOTSET
