@@ -44,8 +44,6 @@ REFILL_SECONDS = 1.0
 """Waiting work below which more is sent. A file sent for each one that ended would be a message of its own."""
 MESSAGE_SECONDS = 1.0
 """Work of one message, as far as known."""
-LEAST_FILE_SECONDS = 0.05
-"""Time for one small file, so that a series of refusals does not let thousands of files wait. A choice."""
 GRACE_SECONDS = 5.0
 """Time beyond a deadline for clocks that differ, and for an exchange that was begun in time."""
 MOVERS_SECONDS = 2.0
@@ -53,6 +51,7 @@ MOVERS_SECONDS = 2.0
 NIDS_SECONDS = 600.0
 """Time for which the NIDs of a mover that was lost are remembered."""
 HINT_SECONDS = 1.0
+RATE_SECONDS = 10.0
 TRIES = 2
 """Deadlines that may pass for one file before its move has failed."""
 _RESULTS_AT_ONCE = 64
@@ -137,8 +136,8 @@ class NatsDispatch(Dispatch):
         self._permit: Permit | None = None
         self._sources: set[str] = set()
         self._expired: Counter[str] = Counter()
+        self._ended_at: deque[tuple[float, int]] = deque()
         self._file_seconds = 0.25
-        """Time that a mover's thread takes for a file: a mean that forgets."""
         self._hinted_at = self._movers_at = float("-inf")
         self._number = 0
         self._lock = threading.RLock()
@@ -172,7 +171,7 @@ class NatsDispatch(Dispatch):
 
     def room(self) -> int:
         """0 while much work waits, so that messages are full."""
-        at_work, rate = self._threads() * self._files_per_message(), self._threads() / self._seconds_per_file()
+        at_work, rate = self._threads() * self._files_per_message(), self.files_per_second
         if self.under_way > at_work + REFILL_SECONDS * rate:
             return 0
         return max(0, int(at_work + QUEUED_SECONDS * rate) - self.under_way)
@@ -223,14 +222,17 @@ class NatsDispatch(Dispatch):
         sent = [message.sent_at for message in tuple(self._sent.values())]
         return max(0.0, self.clock.now() - min(sent)) if sent else 0.0
 
+    @property
+    def files_per_second(self) -> float:
+        """Results in the last ten seconds."""
+        since = self.clock.now() - RATE_SECONDS
+        return sum(count for at, count in tuple(self._ended_at) if at > since) / RATE_SECONDS
+
     def _threads(self) -> int:
         return sum(mover.threads for mover in self.movers if not mover.stopped)
 
     def _files_per_message(self) -> int:
-        return max(1, min(messages.FILES_PER_MESSAGE, int(MESSAGE_SECONDS / self._seconds_per_file())))
-
-    def _seconds_per_file(self) -> float:
-        return max(self._file_seconds, LEAST_FILE_SECONDS)
+        return max(1, min(messages.FILES_PER_MESSAGE, int(MESSAGE_SECONDS / max(self._file_seconds, 1e-6))))
 
     def _permitted(self) -> Permit:
         """The permit under which messages are sent now. Writes it if this leader, or moves again, begin."""
@@ -434,6 +436,9 @@ class NatsDispatch(Dispatch):
             self.counts.stale += each.result == messages.STALE
             self._end(message, self._outcome(move, each, result))
         self._file_seconds += 0.1 * (result.seconds / len(result.files) - self._file_seconds)
+        self._ended_at.append((self.clock.now(), len(result.files)))
+        while self._ended_at and self._ended_at[0][0] < self.clock.now() - RATE_SECONDS:
+            self._ended_at.popleft()
 
     def _outcome(self, move: Move, each: FileResult, result: ResultMessage) -> MoveOutcome:
         if result.times_delivered > 1:  # an earlier mover of the message may have copied

@@ -126,19 +126,19 @@ def test_a_doubtful_outcome_stops_everything(world: ClusterWorld) -> None:
 
 
 def test_more_is_sent_when_half_of_the_waiting_work_is_done(nats_world: ClusterWorld) -> None:
-    """Threads move 80 files per second: two seconds of work may wait besides theirs, and one does before more."""
+    """100 files end per second: two seconds of work may wait besides that of the threads, and one does before more."""
     world = nats_world
     dispatch = world.dispatch
     assert isinstance(dispatch, NatsDispatch)
     ready(world)
-    assert dispatch.room() == 16 + 32, "two movers with two threads, and four files of 0.25 s in a message"
-    dispatch._file_seconds = 0.01
+    assert dispatch.room() == 16, "two movers with two threads, and four files of 0.25 s in a message"
+    dispatch._ended_at.append((world.clock.now(), 1000))
     rooms = {}
-    for under_way in (0, 64, 144, 145, 224):
+    for under_way in (0, 16, 116, 117, 216):
         dispatch._from_source = Counter({"lustre-OST0002": under_way})
         rooms[under_way] = dispatch.room()
     dispatch._from_source.clear()
-    assert rooms == {0: 224, 64: 160, 144: 80, 145: 0, 224: 0}
+    assert rooms == {0: 216, 16: 200, 116: 100, 117: 0, 216: 0}
 
 
 def test_taken_back_moves_are_queued_again(nats_world: ClusterWorld) -> None:
