@@ -6,7 +6,6 @@ The kernel names the user of the other side and its groups (unix(7)).
 from __future__ import annotations
 
 import ctypes
-import errno
 import json
 import os
 import socket
@@ -40,9 +39,7 @@ _CREDENTIALS = struct.Struct("iII")
 """``struct ucred``: process, user, group."""
 _PEER_GROUPS = 59
 """SO_PEERGROUPS, since Linux 4.13; the module ``socket`` does not name it."""
-_SHORT_BYTES = 1024
-"""Maximum buffer of CPython's ``getsockopt``: space for 256 groups."""
-_LONG_BYTES = 4 * 65536
+_GROUPS_BYTES = 4 * 65536
 """Room for NGROUPS_MAX."""
 
 
@@ -70,13 +67,11 @@ class Peer:
 
 
 def _groups(connection: socket.socket) -> bytes:
-    """Supplementary groups, as the kernel gives them. Raises OSError."""
-    try:
-        return connection.getsockopt(socket.SOL_SOCKET, _PEER_GROUPS, _SHORT_BYTES)
-    except OSError as error:
-        if error.errno != errno.ERANGE:
-            raise
-    buffer, size = ctypes.create_string_buffer(_LONG_BYTES), ctypes.c_uint32(_LONG_BYTES)
+    """Supplementary groups, as the kernel gives them. Raises OSError.
+
+    CPython's ``getsockopt`` has space for 256 of them only.
+    """
+    buffer, size = ctypes.create_string_buffer(_GROUPS_BYTES), ctypes.c_uint32(_GROUPS_BYTES)
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.getsockopt(connection.fileno(), socket.SOL_SOCKET, _PEER_GROUPS, buffer, ctypes.byref(size)):
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
