@@ -260,10 +260,10 @@ class Daemon:
         """Move files for so long, within the budget. Returns how many moves ended."""
         moved = 0
         with self._log_filesystem_errors():
-            moved = self.remediations.attend_moves()
+            moved = self.remediations.moves_ended(self._gate.attend())  # of movers on other nodes
             if self.may_begin:
-                until = self._clock.now() + seconds
-                moved += self.remediations.move(until, requests_only="changelog" in self.faults)
+                moved += self.remediations.moves_ended(
+                    self._gate.pump(self._clock.now() + seconds, requests_only="changelog" in self.faults))
         return moved
 
     def judge(self) -> None:

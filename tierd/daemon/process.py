@@ -12,9 +12,9 @@ import logging
 import os
 import shutil
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from httpserver.config import WebConfigFile
@@ -36,7 +36,7 @@ from tierd.config.settings import Settings
 from tierd.daemon.loop import Memory
 from tierd.daemon.node import Cluster, Node
 from tierd.daemon.service import Service
-from tierd.daemon.systemd import BEAT_SECONDS, Heartbeat, Notifier, extended_start
+from tierd.daemon.systemd import BEAT_SECONDS, Notifier, extended_start, heartbeat
 from tierd.model import SiteFacts
 from tierd.sense.changelogs.recording import MarkWriter
 from tierd.sense.clients import THIS_NODE, ClientPoller, mounts_of_exporter, mounts_of_node
@@ -139,10 +139,12 @@ def set_process_name(name: str, comm: Path) -> None:
         comm.write_text(name, encoding="ascii")
 
 
-def start_heartbeats(of: Supervisor | Service, notify: Notifier, seconds: float) -> tuple[Heartbeat, Heartbeat]:
-    """Start one heartbeat to systemd and one to other movers, because the claim needs an MDS that answers."""
-    return (Heartbeat(lambda: notify(WATCHDOG="1") if of.beat() else None, seconds).start(),
-            Heartbeat(of.renew, seconds).start())
+@contextmanager
+def heartbeats(of: Supervisor | Service, notify: Notifier, seconds: float) -> Iterator[None]:
+    """One heartbeat to systemd and one to other movers, because the claim needs an MDS that answers."""
+    with (heartbeat(lambda: notify(WATCHDOG="1") if of.beat() else None, seconds),
+          heartbeat(of.renew, seconds)):
+        yield
 
 
 def serve(path: Path, settings: Settings, web_config: WebConfigFile | None = None,
@@ -160,26 +162,24 @@ def serve(path: Path, settings: Settings, web_config: WebConfigFile | None = Non
     notify = Notifier(os.environ)
     watch = ConfigurationWatch(path)
     faulthandler.enable()  # logs the stacks when systemd's watchdog ends the process
-    node = make_candidate(settings, clock) if make_candidate is not None else None
-    if node is not None and not node.stand_by(notify, web_config):
-        node.close()
-        return 0
-    # the start checks every open act, which may take longer than the claim lasts
-    renewing = Heartbeat(node.claim.renew, BEAT_SECONDS).start() if node is not None else None
-    try:
+    with ExitStack() as closing:
+        node = make_candidate(settings, clock) if make_candidate is not None else None
+        if node is not None:
+            closing.callback(node.close)  # the standby need not wait for the claim to expire
+            if not node.stand_by(notify, web_config):
+                return 0
+            # the start checks every open act, which may take longer than the claim lasts
+            closing.enter_context(heartbeat(node.claim.renew, BEAT_SECONDS))
         with extended_start(notify, settings.filesystem.mount):
             supervisor = Supervisor(
                 path, settings, lambda chosen: make_service(chosen, clock, web_config, node), web_config)
-    except BaseException:
-        if node is not None:
-            node.close()  # the standby need not wait for the claim to expire
-        raise
-    collect_garbage_rarely()
-    heartbeats = start_heartbeats(supervisor, notify, BEAT_SECONDS)
-    log.info("watching %s in mode %s%s", settings.filesystem.mount, settings.act.mode,
-             ", dry run" if settings.act.dry_run else "")
-    notify(READY="1", STATUS="reading the counters for the first time")
-    try:
+        closing.callback(supervisor.close)
+        collect_garbage_rarely()
+        closing.enter_context(heartbeats(supervisor, notify, BEAT_SECONDS))
+        log.info("watching %s in mode %s%s", settings.filesystem.mount, settings.act.mode,
+                 ", dry run" if settings.act.dry_run else "")
+        notify(READY="1", STATUS="reading the counters for the first time")
+        closing.callback(notify, STOPPING="1")
         while not clock.wait(supervisor.settings.sense.cycle_seconds):  # ends early when Alertmanager asks for a cycle
             if watch.changed() or reload:
                 reload.clear()
@@ -192,15 +192,6 @@ def serve(path: Path, settings: Settings, web_config: WebConfigFile | None = Non
             if node is not None and node.lost:
                 log.error("another tierd leads now; this one ends, and starts again as a standby")
                 return LEADERSHIP_LOST
-    finally:
-        notify(STOPPING="1")
-        for heartbeat in heartbeats:
-            heartbeat.stop()
-        supervisor.close()
-        if renewing is not None:
-            renewing.stop()
-        if node is not None:
-            node.close()
     log.info("stopped")
     return 0
 

@@ -328,9 +328,8 @@ class Remediations:
         """Since when the plan of a finding waits for an administrator."""
 
     def refusals(self, key: FindingKey) -> tuple[Refusal, ...]:
-        """Why the last plan for a finding has no acts, or fewer than possible."""
-        with self._lock:
-            return self._refusals.get(key, ())
+        """Why the last plan for a finding has no acts, or fewer than possible. Waits for nothing."""
+        return self._refusals.get(key, ())
 
     def act(self, findings: Sequence[Finding]) -> None:
         """Plan and queue acts for new findings, then acts that have become possible in older remediations."""
@@ -656,15 +655,7 @@ class Remediations:
             case = self._store.get(key)
             return None if case is None or case.abandoned or case.departed else case.layout_in(directory)
 
-    def move(self, until: float, *, requests_only: bool) -> int:
-        """Carry out queued moves until that time. Returns how many ended."""
-        return self._moved(self._gate.pump(until, requests_only=requests_only))
-
-    def attend_moves(self) -> int:
-        """Take in outcomes of moves that movers on other nodes carry out. Returns how many ended."""
-        return self._moved(self._gate.attend())
-
-    def _moved(self, outcomes: Sequence[CompletedAct]) -> int:
+    def moves_ended(self, outcomes: Sequence[CompletedAct]) -> int:
         """Log outcomes, and note them in their remediations. Returns how many there are."""
         if not outcomes:
             return 0

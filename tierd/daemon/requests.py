@@ -211,7 +211,7 @@ class ReadingRequests:
     def _why_not(self, key: tuple[str, str, str]) -> tuple[Refusal, ...]:
         """Why nothing, or no more, is done about a finding: refusals of the last plan, and what holds acts back now."""
         view, state = self.snapshot, self._gate.operating_state
-        refusals = view.why_not.get(key, ())
+        refusals = self._daemon.remediations.refusals(key)
         holds = [state.last_held] if state.last_held else []
         if not holds and state.draining:
             holds = [Refusal(Reason.PAUSED, f"tierd is draining: {state.draining}")]

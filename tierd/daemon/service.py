@@ -85,7 +85,6 @@ class Service:
         self._users = UserNames(node.user_name, clock=node.clock, scheduler=lambda names: {
             name: job.words for name, job in self.sources.jobs(names).items()})
         self._publisher = StatusPublisher()
-        self._open = True
         self._closing = ExitStack()
         self.web: BackgroundServer | None = None
         try:
@@ -101,6 +100,7 @@ class Service:
                 self._answer_requests()
                 self._listen()
                 self._resume()
+            self._closing.callback(self._stop)
         except BaseException:  # release locks and ports for a service with other settings
             self._closing.close()
             raise
@@ -403,14 +403,13 @@ class Service:
 
         An act that another thread carries out ends first.
         """
-        if self._open and hasattr(self, "activities"):
-            self.gate.stop()
-            self.activities.stop()
-        if self._open:
-            with suppress(JournalError), journal_errors(self._settings.act.journal):
-                if self.gate.waiting or len(self._inbox):
-                    lost = count_of(self.gate.not_persisted, "move") if self.gate.not_persisted else ""
-                    log.info("queued: %s; the journal keeps them for the next start%s", self._queued(),
-                             f", except {lost}: lost" if lost else "")
-        self._open = False
         self._closing.close()
+
+    def _stop(self) -> None:
+        self.gate.stop()
+        self.activities.stop()
+        with suppress(JournalError), journal_errors(self._settings.act.journal):
+            if self.gate.waiting or len(self._inbox):
+                lost = count_of(self.gate.not_persisted, "move") if self.gate.not_persisted else ""
+                log.info("queued: %s; the journal keeps them for the next start%s", self._queued(),
+                         f", except {lost}: lost" if lost else "")

@@ -43,8 +43,6 @@ class StatusSnapshot:
     cases: tuple[answers.Case, ...] = ()
     """Those whose finding holds first; without the reasons why not more is done, and without what is asked for singly:
     the curve, and the device time now."""
-    why_not: Mapping[tuple[str, str, str], tuple[Refusal, ...]] = field(default_factory=dict)
-    """Refusals of the last plan for each finding."""
     looking_since: float = 0.0
     """Beginning of the history that tierd observed itself; 0 if the history came from Prometheus."""
     device_time: Times = field(default_factory=dict)
@@ -102,7 +100,6 @@ class StatusPublisher:
                                 lambda key: (gate.default_layouts.of(key), waiting[key])))
         self.view = StatusSnapshot(
             windows[-1] if windows else NO_WINDOW, len(windows), findings=findings, numbers=numbers, cases=cases,
-            why_not={f.key: daemon.remediations.refusals(f.key) for f in findings},
             looking_since=windows[0].start if windows else 0.0, device_time=device_time, facts=daemon.facts.known)
 
 

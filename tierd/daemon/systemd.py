@@ -41,27 +41,25 @@ class Notifier:
 BEAT_SECONDS = 5.0
 
 
-class Heartbeat:
-    """Calls ``beat`` at an interval, in its own thread, until it is stopped."""
+@contextmanager
+def heartbeat(beat: Callable[[], None], seconds: float) -> Iterator[None]:
+    """Call ``beat`` at an interval, in its own thread, while the block runs.
 
-    def __init__(self, beat: Callable[[], None], seconds: float) -> None:
-        self._beat = beat
-        self._seconds = seconds
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="tierd-pulse", daemon=True)
+    The end of the block does not wait for a beat that hangs in the file system.
+    """
+    ended = threading.Event()
 
-    def start(self) -> Heartbeat:
-        self._thread.start()
-        return self
+    def run() -> None:
+        while not ended.wait(seconds):
+            beat()
 
-    def _run(self) -> None:
-        while not self._stopped.wait(self._seconds):
-            self._beat()
-
-    def stop(self) -> None:
-        """Stop the thread. Does not wait for a beat that hangs in the file system."""
-        self._stopped.set()
-        self._thread.join(timeout=2.0)
+    thread = threading.Thread(target=run, name="tierd-pulse", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join(timeout=2.0)
 
 
 START_EXTENSION_USEC = 60_000_000
@@ -83,8 +81,5 @@ def extended_start(notify: Notifier, mount: str, seconds: float = BEAT_SECONDS) 
             log.warning("the file system at %s does not answer: a server may be down (lfs check servers); tierd "
                         "starts when it answers", mount)
 
-    heartbeat = Heartbeat(beat, seconds).start()
-    try:
+    with heartbeat(beat, seconds):
         yield
-    finally:
-        heartbeat.stop()

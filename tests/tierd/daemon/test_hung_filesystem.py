@@ -21,7 +21,7 @@ from tierd.act.claim import Claim, ClaimFolder
 from tierd.cli.explain import plan_lines
 from tierd.config.act import ClaimSettings
 from tierd.daemon.answers import StatusAnswer
-from tierd.daemon.process import start_heartbeats
+from tierd.daemon.process import heartbeats
 from tierd.daemon.requests import Previews
 from tierd.daemon.systemd import Notifier, extended_start
 from tierd.decide.plans import Plan
@@ -173,15 +173,12 @@ def test_the_watchdog_is_notified_while_the_claim_cannot_be_renewed(site: Site, 
     assert claim.hold() is None
     site.service.node = replace(site.service.node, claim=claim)
     door.open.clear()
-    with systemd_socket(tmp_path) as (systemd, notify):
-        pulses = start_heartbeats(site.service, notify, 0.01)
+    with systemd_socket(tmp_path) as (systemd, notify), heartbeats(site.service, notify, 0.01):
         try:
             assert door.waiting.wait(10)
             assert [systemd.recv(100) for _ in range(50)] == [b"WATCHDOG=1"] * 50
         finally:
             door.open.set()
-            for pulse in pulses:
-                pulse.stop()
 
 
 @contextmanager

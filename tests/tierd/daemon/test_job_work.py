@@ -178,7 +178,7 @@ def test_a_queued_file_that_is_gone_is_told_with_its_case(tmp_path: Path) -> Non
                    case.number)
     before, ended = case.needless_moves, case.moves.total()
     at.cluster.advance(3.0)  # until the limit allows a move
-    at.daemon.remediations.move(at.cluster.epoch + 10, requests_only=False)
+    at.daemon.remediations.moves_ended(at.gate.pump(at.cluster.epoch + 10))
     assert (case.needless_moves, case.moves.total()) == (before + 1, ended)
     publisher = StatusPublisher()
     publisher.publish(at.daemon)
