@@ -34,7 +34,7 @@ from tierd.config.settings import Settings
 from tierd.daemon.answers import Case
 from tierd.daemon.metrics import MetricsContext
 from tierd.daemon.metrics import registry as tierd_registry
-from tierd.daemon.status import StatusPublisher
+from tierd.daemon.status import snapshot_of
 from tierd.integrations.powerflex.source import PowerFlex
 from tierd.sense.changelogs.tally_source import TallySource
 from tierd.sense.freshness import SourceAge
@@ -121,7 +121,6 @@ class Site:
         self.scraper = Scraper(Tree(wanted.roots), COLLECTORS, wanted.settings, clock.monotonic)
         self.of_exporter = exporter_registry(self.scraper, self.web_config)
         self.world: World | None = None
-        self.status = StatusPublisher()
         self.below: PowerFlex | None = None
         if self.settings is not None:
             self.world = wire(self.cluster, self.settings, self.folder, self.dry_run,
@@ -137,8 +136,7 @@ class Site:
         self.minutes = 0
 
     def _cases(self) -> Sequence[Case]:
-        self.status.publish(self.world.daemon)
-        return self.status.view.cases
+        return snapshot_of(self.world.daemon).cases
 
     def _source_ages(self) -> Sequence[SourceAge]:
         below = [self.below.age] if self.below is not None else []

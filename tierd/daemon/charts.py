@@ -15,8 +15,6 @@ from math import ceil, floor, log10
 from tierd.daemon import answers
 from tierd.text import bytes_text
 
-SAMPLE_SECONDS = 60.0
-"""Time between two samples that the journal gets for reports."""
 MAX_DRAWN = 200
 SLICES = 12
 """Parts of a chart that say their values without a script."""

@@ -14,11 +14,12 @@ from tierd.act.journal.reader import CASE_SERIES, JournalReader
 from tierd.act.journal.writer import Journal
 from tierd.daemon.answers import Case
 from tierd.daemon.cases import throughput_of, time_of_curve
-from tierd.daemon.charts import SAMPLE_SECONDS
 from tierd.daemon.loop import Daemon
 from tierd.model import Capacity, Window
 from tierd.rates import mean_rates
 
+SAMPLE_SECONDS = 60.0
+"""Time between two samples that the journal gets for reports."""
 BEFORE_SECONDS = 300.0
 """Part of a stream's past that is sampled when the stream is found slow."""
 CASE_SECONDS = 10.0
@@ -79,7 +80,7 @@ class CurveSampler:
 
 def victims_of(daemon: Daemon) -> frozenset[str]:
     """Streams that are slowed, or were when something was done about it."""
-    return frozenset({c.finding.victim for c in daemon.cases}
+    return frozenset({c.finding.victim for c in daemon.store}
                      | {f.victim for f in daemon.findings if not f.advice_only}) - {""}
 
 

@@ -127,19 +127,16 @@ class Judge:
             self.settle(case, judgement)
 
     def settle(self, case: Remediation, judgement: Judgement) -> None:
-        self._note(case, judgement)
+        """Give a verdict: log and count it, and store it in the journal for later decisions."""
+        rates = ((0.0, 0.0, 0.0) if judgement.operations  # the journal has throughput, for people
+                 else (judgement.usual, judgement.contended, judgement.after))
+        self._enter(case, judgement, case.size_bytes, rates)
+        self._log.of_number(case.number, [log.judged_sentence(case.finding, judgement)])
         if case.abandoned:
             slower = judgement.own and judgement.verdict == Verdict.DID_NOT_HELP
             case.begin_undo("the job got slower" if slower else UNDO_REASONS[judgement.verdict])
         else:
             case.settle(State.KEPT)
-
-    def _note(self, case: Remediation, judgement: Judgement) -> None:
-        """Log and count a verdict, and store it in the journal for later decisions."""
-        rates = ((0.0, 0.0, 0.0) if judgement.operations  # the journal has throughput, for people
-                 else (judgement.usual, judgement.contended, judgement.after))
-        self._enter(case, judgement, case.size_bytes, rates)
-        self._log.of_number(case.number, [log.judged_sentence(case.finding, judgement)])
 
     def _enter(self, case: Remediation, judgement: Judgement, size_bytes: int,
                rates: tuple[float, float, float] = (0.0, 0.0, 0.0)) -> None:

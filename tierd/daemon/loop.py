@@ -18,13 +18,7 @@ from tierd.daemon.log import FindingLog, KnownFindings
 from tierd.daemon.node import DaemonParts
 from tierd.daemon.observe import Detection, JobWork, Observer
 from tierd.daemon.planning import Planner
-from tierd.daemon.remediation import (
-    Remediation,
-    Remediations,
-    RemediationStore,
-    judged_remediation,
-    reopened_remediations,
-)
+from tierd.daemon.remediation import Remediations, RemediationStore, judged_remediation, reopened_remediations
 from tierd.daemon.states import State
 from tierd.decide.plans import Plan
 from tierd.detect.costs import costs_from_json, costs_to_json
@@ -195,11 +189,10 @@ class Daemon:
         if self._observer.blind:
             self.detection.fresh = ()
         elif seen is not None:
-            self.detection.run_cycle(seen, seen.end)
+            newest = self.detection.run_cycle(seen)
             self._gate.queue.note_streams(self.engine.streamed_targets)
-            if (newest := self.detection.newest) is not None:
-                self._job_work.note(newest)
-                self.remediations.drop_moves_of_departed_jobs()
+            self._job_work.note(newest)
+            self.remediations.drop_moves_of_departed_jobs()
         self._seen, self._seen_at = self._observer.seen, self._clock.now()
 
     def take_in_records(self) -> None:
@@ -232,9 +225,11 @@ class Daemon:
     def _forget(self) -> None:
         """Forget closed remediations and everything stored for them."""
         holding = {finding.key for finding in self.findings}
-        for case in self.remediations.forget_closed():
-            if case.finding.key not in holding:
-                self.log.forget(case.finding.key)
+        with self.store.lock:
+            for case in self.store.forget():
+                self._gate.drop(case.finding.key)
+                if case.finding.key not in holding:
+                    self.log.known.numbers.pop(case.finding.key, None)
 
     def decide(self, number: int, by: str, *, approved: bool) -> str:
         """Approve or decline what the plan for a finding would do, or have undone acts done again.
@@ -367,7 +362,3 @@ class Daemon:
     @property
     def findings(self) -> tuple[Finding, ...]:
         return self.detection.findings
-
-    @property
-    def cases(self) -> Sequence[Remediation]:
-        return tuple(self.store)

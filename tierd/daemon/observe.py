@@ -155,19 +155,17 @@ class Detection:
         self.findings: tuple[Finding, ...] = ()
         self.fresh: tuple[Finding, ...] = ()
         """Findings of the last cycle; empty while tierd is blind."""
-        self.newest: Window | None = None
-        """The newest window, with all loads."""
 
-    def run_cycle(self, seen: Window, now: float) -> None:
-        """Detect findings in a window, and log those that began or ended."""
+    def run_cycle(self, seen: Window) -> Window:
+        """Detect findings in a window, and log those that began or ended. Returns the window with all loads."""
         if self._ask is not None and self._clock.now() >= self._ask_at:
             self._learn(self._ask, seen)
-        self.newest = seen = self._unlisted.completed(seen, self._table.oldest_time)
+        seen = self._unlisted.completed(seen, self._table.oldest_time)
         whose = self._own_work(seen)
         self._log.fault("mover", whose.problem)
         with self._store.lock:
             self._engine.acted_for = {case.finding.victim for case in self._store.open()}
-        result = self._engine.run_cycle(seen, self._table.of_job, lambda: self._facts(now), whose.own_jobs,
+        result = self._engine.run_cycle(seen, self._table.of_job, lambda: self._facts(seen.end), whose.own_jobs,
                                      self._table.counts_of_job)
         for what in ("room", "clients"):
             self._log.fault(what, self._facts.faults.get(what, ""))
@@ -178,8 +176,9 @@ class Detection:
         self.windows, self.tracks = self._engine.windows, self._engine.tracks
         self._store.device_time = self._engine.device_time
         with self._store.lock, self._log.at_once():
-            self._log_changes(result, now)
+            self._log_changes(result, seen.end)
         self.findings = self.fresh = result.findings
+        return seen
 
     def _learn(self, ask: AskHistory, seen: Window) -> None:
         """Ask Prometheus for the history, a few times. Without an answer, tierd learns from its own readings."""

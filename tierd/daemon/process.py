@@ -228,10 +228,8 @@ class Supervisor:
 
     def cycle(self) -> str:
         """Run one cycle. Returns a sentence about the state."""
-        if self._service is None and self._skip:
-            self._skip -= 1
-            return f"tierd does nothing: {self._reported}"
-        if self._service is None and not self._begin():
+        if self._service is None and (self._skip or not self._begin()):
+            self._skip = max(0, self._skip - 1)
             return f"tierd does nothing: {self._reported}"
         assert self._service is not None
         try:

@@ -194,11 +194,14 @@ class RemediationStore:
     def in_state(self, state: State) -> list[Remediation]:
         return [each for each in self if each.state is state]
 
-    def forget(self, keep: int) -> list[Remediation]:
-        """Forget all closed ones but the latest ``keep``; returns them. The journal keeps what was done."""
+    def forget(self) -> list[Remediation]:
+        """Forget all closed ones but the latest; returns them. The journal keeps what was done.
+
+        Job ids differ from run to run at many sites, so their number would grow without a limit.
+        """
         with self.lock:
             closed = self.in_state(State.CLOSED)
-            gone = sorted(closed, key=lambda each: max(each.acted_at, each.moved_at))[:max(0, len(closed) - keep)]
+            gone = sorted(closed, key=lambda each: max(each.acted_at, each.moved_at))[:max(0, len(closed) - MAX_CLOSED)]
             for each in gone:
                 del self._by_key[each.finding.key]
             return gone
@@ -686,18 +689,6 @@ class Remediations:
         case.tried -= {o.action.path for o in outcomes if o.reason is Reason.JOB_ELSEWHERE}
         if case.state is State.PLANNED:
             case.to(State.ACTING)
-
-    def forget_closed(self) -> list[Remediation]:
-        """Forget all closed remediations but the latest, and return the forgotten ones.
-
-        Job ids differ from run to run at many sites, so the number of remediations would grow without a limit. The
-        journal keeps their acts.
-        """
-        with self._lock:
-            gone = self._store.forget(MAX_CLOSED)
-            for case in gone:
-                self._gate.drop(case.finding.key)
-            return gone
 
     def drop_moves_of_departed_jobs(self) -> None:
         """Drop queued moves for aggressors that have stopped, whether the finding holds or the acts were judged.

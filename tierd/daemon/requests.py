@@ -23,7 +23,6 @@ from tierd.daemon.activities import Activity
 from tierd.daemon.cases import cases_of, found_case, refusal_answer, time_row, with_measurements
 from tierd.daemon.loop import LEARNING_WINDOWS, Daemon, is_learning
 from tierd.daemon.status import (
-    StatusPublisher,
     StatusSnapshot,
     act_answer,
     action_answer,
@@ -143,12 +142,12 @@ MAX_EXPLAINED_ACTS = 20
 class ReadingRequests:
     """Answers about the present state and the journal. Safe in any thread."""
 
-    def __init__(self, publisher: StatusPublisher, daemon: Daemon, reader: JournalReader, users: UserNames, *,
-                 waiting_orders: Callable[[], int], sources: Callable[[], Sequence[SourceAge]],
-                 activities: Callable[[], Sequence[Activity]], previews: Previews,
-                 tallies: TallySource | None) -> None:
+    def __init__(self, published: Callable[[], StatusSnapshot], daemon: Daemon, reader: JournalReader,
+                 users: UserNames, *, waiting_orders: Callable[[], int],
+                 sources: Callable[[], Sequence[SourceAge]], activities: Callable[[], Sequence[Activity]],
+                 previews: Previews, tallies: TallySource | None) -> None:
         """``tallies`` come from changelog readers; None if the daemon reads the changelogs itself."""
-        self._publisher, self._daemon, self.reader, self.users = publisher, daemon, reader, users.names
+        self._published, self._daemon, self.reader, self.users = published, daemon, reader, users.names
         self._gate, self._settings, self._clock = daemon.parts.gate, daemon.parts.settings, daemon.parts.node.clock
         self._waiting_orders, self._sources, self._activities = waiting_orders, sources, activities
         self._previews, self._tallies = previews, tallies
@@ -160,7 +159,7 @@ class ReadingRequests:
 
     @property
     def snapshot(self) -> StatusSnapshot:
-        return self._publisher.view
+        return self._published()
 
     def status(self) -> answers.StatusAnswer:
         return self._status([case.replaced(time_before=None) for case in self.cases()])

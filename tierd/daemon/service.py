@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import sqlite3
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
 from functools import partial
@@ -41,7 +40,7 @@ from tierd.daemon.loop import ACT_SECONDS, FACTS_SECONDS, OUTCOME_SECONDS, Daemo
 from tierd.daemon.metrics import MetricsContext, registry
 from tierd.daemon.node import Cluster, DaemonParts, Node
 from tierd.daemon.requests import Previews, ReadingRequests, handled
-from tierd.daemon.status import StatusPublisher
+from tierd.daemon.status import StatusSnapshot
 from tierd.daemon.users import UserNames
 from tierd.sense import space
 from tierd.sense.changelogs.follow import ChangelogClearing, Follower
@@ -84,7 +83,7 @@ class Service:
         self._clock = node.clock
         self._users = UserNames(node.user_name, clock=node.clock, scheduler=lambda names: {
             name: job.words for name, job in self.sources.jobs(names).items()})
-        self._publisher = StatusPublisher()
+        self._view = StatusSnapshot()
         self._closing = ExitStack()
         self.web: BackgroundServer | None = None
         try:
@@ -102,7 +101,7 @@ class Service:
                 self._resume()
             self._closing.callback(self._stop)
         except BaseException:  # release locks and ports for a service with other settings
-            self._closing.close()
+            self.close()
             raise
 
     def _open_journal(self) -> None:
@@ -156,7 +155,7 @@ class Service:
                 name: job.nodes for name, job in sources.jobs(names).items() if job.nodes is not None}))
         self._extensions = extensions.started(self.daemon, self._whose_jobs)
         for extension in self._extensions:
-            self._closing.callback(self._closed, extension)
+            self._closing.callback(extension.close)
         self._rate_sampler = RateSampler(self.journal.rates)
         self._curve_sampler = CurveSampler(self.journal, JournalReader(Path(self._settings.act.journal)),
                                            lambda: space.capacity(filesystem))
@@ -195,7 +194,7 @@ class Service:
         preparer = Preparer(self.gate, self._applications, self.node.filesystem, self._settings,
                             daemon.remediations.queue_order)
         view = ReadingRequests(
-            self._publisher, daemon, reader, self._users, waiting_orders=self._inbox.__len__,
+            lambda: self._view, daemon, reader, self._users, waiting_orders=self._inbox.__len__,
             sources=self.sources.ages, activities=lambda: self.activities.all, previews=previews,
             tallies=self._tallies)
         self._changing = ChangingRequests(view, daemon, self._inbox, publish=self._publish, resumed=self._wake_acts)
@@ -224,7 +223,7 @@ class Service:
             return
         beside = MetricsContext(
             fs=self.node.filesystem.fsname, positions=lambda: self.sources.follower.positions,
-            cases=lambda: self._publisher.view.cases,
+            cases=lambda: self._view.cases,
             activities=lambda: self.activities.all, sources=self.sources.ages, web_config=self._web_config,
             integrations=self.sources.integrations, extensions=self._extensions, tallies=self._tallies,
             stager=self._stager)
@@ -253,9 +252,9 @@ class Service:
         def each_cycle() -> float:
             return self._settings.sense.cycle_seconds
 
-        def while_some(waiting: Callable[[], int]) -> Callable[[], float]:
+        def act_pause_seconds(waiting: int) -> float:
             """Retry acts that wait for a limit often. New acts, and the end of a pause, wake the activity."""
-            return lambda: ACT_SECONDS if waiting() and not gate.operating_state.paused else each_cycle()
+            return ACT_SECONDS if waiting and not gate.operating_state.paused else each_cycle()
 
         def activity(name: str, doing: str, step: Callable[[], object], pause: Callable[[], float], *,
                      acts: bool = False, driven: bool = False,
@@ -277,35 +276,24 @@ class Service:
             activity("facts", "reading clients, free space and layouts", self._gather_facts, lambda: FACTS_SECONDS),
             activity("plan", "planning", self._plan, each_cycle),
             activity("default-layouts", "setting default layouts", daemon.set_defaults,
-                     while_some(lambda: len(gate.default_layouts)), acts=True),
-            activity("move", "moving files", self._move, self._move_pause_seconds, acts=True),
+                     lambda: act_pause_seconds(len(gate.default_layouts)), acts=True),
+            # outcomes of movers on other nodes are taken in at once
+            activity("move", "moving files", self._move,
+                     lambda: OUTCOME_SECONDS if gate.under_way else act_pause_seconds(gate.waiting), acts=True),
             activity("judge", "judging", self._judge, each_cycle, acts=True),
             activity("journal", "recording rates, and removing old records from the journal", self._keep_journal,
                      lambda: self.journal.retention.pause_seconds(self._clock.now())),
         ], self._settings, self._clock, lambda: daemon.counters.last_cycle_at)
 
-    def _move_pause_seconds(self) -> float:
-        """Retry moves that wait for a limit often. Outcomes of movers on other nodes are taken in at once."""
-        if self.gate.under_way:
-            return OUTCOME_SECONDS
-        some = self.gate.waiting and not self.gate.operating_state.paused
-        return ACT_SECONDS if some else self._settings.sense.cycle_seconds
-
     def _wake_acts(self) -> None:
         self.activities.wake("default-layouts", "move")
 
     def _publish(self) -> None:
-        self._publisher.publish(self.daemon)
-        jobs = status.jobs_of(self._publisher.view.findings)
+        self._view = status.snapshot_of(self.daemon)
+        jobs = status.jobs_of(self._view.findings)
         self._users.names(jobs)  # so that the first answer has them
         mount = self._settings.filesystem.mount.rstrip("/")
         self._applications.remember(self.sources.jobs(jobs), partial(below, mount), self._clock.now())
-
-    @staticmethod
-    def _closed(extension: extensions.Extension) -> None:
-        """Close an extension. A journal that cannot be written has been reported, and must not keep the rest open."""
-        with suppress(JournalError, sqlite3.DatabaseError):
-            extension.close()
 
     def _whose_jobs(self, names: Iterable[str]) -> dict[str, tuple[str, str]]:
         jobs = self.sources.jobs(names)
@@ -329,7 +317,7 @@ class Service:
         with journal_errors(self._settings.act.journal):
             self._file.check()
             self.activities.run()
-        return printable(status.cycle_sentence(self._publisher.view, self.daemon))
+        return printable(status.cycle_sentence(self._view, self.daemon))
 
     def take_in_records(self) -> None:
         """Read changelogs and other sources, and store the positions in the journal."""
@@ -362,7 +350,7 @@ class Service:
         for extension in self._extensions:
             extension.step()
         self._publish_journal()
-        self._curve_sampler.draw(self.daemon, self._publisher.view.cases, self._clock.now())
+        self._curve_sampler.draw(self.daemon, self._view.cases, self._clock.now())
 
     def _publish_journal(self) -> None:
         """Let followers have all changes up to now. Without NATS they get them later."""
@@ -375,7 +363,7 @@ class Service:
 
     def _keep_journal(self) -> None:
         self._rate_sampler.record(self.daemon.windows, victims_of(self.daemon), self._clock.now())
-        keep_seconds, view = self._settings.journal.keep_seconds, self._publisher.view
+        keep_seconds, view = self._settings.journal.keep_seconds, self._view
         in_use = {*view.numbers.values(), *(case.finding for case in view.cases if case.finding),
                   *(drain.finding for drain in self.daemon.drains.all)}
         self.journal.remove_old(self._clock.now(), keep_seconds and max(
@@ -401,15 +389,15 @@ class Service:
     def close(self) -> None:
         """Stop answering and close the journal, which keeps the queue.
 
-        An act that another thread carries out ends first.
+        An act that another thread carries out ends first. A journal that cannot be written has been reported.
         """
-        self._closing.close()
+        with suppress(JournalError), journal_errors(self._settings.act.journal):
+            self._closing.close()
 
     def _stop(self) -> None:
         self.gate.stop()
         self.activities.stop()
-        with suppress(JournalError), journal_errors(self._settings.act.journal):
-            if self.gate.waiting or len(self._inbox):
-                lost = count_of(self.gate.not_persisted, "move") if self.gate.not_persisted else ""
-                log.info("queued: %s; the journal keeps them for the next start%s", self._queued(),
-                         f", except {lost}: lost" if lost else "")
+        if self.gate.waiting or len(self._inbox):
+            lost = count_of(self.gate.not_persisted, "move") if self.gate.not_persisted else ""
+            log.info("queued: %s; the journal keeps them for the next start%s", self._queued(),
+                     f", except {lost}: lost" if lost else "")

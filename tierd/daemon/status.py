@@ -82,25 +82,19 @@ class StatusSnapshot:
         return sorted(rows, key=lambda row: (not row.role, -row.operations, row.job))
 
 
-class StatusPublisher:
-    """Holds the latest snapshot. Activities publish it, and any thread reads it."""
-
-    def __init__(self) -> None:
-        self.view = StatusSnapshot()
-
-    def publish(self, daemon: Daemon) -> None:
-        windows, gate = daemon.windows, daemon.parts.gate
-        holding = daemon.findings
-        numbers = {f.key: number for f in holding if (number := daemon.log.known_number(f))}
-        findings = tuple(daemon.log.recorded(f) for f in holding if f.key in numbers)
-        waiting, device_time = gate.queue.by_finding(), daemon.engine.device_time
-        with daemon.store.lock:  # for a moment: the rest is made of copies
-            done = [replace(case, defaults=[*case.defaults]) for case in daemon.cases]
-        cases = tuple(all_cases(findings, numbers, done, windows,
-                                lambda key: (gate.default_layouts.of(key), waiting[key])))
-        self.view = StatusSnapshot(
-            windows[-1] if windows else NO_WINDOW, len(windows), findings=findings, numbers=numbers, cases=cases,
-            looking_since=windows[0].start if windows else 0.0, device_time=device_time, facts=daemon.facts.known)
+def snapshot_of(daemon: Daemon) -> StatusSnapshot:
+    windows, gate = daemon.windows, daemon.parts.gate
+    holding = daemon.findings
+    numbers = {f.key: number for f in holding if (number := daemon.log.known_number(f))}
+    findings = tuple(daemon.log.recorded(f) for f in holding if f.key in numbers)
+    waiting, device_time = gate.queue.by_finding(), daemon.engine.device_time
+    with daemon.store.lock:  # for a moment: the rest is made of copies
+        done = [replace(case, defaults=[*case.defaults]) for case in daemon.store]
+    cases = tuple(all_cases(findings, numbers, done, windows,
+                            lambda key: (gate.default_layouts.of(key), waiting[key])))
+    return StatusSnapshot(
+        windows[-1] if windows else NO_WINDOW, len(windows), findings=findings, numbers=numbers, cases=cases,
+        looking_since=windows[0].start if windows else 0.0, device_time=device_time, facts=daemon.facts.known)
 
 
 NO_LOAD = {"read_bytes": 0.0, "write_bytes": 0.0, "operations": 0.0}

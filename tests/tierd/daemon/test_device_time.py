@@ -145,7 +145,7 @@ def test_with_one_the_neighbour_is_found_at_once(tmp_path: Path) -> None:
     at.run(330)
     assert len(requested) == 1
     assert any(words.startswith("SET default layout of /proj/ingest") for words in said)
-    (case,) = at.daemon.cases
+    (case,) = at.daemon.store
     learned = case.finding.evidence.numbers()["learnt_windows"]
     assert learned == 5
     assert evidence_text("learnt_windows", learned) == "windows from Prometheus' history: 5"

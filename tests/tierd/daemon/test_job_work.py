@@ -20,7 +20,7 @@ from tierd.acts import ActKind, Outcome, Verdict
 from tierd.config.settings import Settings
 from tierd.daemon.log import judged_sentence, remeasured_sentence
 from tierd.daemon.observe import WindowWork
-from tierd.daemon.status import StatusPublisher
+from tierd.daemon.status import snapshot_of
 from tierd.model import Action, Evidence, Finding, JobLoad, NamespaceLoad, Window
 from tierd.refusal import Reason
 from tierd.verify.judgement import Judgement
@@ -154,7 +154,7 @@ def test_only_the_directory_of_the_present_run_is_acted_on(tmp_path: Path) -> No
 
 def test_an_act_is_refused_where_the_job_has_left_since_it_was_planned(tmp_path: Path) -> None:
     at = with_moves_waiting(tmp_path)
-    (case,) = at.daemon.cases
+    (case,) = at.daemon.store
     at.cluster.make_directory("/proj/before", HDD)
     at.cluster.make_file("/proj/before/a", 1 << 16)
     actions = [Action(ActKind.SET_DEFAULT_LAYOUT, COVERING, "", case.finding.key, "/proj/before"),
@@ -172,7 +172,7 @@ def test_an_act_is_refused_where_the_job_has_left_since_it_was_planned(tmp_path:
 
 def test_a_queued_file_that_is_gone_is_told_with_its_case(tmp_path: Path) -> None:
     at = with_moves_waiting(tmp_path)
-    (case,) = at.daemon.cases
+    (case,) = at.daemon.store
     at.gate.drop(case.finding.key)
     at.gate.submit([Action(ActKind.MIGRATE, COVERING, "", case.finding.key, "/proj/ingest", "/proj/ingest/none")],
                    case.number)
@@ -180,9 +180,7 @@ def test_a_queued_file_that_is_gone_is_told_with_its_case(tmp_path: Path) -> Non
     at.cluster.advance(3.0)  # until the limit allows a move
     at.daemon.remediations.moves_ended(at.gate.pump(at.cluster.epoch + 10))
     assert (case.needless_moves, case.moves.total()) == (before + 1, ended)
-    publisher = StatusPublisher()
-    publisher.publish(at.daemon)
-    (record,) = publisher.view.cases
+    (record,) = snapshot_of(at.daemon).cases
     assert f"{before + 1} needed no move" in record.done_text
 
 

@@ -78,7 +78,7 @@ def test_no_act_begins_in_a_directory_that_is_not_checked_yet(tmp_path: Path) ->
     at.run(at.cluster.now + 15)
     assert len(list(at.journal.entries(Outcome.DONE))) == done
     assert at.gate.waiting >= waiting
-    (case,) = at.daemon.cases
+    (case,) = at.daemon.store
     plan = at.daemon.planning.for_finding(replace(case.finding, directories=(NOISE.directory,)))
     assert ([refusal.reason for refusal in plan.refusals], plan.actions) == ([Reason.RECORDS_MISSING], ())
     default = replace(case.defaults[0].action, layout=HDD)

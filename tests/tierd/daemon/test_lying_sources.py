@@ -223,7 +223,7 @@ def test_no_rate_above_the_truth_and_a_true_verdict(tmp_path: Path, name: str) -
     assert len(rates) > 15
     assert max(rates) <= 1.1 * alone
     assert any("FOUND noisy-neighbour" in sentence for sentence in at.said)
-    (judged,) = [case.judgement for case in at.daemon.cases if case.judgement is not None]
+    (judged,) = [case.judgement for case in at.daemon.store if case.judgement is not None]
     after = at.rate(STREAM.job_id, 120, 200) * 1e6
     assert judged.verdict == "helped"
     assert judged.after == pytest.approx(after, rel=0.1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,9 +12,8 @@ from prometheus_client.metrics_core import Metric
 from tests.tierd.simulated import NOISE, STREAM, World, world
 from tierd.config.act import Mode
 from tierd.config.settings import Settings
-from tierd.daemon.answers import Case
 from tierd.daemon.metrics import MetricsContext, registry, stream_metrics
-from tierd.daemon.status import StatusPublisher
+from tierd.daemon.status import snapshot_of
 from tierd.model import Finding
 
 PAIR = {"victim": STREAM.job_id, "aggressor": NOISE.job_id}
@@ -23,13 +21,7 @@ PAIR = {"victim": STREAM.job_id, "aggressor": NOISE.job_id}
 
 def exposed(at: World) -> CollectorRegistry:
     """The metrics at each scrape, of the status that is published then."""
-    publisher = StatusPublisher()
-
-    def cases() -> Sequence[Case]:
-        publisher.publish(at.daemon)
-        return publisher.view.cases
-
-    return registry(at.daemon, MetricsContext(fs="lustre", cases=cases))
+    return registry(at.daemon, MetricsContext(fs="lustre", cases=lambda: snapshot_of(at.daemon).cases))
 
 
 def family(metrics: CollectorRegistry, name: str) -> Metric:

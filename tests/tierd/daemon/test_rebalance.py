@@ -86,7 +86,7 @@ def test_a_stream_beside_a_rebalance_keeps_its_throughput_and_the_rebalance_goes
 def test_a_rebalance_has_a_verdict_of_its_own(tmp_path: Path) -> None:
     at = uneven(tmp_path)
     at.run_until_said("verdict on the rebalance", before=600)
-    (case,) = [case for case in at.daemon.cases if case.finding.kind == "imbalance"]
+    (case,) = [case for case in at.daemon.store if case.finding.kind == "imbalance"]
     assert case.verdict == Verdict.HELPED
     (said,) = [words for words in at.said if "verdict on the rebalance" in words]
     moved = len(list(at.journal.entries(Outcome.DONE)))

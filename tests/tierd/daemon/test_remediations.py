@@ -316,7 +316,7 @@ def test_closed_cases_of_a_hundred_thousand_jobs_are_forgotten(tmp_path: Path) -
             if number % 1000 == 0:
                 daemon.plan()
     daemon.plan()
-    assert [case.number for case in daemon.cases] == list(range(JOBS - MAX_CLOSED, JOBS))
+    assert [case.number for case in daemon.store] == list(range(JOBS - MAX_CLOSED, JOBS))
     assert len(finding_log.known.numbers) == MAX_CLOSED
 
 
@@ -327,7 +327,7 @@ def test_an_open_remediation_or_undo_is_never_forgotten(tmp_path: Path) -> None:
         state = {0: State.ACTING, 1: State.JUDGING, 2: State.UNDOING}.get(number, State.CLOSED)
         daemon.store.add(Remediation(finding, number, float(number), float(number), FLASH, state=state, ended_at=1.0))
     daemon.plan()
-    assert [case.number for case in daemon.cases][:4] == [0, 1, 2, 2 * MAX_CLOSED]
+    assert [case.number for case in daemon.store][:4] == [0, 1, 2, 2 * MAX_CLOSED]
 
 
 def test_default_layouts_of_forgotten_cases_are_still_undone_when_flash_runs_full(tmp_path: Path) -> None:
@@ -348,7 +348,7 @@ def test_default_layouts_of_forgotten_cases_are_still_undone_when_flash_runs_ful
         later = replace(finding, aggressor=f"later{other}")
         at.daemon.store.add(Remediation(later, 0, 9.0, 9.0, FLASH, state=State.CLOSED, ended_at=1.0))
     at.daemon.plan()
-    assert finding.key not in {case.finding.key for case in at.daemon.cases}
+    assert finding.key not in {case.finding.key for case in at.daemon.store}
     full = {target: replace(room, avail_bytes=0) for target, room in at.filesystem.space().items()}
     at.filesystem.space = lambda: full  # type: ignore[method-assign]
     at.run(until=20)
@@ -573,7 +573,7 @@ def test_the_same_neighbour_in_another_directory_is_acted_on_again(tmp_path: Pat
     where = [words.partition(" of ")[2].partition(":")[0] for words in at.said if words.startswith("SET default")]
     assert where == [NOISE.directory, "/proj/elsewhere"]
     assert sum("KEPT: it helped" in words for words in at.said) == 2
-    (case,) = at.daemon.cases
+    (case,) = at.daemon.store
     assert [outcome.action.directory for outcome in case.defaults] == where[1:]
     full = {target: replace(room, avail_bytes=0) for target, room in at.filesystem.space().items()}
     at.filesystem.space = lambda: full  # type: ignore[method-assign]

@@ -169,7 +169,7 @@ def test_moves_of_a_case_that_was_kept_go_on_too(site: Site) -> None:
     assert site.service.gate.waiting > 30
     moved = len(list(site.service.journal.entries(Outcome.DONE)))
     site.restart()
-    (case,) = site.service.daemon.cases
+    (case,) = site.service.daemon.store
     assert (case.judged, case.verdict) == (True, "helped")
     site.run(until=site.cluster.now + 20)
     assert "its case is over" not in log_text(site)
@@ -215,7 +215,7 @@ def test_moves_of_a_case_that_is_over_are_left_to_the_next_finding(reading: Site
 
 
 def test_moves_of_a_case_that_is_undone_are_dropped_from_the_journal_too(reading: Site) -> None:
-    (case,) = reading.service.daemon.cases
+    (case,) = reading.service.daemon.store
     reading.restart()
     waited = reading.service.gate.waiting
     assert len(reading.service.gate.drop(case.finding.key)) == waited
@@ -252,10 +252,10 @@ def test_a_journal_that_takes_nothing_asks_to_come_again(tmp_path: Path) -> None
 
 
 def test_a_finding_whose_numbers_the_journal_lacks_is_named_and_not_judged(reading: Site) -> None:
-    assert len(reading.service.daemon.cases) == 1
+    assert len([*reading.service.daemon.store]) == 1
     reading.sql("UPDATE findings SET evidence = json_remove(evidence, '$.victim_usual_bytes_per_second')")
     reading.restart()
-    assert reading.service.daemon.cases == ()
+    assert not [*reading.service.daemon.store]
     assert "F1: the journal lacks numbers of this finding, so its acts are not judged" in log_text(reading)
 
 
@@ -332,17 +332,17 @@ def test_an_undo_that_a_restart_interrupts_goes_on(filling: Site, end: Callable[
     filling.run(until=filling.cluster.now + 15)
     layout = filling.filesystem.layout("/proj/ingest")
     assert layout is None or "flash" not in str(layout)
-    (case,) = [case for case in filling.service.daemon.cases if case.number == 1]
+    (case,) = [case for case in filling.service.daemon.store if case.number == 1]
     assert (case.state, case.verdict) in {(State.UNDONE, "did-not-help"), (State.CLOSED, "did-not-help")}
     assert sum("UNDONE default layout of /proj/ingest: it did not help" in words for words in filling.said) == 1
     filling.restart()
-    assert [case.number for case in filling.service.daemon.cases] == [], "nothing is left to undo"
+    assert [case.number for case in filling.service.daemon.store] == [], "nothing is left to undo"
 
 
 def test_a_default_layout_whose_outcome_a_kill_lost_is_judged(filling: Site) -> None:
     filling.sql("UPDATE actions SET outcome = 'under way'")
     filling.kill()
-    (case,) = filling.service.daemon.cases
+    (case,) = filling.service.daemon.store
     assert (case.state, [each.entry for each in case.defaults]) == (State.JUDGING, [1])
 
 

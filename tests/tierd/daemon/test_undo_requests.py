@@ -34,7 +34,7 @@ def test_a_layout_undone_by_hand_ends_its_case(reading: Site, capsys: pytest.Cap
 
 def test_undoing_one_of_two_layouts_leaves_the_case_open_and_drops_its_moves(reading: Site) -> None:
     daemon, gate = reading.service.daemon, reading.service.gate
-    (case,) = daemon.cases
+    (case,) = daemon.store
     (outcome,) = case.defaults
     elsewhere = replace(outcome.action, directory="/proj/other")
     case.defaults.append(replace(outcome, action=elsewhere, entry=4711))
@@ -94,7 +94,7 @@ def test_undo_of_a_removed_record_says_that_it_was_removed(reading: Site) -> Non
     reading.run(until=reading.cluster.now + 10)
     journal = reading.service.journal
     assert len(list(journal.entries())) > 1
-    journal.add_finding(reading.service.daemon.cases[0].finding)
+    journal.add_finding(next(iter(reading.service.daemon.store)).finding)
     reading.sql("DELETE FROM actions WHERE id = 1")
     with pytest.raises(ControlError, match=r"the record of act 1 was removed from the journal after 365 days "
                                            r"\(\[journal\] keep_days\), so it cannot be undone any more"):
@@ -136,7 +136,7 @@ def test_a_layout_from_before_a_restart_is_undone_once(site: Site) -> None:
 
 
 def test_a_taking_back_that_is_to_be_tried_again_is_over_with_one_by_hand(reading: Site) -> None:
-    (case,) = reading.service.daemon.cases
+    (case,) = reading.service.daemon.store
     case.begin_undo("it did not help")  # which failed
     assert ask(reading.socket, {"request": "undo", "id": 1})["result"] == "undone"
     assert (case.state, case.undo_reason) == (State.CLOSED, ""), "the finding has ended meanwhile"

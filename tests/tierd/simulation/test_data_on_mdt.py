@@ -39,7 +39,7 @@ def test_a_neighbour_that_reads_its_files_gets_them_on_the_mdt(done: World) -> N
     assert done.rate("ior_stream.1002", 220, 260) > 0.95 * done.rate("ior_stream.1002", 20, 58)
     moved = [e for e in done.journal.entries(Outcome.DONE) if e.kind == ActKind.MIGRATE]
     assert all(e.layout_after is not None and e.layout_after.components[0].on_mdt for e in moved)
-    (case,) = [case for case in done.daemon.cases if case.defaults]
+    (case,) = [case for case in done.daemon.store if case.defaults]
     assert case.verdict == Verdict.HELPED
     assert done.journal.judgements.won_back_by_pool("noisy-neighbour")[""][0] > 0.2
 
@@ -60,4 +60,4 @@ def test_an_mdt_that_runs_short_of_space_gives_everything_back(tmp_path: Path) -
     undone = [e for e in at.journal.entries(Outcome.UNDONE) if e.kind == ActKind.MIGRATE]
     assert {e.id for e in undone} >= {e.id for e in moved}, "the job removes no file"
     assert {explain(at.filesystem.layout(e.place) or HDD) for e in undone} == {explain(HDD)}
-    assert {case.state for case in at.daemon.cases} <= {State.UNDONE, State.CLOSED}
+    assert {case.state for case in at.daemon.store} <= {State.UNDONE, State.CLOSED}

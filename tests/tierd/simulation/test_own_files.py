@@ -47,7 +47,7 @@ def test_a_file_with_random_io_goes_to_flash_once_it_is_closed(tmp_path: Path) -
     assert moves(at) == [DATABASE.path]
     assert layout_of(at, DATABASE.path) == "whole file on flash (2 stripes of 4M)"
     assert at.rate("db.4", 290, 350) > 2 * at.rate("db.4", 10, 85)
-    (case,) = [case for case in at.daemon.cases if case.moved]
+    (case,) = [case for case in at.daemon.store if case.moved]
     assert case.verdict == Verdict.HELPED
     entry = next(entry for entry in at.journal.entries(Outcome.DONE) if entry.kind == ActKind.MIGRATE)
     at.cluster.stop("db.4")
@@ -63,7 +63,7 @@ def test_a_shared_file_gets_a_stripe_on_each_target_once_it_is_closed(tmp_path: 
     assert layout_of(at, STRIDED.path).startswith("whole file on hdd (4 stripes")
     before, after = at.cluster.throughput("mpi.5", 10, 50), at.cluster.throughput("mpi.5", 603, 613)
     assert sum(after) / 10 > 3 * sum(before) / 40
-    (case,) = [case for case in at.daemon.cases if case.moved]
+    (case,) = [case for case in at.daemon.store if case.moved]
     assert case.verdict == Verdict.HELPED
     entry = next(entry for entry in at.journal.entries(Outcome.DONE) if entry.kind == ActKind.MIGRATE)
     assert at.undo(entry, "by a person").outcome == Outcome.UNDONE
