@@ -417,20 +417,20 @@ class Remediations:
         """
         with self._lock:
             case = self._store.get(key)
-            repeats = case is not None and case.abandoned
-            if case is not None and not case.closed and not (approved and repeats):
+            undone = case if case is not None and case.abandoned and approved else None
+            if case is not None and not case.closed and undone is None:
                 raise ValueError("its plan is carried out already: tierctl undo takes it back")
-            if case is not None and repeats and case.state is State.UNDOING:
+            if undone is not None and undone.state is State.UNDOING:
                 raise ValueError("its default layouts are still being restored: try again when that is done")
             waits = key in self._asked or any(why.reason is Reason.NOT_APPROVED for why in self._refusals.get(key, ()))
-            if not repeats and not waits:
+            if undone is None and not waits:
                 raise ValueError("no plan for it waits for approval: tierctl status shows why nothing more is done")
             self._gate.approvals.decide(key, by, approved=approved)
-            if case is not None and repeats and case.state is State.UNDONE:
-                case.to(State.CLOSED)
+            if undone is not None and undone.state is State.UNDONE:
+                undone.to(State.CLOSED)
             for known in (self._fruitless, self._asked, self._planned):
                 known.pop(key, None)
-        return "done again" if repeats else "carried out" if approved else "put aside"
+        return "done again" if undone is not None else "carried out" if approved else "put aside"
 
     def _only_reported(self, finding: Finding) -> bool:
         """Whether no act may begin on this finding now. With a victim, the reason is then its refusal."""

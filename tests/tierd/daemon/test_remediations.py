@@ -201,6 +201,17 @@ def test_an_undone_act_is_not_tried_elsewhere_while_the_finding_holds(setup: Fol
     assert setup.found_in("/b") == ["/b"]
 
 
+def test_what_was_undone_before_is_done_again_by_apply_alone(setup: Following) -> None:
+    """Who declined it was told that it is done again."""
+    setup.found_in("/a")
+    setup.case.verdict = Verdict.UNDONE_BY_HAND
+    setup.case.settle(State.UNDONE)
+    setup.case.finding_ended(1.0)
+    with pytest.raises(ValueError, match="no plan for it waits for approval"):
+        setup.remediations.decide(FOUND.key, "root", approved=False)
+    assert setup.remediations.decide(FOUND.key, "root", approved=True) == "done again"
+
+
 @pytest.mark.parametrize("verdict", [Verdict.HELPED, Verdict.CANNOT_TELL])
 def test_a_verdict_stays_and_the_next_place_is_another_case(setup: Following, verdict: Verdict) -> None:
     setup.found_in("/a")
