@@ -50,7 +50,7 @@ def test_times_of_options_are_local_and_utc_on_request() -> None:
 @pytest.mark.parametrize("arguments", [
     ["history", "--since", "yesterday"], ["history", "--since", "1x"], ["pause", "--for", "2"],
     ["pause", "--for", "0h"], ["pause", "--for", "-1h"],
-    ["completion", "csh"],
+    ["completion", "csh"], ["history", "--outcome", "nonsense"],
 ])
 def test_wrong_values_are_refused_before_any_request(
         arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:

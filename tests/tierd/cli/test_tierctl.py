@@ -16,7 +16,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.tierd.site import Site
-from tierd.acts import Outcome
 from tierd.cli import MODULES
 from tierd.cli.tierctl import main, parser
 
@@ -94,17 +93,6 @@ sys.stderr.write(" ".join({heavy!r} & (set(sys.modules) - before)))
 sys.exit(code)"""
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_an_unknown_outcome_is_an_error_of_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    socket = str(tmp_path / "nobody-listens.sock")
-    with pytest.raises(SystemExit) as ended:
-        main(["history", "--outcome", "nonsense", "--socket", socket])
-    refusal = capsys.readouterr().err
-    assert ended.value.code == 2
-    assert "argument --outcome: invalid choice: 'nonsense'" in refusal
-    assert [outcome for outcome in Outcome if outcome not in refusal.partition("invalid choice")[2]] == []
-    assert socket not in refusal
 
 
 # ``tierctl layout --lov`` on whatever bytes were saved to a file: an answer or a reason, and nothing that disturbs
