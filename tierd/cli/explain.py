@@ -113,9 +113,8 @@ def repetition_lines(answer: answers.ExplainAnswer) -> list[str]:
         acts = {other.id: f", {count_of(other.acts, 'act')}" if other.acts else "" for other in others}
         return ", ".join(f"F{other.id} ({time_text(other.time)}{acts[other.id]})" for other in others)
 
-    number = answer.case.finding or 0
-    before = [other for other in answer.same if other.id < number]
-    after = [other for other in answer.same if other.id > number]
+    before = [other for other in answer.same if other.id < answer.case.finding]
+    after = [other for other in answer.same if other.id > answer.case.finding]
     return ([f"Found before as {named(before)}."] if before else []) + (
         [f"Found again as {named(after)}."] if after else [])
 
@@ -217,7 +216,7 @@ def plan_lines(answer: answers.PlanAnswer) -> list[str]:
         return lines
     if not answer.plans:
         return [*lines, "no findings that tierd acts on; tierctl advise lists changes to make by hand"]
-    cases = {case.finding: case for case in state.cases if case.state}
+    cases: Mapping[int | None, answers.Case] = {case.finding: case for case in state.cases if case.state}
     for plan in answer.plans:
         finding = plan.finding
         lines += ["", *clauses(f"F{finding.id}  {finding.kind}: ", finding.sentence)]

@@ -166,7 +166,7 @@ class Case(Struct, frozen=True, kw_only=True):
     Rates in bytes per second, times in epoch seconds; None: not known.
     """
 
-    finding: int | None
+    finding: int
     """Number in the journal."""
     kind: str
     sentence: str
@@ -230,8 +230,8 @@ class Case(Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """``F3``, or ``D3`` and ``O3`` of orders; "" before the journal has it."""
-        return name_of(self.finding, self.kind) if self.finding is not None else ""
+        """``F3``, or ``D3`` and ``O3`` of orders."""
+        return name_of(self.finding, self.kind)
 
     @property
     def key(self) -> tuple[str, str, str]:

@@ -60,7 +60,7 @@ def is_over(case: Case) -> bool:
 def with_measurements(case: Case, journal: JournalReader, windows: Sequence[Window], times: Mapping[str, TargetTime]
                       ) -> Case:
     """The case with its curve, which the journal has but for the last minute, and with the device time now."""
-    stored = journal.curve(case.finding or 0, *time_of_curve(case)) if case.victim else ()
+    stored = journal.curve(case.finding, *time_of_curve(case)) if case.victim else ()
     newest = throughput_of(case, windows, stored[-1][0] if stored else 0.0) if case.victim else ()
     return case.replaced(curve=(*stored, *newest), time_now=None if is_over(case) else mean_time(case.targets, times))
 
@@ -93,8 +93,8 @@ def all_cases(findings: Sequence[Finding], numbers: Mapping[Key, int], cases: Se
     number that the journal gave it.
     """
     done = {case.number: case for case in cases}
-    active = [(numbers.get(each.key), each) for each in findings if each.victim or not each.advice_only]
-    found = [case_of(finding, number, windows, waiting, done.pop(number or 0, None)) for number, finding in active]
+    active = [(numbers[each.key], each) for each in findings if each.victim or not each.advice_only]
+    found = [case_of(finding, number, windows, waiting, done.pop(number, None)) for number, finding in active]
     found += [case_of(case.finding, number, windows, waiting, case, active=False) for number, case in done.items()]
     return sorted(found, key=lambda case: (not case.active, case.state not in OPEN, -case.active * case.loss,
                                            -case.since))
@@ -116,7 +116,7 @@ Waiting = Callable[[Key], tuple[int, int]]
 """Numbers of default layouts and of moves of a finding that are queued."""
 
 
-def case_of(finding: Finding, number: int | None, windows: Sequence[Window], waiting: Waiting,
+def case_of(finding: Finding, number: int, windows: Sequence[Window], waiting: Waiting,
             done: Remediation | None = None, *, active: bool = True) -> Case:
     case = found_case(finding, number, finding.evidence.numbers(), active=active)
     if done is None or active or not done.closed:
@@ -181,7 +181,7 @@ def recorded_case(row: FindingRow, judgement: JudgementRow | None, defaults: Seq
     return judged_case(case, row.evidence, judgement.verdict if judgement else "", judgement)
 
 
-def found_case(finding: Finding | FindingRow, number: int | None, numbers: Mapping[str, float | None], *,
+def found_case(finding: Finding | FindingRow, number: int, numbers: Mapping[str, float | None], *,
                active: bool) -> Case:
     """The case of a finding, before anything is done about it."""
     return Case.of(

@@ -61,19 +61,18 @@ class CurveSampler:
                         self._journal.add_samples({f"victim {victim}": rate}, window.end)
             self._journal.add_samples(samples, now)
             drawn = [case for case in cases if case.victim][:MAX_STREAMS]
-            self._last = {case.finding or 0: self._stored(case, windows) for case in drawn}
+            self._last = {case.finding: self._stored(case, windows) for case in drawn}
         self._holding, self._victims, self._drawn_at = holding, victims, now
 
     def _stored(self, case: Case, windows: Sequence[Window]) -> float:
         """Store the newest points of a curve; charts have hardly more. Returns the time of the last one."""
-        number = case.finding or 0
-        last = self._last.get(number)
+        last = self._last.get(case.finding)
         if last is None:  # a new case, or one of before a restart
-            stored = self._reader.curve(number, *time_of_curve(case))
+            stored = self._reader.curve(case.finding, *time_of_curve(case))
             last = stored[-1][0] if stored else 0.0
         for at, rate in throughput_of(case, windows, last):
             if at >= last + max(CASE_SECONDS, (at - case.since) / 90):
-                self._journal.add_samples({f"{CASE_SERIES}{number}": rate}, at)
+                self._journal.add_samples({f"{CASE_SERIES}{case.finding}": rate}, at)
                 last = at
         return last
 

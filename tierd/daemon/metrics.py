@@ -39,8 +39,8 @@ from tierd.text import printable, short_name
 class MetricsContext:
     """State of objects outside the daemon, for its metrics."""
 
-    fs: str = ""
-    """Name of the file system, a label of all families. Empty means no label."""
+    fs: str
+    """Name of the file system, a label of all families."""
     positions: Callable[[], Mapping[str, int]] = dict
     """Last changelog record read, by MDT."""
     cases: Callable[[], Sequence[Case]] = tuple
@@ -375,12 +375,11 @@ class Families(Collector):
 
     families: Callable[[], Iterator[Metric]]
     fs: str
-    """A label of all families; none if it is empty."""
+    """A label of all families."""
 
     def collect(self) -> Iterator[Metric]:
         for family in self.families():
-            if self.fs:
-                family.samples = [sample._replace(labels={**sample.labels, "fs": self.fs}) for sample in family.samples]
+            family.samples = [sample._replace(labels={**sample.labels, "fs": self.fs}) for sample in family.samples]
             yield family
 
 

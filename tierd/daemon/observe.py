@@ -203,7 +203,7 @@ class Detection:
             if case is None or case.closed:
                 self._log.begun(finding)
             else:
-                case.finding_began()
+                case.ended_at = None
                 self._log.began_again(case.number, case.finding)
         for finding in result.findings:
             case = self._store.get(finding.key)

@@ -138,11 +138,6 @@ class Remediation:
         self.to(State.UNDOING)
         self.undo_reason, self.moves_held = reason, False
 
-    def finding_began(self) -> None:
-        """The finding holds again. A closed remediation stays closed: a new one follows it."""
-        if not self.closed:
-            self.ended_at = None
-
     def finding_ended(self, now: float) -> None:
         self.ended_at = now
         if self.state in {State.KEPT, State.UNDONE}:

@@ -205,7 +205,7 @@ class ReadingRequests:
         """All cases, and the findings that are mere advice, by number."""
         view = self.snapshot
         advice = (found_case(f, view.numbers[f.key], f.evidence.numbers(), active=True) for f in view.findings)
-        return {case.finding: case for case in (*advice, *self.cases()) if case.finding is not None}
+        return {case.finding: case for case in (*advice, *self.cases())}
 
     def _why_not(self, key: tuple[str, str, str]) -> tuple[Refusal, ...]:
         """Why nothing, or no more, is done about a finding: refusals of the last plan, and what holds acts back now."""

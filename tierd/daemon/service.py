@@ -364,7 +364,7 @@ class Service:
     def _keep_journal(self) -> None:
         self._rate_sampler.record(self.daemon.windows, victims_of(self.daemon), self._clock.now())
         keep_seconds, view = self._settings.journal.keep_seconds, self._view
-        in_use = {*view.numbers.values(), *(case.finding for case in view.cases if case.finding),
+        in_use = {*view.numbers.values(), *(case.finding for case in view.cases),
                   *(drain.finding for drain in self.daemon.drains.all)}
         self.journal.remove_old(self._clock.now(), keep_seconds and max(
             keep_seconds, self._settings.verify.cooldown_seconds), in_use)

@@ -448,7 +448,7 @@ def test_a_finding_that_returns_before_the_verdict_goes_on_with_its_remediation(
     case = remediation(State.JUDGING)
     case.finding_ended(1.0)
     assert case.state is State.JUDGING
-    case.finding_began()
+    case.ended_at = None
     case.settle(State.KEPT)
     assert case.state is State.KEPT
 
@@ -493,8 +493,8 @@ class Steps(RuleBasedStateMachine):
 
     @rule()
     def began(self) -> None:
-        if self.case is not None:
-            self.case.finding_began()
+        if self.case is not None and not self.case.closed:
+            self.case.ended_at = None
 
     @rule(verdict=st.sampled_from(list(JUDGED_VERDICTS)))
     def verdict(self, verdict: Verdict) -> None:
