@@ -22,7 +22,6 @@ from tierd.refusal import REMEDIES, Refusal
 from tierd.structs import FindingRow, JudgementRow
 from tierd.verify.judgement import Judgement
 
-Key = tuple[str, str, str]
 Curve = tuple[tuple[float, float], ...]
 """Time and bytes per second of each window."""
 TARGETS_OF_CASE = 16
@@ -85,16 +84,16 @@ def time_row(target: str, times: Sequence[TargetTime]) -> TargetTimeRow:
     return TargetTimeRow(target, round(min(busy / len(times), 1.0), 4), round(error, 4), rows)
 
 
-def all_cases(findings: Sequence[Finding], numbers: Mapping[Key, int], cases: Sequence[Remediation],
-              windows: Sequence[Window], waiting: Waiting) -> list[Case]:
-    """All cases: those whose finding holds first, then those without a verdict, then the latest.
+def all_cases(findings: Mapping[int, Finding], cases: Sequence[Remediation], windows: Sequence[Window],
+              waiting: Waiting) -> list[Case]:
+    """All cases, of findings by number: those whose finding holds first, then those without a verdict, then the latest.
 
     Advice alone is not a case. A finding that began again after its case was closed is a case of its own, with the
     number that the journal gave it.
     """
     done = {case.number: case for case in cases}
-    active = [(numbers[each.key], each) for each in findings if each.victim or not each.advice_only]
-    found = [case_of(finding, number, windows, waiting, done.pop(number, None)) for number, finding in active]
+    found = [case_of(finding, number, windows, waiting, done.pop(number, None))
+             for number, finding in findings.items() if finding.victim or not finding.advice_only]
     found += [case_of(case.finding, number, windows, waiting, case, active=False) for number, case in done.items()]
     return sorted(found, key=lambda case: (not case.active, case.state not in OPEN, -case.active * case.loss,
                                            -case.since))
@@ -112,7 +111,7 @@ def recent_rate(case: Case, windows: Sequence[Window]) -> float | None:
     return sum(rate for _, rate in lately) / len(lately) if lately else None
 
 
-Waiting = Callable[[Key], tuple[int, int]]
+Waiting = Callable[[tuple[str, str, str]], tuple[int, int]]
 """Numbers of default layouts and of moves of a finding that are queued."""
 
 

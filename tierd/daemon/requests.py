@@ -204,7 +204,7 @@ class ReadingRequests:
     def known_cases(self) -> dict[int, answers.Case]:
         """All cases, and the findings that are mere advice, by number."""
         view = self.snapshot
-        advice = (found_case(f, view.numbers[f.key], f.evidence.numbers(), active=True) for f in view.findings)
+        advice = (found_case(f, number, f.evidence.numbers(), active=True) for number, f in view.findings.items())
         return {case.finding: case for case in (*advice, *self.cases())}
 
     def _why_not(self, key: tuple[str, str, str]) -> tuple[Refusal, ...]:
@@ -219,14 +219,14 @@ class ReadingRequests:
             return (Refusal(Reason.NOTHING_TO_DO, "not planned yet; tierd plans in the next seconds"),)
         return (*refusals, *(hold for hold in holds if hold not in refusals))
 
-    def _findings(self, *, advice: bool | None = None) -> answers.FindingsAnswer:
-        """Findings that hold: advice alone, all but advice, or both (None)."""
+    def _findings(self, *, advice: bool = False) -> answers.FindingsAnswer:
+        """Findings that hold; with ``advice``, those of them that are advice alone."""
         view = self.snapshot
-        chosen = [f for f in view.findings if advice is None or f.advice_only is advice]
+        chosen = {number: f for number, f in view.findings.items() if f.advice_only or not advice}
         sentences = {case.key: case.sentence for case in view.cases if case.active}
-        found = tuple(finding_answer(f, view.numbers.get(f.key), self._why_not(f.key) if has_victim(f) else (),
-                                     sentences.get(f.key, "")) for f in chosen)
-        return answers.FindingsAnswer(found, bool(view.windows), self.users(jobs_of(chosen)),
+        found = tuple(finding_answer(f, number, self._why_not(f.key) if has_victim(f) else (),
+                                     sentences.get(f.key, "")) for number, f in chosen.items())
+        return answers.FindingsAnswer(found, bool(view.windows), self.users(jobs_of(chosen.values())),
                                       max(0.0, self._clock.now() - view.window.end) if view.windows else None)
 
     def _movers(self) -> answers.MoversAnswer:
@@ -270,7 +270,7 @@ class ReadingRequests:
             dry_run=settings.act.dry_run,
             faults=dict(self._daemon.faults),
             cases=tuple(cases),
-            advice=sum(f.advice_only for f in view.findings),
+            advice=sum(f.advice_only for f in view.findings.values()),
             last_cycle=view.window.end if view.windows else None,
             windows=view.windows,
             least_windows=LEARNING_WINDOWS,
@@ -311,7 +311,7 @@ class ReadingRequests:
         row = journal.finding(number)
         check_name(name, number, None if row is None else row.kind)
         assert row is not None
-        now = next((f for f in view.findings if view.numbers.get(f.key) == number), None)
+        now = view.findings.get(number)
         case = self._measured(self.known_cases().get(number) or cases_of([row], {}, journal)[0])
         ordered, sums = row.kind in ORDER_KINDS, journal.sums.of_finding(number)
         return answers.ExplainAnswer(

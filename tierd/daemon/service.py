@@ -290,7 +290,7 @@ class Service:
 
     def _publish(self) -> None:
         self._view = status.snapshot_of(self.daemon)
-        jobs = status.jobs_of(self._view.findings)
+        jobs = status.jobs_of(self._view.findings.values())
         self._users.names(jobs)  # so that the first answer has them
         mount = self._settings.filesystem.mount.rstrip("/")
         self._applications.remember(self.sources.jobs(jobs), partial(below, mount), self._clock.now())
@@ -364,7 +364,7 @@ class Service:
     def _keep_journal(self) -> None:
         self._rate_sampler.record(self.daemon.windows, victims_of(self.daemon), self._clock.now())
         keep_seconds, view = self._settings.journal.keep_seconds, self._view
-        in_use = {*view.numbers.values(), *(case.finding for case in view.cases),
+        in_use = {*view.findings, *(case.finding for case in view.cases),
                   *(drain.finding for drain in self.daemon.drains.all)}
         self.journal.remove_old(self._clock.now(), keep_seconds and max(
             keep_seconds, self._settings.verify.cooldown_seconds), in_use)

@@ -37,9 +37,8 @@ class StatusSnapshot:
     window: Window = NO_WINDOW
     windows: int = 0
     """Number of windows; 0 before the first."""
-    findings: tuple[Finding, ...] = ()
-    numbers: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
-    """Numbers of findings in the journal."""
+    findings: Mapping[int, Finding] = field(default_factory=dict)
+    """By their numbers in the journal."""
     cases: tuple[answers.Case, ...] = ()
     """Those whose finding holds first; without the reasons why not more is done, and without what is asked for singly:
     the curve, and the device time now."""
@@ -54,7 +53,7 @@ class StatusSnapshot:
     def targets(self) -> list[answers.TargetRow]:
         """Load, space and latency of each target, and the slowdown of its streams: slowed first, then the busiest."""
         window, fill, slowdown = self.window, self.facts.fill, dict[str, float]()
-        for finding in self.findings:
+        for finding in self.findings.values():
             stream = finding.evidence.of_stream
             if stream is not None and not finding.advice_only:
                 for target in finding.targets:
@@ -71,7 +70,7 @@ class StatusSnapshot:
     @cached_property
     def jobs(self) -> list[answers.JobRow]:
         """Load of each job: jobs of findings first, then the busiest."""
-        serious = [f for f in self.findings if not f.advice_only]
+        serious = [f for f in self.findings.values() if not f.advice_only]
         role = {f.victim: "slowed" for f in serious if f.victim} | {
             job: "noise" for f in serious if f.aggressor for job in f.aggressors}
         rates, counts, names = rates_by(self.window, 1), loads_by(self.window, 1), self.window.namespace
@@ -84,16 +83,13 @@ class StatusSnapshot:
 
 def snapshot_of(daemon: Daemon) -> StatusSnapshot:
     windows, gate = daemon.windows, daemon.parts.gate
-    holding = daemon.findings
-    numbers = {f.key: number for f in holding if (number := daemon.log.known_number(f))}
-    findings = tuple(daemon.log.recorded(f) for f in holding if f.key in numbers)
+    findings = {number: daemon.log.recorded(f) for f in daemon.findings if (number := daemon.log.known_number(f))}
     waiting, device_time = gate.queue.by_finding(), daemon.engine.device_time
     with daemon.store.lock:  # for a moment: the rest is made of copies
         done = [replace(case, defaults=[*case.defaults]) for case in daemon.store]
-    cases = tuple(all_cases(findings, numbers, done, windows,
-                            lambda key: (gate.default_layouts.of(key), waiting[key])))
+    cases = tuple(all_cases(findings, done, windows, lambda key: (gate.default_layouts.of(key), waiting[key])))
     return StatusSnapshot(
-        windows[-1] if windows else NO_WINDOW, len(windows), findings=findings, numbers=numbers, cases=cases,
+        windows[-1] if windows else NO_WINDOW, len(windows), findings=findings, cases=cases,
         looking_since=windows[0].start if windows else 0.0, device_time=device_time, facts=daemon.facts.known)
 
 
@@ -225,7 +221,7 @@ def cycle_sentence(view: StatusSnapshot, daemon: Daemon) -> str:
         seen = "first reading; findings need a second one"
     else:
         targets, jobs = len({target for target, _ in view.window.loads}), len(view.window.jobs)
-        advice = sum(f.advice_only for f in view.findings)
+        advice = sum(f.advice_only for f in view.findings.values())
         seen = f"{count_of(jobs, 'job')} on {count_of(targets, 'target')}, "
         seen += count_of(len(view.findings) - advice, "finding") + (f", {advice} advice" if advice else "")
     open_cases = sum(case.state in OPEN for case in view.cases)

@@ -66,14 +66,14 @@ def none_waits(_: tuple[str, str, str]) -> tuple[int, int]:
 @given(st.integers(1, 12), st.integers(0, 60))
 def test_a_curve_has_a_point_for_each_window_after_a_time(count: int, after: int) -> None:
     windows = [window(5.0 * n, a=n % 7, b=1, elsewhere=99) for n in range(1, 1 + count)]
-    (case,) = all_cases((FINDING,), {FINDING.key: 1}, (), windows, none_waits)
+    (case,) = all_cases({1: FINDING}, (), windows, none_waits)
     assert throughput_of(case, windows, after) == tuple(
         (5.0 * n, 1e6 * (n % 7 + 1)) for n in range(1, 1 + count) if 5 * n > after)
 
 
 def test_a_curve_begins_before_the_onset_and_ends_after_the_case() -> None:
     closed = remediation(State.CLOSED, verdict=Verdict.HELPED, ended_at=200.0, judged_at=180.0)
-    (case,) = all_cases((), {}, (closed,), (), none_waits)
+    (case,) = all_cases({}, (closed,), (), none_waits)
     assert time_of_curve(case) == (85.0 - BEFORE_SECONDS, 200.0 + AFTER_SECONDS)
     late = [window(float(end), a=1) for end in (255, 260, 265)]
     assert [time for time, _ in throughput_of(case, late, 0.0)] == [255.0, 260.0]
@@ -85,7 +85,7 @@ def test_device_time_before_the_first_act_stays(tmp_path: Path) -> None:
     Journal(tmp_path / "journal.sqlite").close()
 
     def shown(case: Remediation) -> Case:
-        (found,) = all_cases((FINDING,), {FINDING.key: 1}, (case,), (), none_waits)
+        (found,) = all_cases({1: FINDING}, (case,), (), none_waits)
         return with_measurements(found, none_stored, (), quiet)
 
     def share(row: TargetTimeRow | None) -> float:
@@ -109,7 +109,7 @@ def test_cases_whose_finding_holds_come_first() -> None:
     worse = replace(FINDING, victim="worse.3", evidence=replace(EVIDENCE, victim_bytes_per_second=8e6))
     over = replace(FINDING, victim="over.4")
     closed = remediation(State.CLOSED, finding=over, number=7, verdict=Verdict.HELPED)
-    found = all_cases((FINDING, worse), {FINDING.key: 1, worse.key: 2}, (closed,), (), none_waits)
+    found = all_cases({1: FINDING, 2: worse}, (closed,), (), none_waits)
     assert [(case.finding, case.active, case.state) for case in found] == [
         (2, True, ""), (1, True, ""), (7, False, "closed")]
 
@@ -118,10 +118,10 @@ def test_a_finding_that_begins_again_after_its_case_was_closed_is_a_case_of_its_
     """The page showed it as the closed one, F1, while tierctl status named it F2."""
     closed = remediation(State.CLOSED, verdict=Verdict.UNDONE_BY_HAND)
     now = replace(FINDING, time=400.0)
-    again, before = all_cases((now,), {now.key: 2}, (closed,), (), none_waits)
+    again, before = all_cases({2: now}, (closed,), (), none_waits)
     assert (again.finding, again.active, again.state, again.verdict, again.since) == (2, True, "", "", 400.0)
     assert (before.finding, before.active, before.state) == (1, False, "closed")
-    (same,) = all_cases((FINDING,), {FINDING.key: 1}, (closed,), (), none_waits)
+    (same,) = all_cases({1: FINDING}, (closed,), (), none_waits)
     assert (same.finding, same.active, same.state) == (1, True, "closed")
 
 
