@@ -29,8 +29,8 @@ ROOMS = (
     ("tierd: sense", ("tierd/sense",), 5_500, 8_095),
     ("tierd: detect, decide, verify, policies",
      ("tierd/detect", "tierd/decide", "tierd/verify", "tierd/policies"), 6_000, 8_125),
-    ("tierd: act", ("tierd/act",), 6_000, 8_090),
-    ("tierd: daemon, cli", ("tierd/daemon", "tierd/cli"), 7_500, 10_800),
+    ("tierd: act", ("tierd/act",), 6_000, 8_125),
+    ("tierd: daemon, cli", ("tierd/daemon", "tierd/cli"), 7_500, 10_805),
     ("tierd: cluster", ("tierd/cluster",), 3_000, 3_060),
     ("tierd: other", ("tierd",), 4_500, 6_125),
     ("simulator", ("simulator",), 8_500, 9_130),
@@ -111,7 +111,7 @@ def rows() -> Iterator[tuple[str, int, int, int]]:
         here = set[Path]().union(*map(files, places)) - counted
         counted |= here
         yield room, lines(here), planned, most
-    yield "all product Python", lines(counted), 65_000, 80_450
+    yield "all product Python", lines(counted), 65_000, 80_490
     yield "C", sum(lines(files(room, "c")) for room in ("exporter", "lustre", "tierd")), 2_500, 2_500
     yield "tests", lines(files("tests")), 42_000, 55_750
     every = Settings()

@@ -219,11 +219,11 @@ class Gate:
                 yield self._refused(each, entry, each.refusal)
                 continue
             if outcome.result in _NO_BYTES_READ:
-                self.queue.give_back(each)
+                self.queue.give_back(each, self._clock.now())
             yield self.completed_acts.ended(CompletedAct(each.action, outcome_of_move(outcome), outcome.detail, entry))
 
     def _refused(self, each: QueuedMove, entry: int, why: Refusal) -> CompletedAct:
-        self.queue.give_back(each)
+        self.queue.give_back(each, self._clock.now())
         return self.completed_acts.ended(
             CompletedAct(each.action, Outcome.REFUSED, why.sentence, entry, reason=why.reason))
 
@@ -277,7 +277,7 @@ class Gate:
             self._journal.end(act, ended, moved.detail, self._clock.now())
             return None
         if not_copied := 1.0 if moved.result in _NO_BYTES_READ else moved.not_copied:
-            self.queue.give_back(each, not_copied)
+            self.queue.give_back(each, self._clock.now(), not_copied)
         if moved.result is MoveResult.DONE:
             self.completed_acts.moved_bytes += each.action.size_bytes
         dropped = act in self._not_again

@@ -7,6 +7,7 @@ as expected after its move, until an administrator resumes them.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -80,11 +81,15 @@ class LimitReached:
     everything: bool
 
 
+MAX_PEAKS = 1000
+
+
 class TokenBucket:
     """A token bucket. A file takes one file token, and its size in byte tokens. A large file may overdraw.
 
-    Bytes that a move took and did not copy are returned, and a full bucket takes no more. So all moves together never
-    copy more since the start than the rate allows, and one burst and one file.
+    Bytes that a move took and did not copy are returned as far as the bucket would have them now if the move had never
+    taken them. The bucket may have been full meanwhile, and a full bucket takes no more. So all moves together never
+    copy more than the rate allows, and one burst and one file.
     """
 
     def __init__(self, rate: Rate, burst_seconds: float, now: float) -> None:
@@ -92,6 +97,13 @@ class TokenBucket:
         self._files = self._most_files = max(1.0, rate.files_per_second * burst_seconds)
         self._bytes = self._most_bytes = rate.bytes_per_second * burst_seconds
         self._filled_at = now
+        self._takings = 0
+        """How often tokens were taken."""
+        self._peaks: deque[tuple[int, float]] = deque(maxlen=MAX_PEAKS)
+        """For each peak, the number of takings before it and its byte tokens. They fall: a higher peak replaces those
+        before it."""
+        self._returned = 0.0
+        """Bytes returned so far. A peak is stored less the bytes returned until then."""
 
     def refusal(self, size_bytes: int, now: float) -> Refusal | None:
         self._refill(now)
@@ -112,18 +124,40 @@ class TokenBucket:
         """File tokens and byte tokens, as of the last call of :meth:`refusal`."""
         return self._files, self._bytes
 
-    def spend(self, size_bytes: int) -> None:
-        """Take the tokens of one file."""
+    def spend(self, size_bytes: int) -> int:
+        """Take the tokens of one file. Returns the number of this taking, for :meth:`give_back`."""
+        level = self._bytes - self._returned
+        while self._peaks and self._peaks[-1][1] <= level:
+            self._peaks.pop()
+        self._peaks.append((self._takings, level))
+        self._takings += 1
         self._files -= 1
         self._bytes -= size_bytes
+        return self._takings
 
-    def give_back(self, size_bytes: float) -> None:
-        """Return byte tokens that were not used. The examination of the file has used the file token."""
-        self._bytes = min(self._bytes + size_bytes, self._most_bytes)
+    def give_back(self, size_bytes: float, taking: int, now: float) -> None:
+        """Return byte tokens of a taking that were not used. The examination of the file has used the file token."""
+        self._refill(now)
+        since = bisect_left(self._peaks, taking, key=lambda peak: peak[0])
+        highest = self._bytes
+        if since < len(self._peaks):
+            highest = max(highest, self._peaks[since][1] + self._returned)
+        if since == 0 and len(self._peaks) == MAX_PEAKS:
+            highest = self._most_bytes  # peaks since then were forgotten
+        back = max(0.0, min(size_bytes, self._most_bytes - highest))
+        self._bytes += back
+        self._returned += back
 
 
-Spent = tuple[tuple[TokenBucket, int], ...]
-"""What a move took: buckets, and the bytes from each."""
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a move took: each bucket, the bytes, and the number of the taking."""
+
+    takings: tuple[tuple[TokenBucket, int, int], ...] = ()
+
+    def give_back(self, share: float, now: float) -> None:
+        for bucket, size_bytes, taking in self.takings:
+            bucket.give_back(share * size_bytes, taking, now)
 
 
 class Budget:
@@ -137,11 +171,9 @@ class Budget:
 
     def spend(self, cost: MoveCost, now: float) -> Spent:
         """Take the tokens of a move, for which :meth:`why_not` has just found no limit."""
-        concerned = ((self._all, cost.size_bytes),
-                     *((bucket, size_bytes) for _, _, size_bytes, bucket in self._concerned(cost, now)))
-        for bucket, size_bytes in concerned:
-            bucket.spend(size_bytes)
-        return concerned
+        concerned = [(self._all, cost.size_bytes),
+                     *((bucket, size_bytes) for _, _, size_bytes, bucket in self._concerned(cost, now))]
+        return Spent(tuple((bucket, size_bytes, bucket.spend(size_bytes)) for bucket, size_bytes in concerned))
 
     @property
     def left(self) -> tuple[float, float]:
@@ -152,8 +184,8 @@ class Budget:
             return LimitReached(replace(reached, what=self._scope), everything=not self._scope)
         for kind, name, size_bytes, bucket in self._concerned(cost, now):
             if reached := bucket.refusal(size_bytes, now):
-                reached = reached.about(f"{kind} {name}")
-                return LimitReached(replace(reached, what=f"{self._scope} {reached.what}"), everything=False)
+                named = reached.about(f"{kind} {name}")
+                return LimitReached(replace(named, what=f"{self._scope} {named.what}".lstrip()), everything=False)
         return None
 
     def _concerned(self, cost: MoveCost, now: float) -> Iterator[tuple[str, str, int, TokenBucket]]:

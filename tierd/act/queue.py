@@ -51,7 +51,7 @@ class QueuedMove:
     fid: Fid | None = None
     cost: MoveCost | None = None
     """None until the file has been examined."""
-    spent: Spent = ()
+    spent: tuple[Spent, ...] = ()
     """What it took from the budgets of its scope and of all moves."""
     charge: Charge = field(default_factory=dict)
     """What it takes from streams, if it can wait."""
@@ -275,13 +275,13 @@ class MoveQueue:
                 for each in examined:
                     self._enter(each, None)
             for each in batch:
-                self.give_back(each)
+                self.give_back(each, now)
             raise
         with self._lock:
             self.delays, kept = delays, {each.arrival for each in examined if self._remove(each)}
         for each in batch:
             if each.arrival not in kept:  # it was dropped meanwhile
-                self.give_back(each)
+                self.give_back(each, now)
         return ([each for each in batch if each.arrival in kept],
                 [(each.action, why) for each, why in needless if each.arrival in kept])
 
@@ -327,10 +327,10 @@ class MoveQueue:
             return each, Outcome.ALREADY
         return each, self._wait(each.cost, each.action, now)
 
-    def give_back(self, waiting: QueuedMove, share: float = 1.0) -> None:
+    def give_back(self, waiting: QueuedMove, now: float, share: float = 1.0) -> None:
         """Return the byte tokens of data that was not copied, so that a large busy file does not delay other moves."""
-        for bucket, size_bytes in waiting.spent:
-            bucket.give_back(share * size_bytes)
+        for spent in waiting.spent:
+            spent.give_back(share, now)
         with self._lock:
             self.pace.give_back(waiting.charge, share)
 
@@ -358,10 +358,10 @@ class MoveQueue:
 
     def _spend(self, waiting: QueuedMove, now: float) -> QueuedMove:
         cost = waiting.cost or MoveCost(waiting.action.size_bytes)
-        spent = [taken for budget in self._budgets(waiting.action) for taken in budget.spend(cost, now)]
+        spent = tuple(budget.spend(cost, now) for budget in self._budgets(waiting.action))
         with self._lock:
             charge = self.pace.spend(waiting.action.finding, cost, now)
-        return replace(waiting, spent=tuple(spent), charge=charge)
+        return replace(waiting, spent=spent, charge=charge)
 
     def _examined(self, waiting: QueuedMove) -> QueuedMove:
         """The move with its file's present layout, cost and refusal. Raises FileNotFoundError if the file is gone."""

@@ -82,6 +82,7 @@ def test_a_busy_target_holds_up_only_what_lies_on_it_and_costs_others_nothing() 
     wait = take(budget, MoveCost(10, {"hdd": 10}, {"t0": 5, "t1": 5}), 0.0)
     assert wait is not None
     assert (wait.refusal.sentence, wait.everything) == ("target t0: the limit of 1 files/s is reached", False)
+    assert wait.refusal.what == "target t0"
     assert take(budget, MoveCost(10, {"hdd": 10}, {"t1": 10}), 0.0) is None  # nothing was taken from it a line above
 
 
@@ -99,25 +100,20 @@ def test_after_a_clock_is_set_back_tokens_come_at_their_rate() -> None:
     assert [now for now in (100.0, 50.0, 50.5, 51.0, 51.5, 52.0) if goes(budget, 10, now)] == [100.0, 51.0, 52.0]
 
 
-def give_back(spent: Spent, share: float = 1.0) -> None:
-    for bucket, size_bytes in spent:
-        bucket.give_back(share * size_bytes)
-
-
 def test_a_busy_file_returns_its_bytes_so_that_others_need_not_wait() -> None:
     budget = Budget(Limits(100.0, 1e6, burst_seconds=1.0), 0.0)
     big = MoveCost(110_000_000, {"hdd": 110_000_000}, {"t0": 110_000_000})
     assert budget.why_not(big, 0.0) is None
     spent = budget.spend(big, 0.0)
     assert not goes(budget, 1000, 1.0)
-    give_back(spent)
+    spent.give_back(1.0, 1.0)
     assert goes(budget, 1000, 1.0)
 
 
 def test_tokens_of_copied_bytes_are_not_returned() -> None:
     budget = Budget(Limits(100.0, 1e6, burst_seconds=1.0), 0.0)
     assert budget.why_not(MoveCost(8_000_000), 0.0) is None
-    give_back(budget.spend(MoveCost(8_000_000), 0.0), 0.5)
+    budget.spend(MoveCost(8_000_000), 0.0).give_back(0.5, 0.0)
     assert not goes(budget, 1_000_000, 3.9)
     assert goes(budget, 1_000_000, 4.0)
 
@@ -130,18 +126,24 @@ def attempts(draw: st.DrawFn) -> tuple[int, float, float, float]:
 
 
 @given(st.lists(attempts(), max_size=60), st.floats(1e5, 1e7), st.floats(0.5, 5))
-def test_no_more_bytes_are_copied_since_the_start_than_the_budget_though_moves_give_way(
+def test_no_window_has_more_bytes_copied_than_the_budget_though_moves_give_way(
         moves: list[tuple[int, float, float, float]], rate: float, burst: float) -> None:
     budget = Budget(Limits(1e9, rate, burst, per_pool=PLENTY, per_target=PLENTY), 0.0)
+    copied: list[tuple[float, float]] = []
     under_way: list[tuple[float, Spent, float]] = []
-    now = copied_bytes = 0.0
-    largest = max((size for size, *_ in moves), default=0)
+    now = 0.0
     for size, pause, seconds, share in moves:
         now += pause
-        for _, spent, copied_share in [each for each in under_way if each[0] <= now]:
-            give_back(spent, 1 - copied_share)
+        for ends, spent, copied_share in sorted(under_way, key=lambda each: each[0]):
+            if ends <= now:
+                spent.give_back(1 - copied_share, ends)
         under_way = [each for each in under_way if each[0] > now]
         if budget.why_not(MoveCost(size), now) is None:
             under_way.append((now + seconds, budget.spend(MoveCost(size), now), share))
-            copied_bytes += size * share
-        assert copied_bytes <= rate * (now + burst) + largest + 1.0
+            copied.append((now, size * share))
+    largest = max((size for size, *_ in moves), default=0)
+    for first, (begin, _) in enumerate(copied):
+        total = 0.0
+        for end, size_bytes in copied[first:]:
+            total += size_bytes
+            assert total <= rate * (end - begin + burst) + largest + 1.0
