@@ -112,7 +112,10 @@ def with_line(text: str, mistake: str) -> str:
     place: list[int | str] = []
     for part in mistake.partition(":")[0].split("."):
         name, _, which = part.partition(" ")
-        place += [name, *([int(which) - 1] if which.isdecimal() else [which] * bool(which))]
+        place.append(name)
+        if which:
+            place.append(int(which) - 1 if which.isdecimal() else which)
+    # without a number, it may be the first of several tables
     line, found = max((nearest_line(text, each) for each in (place, [place[0], 0, *place[1:]])), key=itemgetter(1))
     return f"line {line}: {mistake}" if found else mistake
 

@@ -265,6 +265,10 @@ class FindingLog:
         """Whether a finding has begun and not ended."""
         return finding.key in self.known.records
 
+    def forget(self, key: FindingKey) -> None:
+        with self._lock:
+            self.known.numbers.pop(key, None)
+
     def recorded(self, finding: Finding) -> Finding:
         """The finding as all output shows it: with the time when it began, and one set of figures.
 

@@ -229,7 +229,7 @@ class Daemon:
             for case in self.store.forget():
                 self._gate.drop(case.finding.key)
                 if case.finding.key not in holding:
-                    self.log.known.numbers.pop(case.finding.key, None)
+                    self.log.forget(case.finding.key)
 
     def decide(self, number: int, by: str, *, approved: bool) -> str:
         """Approve or decline what the plan for a finding would do, or have undone acts done again.

@@ -220,7 +220,7 @@ class ReadingRequests:
         return (*refusals, *(hold for hold in holds if hold not in refusals))
 
     def _findings(self, *, advice: bool = False) -> answers.FindingsAnswer:
-        """Findings that hold; with ``advice``, those of them that are advice alone."""
+        """The findings that hold; with ``advice``, only those about which tierd advises and does nothing."""
         view = self.snapshot
         chosen = {number: f for number, f in view.findings.items() if f.advice_only or not advice}
         sentences = {case.key: case.sentence for case in view.cases if case.active}

@@ -38,8 +38,9 @@ from tierd.sense.exposition import (
 from tierd.sense.http_client import HttpClient, SourceError, redacted
 from tierd.sense.readings import Reading, Stamp
 
-JSON_TYPES, FORM = ("application/json",), {"Content-Type": "application/x-www-form-urlencoded"}
-"""Of answers and of queries, which are too long for a URL."""
+JSON_TYPES = ("application/json",)
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+"""Type of queries: they may be too long for a URL."""
 BATCH_TARGETS = 16
 """Targets in one query about jobs. Fewer make smaller answers and more of them. A choice."""
 

@@ -111,7 +111,7 @@ def is_ordinary(move: Move, status: Status, layout: Layout | None) -> bool:
         usual and status.link_count > 0
         and _refused_layout(layout) is None
         and (layout is None or not any(component.released for component in layout.components))
-        and _resized(move, status) is None
+        and _refused_size(move, status) is None
         and _refused_wanted_layout(move.layout, status.size_bytes, layout) is None
         and not enters_mdt(move.layout, layout)
     )
@@ -218,10 +218,10 @@ def _chosen(move: Move, facts: FileFacts) -> Refusal | None:
         return Refusal(Reason.CHANGED, f"another file has this name now ({facts.fid}, not {move.fid})")
     if move.objects and move.objects != objects_digest(facts.layout):
         return Refusal(Reason.CHANGED, "its layout was changed since it was chosen")
-    return _resized(move, facts.status)
+    return _refused_size(move, facts.status)
 
 
-def _resized(move: Move, status: Status) -> Refusal | None:
+def _refused_size(move: Move, status: Status) -> Refusal | None:
     if move.size_bytes is not None and move.size_bytes != status.size_bytes:
         return Refusal(Reason.CHANGED, f"the file has {status.size_bytes} bytes, and had {move.size_bytes} "
                        "when it was chosen")
