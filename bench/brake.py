@@ -20,7 +20,7 @@ from statistics import median
 
 from lustre.parameters import Roots, Tree
 from simulator.cluster import Cluster
-from simulator.parameters import write
+from simulator.parameters import write_parameters
 from simulator.scheduler import VirtualScheduler
 from tierd.brake.agent import POLL_SECONDS, Agent
 from tierd.brake.running import Brake
@@ -53,7 +53,7 @@ class BrakedWorld:
                       lambda state: brake.answer(to_json(state)), lambda: cluster.now)
 
         def step() -> None:
-            write(cluster, root, clients=False)
+            write_parameters(cluster, root, clients=False)
             agent.step()
             known = {job for _, job in self.begun}
             self.begun += [(cluster.now, job) for job in world.daemon.store.braked if job not in known]

@@ -14,7 +14,7 @@ from typing import Self
 
 from simulator.cluster import Cluster
 from simulator.engine import Completion
-from simulator.parameters import write
+from simulator.parameters import write_parameters
 
 TICK_SECONDS = 0.05
 STEP_SECONDS = 0.001
@@ -38,7 +38,7 @@ class RealTimeDriver:
     def __enter__(self) -> Self:
         """Write the parameter files once, then start the thread."""
         if self._root is not None:
-            write(self.cluster, self._root)
+            write_parameters(self.cluster, self._root)
         self._thread.start()
         return self
 
@@ -80,7 +80,7 @@ class RealTimeDriver:
             now = self._clock.monotonic()
             self._catch_up()
             if self._root is not None and now >= files_due:
-                write(self.cluster, self._root)
+                write_parameters(self.cluster, self._root)
                 files_due = max(files_due + 1.0, now)
 
     def _catch_up(self) -> None:

@@ -16,7 +16,7 @@ from simulator.cluster import Cluster
 from simulator.jobs import Job
 from simulator.jobs.large_files import RandomWriter, StreamingWriter
 from simulator.jobs.small_files import SmallFileWriter
-from simulator.parameters import write
+from simulator.parameters import write_parameters
 from simulator.settings import recorded_test_bed
 
 STREAM = "ior_stream.1002"
@@ -91,9 +91,9 @@ def simulated(name: str, seed: int = 1) -> Episode:
             for index in (2, 3, 4, 5):
                 cluster.slow_down(index, 2.0)
         cluster.advance(5)
-        write(cluster, roots[0])
+        write_parameters(cluster, roots[0])
         cluster.advance(ENDS - BEGINS - 5)
-        write(cluster, roots[1])
+        write_parameters(cluster, roots[1])
         kept = cluster.log.mean(STREAM, BEGINS + 2, ENDS) / cluster.log.mean(STREAM, 2, BEGINS)
         return _episode(_tree(roots[0]), _tree(roots[1]), cluster.clients[0].settings.instance, kept)
 

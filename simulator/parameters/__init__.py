@@ -28,7 +28,7 @@ def render(cluster: Cluster, *, clients: bool = True) -> dict[str, bytes]:
         return {path: text.encode() for path, text in found}
 
 
-def write(cluster: Cluster, root: Path, *, clients: bool = True) -> int:
+def write_parameters(cluster: Cluster, root: Path, *, clients: bool = True) -> int:
     """Update the files below a root, which should be on a file system in memory; returns the number of changed files.
 
     While the exporter is unreachable, nothing is written.

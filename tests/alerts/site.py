@@ -24,7 +24,7 @@ from httpserver.config import WebConfigFile
 from lustre.parameters import Tree
 from simulator.cluster import Cluster
 from simulator.jobs import Job
-from simulator.parameters import write
+from simulator.parameters import write_parameters
 from simulator.scenarios.events import Event
 from simulator.settings import ClusterSettings, recorded_test_bed
 from tests.conftest import as_user
@@ -200,7 +200,7 @@ class Site:
         while self._away:  # the cluster goes on writing there
             folder, kept = self._away.pop()
             kept.rename(folder)
-        write(self.cluster, self.root)
+        write_parameters(self.cluster, self.root)
         for edit in self.edits:
             edit()
         if self.world is not None and self.below is not None:

@@ -15,7 +15,7 @@ from simulator.filesystem import SimulatedFilesystem
 from simulator.fluid.cluster import FluidCluster
 from simulator.jobs.large_files import StreamingWriter
 from simulator.jobs.small_files import SmallFileWriter
-from simulator.parameters import render, write
+from simulator.parameters import render, write_parameters
 from simulator.scenarios.events import Event, schedule
 from simulator.servers.ost import Ost
 from simulator.settings import recorded_test_bed
@@ -151,12 +151,12 @@ def test_opening_a_changelog_walks_what_no_user_has_cleared() -> None:
 def test_an_exporter_nobody_reaches_leaves_the_files_as_they_were(tmp_path: Path) -> None:
     made = cluster(Event(5, "exporter_unreachable", {"seconds": 10.0}))
     made.advance(4)
-    assert write(made, tmp_path) > 0
+    assert write_parameters(made, tmp_path) > 0
     made.advance(3)
     assert not made.exporter_reachable
-    assert write(made, tmp_path) == 0
+    assert write_parameters(made, tmp_path) == 0
     made.advance(10)
-    assert write(made, tmp_path) > 0
+    assert write_parameters(made, tmp_path) > 0
 
 
 def test_clocks_jump_and_spans_do_not() -> None:

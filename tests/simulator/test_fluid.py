@@ -18,7 +18,7 @@ from simulator.fluid.cluster import FluidCluster
 from simulator.jobs import Job
 from simulator.jobs.large_files import RandomWriter, SharedFile, StreamingReader, StreamingWriter
 from simulator.jobs.small_files import SmallFileWriter
-from simulator.parameters import render, write
+from simulator.parameters import render, write_parameters
 from simulator.scenarios import scenario
 from simulator.scenarios.events import Event, schedule
 from simulator.settings import recorded_test_bed
@@ -45,7 +45,7 @@ def test_jobs_come_and_go_and_change() -> None:
 def test_counters_are_the_bytes_that_flowed(tmp_path: Path) -> None:
     flows = FluidCluster(recorded_test_bed(), (StreamingWriter(),))
     flows.advance(20)
-    assert write(flows, tmp_path) > 2 * len(flows.osts)
+    assert write_parameters(flows, tmp_path) > 2 * len(flows.osts)
     parsed = job_stats.parse((tmp_path / "proc/fs/lustre/obdfilter/lustre-OST0002/job_stats").read_bytes())
     (job,) = parsed.jobs
     written = int(job.sums[job.names.index(b"write_bytes")])

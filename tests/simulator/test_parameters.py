@@ -26,7 +26,7 @@ from lustre.parameters import Roots, Tree
 from simulator.cluster import Cluster
 from simulator.jobs.large_files import RandomWriter, StreamingReader, StreamingWriter
 from simulator.jobs.small_files import SmallFileWriter
-from simulator.parameters import render, write
+from simulator.parameters import render, write_parameters
 from simulator.settings import recorded_test_bed
 from tests.simulator.readback import DEBUGFS, PROC, SYSFS
 
@@ -164,11 +164,11 @@ def test_titles_and_headers_are_the_kernels(cluster: Cluster, files: dict[str, b
 
 
 def test_files_are_replaced_whole_and_found_by_the_tree(cluster: Cluster, tmp_path: Path) -> None:
-    first = write(cluster, tmp_path)
+    first = write_parameters(cluster, tmp_path)
     assert first > 300
-    assert write(cluster, tmp_path) == 0
+    assert write_parameters(cluster, tmp_path) == 0
     cluster.advance(1)
-    assert 0 < write(cluster, tmp_path) < first
+    assert 0 < write_parameters(cluster, tmp_path) < first
     assert not list(tmp_path.rglob("*.new"))
     tree = Tree(Roots.of(tmp_path / "proc", tmp_path / "sys"))
     assert len(tree.devices("osc")) == 12

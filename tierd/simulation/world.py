@@ -17,7 +17,7 @@ from simulator import releases
 from simulator.calls import Calls
 from simulator.cluster import Cluster
 from simulator.filesystem import SimulatedFilesystem, SimulatedObjectCreation
-from simulator.parameters import write
+from simulator.parameters import write_parameters
 from simulator.scheduler import VirtualScheduler
 from tierd.act.claim import FilesystemClaim
 from tierd.act.gate import Gate
@@ -67,7 +67,7 @@ def parameter_files(cluster: Cluster, root: Path) -> Callable[[], Reading]:
     tree = Tree(Roots.of(root / "proc", root / "sys"))
 
     def counters() -> Reading:
-        write(cluster, root, clients=False)
+        write_parameters(cluster, root, clients=False)
         return parameters.reading(tree, cluster.epoch, lambda: cluster.epoch)
 
     loaded = ExporterReadings(lambda: ("exporter",), LoadedExporter(cluster, counters), VirtualClock(cluster))

@@ -15,7 +15,7 @@ from lustre.parameters import Roots, Tree
 from simulator.cluster import Cluster
 from simulator.fluid.cluster import FluidCluster
 from simulator.jobs.large_files import StreamingWriter
-from simulator.parameters import write
+from simulator.parameters import write_parameters
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import NOISE, STREAM
 from tests.tierd.site import Site, fetched, shown
@@ -55,7 +55,7 @@ class BrakedSite:
         while self.cluster.now < until:
             for _ in range(2):
                 self.cluster.advance(2.5)
-                write(self.cluster, self.site.folder / "node", clients=False)
+                write_parameters(self.cluster, self.site.folder / "node", clients=False)
                 if self.agent is not None:
                     self.agent.step()
             self.site.service.cycle()

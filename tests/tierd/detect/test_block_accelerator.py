@@ -16,7 +16,7 @@ from simulator.cluster import Cluster
 from simulator.jobs import Job
 from simulator.jobs.large_files import StreamingWriter
 from simulator.jobs.small_files import SmallFileWriter
-from simulator.parameters import write
+from simulator.parameters import write_parameters
 from simulator.scenarios import scenario
 from simulator.settings import ClusterSettings
 from tests.tierd.detect.views import FLASH, POOLS, filled, halves, look
@@ -161,7 +161,7 @@ def found_in(settings: ClusterSettings, jobs: Sequence[Job], until: float, root:
     found = []
     while cluster.now < until:
         cluster.advance(30)
-        write(cluster, root, clients=False)
+        write_parameters(cluster, root, clients=False)
         found.append(accelerators(poller()))
     return found
 

@@ -10,7 +10,7 @@ import pytest
 
 from lustre.parameters import Roots, Tree
 from simulator.cluster import Cluster
-from simulator.parameters import write
+from simulator.parameters import write_parameters
 from simulator.settings import recorded_test_bed
 from tests.tierd.sense.clocks import SettableClock
 from tests.tierd.simulated import STREAM
@@ -158,7 +158,7 @@ def test_clients_of_a_simulated_cluster_show_what_they_do(tmp_path: Path) -> Non
     for _ in range(2):
         cluster.advance(30)
         clock.at += 30
-        write(cluster, tmp_path, clients=True)
+        write_parameters(cluster, tmp_path, clients=True)
         loads = turns(POOLS)
     rpcs = {of: each for load in loads for of, each in rpcs_of(load).items() if each.rpcs}
     written = rpcs["osc", "hdd", "write"]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from simulator.cluster import Cluster
 from simulator.fluid.cluster import FluidCluster
-from simulator.parameters import write
+from simulator.parameters import write_parameters
 from simulator.settings import recorded_test_bed
 from stack.demo import running_exporter
 from tests.servers import body_of, free_port, program, running
@@ -195,7 +195,7 @@ def scraped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster,
     (root / "proc").mkdir(parents=True)
     (root / "sys").mkdir()
     cluster.advance(40)
-    write(cluster, root)
+    write_parameters(cluster, root)
     with ExitStack() as stack:
         url = stack.enter_context(running_exporter(root, 0, SystemClock()))
         port = free_port()
@@ -234,7 +234,7 @@ def test_a_real_prometheus_says_what_its_exporter_says(scraped: tuple[Cluster, P
     assert before.jobs == far.jobs
     assert before.conditions == far.conditions
     cluster.advance(5)
-    write(cluster, root)
+    write_parameters(cluster, root)
     since = clock.now() + 1
     after = read(since)
     assert after.jobs == expositions.reading([body_of(url)], since).jobs

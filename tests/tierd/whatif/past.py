@@ -17,7 +17,7 @@ from exporter.scrape import Scraper
 from exporter.self_metrics import registry
 from lustre.parameters import Tree
 from simulator.cluster import Cluster
-from simulator.parameters import write
+from simulator.parameters import write_parameters
 from tests.alerts.site import EXPORTER, labelled
 from tests.servers import program, prometheus
 from tierd.clock import SystemClock
@@ -45,7 +45,7 @@ def record(cluster: Cluster, seconds: float, folder: Path, scrape_seconds: float
     with file.open("w", encoding="utf-8") as out:
         while cluster.now < seconds:
             cluster.advance(scrape_seconds)
-            write(cluster, root, clients=False)
+            write_parameters(cluster, root, clients=False)
             text = b"".join(exposition.render(scraper.run(), own, openmetrics=False)).decode()
             out.writelines(f"{series} {value} {cluster.epoch:.3f}\n" for series, value in labelled(text, *EXPORTER)
                            if series.startswith(names))
