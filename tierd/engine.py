@@ -192,7 +192,7 @@ class Engine:
             about = finding.aggressor, finding.time, now, finding.evidence.shown_by_records
             if about not in known:
                 known[about] = attribution.with_directories(finding, counted, since, now=now).directories
-            yield replace(finding, directories=known[about])
+            yield replace(finding, directories=known[about]) if known[about] else finding
 
     def _activities(self, ask: Activities, job: str, since: float) -> Sequence[DirectoryActivity]:
         return attribution.activities_of_jobs(ask, self._tasks.get(job, (job,)), job, since)

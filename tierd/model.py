@@ -672,7 +672,7 @@ class MetadataService:
     """Its MDTs, by full name."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Facts:
     """All facts as of one cycle. Unknown facts are empty."""
 
@@ -723,5 +723,9 @@ class Facts:
 
     def pool_of(self, target: str) -> str:
         """Name of the smallest pool that a target is in; "" if it is in none."""
-        of = sorted((len(members), pool) for pool, members in self.pools.items() if target in members)
-        return of[0][1] if of else ""
+        return self._smallest_pools.get(target, "")
+
+    @cached_property
+    def _smallest_pools(self) -> Mapping[str, str]:
+        pools = sorted(((len(members), pool) for pool, members in self.pools.items()), reverse=True)
+        return {target: pool for _, pool in pools for target in self.pools[pool]}

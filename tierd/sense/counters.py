@@ -17,7 +17,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -156,8 +155,7 @@ def within(numbers: Floats, most: float) -> Bools:
 
 def increases(before: CounterTable, after: CounterTable) -> Increases:
     """Increases of all counters. Only samples show a restart; other counters that fell did not increase."""
-    count, earlier = len(after), before.row_of
-    row = np.fromiter(map(earlier.get, after.keys_by_row(), repeat(-1)), np.int64, count)
+    row = rows_in(before, after)
     is_new = row < 0
     names = names_of((after.samples, before.samples))
     now, then = after.samples.aligned(names), _rows(before.samples, names, row)
@@ -171,6 +169,16 @@ def increases(before: CounterTable, after: CounterTable) -> Increases:
         return Increases(Columns(names, now - then), _risen(before.sums, after.sums, row, from_zero),
                          _risen(before.sizes, after.sizes, row, from_zero), is_new, changed,
                          fell=less & both & (first == last))
+
+
+def rows_in(before: CounterTable, after: CounterTable) -> Ints:
+    """For each row of a table, that of the same job and target in an earlier one; -1 if there is none."""
+    targets, jobs, row = Numbers[str](), Numbers[str](), np.full(len(after), -1)
+    first, second = (targets.of(each.target.tolist(), len(each)) << 32 | jobs.of(each.job.tolist(), len(each))
+                     for each in (before, after))
+    _, known, seen = np.intersect1d(first, second, assume_unique=True, return_indices=True)
+    row[seen] = known
+    return row
 
 
 def _rows(columns: Columns[Any], names: tuple[Any, ...], row: Ints) -> Floats:

@@ -32,8 +32,8 @@ from tierd.model import MetadataSpace, SiteFacts
 from tierd.sense import parameters
 from tierd.sense.changelogs.follow import Follower
 from tierd.sense.changelogs.recording import RecordingCheck
-from tierd.sense.clients import THIS_NODE
-from tierd.sense.disks import DiskPoller, disks_of_node
+from tierd.sense.clients import THIS_NODE, PoolOfTarget
+from tierd.sense.disks import DiskCounters, DiskPoller, read_disks
 from tierd.sense.exporters import Answer, ExporterReadings
 from tierd.sense.http_client import SourceError
 from tierd.sense.readings import Reading
@@ -79,6 +79,11 @@ def parameter_files(cluster: Cluster, root: Path) -> Callable[[], Reading]:
         return replace(counters(), stamps={}) if cluster.exporter_load is None else loaded()
 
     return read
+
+
+def disks_of_servers(cluster: Cluster, root: Path, _: PoolOfTarget) -> dict[str, DiskCounters]:
+    write_parameters(cluster, root, clients=False)
+    return read_disks(Tree(Roots.of(root / "proc", root / "sys")))
 
 
 WAIT_SECONDS = 4.0
@@ -186,10 +191,10 @@ def wire(cluster: Cluster, settings: Settings, folder: Path, dry_run: bool = Fal
     mdts = [mdt.short_name for mdt in cluster.mdts]
     follower = Follower(filesystem.changelog, mdts, clock, recording=recording)
     near = LiveSource(parameter_files(cluster, folder / "node"), follower, recording)
-    tree = Tree(Roots.of(folder / "node" / "proc", folder / "node" / "sys"))
     node = Node(filesystem=filesystem, mover=PortMover(filesystem), read=near.reading, mdts=mdts, clock=clock,
                 claim=claim or FilesystemClaim(), executor=executor, site_facts=partial(site_facts, cluster),
-                creation=SimulatedObjectCreation(cluster), disks=DiskPoller({THIS_NODE: disks_of_node(tree)}, clock))
+                creation=SimulatedObjectCreation(cluster),
+                disks=DiskPoller({THIS_NODE: partial(disks_of_servers, cluster, folder / "node")}, clock))
     media = PoolMedia(settings.resolved_scopes.pool_pairs)
     gate, undo = build_gate(simulated(settings, dry_run), node, journal, media=media)
     source = hook(near, clock) if hook else near
