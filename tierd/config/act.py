@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from functools import cache
 from typing import Annotated, Literal
 
 from annotated_types import Ge, Gt, Le, Lt
@@ -25,34 +26,14 @@ _MINUTES_A_DAY = 24 * 60
 _WINDOW_FORM = re.compile(r"(?:(?P<days>[A-Za-z,\-]+)\s+)?(?P<begin>\d\d?:\d\d)-(?P<end>\d\d?:\d\d)")
 
 
-@dataclass(frozen=True, slots=True)
-class MaintenanceWindow(Table):
-    """Days on which the window begins (0 is Monday), and its begin and end in minutes after midnight.
+@cache
+def minutes_of_window(text: str) -> frozenset[int]:
+    """The minutes of the week, from Monday 00:00 on, that are in a maintenance window. Raises ValueError with examples.
 
-    An end before the begin is on the next day.
-    """
+    The days are those on which it begins. An end before the begin is on the next day.
 
-    days: frozenset[int]
-    begin_minutes: int
-    end_minutes: int
-
-    def holds(self, weekday: int, minutes: int) -> bool:
-        """Whether a minute of the week is in the window."""
-        if self.begin_minutes < self.end_minutes:
-            return weekday in self.days and self.begin_minutes <= minutes < self.end_minutes
-        yesterday = (weekday - 1) % 7
-        return (weekday in self.days and minutes >= self.begin_minutes) or (
-            yesterday in self.days and minutes < self.end_minutes)
-
-
-def parse_window(text: str) -> MaintenanceWindow:
-    """A window from its text in the configuration. Raises ValueError with examples.
-
-    >>> window = parse_window("Mon-Fri 20:00-06:00")
-    >>> window.holds(4, 23 * 60), window.holds(5, 5 * 60), window.holds(5, 23 * 60)
-    (True, True, False)
-    >>> parse_window("Sat,Sun 00:00-24:00").holds(6, 0), parse_window("22:00-04:00").holds(2, 60)
-    (True, True)
+    >>> sorted(minutes_of_window("Sun 23:59-00:02")), len(minutes_of_window("Sat,Sun 00:00-24:00"))
+    ([0, 1, 10079], 2880)
     """
     found = _WINDOW_FORM.fullmatch(text.strip())
     if found is None:
@@ -61,13 +42,17 @@ def parse_window(text: str) -> MaintenanceWindow:
     begin, end = _minutes(found["begin"], text), _minutes(found["end"], text)
     if begin == end:
         raise ValueError(f"maintenance window {text!r} begins when it ends; the whole day is 00:00-24:00")
-    return MaintenanceWindow(_days(found["days"], text), begin % _MINUTES_A_DAY, end)
+    begin %= _MINUTES_A_DAY
+    length = end - begin if begin < end else end - begin + _MINUTES_A_DAY
+    return frozenset((day * _MINUTES_A_DAY + begin + n) % (7 * _MINUTES_A_DAY)
+                     for day in _days(found["days"], text) for n in range(length))
 
 
 def window_refusal(windows: tuple[str, ...], now: float) -> Refusal | None:
     """Refuses changes outside of the maintenance windows at a time (epoch seconds). No windows allow any time."""
     local = datetime.fromtimestamp(now).astimezone()
-    if not windows or any(parse_window(w).holds(local.weekday(), local.hour * 60 + local.minute) for w in windows):
+    minute = local.weekday() * _MINUTES_A_DAY + local.hour * 60 + local.minute
+    if not windows or any(minute in minutes_of_window(each) for each in windows):
         return None
     return Refusal(Reason.MAINTENANCE_WINDOW,
                    f"outside of the maintenance windows ({'; '.join(windows)}; it is {local:%a %H:%M})")
@@ -75,7 +60,7 @@ def window_refusal(windows: tuple[str, ...], now: float) -> Refusal | None:
 
 def valid_window(text: str) -> str:
     """The text, if it is a window. For settings."""
-    parse_window(text)
+    minutes_of_window(text)
     return text
 
 
