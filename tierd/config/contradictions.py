@@ -12,7 +12,6 @@ from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
-from tierd.config.scopes import original_location
 from tierd.config.sense import ServerAccess
 from tierd.config.settings import Settings
 
@@ -116,12 +115,12 @@ def pools(settings: Settings, values: Mapping[str, object]) -> Iterator[Contradi
 
 
 def pools_by_location(settings: Settings, values: Mapping[str, object]) -> dict[Location, str]:
-    """The settings that name a pool, with the names. One that several scopes inherit is there once."""
-    policy = "small_files_to_flash"
-    tables: list[Location] = [(policy,), *(("scopes", number, policy) for number in range(len(settings.scopes)))]
-    return {original_location((*above, key), values): getattr(scope.small_files_to_flash, key)
-            for above, scope in zip(tables, (settings.resolved_scopes.whole, *settings.scopes), strict=True)
-            for key in ("flash_pool", "hdd_pool")}
+    """The settings that name a pool, with the names. A scope has those that it does not inherit."""
+    policy, general = "small_files_to_flash", settings.small_files_to_flash
+    found: dict[Location, str] = {(policy, "flash_pool"): general.flash_pool, (policy, "hdd_pool"): general.hdd_pool}
+    own = {("scopes", number, policy, key): getattr(scope.small_files_to_flash, key)
+           for number, scope in enumerate(settings.scopes) for key in ("flash_pool", "hdd_pool")}
+    return found | {location: pool for location, pool in own.items() if value_at(values, location) is not None}
 
 
 def why_no_pool_name(name: str) -> str:

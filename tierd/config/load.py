@@ -17,9 +17,9 @@ from pydantic import ValidationError
 from tierd.config import act, files
 from tierd.config.contradictions import contradictions, value_at
 from tierd.config.files import TomlFile, location_of, merge
-from tierd.config.scopes import Scope, inherit_settings, original_location
+from tierd.config.scopes import Scope, Scopes, with_inherited
 from tierd.config.sense import has_credentials
-from tierd.config.settings import FilesystemSettings, Settings, WebSettings
+from tierd.config.settings import Settings, WebSettings
 from tierd.integrations.registry import default_settings, integrations
 from tierd.policies.protocol import ConfiguredPolicy, Policy, Tables
 from tierd.policies.registry import policies, table_types
@@ -117,13 +117,14 @@ def examine_files(files: Sequence[TomlFile], known: Sequence[Policy]) -> Examine
         asked = {name: validated(each.settings, sense[name], ("sense", name), problems)
                  for name, each in integrations().items() if name in sense}
         values["sense"] = {name: value for name, value in sense.items() if name not in asked}
+    scopes = values.pop("scopes", [])
+    general = validated(Settings, values, (), problems)
+    inherited = {"mode": general.act.mode, "small_files_to_flash": asdict(general.small_files_to_flash)}
     settings = replace(
-        validated(Settings, inherit_settings(values, FilesystemSettings().mount), (), problems), policies=detectors,
-        tables=further, integrations=Tables({**default_settings(), **asked}))
+        general, policies=detectors, tables=further, integrations=Tables({**default_settings(), **asked}),
+        scopes=validated(Scopes, with_inherited(scopes, general.filesystem.mount, inherited), ("scopes",), problems))
     problems += wrong_kinds(value_at(values, ("act", "on")), known)
     places = {place for _, place, _, _ in problems}
-    problems = [each for each in problems  # without copies in scopes that inherit a setting
-                if (place := original_location(each[1], values)) == each[1] or place not in places]
     problems += [("finite_number", place, "write a finite number", value) for place, value in leaves(written)
                  if isinstance(value, float) and not isfinite(value) and place not in places]
     first_unknown = {*{place[:-1]: place for kind, place, _, _ in reversed(problems) if kind in UNKNOWN}.values()}

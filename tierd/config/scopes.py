@@ -5,7 +5,7 @@ The deepest scope that contains a path applies to it. A scope inherits all other
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, TypeVar
 
@@ -124,52 +124,19 @@ def unique_paths(scopes: tuple[Scope, ...]) -> tuple[Scope, ...]:
     return scopes
 
 
-def from_the_root(scope: Mapping[str, object], mount: object) -> Mapping[str, object]:
-    """The table of a scope with its path from the root of the file system. It may have the mount point before it.
+Scopes = Annotated[tuple[Scope, ...], AfterValidator(unique_paths)]
 
-    >>> from_the_root({"path": "/mnt/lustre/proj", "mode": "full"}, "/mnt/lustre")
-    {'path': '/proj', 'mode': 'full'}
+
+def with_inherited(tables: object, mount: str, general: Mapping[str, object]) -> object:
+    """The tables of scopes with the settings that they inherit, and their paths from the root of the file system.
+
+    A path may have the mount point before it.
+
+    >>> with_inherited([{"path": "/mnt/lustre/proj"}, {"mode": "full"}], "/mnt/lustre", {"mode": "observe"})
+    [{'mode': 'observe', 'path': '/proj'}, {'mode': 'full'}]
     """
-    path = scope.get("path")
-    if not isinstance(path, str) or not isinstance(mount, str):
-        return scope
-    return {**scope, "path": below(mount, path) or "/"}
-
-
-def inherit_settings(values: Mapping[str, object], default_mount: str = "") -> Mapping[str, object]:
-    """The values, in which each scope has the settings that it inherits from the rest of the file.
-
-    Its path is from the root of the file system; ``default_mount`` is the mount point where the file names none.
-
-    >>> inherit_settings({"act": {"mode": "observe"}, "scopes": [{"path": "/a"}]})["scopes"]
-    [{'mode': 'observe', 'path': '/a'}]
-    """
-    found = values.get("scopes")
-    if not isinstance(found, list) or not all(isinstance(scope, dict) for scope in found):
-        return values
-    act = values.get("act")
-    mode = {"mode": act["mode"]} if isinstance(act, dict) and "mode" in act else {}
-    policy = "small_files_to_flash"
-    general = {policy: values[policy]} if isinstance(values.get(policy), dict) else {}
-    filesystem = values.get("filesystem")
-    mount = filesystem.get("mount", default_mount) if isinstance(filesystem, dict) else default_mount
-    return {**values, "scopes": [over({**mode, **general}, from_the_root(scope, mount)) for scope in found]}
-
-
-def original_location(location: Sequence[int | str], values: Mapping[str, object]) -> tuple[int | str, ...]:
-    """Location of a scope's setting in the rest of the file if it is inherited; otherwise its own location.
-
-    >>> values = {"act": {"mode": "x"}, "scopes": [{"path": "/a"}, {"path": "/b", "mode": "y"}]}
-    >>> original_location(("scopes", 0, "mode"), values), original_location(("scopes", 1, "mode"), values)
-    (('act', 'mode'), ('scopes', 1, 'mode'))
-    """
-    if len(location) < 3 or location[0] != "scopes":
-        return tuple(location)
-    scopes = values["scopes"]
-    assert isinstance(scopes, list)
-    said: object = scopes[int(location[1])]
-    for part in location[2:]:
-        if not isinstance(said, dict) or part not in said:
-            return ("act", "mode") if location[2] == "mode" else tuple(location[2:])
-        said = said[part]
-    return tuple(location)
+    if not isinstance(tables, list) or not all(isinstance(scope, Mapping) for scope in tables):
+        return tables
+    found = [over(general, scope) for scope in tables]
+    return [scope | {"path": below(mount, path) or "/"} if isinstance(path := scope.get("path"), str) else scope
+            for scope in found]

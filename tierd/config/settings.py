@@ -28,7 +28,7 @@ from tierd.config.act import (
     retention_days,
 )
 from tierd.config.cluster import ClusterSettings, ReaderSettings
-from tierd.config.scopes import Pools, ResolvedScopes, Scope, unique_paths
+from tierd.config.scopes import Pools, ResolvedScopes, Scope, Scopes
 from tierd.config.sense import SenseSettings
 from tierd.decide import benefit, plans
 from tierd.detect.slowdowns import SlowdownSettings
@@ -147,7 +147,7 @@ class Settings(Table):
     filesystem: FilesystemSettings = field(default_factory=FilesystemSettings)
     sense: SenseSettings = field(default_factory=SenseSettings)
     act: ActSettings = field(default_factory=ActSettings)
-    scopes: Annotated[tuple[Scope, ...], AfterValidator(unique_paths)] = ()
+    scopes: Scopes = ()
     journal: JournalRetention = field(default_factory=JournalRetention)
     claim: ClaimSettings = field(default_factory=ClaimSettings)
     control: ControlSettings = field(default_factory=ControlSettings)
