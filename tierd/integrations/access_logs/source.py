@@ -11,7 +11,7 @@ from __future__ import annotations
 import glob
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lustre.access_log import Access, AccessLogDevice, decode
 from lustre.fid import Fid
@@ -27,22 +27,7 @@ MAX_BYTES = 16 << 20
 """Maximum number of bytes of one log that one cycle reads: 260,000 entries."""
 MAX_FILES = 100_000
 HALF_LIFE_SECONDS = 300.0
-
-
-@dataclass(slots=True)
-class RecentReads:
-    """Recent reads of one file on the OSTs of this node. The counts halve every five minutes."""
-
-    reads: float = 0.0
-    read_bytes: float = 0.0
-    at: float = 0.0
-
-    def decay(self, now: float) -> None:
-        if now > self.at:
-            part = 0.5 ** ((now - self.at) / HALF_LIFE_SECONDS) if self.at else 0.0
-            self.reads, self.read_bytes, self.at = self.reads * part, self.read_bytes * part, now
-
-
+"""Time in which the count of the recent reads of a file halves."""
 MAX_NAMED_FILES = 200
 """Number of files whose paths are looked up. Each takes a few requests to an MDT."""
 NAME_LOOKUP_SECONDS = 60.0
@@ -64,7 +49,9 @@ class HotFiles(Source):
         self._flash_pools = frozenset(flash_pools)
         self._logs: dict[str, AccessLogDevice] = {}
         self._dropped: dict[str, int] = {}
-        self._table: OrderedDict[Fid, RecentReads] = OrderedDict()
+        self._table: OrderedDict[Fid, float] = OrderedDict()
+        """Recent reads of each file, as of :attr:`_counted_at`."""
+        self._counted_at = 0.0
         self._read_at: float | None = None
         self._problem = ""
         self._named: dict[str, list[Candidate]] = {}
@@ -77,6 +64,7 @@ class HotFiles(Source):
     def refresh(self) -> None:
         """Read new entries. A problem is shown in status and not raised, because these logs only rank files."""
         problems = []
+        self._decay()
         present = [path for path in sorted(glob.glob(self._pattern)) if not path.endswith("/control")]
         for path in present:
             try:
@@ -96,11 +84,15 @@ class HotFiles(Source):
 
     def hot(self) -> dict[Fid, float]:
         """Recent read RPCs of each file, over all OSTs of this node; the most read first."""
+        self._decay()
+        ranked = sorted(self._table.items(), key=lambda each: (-each[1], each[0]))
+        return {fid: reads for fid, reads in ranked if reads >= 1}
+
+    def _decay(self) -> None:
         now = self._clock.now()
-        for heat in self._table.values():
-            heat.decay(now)
-        ranked = sorted(self._table.items(), key=lambda each: (-each[1].reads, -each[1].read_bytes, each[0]))
-        return {fid: heat.reads for fid, heat in ranked if heat.reads >= 1}
+        part = 0.5 ** (max(now - self._counted_at, 0.0) / HALF_LIFE_SECONDS)
+        self._table = OrderedDict((fid, reads * part) for fid, reads in self._table.items())
+        self._counted_at = now
 
     def close(self) -> None:
         for path in list(self._logs):
@@ -121,13 +113,11 @@ class HotFiles(Source):
         for access in accesses:
             if access.writes:
                 continue
-            heat = self._table.setdefault(access.fid, RecentReads())
+            self._table[access.fid] = self._table.get(access.fid, 0.0) + 0.5 ** (
+                max(self._counted_at - access.time, 0.0) / HALF_LIFE_SECONDS)
+            self._table.move_to_end(access.fid)
             if len(self._table) > MAX_FILES:
                 self._table.popitem(last=False)
-            heat.decay(access.time)
-            heat.reads += 1
-            heat.read_bytes += access.size_bytes
-            self._table.move_to_end(access.fid)
 
     def _drop(self, path: str) -> None:
         log = self._logs.pop(path, None)
