@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from operator import itemgetter
 from types import MappingProxyType
@@ -332,36 +332,6 @@ class SlowdownEvidence(Evidence):
     def lacks_past(self) -> bool:
         """Whether the finding rests on device time alone: hardly any window showed more."""
         return self.carrier == Carrier.DEVICE_TIME
-
-
-def typed_evidence(of: type[Evidence], stored: Mapping[str, float | None]) -> Evidence:
-    """Evidence of a type from stored numbers. :class:`OtherEvidence` if a number is missing, or for the base class.
-
-    Numbers that the type does not have are dropped: another version of a policy may have stored them. None is
-    infinite, which JSON cannot store.
-
-    >>> typed_evidence(Evidence, {"mounts": 2.0})
-    OtherEvidence(values={'mounts': 2.0})
-    >>> numbers = {"victim_usual_bytes_per_second": 66e6, "victim_bytes_per_second": 44e6, "slowdown": 1.5,
-    ...            "loss_low": 0.2, "loss_high": 0.4, "loss_probability": 0.97, "carrier": 1.0,
-    ...            "aggressor_came_at": 0.0}
-    >>> typed_evidence(SlowdownEvidence, {**numbers, "dropped": 1.0}).numbers() == numbers
-    True
-    """
-    numbers = {name: float("inf") if value is None else value for name, value in stored.items()}
-    known = {each.name: each for each in fields(of)}
-    if of is Evidence or any(each.default is MISSING and each.name not in numbers for each in known.values()):
-        return OtherEvidence(numbers)
-    try:
-        return of(**{name: _typed(str(known[name].type), value) for name, value in numbers.items() if name in known})
-    except (TypeError, ValueError, OverflowError):  # the journal holds something other than numbers
-        return OtherEvidence(numbers)
-
-
-def _typed(of: str, value: float) -> float:
-    if of == "Carrier":
-        return Carrier(int(value))
-    return int(value) if of.startswith("int") else float(value)
 
 
 Advice = structs.Advice

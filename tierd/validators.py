@@ -1,10 +1,13 @@
-"""Validators of classes of settings and messages. Building one takes milliseconds, so each is built once."""
+"""Validators of classes of settings, messages and evidence. Building one takes milliseconds, so each is built once."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
+
+from tierd.model import Evidence, OtherEvidence
 
 T = TypeVar("T")
 _validators: dict[type[Any], TypeAdapter[Any]] = {}
@@ -15,3 +18,19 @@ def validator_of(kind: type[T]) -> TypeAdapter[T]:
     if kind not in _validators:
         _validators[kind] = TypeAdapter(kind)
     return _validators[kind]
+
+
+def typed_evidence(of: type[Evidence], stored: Mapping[str, float | None]) -> Evidence:
+    """Evidence of a type from stored numbers. :class:`OtherEvidence` if a number is missing, or for the base class.
+
+    Numbers that the type does not have are dropped: another version of a policy may have stored them. None is
+    infinite, which JSON cannot store.
+
+    >>> typed_evidence(Evidence, {"mounts": 2.0})
+    OtherEvidence(values={'mounts': 2.0})
+    """
+    numbers = {name: float("inf") if value is None else value for name, value in stored.items()}
+    try:
+        return OtherEvidence(numbers) if of is Evidence else validator_of(of).validate_python(numbers)
+    except ValidationError:  # also if the journal holds something other than numbers
+        return OtherEvidence(numbers)

@@ -14,8 +14,9 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from tierd.acts import ORDER_KINDS
-from tierd.model import Evidence, Finding, typed_evidence
+from tierd.model import Evidence, Finding
 from tierd.policies.protocol import Common, ConfiguredPolicy, JudgedBy, Policy, Tables
+from tierd.validators import typed_evidence
 
 GROUP = "lustre_tierd.policies"
 """Entry point group of policies in other packages."""
@@ -115,11 +116,7 @@ def policy_for(finding: Finding) -> Policy:
 
 
 def evidence_of(kind: str, stored: Mapping[str, float | None]) -> Evidence:
-    """The typed evidence of stored numbers; :class:`OtherEvidence` if the kind is unknown or a number is missing.
-
-    >>> evidence_of("tape-drive", {"mounts": 2.0})
-    OtherEvidence(values={'mounts': 2.0})
-    """
+    """The evidence of stored numbers, of the type that the policy of this kind has."""
     return typed_evidence(policy_of(kind).evidence, stored)
 
 

@@ -10,8 +10,9 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from tierd.detect.view import View
-from tierd.model import Finding, OtherEvidence, typed_evidence
+from tierd.model import Finding, OtherEvidence
 from tierd.policies.protocol import ConfiguredPolicy
+from tierd.validators import typed_evidence
 
 Key = tuple[str, str, str]
 BEGIN_RUNS = 2
