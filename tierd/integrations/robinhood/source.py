@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Annotated, ClassVar, TypeVar
+from typing import Annotated, ClassVar
 
 from annotated_types import Ge, Gt, Lt
 
@@ -43,7 +43,6 @@ NEEDED_COLUMNS = frozenset({"id", "size", "last_mod", "last_mdchange", "creation
                     "invalid"})
 Row = Sequence[str | bytes | int | None]
 """One row of a query. Text columns of robinhood are binary."""
-Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,6 @@ class Robinhood(Source):
     settings: RobinhoodSettings
     connect: Callable[[], MySqlConnection]
     clock: Clock
-    _checked: bool = False
     _checked_at: float | None = None
     _valid_at: float | None = None
     """Time at which the rows were valid: the newest time stamp in the database."""
@@ -94,56 +92,47 @@ class Robinhood(Source):
         now = self.clock.now()
         if self._checked_at is None or not 0 <= now - self._checked_at < CHECK_SECONDS:
             self._checked_at = now
-            with suppress(OSError):
-                self._asking(self._check)
+            self._asking(None)
 
     def enriched(self, activities: list[DirectoryActivity], filesystem: Filesystem) -> list[DirectoryActivity]:
         """Activities with files that no changelog record named."""
         return [self._completed(each, filesystem) if each.directory.startswith("/") else each for each in activities]
 
     def _completed(self, activity: DirectoryActivity, filesystem: Filesystem) -> DirectoryActivity:
-        try:
-            return self.completed(activity, filesystem.status(activity.directory).fid)
-        except OSError:
-            return activity
-
-    def completed(self, activity: DirectoryActivity, directory: Fid) -> DirectoryActivity:
-        """The activity with the files that the database has for its directory. Raises OSError."""
-        known = {candidate.fid for candidate in activity.candidates}
-        known.update(file.fid for file in activity.existing_files)
-        found = candidates(self._asking(lambda connection: self._rows(connection, directory)), activity.directory)
+        known = {each.fid for each in (*activity.candidates, *activity.existing_files)}
+        found = candidates(self._files(activity.directory, filesystem), activity.directory)
         return replace(activity, candidates=(*activity.candidates, *(c for c in found if c.fid not in known)))
 
     def coldest_first(self, directory: str, filesystem: Filesystem) -> Sequence[str]:
         """It is a hint: tierd reads the times of each file again before a move."""
+        used = [(max(seconds_of(row[7]), seconds_of(row[4])), label)
+                for row in self._files(directory, filesystem) if (label := name_of(row[1]))]
+        return [label for _, label in sorted(used)]
+
+    def _files(self, directory: str, filesystem: Filesystem) -> Sequence[Row]:
+        """The rows of a directory; none if robinhood does not answer, which is shown in :attr:`age`."""
         try:
-            return self.by_last_use(filesystem.status(directory).fid)
+            return self._asking(filesystem.status(directory).fid)
         except OSError:
             return ()
-
-    def by_last_use(self, directory: Fid) -> list[str]:
-        """Names of the files that the database has for a directory, the longest unused first. Raises OSError."""
-        rows = self._asking(lambda connection: self._rows(connection, directory))
-        used = [(max(seconds_of(row[7]), seconds_of(row[4])), label) for row in rows if (label := name_of(row[1]))]
-        return [label for _, label in sorted(used)]
 
     def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
-    def _asking(self, ask: Callable[[MySqlConnection], Answer]) -> Answer:
+    def _asking(self, directory: Fid | None) -> Sequence[Row]:
+        """The rows of a directory; None only checks the database. Empty if it does not answer, or is too old."""
         try:
-            if self._connection is None:
-                self._connection = self.connect()
-                self._checked = False
-            if not self._checked:
-                self._check(self._connection)
-            found = ask(self._connection)
+            is_new = self._connection is None
+            connection = self._connection = self._connection or self.connect()
+            if is_new or directory is None:
+                self._check(connection)
+            found = self._rows(connection, directory) if directory is not None else ()
         except (OSError, ValueError, TypeError) as error:
             self._problem = str(error)
             self.close()
-            raise SourceError(f"robinhood: {error}") from error
+            return ()
         self._problem = ""
         return found
 
@@ -157,7 +146,6 @@ class Robinhood(Source):
         if self._valid_at is None or now - self._valid_at > self.settings.stale_seconds:
             old = "never finished a scan" if self._valid_at is None else f"is {(now - self._valid_at) / 3600:.0f} h old"
             raise SourceError(f"its database {old}; it is not used")
-        self._checked = True
 
     def _rows(self, connection: MySqlConnection, directory: Fid) -> list[Row]:
         parent = str(directory).strip("[]").encode()
