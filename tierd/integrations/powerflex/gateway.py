@@ -214,7 +214,7 @@ class ErrorKind(StrEnum):
 
 
 class GatewayError(SourceError):
-    """A failed request, with its kind."""
+    """A failed request, with its kind. Without one, it is ``STATUS`` or ``CONNECTION``, by the type of the error."""
 
     def __init__(self, kind: ErrorKind, text: str) -> None:
         super().__init__(text)
@@ -379,25 +379,26 @@ class Gateway:
                       for kind, properties in (("StoragePool", POOL_PROPERTIES), ("Volume", VOLUME_PROPERTIES))]
             body = json.dumps({"selectedStatisticsList": wanted}).encode()
             numbers = statistics(self._request("POST", "/api/instances/querySelectedStatistics", body))
-        except GatewayError as error:
-            self.errors[error.kind] += 1
+        except SourceError as error:
+            usual = ErrorKind.STATUS if isinstance(error, StatusError) else ErrorKind.CONNECTION
+            self.errors[error.kind if isinstance(error, GatewayError) else usual] += 1
             raise
         return system_of(instances, numbers)
 
     def _request(self, method: str, path: str, body: bytes | None = None) -> bytes:
-        if not self._token:
-            self._login()
-        try:
-            return self._send(method, path, body, self._credentials(), JSON_TYPES)
-        except StatusError as error:
-            if error.status != EXPIRED:
-                raise GatewayError(ErrorKind.STATUS, str(error)) from error
+        if self._token:
+            try:
+                return self._send(method, path, body, self._credentials(), JSON_TYPES)
+            except StatusError as error:
+                if error.status != EXPIRED:
+                    raise
         self._login()
         try:
             return self._send(method, path, body, self._credentials(), JSON_TYPES)
         except StatusError as error:
-            kind = ErrorKind.LOGIN if error.status in REFUSED else ErrorKind.STATUS
-            raise GatewayError(kind, str(error)) from error
+            if error.status not in REFUSED:
+                raise
+            raise GatewayError(ErrorKind.LOGIN, str(error)) from error
 
     def _login(self) -> None:
         self._token = ""
@@ -407,6 +408,9 @@ class Gateway:
         user = self._settings.user
         try:
             password = read_password(self._settings.password_file)
+        except SourceError as error:
+            raise GatewayError(ErrorKind.LOGIN, str(error)) from error
+        try:
             if self._settings.release == 3:
                 token = _json(self._send("GET", "/api/login", None, _basic(user, password), TOKEN_TYPES), "login")
             else:
@@ -416,10 +420,6 @@ class Gateway:
         except StatusError as error:
             if error.status in REFUSED:
                 self._refused_at = self._now()
-            raise GatewayError(ErrorKind.LOGIN, str(error)) from error
-        except GatewayError:
-            raise
-        except SourceError as error:  # the file of the password
             raise GatewayError(ErrorKind.LOGIN, str(error)) from error
         if not isinstance(token, str) or not token or not token.isascii() or not token.isprintable():
             raise GatewayError(ErrorKind.ANSWER, f"{self._url}: the login returned no token: is it release "
@@ -437,12 +437,7 @@ class Gateway:
         sent = {"Accept": "application/json", **headers}
         if body is not None:
             sent["Content-Type"] = "application/json"
-        try:
-            return self._client.send(method, self._url + path, kinds, body, sent).body
-        except StatusError:
-            raise
-        except SourceError as error:
-            raise GatewayError(ErrorKind.CONNECTION, str(error)) from error
+        return self._client.send(method, self._url + path, kinds, body, sent).body
 
 
 def _basic(user: str, password: str) -> dict[str, str]:
