@@ -134,12 +134,9 @@ class Engine:
         """Learn the usual rates of these jobs from Prometheus' history."""
         rates: dict[str, list[float]] = {}
         for window in windows:
-            moved: dict[str, float] = {}
-            for (_, job), load in window.loads.items():
-                moved[job] = moved.get(job, 0.0) + load.moved_bytes
-            for job, size_bytes in moved.items():
-                if job in jobs and size_bytes:
-                    rates.setdefault(job, []).append(log(size_bytes / window.seconds))
+            for job, bytes_per_second in window.moved.items():
+                if job in jobs and bytes_per_second:
+                    rates.setdefault(job, []).append(log(bytes_per_second))
         self._remembered = {job: len(each) for job, each in rates.items()}
         self._interference.remember({self._recent.jobs[job]: usual_rate(each) for job, each in rates.items()})
 

@@ -14,16 +14,14 @@ them. A single load is made when it is looked up: to a reader, columns are a map
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence, ValuesView
-from collections.abc import ItemsView as Items
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, repeat
-from typing import Generic, TypeVar
+from itertools import chain
+from types import MappingProxyType
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-
-from tierd.model import NO_SIZES, JobLoad, NamespaceLoad
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -36,6 +34,57 @@ Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 Pair = tuple[str, str]
 """Target and job."""
+NO_SIZES: Mapping[int, float] = MappingProxyType({})
+
+
+class JobLoad(NamedTuple):
+    """Load of one job on one OST during a window: differences of its ``job_stats`` counters.
+
+    It is a tuple, which is made in a third of the time: a large file system has ten thousands per window.
+    """
+
+    target: str
+    job: str
+    read_bytes: float = 0.0
+    write_bytes: float = 0.0
+    reads: float = 0.0
+    """Bulk RPCs, not system calls."""
+    writes: float = 0.0
+    other_operations: float = 0.0
+    """sync, destroy, create, punch, setattr, …: small operations that need seeks."""
+    busy_usec: float = 0.0
+    """Service time of the bulk RPCs."""
+    sizes: Mapping[int, float] = NO_SIZES
+    """Bulk RPCs by upper bound of their size in bytes (Lustre 2.16 and newer; empty before)."""
+
+    @property
+    def moved_bytes(self) -> float:
+        return self.read_bytes + self.write_bytes
+
+    @property
+    def bulk_operations(self) -> float:
+        return self.reads + self.writes
+
+    @property
+    def operations(self) -> float:
+        """All operations of the target for the job."""
+        return self.reads + self.writes + self.other_operations
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceLoad:
+    """Load of one job on the metadata targets during a window."""
+
+    job: str
+    opens: float = 0.0
+    closes: float = 0.0
+    creates: float = 0.0
+    unlinks: float = 0.0
+    other_operations: float = 0.0
+
+    @property
+    def operations(self) -> float:
+        return self.opens + self.closes + self.creates + self.unlinks + self.other_operations
 
 
 class Numbers(dict[Key, int], Generic[Key]):
@@ -146,10 +195,6 @@ class Table(Mapping[Key, Value], Generic[Key, Value]):
     def value(self, row: int) -> Value:
         """The value of a row."""
 
-    def values_by_row(self) -> Iterator[Value]:
-        """The value of each row."""
-        return map(self.value, range(len(self)))
-
     @property
     def row_of(self) -> Mapping[Key, int]:
         if self._row_of is None:
@@ -164,30 +209,6 @@ class Table(Mapping[Key, Value], Generic[Key, Value]):
 
     def __iter__(self) -> Iterator[Key]:
         return iter(self.keys_by_row())
-
-    def items(self) -> Items[Key, Value]:
-        """All items, each made when it is reached."""
-        return _Items(self)
-
-    def values(self) -> ValuesView[Value]:
-        """All values, each made when it is reached."""
-        return _Values(self)
-
-
-class _Items(Items[Key, Value]):
-    __slots__ = ()
-    _mapping: Table[Key, Value]
-
-    def __iter__(self) -> Iterator[tuple[Key, Value]]:
-        return zip(self._mapping.keys_by_row(), self._mapping.values_by_row(), strict=True)
-
-
-class _Values(ValuesView[Value]):
-    __slots__ = ()
-    _mapping: Table[Hashable, Value]
-
-    def __iter__(self) -> Iterator[Value]:
-        return self._mapping.values_by_row()
 
 
 class PairTable(Table[Pair, Value], Generic[Value]):
@@ -244,12 +265,6 @@ class Loads(PairTable[JobLoad]):
         return JobLoad._make((self.target[row], self.job[row], *self.numbers[row].tolist(),
                               self.sizes.row(row) if self.sizes.names else NO_SIZES))
 
-    def values_by_row(self) -> Iterator[JobLoad]:
-        """The load of each row, in half the time."""
-        sizes = map(self.sizes.row, range(len(self))) if self.sizes.names else repeat(NO_SIZES)
-        return (JobLoad._make((target, job, *numbers, by_size)) for target, job, numbers, by_size in zip(
-            self.target.tolist(), self.job.tolist(), self.numbers.tolist(), sizes, strict=False))
-
     def rows(self, which: Rows) -> Loads:
         return Loads(self.target[which], self.job[which], self.numbers[which], self.sizes.rows(which))
 
@@ -272,6 +287,13 @@ class Loads(PairTable[JobLoad]):
     def moved_bytes(self) -> Floats:
         found: Floats = self.numbers[:, READ_BYTES] + self.numbers[:, WRITE_BYTES]
         return found
+
+    def moved_by_job(self, seconds_of: Callable[[str], float]) -> dict[str, float]:
+        """Bytes per second by job, by the seconds of each target."""
+        targets, jobs = Numbers[str](), Numbers[str]()
+        on, at = targets.of(self.target.tolist(), len(self)), jobs.of(self.job.tolist(), len(self))
+        rates = self.moved_bytes / np.array([seconds_of(target) for target in targets], float)[on]
+        return dict(zip(jobs, np.bincount(at, rates, len(jobs)).tolist(), strict=True))
 
     def small_rpcs(self, small_rpc_bytes: int) -> Floats:
         """RPCs of at most so many bytes, from the kernel's size histogram, or else by their mean size."""

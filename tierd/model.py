@@ -7,75 +7,23 @@ less often. Without its facts a detector finds nothing.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from operator import itemgetter
-from types import MappingProxyType
 from typing import NamedTuple
 
 from lustre import filesystem
 from lustre.fid import Fid
 from lustre.layout.directory import DefaultStriping, DirectoryStripes
 from lustre.layout.model import Layout
-from tierd import structs
+from tierd import loads, structs
 from tierd.acts import ActKind
 from tierd.text import Carrier
 
 MAX_CLIENTS = 8
 """Clients of a job in a directory that are remembered. A decision needs to know whether there are several."""
-NO_SIZES: Mapping[int, float] = MappingProxyType({})
-
-
-class JobLoad(NamedTuple):
-    """Load of one job on one OST during a window: differences of its ``job_stats`` counters.
-
-    It is a tuple, which is made in a third of the time: a large file system has ten thousands per window.
-    """
-
-    target: str
-    job: str
-    read_bytes: float = 0.0
-    write_bytes: float = 0.0
-    reads: float = 0.0
-    """Bulk RPCs, not system calls."""
-    writes: float = 0.0
-    other_operations: float = 0.0
-    """sync, destroy, create, punch, setattr, …: small operations that need seeks."""
-    busy_usec: float = 0.0
-    """Service time of the bulk RPCs."""
-    sizes: Mapping[int, float] = NO_SIZES
-    """Bulk RPCs by upper bound of their size in bytes (Lustre 2.16 and newer; empty before)."""
-
-    @property
-    def moved_bytes(self) -> float:
-        return self.read_bytes + self.write_bytes
-
-    @property
-    def bulk_operations(self) -> float:
-        return self.reads + self.writes
-
-    @property
-    def operations(self) -> float:
-        """All operations of the target for the job."""
-        return self.reads + self.writes + self.other_operations
-
-
-@dataclass(frozen=True, slots=True)
-class NamespaceLoad:
-    """Load of one job on the metadata targets during a window."""
-
-    job: str
-    opens: float = 0.0
-    closes: float = 0.0
-    creates: float = 0.0
-    unlinks: float = 0.0
-    other_operations: float = 0.0
-
-    @property
-    def operations(self) -> float:
-        return self.opens + self.closes + self.creates + self.unlinks + self.other_operations
+JobLoad = loads.JobLoad
+NamespaceLoad = loads.NamespaceLoad
 
 
 class Service(NamedTuple):
@@ -151,18 +99,12 @@ class Window:
     @property
     def jobs(self) -> frozenset[str]:
         """Jobs with a load on an OST."""
-        columns = getattr(self.loads, "job", None)  # of a table of loads
-        return frozenset(map(itemgetter(1), self.loads) if columns is None else columns.tolist())
+        return frozenset(loads.Loads.of(self.loads).job.tolist())
 
     @cached_property
     def moved(self) -> Mapping[str, float]:
         """Bytes per second by job: on each target by its own seconds."""
-        found: defaultdict[str, float] = defaultdict(float)
-        per_second = {target: 1 / seconds for target, seconds in self.spans.items()}
-        usual = 1 / self.seconds
-        for (target, job), load in self.loads.items():
-            found[job] += (load.read_bytes + load.write_bytes) * per_second.get(target, usual)
-        return dict(found)
+        return loads.Loads.of(self.loads).moved_by_job(self.seconds_of)
 
     @cached_property
     def operations(self) -> Mapping[str, float]:

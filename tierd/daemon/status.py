@@ -5,7 +5,7 @@ Readers of the snapshot wait for no activity. The sentence about each cycle goes
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -21,6 +21,7 @@ from tierd.daemon.cases import all_cases, refusal_answer, time_row
 from tierd.daemon.loop import Daemon
 from tierd.daemon.states import OPEN
 from tierd.detect.device_time import TargetTime
+from tierd.loads import BUSY_USEC, READS, WRITES, Loads, Numbers, sums
 from tierd.model import Action, Facts, Finding, Window
 from tierd.rates import mean_rates
 from tierd.refusal import Refusal, sentence_of
@@ -110,13 +111,11 @@ def loads_by(window: Window, place: int) -> Counter[str]:
 
 def latency_by_target(window: Window) -> dict[str, float]:
     """Mean service time of the bulk RPCs of each target, where the servers print it; microseconds."""
-    usec: defaultdict[str, float] = defaultdict(float)
-    operations: defaultdict[str, float] = defaultdict(float)
-    for (target, _), load in window.loads.items():
-        if load.busy_usec:
-            usec[target] += load.busy_usec
-            operations[target] += load.bulk_operations
-    return {target: usec[target] / count for target, count in operations.items() if count}
+    loads, targets = Loads.of(window.loads), Numbers[str]()
+    timed = loads.rows(loads.numbers[:, BUSY_USEC] > 0)
+    found = sums(targets.of(timed.target.tolist(), len(timed)), timed.numbers, len(targets)).tolist()
+    return {target: each[BUSY_USEC] / count for target, each in zip(targets, found, strict=True)
+            if (count := each[READS] + each[WRITES])}
 
 
 def pool_rows(view: StatusSnapshot) -> tuple[answers.PoolRow, ...]:

@@ -17,6 +17,7 @@ from annotated_types import Gt
 from tierd.advised import CLIENT_DRIVER, DRIVER_TEXTS, SERVER_DRIVER, driver_command, driver_value
 from tierd.detect.advice import recently_seen
 from tierd.detect.view import View
+from tierd.loads import OTHER_OPERATIONS, READS, Loads
 from tierd.model import Advice, Finding, OtherEvidence
 from tierd.policies.protocol import RECENT_SECONDS, Common, Policy
 from tierd.text import count_of, first_names
@@ -44,7 +45,7 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
     if not servers:
         return
     recent = view.recent(RECENT_SECONDS)
-    served = sum(load.bulk_operations for window in recent for load in window.loads.values())
+    served = sum(Loads.of(window.loads).numbers[:, READS:OTHER_OPERATIONS].sum() for window in recent)
     if _enough(served / max(sum(window.seconds for window in recent), 1e-9), "servers", view, settings):
         yield from of_nodes("servers", servers, SERVER_DRIVER, view)
 

@@ -17,12 +17,12 @@ from __future__ import annotations
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tierd.loads import Bools, Columns, Floats, Ints, Numbers, Pair, PairTable, Rows, Texts, columns_of, names_of, texts
-from tierd.model import NO_SIZES
 
 
 class JobEntry(NamedTuple):
@@ -32,7 +32,7 @@ class JobEntry(NamedTuple):
     """Samples by operation. Samples of ``read_bytes`` and ``write_bytes`` count bulk RPCs."""
     sums: Mapping[str, float]
     """Sums by operation: bytes for ``…_bytes``, microseconds for others."""
-    sizes: Mapping[int, float] = NO_SIZES
+    sizes: Mapping[int, float] = MappingProxyType({})
     """Bulk RPCs by upper bound of their size in bytes."""
     start: str = ""
     """Start time of the entry, as the kernel printed it; empty if unknown."""
