@@ -109,8 +109,8 @@ class Window:
     @cached_property
     def operations(self) -> Mapping[str, float]:
         """Metadata operations per second by job."""
-        seconds = self.metadata_seconds
-        return {job: load.operations / seconds for job, load in self.namespace.items()}
+        done = loads.NamespaceLoads.of(self.namespace)
+        return dict(zip(done.job.tolist(), (done.operations / self.metadata_seconds).tolist(), strict=True))
 
 
 @dataclass(frozen=True, slots=True)

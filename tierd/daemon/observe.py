@@ -18,7 +18,7 @@ from tierd.daemon.remediation import Remediation, RemediationStore
 from tierd.detect.attribution import ACTIVE_SECONDS
 from tierd.detect.gain import StreamTrack
 from tierd.engine import CycleFindings, Engine
-from tierd.loads import Loads
+from tierd.loads import CLOSES, Loads, NamespaceLoads
 from tierd.model import Action, Finding, Window
 from tierd.policies.registry import policy_for
 from tierd.refusal import Reason, Refusal
@@ -247,7 +247,8 @@ class WindowWork:
         self._window = window
         self._jobs = window.jobs
         self._reading = set(Loads.of(window.loads).reading_jobs)
-        self._naming = {job for job, load in window.namespace.items() if load.operations > load.closes}
+        names = NamespaceLoads.of(window.namespace)
+        self._naming = set(names.job[names.operations > names.numbers[:, CLOSES]].tolist())
 
     def has(self, finding: Finding, jobs: Sequence[str]) -> bool:
         """Whether the aggressor of a finding was at work.

@@ -109,9 +109,7 @@ class Integration:
     """One integration. Its name in the registry is that of its settings in ``[sense]``."""
 
     settings: Any
-    """Type of its settings, with limits and validators as annotations."""
-    defaults: Any
-    """Settings with which nothing is read."""
+    """Type of its settings, with limits and validators as annotations. With its defaults nothing is read."""
     configured: Callable[[Any], bool]
     """Whether settings name something to read."""
     start: Callable[[Any, Site], Source]

@@ -27,7 +27,7 @@ def integrations() -> Mapping[str, Integration]:
 
 def default_settings() -> Mapping[str, object]:
     """The settings of all integrations where the configuration has none: nothing is read."""
-    return {name: integration.defaults for name, integration in integrations().items()}
+    return {name: integration.settings() for name, integration in integrations().items()}
 
 
 def started(settings: Mapping[str, object], site: Site) -> tuple[Source, ...]:

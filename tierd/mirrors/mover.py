@@ -177,5 +177,4 @@ def _is_stale(group: Sequence[Component]) -> bool:
     return any("stale" in component.flags for component in group)
 
 
-def engine(engine: inspection.FileEngine, lfs: LfsMover) -> inspection.FileEngine:
-    return MirrorMover(engine, lfs)
+engine = MirrorMover

@@ -40,7 +40,7 @@ class JudgedBy(Enum):
 
 @dataclass(frozen=True)
 class Table:
-    """A table of settings of a policy."""
+    """A table of settings."""
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 

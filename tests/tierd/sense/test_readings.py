@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from exporter.exposition import escape
 from exporter.jobs.lines import unique_name
 from lustre.formats.job_stats import MAX_JOB_ID_BYTES
-from tierd.model import JobLoad
+from tierd.loads import JobLoad
 from tierd.sense.counters import CounterTable, JobEntry
 from tierd.sense.exposition import labels_of
 from tierd.sense.readings import (

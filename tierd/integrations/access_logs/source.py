@@ -163,4 +163,4 @@ def start(pattern: str, site: Site) -> HotFiles:
     return HotFiles(pattern, AccessLogDevice, site.clock, site.stale_seconds, site.flash_pools)
 
 
-INTEGRATION = Integration(settings=str, defaults="", configured=bool, start=start)
+INTEGRATION = Integration(settings=str, configured=bool, start=start)

@@ -25,12 +25,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from annotated_types import Gt
 
 from tierd.config.sense import ServerAccess, asks_http
+from tierd.policies.protocol import Table
 from tierd.sense.http_client import HttpClient, SourceError, StatusError, read_secret
 
 Json = Mapping[str, object]
@@ -53,10 +54,8 @@ TUNABLES: Mapping[str, Mapping[str, int]] = {
 
 
 @dataclass(frozen=True)
-class PowerFlexSettings:
+class PowerFlexSettings(Table):
     """The gateway of a PowerFlex (VxFlex OS) system below the OSTs."""
-
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     url: str = ""
     """``https://gateway.example.org``. Empty: it is not used."""

@@ -158,8 +158,8 @@ def audit(settings: PowerFlexSettings) -> Sequence[Line]:
 
 
 INTEGRATION = Integration(
-    settings=Annotated[PowerFlexSettings, AfterValidator(validated)], defaults=PowerFlexSettings(),
-    configured=lambda settings: bool(settings.url), start=start, audit=audit)
+    settings=Annotated[PowerFlexSettings, AfterValidator(validated)], configured=lambda settings: bool(settings.url),
+    start=start, audit=audit)
 
 
 def powerflex_metrics(failed: Mapping[ErrorKind, int], slowed: Mapping[tuple[str, str], bool],

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from annotated_types import Ge, Gt, Lt
 
@@ -24,6 +24,7 @@ from lustre.filesystem import Filesystem
 from tierd.clock import Clock
 from tierd.integrations.protocol import Integration, Site, Source
 from tierd.model import Candidate, DirectoryActivity
+from tierd.policies.protocol import Table
 from tierd.sense.freshness import SourceAge
 from tierd.sense.http_client import SourceError, read_secret
 from tierd.sense.paths import join
@@ -46,10 +47,8 @@ Row = Sequence[str | bytes | int | None]
 
 
 @dataclass(frozen=True)
-class RobinhoodSettings:
+class RobinhoodSettings(Table):
     """Address of the database. Give tierd its own account with the grant ``SELECT`` only."""
-
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     database: str = ""
     """``robinhood_lustre``. Empty: it is not used."""
@@ -99,7 +98,7 @@ class Robinhood(Source):
         return [self._completed(each, filesystem) if each.directory.startswith("/") else each for each in activities]
 
     def _completed(self, activity: DirectoryActivity, filesystem: Filesystem) -> DirectoryActivity:
-        known = {each.fid for each in (*activity.candidates, *activity.existing_files)}
+        known = {each.fid for each in activity.candidates} | {each.fid for each in activity.existing_files}
         found = candidates(self._files(activity.directory, filesystem), activity.directory)
         return replace(activity, candidates=(*activity.candidates, *(c for c in found if c.fid not in known)))
 
@@ -271,5 +270,4 @@ def start(settings: RobinhoodSettings, site: Site) -> Robinhood:
 
 
 INTEGRATION = Integration(
-    settings=RobinhoodSettings, defaults=RobinhoodSettings(), configured=lambda settings: bool(settings.database),
-    start=start)
+    settings=RobinhoodSettings, configured=lambda settings: bool(settings.database), start=start)

@@ -23,7 +23,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from annotated_types import Gt
 from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily, Metric
@@ -33,6 +33,7 @@ from tierd.background import DaemonExecutor
 from tierd.clock import Clock
 from tierd.config.sense import ServerAccess, asks_http
 from tierd.integrations.protocol import Integration, SchedulerJob, Site, Source, plain
+from tierd.policies.protocol import Table
 from tierd.sense.http_client import HttpClient, SourceError, one_line, read_secret
 from tierd.text import printable
 
@@ -49,10 +50,8 @@ SOON_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
-class SlurmSettings:
+class SlurmSettings(Table):
     """Where names, users, accounts and partitions of jobs come from. Without it, tierd shows job ids only."""
-
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     source: Literal["", "squeue", "sacct", "slurmrestd"] = ""
     """``squeue`` and ``sacct`` run the program of this node with ``--json`` (Slurm 21.08 and newer; ``sacct`` needs
@@ -215,8 +214,8 @@ class SlurmJobs(Source):
         self._known: OrderedDict[str, SchedulerJob | None] = OrderedDict()
         """By job id of Lustre; None while Slurm is not asked, or does not know it."""
         self._asked_at = float("-inf")
-        self._answered: set[str] = set()
-        """Ids that were looked up at least once."""
+        self._has_new = False
+        """Whether an id came since the last request."""
         self._busy = False
         self.problem = ""
         """Why the last answer could not be used; empty if it was."""
@@ -230,8 +229,9 @@ class SlurmJobs(Source):
                     continue
                 if name not in self._known:
                     self._known[name] = None
+                    self._has_new = True
                     if len(self._known) > MAX_JOBS:
-                        self._answered.discard(self._known.popitem(last=False)[0])
+                        self._known.popitem(last=False)
                 self._known.move_to_end(name)
                 if (job := self._known[name]) is not None:
                     found[name] = job
@@ -254,11 +254,10 @@ class SlurmJobs(Source):
         return dict(found[:most])
 
     def _refresh_if_due(self) -> None:
-        fresh = any(name not in self._answered for name in self._known)
         age = self._clock.now() - self._asked_at
-        pause = SOON_SECONDS if fresh and not self.problem else REFRESH_SECONDS
+        pause = SOON_SECONDS if self._has_new and not self.problem else REFRESH_SECONDS
         if self._known and not self._busy and not 0 <= age < pause:
-            self._busy, self._asked_at = True, self._clock.now()
+            self._busy, self._has_new, self._asked_at = True, False, self._clock.now()
             self._executor.submit(self._refresh, list(self._known))
 
     def _refresh(self, names: Sequence[str]) -> None:
@@ -280,7 +279,6 @@ class SlurmJobs(Source):
             self._busy, self.problem = False, problem
             if problem:
                 return
-            self._answered |= set(names) & self._known.keys()
             for name in names:
                 if name in self._known and (found := jobs.get(self._number(name))) is not None:
                     self._known[name] = found
@@ -300,5 +298,5 @@ def start(settings: SlurmSettings, site: Site) -> SlurmJobs:
 
 
 INTEGRATION = Integration(
-    settings=Annotated[SlurmSettings, AfterValidator(validated)], defaults=SlurmSettings(),
-    configured=lambda settings: bool(settings.source), start=start)
+    settings=Annotated[SlurmSettings, AfterValidator(validated)], configured=lambda settings: bool(settings.source),
+    start=start)
