@@ -391,8 +391,7 @@ class Capacity:
     metadata: MetadataTargets | None = None
     """None if the room of an MDT is unknown."""
     won_back: Mapping[str, Sequence[float]] = field(default_factory=dict)
-    """What earlier acts against findings of this kind won back, by the pool of their first component; "" for data on
-    the MDT. The newest first."""
+    """What acts against such findings won back, the newest first, by pool of the first component; "" for the MDT."""
     overstriping: bool = False
     """Whether this client and the MDTs can place several objects of a file on one target (Lustre 2.13)."""
     fill: Mapping[str, TargetFill] = field(default_factory=dict)
@@ -479,9 +478,7 @@ class TargetFill:
 
 @dataclass(frozen=True, slots=True)
 class DiskWrites:
-    """Writes of one object target to its disks between two readings: differences of ``brw_stats`` and
-    ``io_latency_stats``.
-    """
+    """Writes of one OST to its disks between two readings: differences of ``brw_stats`` and ``io_latency_stats``."""
 
     time: float
     """Time of the second reading; epoch seconds."""
@@ -490,8 +487,7 @@ class DiskWrites:
     msec: Mapping[int, float] = field(default_factory=dict)
     """Bulk requests, by upper bound of the milliseconds of their disk I/O."""
     usec_by_size: Mapping[int, Mapping[int, float]] = field(default_factory=dict)
-    """Bulk requests, by lower bound of their bytes and by upper bound of the microseconds of their disk I/O. Since
-    2.17; empty before."""
+    """Bulk requests, by lower bound of their bytes and by upper bound of the usec of their disk I/O; since 2.17."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -608,8 +604,7 @@ class Facts:
     """The same in the last ``latest_seconds``, about half a minute."""
     latest_seconds: float = 0.0
     job_nodes: Mapping[str, int] = field(default_factory=dict)
-    """Number of nodes by job, from the scheduler, for jobs in busy directories whose clients the changelog does not
-    name."""
+    """Nodes by job, from the scheduler, for jobs in busy directories whose clients the changelog does not name."""
     metadata_targets: int = 0
     """Number of MDTs; 0 if unknown."""
     metadata: Mapping[str, MetadataSpace] = field(default_factory=dict)

@@ -1,7 +1,6 @@
 """The one way to refuse something: a reason, which counters and programs read, and a sentence for people.
 
-A function that may refuse returns ``Refusal | None``. None means that nothing prevents it. Reasons are few and fixed,
-as labels of metrics must be.
+A function that may refuse returns ``Refusal | None``. Reasons are few and fixed, as labels of metrics must be.
 """
 
 from __future__ import annotations

@@ -16,8 +16,7 @@ from tierd.brake.rules import OssState, Rules, WantedRule, WantedRules, commands
 
 log = logging.getLogger("tierd.brake")
 LEASE_SECONDS = 20.0
-"""Time without an answer of the leader after which rules are removed. Including requests and commands under way, no
-rule stays for 30 s."""
+"""Time without an answer after which rules are removed: with requests and commands under way, within 30 s."""
 POLL_SECONDS = 2.0
 """Time between two requests to the leader. A choice: a brake acts within two cycles."""
 SERVICE = "ost/OSS/ost_io"

@@ -148,8 +148,7 @@ class GeneralLimits(Limits):
     """Limits of all moves, of every scope."""
 
     max_stream_loss: Annotated[float, Gt(0), Le(1)] = 0.02
-    """Maximum part of its throughput that a stream loses to moves of ``imbalance`` and ``cold-on-flash``. Drains have
-    a value of their own."""
+    """Maximum part of its throughput that a stream loses to moves of ``imbalance`` and ``cold-on-flash``."""
 
 
 @dataclass(frozen=True)
@@ -157,8 +156,7 @@ class ClaimSettings(Table):
     """Folder and expiry of the claim."""
 
     folder: str = "/.tierd"
-    """Path below the root of the file system; only root may enter it. All tierd daemons of a file system must use the
-    same folder."""
+    """Path below the root of the file system, for root only. All its tierd daemons must use the same folder."""
     expiry_seconds: Annotated[float, Ge(10)] = 45.0
     """Another tierd takes over a claim that was not renewed for this time. Its holder stops after half of it."""
 
@@ -232,8 +230,7 @@ class ActSettings(Table):
     """Kinds of findings that are acted on; the others are only reported. ``data-on-mdt`` allows tierd to place small
     files on the MDT instead of flash, where that is better, and ``mirror-on-flash`` mirrors instead of moves."""
     without_user_xattr: Annotated[bool, Strict()] = False
-    """Act although the mount has no ``user_xattr``, so that tierd cannot read the attribute ``user.tierd``. The other
-    opt-outs hold."""
+    """Act although the mount has no ``user_xattr``, so that only opt-outs other than ``user.tierd`` can be read."""
     brake: Annotated[bool, Strict()] = False
     """Slow a job that certainly slows a stream, with TBF rules that an agent on each OSS sets."""
     journal: WholePath = "/var/lib/tierd/journal.sqlite"

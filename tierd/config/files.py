@@ -1,8 +1,7 @@
 """A TOML file and its drop-ins: merged in order, each setting with its file and line, and watched for changes.
 
 ``/etc/tierd/tierd.toml`` comes first, then ``/etc/tierd/tierd.d/*.toml`` by name. Of a setting the last value counts;
-tables are merged, and lists of tables (``[[scopes]]``) are concatenated. A change makes tierd read the files again
-without a signal.
+tables are merged, and lists of tables (``[[scopes]]``) are concatenated. tierd notices a change without a signal.
 """
 
 from __future__ import annotations

@@ -92,12 +92,9 @@ class ResolvedScopes:
         for scope in (whole, *configured):
             disks.setdefault(scope.pools.flash, scope.pools.hdd)
         self.pool_pairs = tuple(PoolPair(flash, hdd) for flash, hdd in disks.items())
-        """Each flash pool once, that of the whole file system first, with the disk pool of the first scope that has
-        it."""
+        """Each flash pool once, that of ``whole`` first, with the disk pool of the first scope that has it."""
         self.flash_pools = frozenset(disks)
-        """All flash pools."""
         self.modes = frozenset(scope.mode for scope in (whole, *configured))
-        """Modes of all scopes."""
 
     def of(self, path: str) -> Scope:
         """The deepest scope that contains a path (below the root of the file system), or else ``whole``."""

@@ -140,8 +140,7 @@ class SenseSettings(Table):
     """URLs of lustre-exporter on clients; a sample of each kind of node is enough. This node is always read."""
     cycle_seconds: Annotated[float, Gt(0)] = 5.0
     timeout_seconds: Annotated[float, Gt(0)] = 15.0
-    """Limit of the time of an exporter's answer. A cycle waits for it no longer than ``wait_seconds``; a later answer
-    counts in the next cycle."""
+    """Limit of the time of an exporter's answer. What comes after ``wait_seconds`` counts in the next cycle."""
 
     @property
     def wait_seconds(self) -> float:

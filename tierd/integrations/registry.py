@@ -16,8 +16,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "powerflex": (),
     "slurm": ("slurm",),
 }
-"""Each integration and its commands of tierctl, which are in its module ``command``. Hints about files are asked for in
-this order."""
+"""Each integration and its commands of tierctl (module ``command``), in the order in which hints are asked for."""
 
 
 @cache

@@ -5,8 +5,7 @@ last update, and robinhood 3 stores only the last instantiated component of a co
 and layout of each file again before a move.
 
 Queries use indexes alone: names of a directory by ``NAMES.parent_id`` (an InnoDB index contains the primary key
-``pkn``, so that pages come in its order without sorting), entries by ``ENTRIES.id``. There is no index on size or
-time.
+``pkn``, so that pages come in its order without sorting), entries by ``ENTRIES.id``. Sizes and times have no index.
 """
 
 from __future__ import annotations
