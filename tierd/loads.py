@@ -273,12 +273,6 @@ class Loads(PairTable[JobLoad]):
         return Loads(self.target, self.job, self.numbers)
 
     @property
-    def reading_jobs(self) -> Sequence[str]:
-        """Jobs that read, once for each target."""
-        found: list[str] = self.job[self.numbers[:, READS] > 0].tolist()
-        return found
-
-    @property
     def operations(self) -> Floats:
         found: Floats = self.numbers[:, READS:BUSY_USEC].sum(axis=1)
         return found

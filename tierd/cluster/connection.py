@@ -37,7 +37,7 @@ from nats.js.api import (
 from nats.js.errors import APIError, KeyNotFoundError, KeyWrongLastSequenceError, NoStreamResponseError, NotFoundError
 from nats.js.kv import KeyValue
 
-from tierd.config.cluster import ClusterSettings
+from tierd.config.settings import ClusterSettings
 
 log = logging.getLogger("tierd.cluster")
 OLDEST_SERVER = (2, 10, 23)

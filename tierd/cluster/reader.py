@@ -29,7 +29,7 @@ from tierd.cluster import messages
 from tierd.cluster.connection import BrokerError, BrokerUnknown, Bucket, Connection, WrongRevision
 from tierd.cluster.messages import Names
 from tierd.cluster.tallies import encode
-from tierd.config.cluster import ReaderSettings
+from tierd.config.settings import ReaderSettings
 from tierd.sense.changelogs.follow import ChangelogClearing, ClearChangelog, Follower, MissingRecordsError, ReadFrom
 from tierd.sense.changelogs.packed import newest_time
 from tierd.sense.changelogs.table import ActivityTable

@@ -18,7 +18,7 @@ from tierd.daemon.remediation import Remediation, RemediationStore
 from tierd.detect.attribution import ACTIVE_SECONDS
 from tierd.detect.gain import StreamTrack
 from tierd.engine import CycleFindings, Engine
-from tierd.loads import CLOSES, Loads, NamespaceLoads
+from tierd.loads import CLOSES, READS, Loads, NamespaceLoads
 from tierd.model import Action, Finding, Window
 from tierd.policies.registry import policy_for
 from tierd.refusal import Reason, Refusal
@@ -246,8 +246,8 @@ class WindowWork:
     def __init__(self, window: Window) -> None:
         self._window = window
         self._jobs = window.jobs
-        self._reading = set(Loads.of(window.loads).reading_jobs)
-        names = NamespaceLoads.of(window.namespace)
+        loads, names = Loads.of(window.loads), NamespaceLoads.of(window.namespace)
+        self._reading = set(loads.job[loads.numbers[:, READS] > 0].tolist())
         self._naming = set(names.job[names.operations > names.numbers[:, CLOSES]].tolist())
 
     def has(self, finding: Finding, jobs: Sequence[str]) -> bool:

@@ -15,7 +15,7 @@ import pytest
 
 from stack.cluster import nats_program
 from tierd.cluster.connection import Connection, Delivery
-from tierd.config.cluster import ClusterSettings
+from tierd.config.settings import ClusterSettings
 
 _NUMBERS = itertools.count()
 START_SECONDS = 20.0

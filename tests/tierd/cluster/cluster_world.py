@@ -33,8 +33,7 @@ from tierd.cluster.dispatch import NatsDispatch
 from tierd.cluster.messages import Names
 from tierd.cluster.mover import Fault, Mover, file_by_fid
 from tierd.config.act import ClaimSettings, Limits, MoverSettings
-from tierd.config.cluster import ClusterSettings
-from tierd.config.settings import Settings
+from tierd.config.settings import ClusterSettings, Settings
 from tierd.model import Action
 
 

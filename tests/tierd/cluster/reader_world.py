@@ -22,7 +22,7 @@ from tierd.cluster.connection import BrokerError, Connection
 from tierd.cluster.messages import Names, declare_readers
 from tierd.cluster.reader import MdtReader, Reader
 from tierd.cluster.tallies import NatsTallyInbox
-from tierd.config.cluster import ClusterSettings, ReaderSettings
+from tierd.config.settings import ClusterSettings, ReaderSettings
 from tierd.logs import log_to_standard_error
 from tierd.sense.changelogs.ingest import ChangelogIngest
 from tierd.sense.changelogs.table import ActivityTable

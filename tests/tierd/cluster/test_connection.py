@@ -13,7 +13,7 @@ from tierd.cluster.connection import (
     Outgoing,
     WrongRevision,
 )
-from tierd.config.cluster import ClusterSettings
+from tierd.config.settings import ClusterSettings
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.tierd.cluster.reader_world import FileChangelog, life, new_table
 from tests.tierd.sense.clocks import SettableClock
 from tierd.cluster.reader import MdtReader, Window
-from tierd.config.cluster import ReaderSettings
+from tierd.config.settings import ReaderSettings
 from tierd.sense.changelogs.tally_source import Position
 
 MDT = "MDT0000"

@@ -17,8 +17,7 @@ from tierd.cluster.mover import Mover
 from tierd.cluster.process import reader_of, run_worker, serve_mover, serve_reader
 from tierd.cluster.reader import Reader
 from tierd.config.act import ActSettings
-from tierd.config.cluster import ClusterSettings
-from tierd.config.settings import Settings
+from tierd.config.settings import ClusterSettings, Settings
 
 SERVERS = ClusterSettings(servers=("nats://127.0.0.1:1",))
 MDTS = ("MDT0000", "MDT0001", "MDT0002", "MDT0003")

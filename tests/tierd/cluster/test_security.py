@@ -19,7 +19,7 @@ from tests.tierd.cluster.reader_world import FileChangelog, Leader, life, reader
 from tierd.cluster import messages
 from tierd.cluster.connection import BrokerError, BrokerRefused, Connection
 from tierd.cluster.messages import Names
-from tierd.config.cluster import ClusterSettings
+from tierd.config.settings import ClusterSettings
 
 EXAMPLE = Path(__file__).parents[3] / "packaging/nats/nats.conf"
 ROLES = ("leader", "mover", "reader")

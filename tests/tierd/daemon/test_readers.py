@@ -17,8 +17,8 @@ from tests.tierd.logged import logged
 from tests.tierd.site import Clearing, Site, altered, fetched, shown
 from tierd.cluster.reader import MdtReader
 from tierd.cluster.tallies import decode
-from tierd.config.cluster import ReaderSettings
 from tierd.config.load import ConfigurationError, parse
+from tierd.config.settings import ReaderSettings
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.changelogs.tallies import TallyLimits
 from tierd.sense.changelogs.tally_source import Position, ReaderState, ReceivedTally
