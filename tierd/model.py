@@ -39,9 +39,8 @@ class StorageWork:
 
     kind: str
     """``rebuild``, ``rebalance``, or ``unknown`` while the storage does not answer."""
-    volume: str
     pool: str
-    """The storage's pool of the volume; "" if unknown."""
+    """The storage's pool below the target; "" if unknown."""
     bytes_per_second: float
     pending_bytes: int
     system: str = "the storage"

@@ -116,7 +116,7 @@ def test_a_rebuild_slows_the_targets_on_volumes_of_its_pool(
 ) -> None:
     stub.statistics(**shown)
     powerflex = refreshed(stub, password, clock)
-    work = StorageWork(kind or "", "ost0", "nvme", speed, pending, "PowerFlex", "scli --query_all")
+    work = StorageWork(kind or "", "nvme", speed, pending, "PowerFlex", "scli --query_all")
     assert powerflex.storage_work() == ({"lustre-OST0000": work, "lustre-OST0001": work} if kind else {})
 
 

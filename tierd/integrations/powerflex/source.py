@@ -39,7 +39,7 @@ INTERVAL_SECONDS = 30.0
 REBUILD, REBALANCE, UNKNOWN = "rebuild", "rebalance", "unknown"
 
 
-def work_of(pool: StoragePool, volume: str, min_bytes_per_second: float) -> StorageWork | None:
+def work_of(pool: StoragePool, min_bytes_per_second: float) -> StorageWork | None:
     """The work of a pool that slows its volumes; None if it does none.
 
     A rebuild counts from its first byte. A rebalance gives way to applications, so it counts from this rate.
@@ -53,7 +53,7 @@ def work_of(pool: StoragePool, volume: str, min_bytes_per_second: float) -> Stor
         kind, counted = UNKNOWN, []
     else:
         return None
-    return StorageWork(kind, volume, pool.name, sum([work.bytes_per_second or 0.0 for work in counted]),
+    return StorageWork(kind, pool.name, sum([work.bytes_per_second or 0.0 for work in counted]),
                        sum([work.pending_bytes or 0 for work in counted]), system=SYSTEM, command="scli --query_all")
 
 
@@ -107,21 +107,13 @@ class PowerFlex(Source):
     def storage_work(self) -> dict[str, StorageWork]:
         """What slows the volume of each target now, by full target name. Targets on quiet volumes are left out."""
         age = self.age
-        system = self.system if age.age_seconds <= age.limit_seconds else None
-        found: dict[str, StorageWork] = {}
-        for volume, targets in self._targets.items():
-            work = self._work(system, volume)
-            if work is not None:
-                found |= dict.fromkeys(targets, work)
-        return found
-
-    def _work(self, system: PowerFlexSystem | None, volume: str) -> StorageWork | None:
-        if system is not None:
-            names = {one.name: one.pool for one in system.volumes}
-            for pool in system.pools:
-                if pool.name and pool.name == names.get(volume):
-                    return work_of(pool, volume, self.settings.min_bytes_per_second)
-        return StorageWork(UNKNOWN, volume, "", 0.0, 0)
+        system = self.system if self.system and age.age_seconds <= age.limit_seconds else PowerFlexSystem()
+        pool_of = {volume.name: volume.pool for volume in system.volumes}
+        works = {pool.name: work_of(pool, self.settings.min_bytes_per_second)
+                 for pool in reversed(system.pools) if pool.name}
+        unknown = StorageWork(UNKNOWN, "", 0.0, 0)
+        return {target: work for volume, targets in self._targets.items() for target in targets
+                if (work := works.get(pool_of.get(volume, ""), unknown)) is not None}
 
     def metrics(self) -> Iterator[Metric]:
         work = self.storage_work()
