@@ -25,7 +25,7 @@ from tierd.act.journal.writer import Journal
 from tierd.acts import ActKind, OrderKind
 from tierd.clock import Clock
 from tierd.config.act import DrainSettings
-from tierd.decide.relocation import Destinations, ost_index, relocate
+from tierd.decide.relocation import Destinations, bytes_per_ost, ost_index, relocate
 from tierd.model import Action, Evidence, Finding, StoredFile, TargetFill
 from tierd.refusal import Refusal, of_error
 from tierd.sense.file_walks import Visit, stored_file, walk
@@ -440,8 +440,8 @@ class Drains:
             if isinstance(placed, Refusal):
                 drain.leave(placed, file.path)
                 continue
-            drain.found_bytes += int(placed.leaving.get(own, 0.0))
-            action = Action(ActKind.MIGRATE, placed.layout, f"{drain.by} drains {drain.target}", drain.key,
+            drain.found_bytes += bytes_per_ost(file.layout, file.size_bytes).get(own, 0)
+            action = Action(ActKind.MIGRATE, placed, f"{drain.by} drains {drain.target}", drain.key,
                             file.path.rpartition("/")[0] or "/", path=file.path, size_bytes=file.size_bytes,
                             fid=file.fid)
             if refused := self._gate.guard.refusal(action):

@@ -8,7 +8,7 @@ even the one that the file should leave. A file with a form that a move would ch
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lustre.layout.model import Component, Layout, without_objects
 from tierd.model import TargetFill
@@ -24,22 +24,6 @@ def ost_index(target: str) -> int:
     return int(target[-4:], 16)
 
 
-@dataclass(slots=True)
-class OstSpace:
-    """Space on one OST, less what was planned for it."""
-
-    size_bytes: int
-    avail_bytes: float
-
-    @property
-    def used(self) -> float:
-        return 1 - self.avail_bytes / self.size_bytes if self.size_bytes else 1.0
-
-    def used_with(self, size_bytes: float) -> float:
-        """Used share if so many bytes came, or (negative) went."""
-        return 1 - (self.avail_bytes - size_bytes) / self.size_bytes if self.size_bytes else 1.0
-
-
 class Destinations:
     """The OSTs of all pools, and which of them may take bytes."""
 
@@ -50,30 +34,36 @@ class Destinations:
         ``most_used`` limits the used share of some OSTs further. Others take nothing if it is given.
         """
         self.pools = {pool: frozenset(map(ost_index, targets)) for pool, targets in pools.items()}
-        self.space = {ost_index(target): OstSpace(room.size_bytes, room.avail_bytes) for target, room in fill.items()}
+        self._size_bytes = {ost_index(target): room.size_bytes for target, room in fill.items()}
+        self.avail_bytes: dict[int, float] = {ost_index(target): room.avail_bytes for target, room in fill.items()}
+        """Free bytes of each OST, less what was planned for it."""
         self._reserve = reserve
         self._closed = frozenset(closed)
         self._most_used = most_used
 
+    def used(self, index: int, more_bytes: float = 0.0) -> float:
+        """Used share of an OST of known space, if so many bytes came, or (negative) went."""
+        size = self._size_bytes[index]
+        return 1 - (self.avail_bytes[index] - more_bytes) / size if size else 1.0
+
     def may_take(self, index: int, size_bytes: float) -> bool:
         """Whether an OST has room for so many bytes. An OST of unknown space has none."""
-        room = self.space.get(index)
-        if room is None or index in self._closed:
+        if index not in self.avail_bytes or index in self._closed:
             return False
         limit = 1 - self._reserve
         if self._most_used is not None:
             limit = min(limit, self._most_used.get(index, -1.0))
-        return room.used_with(size_bytes) <= limit
+        return self.used(index, size_bytes) <= limit
 
     def emptiest(self, pool: Iterable[int], size_bytes: float, without: Collection[int]) -> int | None:
         """The OST with the smallest used share that may take so many bytes; None if there is none."""
         fit = [index for index in pool if index not in without and self.may_take(index, size_bytes)]
-        return min(fit, key=lambda index: (self.space[index].used, index), default=None)
+        return min(fit, key=lambda index: (self.used(index), index), default=None)
 
     def take(self, index: int, size_bytes: float) -> None:
         """Reserve bytes on an OST; a negative number frees them."""
-        if index in self.space:
-            self.space[index].avail_bytes -= size_bytes
+        if index in self.avail_bytes:
+            self.avail_bytes[index] -= size_bytes
 
     def pool_of(self, component: Component, leave: Collection[int]) -> frozenset[int]:
         """OSTs that may hold a component: its pool, or without a pool the smallest one that has all its OSTs."""
@@ -83,15 +73,6 @@ class Destinations:
         left = {one.ost_index for one in component.objects} & set(leave)
         holding = [members for members in self.pools.values() if held <= members and left <= members]
         return min(holding, key=lambda members: (len(members), sorted(members)), default=frozenset())
-
-
-@dataclass(frozen=True, slots=True)
-class Relocation:
-    """A layout that names the OST of each stripe, and the bytes that come to and leave each OST."""
-
-    layout: Layout
-    coming: Mapping[int, float]
-    leaving: Mapping[int, float]
 
 
 def hard_case(layout: Layout | None) -> Refusal | None:
@@ -142,33 +123,33 @@ def bytes_per_ost(layout: Layout | None, size_bytes: int) -> dict[int, int]:
 
 
 def relocate(layout: Layout, size_bytes: int, leave: Collection[int], room: Destinations, *,
-             may_narrow: bool = False) -> Relocation | Refusal:
+             may_narrow: bool = False) -> Layout | Refusal:
     """The layout with other OSTs of the same pools in place of those to leave, the emptiest first.
 
-    Reserves the room if it succeeds. ``may_narrow`` leaves out stripes if all other OSTs of the pool have one already.
-    Each OST keeps at most one stripe of a component, unless the component is overstriped.
+    It names the OST of each stripe. Each OST keeps at most one stripe of a component, unless the component is
+    overstriped. ``may_narrow`` leaves out stripes if all other OSTs of the pool have one already. Reserves the room if
+    it succeeds.
     """
     refusal = hard_case(layout)
     if refusal is not None:
         return refusal
     wanted: list[Component] = []
-    coming: dict[int, float] = {}
+    before = dict(room.avail_bytes)
     for had, plain in zip(layout.components, without_objects(layout).components, strict=True):
-        placed = _placed(had, size_bytes, leave, room, coming, may_narrow=may_narrow)
+        placed = _placed(had, size_bytes, leave, room, may_narrow=may_narrow)
         if isinstance(placed, Refusal):
-            for index, taken in coming.items():
-                room.take(index, -taken)
+            room.avail_bytes = before
             return placed
         wanted.append(replace(plain, ost_list=placed, stripe_count=len(placed)) if placed else plain)
-    leaving = {index: held for index, held in bytes_per_ost(layout, size_bytes).items() if index in leave}
-    for index, held in leaving.items():
-        room.take(index, -held)
-    return Relocation(replace(without_objects(layout), components=tuple(wanted)), coming, leaving)
+    for index, held in bytes_per_ost(layout, size_bytes).items():
+        if index in leave:
+            room.take(index, -held)
+    return replace(without_objects(layout), components=tuple(wanted))
 
 
-def _placed(component: Component, size_bytes: int, leave: Collection[int], room: Destinations,
-            coming: dict[int, float], may_narrow: bool) -> tuple[int, ...] | Refusal:
-    """OST of each stripe of a component; empty for one without objects. Enters what comes to OSTs."""
+def _placed(component: Component, size_bytes: int, leave: Collection[int], room: Destinations, *,
+            may_narrow: bool) -> tuple[int, ...] | Refusal:
+    """OST of each stripe of a component; empty for one without objects. Reserves the room."""
     present = [one.ost_index for one in component.objects]
     if not set(present) & set(leave):
         return tuple(present)
@@ -176,7 +157,7 @@ def _placed(component: Component, size_bytes: int, leave: Collection[int], room:
     if not members:
         where = f"pool {component.pool!r} does not exist" if component.pool else "no pool has all targets of the file"
         return Refusal(Reason.NO_POOL, f"{where}: move it by hand (lfs migrate --non-block -o)")
-    share = _share(component, size_bytes)
+    share = sum(held for _, held in bytes_per_component(Layout((component,)), size_bytes)) / len(present)
     found: list[int] = []
     narrowed = 0
     for index in present:
@@ -192,7 +173,6 @@ def _placed(component: Component, size_bytes: int, leave: Collection[int], room:
             return Refusal(Reason.NO_ROOM, "no other target of the pool has room for the file, or all of them hold a "
                            "stripe of it already")
         room.take(other, share)
-        coming[other] = coming.get(other, 0.0) + share
         found.append(other)
     if narrowed:  # the other stripes take over its bytes
         wider = share * narrowed / len(found)
@@ -200,10 +180,4 @@ def _placed(component: Component, size_bytes: int, leave: Collection[int], room:
             return Refusal(Reason.NO_ROOM, "the other targets of the pool have no room for the file")
         for index in found:
             room.take(index, wider)
-            coming[index] = coming.get(index, 0.0) + wider
     return tuple(found)
-
-
-def _share(component: Component, size_bytes: int) -> float:
-    end = size_bytes if component.extent_end is None else min(component.extent_end, size_bytes)
-    return max(0, end - component.extent_start) / max(len(component.objects), 1)

@@ -252,19 +252,19 @@ def moves(finding: Finding, pool: str, level: float, donors: set[int], room: Des
     idle_before = now - settings.idle_days * DAY_SECONDS
     chosen: set[Fid] = set()
     for file in sorted(situation.resident, key=lambda file: order(file, donors)):
-        leave = {index for index in osts_of(file.layout) & donors if room.space[index].used > level + BAND}
+        leave = {index for index in osts_of(file.layout) & donors if room.used(index) > level + BAND}
         if (not leave or file.layout is None or file.read_at >= idle_before or hard_case(file.layout)
                 or not MIN_BYTES <= file.size_bytes <= MAX_BYTES or file.fid in chosen
                 or situation.was_tried(file.fid, now - REST_DAYS * DAY_SECONDS, now - RETRY_HOURS * 3600.0)):
             continue
         held = bytes_per_ost(file.layout, file.size_bytes)
-        leave = {index for index in leave if room.space[index].used_with(-held[index]) >= level}
+        leave = {index for index in leave if room.used(index, -held[index]) >= level}
         stays = osts_of(file.layout) - leave
         found = relocate(file.layout, file.size_bytes, leave, room) if leave and closed.isdisjoint(stays) else None
         if found is None or isinstance(found, Refusal):
             continue
         fullest = max(leave, key=lambda index: held[index])
-        yield move(finding, file.path.rpartition("/")[0] or "/", file, found.layout,
+        yield move(finding, file.path.rpartition("/")[0] or "/", file, found,
                    f"OST{fullest:04x} is fuller than pool {pool!r}, which is {percent(level)} full")
         chosen.add(file.fid)
         if len(chosen) >= settings.max_moves:
