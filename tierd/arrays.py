@@ -9,19 +9,15 @@ Each of fifty equal tasks does too little to slow another job. Their sum counts.
   If the id has the user, directories whose last names differ only in numbers count as the same, such as
   ``/proj/run/t1`` and ``/proj/run/t2``. Without the user, these may belong to different users.
 
->>> groups(["1234_7", "1234_8", "77_1", "ior.1002"], {})
-{'1234_[]': ('1234_7', '1234_8')}
->>> groups(["4242", "4243", "4244"], {"4242": "/proj/run", "4243": "/proj/run", "4244": "/proj/run2"})
-{'[]@/proj/run': ('4242', '4243')}
->>> groups(["t1.1001", "t2.1001"], {"t1.1001": "/proj/run/d1", "t2.1001": "/proj/run/d2"})
-{'t[].1001@/proj/run/d[]': ('t1.1001', 't2.1001')}
+>>> group_of("1234_7"), group_of("ior.1002"), group_of("4242", "/proj/run2"), group_of("t1.1001", "/proj/run/d1")
+('1234_[]', '', '[]@/proj/run2', 't[].1001@/proj/run/d[]')
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -83,19 +79,6 @@ def group_of(job_id: str, directory: str = "") -> str:
         parent, _, name = directory.rpartition("/")
         directory = f"{parent}/{_unnumbered(name)}" if parent else directory
     return f"{form}@{printable(directory)}"
-
-
-def groups(jobs: Iterable[str], directories: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """By name of the group, its jobs in order of their ids; at least two. A job is in one group at most.
-
-    ``directories`` has the directory in which each job works most, as far as it is known.
-    """
-    found: defaultdict[str, set[str]] = defaultdict(set)
-    for job in jobs:
-        name = group_of(job, directories.get(job, ""))
-        if name:
-            found[name].add(job)
-    return {name: tuple(sorted(members)) for name, members in sorted(found.items()) if len(members) > 1}
 
 
 def any_at_work(name: str, tasks: Collection[str], jobs: Collection[str]) -> bool:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tierd.arrays import FEW_TASKS, ArrayTracker, any_at_work, array_of, group_of, groups
+from tierd.arrays import FEW_TASKS, ArrayTracker, any_at_work, array_of, group_of
 
 NUMBERS = st.integers(0, 10**7)
 TASK_IDS: tuple[Callable[[int, int], str], ...] = (
@@ -27,30 +26,12 @@ JOB_IDS = st.one_of(
 DIRECTORIES = st.sampled_from(("", "/proj/in", "/proj/run/t1", "/proj/run/t2", "/home/u1/a", "[0x200000401:0x1:0x0]"))
 
 
-@given(st.dictionaries(JOB_IDS, DIRECTORIES))
-def test_each_job_is_in_one_group_at_most_and_groups_have_two_or_more(known: dict[str, str]) -> None:
-    found = groups(known, known)
-    members = [job for each in found.values() for job in each]
-    assert len(members) == len(set(members))
-    assert set(members) <= set(known)
-    assert all(len(each) >= 2 for each in found.values())
-
-
-@given(st.lists(JOB_IDS), st.randoms(use_true_random=False))
-def test_the_order_of_jobs_does_not_matter(jobs: list[str], chance: Random) -> None:
-    shuffled = list(jobs)
-    chance.shuffle(shuffled)
-    places = dict.fromkeys(jobs, "/proj/in")
-    assert groups(jobs, places) == groups(shuffled, places)
-
-
 @given(st.sampled_from(TASK_IDS), NUMBERS, st.sets(NUMBERS, min_size=2), DIRECTORIES)
 def test_tasks_of_an_array_are_one_group_wherever_they_work(
     form: Callable[[int, int], str], array: int, tasks: set[int], directory: str
 ) -> None:
-    jobs = [form(array, task) for task in tasks]
-    (found,) = groups(jobs, {jobs[0]: directory}).values()
-    assert set(found) == set(jobs)
+    first, *others = [form(array, task) for task in tasks]
+    assert {group_of(first, directory), *map(group_of, others)} == {array_of(first)} != {""}
 
 
 @given(st.sampled_from(TASK_IDS), NUMBERS, NUMBERS, NUMBERS)
@@ -68,9 +49,8 @@ def test_jobs_of_two_users_are_never_one_group(first: int, second: int, users: t
 
 @given(st.sets(NUMBERS.map(str), min_size=2), DIRECTORIES.filter(bool))
 def test_a_job_whose_directory_is_not_known_is_alone(jobs: set[str], directory: str) -> None:
-    assert groups(jobs, {}) == {}
-    assert groups(jobs, {min(jobs): directory}) == {}
-    assert [set(each) for each in groups(jobs, dict.fromkeys(jobs, directory)).values()] == [jobs]
+    assert {group_of(job) for job in jobs} == {""}
+    assert len({group_of(job, directory) for job in jobs} - {""}) == 1
 
 
 @pytest.mark.parametrize(("one", "other", "directories"), [
@@ -80,16 +60,14 @@ def test_a_job_whose_directory_is_not_known_is_alone(jobs: set[str], directory: 
     ("1234_1", "1234", ("/proj/a", "/proj/a")),
 ])
 def test_other_jobs_of_a_directory_or_a_user_stay_apart(one: str, other: str, directories: tuple[str, str]) -> None:
-    assert groups([one, other], {one: directories[0], other: directories[1]}) == {}
+    first, second = group_of(one, directories[0]), group_of(other, directories[1])
+    assert not first or first != second
 
 
 def test_directories_that_differ_by_a_number_are_one_only_where_the_user_is_known() -> None:
-    own = {f"{task}": f"/scratch/{task}" for task in range(4)}
-    assert groups(own, own) == {}
-    with_user = {f"t{task}.1001": f"/scratch/{task}" for task in range(4)}
-    assert list(groups(with_user, with_user)) == ["t[].1001@/scratch/[]"]
-    homes = {f"t{task}.1001": f"/home/p{task}/in" for task in range(4)}
-    assert groups(homes, homes) == {}
+    assert group_of("1", "/scratch/1") != group_of("2", "/scratch/2")
+    assert {group_of(f"t{task}.1001", f"/scratch/{task}") for task in range(4)} == {"t[].1001@/scratch/[]"}
+    assert group_of("t1.1001", "/home/p1/in") != group_of("t2.1001", "/home/p2/in")
 
 
 def tasks_at_work(count: int, first: int = 0) -> list[str]:

@@ -8,6 +8,7 @@ A scenario is shifted, and no suspect an aggressor, when other streams have what
 from __future__ import annotations
 
 import signal
+from collections import defaultdict
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ from simulator.cluster import Cluster
 from simulator.jobs import Job
 from simulator.jobs.small_files import SmallFileWriter
 from tierd import acts
-from tierd.arrays import groups
+from tierd.arrays import group_of
 from tierd.config.act import Mode
 from tierd.config.settings import Settings
 from tierd.daemon.process import collect_garbage_rarely
@@ -239,12 +240,13 @@ def ratio(of: Outcome, to: Outcome, jobs: Sequence[str], since: float, until: fl
     return sum(of.progress(job, since, until) for job in jobs) / base if base else 1.0
 
 
-def one_by_one(jobs: Sequence[Job]) -> list[tuple[str, ...]]:
+def one_by_one(jobs: Sequence[Job]) -> Collection[Sequence[str]]:
     """Ids of each job whose throughput counts. Tasks of an array count together: one of fifty creates few files."""
-    arrays = groups([job.job_id for job in jobs],
-                    {job.job_id: job.directory for job in jobs if isinstance(job, SmallFileWriter)})
-    tasks = {task for each in arrays.values() for task in each}
-    return [*((job.job_id,) for job in jobs if job.job_id not in tasks), *arrays.values()]
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for job in jobs:
+        directory = job.directory if isinstance(job, SmallFileWriter) else ""
+        found[group_of(job.job_id, directory) or job.job_id].append(job.job_id)
+    return found.values()
 
 
 def evaluate_all(seeds: Sequence[int], policy: Settings, processes: int, cold: bool = False,

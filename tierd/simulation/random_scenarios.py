@@ -20,7 +20,7 @@ from simulator.jobs.small_files import SmallFileWriter
 from simulator.scenarios.events import Event
 from simulator.servers.mdt import MdtSettings
 from simulator.settings import ClusterSettings, recorded_test_bed, with_nodes
-from tierd.arrays import groups
+from tierd.arrays import group_of
 from tierd.simulation.beds import RECORDED, Bed, BedKind, draw_bed
 from tierd.simulation.run import TimedChanges
 
@@ -71,7 +71,7 @@ class RandomScenario:
     def names(self) -> frozenset[str]:
         """Names under which a finding may blame the suspects: their job ids, and the array that they are."""
         places = {job.job_id: job.directory for job in self.jobs if isinstance(job, SmallFileWriter)}
-        return frozenset((*self.suspects, *groups(self.suspects, places)))
+        return frozenset((*self.suspects, *(group_of(job, places.get(job, "")) for job in self.suspects))) - {""}
 
 
 def random_scenario(seed: int, workloads: Collection[str] = (), bed_kind: BedKind = BedKind.RECORDED) -> RandomScenario:
