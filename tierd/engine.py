@@ -224,7 +224,7 @@ class Engine:
         self.device_time = device_times(work, targets, jobs, pool, names, costs=self._learner.costs)
         lately = self._history.recent
         self.streamed_targets = self._streams.targets(
-            streams_by_target(work, kinds, jobs, targets), lately, self.device_time, self._facts.pools)
+            streams_by_target(work, kinds, jobs, targets), lately, self.device_time, self._facts)
         rivals = self._interference.rival_losses
         settings = self._settings.noisy_neighbour
         found = [loss for loss in (*losses, *rivals) if is_found(loss, True, settings)]

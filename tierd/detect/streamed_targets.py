@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from math import inf
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from tierd.detect.columns import JobKinds, RecentWork
 from tierd.detect.costs import FLASH_PRIOR, SATURATED, CostPrior, Vector
 from tierd.detect.device_time import TargetTime
 from tierd.loads import Loads, Numbers, Pair
-from tierd.model import StreamedTarget, StreamedTargets, Window
+from tierd.model import Facts, StreamedTarget, StreamedTargets, Window
 
 CLEARLY_IDLE = SATURATED / 2
 """Utilisation, less its error, up to which no target of a stream holds it up, even if its disk is half as fast as its
@@ -31,28 +30,20 @@ PAUSED_SECONDS, PAUSED_WINDOWS = 10.0, 2
 
 
 class StreamWatch:
-    """Finds these targets in each cycle. It remembers the fastest window of each target."""
+    """Finds these targets after each window. It remembers the fastest window of each target."""
 
     def __init__(self, flash: Collection[str] = ()) -> None:
         self._flash = frozenset(flash)
         self._fastest: dict[str, float] = {}
         """Bytes per second of each target in its fastest window."""
-        self._seen_until = -inf
-        """End of the newest window that was compared."""
 
     def targets(self, streaming: Mapping[str, Collection[str]], recent: Sequence[Window],
-                device_time: Mapping[str, TargetTime], pools: Mapping[str, tuple[str, ...]]) -> StreamedTargets:
+                device_time: Mapping[str, TargetTime], facts: Facts) -> StreamedTargets:
         """The targets with streams that further work would slow, as of the newest window.
 
         ``streaming`` are the targets of each stream (:func:`streams_by_target`), ``recent`` the windows of late.
         """
-        if recent and recent[-1].end < self._seen_until:
-            self._seen_until = -inf  # the clock went back
-        for window in recent:
-            if window.end > self._seen_until:
-                self._learn(window)
-        pool_of = {target: pool for pool, members in sorted(pools.items(), key=lambda each: -len(each[1]))
-                   for target in members}  # of several pools, the smallest says most
+        self._learn(recent[-1])
         streams: defaultdict[str, list[str]] = defaultdict(list)
         moving: set[Pair] = set()
         for loads in [Loads.of(window.loads) for window in latest_windows(recent)]:
@@ -62,25 +53,24 @@ class StreamWatch:
                 for target in its_targets:
                     if (target, job) in moving:
                         streams[target].append(job)
-        assumed = self._assumed(pool_of) if streams else {}
+        assumed = self._assumed(facts) if streams else {}
         return StreamedTargets({
             target: StreamedTarget(tuple(sorted(jobs)), *(device_time[target].costs.seconds if target in device_time
-                                                          else assumed[pool_of.get(target, target)]))
-            for target, jobs in streams.items()}, pools)
+                                                          else assumed[facts.pool_of(target) or target]))
+            for target, jobs in streams.items()}, facts.pools)
 
     def _learn(self, window: Window) -> None:
-        self._seen_until = window.end
         loads, targets = Loads.of(window.loads), Numbers[str]()
         at = targets.of(loads.target.tolist(), len(loads))
         for target, size_bytes in zip(targets, np.bincount(at, loads.moved_bytes).tolist(), strict=True):
             if size_bytes:
                 self._fastest[target] = max(self._fastest.get(target, 0.0), size_bytes / window.seconds_of(target))
 
-    def _assumed(self, pool_of: Mapping[str, str]) -> Mapping[str, Vector]:
+    def _assumed(self, facts: Facts) -> Mapping[str, Vector]:
         """By pool, or by target without a pool: seconds for a byte and an operation while the costs are not known."""
         fastest: dict[str, float] = {}
         for target, rate in self._fastest.items():
-            key = pool_of.get(target, target)
+            key = facts.pool_of(target) or target  # of several pools, the smallest says most
             fastest[key] = max(fastest.get(key, 0.0), rate)
         return {key: (1 / rate, 1 / rate, (FLASH_PRIOR if key in self._flash else CostPrior()).operation_seconds)
                 for key, rate in fastest.items()}

@@ -11,9 +11,9 @@ from tierd.detect.costs import CostPrior, DeviceCosts
 from tierd.detect.device_time import TargetTime
 from tierd.detect.profile import Classes
 from tierd.detect.streamed_targets import StreamWatch, streams_by_target
-from tierd.model import JobLoad, StreamedTargets, Window
+from tierd.model import Facts, JobLoad, StreamedTargets, Window
 
-HDD = {"hdd": ("l-OST0002", "l-OST0003"), "flash": ("l-OST0000",)}
+FACTS = Facts(pools={"hdd": ("l-OST0002", "l-OST0003"), "flash": ("l-OST0000",)})
 NO_ERROR = ((0.0, 0.0, 0.0),) * 3
 COSTS = DeviceCosts((1e-8, 2e-8, 0.01), NO_ERROR, 90)
 
@@ -26,14 +26,14 @@ def stream(target: str, megabytes_per_second: float, job: str = "ior") -> JobLoa
     return JobLoad(target, job, 0.0, 5e6 * megabytes_per_second, 0.0, 5 * megabytes_per_second)
 
 
-def found(windows: list[Window], device_time: dict[str, TargetTime] | None = None,
-          watch: StreamWatch | None = None) -> StreamedTargets:
-    recent = RecentWindows(30.0, Classes())
-    for each in windows:
+def found(windows: list[Window], device_time: dict[str, TargetTime] | None = None) -> StreamedTargets:
+    recent, watch = RecentWindows(30.0, Classes()), StreamWatch(("flash",))
+    for count, each in enumerate(windows, 1):
         recent.add(each)
-    kinds, jobs = recent.kinds(), recent.jobs.by_number
-    streams = streams_by_target(recent_work(recent.windows, kinds, len(jobs)), kinds, jobs, list(recent.targets))
-    return (watch or StreamWatch(("flash",))).targets(streams, windows, device_time or {}, HDD)
+        kinds, jobs = recent.kinds(), recent.jobs.by_number
+        streams = streams_by_target(recent_work(recent.windows, kinds, len(jobs)), kinds, jobs, list(recent.targets))
+        streamed = watch.targets(streams, windows[:count], device_time or {}, FACTS)
+    return streamed
 
 
 def test_a_stream_on_targets_of_known_costs_is_given_way_to_with_these_costs() -> None:
@@ -66,19 +66,9 @@ def test_a_pool_of_unknown_costs_can_do_what_any_of_its_targets_has_done() -> No
     assert at["l-OST0000"].operation_seconds < 0.001
 
 
-def test_a_target_whose_stream_began_between_two_looks_is_known() -> None:
-    watch = StreamWatch(("flash",))
+def test_a_target_of_no_pool_can_do_what_it_has_done_itself() -> None:
     usual, late = stream("l-OST0002", 80.0), stream("x-OST0009", 50.0)
-    windows = [window(5.0, usual), window(10.0, usual, late), window(15.0, usual)]
-    for known in (windows[:1], windows):
-        at = found(known, watch=watch).by_target
-    assert at["x-OST0009"].seconds(50e6, 0, 0) == pytest.approx(1.0)
-
-
-def test_a_target_whose_stream_begins_after_the_clock_went_back_is_known() -> None:
-    watch = StreamWatch(("flash",))
-    found([window(5000.0, stream("l-OST0002", 80.0))], watch=watch)
-    at = found([window(5.0, stream("x-OST0009", 50.0))], watch=watch).by_target
+    at = found([window(5.0, usual), window(10.0, usual, late), window(15.0, usual)]).by_target
     assert at["x-OST0009"].seconds(50e6, 0, 0) == pytest.approx(1.0)
 
 
