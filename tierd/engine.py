@@ -232,7 +232,7 @@ class Engine:
         return SlowdownView(
             window.end, losses, rival_losses=rivals, jobs=jobs, targets=targets,
             profiles=profiles(lately, named) if named else {}, active=self._active.keys(),
-            device_time=self.device_time, remembered=self._remembered, others=targets)
+            device_time=self.device_time, remembered=self._remembered)
 
     def _slowed(self, view: SlowdownView, window: Window) -> Iterator[Finding]:
         """Slowdowns found in this cycle.

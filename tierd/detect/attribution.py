@@ -19,8 +19,6 @@ ACTIVE_SECONDS = 60.0
 of a job name, which may use different directories, and more than the pauses between the steps of one run."""
 COVERED_SHARE = 0.5
 """If the active directories have a smaller share of the operations, their parents are named instead."""
-
-
 Weighed = list[tuple[int, DirectoryActivity]]
 
 
@@ -36,12 +34,8 @@ def _weighed(activities: Sequence[DirectoryActivity]) -> Weighed:
                    if each.directory), key=lambda each: (-each[0], each[1].directory))
 
 
-def active_directories(activities: Sequence[DirectoryActivity]) -> tuple[DirectoryActivity, ...]:
-    """Directories with at least ``MIN_SHARE`` of the job's file operations, the busiest first."""
-    return tuple(activity for _, activity in _active(_weighed(activities)))
-
-
 def _active(weighed: Weighed) -> Weighed:
+    """Directories with at least ``MIN_SHARE`` of the job's file operations, the busiest first."""
     least = MIN_SHARE * sum(weight for weight, _ in weighed)
     return [(weight, activity) for weight, activity in weighed if weight >= least > 0]
 
@@ -119,8 +113,8 @@ def activities_of_jobs(activities: Activities, jobs: Sequence[str], name: str,
 
 def main_directory(activities: Activities, since: float, job: str) -> str:
     """Directory in which a job works most; "" if the changelogs do not have the job."""
-    active = active_directories(activities(job, since))
-    return active[0].directory if active else ""
+    active = _active(_weighed(activities(job, since)))
+    return active[0][1].directory if active else ""
 
 
 def with_directories(finding: Finding, activities: Activities, since: float, *, now: bool) -> Finding:

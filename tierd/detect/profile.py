@@ -53,7 +53,6 @@ class Profile:
     closing_share: float
     """Share of these windows in which the job closed files. It is low for a job that keeps large files open."""
     opens: float = 0.0
-    unlinks: float = 0.0
 
     @cached_property
     def moved_bytes(self) -> float:
@@ -166,5 +165,4 @@ def profile(job: str, active: Sequence[Window], loads: dict[str, JobLoad]) -> Pr
         job, sum([w.end - w.start for w in active]), loads,
         sum([n.closes for n in namespace]), sum([n.creates for n in namespace]),
         closing_share=sum([n.closes > 0 for n in namespace]) / len(active), opens=sum([n.opens for n in namespace]),
-        unlinks=sum([n.unlinks for n in namespace]),
     )

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, TypedDict
+from typing import Annotated, Any, ClassVar
 
 from annotated_types import Gt, Lt
 
 from tierd.detect.device_time import TargetTime
 from tierd.detect.interference import Loss
 from tierd.detect.profile import Classes, Profile
-from tierd.text import Carrier, percent, rate_text
+from tierd.text import percent, rate_text
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,7 @@ class SlowdownView:
     jobs: Sequence[str]
     """Names of jobs by their numbers."""
     targets: Sequence[str]
+    """Names of all targets with work, by their numbers."""
     profiles: Mapping[str, Profile]
     """Of all jobs in the losses that may be reported."""
     active: Collection[tuple[str, str, str]]
@@ -52,8 +53,6 @@ class SlowdownView:
     device_time: Mapping[str, TargetTime]
     remembered: Mapping[str, int]
     """Windows of Prometheus' history by job, for streams whose usual throughput comes from it."""
-    others: Collection[str] = ()
-    """All targets with work."""
 
 
 def is_found(loss: Loss, held: bool, settings: SlowdownSettings) -> bool:
@@ -61,21 +60,8 @@ def is_found(loss: Loss, held: bool, settings: SlowdownSettings) -> bool:
     return loss.probability(settings.min_loss) >= (settings.end_probability if held else settings.probability)
 
 
-class SlowdownNumbers(TypedDict):
-    """Numbers of any slowdown."""
-
-    victim_usual_bytes_per_second: float
-    victim_bytes_per_second: float
-    slowdown: float
-    loss_low: float
-    loss_high: float
-    loss_probability: float
-    carrier: Carrier
-    aggressor_came_at: float
-
-
-def slowdown_numbers(loss: Loss, settings: SlowdownSettings) -> SlowdownNumbers:
-    """What the stream gets, and what it would get without these jobs."""
+def slowdown_numbers(loss: Loss, settings: SlowdownSettings) -> dict[str, Any]:
+    """Values of :class:`tierd.model.SlowdownEvidence`: what the stream gets, and would get without these jobs."""
     usual = loss.usual_bytes_per_second
     low, high = loss.interval
     return {

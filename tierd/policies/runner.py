@@ -26,7 +26,6 @@ class _Streak:
     """A finding as last seen, and the number of consecutive runs that found or missed it."""
 
     finding: Finding
-    policy: ConfiguredPolicy
     seen: int = 0
     missed: int = 0
     holds: bool = False
@@ -42,9 +41,9 @@ class PolicyRunner:
         """Errors of the policies that failed in the last run. Other policies are not affected."""
 
     def take_over(self, before: PolicyRunner) -> None:
-        policies = {each.policy.name: each for each in self._policies}
-        self._streaks = {key: replace(streak, policy=policies[name]) for key, streak in before._streaks.items()
-                         if (name := streak.policy.policy.name) in policies}
+        kinds = {each.policy.name for each in self._policies}
+        self._streaks = {key: replace(streak) for key, streak in before._streaks.items()
+                         if streak.finding.kind in kinds}
 
     @property
     def active(self) -> Collection[Key]:
@@ -58,10 +57,9 @@ class PolicyRunner:
         """Run all policies once. Returns the active findings."""
         view = replace(view, active=self.active)
         self.faults = {}
-        seen = {finding.key: (finding, policy) for policy in self._policies
-                for finding in self._found(policy, view)}
-        for key, (finding, policy) in seen.items():
-            streak = self._streaks.setdefault(key, _Streak(finding, policy))
+        seen = {finding.key: finding for policy in self._policies for finding in self._found(policy, view)}
+        for key, finding in seen.items():
+            streak = self._streaks.setdefault(key, _Streak(finding))
             streak.finding, streak.seen, streak.missed = finding, streak.seen + 1, 0
             streak.holds = streak.holds or streak.seen >= BEGIN_RUNS
         for key in [key for key in self._streaks if key not in seen]:

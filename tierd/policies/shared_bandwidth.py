@@ -19,7 +19,7 @@ def find_slowed(view: SlowdownView, settings: SlowdownSettings) -> Iterator[Find
         other = view.profiles[rivals[0]]
         targets = names_of_targets(view, loss)
         shared = len(other.by_target.keys() & {*targets})
-        remedy = "" if set(view.others) <= set(targets) else "other targets for one of the two jobs would help; "
+        remedy = "" if set(view.targets) <= set(targets) else "other targets for one of the two jobs would help; "
         yield Finding(
             POLICY.name, view.now, other.job, victim, targets,
             f"{slower(victim, loss)} since {other.job} streams to the same {count_of(shared, 'target')} at "

@@ -29,8 +29,8 @@ LOSS = Loss(0, (1,), (0, 1, 2, 3), 44e6, 0.4, 0.1, Carrier.ARRIVAL, 30.0)
 
 
 def view(*losses: Loss, rivals: Sequence[Loss] = (), active: Iterable[tuple[str, str, str]] = (),
-         others: Sequence[str] = TARGETS) -> SlowdownView:
-    return SlowdownView(100.0, losses, rivals, JOBS, TARGETS, profiles(SEEN), {*active}, {}, {}, others)
+         ) -> SlowdownView:
+    return SlowdownView(100.0, losses, rivals, JOBS, TARGETS, profiles(SEEN), {*active}, {}, {})
 
 
 def only(found: Iterable[Finding]) -> Finding:
@@ -91,7 +91,8 @@ def test_shared_bandwidth_is_advice() -> None:
     one = replace(seen.profiles["t.5"], by_target=dict([*seen.profiles["t.5"].by_target.items()][:1]))
     on_one = only(shared_bandwidth.find_slowed(replace(seen, profiles={"t.5": one}), SETTINGS))
     assert "since t.5 streams to the same 1 target at" in on_one.sentence
-    elsewhere = only(shared_bandwidth.find_slowed(view(rivals=[loss], others=(*TARGETS, "lustre-OST0009")), SETTINGS))
+    more = replace(seen, targets=(*TARGETS, "lustre-OST0009"))
+    elsewhere = only(shared_bandwidth.find_slowed(more, SETTINGS))
     assert "other targets for one of the two jobs would help" in elsewhere.sentence
     assert not [*shared_bandwidth.find_slowed(view(rivals=[replace(loss, mean=0.05)]), SETTINGS)]
     assert not [*noisy_neighbour.find_slowed(view(rivals=[loss]), SETTINGS)]
