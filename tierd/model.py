@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from lustre import filesystem
 from lustre.fid import Fid
@@ -24,6 +24,13 @@ MAX_CLIENTS = 8
 """Clients of a job in a directory that are remembered. A decision needs to know whether there are several."""
 JobLoad = loads.JobLoad
 NamespaceLoad = loads.NamespaceLoad
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of settings. A setting that it does not have is a mistake."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
 
 
 class Service(NamedTuple):

@@ -17,7 +17,7 @@ from annotated_types import Ge, Gt, Le, Lt
 from pydantic import AfterValidator, Strict
 
 from tierd.acts import ActKind
-from tierd.policies.protocol import Table
+from tierd.model import Table
 from tierd.policies.registry import acted_on_by_default
 from tierd.refusal import Reason, Refusal
 

@@ -15,8 +15,7 @@ from tierd.config import act
 from tierd.config.act import Mode
 from tierd.config.files import over
 from tierd.decide import plans
-from tierd.model import PoolPair
-from tierd.policies.protocol import Table
+from tierd.model import PoolPair, Table
 
 Item = TypeVar("Item")
 

@@ -13,7 +13,7 @@ from annotated_types import Ge, Gt
 from pydantic import AfterValidator
 
 from tierd.config.act import text_like
-from tierd.policies.protocol import Table
+from tierd.model import Table
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,8 @@ from tierd.config.sense import SenseSettings
 from tierd.decide import benefit, plans
 from tierd.detect.slowdowns import SlowdownSettings
 from tierd.integrations.registry import default_settings
-from tierd.policies.protocol import ConfiguredPolicy, Table, Tables
+from tierd.model import Table
+from tierd.policies.protocol import ConfiguredPolicy, Tables
 from tierd.policies.registry import default_policies, default_tables
 from tierd.verify import judgement as verify
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from annotated_types import Ge, Gt, Lt
 
 from tierd.acts import ActKind
-from tierd.model import Action, Finding, SlowdownEvidence
+from tierd.model import Action, Finding, SlowdownEvidence, Table
 from tierd.refusal import Reason, Refusal
 from tierd.text import bytes_text, percent, rate_text
 
@@ -24,10 +24,8 @@ FIRST_WEIGHT = 2.0
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(Table):
     """Limits of benefit and cost."""
-
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     min_gain: Annotated[float, Gt(0), Lt(1)] = 0.08
     """Minimum expected gain of the victim as a fraction of its usual throughput: a loss of a tenth, of which an act is

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from annotated_types import Ge, Lt
 
 from lustre.layout.model import Component, Layout, mirrors
 from tierd.acts import ActKind
 from tierd.decide import sizing
-from tierd.model import Action, Candidate, Capacity, DirectoryActivity, Finding, StoredFile
+from tierd.model import Action, Candidate, Capacity, DirectoryActivity, Finding, StoredFile, Table
 from tierd.refusal import Reason, Refusal
 from tierd.text import bytes_text, rate_text
 
@@ -26,10 +26,8 @@ READ_SHARE = 0.1
 
 
 @dataclass(frozen=True)
-class FlashSettings:
+class FlashSettings(Table):
     """Pools and limits."""
-
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     flash_pool: str = "flash"
     hdd_pool: str = "hdd"

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from annotated_types import Ge, Gt
 from pydantic import Strict
@@ -30,7 +30,7 @@ from tierd.decide.plans import DISK_BYTES_PER_SECOND, Plan, is_used_again, may_g
 from tierd.decide.plans import FlashSettings as Pools
 from tierd.decide.relocation import ost_index
 from tierd.decide.sizing import boundary
-from tierd.model import Action, Candidate, Capacity, DirectoryActivity, Finding
+from tierd.model import Action, Candidate, Capacity, DirectoryActivity, Finding, Table
 from tierd.refusal import Reason, Refusal
 from tierd.text import bytes_text
 
@@ -47,10 +47,8 @@ RESERVE = 0.1
 
 
 @dataclass(frozen=True)
-class Restripe:
+class Restripe(Table):
     """Limits of benefit, size and space: the table ``[restripe]``."""
-
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     benefit_factor: Annotated[float, Ge(1)] = 2.0
     """Minimum time that a job is expected to save, as a multiple of the time of the copy. A choice, because the

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from annotated_types import Gt
 
+from tierd.model import Table
 from tierd.refusal import Reason
 from tierd.text import binary_text, percent
 
@@ -25,10 +26,8 @@ SPLIT_SHARE = 0.05
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(Table):
     """Limits of a flash component."""
-
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     largest_component_bytes: Annotated[int, Gt(0)] = 16 << 20
     """Files that need a larger component are not small and do not go to flash. Four times the largest small files of

@@ -10,12 +10,12 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from annotated_types import Gt
 
 from tierd.loads import Loads, together
-from tierd.model import JobLoad, Window
+from tierd.model import JobLoad, Table, Window
 
 SMALL_SHARE = 0.5
 """Share of small RPCs from which a job counts as small I/O."""
@@ -27,10 +27,8 @@ has only prepared. A choice: a job of 0.2 files/s reaches it in 20 s."""
 
 
 @dataclass(frozen=True)
-class Classes:
+class Classes(Table):
     """Limits that separate streams, small files and small I/O."""
-
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     stream_rpc_bytes: Annotated[int, Gt(0)] = 256 << 10
     """Minimum mean RPC of a stream. Full RPCs have 1-16 MiB; a stream over short stripes sends smaller RPCs."""

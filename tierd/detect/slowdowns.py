@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from annotated_types import Gt, Lt
 
 from tierd.detect.device_time import TargetTime
 from tierd.detect.interference import Loss
 from tierd.detect.profile import Classes, Profile
+from tierd.model import Table
 from tierd.text import percent, rate_text
 
 
 @dataclass(frozen=True)
-class SlowdownSettings:
+class SlowdownSettings(Table):
     """Thresholds of the table ``[noisy_neighbour]``, for both kinds of slowdown. Losses are parts of the throughput
     that the stream would have without the other jobs.
     """
-
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     classes: Classes = field(default_factory=Classes)
     recent_seconds: Annotated[float, Gt(0)] = 30.0

@@ -19,8 +19,8 @@ from tierd.decide.plans import FlashSettings as Pools
 from tierd.decide.plans import Plan, joined, move, room_bytes
 from tierd.detect.advice import has_free_space
 from tierd.detect.view import View
-from tierd.model import Action, Advice, Capacity, Evidence, Finding, StoredFile
-from tierd.policies.protocol import Common, Policy, Situation, Table, Tables
+from tierd.model import Action, Advice, Capacity, Evidence, Finding, StoredFile, Table
+from tierd.policies.protocol import Common, Policy, Situation, Tables
 from tierd.refusal import Reason, Refusal
 from tierd.text import bytes_text, percent, quoted
 

@@ -26,8 +26,8 @@ from annotated_types import Ge, Gt, Le, Lt
 from lustre.layout.model import Component, Layout
 from lustre.layout.size import size_text
 from tierd.decide import benefit
-from tierd.model import Capacity
-from tierd.policies.protocol import Choice, Policy, Situation, Table, Tables, Use
+from tierd.model import Capacity, Table
+from tierd.policies.protocol import Choice, Policy, Situation, Tables, Use
 from tierd.refusal import Reason, Refusal
 from tierd.text import percent, rate_text
 

@@ -25,8 +25,8 @@ from tierd.decide.plans import Plan
 from tierd.detect.advice import has_free_space
 from tierd.detect.profile import Classes, Profile
 from tierd.detect.view import View
-from tierd.model import Action, Advice, Candidate, DirectoryActivity, Evidence, Finding
-from tierd.policies.protocol import LATEST_SECONDS, Common, JudgedBy, Policy, Situation, Table, Use, edge
+from tierd.model import Action, Advice, Candidate, DirectoryActivity, Evidence, Finding, Table
+from tierd.policies.protocol import LATEST_SECONDS, Common, JudgedBy, Policy, Situation, Use, edge
 from tierd.refusal import Reason, Refusal
 from tierd.text import binary_text, count_of, percent, quoted
 

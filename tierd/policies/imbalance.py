@@ -39,6 +39,7 @@ from tierd.model import (
     JobLoad,
     OtherEvidence,
     StoredFile,
+    Table,
     TargetFill,
 )
 from tierd.policies.protocol import (
@@ -49,7 +50,6 @@ from tierd.policies.protocol import (
     MoveRun,
     Policy,
     Situation,
-    Table,
     Tables,
     Walk,
     edge,

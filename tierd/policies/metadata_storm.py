@@ -39,8 +39,9 @@ from tierd.model import (
     Evidence,
     Facts,
     Finding,
+    Table,
 )
-from tierd.policies.protocol import LEAVE, RECENT_SECONDS, Common, DefaultJudge, Policy, Situation, Table, edge
+from tierd.policies.protocol import LEAVE, RECENT_SECONDS, Common, DefaultJudge, Policy, Situation, edge
 from tierd.refusal import Reason, Refusal
 from tierd.text import first_names, percent, quoted
 from tierd.verify.judgement import Judgement

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import Strict
 
@@ -19,7 +19,7 @@ from tierd.decide import benefit
 from tierd.decide.plans import FlashSettings, Plan
 from tierd.detect.slowdowns import SlowdownSettings, SlowdownView
 from tierd.detect.view import View
-from tierd.model import Capacity, DirectoryActivity, Evidence, Facts, Finding, JobLoad, StoredFile, Window
+from tierd.model import Capacity, DirectoryActivity, Evidence, Facts, Finding, JobLoad, StoredFile, Table, Window
 from tierd.refusal import Refusal
 from tierd.verify.judgement import Judgement
 from tierd.verify.judgement import Settings as VerifySettings
@@ -36,13 +36,6 @@ class JudgedBy(Enum):
     """The rate of the job whose files are moved: there is no victim."""
     CAUSE = auto()
     """Nothing is measured for a job: the case closes when its finding ends."""
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table of settings."""
-
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
 
 
 LATEST_SECONDS, RECENT_SECONDS = 30.0, 60.0

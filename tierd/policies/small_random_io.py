@@ -32,8 +32,8 @@ from tierd.detect.attribution import directories
 from tierd.detect.mpi_hints import hints, works_on_several_nodes
 from tierd.detect.profile import Classes, Profile
 from tierd.detect.view import View
-from tierd.model import Action, Advice, Candidate, Capacity, DirectoryActivity, Evidence, Finding
-from tierd.policies.protocol import LATEST_SECONDS, Common, JudgedBy, Policy, Situation, Table, edge
+from tierd.model import Action, Advice, Candidate, Capacity, DirectoryActivity, Evidence, Finding, Table
+from tierd.policies.protocol import LATEST_SECONDS, Common, JudgedBy, Policy, Situation, edge
 from tierd.refusal import Reason, Refusal
 from tierd.text import binary_text, bytes_text, count_of, percent, quoted
 

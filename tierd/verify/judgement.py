@@ -17,7 +17,7 @@ from enum import StrEnum
 from math import exp, expm1, isfinite, log, log1p
 from operator import attrgetter
 from statistics import median, quantiles
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from annotated_types import Ge, Gt, Lt
 
@@ -25,15 +25,13 @@ from tierd.acts import Verdict
 from tierd.arrays import any_at_work
 from tierd.detect.gain import StreamTrack, StreamWindow, gain, probability_of_loss_to_others
 from tierd.detect.interference import ERRORS_OF_90_PERCENT, MOST_LOST
-from tierd.model import Finding, Window
+from tierd.model import Finding, Table, Window
 from tierd.text import Carrier
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(Table):
     """Times and thresholds of judgements."""
-
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     settle_seconds: Annotated[float, Gt(0)] = 10.0
     """Time before measuring begins, for files open at the change and data still to be written."""

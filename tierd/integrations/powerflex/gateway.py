@@ -31,7 +31,7 @@ from urllib.parse import urlsplit
 from annotated_types import Gt
 
 from tierd.config.sense import ServerAccess, asks_http
-from tierd.policies.protocol import Table
+from tierd.model import Table
 from tierd.sense.http_client import HttpClient, SourceError, StatusError, read_secret
 
 Json = Mapping[str, object]

@@ -22,8 +22,7 @@ from lustre.fid import Fid
 from lustre.filesystem import Filesystem
 from tierd.clock import Clock
 from tierd.integrations.protocol import Integration, Site, Source
-from tierd.model import Candidate, DirectoryActivity
-from tierd.policies.protocol import Table
+from tierd.model import Candidate, DirectoryActivity, Table
 from tierd.sense.freshness import SourceAge
 from tierd.sense.http_client import SourceError, read_secret
 from tierd.sense.paths import join

@@ -33,7 +33,7 @@ from tierd.background import DaemonExecutor
 from tierd.clock import Clock
 from tierd.config.sense import ServerAccess, asks_http
 from tierd.integrations.protocol import Integration, SchedulerJob, Site, Source, plain
-from tierd.policies.protocol import Table
+from tierd.model import Table
 from tierd.sense.http_client import HttpClient, SourceError, one_line, read_secret
 from tierd.text import printable
 
