@@ -1,7 +1,12 @@
-"""Checks whether advice can help, and names the clients to change.
+"""Checks whether advice can help, names the clients to change, and gives hints for MPI-IO and HDF5.
 
 tierd drops advice that cannot help, by the files and requests that job statistics show. Without job statistics it drops
 no advice.
+
+The hints follow the I/O pattern of a job, as the striping guides advise (NOTUR). ROMIO, the MPI-IO of MPICH, Intel MPI
+and (as one of two) Open MPI, reads hints from the file that ``ROMIO_HINTS`` names, or from the ``MPI_Info`` object of
+the open call. Collective buffering lets a few processes collect the records of all and write whole stripes. Data
+sieving reads what lies between records before it writes: on a shared file it takes locks of other processes.
 """
 
 from __future__ import annotations
@@ -12,13 +17,17 @@ from dataclasses import dataclass
 
 from tierd.detect.profile import Profile
 from tierd.detect.view import View
-from tierd.model import ClientLoad
-from tierd.text import first_names
+from tierd.model import Advice, ClientLoad
+from tierd.text import binary_text, first_names, quoted
 
 WHOLE_READ_BYTES = 2 << 20
 """Lustre reads files up to this size ahead as a whole (``max_read_ahead_whole_mb``)."""
 MIN_FREE_SHARE = 0.1
 """Free share of a pool below which no advice sends files there."""
+STRIPE_BYTES = 4 << 20
+"""Stripe size for collective buffering: the size of a usual RPC."""
+SMALL_RECORD_BYTES = 1 << 20
+"""Records below this size are worth collecting; larger ones already fill a good part of an RPC."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,3 +116,43 @@ def by_cause(view: View, cause_of: Callable[[ClientLoad], str]) -> Mapping[tuple
 def client_names(clients: Sequence[ClientLoad]) -> str:
     names = list(dict.fromkeys(client.client for client in clients))
     return f"{'client' if len(names) == 1 else f'{len(names)} clients:'} {first_names(names)}"
+
+
+def works_on_several_nodes(job: str, directories: Collection[str], view: View) -> bool:
+    """Whether a job is known to work on several nodes: by its clients in these directories, or else by the scheduler.
+
+    Where one client does the I/O of a job on several nodes, no other collects its records. The processes of one node
+    share its cache and its locks, so collective buffering does not help them.
+    """
+    clients = {nid for activity in view.activities(job, view.windows[0].start) if activity.directory in directories
+               for nid in activity.clients}
+    return (len(clients) or view.facts.job_nodes.get(job, 0)) > 1
+
+
+def hints(job: str, record_bytes: float, read_share: float, objects: int) -> tuple[Advice, ...]:
+    """Hints for a job with shared or small I/O. None for large records, which collective buffering does not help.
+
+    ``read_share`` is that of reads among its RPCs, ``objects`` the number of objects that its file should have.
+
+    >>> [advice.command for advice in hints("mpi.5", 47008, 0.0, 4)][0]
+    'romio_cb_write enable, romio_ds_write disable, cb_nodes 4, striping_factor 4, striping_unit 4194304'
+    >>> hints("mpi.5", 16 << 20, 0.0, 4)
+    ()
+    """
+    if not 0 < record_bytes < SMALL_RECORD_BYTES:
+        return ()
+    reads, writes = read_share > 0.1, read_share < 0.9
+    chosen = [*(["romio_cb_read enable"] if reads else []),
+              *(["romio_cb_write enable", "romio_ds_write disable"] if writes else []),
+              f"cb_nodes {objects}",
+              *([f"striping_factor {objects}", f"striping_unit {STRIPE_BYTES}"] if writes else [])]
+    calls = " and ".join([*(["MPI_File_write_all"] if writes else []), *(["MPI_File_read_all"] if reads else [])])
+    size = binary_text(record_bytes)
+    return (
+        Advice(", ".join(chosen), f"in the file that ROMIO_HINTS names, for {quoted(job)} with MPI-IO",
+               f"{objects} processes collect records of {size} into whole stripes, if the application calls {calls}; "
+               "the striping applies to new files"),
+        Advice(f"H5Pset_dxpl_mpio(H5FD_MPIO_COLLECTIVE), H5Pset_alignment({SMALL_RECORD_BYTES}, {STRIPE_BYTES}), "
+               "H5Pset_coll_metadata_write(1)", f"in {quoted(job)} with parallel HDF5",
+               "datasets begin at stripes, and metadata is written once, not by each process"),
+    )

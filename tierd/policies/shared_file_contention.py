@@ -17,7 +17,7 @@ from annotated_types import Ge, Gt
 from tierd.advised import RPC_BYTES
 from tierd.decide.plans import Plan, open_files
 from tierd.decide.restripe import MAX_STRIPE_BYTES, Restripe, Stripes, defaults, rewritten, stripe_bytes, the_pool
-from tierd.detect.mpi_hints import hints, works_on_several_nodes
+from tierd.detect.advice import hints, works_on_several_nodes
 from tierd.detect.profile import Profile
 from tierd.detect.view import View
 from tierd.model import Advice, Evidence, Finding, SharedFile

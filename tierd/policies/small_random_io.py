@@ -27,9 +27,8 @@ from tierd.decide.plans import FlashSettings as Pools
 from tierd.decide.plans import Plan
 from tierd.decide.sizing import boundary
 from tierd.detect.accelerators import Accelerator, absorbs, accelerators
-from tierd.detect.advice import has_free_space
+from tierd.detect.advice import has_free_space, hints, works_on_several_nodes
 from tierd.detect.attribution import directories
-from tierd.detect.mpi_hints import hints, works_on_several_nodes
 from tierd.detect.profile import Classes, Profile
 from tierd.detect.view import View
 from tierd.model import Action, Advice, Candidate, Capacity, DirectoryActivity, Evidence, Finding, Table

@@ -7,7 +7,7 @@ import pytest
 from lustre.layout.model import Component, Layout
 from tests.tierd.detect.views import POOLS, found_by, halves, look
 from tests.tierd.worlds import MIB, TARGETS, stream
-from tierd.detect.mpi_hints import hints
+from tierd.detect.advice import hints
 from tierd.detect.view import View
 from tierd.model import DirectoryActivity, Facts, Finding, JobLoad, SharedFile, SharedRuns, Window
 from tierd.policies.shared_file_contention import POLICY
