@@ -25,7 +25,7 @@ from tierd.act.journal.connection import SharedConnection
 from tierd.act.journal.entry import MAX_STORED, Stamp, StoredMove, to_bytes, to_path
 from tierd.acts import ORDER_KINDS, ActKind, OrderKind
 from tierd.config.settings import Settings
-from tierd.decide.plans import covers, flash_first, reserved
+from tierd.decide.plans import covers, flash_first, missing_pool, reserved
 from tierd.decide.sizing import boundary
 from tierd.model import Action, Capacity
 from tierd.refusal import Reason, Refusal, of_error
@@ -119,8 +119,8 @@ def planned_move(order: Order, path: str, status: FileStatus, present: Layout | 
     policy = settings.resolved_scopes.of(path).small_files_to_flash
     promotes = order.direction == "promote"
     pool = policy.flash_pool if promotes else policy.hdd_pool
-    if not room.pools.get(pool):
-        return Refusal(Reason.NO_POOL, f"pool {pool!r} does not exist or has no targets")
+    if missing := missing_pool(room, pool):
+        return missing
     if present is None or not present.components:
         return Refusal(Reason.NO_LAYOUT, "the file has no layout to change (not a regular file, or empty)")
     if (covers(present, status.size_bytes, pool) if promotes
@@ -294,8 +294,8 @@ def _replanned(move: StoredMove, filesystem: Filesystem, settings: Settings, lay
                        "still holds")
     if move.pool not in ({policy.flash_pool, policy.hdd_pool} if by_name else {policy.flash_pool}):
         return Refusal(Reason.POOL_CHANGED, f"pool {move.pool!r} is no longer the configured one")
-    if not room.pools.get(move.pool):
-        return Refusal(Reason.NO_POOL, f"pool {move.pool!r} does not exist or has no targets")
+    if missing := missing_pool(room, move.pool):
+        return missing
     try:
         status = filesystem.status(move.path)
         if move.action.fid is None or status.fid != move.action.fid:

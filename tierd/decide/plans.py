@@ -56,11 +56,10 @@ def joined(plans: Iterable[Plan]) -> Plan:
                 tuple(refusal for plan in every for refusal in plan.refusals))
 
 
-def missing_pool(capacity: Capacity, pools: FlashSettings) -> Refusal | None:
-    """Why nothing can go to flash, with its tail on disks: a pool without targets; None if both have some."""
-    if capacity.pools.get(pools.flash_pool) and capacity.pools.get(pools.hdd_pool):
-        return None
-    return Refusal(Reason.NO_POOL, f"pool {pools.flash_pool!r} or {pools.hdd_pool!r} does not exist or has no targets")
+def missing_pool(capacity: Capacity, *pools: str) -> Refusal | None:
+    """Why nothing can go to these pools: one has no targets; None if all have some."""
+    return next((Refusal(Reason.NO_POOL, f"pool {pool!r} does not exist or has no targets") for pool in pools
+                 if not capacity.pools.get(pool)), None)
 
 
 def reserved(capacity: Capacity, settings: FlashSettings) -> float:

@@ -26,8 +26,7 @@ from pydantic import Strict
 from lustre.layout.model import Component, Layout
 from lustre.layout.size import size_text
 from tierd.acts import ActKind
-from tierd.decide.plans import DISK_BYTES_PER_SECOND, Plan, is_used_again, may_get_default, move, room_bytes
-from tierd.decide.plans import FlashSettings as Pools
+from tierd.decide import plans
 from tierd.decide.relocation import ost_index
 from tierd.decide.sizing import boundary
 from tierd.model import Action, Candidate, Capacity, DirectoryActivity, Finding, Table
@@ -83,35 +82,31 @@ def stripe_bytes(record_bytes: int) -> int:
     return min(MAX_STRIPE_BYTES, max(MIN_STRIPE_BYTES, boundary(max(record_bytes, 1))))
 
 
-def the_pool(finding: Finding, capacity: Capacity, pools: Pools) -> str | Refusal:
+def the_pool(finding: Finding, capacity: Capacity, pools: plans.FlashSettings) -> str | Refusal:
     """The smallest pool with all targets of the finding, or else the disk pool of the scope, if it has targets."""
     holding = sorted((len(members), pool) for pool, members in capacity.pools.items()
                      if finding.targets and set(finding.targets) <= set(members))
     place = holding[0][1] if holding else pools.hdd_pool
-    if not capacity.pools.get(place):
-        return Refusal(Reason.NO_POOL, f"pool {place!r} does not exist or has no targets")
-    return place
+    return plans.missing_pool(capacity, place) or place
 
 
 def rewritten(finding: Finding, files: Sequence[tuple[DirectoryActivity, Candidate]], why: str,
-               stripes_of: Callable[[Candidate], Stripes | None], pool: str, capacity: Capacity, settings: Restripe,
-               saved_seconds: float, rate: float, objects: int) -> Plan:
+               stripes_of: Callable[[Candidate], Stripes], pool: str, capacity: Capacity, settings: Restripe,
+               saved_seconds: float, rate: float, objects: int) -> plans.Plan:
     """Moves of closed files that are used again and pay, while the pool has space.
 
     ``rate`` is the throughput of the job on the present ``objects``, at which a copy reads at most. It writes to more.
     """
-    rate = min(DISK_BYTES_PER_SECOND, rate) if rate > 0 else DISK_BYTES_PER_SECOND
-    left = room_bytes(capacity, pool, RESERVE)
+    rate = min(plans.DISK_BYTES_PER_SECOND, rate) if rate > 0 else plans.DISK_BYTES_PER_SECOND
+    left = plans.room_bytes(capacity, pool, RESERVE)
     actions: list[Action] = []
     refusals: list[Refusal] = []
     for activity, candidate in sorted(files, key=lambda each: (each[1].size_bytes or 0, each[1].path)):
         size = candidate.size_bytes
         if (size is None or not MIN_FILE_BYTES <= size <= settings.max_file_bytes
-                or not is_used_again(candidate)):
+                or not plans.is_used_again(candidate)):
             continue
         stripes = stripes_of(candidate)
-        if stripes is None:
-            continue
         cost = size / rate * (1 + objects / stripes.count)
         if saved_seconds < settings.benefit_factor * cost:
             refusals.append(Refusal(Reason.NOT_WORTH, f"as much I/O again saves {saved_seconds:.0f} s, and the copy "
@@ -124,8 +119,8 @@ def rewritten(finding: Finding, files: Sequence[tuple[DirectoryActivity, Candida
               and candidate.closed_at <= finding.time - min(MAX_SETTLE_SECONDS, max(SETTLE_SECONDS, size / rate))):
             left -= size
             layout = placed(Layout((stripes.component(0, pool),), composite=False), capacity)
-            actions.append(move(finding, activity.directory, candidate, layout, f"{why}; {words(stripes)}"))
-    return Plan(tuple(actions), tuple(refusals))
+            actions.append(plans.move(finding, activity.directory, candidate, layout, f"{why}; {words(stripes)}"))
+    return plans.Plan(tuple(actions), tuple(refusals))
 
 
 def placed(layout: Layout, capacity: Capacity) -> Layout:
@@ -174,7 +169,7 @@ def defaults(finding: Finding, activities: Sequence[DirectoryActivity], stripes:
               capacity: Capacity, settings: Restripe, why: str) -> Iterator[Action]:
     for activity in activities:
         where = activity.directory
-        if not activity.creates or not may_get_default(where, capacity):
+        if not activity.creates or not plans.may_get_default(where, capacity):
             continue
         wanted = with_stripes(capacity.default_layouts[where], stripes, pool, small_end(activity, settings))
         if wanted is not None:

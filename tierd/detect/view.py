@@ -38,10 +38,6 @@ class View:
         return tuple(dict.fromkeys(target for pools in self.pool_pairs
                                    for target in self.facts.pools.get(pools.flash, ())))
 
-    @property
-    def flash_pool(self) -> str:
-        return self.pool_pairs[0].flash
-
     def recent(self, seconds: float) -> Sequence[Window]:
         return [window for window in self.windows if window.end > self.now - seconds]
 

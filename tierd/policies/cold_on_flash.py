@@ -16,7 +16,7 @@ from annotated_types import Ge, Gt, Lt
 
 from lustre.layout.model import Component, Layout
 from tierd.decide.plans import FlashSettings as Pools
-from tierd.decide.plans import Plan, joined, move, room_bytes
+from tierd.decide.plans import Plan, joined, missing_pool, move, room_bytes
 from tierd.detect.advice import has_free_space
 from tierd.detect.view import View
 from tierd.model import Action, Advice, Capacity, Evidence, Finding, StoredFile, Table
@@ -136,8 +136,8 @@ def demotions(finding: Finding, wanted: float, cold_before: float, stored: Seque
 
     First of all tierd's mirrors on flash go: the files are on disks already.
     """
-    if not capacity.pools.get(pools.hdd_pool):
-        return Plan((), (Refusal(Reason.NO_POOL, f"pool {pools.hdd_pool!r} does not exist or has no targets"),))
+    if missing := missing_pool(capacity, pools.hdd_pool):
+        return Plan((), (missing,))
     left = room_bytes(capacity, pools.hdd_pool, settings.disk_reserve)
     actions: list[Action] = []
     too_large = False

@@ -131,7 +131,7 @@ def plan(finding: Finding, evidence: HotSmallFilesEvidence, situation: Situation
     """Moves of the files that are worth it, the best first, while the pool or the MDTs have space."""
     capacity, pools, activities = situation.capacity, situation.pools, situation.activities
     settings = situation.tables.of(HotFilesToFlash)
-    if missing := plans.missing_pool(capacity, pools):
+    if missing := plans.missing_pool(capacity, pools.flash_pool, pools.hdd_pool):
         return Plan((), (missing,))
     defaults: list[Action] = []
     moves: list[Action] = []

@@ -162,9 +162,8 @@ def refuse(where: str, size: sizing.Size, capacity: Capacity, settings: FlashSet
         return Refusal(Reason.NO_PATH, "its path is not known")
     if where == "/":
         return Refusal(Reason.ROOT_DIRECTORY, "the root of the file system keeps its default layout")
-    for pool in (settings.flash_pool, settings.hdd_pool):
-        if not capacity.pools.get(pool):
-            return Refusal(Reason.NO_POOL, f"pool {pool!r} does not exist or has no targets")
+    if missing := plans.missing_pool(capacity, settings.flash_pool, settings.hdd_pool):
+        return missing
     if where not in capacity.default_layouts:
         return Refusal(Reason.NO_LAYOUT, "its default layout could not be read")
     if not size.component_bytes:

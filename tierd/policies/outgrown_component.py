@@ -116,7 +116,7 @@ def refuse(present: Layout | None, size: sizing.Size, evidence: OutgrownComponen
     pool = settings.flash_pool
     if present is None:
         return Refusal(Reason.NO_LAYOUT, "its default layout could not be read, or it has no default layout of its own")
-    if missing := missing_pool(capacity, settings):
+    if missing := missing_pool(capacity, pool, settings.hdd_pool):
         return missing
     first, *rest = present.components
     if (not rest or first.on_mdt or first.pool != pool or present.mirror_count > 1

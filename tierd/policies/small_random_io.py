@@ -126,7 +126,7 @@ def of_job(job: Profile, rates: Mapping[str, float], view: View, settings: Setti
     rate = sum(load.bulk_operations for load in on_disk.values()) / job.seconds
     per_mib = job.bulk_operations * MIB / max(job.moved_bytes, 1.0)
     places = directories(view.activities(job.job, view.windows[0].start))
-    flash_pool = view.pools_of(places[0]).flash if places else view.flash_pool
+    flash_pool = view.pools_of(places[0] if places else "/").flash
     return rate, Finding(
         POLICY.name, view.now, job.job, "", tuple(sorted(on_disk)),
         f"{quoted(job.job)} sends {rate:.0f} RPCs/s of {binary_text(job.mean_rpc_bytes)} on average to "
@@ -155,7 +155,7 @@ def plan(finding: Finding, evidence: SmallRandomIoEvidence, situation: Situation
     """Moves of closed files that are worth it, those with the best gain first, and default layouts for new files."""
     capacity, pools, activities = situation.capacity, situation.pools, situation.activities
     settings = situation.tables.of(RandomIoToFlash)
-    if missing := plans.missing_pool(capacity, pools):
+    if missing := plans.missing_pool(capacity, pools.flash_pool, pools.hdd_pool):
         return Plan((), (missing,))
     stripes = min(STRIPES, len(capacity.pools[pools.flash_pool]))
     left = settings.share_of_free * plans.room_bytes(capacity, pools.flash_pool, pools.reserve)

@@ -173,14 +173,14 @@ def _single_target_stream(job: Profile, recent: Sequence[Window], view: View, se
         places, advice_only=True, subject=subject, advice=(better,))
 
 
-def stream_stripes(size_bytes: int, record_bytes: int, targets: int) -> Stripes | None:
-    """Stripes of one of few large files: 2 to 8, and no more than targets. None if there is one target only.
+def stream_stripes(size_bytes: int, record_bytes: int, targets: int) -> Stripes:
+    """Stripes of one of few large files: 2 to 8, and no more than targets.
 
     >>> [stream_stripes(gib << 30, 0, 96).count for gib in (0, 1, 4, 16, 1000)]
     [2, 2, 3, 5, 8]
     """
     count = min(targets, MAX_STRIPES, max(MIN_STRIPES, isqrt(size_bytes // GIB) + 1))
-    return Stripes(count, restripe.stripe_bytes(record_bytes)) if count >= MIN_STRIPES else None
+    return Stripes(count, restripe.stripe_bytes(record_bytes))
 
 
 def plan(finding: Finding, evidence: StripingEvidence, situation: Situation) -> Plan:
@@ -194,9 +194,9 @@ def plan(finding: Finding, evidence: StripingEvidence, situation: Situation) -> 
     targets = len(capacity.pools[place])
     record = evidence.record_bytes or 0
     sizes = [c.size_bytes or 0 for a in activities for c in a.candidates]
-    usual = stream_stripes(max(sizes, default=0), record, targets)
-    if usual is None:
+    if targets < MIN_STRIPES:
         return Plan((), (Refusal(Reason.NO_POOL, f"pool {place!r} has one target only"),))
+    usual = stream_stripes(max(sizes, default=0), record, targets)
     why = f"{finding.aggressor} streams to one target of {targets}"
     closed = [(a, c) for a in activities for c in a.candidates]
     saved = (1 - 1 / usual.count) * (evidence.seconds or 0.0)
