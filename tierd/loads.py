@@ -272,6 +272,13 @@ class Loads(PairTable[JobLoad]):
         """The same without the sizes of RPCs."""
         return Loads(self.target, self.job, self.numbers)
 
+    def by_job(self) -> Loads:
+        """The sums over the targets of each job."""
+        jobs = Numbers[str]()
+        at = jobs.of(self.job.tolist(), len(self))
+        return Loads(texts([""] * len(jobs)), texts(list(jobs)), sums(at, self.numbers, len(jobs)),
+                     Columns(self.sizes.names, sums(at, self.sizes.numbers, len(jobs))))
+
     @property
     def operations(self) -> Floats:
         found: Floats = self.numbers[:, READS:BUSY_USEC].sum(axis=1)

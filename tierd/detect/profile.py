@@ -40,62 +40,44 @@ class Classes(Table):
 
 @dataclass(frozen=True)
 class Profile:
-    """The load of a job over the windows in which it was active. Sums over its targets are computed once."""
+    """The load of a job over the windows in which it was active."""
 
     job: str
     seconds: float
     """Total length of the windows in which the job was active, for rates."""
-    by_target: dict[str, JobLoad]
+    by_target: Mapping[str, JobLoad]
+    total: JobLoad
+    """Its loads on all targets together."""
     closes: float
     creates: float
     closing_share: float
     """Share of these windows in which the job closed files. It is low for a job that keeps large files open."""
     opens: float = 0.0
 
-    @cached_property
-    def moved_bytes(self) -> float:
-        return sum([load.read_bytes + load.write_bytes for load in self.by_target.values()])
-
-    @cached_property
-    def written_bytes(self) -> float:
-        return sum(load.write_bytes for load in self.by_target.values())
-
-    @cached_property
-    def bulk_operations(self) -> float:
-        return sum([load.reads + load.writes for load in self.by_target.values()])
-
-    @cached_property
-    def reads(self) -> float:
-        return sum(load.reads for load in self.by_target.values())
-
-    @cached_property
+    @property
     def mean_rpc_bytes(self) -> float:
-        return self.moved_bytes / self.bulk_operations if self.bulk_operations else 0.0
+        return self.total.moved_bytes / self.total.bulk_operations if self.total.bulk_operations else 0.0
 
-    @cached_property
-    def sizes(self) -> Mapping[int, float]:
-        """Bulk RPCs by upper bound of their size; empty if the kernel prints no sizes."""
-        found: defaultdict[int, float] = defaultdict(float)
-        for load in self.by_target.values():
-            for upper, count in load.sizes.items():
-                found[upper] += count
-        return found
+    @property
+    def read_share(self) -> float:
+        """Reads among its RPCs."""
+        return self.total.reads / self.total.bulk_operations if self.total.bulk_operations else 0.0
 
-    @cached_property
+    @property
     def largest_rpc_bytes(self) -> int:
-        return max((upper for upper, count in self.sizes.items() if count), default=0)
+        return max(self.total.sizes, default=0)
 
     @property
     def typical_rpc_bytes(self) -> int:
         """Upper bound of the median RPC, weighed by bytes, from the kernel's size histogram, or else the mean; 0 if
         there are none.
 
-        >>> Profile("j", 5.0, {"t": JobLoad("t", "j", 0, 9e6, 0, 12, sizes={4096: 6.0, 1 << 20: 6.0})}, 0, 0,
+        >>> Profile("j", 5.0, {}, JobLoad("", "j", 0, 9e6, 0, 12, sizes={4096: 6.0, 1 << 20: 6.0}), 0, 0,
         ...         0).typical_rpc_bytes
         1048576
         """
-        left = sum(upper * count for upper, count in self.sizes.items()) / 2
-        for upper, count in sorted(self.sizes.items()):
+        left = sum(upper * count for upper, count in self.total.sizes.items()) / 2
+        for upper, count in sorted(self.total.sizes.items()):
             left -= upper * count
             if left <= 0:
                 return upper
@@ -109,18 +91,18 @@ class Profile:
     @property
     def bytes_per_file(self) -> float:
         """Mean bytes moved per finished file; infinite for a job that finishes none."""
-        return self.moved_bytes / self.files if self.files else float("inf")
+        return self.total.moved_bytes / self.files if self.files else float("inf")
 
     def small_rpc_share(self, small_bytes: int) -> float:
         """Share of RPCs of at most ``small_bytes``, from the kernel's size histogram, or else from the mean size."""
-        if total := sum(self.sizes.values()):
-            return sum(count for upper, count in self.sizes.items() if upper <= small_bytes) / total
+        if total := sum(self.total.sizes.values()):
+            return sum(count for upper, count in self.total.sizes.items() if upper <= small_bytes) / total
         return 1.0 if 0 < self.mean_rpc_bytes <= small_bytes else 0.0
 
 
 def is_small_files(profile: Profile, classes: Classes) -> bool:
     """Whether the job steadily works on whole small files, with RPCs of any size."""
-    return (profile.closing_share >= STEADY_SHARE and profile.moved_bytes > 0 and profile.files >= MIN_FILES
+    return (profile.closing_share >= STEADY_SHARE and profile.total.moved_bytes > 0 and profile.files >= MIN_FILES
             and profile.bytes_per_file <= classes.small_file_bytes)
 
 
@@ -150,17 +132,17 @@ def profiles(windows: Sequence[Window], jobs: Collection[str] | None = None) -> 
     for window, some in zip(windows, each, strict=True):
         for job in set(some.job.tolist()):
             active[job].append(window)
-    loads: defaultdict[str, dict[str, JobLoad]] = defaultdict(dict)
-    for (target, job), load in together(each).items():
-        loads[job][target] = load
-    return {job: profile(job, active[job], targets) for job, targets in loads.items()}
+    loads, by_target = together(each), defaultdict[str, dict[str, JobLoad]](dict)
+    for (target, job), load in loads.items():
+        by_target[job][target] = load
+    return {total.job: profile(total, active[total.job], by_target[total.job]) for total in loads.by_job().values()}
 
 
-def profile(job: str, active: Sequence[Window], loads: dict[str, JobLoad]) -> Profile:
-    """Profile of one job, from the windows in which it was active and its loads by target."""
-    namespace = [w.namespace[job] for w in active if job in w.namespace]
+def profile(total: JobLoad, active: Sequence[Window], loads: Mapping[str, JobLoad]) -> Profile:
+    """Profile of one job, from its loads, together and by target, and the windows in which it was active."""
+    namespace = [w.namespace[total.job] for w in active if total.job in w.namespace]
     return Profile(
-        job, sum([w.end - w.start for w in active]), loads,
+        total.job, sum([w.end - w.start for w in active]), loads, total,
         sum([n.closes for n in namespace]), sum([n.creates for n in namespace]),
         closing_share=sum([n.closes > 0 for n in namespace]) / len(active), opens=sum([n.opens for n in namespace]),
     )

@@ -82,10 +82,10 @@ def finding_about(view: SlowdownView, loss: Loss, victim: str, suspect: Profile,
         **slowdown_numbers(loss, settings),
         aggressor_operations_per_second=own / suspect.seconds,
         aggressor_operations_share=own / (own + theirs) if own else 0.0,
-        aggressor_bytes_per_second=suspect.moved_bytes / suspect.seconds,
+        aggressor_bytes_per_second=suspect.total.moved_bytes / suspect.seconds,
         aggressor_mean_rpc_bytes=suspect.mean_rpc_bytes,
         aggressor_largest_rpc_bytes=suspect.largest_rpc_bytes,
-        aggressor_read_share=suspect.reads / suspect.bulk_operations if suspect.bulk_operations else 0.0,
+        aggressor_read_share=suspect.read_share,
         aggressor_files_per_second=suspect.files / suspect.seconds if files else 0.0,
         aggressor_bytes_per_file=suspect.bytes_per_file if files else 0.0,
         device_time_share=taken.share if taken else None, device_time_share_error=taken.error if taken else None,
@@ -109,7 +109,8 @@ CARRIED = {
 def sentence(victim: str, loss: Loss, suspect: Profile, settings: SlowdownSettings) -> str:
     work = (f"accesses {suspect.files / suspect.seconds:.0f} files/s of {binary_text(suspect.bytes_per_file)}"
             if is_small_files(suspect, settings.classes) else
-            f"sends {suspect.bulk_operations / suspect.seconds:.0f} RPCs/s of {binary_text(suspect.mean_rpc_bytes)}")
+            f"sends {suspect.total.bulk_operations / suspect.seconds:.0f} RPCs/s of "
+            f"{binary_text(suspect.mean_rpc_bytes)}")
     low, high = loss.interval
     return (f"{slower(victim, loss)}, {CARRIED[loss.carrier].format(suspect.job)}; "
             f"{suspect.job} {work} on the same "

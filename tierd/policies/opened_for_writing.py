@@ -38,14 +38,14 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
         job, least = jobs.get(activity.job), edge(settings.enter, view, POLICY.name, activity.job, activity.directory)
         if (job is not None and not activity.creates
                 and activity.write_opens >= max(settings.min_opens, least * activity.opens)
-                and job.moved_bytes > 0 and job.written_bytes <= WRITTEN_SHARE * job.moved_bytes):
+                and job.total.moved_bytes > 0 and job.total.write_bytes <= WRITTEN_SHARE * job.total.moved_bytes):
             share = activity.write_opens / max(activity.opens, activity.write_opens)
             yield Finding(
                 POLICY.name, view.now, activity.job, "", tuple(sorted(job.by_target)),
                 f"{quoted(activity.job)} opens files in {quoted(activity.directory)} for writing, "
                 f"{activity.write_opens} recently ({percent(share)} of its opens), and only reads them",
                 OtherEvidence({"opens": activity.opens, "write_opens": activity.write_opens, "write_open_share": share,
-                               "written_share": job.written_bytes / job.moved_bytes}),
+                               "written_share": job.total.write_bytes / job.total.moved_bytes}),
                 (activity.directory,), advice_only=True, subject=activity.directory,
                 advice=(Advice(
                     "open read-only: O_RDONLY, fopen \"r\", Fortran ACTION='READ', MPI_MODE_RDONLY, H5F_ACC_RDONLY",

@@ -23,7 +23,7 @@ def find_slowed(view: SlowdownView, settings: SlowdownSettings) -> Iterator[Find
         yield Finding(
             POLICY.name, view.now, other.job, victim, targets,
             f"{slower(victim, loss)} since {other.job} streams to the same {count_of(shared, 'target')} at "
-            f"{rate_text(other.moved_bytes / other.seconds)}; {remedy}flash for small files would not help",
+            f"{rate_text(other.total.moved_bytes / other.seconds)}; {remedy}flash for small files would not help",
             SlowdownEvidence(**slowdown_numbers(loss, settings)), advice_only=True)
 
 

@@ -78,7 +78,7 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
     for file in view.facts.shared_files:
         job = jobs.get(file.job)
         if (job is None or file.job in done or file.openers < settings.min_openers
-                or job.moved_bytes / job.seconds < MIN_BYTES_PER_SECOND):
+                or job.total.moved_bytes / job.seconds < MIN_BYTES_PER_SECOND):
             continue
         done.add(file.job)
         finding = _of_file(file, job, view, settings)
@@ -89,7 +89,7 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
     for runs in view.facts.shared_runs:
         job = past.get(runs.file.job)
         if (runs.runs < MIN_RUNS or runs.file.openers < settings.min_openers or job is None
-                or job.moved_bytes / job.seconds < MIN_BYTES_PER_SECOND):
+                or job.total.moved_bytes / job.seconds < MIN_BYTES_PER_SECOND):
             continue
         finding = _of_file(runs.file, job, view, settings)
         if finding is not None and not places & {*finding.directories}:
@@ -121,7 +121,7 @@ def _of_file(file: SharedFile, job: Profile, view: View, settings: Settings) -> 
         wanted = file.openers
         if (not max(objects, available) < wanted <= min(available * MAX_OBJECTS_PER_TARGET, most, MAX_OBJECTS)
                 or job.typical_rpc_bytes < MIN_STRIPE_BYTES
-                or job.moved_bytes - job.written_bytes >= READ_SHARE * job.moved_bytes):
+                or job.total.moved_bytes - job.total.write_bytes >= READ_SHARE * job.total.moved_bytes):
             return None
         command = f"lfs setstripe -C {wanted}{in_pool}"
         effect = (f"{wanted} objects, {-(-wanted // available)} on each of the {available} targets: one for each "
@@ -131,14 +131,14 @@ def _of_file(file: SharedFile, job: Profile, view: View, settings: Settings) -> 
         f"{quoted(job.job)} has {quoted(file.path)} open {file.openers} times on {objects} objects: the processes "
         "wait for each other's extent locks",
         ContentionEvidence(openers=file.openers, objects=objects, targets_available=available, wanted_objects=wanted,
-                           bytes_per_second=job.moved_bytes / job.seconds,
+                           bytes_per_second=job.total.moved_bytes / job.seconds,
                            record_bytes=job.typical_rpc_bytes, seconds=view.seconds_active[job.job]),
         (directory,), advice_only=True, subject=file.path,
         advice=(
             Advice(f"{command} {quoted(directory)}", f"before {quoted(job.job)} creates the file again", effect),
             Advice(command.replace("lfs setstripe", "lfs migrate --non-block") + f" {quoted(file.path)}",
                    "when no process has it open", "gives the existing file this layout; rewrites all its data"),
-            *(hints(job.job, job.typical_rpc_bytes, job.reads / max(job.bulk_operations, 1.0), min(wanted, available))
+            *(hints(job.job, job.typical_rpc_bytes, job.read_share, min(wanted, available))
               if works_on_several_nodes(job.job, (directory,), view) else ()),
         ),
     )
@@ -146,7 +146,7 @@ def _of_file(file: SharedFile, job: Profile, view: View, settings: Settings) -> 
 
 def carriers(job: Profile, share: float) -> tuple[str, ...]:
     """The fewest targets that hold this share of a job's bytes, the busiest first."""
-    left = share * job.moved_bytes
+    left = share * job.total.moved_bytes
     found = []
     for target, load in sorted(job.by_target.items(), key=lambda item: (-item[1].moved_bytes, item[0])):
         if left <= 0:

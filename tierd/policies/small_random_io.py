@@ -113,7 +113,7 @@ def of_job(job: Profile, rates: Mapping[str, float], view: View, settings: Setti
     """
     small = job.small_rpc_share(Classes().small_rpc_bytes)
     if (small < edge(settings.enter, view, POLICY.name, job.job)
-            or (job.files and job.bulk_operations / job.files <= RPCS_PER_FILE)):
+            or (job.files and job.total.bulk_operations / job.files <= RPCS_PER_FILE)):
         return None
     flash = view.flash
     on_disk = {target: load for target, load in job.by_target.items()
@@ -124,7 +124,7 @@ def of_job(job: Profile, rates: Mapping[str, float], view: View, settings: Setti
     if busiest < settings.min_rpcs_per_second:
         return None
     rate = sum(load.bulk_operations for load in on_disk.values()) / job.seconds
-    per_mib = job.bulk_operations * MIB / max(job.moved_bytes, 1.0)
+    per_mib = job.total.bulk_operations * MIB / max(job.total.moved_bytes, 1.0)
     places = directories(view.activities(job.job, view.windows[0].start))
     flash_pool = view.pools_of(places[0] if places else "/").flash
     return rate, Finding(
@@ -134,7 +134,7 @@ def of_job(job: Profile, rates: Mapping[str, float], view: View, settings: Setti
         "an efficient job needs about 1",
         SmallRandomIoEvidence(
             rpcs_per_second=rate, busiest_target_rpcs_per_second=busiest, small_rpc_share=small,
-            mean_rpc_bytes=job.mean_rpc_bytes, operations_per_mib=per_mib, read_share=job.reads / job.bulk_operations,
+            mean_rpc_bytes=job.mean_rpc_bytes, operations_per_mib=per_mib, read_share=job.read_share,
             seconds=view.seconds_active[job.job]),
         places, advice_only=True,
         advice=(
@@ -145,7 +145,7 @@ def of_job(job: Profile, rates: Mapping[str, float], view: View, settings: Setti
             Advice("use larger records, collective buffering (MPI-IO, HDF5) or a node-local copy",
                    f"in {quoted(job.job)}",
                    f"up to {per_mib:.0f} times fewer operations for the same bytes"),
-            *(hints(job.job, job.mean_rpc_bytes, job.reads / job.bulk_operations, max(len(on_disk), 1))
+            *(hints(job.job, job.mean_rpc_bytes, job.read_share, max(len(on_disk), 1))
               if works_on_several_nodes(job.job, places, view) else ()),
         ),
     )

@@ -123,7 +123,7 @@ def _striped_small_files(job: str, directory: str, creates: int, layout: Layout,
 def _scattered_small_files(job: Profile, recent: Sequence[Window], view: View, settings: Settings) -> Iterator[Finding]:
     files = job.closes / job.seconds
     target, load = max(job.by_target.items(), key=lambda item: (item[1].bulk_operations, item[0]))
-    share = load.bulk_operations / max(job.bulk_operations, 1.0)
+    share = load.bulk_operations / max(job.total.bulk_operations, 1.0)
     pool = view.facts.pool_of(target)
     used = len(job.by_target.keys() & set(view.facts.pools.get(pool, ())))
     subject = f"small files of {job.job}"
@@ -147,7 +147,7 @@ def _scattered_small_files(job: Profile, recent: Sequence[Window], view: View, s
 
 def _single_target_stream(job: Profile, recent: Sequence[Window], view: View, settings: Settings) -> Iterator[Finding]:
     target, load = max(job.by_target.items(), key=lambda item: (item[1].moved_bytes, item[0]))
-    share, rate = load.moved_bytes / max(job.moved_bytes, 1.0), load.moved_bytes / job.seconds
+    share, rate = load.moved_bytes / max(job.total.moved_bytes, 1.0), load.moved_bytes / job.seconds
     pool = view.facts.pool_of(target)
     members = view.facts.pools.get(pool, ())
     subject = f"stream of {job.job}"

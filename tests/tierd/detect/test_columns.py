@@ -72,7 +72,7 @@ def columns(windows: Sequence[Window]) -> tuple[list[WindowColumns], Names, Name
 
 def turned_to_small_io(newest: Profile) -> bool:
     share = newest.small_rpc_share(CLASSES.small_rpc_bytes)
-    return share >= SMALL_SHARE and share * newest.bulk_operations >= MIN_SMALL_RPCS
+    return share >= SMALL_SHARE and share * newest.total.bulk_operations >= MIN_SMALL_RPCS
 
 
 @given(windows_of_jobs())
