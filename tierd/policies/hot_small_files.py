@@ -101,8 +101,7 @@ def _of_job(job: Profile, activities: Sequence[DirectoryActivity], view: View, s
     on_disk = {target: load for target, load in job.by_target.items() if target not in view.flash}
     reads = sum(load.reads for load in on_disk.values())
     operations = sum(load.bulk_operations for load in on_disk.values())
-    recent = view.recent(LATEST_SECONDS)
-    opens = sum(w.namespace[job.job].opens for w in recent if job.job in w.namespace) / job.seconds
+    opens = job.opens / job.seconds
     read_bytes = sum(load.read_bytes for load in on_disk.values()) / job.seconds
     per_open = read_bytes / opens if opens else float("inf")
     if (reads / job.seconds < edge(settings.enter_reads_per_second, view, POLICY.name, job.job)
