@@ -7,9 +7,8 @@ free space. It does not demote a file just because the aggressor has stopped: it
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated
 
 from annotated_types import Ge, Gt, Lt
@@ -19,7 +18,7 @@ from tierd.decide.plans import FlashSettings as Pools
 from tierd.decide.plans import Plan, joined, missing_pool, move, room_bytes
 from tierd.detect.advice import has_free_space
 from tierd.detect.view import View
-from tierd.model import Action, Advice, Capacity, Evidence, Finding, StoredFile, Table
+from tierd.model import Action, Advice, Evidence, Finding, StoredFile, Table
 from tierd.policies.protocol import Common, Policy, Situation, Tables
 from tierd.refusal import Reason, Refusal
 from tierd.text import bytes_text, percent, quoted
@@ -121,27 +120,25 @@ def plan(finding: Finding, evidence: ColdOnFlashEvidence, situation: Situation) 
     plans: list[Plan] = []
     left = evidence.bytes_to_free
     for pools, files in by_pools.items():
-        planned = demotions(finding, left, evidence.cold_before, files, situation.capacity, pools,
-                            situation.tables.of(ColdToDisk),
-                            partial(situation.without_mirror, flash_pool=pools.flash_pool))
+        planned = demotions(finding, left, evidence.cold_before, files, situation, pools)
         left -= sum(action.size_bytes for action in planned.actions)
         plans.append(planned)
     return joined(plans)
 
 
-def demotions(finding: Finding, wanted: float, cold_before: float, stored: Sequence[StoredFile], capacity: Capacity,
-              pools: Pools, settings: ColdToDisk,
-              without_mirror: Callable[[StoredFile], Layout | None] = lambda _: None) -> Plan:
+def demotions(finding: Finding, wanted: float, cold_before: float, stored: Sequence[StoredFile], situation: Situation,
+              pools: Pools) -> Plan:
     """Moves of cold files, the coldest first, until so many bytes are free.
 
     First of all tierd's mirrors on flash go: the files are on disks already.
     """
+    capacity, settings = situation.capacity, situation.tables.of(ColdToDisk)
     if missing := missing_pool(capacity, pools.hdd_pool):
         return Plan((), (missing,))
     left = room_bytes(capacity, pools.hdd_pool, settings.disk_reserve)
     actions: list[Action] = []
     too_large = False
-    cold = [(file, without_mirror(file)) for file in stored if file.read_at < cold_before]
+    cold = [(file, situation.without_mirror(file, pools.flash_pool)) for file in stored if file.read_at < cold_before]
     for file, kept in sorted(cold, key=lambda each: (each[1] is None, each[0].read_at, each[0].path)):
         if wanted <= 0 or len(actions) >= settings.max_moves:
             break
