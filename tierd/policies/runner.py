@@ -10,9 +10,8 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from tierd.detect.view import View
-from tierd.model import Finding, OtherEvidence
+from tierd.model import Finding
 from tierd.policies.protocol import ConfiguredPolicy
-from tierd.validators import typed_evidence
 
 Key = tuple[str, str, str]
 BEGIN_RUNS = 2
@@ -76,8 +75,6 @@ class PolicyRunner:
             for finding in find(view, policy.settings) if find is not None else ():
                 if finding.kind != policy.policy.name:  # no plan, judge or setting would be found by this kind
                     raise ValueError(f"its finding has the kind {finding.kind!r}")
-                evidence = finding.evidence
-                yield finding if not isinstance(evidence, OtherEvidence) else replace(
-                    finding, evidence=typed_evidence(policy.policy.evidence, evidence.values))
+                yield finding
         except Exception as error:  # noqa: BLE001 -- any error of a policy is reported and disables only that policy
             self.faults[policy.policy.name] = f"{type(error).__name__}: {error}"

@@ -26,7 +26,7 @@ from tierd.decide.restripe import Restripe, Stripes
 from tierd.detect.attribution import directories
 from tierd.detect.profile import Classes, Profile, is_small_files, is_stream
 from tierd.detect.view import View
-from tierd.model import Action, Advice, Capacity, DirectoryActivity, Evidence, Finding, Window
+from tierd.model import Action, Advice, Capacity, DirectoryActivity, Evidence, Finding, OtherEvidence, Window
 from tierd.policies.protocol import LATEST_SECONDS, Common, JudgedBy, Policy, Situation, edge
 from tierd.refusal import Reason, Refusal
 from tierd.text import first_names, percent, quoted, rate_text
@@ -75,16 +75,6 @@ class StripingEvidence(Evidence):
     @property
     def in_operations(self) -> bool:
         return self.files_created is not None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScatteredFilesEvidence(Evidence):
-    """Small files of a job on several targets. tierd does not act on it, so it is no :class:`StripingEvidence`."""
-
-    small_file_share: float
-    """The busiest target's share of the job's RPCs."""
-    files_per_second: float
-    targets_used: int
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
@@ -137,7 +127,7 @@ def _scattered_small_files(job: Profile, recent: Sequence[Window], view: View, s
         POLICY.name, view.now, job.job, "", tuple(sorted(job.by_target)),
         f"{quoted(job.job)} has {files:.0f} small files a second on {used} targets; the busiest, {quoted(target)}, has "
         f"{percent(share)} of their RPCs",
-        ScatteredFilesEvidence(small_file_share=share, files_per_second=files, targets_used=used),
+        OtherEvidence({"small_file_share": share, "files_per_second": files, "targets_used": used}),
         places, advice_only=True, subject=subject,
         advice=(Advice(f"lfs setstripe -c 1 -i {int(target[-4:], 16)}{in_pool} {first_names(places) or 'DIRECTORY'}",
                        "new files there", "keeps the small files of the job on one target (NOTUR guide): its processes "
