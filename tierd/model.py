@@ -580,8 +580,6 @@ class MetadataService:
     """Mean time that a request waited for a thread."""
     active: float
     """Mean number of requests in progress at the start of a request."""
-    queued: float
-    """Mean number of requests in the queue at the start of a request."""
     mdts: frozenset[str] = frozenset()
     """Its MDTs, by full name."""
 

@@ -115,13 +115,13 @@ def service_of(node: str, first: Reading, last: Reading) -> MetadataService | No
     before, now = first.services.get(node), last.services[node]
     if before is None:
         return None
-    more = {name: getattr(now, name) - getattr(before, name) for name in ("requests", "wait_usec", "active", "queued")}
+    more = {name: getattr(now, name) - getattr(before, name) for name in ("requests", "wait_usec", "active")}
     requests = more["requests"]
     if requests <= 0 or min(more.values()) < 0:
         return None
     return MetadataService(node, now.threads, now.threads_max, requests / (last.time - first.time),
                            more["wait_usec"] / requests, active=more["active"] / requests,
-                           queued=more["queued"] / requests, mdts=now.mdts)
+                           mdts=now.mdts)
 
 
 UNLISTED_FACTOR = 4.0

@@ -55,14 +55,13 @@ def metadata_services(tree: Tree, targets: Collection[str] = ()) -> dict[str, Se
     data = tree.read(f"{SERVICE}/stats")
     if data is None:
         return {}
-    found = {name: stats.parse(data).counter(name) for name in (b"req_waittime", b"req_active", b"req_qdepth")}
-    wait, active, queued = found.values()
-    if wait is None or active is None or queued is None or wait.samples <= 0:
+    found = {name: stats.parse(data).counter(name) for name in (b"req_waittime", b"req_active")}
+    wait, active = found.values()
+    if wait is None or active is None or wait.samples <= 0:
         return {}
     threads = [df.integer(tree.read(f"{SERVICE}/threads_{which}") or b"") or 0 for which in ("started", "max")]
     mdts = frozenset(target for target in targets if not is_ost(target))
-    return {THIS_NODE: ServiceCounters(threads[0], threads[1], wait.samples, wait.sum, active.sum, queued=queued.sum,
-                                       mdts=mdts)}
+    return {THIS_NODE: ServiceCounters(threads[0], threads[1], wait.samples, wait.sum, active.sum, mdts)}
 
 
 OSD_KINDS = ("osd-ldiskfs", "osd-zfs", "osd-wbcfs")

@@ -63,8 +63,6 @@ class ServiceCounters:
     wait_usec: float = 0.0
     active: float = 0.0
     """Sum of the requests in progress, sampled at the start of each request."""
-    queued: float = 0.0
-    """Sum of the requests in the queue, sampled in the same way."""
     mdts: frozenset[str] = frozenset()
     """The MDTs of the same server, by full name."""
 

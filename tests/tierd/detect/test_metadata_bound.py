@@ -12,8 +12,8 @@ from tierd.policies import metadata_bound, metadata_imbalance
 
 LOAD = MetadataLoad("l-MDT0000", 600.0, 200.0, 100.0, 100.0, 0.0, (("a.1", 300.0), ("b.2", 250.0)), 400.0)
 OWN = frozenset({"l-MDT0000"})
-BUSY = MetadataService("mds1", 64, 64, 5000.0, 4000.0, 60.0, 30.0, OWN)
-CALM = MetadataService("mds1", 64, 64, 500.0, 50.0, 4.0, 0.0, OWN)
+BUSY = MetadataService("mds1", 64, 64, 5000.0, 4000.0, 60.0, OWN)
+CALM = MetadataService("mds1", 64, 64, 500.0, 50.0, 4.0, OWN)
 
 
 def found(service: MetadataService, *loads: MetadataLoad, active: bool = False, mdts: int = 1) -> list[Finding]:
@@ -111,7 +111,7 @@ def test_hysteresis() -> None:
 
 @given(st.floats(0, 1e5), st.floats(0, 500), st.floats(0, 512), st.floats(0, 1e5))
 def test_every_finding_has_advice(wait: float, active: float, threads: float, usec: float) -> None:
-    for finding in found(MetadataService("mds1", threads, 512, 100.0, wait, active, 0.0, OWN),
+    for finding in found(MetadataService("mds1", threads, 512, 100.0, wait, active, OWN),
                          replace(LOAD, usec_per_operation=usec)):
         assert finding.advice
 

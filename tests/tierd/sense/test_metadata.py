@@ -73,19 +73,18 @@ def test_readings_that_are_close_together_are_ignored_and_old_ones_are_forgotten
 
 def test_the_service_of_an_mds() -> None:
     meter = MetadataMeter()
-    meter.learn(reading(0.0, {}, service=ServiceCounters(8, 64, 100, 1e6, 500, 50)))
-    meter.learn(reading(50.0, {}, service=ServiceCounters(16, 64, 1100, 3e6, 8500, 1050, frozenset({MDT}))))
+    meter.learn(reading(0.0, {}, service=ServiceCounters(8, 64, 100, 1e6, 500)))
+    meter.learn(reading(50.0, {}, service=ServiceCounters(16, 64, 1100, 3e6, 8500, frozenset({MDT}))))
     (service,) = meter.services
     assert service.mdts == {MDT}
     assert (service.node, service.threads, service.threads_max, service.requests_per_second) == ("mds1", 16, 64, 20.0)
-    assert (service.wait_usec, service.active, service.queued) == (2000.0, 8.0, 1.0)
-    meter.learn(reading(100.0, {}, service=ServiceCounters(16, 64, 10, 3e3, 85, 10)))
+    assert (service.wait_usec, service.active) == (2000.0, 8.0)
+    meter.learn(reading(100.0, {}, service=ServiceCounters(16, 64, 10, 3e3, 85)))
     assert meter.services == (), "the server was restarted"
 
 
 STATS = """snapshot_time             1.5 secs.nsecs
 req_waittime              200 samples [usecs] 1 9 4000 900
-req_qdepth                200 samples [reqs] 0 3 100 90
 req_active                200 samples [reqs] 1 9 1600 90
 """
 
@@ -99,14 +98,13 @@ def test_the_parameters_of_an_mds(tmp_path: Path) -> None:
     (settings / "threads_started").write_text("16\n")
     (settings / "threads_max").write_text("64\n")
     tree = Tree(Roots.of(tmp_path / "proc", tmp_path / "sys"))
-    known = {"this node": ServiceCounters(16, 64, 200, 4000, 1600, 100, frozenset({MDT}))}
+    known = {"this node": ServiceCounters(16, 64, 200, 4000, 1600, frozenset({MDT}))}
     assert parameters.metadata_services(tree, (MDT, OST)) == known
     assert parameters.metadata_services(Tree(Roots.of(tmp_path / "none", tmp_path / "none"))) == {}
 
 
 EXPOSITION = b"""lustre_service_requests_total{service="mdt"} 200
 lustre_service_request_wait_seconds_total{service="mdt"} 0.004
-lustre_service_queue_depth_at_start_total{service="mdt"} 100
 lustre_service_active_at_start_total{service="mdt"} 1600
 lustre_service_threads_started{service="mdt"} 16
 lustre_service_threads_max{service="mdt"} 64
@@ -117,7 +115,7 @@ def test_the_metrics_of_an_mds() -> None:
     def services(text: bytes) -> Mapping[str, ServiceCounters]:
         return exposition.reading_of(text, "mds1", 10.0).services
 
-    assert services(EXPOSITION) == {"mds1": ServiceCounters(16, 64, 200, 4000, 1600, 100)}
+    assert services(EXPOSITION) == {"mds1": ServiceCounters(16, 64, 200, 4000, 1600)}
     assert services(EXPOSITION.replace(b'"mdt"', b'"ost"')) == {}
     assert services(EXPOSITION.partition(b"\n")[2]) == {}
     with pytest.raises(SourceError, match="impossible value"):
