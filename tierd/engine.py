@@ -281,9 +281,8 @@ class Engine:
 
         ``draining`` are the targets that are being emptied. ``made_mirrors``: whether tierd gave a file its mirrors.
         """
-        capacity = replace(capacity, placements=self._facts.placements, metadata_fill=self._facts.metadata)
         situation = replace(
-            situation_of(self._settings, capacity), stored=self._facts.stored, resident=self._facts.resident,
+            situation_of(self._settings, capacity), facts=self._facts,
             victim_slowed=any(target in self._targets_of_victims for target in finding.targets), was_tried=was_tried,
             draining=draining, made_mirrors=made_mirrors)
         return plan_by_scope(finding, attribution.activities_of_finding(finding, activities), situation,

@@ -404,10 +404,6 @@ class Capacity:
     """Space on each OST that can be reached, by full target name."""
     closed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Targets that take no files of moves, by pool. ``pools`` lacks them."""
-    placements: Mapping[str, DirectoryPlacement] = field(default_factory=dict)
-    """MDTs of busy directories, as far as read."""
-    metadata_fill: Mapping[str, MetadataSpace] = field(default_factory=dict)
-    """Space on MDTs, by full target name."""
 
 
 Activities = Callable[[str, float], Sequence[DirectoryActivity]]

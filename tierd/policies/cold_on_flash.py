@@ -113,7 +113,7 @@ def plan(finding: Finding, evidence: ColdOnFlashEvidence, situation: Situation) 
     A file in a scope with another flash pool stays: a person put it there.
     """
     by_pools: defaultdict[Pools, list[StoredFile]] = defaultdict(list)
-    for file in situation.stored:
+    for file in situation.facts.stored:
         pools = situation.pools_of(file.path)
         if finding.subject in file.pools and pools.flash_pool == finding.subject:
             by_pools[pools].append(file)

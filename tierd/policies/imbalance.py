@@ -251,7 +251,7 @@ def moves(finding: Finding, pool: str, level: float, donors: set[int], room: Des
     settings, now = situation.tables.of(Rebalance), finding.time
     idle_before = now - settings.idle_days * DAY_SECONDS
     chosen: set[Fid] = set()
-    for file in sorted(situation.resident, key=lambda file: order(file, donors)):
+    for file in sorted(situation.facts.resident, key=lambda file: order(file, donors)):
         leave = {index for index in osts_of(file.layout) & donors if room.used(index) > level + BAND}
         if (not leave or file.layout is None or file.read_at >= idle_before or hard_case(file.layout)
                 or not MIN_BYTES <= file.size_bytes <= MAX_BYTES or file.fid in chosen

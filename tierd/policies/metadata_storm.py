@@ -33,7 +33,6 @@ from tierd.model import (
     MAX_CLIENTS,
     Action,
     Advice,
-    Capacity,
     DirectoryActivity,
     DirectoryPlacement,
     Evidence,
@@ -302,10 +301,10 @@ def advise(place: str, rates: tuple[float, float, float], *, tiny: bool) -> Iter
 
 
 def plan(finding: Finding, evidence: MetadataStormEvidence, situation: Situation) -> Plan:
-    capacity, settings = situation.capacity, situation.tables.of(DirectoryStriping)
+    settings = situation.tables.of(DirectoryStriping)
     storm = finding.directories[0]
     parent = parent_of(storm)
-    if (why := refusal(parent, finding, evidence, capacity, settings)) is not None:
+    if (why := refusal(parent, finding, evidence, situation.facts, settings)) is not None:
         return Plan((), (why.about(quoted(parent or storm)),))
     striping = DefaultStriping(min(evidence.metadata_targets, settings.max_stripes), -1, settings.hash_type, 1)
     return Plan((Action(
@@ -314,9 +313,9 @@ def plan(finding: Finding, evidence: MetadataStormEvidence, situation: Situation
         "lock, and directories beside it are used in the same way", finding.key, parent, striping=striping),), ())
 
 
-def refusal(parent: str, finding: Finding, evidence: MetadataStormEvidence, capacity: Capacity,
+def refusal(parent: str, finding: Finding, evidence: MetadataStormEvidence, facts: Facts,
             settings: DirectoryStriping) -> Refusal | None:
-    storm, placement = capacity.placements.get(finding.directories[0]), capacity.placements.get(parent)
+    storm, placement = facts.placements.get(finding.directories[0]), facts.placements.get(parent)
     if not finding.directories[0].startswith("/"):
         return Refusal(Reason.NO_PATH, "its path is unknown")
     if not parent:
@@ -345,9 +344,9 @@ def refusal(parent: str, finding: Finding, evidence: MetadataStormEvidence, capa
     ):
         if brings_nothing:
             return Refusal(Reason.NOT_WORTH, why)
-    if len(capacity.metadata_fill) < evidence.metadata_targets:
+    if len(facts.metadata) < evidence.metadata_targets:
         return Refusal(Reason.NO_ROOM, "the space of an MDT is unknown")
-    fullest = max(capacity.metadata_fill.values(), key=lambda fill: fill.used)
+    fullest = max(facts.metadata.values(), key=lambda fill: fill.used)
     if fullest.used > 1 - settings.min_free:
         return Refusal(Reason.NO_ROOM, f"an MDT is {percent(fullest.used)} full")
     return None

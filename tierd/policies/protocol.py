@@ -118,10 +118,7 @@ class Situation:
     benefit: benefit.Settings = field(default_factory=benefit.Settings)
     places: Sequence[Place] = ()
     """What other policies offer for small files instead of flash, as far as ``[act] on`` allows it."""
-    stored: Sequence[StoredFile] = ()
-    """Files on flash, as far as scans have found them."""
-    resident: Sequence[StoredFile] = ()
-    """Files on the fuller targets of unevenly filled pools."""
+    facts: Facts = field(default_factory=Facts)
     victim_slowed: bool = False
     """A job is slowed on the finding's targets."""
     pools_of: Callable[[str], FlashSettings] = lambda _: FlashSettings()

@@ -28,10 +28,10 @@ ROOMY = {f"l-MDT000{n}": MetadataSpace(10, 7, 10**6, 10**6) for n in range(4)}
 def decided(finding: Finding = FINDING, placement: DirectoryPlacement | None = PLAIN,
             storm: DirectoryPlacement = PLAIN,
             metadata: dict[str, MetadataSpace] | None = None, **evidence: float) -> Plan:
-    where = Capacity({}, {}, {}, placements={"/out/s2": storm, "/out": placement} if placement else {},
-                     metadata_fill=ROOMY if metadata is None else metadata)
+    facts = Facts(placements={"/out/s2": storm, "/out": placement} if placement else {},
+                  metadata=ROOMY if metadata is None else metadata)
     numbers = replace(STORM, **evidence)  # type: ignore[arg-type]
-    return metadata_storm.plan(finding, numbers, Situation(where, FlashSettings()))
+    return metadata_storm.plan(finding, numbers, Situation(Capacity({}, {}, {}), FlashSettings(), facts=facts))
 
 
 def test_new_directories_of_the_parent_are_striped_and_do_not_pass_it_on() -> None:
@@ -84,8 +84,9 @@ def test_a_striping_that_brings_nothing_or_replaces_another_is_refused(plan: Pla
 @pytest.mark.parametrize(("mode", "done"), [("full", 1), ("new-files-only", 1), ("observe", 0)])
 def test_modes(mode: str, done: int) -> None:
     settings = parse(f"[act]\nmode = '{mode}'\n".encode(), "t.toml")
-    plan = plan_by_scope(FINDING, (), situation_of(settings, Capacity(
-        {}, {}, {}, placements={"/out": PLAIN, "/out/s2": PLAIN}, metadata_fill=ROOMY)), settings.resolved_scopes)
+    facts = Facts(placements={"/out": PLAIN, "/out/s2": PLAIN}, metadata=ROOMY)
+    situation = replace(situation_of(settings, Capacity({}, {}, {})), facts=facts)
+    plan = plan_by_scope(FINDING, (), situation, settings.resolved_scopes)
     assert (len(plan.actions), len(plan.recommended)) == (done, 1 - done)
 
 

@@ -16,7 +16,7 @@ from tierd.config.settings import Settings
 from tierd.decide.plans import FlashSettings as Pools
 from tierd.decide.plans import Plan
 from tierd.engine import plan_by_scope, situation_of
-from tierd.model import Candidate, Capacity, DirectoryActivity, Finding, StoredFile
+from tierd.model import Candidate, Capacity, DirectoryActivity, Facts, Finding, StoredFile
 from tierd.policies import cold_on_flash, hot_small_files, outgrown_component
 from tierd.policies.cold_on_flash import ColdOnFlashEvidence, ColdToDisk
 from tierd.policies.hot_small_files import HotFilesToFlash, HotSmallFilesEvidence
@@ -167,7 +167,8 @@ def stored(number: int, days: float, size: int = 2 * GB, layout: Layout | None =
 
 def cold(*files: StoredFile, where: Capacity | None = None, **settings: int) -> Plan:
     tables = Tables({"cold_to_disk": ColdToDisk(**settings)})  # type: ignore[arg-type]
-    return cold_on_flash.plan(COLD, UNUSED, Situation(where or room(), Pools(), stored=files, tables=tables))
+    situation = Situation(where or room(), Pools(), facts=Facts(stored=files), tables=tables)
+    return cold_on_flash.plan(COLD, UNUSED, situation)
 
 
 def test_the_coldest_go_until_there_is_room() -> None:
@@ -186,7 +187,7 @@ def test_cold_files_of_a_scope_go_to_the_disks_of_the_scope_and_no_further_than_
     where = replace(room(), pools={**room().pools, "nvme": ("n",), "sas": ("s",)},
                     size_bytes={**room().size_bytes, "sas": 1000 * GB},
                     avail_bytes={**room().avail_bytes, "sas": 900 * GB})
-    situation = replace(situation_of(everything, where), stored=files)
+    situation = replace(situation_of(everything, where), facts=Facts(stored=tuple(files)))
     plan = plan_by_scope(replace(COLD, subject="nvme"), (), situation, everything.resolved_scopes)
     assert [action.path for action in plan.actions] == ["/fast/f4", "/fast/f3", "/fast/f2"]
     assert {action.layout.components[0].pool for action in plan.actions} == {"sas"}

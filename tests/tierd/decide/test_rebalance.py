@@ -15,7 +15,7 @@ from tierd.config.load import parse
 from tierd.decide.plans import FlashSettings, Plan
 from tierd.decide.relocation import Destinations, bytes_per_ost, hard_case, osts_of, relocate
 from tierd.engine import plan_by_scope, situation_of
-from tierd.model import Capacity, Finding, StoredFile, TargetFill
+from tierd.model import Capacity, Facts, Finding, StoredFile, TargetFill
 from tierd.policies import imbalance
 from tierd.policies.imbalance import FillEvidence, Rebalance
 from tierd.policies.protocol import Situation, Tables
@@ -46,8 +46,8 @@ def file(number: int, *osts: int, size: int = GB, idle_days: float = 10.0, layou
 
 def decided(where: Capacity, *files: StoredFile, slowed: bool = False, **of: object) -> Plan:
     tables = Tables({"rebalance": Rebalance(**of)})  # type: ignore[arg-type]
-    return imbalance.plan(FINDING, EVIDENCE, Situation(where, FlashSettings(), resident=files, tables=tables,
-                                                       victim_slowed=slowed))
+    return imbalance.plan(FINDING, EVIDENCE, Situation(
+        where, FlashSettings(), facts=Facts(resident=files), tables=tables, victim_slowed=slowed))
 
 
 UNEVEN = capacity(0.9, 0.2, 0.3, 0.2, 0.1)
@@ -129,7 +129,8 @@ def test_a_file_that_moved_lately_stays() -> None:
         asked.add((NOW - moved_since, NOW - tried_since))
         return fid == files[0].fid
 
-    plan = imbalance.plan(FINDING, EVIDENCE, Situation(UNEVEN, FlashSettings(), resident=files, was_tried=was_tried))
+    plan = imbalance.plan(FINDING, EVIDENCE, Situation(
+        UNEVEN, FlashSettings(), facts=Facts(resident=tuple(files)), was_tried=was_tried))
     assert asked == {(30 * DAY, 12 * 3600.0)}
     assert [action.path for action in plan.actions] == ["/d/f002"]
 
@@ -173,7 +174,7 @@ def test_an_overstriped_file_may_get_two_stripes_on_one_target() -> None:
 
 def test_a_scope_that_only_recommends_gets_recommendations() -> None:
     configured = parse(b"[act]\non = ['imbalance']\n[[scopes]]\npath = '/d'\nmode = 'observe'\n", "t.toml")
-    plan = plan_by_scope(FINDING, (), replace(situation_of(configured, UNEVEN), resident=[file(1, 0)]),
+    plan = plan_by_scope(FINDING, (), replace(situation_of(configured, UNEVEN), facts=Facts(resident=(file(1, 0),))),
                          configured.resolved_scopes)
     assert (plan.actions, [action.path for action in plan.recommended]) == ((), ["/d/f001"])
 

@@ -16,7 +16,7 @@ from tierd.daemon.remediation import is_undone
 from tierd.decide.plans import FlashSettings, Plan
 from tierd.engine import situation_of
 from tierd.mirrors.policy import POLICY
-from tierd.model import DirectoryActivity, StoredFile
+from tierd.model import DirectoryActivity, Facts, StoredFile
 from tierd.policies import cold_on_flash, hot_small_files
 from tierd.policies.hot_small_files import HotSmallFilesEvidence
 from tierd.policies.protocol import Situation
@@ -45,7 +45,7 @@ def mirrored(number: int, days: float, *, prefer: bool = True) -> StoredFile:
 def cold(*files: StoredFile, ours: bool = True, free: float = 0) -> Plan:
     assert isinstance(COLD.evidence, cold_on_flash.ColdOnFlashEvidence)
     return cold_on_flash.plan(COLD, COLD.evidence, Situation(
-        room(hdd_free=free), FlashSettings(), stored=files, mirroring=POLICY.mirroring,
+        room(hdd_free=free), FlashSettings(), facts=Facts(stored=files), mirroring=POLICY.mirroring,
         made_mirrors=lambda *_: ours))
 
 
