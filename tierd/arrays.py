@@ -103,10 +103,9 @@ class ArrayTracker:
     """
 
     def __init__(self) -> None:
-        self._seen: dict[str, dict[str, float]] = {}
-        """By group, when each of its tasks was last at work; epoch seconds."""
-        self._directories: dict[str, str] = {}
-        """Directories of jobs without an array in their id, as they were first known."""
+        self._seen: dict[str, tuple[str, float]] = {}
+        """Group of each task, by its directory when that was first known; and when it was last at work, in epoch
+        seconds."""
         self._large: set[str] = set()
 
     def update(self, jobs: Collection[str], now: float, oldest: float,
@@ -118,29 +117,19 @@ class ArrayTracker:
         """
         alike = Counter(form_of(job) for job in jobs if not array_of(job))
         for job in jobs:
-            if (job not in self._directories and not array_of(job) and alike[form_of(job)] > FEW_TASKS
-                    and (place := directory_of(job))):
-                self._directories[job] = place
-            if name := group_of(job, self._directories.get(job, "")):
-                self._seen.setdefault(name, {})[job] = now
-        self._forget(oldest)
-        for name, tasks in self._seen.items():
-            at_work = sum(time > now - RECENT_SECONDS for time in tasks.values())
-            if at_work > FEW_TASKS:
-                self._large.add(name)
-            elif at_work < 2:
-                self._large.discard(name)
-        return {name: tuple(sorted(self._seen[name])) for name in sorted(self._large)}
-
-    def _forget(self, oldest: float) -> None:
-        """Forget tasks that did nothing since a time."""
-        for name in list(self._seen):
-            self._seen[name] = {job: time for job, time in self._seen[name].items() if time > oldest}
-            if not self._seen[name]:
-                del self._seen[name]
-                self._large.discard(name)
-        known = {job for tasks in self._seen.values() for job in tasks}
-        self._directories = {job: place for job, place in self._directories.items() if job in known}
+            asks = job not in self._seen and not array_of(job) and alike[form_of(job)] > FEW_TASKS
+            name = self._seen[job][0] if job in self._seen else group_of(job, directory_of(job) if asks else "")
+            if name:
+                self._seen[job] = name, now
+        self._seen = {job: seen for job, seen in self._seen.items() if seen[1] > oldest}
+        tasks: defaultdict[str, list[str]] = defaultdict(list)
+        at_work = Counter[str]()
+        for job, (name, time) in self._seen.items():
+            tasks[name].append(job)
+            at_work[name] += time > now - RECENT_SECONDS
+        self._large = {name for name, count in at_work.items()
+                       if count > FEW_TASKS or (count >= 2 and name in self._large)}
+        return {name: tuple(sorted(tasks[name])) for name in sorted(self._large)}
 
 
 def with_arrays(window: Window, arrays: Mapping[str, Collection[str]], classes: Classes) -> Window:
