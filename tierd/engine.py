@@ -68,8 +68,6 @@ class Engine:
         self._settings = settings
         self._history = History(settings.history_seconds, settings.noisy_neighbour.recent_seconds)
         self._active: dict[tuple[str, str, str], Finding] = {}
-        self._targets_of_victims: Collection[str] = frozenset()
-        """Targets of active findings with a disturbed stream."""
         self._remembered: dict[str, int] = {}
         """Windows of Prometheus' history by job."""
         self._recent = RecentWindows(settings.noisy_neighbour.recent_seconds, settings.noisy_neighbour.classes)
@@ -86,8 +84,8 @@ class Engine:
         self._facts = Facts()
         self._waiting: Collection[str] = ()
         """Pools whose small writes wait for the disks."""
-        self._amends: tuple[Facts, Sequence[Amend]] = self._facts, ()
-        """What policies change in findings about slowed streams, and the facts that say so."""
+        self._amends: Sequence[Amend] = ()
+        """What policies change in findings about slowed streams, by the facts."""
         self._learner = CostLearner()
         self._arrays = ArrayTracker()
         self._tasks: Mapping[str, tuple[str, ...]] = {}
@@ -156,6 +154,7 @@ class Engine:
         known = self._facts.pools and self._waiting
         if complete or (not known and self._early_facts < MAX_EARLY_FACTS):
             self._facts, self._early_facts = facts(), self._early_facts + 1
+            self._amends = [policy.amends(self._facts) for policy in policies().values() if policy.amends]
             writes = self._facts.disk_writes
             self._waiting = {pool for pool, targets in self._facts.pools.items()
                              if small_writes_wait(writes[target][-1] for target in targets if writes.get(target))}
@@ -177,7 +176,6 @@ class Engine:
         if not 0 <= window.end - self._forgot_at < SPAN_SECONDS:  # with gaps, no half minute may ever be complete
             self._recent.forget_jobs(self._interference.jobs)
             self._forgot_at = window.end
-        self._targets_of_victims = {target for each in found.values() if has_victim(each) for target in each.targets}
         return CycleFindings(tuple(found.values()), begun, ended)
 
     @staticmethod
@@ -252,11 +250,9 @@ class Engine:
 
     def _amended(self, view: SlowdownView, finding: Finding) -> Finding:
         """The finding as other policies change it: accelerators may absorb the aggressor's writes."""
-        if self._amends[0] is not self._facts:
-            self._amends = self._facts, [policy.amends(self._facts) for policy in policies().values() if policy.amends]
         aggressor = view.profiles.get(finding.aggressor)
         if aggressor is not None:
-            for amend in self._amends[1]:
+            for amend in self._amends:
                 finding = amend(finding, aggressor.by_target)
         return finding
 
@@ -283,8 +279,9 @@ class Engine:
         """
         situation = replace(
             situation_of(self._settings, capacity), facts=self._facts,
-            victim_slowed=any(target in self._targets_of_victims for target in finding.targets), was_tried=was_tried,
-            draining=draining, made_mirrors=made_mirrors)
+            victim_slowed=any(has_victim(each) and not set(finding.targets).isdisjoint(each.targets)
+                              for each in self._active.values()),
+            was_tried=was_tried, draining=draining, made_mirrors=made_mirrors)
         return plan_by_scope(finding, attribution.activities_of_finding(finding, activities), situation,
                              self._settings.resolved_scopes)
 
