@@ -6,9 +6,9 @@ is reported with its advice, and tierd does nothing about it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from itertools import chain
 from math import log
 
@@ -159,11 +159,9 @@ class Engine:
             self._waiting = {pool for pool, targets in self._facts.pools.items()
                              if small_writes_wait(writes[target][-1] for target in targets if writes.get(target))}
         view = self._slowdowns(window)
-        counted = cache(partial(self._activities, counts or activities))  # an aggressor may have many victims
-        found = {finding.key: finding for finding in self._with_directories(
-            map(partial(self._amended, view), self._slowed(view, window)), counted, since)}
-        further = self._further(complete, partial(self._activities, activities), facts)
-        found.update((finding.key, finding) for finding in further)
+        further = self._further(complete, partial(self._activities, activities))
+        found = {finding.key: finding for finding in chain(
+            self._with_directories(view, window, partial(self._activities, counts or activities), since), further)}
         found.update((key, replace(finding, tasks=self._tasks[finding.aggressor])) for key, finding in found.items()
                      if finding.aggressor in self._tasks)
         begun = tuple(f for key, f in found.items() if key not in self._active)
@@ -178,15 +176,15 @@ class Engine:
             self._forgot_at = window.end
         return CycleFindings(tuple(found.values()), begun, ended)
 
-    @staticmethod
-    def _with_directories(findings: Iterable[Finding], counted: Activities, since: float) -> Iterator[Finding]:
-        """Findings with the directories of their aggressors, which are looked up once for all victims of one."""
+    def _with_directories(self, view: SlowdownView, window: Window, counted: Activities,
+                          since: float) -> Iterator[Finding]:
+        """Slowdowns with the directories of their aggressors, which are looked up once for all victims of one."""
         known: dict[tuple[str, float, bool, bool], tuple[str, ...]] = {}
-        for finding in findings:
+        for finding in map(partial(self._amended, view), self._slowed(view, window)):
             now = policy_for(finding).needs_its_job
             about = finding.aggressor, finding.time, now, finding.evidence.shown_by_records
             if about not in known:
-                known[about] = attribution.with_directories(finding, counted, since, now=now).directories
+                known[about] = attribution.directories_of(finding, counted, since, now=now)
             yield replace(finding, directories=known[about]) if known[about] else finding
 
     def _activities(self, ask: Activities, job: str, since: float) -> Sequence[DirectoryActivity]:
@@ -256,7 +254,7 @@ class Engine:
                 finding = amend(finding, aggressor.by_target)
         return finding
 
-    def _further(self, complete: bool, activities: Activities, facts: Callable[[], Facts]) -> tuple[Finding, ...]:
+    def _further(self, complete: bool, activities: Activities) -> tuple[Finding, ...]:
         """Active findings of the policies that read half minutes."""
         if complete:
             scopes = self._settings.resolved_scopes

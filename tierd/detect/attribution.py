@@ -117,21 +117,21 @@ def main_directory(activities: Activities, since: float, job: str) -> str:
     return active[0][1].directory if active else ""
 
 
-def with_directories(finding: Finding, activities: Activities, since: float, *, now: bool) -> Finding:
-    """The finding with the aggressor's directories. There are none if the changelogs do not name the job.
+def directories_of(finding: Finding, activities: Activities, since: float, *, now: bool) -> tuple[str, ...]:
+    """The directories of the aggressor of a finding. There are none if the changelogs do not name the job.
 
     ``now``: those in which it works now. Earlier ones, perhaps of an earlier run with the same job id, then show only
     whether it makes a directory for each of its steps.
     """
     every = activities(finding.aggressor, since)
     if not now:
-        return replace(finding, directories=directories(every))
+        return directories(every)
     own, above = _named(every)
     working = at_work_now(finding, activities, finding.time)
     if own or not above:
-        return replace(finding, directories=directories(working))
+        return directories(working)
     around = {activity.directory.rpartition("/")[0] for activity in working}
-    return replace(finding, directories=tuple(place for place in above if place in around))
+    return tuple(place for place in above if place in around)
 
 
 def at_work_now(finding: Finding, activities: Activities, time: float) -> Sequence[DirectoryActivity]:

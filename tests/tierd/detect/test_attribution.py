@@ -8,7 +8,7 @@ from tierd.detect.attribution import (
     activities_of_finding,
     activities_of_jobs,
     directories,
-    with_directories,
+    directories_of,
 )
 from tierd.model import DirectoryActivity, Finding
 
@@ -62,7 +62,7 @@ def now_in(*activities: DirectoryActivity, small_files: bool = True) -> tuple[st
     """Directories of a noisy neighbour at 1000 s, with the same activities for any time."""
     evidence = noise() if small_files else noise(aggressor_bytes_per_file=0.0)
     finding = Finding("noisy-neighbour", 1000.0, "m.2", "s.1", (), "", evidence)
-    return with_directories(finding, lambda _job, _since: activities, 100.0, now=True).directories
+    return directories_of(finding, lambda _job, _since: activities, 100.0, now=True)
 
 
 def test_a_directory_of_an_earlier_run_is_not_named() -> None:
