@@ -129,7 +129,7 @@ def replayed(scenario: Recorded, cold: bool) -> Found:
                 continue
             if at > onset and finding.aggressor in scenario.names:
                 found.append((at - onset, finding))
-            if refusal(finding, stream, effect((), settings), settings) is None:
+            if refusal(finding, stream, effect(()), settings) is None:
                 acted.append(at - onset)
     within = FOUND_SECONDS if cold else FOUND_SOON_SECONDS
     held = holds(found, onset, scenario.onset, scenario.lost_share) if scenario.truth == "aggressor" else None

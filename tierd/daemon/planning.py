@@ -207,7 +207,7 @@ class Planner:
         if acts and stream is not None and not self._gate.approvals.approved(finding.key):
             first = acts[0].layout.components[0]
             known = self._journal.judgements.won_back(finding.kind, first.pool, first.extent_end or 0)
-            expected = benefit.effect(known, settings.benefit)
+            expected = benefit.effect(known)
             if refused := benefit.refusal(finding, stream, expected, settings.benefit):
                 self._weighed[finding.key] = Weighed(self._clock.now(), expected, (*plan.refusals, *refusals))
                 refusals.append(refused)

@@ -38,10 +38,10 @@ class Settings(Table):
     """Expected stay of the neighbour: moves must pay within this time. A choice."""
 
 
-def effect(won_back: Sequence[float], settings: Settings) -> float:
+def effect(won_back: Sequence[float]) -> float:
     """Part of a loss that an act is expected to win back: the mean of earlier judgements and ``first_effect``.
 
-    >>> effect([], Settings()), effect([0.0, 0.0, -3.0, 0.0], Settings()), effect([1.0] * 8, Settings())
+    >>> effect([]), effect([0.0, 0.0, -3.0, 0.0]), effect([1.0] * 8)
     (0.8, 0.1, 0.96)
     """
     seen = [min(1.0, max(-1.0, part)) for part in won_back]

@@ -111,7 +111,7 @@ def rewritten(finding: Finding, files: Sequence[tuple[DirectoryActivity, Candida
         if saved_seconds < settings.benefit_factor * cost:
             refusals.append(Refusal(Reason.NOT_WORTH, f"as much I/O again saves {saved_seconds:.0f} s, and the copy "
                                     f"takes {cost:.0f} s").about(candidate.path))
-        elif size > left or not fits_targets(size, stripes, pool, capacity, settings):
+        elif size > left or not fits_targets(size, stripes, pool, capacity):
             refusals.append(Refusal(Reason.NO_ROOM, f"pool {pool!r} has {bytes_text(max(0.0, left))} above its "
                                     f"reserve, and the copy needs {bytes_text(size)} on {stripes.count} objects").about(
                                         candidate.path))
@@ -140,7 +140,7 @@ def placed(layout: Layout, capacity: Capacity) -> Layout:
     return replace(layout, components=tuple(map(of, layout.components)))
 
 
-def fits_targets(size_bytes: int, stripes: Stripes, pool: str, capacity: Capacity, settings: Restripe) -> bool:
+def fits_targets(size_bytes: int, stripes: Stripes, pool: str, capacity: Capacity) -> bool:
     """Whether as many targets as the copy uses have room for its part on each. Unknown space counts as free.
 
     Lustre places a stripe on any target of the pool that is not full, however little room it has.
@@ -166,21 +166,21 @@ def words(stripes: Stripes) -> str:
 
 
 def defaults(finding: Finding, activities: Sequence[DirectoryActivity], stripes: Stripes, pool: str,
-              capacity: Capacity, settings: Restripe, why: str) -> Iterator[Action]:
+             capacity: Capacity, why: str) -> Iterator[Action]:
     for activity in activities:
         where = activity.directory
         if not activity.creates or not plans.may_get_default(where, capacity):
             continue
-        wanted = with_stripes(capacity.default_layouts[where], stripes, pool, small_end(activity, settings))
+        wanted = with_stripes(capacity.default_layouts[where], stripes, pool, small_end(activity))
         if wanted is not None:
             yield Action(ActKind.SET_DEFAULT_LAYOUT, wanted, f"{why}; new files get {words(stripes)}", finding.key,
                          directory=where)
 
 
-def small_end(activity: DirectoryActivity, settings: Restripe) -> int:
+def small_end(activity: DirectoryActivity) -> int:
     """End of the first component of new files: small files of the directory fit.
 
-    >>> small_end(DirectoryActivity("j", "/d", sizes=(100, 3 << 20, 1 << 40)), Restripe()) >> 20
+    >>> small_end(DirectoryActivity("j", "/d", sizes=(100, 3 << 20, 1 << 40))) >> 20
     4
     """
     small = [size for size in activity.sizes if 0 < size <= LARGEST_SMALL_BYTES]

@@ -83,8 +83,8 @@ def preferred(use: Use, situation: Situation, settings: DataOnMdt) -> tuple[bool
     the first effect.
     """
     capacity, flash_pool = situation.capacity, situation.pools.flash_pool
-    difference = (benefit.effect(capacity.won_back.get(ON_MDT, ()), situation.benefit)
-                  - benefit.effect(capacity.won_back.get(flash_pool, ()), situation.benefit))
+    on_mdt, on_flash = (benefit.effect(capacity.won_back.get(pool, ())) for pool in (ON_MDT, flash_pool))
+    difference = on_mdt - on_flash
     if abs(difference) >= situation.benefit.min_gain:
         return difference > 0, f"the MDT is expected to win back {percent(abs(difference))} of a loss " + (
             "more" if difference > 0 else "less") + measured_text(capacity, flash_pool)

@@ -50,7 +50,7 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
             if load.kind == "osc" and (why := cause(client, load, view, settings)):
                 found[client.fsname, load.pool, load.direction, why].append((client, load))
     for subject, pairs in sorted(found.items()):
-        advice = tuple(advise(subject, pairs, view, settings))
+        advice = tuple(advise(subject, pairs, view))
         if advice:
             yield finding(subject, pairs, view, advice)
 
@@ -102,8 +102,8 @@ def finding(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad
     )
 
 
-def advise(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad, RpcLoad]], view: View,
-         settings: Settings) -> Iterator[Advice]:
+def advise(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad, RpcLoad]],
+           view: View) -> Iterator[Advice]:
     """Advice for a cause. Empty if file sizes or present settings leave nothing to gain."""
     fsname, pool, direction, why = subject
     clients = [client for client, _ in pairs]

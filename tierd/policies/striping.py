@@ -20,13 +20,12 @@ from annotated_types import Ge, Gt
 from lustre.layout.model import Component, Layout
 from tierd.acts import ActKind
 from tierd.decide import restripe
-from tierd.decide.plans import FlashSettings as Pools
 from tierd.decide.plans import Plan, fitting, may_get_default, move, room_bytes
 from tierd.decide.restripe import Restripe, Stripes
 from tierd.detect.attribution import directories
 from tierd.detect.profile import Classes, Profile, is_small_files, is_stream
 from tierd.detect.view import View
-from tierd.model import Action, Advice, Capacity, DirectoryActivity, Evidence, Finding, OtherEvidence, Window
+from tierd.model import Action, Advice, Evidence, Finding, OtherEvidence, Window
 from tierd.policies.protocol import LATEST_SECONDS, Common, JudgedBy, Policy, Situation, edge
 from tierd.refusal import Reason, Refusal
 from tierd.text import first_names, percent, quoted, rate_text
@@ -90,7 +89,7 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
     for job in jobs.values():
         beside = any(users[target] > 1 for target in job.by_target)
         if job.job in small and not beside:  # all on one target would load those whom it serves too
-            yield from _scattered_small_files(job, recent, view, settings)
+            yield from _scattered_small_files(job, recent, view)
     for job in jobs.values():
         if is_stream(job, Classes()):
             yield from _single_target_stream(job, recent, view, settings)
@@ -110,7 +109,7 @@ def _striped_small_files(job: str, directory: str, creates: int, layout: Layout,
     )
 
 
-def _scattered_small_files(job: Profile, recent: Sequence[Window], view: View, settings: Settings) -> Iterator[Finding]:
+def _scattered_small_files(job: Profile, recent: Sequence[Window], view: View) -> Iterator[Finding]:
     files = job.closes / job.seconds
     target, load = max(job.by_target.items(), key=lambda item: (item[1].bulk_operations, item[0]))
     share = load.bulk_operations / max(job.total.bulk_operations, 1.0)
@@ -174,38 +173,36 @@ def stream_stripes(size_bytes: int, record_bytes: int, targets: int) -> Stripes:
 
 
 def plan(finding: Finding, evidence: StripingEvidence, situation: Situation) -> Plan:
-    capacity, pools, settings = situation.capacity, situation.pools, situation.tables.of(Restripe)
-    activities = situation.activities
     if evidence.files_created is not None:
-        return small_files(finding, activities, capacity, pools, settings)
-    place = restripe.the_pool(finding, capacity, pools)
+        return small_files(finding, situation)
+    capacity, activities = situation.capacity, situation.activities
+    place = restripe.the_pool(finding, capacity, situation.pools)
     if isinstance(place, Refusal):
         return Plan((), (place,))
     targets = len(capacity.pools[place])
     record = evidence.record_bytes or 0
-    sizes = [c.size_bytes or 0 for a in activities for c in a.candidates]
     if targets < MIN_STRIPES:
         return Plan((), (Refusal(Reason.NO_POOL, f"pool {place!r} has one target only"),))
-    usual = stream_stripes(max(sizes, default=0), record, targets)
-    why = f"{finding.aggressor} streams to one target of {targets}"
     closed = [(a, c) for a in activities for c in a.candidates]
+    usual = stream_stripes(max((c.size_bytes or 0 for _, c in closed), default=0), record, targets)
+    why = f"{finding.aggressor} streams to one target of {targets}"
     saved = (1 - 1 / usual.count) * (evidence.seconds or 0.0)
     moves = restripe.rewritten(
-        finding, closed, why, lambda c: stream_stripes(c.size_bytes or 0, record, targets), place, capacity, settings,
-        saved / max(1, len(closed)), evidence.bytes_per_second or 0.0, 1)
-    defaults = restripe.defaults(finding, activities, usual, place, capacity, settings, why)
+        finding, closed, why, lambda c: stream_stripes(c.size_bytes or 0, record, targets), place, capacity,
+        situation.tables.of(Restripe), saved / max(1, len(closed)), evidence.bytes_per_second or 0.0, 1)
+    defaults = restripe.defaults(finding, activities, usual, place, capacity, why)
     return Plan((*defaults, *moves.actions), moves.refusals)
 
 
-def small_files(finding: Finding, activities: Sequence[DirectoryActivity], capacity: Capacity, pools: Pools,
-                 settings: Restripe) -> Plan:
+def small_files(finding: Finding, situation: Situation) -> Plan:
     """One stripe for small files: the beginning of new files, and existing files that are read again and again."""
+    capacity = situation.capacity
     actions: list[Action] = []
     refusals: list[Refusal] = []
-    for activity in activities:
+    for activity in situation.activities:
         where = activity.directory
-        end = restripe.small_end(activity, settings)
-        wanted = with_one_stripe(capacity.default_layouts.get(where), end, pools.hdd_pool)
+        end = restripe.small_end(activity)
+        wanted = with_one_stripe(capacity.default_layouts.get(where), end, situation.pools.hdd_pool)
         if not may_get_default(where, capacity):
             refusals.append(Refusal(Reason.NO_LAYOUT, "its default layout could not be read").about(where))
             continue
@@ -224,7 +221,8 @@ def small_files(finding: Finding, activities: Sequence[DirectoryActivity], capac
                  for each in sorted(activity.candidates, key=lambda c: (-c.opens, c.path))
                  if each.opens >= restripe.MIN_OPENS and each.closed_at <= settled
                  and 0 < (each.size_bytes or 0) <= (first.extent_end or 0)]
-        actions += fitting(moves, {False: room_bytes(capacity, first.pool, restripe.RESERVE)}, settings.max_moves)
+        actions += fitting(moves, {False: room_bytes(capacity, first.pool, restripe.RESERVE)},
+                           situation.tables.of(Restripe).max_moves)
     return Plan(tuple(actions), tuple(refusals))
 
 

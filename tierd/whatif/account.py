@@ -191,7 +191,7 @@ class Account:
             return Reason.REPORTED_ONLY
         if finding.held or finding.advice_only:
             return Reason.UNCONFIRMED if finding.held else Reason.UNCLEAR_IO
-        worth = benefit.refusal(finding, stream, benefit.effect((), settings.benefit), settings.benefit)
+        worth = benefit.refusal(finding, stream, benefit.effect(()), settings.benefit)
         if worth is not None:
             return worth.reason
         made, scope = Made(), settings.resolved_scopes.whole.small_files_to_flash

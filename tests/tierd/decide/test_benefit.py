@@ -26,9 +26,9 @@ def test_a_small_or_unknown_loss_is_not_worth_an_act(now: float, refused: Reason
 
 
 def test_an_act_that_never_helped_is_not_repeated() -> None:
-    expected = effect([0.0] * 10, Settings())
+    expected = effect([0.0] * 10)
     assert reason(noise(), expected) is Reason.LITTLE_TO_GAIN
-    assert reason(noise(), effect([1.0] * 10, Settings())) is None
+    assert reason(noise(), effect([1.0] * 10)) is None
 
 
 def test_moves_must_pay_within_the_horizon() -> None:

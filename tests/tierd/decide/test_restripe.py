@@ -203,6 +203,6 @@ def test_streams_get_two_to_eight_stripes_and_no_more_than_targets(size: int, re
 @given(st.integers(1, 64), st.integers(0, 1 << 30), st.booleans())
 def test_lfs_and_lustre_take_every_layout(count: int, record: int, over: bool) -> None:
     stripes = Stripes(count, restripe.stripe_bytes(record), over)
-    layout = restripe.with_stripes(None, stripes, "hdd", restripe.small_end(DirectoryActivity("j", "/d"), Restripe()))
+    layout = restripe.with_stripes(None, stripes, "hdd", restripe.small_end(DirectoryActivity("j", "/d")))
     assert layout is not None
     assert setstripe_arguments(layout)[-6:-4] == ("-C" if over else "-c", str(count))
