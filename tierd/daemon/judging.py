@@ -147,7 +147,8 @@ class Judge:
         self._counters.verdicts[judgement.verdict] += 1
         self._counters.judged_at = now
         self._journal.judgements.add(case.number, case.finding.kind, case.pool, size_bytes, judgement.verdict,
-                                     judgement.won_back, now, *rates, interval=judgement.interval)
+                                     judgement.won_back, now, *rates,
+                                     interval=judgement.regained and judgement.regained[1:])
 
     def _judge_moves(self, windows: Sequence[Window]) -> None:
         """Judge the runs that have ended, and stop those that slow a job."""

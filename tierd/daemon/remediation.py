@@ -268,9 +268,8 @@ def _reopened(journal: Journal, number: int, finding: Finding, entries: Sequence
     return Remediation(
         finding, number, min(begun), max(begun), layout, defaults=defaults, state=state, verdict=verdict,
         judgement=None if found is None else Judgement(
-            Verdict(found.verdict), found.usual, found.contended, found.after,
-            part=found.regained[0] if found.regained else None,
-            interval=found.regained[1:] if found.regained else None), judged_at=found.time if found else 0.0,
+            Verdict(found.verdict), found.usual, found.contended, found.after, regained=found.regained),
+        judged_at=found.time if found else 0.0,
         ended_at=journal.ended_at(number),
         places={*finding.directories, *(done.action.directory for done in defaults)},
         tried=set(journal.files_tried(number)), moves=journal.moves_of(number),

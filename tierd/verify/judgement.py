@@ -168,10 +168,11 @@ class Judgement:
     """The verdict and what it rests on, where that is not a rate."""
     doubt: Doubt = Doubt.ABSENT
     """Means something only if the verdict is ``cannot-tell``."""
-    part: float | None = None
-    """``won_back`` where it does not follow from rates."""
-    interval: tuple[float, float] | None = None
-    """Interval that holds ``part`` with a probability of 90%; None where the posterior was not asked."""
+    regained: tuple[float, float, float] | None = None
+    """Part of the loss that the victim has regained, and the ends of its interval of 90%; None where the posterior was
+    not asked."""
+    part: float = 0.0
+    """``won_back`` by another measure than rates."""
 
     @property
     def is_slower(self) -> bool:
@@ -179,18 +180,14 @@ class Judgement:
         return self.verdict is Verdict.CANNOT_TELL and 0 < self.after < self.contended
 
     @property
-    def regained(self) -> tuple[float, float, float] | None:
-        return None if self.part is None or self.interval is None else (self.part, *self.interval)
-
-    @property
     def won_back(self) -> float:
         """Part of the loss that the victim regained; 1 is all of it. For a job's own files: its gain as a share.
 
         It means something only if there is a verdict.
         """
-        if self.part is not None:
-            return self.part
-        return self.after / self.elsewhere / self.contended - 1 if self.own and self.contended > 0 else 0.0
+        if self.regained is not None:
+            return self.regained[0]
+        return self.after / self.elsewhere / self.contended - 1 if self.own and self.contended > 0 else self.part
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +274,7 @@ def judge(act: Act, windows: Sequence[Window], tracks: Mapping[str, StreamTrack]
     most = max(lost, found.measured + ERRORS_OF_90_PERCENT * found.measured_error)
     part, low, high = (expm1(each) / expm1(lost) for each in (
         found.mean, found.low(ERRORS_OF_90_PERCENT), min(found.high(ERRORS_OF_90_PERCENT), most)))
-    return Judgement(verdict, usual, contended, after, part=part, interval=(low, high))
+    return Judgement(verdict, usual, contended, after, regained=(part, low, high))
 
 
 def seen_in(track: StreamTrack | None, windows: Sequence[Window]) -> list[StreamWindow]:
