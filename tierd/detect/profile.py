@@ -143,6 +143,5 @@ def profile(total: JobLoad, active: Sequence[Window], loads: Mapping[str, JobLoa
     namespace = [w.namespace[total.job] for w in active if total.job in w.namespace]
     return Profile(
         total.job, sum([w.end - w.start for w in active]), loads, total,
-        sum([n.closes for n in namespace]), sum([n.creates for n in namespace]),
-        closing_share=sum([n.closes > 0 for n in namespace]) / len(active), opens=sum([n.opens for n in namespace]),
-    )
+        closes=sum([n.closes for n in namespace]), creates=sum([n.creates for n in namespace]),
+        closing_share=sum([n.closes > 0 for n in namespace]) / len(active), opens=sum([n.opens for n in namespace]))

@@ -61,7 +61,7 @@ def metadata_services(tree: Tree, targets: Collection[str] = ()) -> dict[str, Se
         return {}
     threads = [df.integer(tree.read(f"{SERVICE}/threads_{which}") or b"") or 0 for which in ("started", "max")]
     mdts = frozenset(target for target in targets if not is_ost(target))
-    return {THIS_NODE: ServiceCounters(threads[0], threads[1], wait.samples, wait.sum, active.sum, mdts)}
+    return {THIS_NODE: ServiceCounters(threads[0], threads[1], wait.samples, wait.sum, active.sum, mdts=mdts)}
 
 
 OSD_KINDS = ("osd-ldiskfs", "osd-zfs", "osd-wbcfs")
