@@ -43,7 +43,8 @@ class StreamWatch:
 
         ``streaming`` are the targets of each stream (:func:`streams_by_target`), ``recent`` the windows of late.
         """
-        self._learn(recent[-1])
+        for window in recent[-1:]:
+            self._learn(window)
         streams: defaultdict[str, list[str]] = defaultdict(list)
         moving: set[Pair] = set()
         for loads in [Loads.of(window.loads) for window in latest_windows(recent)]:
