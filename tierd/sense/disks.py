@@ -75,8 +75,8 @@ _SIZES, _SECONDS = "lustre_osd_io_size_bytes_bucket", "lustre_osd_io_seconds_buc
 _MAX_RPC = "lustre_ost_max_rpc_bytes"
 _LATENCY = "lustre_osd_io_latency_seconds_bucket"
 _BEGINNINGS = tuple(f"{name}{{".encode() for name in (_SIZES, _SECONDS, _LATENCY, _MAX_RPC, FABRIC_METRIC))
-
-
+_UNITS = {_SIZES: 1.0, _SECONDS: 1e3, _LATENCY: 1e6}
+"""Factor from the unit of the exporter to bytes, milliseconds and microseconds."""
 DISK_COLLECTORS = "lnet", "osd", "osd_latency", "ost"
 """Collectors with these families."""
 
@@ -101,21 +101,18 @@ def parse_disks(body: bytes, url: str) -> dict[str, DiskCounters]:
     found: dict[str, DiskCounters] = {}
     for (target, name, size), cumulative in buckets.items():
         counters = found.setdefault(target, DiskCounters())
+        counts = single(cumulative, _UNITS[name], lambda last: 2 * last)
         if name == _SIZES:
-            counters.sizes = single(cumulative, 1.0, _twice)
+            counters.sizes = counts
         elif name == _SECONDS:
-            counters.msec = single(cumulative, 1e3, _twice)
+            counters.msec = counts
         else:
-            counters.usec_by_size[size] = single(cumulative, 1e6, _twice)
+            counters.usec_by_size[size] = counts
     for target, size in largest.items():
         found.setdefault(target, DiskCounters()).max_rpc_bytes = size
     for counters in found.values():
         counters.fabric_driver = driver
     return found
-
-
-def _twice(bound: int) -> int:
-    return 2 * bound
 
 
 KEPT = 20

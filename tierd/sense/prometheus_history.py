@@ -12,10 +12,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
 from tierd.act.journal.rates import TARGETS
-from tierd.loads import Loads, Numbers, sums
 from tierd.model import JobLoad, Window
 from tierd.rates import COLUMNS, Point
 from tierd.sense.exposition import JOBID
@@ -98,11 +95,11 @@ def ranges(end: float, seconds: float, pairs: int) -> Iterator[tuple[float, floa
 
 def busiest(seen: Window) -> frozenset[str]:
     """The jobs with the most bytes, and the jobs with the most operations."""
-    loads, jobs = Loads.of(seen.loads), Numbers[str]()
-    done = np.column_stack((loads.moved_bytes, loads.operations))
-    found = dict(zip(jobs, sums(jobs.of(loads.job.tolist(), len(loads)), done, len(jobs)).tolist(), strict=True))
-    return frozenset(job for column in (0, 1)
-                     for job in sorted(found, key=lambda job: (-found[job][column], job))[:MAX_JOBS])
+    operations: defaultdict[str, float] = defaultdict(float)
+    for (_, job), load in seen.loads.items():
+        operations[job] += load.operations
+    return frozenset(job for of in (seen.moved, operations)
+                     for job in sorted(of, key=lambda job: (-of[job], job))[:MAX_JOBS])
 
 
 def windows(found: dict[tuple[float, str, str], list[float]]) -> list[Window]:
