@@ -84,6 +84,8 @@ class Engine:
         self._facts = Facts()
         self._waiting: Collection[str] = ()
         """Pools whose small writes wait for the disks."""
+        self._targets_of_victims: frozenset[str] = frozenset()
+        """Targets of active findings with a disturbed stream."""
         self._amends: Sequence[Amend] = ()
         """What policies change in findings about slowed streams, by the facts."""
         self._learner = CostLearner()
@@ -174,6 +176,8 @@ class Engine:
         if not 0 <= window.end - self._forgot_at < SPAN_SECONDS:  # with gaps, no half minute may ever be complete
             self._recent.forget_jobs(self._interference.jobs)
             self._forgot_at = window.end
+        self._targets_of_victims = frozenset(target for each in found.values() if has_victim(each)
+                                             for target in each.targets)
         return CycleFindings(tuple(found.values()), begun, ended)
 
     def _with_directories(self, view: SlowdownView, window: Window, counted: Activities,
@@ -277,8 +281,7 @@ class Engine:
         """
         situation = replace(
             situation_of(self._settings, capacity), facts=self._facts,
-            victim_slowed=any(has_victim(each) and not set(finding.targets).isdisjoint(each.targets)
-                              for each in self._active.values()),
+            victim_slowed=not self._targets_of_victims.isdisjoint(finding.targets),
             was_tried=was_tried, draining=draining, made_mirrors=made_mirrors)
         return plan_by_scope(finding, attribution.activities_of_finding(finding, activities), situation,
                              self._settings.resolved_scopes)
