@@ -25,7 +25,7 @@ ROOMS = (
     ("lustre", ("lustre",), 7_000, 7_100),
     ("httpserver", ("httpserver",), 1_200, 1_550),
     ("exporter", ("exporter",), 8_500, 8_500),
-    ("tierd: model, config", ("tierd/*.py", "tierd/config"), 2_300, 4_370),
+    ("tierd: model, config", ("tierd/*.py", "tierd/config"), 2_300, 4_405),
     ("tierd: sense", ("tierd/sense",), 5_500, 8_095),
     ("tierd: detect, decide, verify, policies",
      ("tierd/detect", "tierd/decide", "tierd/verify", "tierd/policies"), 6_000, 7_980),
@@ -111,7 +111,7 @@ def rows() -> Iterator[tuple[str, int, int, int]]:
         here = set[Path]().union(*map(files, places)) - counted
         counted |= here
         yield room, lines(here), planned, most
-    yield "all product Python", lines(counted), 65_000, 80_150
+    yield "all product Python", lines(counted), 65_000, 80_185
     yield "C", sum(lines(files(room, "c")) for room in ("exporter", "lustre", "tierd")), 2_500, 2_500
     yield "tests", lines(files("tests")), 42_000, 55_690
     every = Settings()

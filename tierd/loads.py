@@ -14,9 +14,10 @@ them. A single load is made when it is looked up: to a reader, columns are a map
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence, ValuesView
+from collections.abc import ItemsView as Items
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, repeat
 from types import MappingProxyType
 from typing import Generic, NamedTuple, TypeVar
 
@@ -195,6 +196,10 @@ class Table(Mapping[Key, Value], Generic[Key, Value]):
     def value(self, row: int) -> Value:
         """The value of a row."""
 
+    def values_by_row(self) -> Iterator[Value]:
+        """The value of each row."""
+        return map(self.value, range(len(self)))
+
     @property
     def row_of(self) -> Mapping[Key, int]:
         if self._row_of is None:
@@ -209,6 +214,30 @@ class Table(Mapping[Key, Value], Generic[Key, Value]):
 
     def __iter__(self) -> Iterator[Key]:
         return iter(self.keys_by_row())
+
+    def items(self) -> Items[Key, Value]:
+        """All items, each made when it is reached."""
+        return _Items(self)
+
+    def values(self) -> ValuesView[Value]:
+        """All values, each made when it is reached."""
+        return _Values(self)
+
+
+class _Items(Items[Key, Value]):
+    __slots__ = ()
+    _mapping: Table[Key, Value]
+
+    def __iter__(self) -> Iterator[tuple[Key, Value]]:
+        return zip(self._mapping.keys_by_row(), self._mapping.values_by_row(), strict=True)
+
+
+class _Values(ValuesView[Value]):
+    __slots__ = ()
+    _mapping: Table[Hashable, Value]
+
+    def __iter__(self) -> Iterator[Value]:
+        return self._mapping.values_by_row()
 
 
 class PairTable(Table[Pair, Value], Generic[Value]):
@@ -264,6 +293,12 @@ class Loads(PairTable[JobLoad]):
     def value(self, row: int) -> JobLoad:
         return JobLoad._make((self.target[row], self.job[row], *self.numbers[row].tolist(),
                               self.sizes.row(row) if self.sizes.names else NO_SIZES))
+
+    def values_by_row(self) -> Iterator[JobLoad]:
+        """The load of each row, in half the time."""
+        sizes = map(self.sizes.row, range(len(self))) if self.sizes.names else repeat(NO_SIZES)
+        return (JobLoad._make((target, job, *numbers, by_size)) for target, job, numbers, by_size in zip(
+            self.target.tolist(), self.job.tolist(), self.numbers.tolist(), sizes, strict=False))
 
     def rows(self, which: Rows) -> Loads:
         return Loads(self.target[which], self.job[which], self.numbers[which], self.sizes.rows(which))
