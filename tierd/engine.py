@@ -87,7 +87,7 @@ class Engine:
         self._targets_of_victims: frozenset[str] = frozenset()
         """Targets of active findings with a disturbed stream."""
         self._amends: Sequence[Amend] = ()
-        """What policies change in findings about slowed streams, by the facts."""
+        """Functions by which policies change findings about slowed streams, made from the present facts."""
         self._learner = CostLearner()
         self._arrays = ArrayTracker()
         self._tasks: Mapping[str, tuple[str, ...]] = {}

@@ -325,7 +325,7 @@ class Loads(PairTable[JobLoad]):
         return found
 
     def moved_by_job(self, seconds_of: Callable[[str], float]) -> dict[str, float]:
-        """Bytes per second by job, by the seconds of each target."""
+        """Bytes per second of each job. ``seconds_of`` is the time in which a target counted its loads."""
         targets, jobs = Numbers[str](), Numbers[str]()
         on, at = targets.of(self.target.tolist(), len(self)), jobs.of(self.job.tolist(), len(self))
         rates = self.moved_bytes / np.array([seconds_of(target) for target in targets], float)[on]

@@ -47,7 +47,7 @@ class StorageWork:
     kind: str
     """``rebuild``, ``rebalance``, or ``unknown`` while the storage does not answer."""
     pool: str
-    """The storage's pool below the target; "" if unknown."""
+    """Pool of the storage system that holds the volume of the target; "" if unknown."""
     bytes_per_second: float
     pending_bytes: int
     system: str = "the storage"

@@ -60,7 +60,7 @@ class Profile:
 
     @property
     def read_share(self) -> float:
-        """Reads among its RPCs."""
+        """Part of its bulk RPCs that read."""
         return self.total.reads / self.total.bulk_operations if self.total.bulk_operations else 0.0
 
     @property

@@ -172,7 +172,7 @@ def increases(before: CounterTable, after: CounterTable) -> Increases:
 
 
 def rows_in(before: CounterTable, after: CounterTable) -> Ints:
-    """For each row of a table, that of the same job and target in an earlier one; -1 if there is none."""
+    """For each row of ``after``, the number of the row of ``before`` with the same job and target; -1 without one."""
     targets, jobs, row = Numbers[str](), Numbers[str](), np.full(len(after), -1)
     first, second = (targets.of(each.target.tolist(), len(each)) << 32 | jobs.of(each.job.tolist(), len(each))
                      for each in (before, after))

@@ -213,7 +213,7 @@ class ErrorKind(StrEnum):
 
 
 class GatewayError(SourceError):
-    """A failed request, with its kind. Without one, it is ``STATUS`` or ``CONNECTION``, by the type of the error."""
+    """A failed request of a known kind. A plain SourceError counts as ``STATUS`` or ``CONNECTION``, by its type."""
 
     def __init__(self, kind: ErrorKind, text: str) -> None:
         super().__init__(text)

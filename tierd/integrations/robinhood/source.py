@@ -119,7 +119,7 @@ class Robinhood(Source):
             self._connection = None
 
     def _asking(self, directory: Fid | None) -> Sequence[Row]:
-        """The rows of a directory; None only checks the database. Empty if it does not answer, or is too old."""
+        """The rows of a directory; none if the database does not answer or is too old. None only checks it."""
         try:
             is_new = self._connection is None
             connection = self._connection = self._connection or self.connect()
