@@ -480,7 +480,10 @@ class TargetFill:
 
 @dataclass(frozen=True, slots=True)
 class DiskWrites:
-    """Writes of one OST to its disks between two readings: differences of ``brw_stats`` and ``io_latency_stats``."""
+    """Disk I/O of one OST between two readings, mostly writes: differences of ``brw_stats`` and ``io_latency_stats``.
+
+    The first reading of an OST has everything since its mount.
+    """
 
     time: float
     """Time of the second reading; epoch seconds."""
@@ -490,6 +493,8 @@ class DiskWrites:
     """Bulk requests, by upper bound of the milliseconds of their disk I/O."""
     usec_by_size: Mapping[int, Mapping[int, float]] = field(default_factory=dict)
     """Bulk requests, by lower bound of their bytes and by upper bound of the usec of their disk I/O; since 2.17."""
+    request_msec: float = 0.0
+    """Mean duration of the disk I/O of a bulk request that reads or writes, by upper bounds; 0 for few requests."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -249,6 +249,8 @@ class CostTable:
     """Targets whose speed means nothing: not seen, degraded, in recovery or full."""
     waiting: Bools
     """Targets whose small writes wait for the disks: no cache takes them in."""
+    request_msec: Floats
+    """Mean duration of the disk I/O of a request, 0 where it is not known."""
 
     def taken(self, target: Ints, work: Floats) -> Floats:
         """Share of a second that each row of work takes."""
@@ -286,6 +288,17 @@ def slower_without_cause(work: Floats, before: Floats) -> Bools:
     alike = (work[:, None, :2] <= before[:, :2] / (1 - SLOWER)).all(axis=2)  # neither reads nor writes took their place
     found: Bools = ((drop > SLOWER) & (rise < drop * LEAST_OF_BYTES / (1 - LEAST_OF_BYTES)) & alike).sum(
         axis=1) >= WITNESSES
+    return found
+
+
+SLOWEST = 0.5
+"""Least duration of requests on targets that hold a stream up, as a part of that on the slowest of its targets: stripes
+go in step, so a stream waits for the slowest. A choice: buckets of ``brw_stats`` are powers of two."""
+
+
+def waited_for(request_msec: Floats, slowest_msec: Floats | float) -> Bools:
+    """Targets on which requests take about as long as on the slowest, or for an unknown time."""
+    found: Bools = (request_msec >= SLOWEST * slowest_msec) | (request_msec == 0)
     return found
 
 
@@ -344,8 +357,8 @@ class CostLearner:
         self.costs: Mapping[str, DeviceCosts] = self._learned
         """By pool, as of the last fit."""
 
-    def learn(self, window: WindowColumns, kinds: JobKinds, pool: Ints, names: list[str], unhealthy: Ints,
-              flash: Collection[str] = ()) -> None:
+    def learn(self, window: WindowColumns, kinds: JobKinds, pool: Ints, names: list[str], unhealthy: Ints, *,
+              flash: Collection[str] = (), request_msec: Floats) -> None:
         """Learn from a window. ``pool`` is the number of each target's pool in ``names``, -1 for none.
 
         Targets that are degraded, in recovery or full (``unhealthy``) are left out. ``flash`` are the pools of flash.
@@ -361,16 +374,19 @@ class CostLearner:
         alike = sums(window.target[streaming], marks, targets)[:, 0]
         for number in np.unique(pool[busy]).tolist():
             name = names[number]
-            self._keep(name, np.flatnonzero(busy & (pool == number)), alike, streamed, total)
+            self._keep(name, np.flatnonzero(busy & (pool == number)), alike, streamed, total,
+                       request_msec=request_msec)
             self._fit(name, self._priors.get(name, FLASH_PRIOR if name in flash else CostPrior()))
 
-    def _keep(self, pool: str, targets: Ints, alike: Floats, streamed: Floats, total: Floats) -> None:
+    def _keep(self, pool: str, targets: Ints, alike: Floats, streamed: Floats, total: Floats,
+              request_msec: Floats) -> None:
         kept = self._kept.setdefault(pool, _Kept())
         step = -(-len(targets) // KEPT_OF_WINDOW)
         some = set(targets[kept.windows % step::step].tolist())
         rows = []
         for mark in np.unique(alike[list(some)]):
             stripes = targets[alike[targets] == mark]
+            stripes = stripes[waited_for(request_msec[stripes], request_msec[stripes].max())]
             in_step = streamed[stripes] >= IN_STEP * streamed[stripes].max()
             mean = total[stripes[in_step]].mean(axis=0)
             for target, together in zip(stripes.tolist(), in_step.tolist(), strict=True):
@@ -389,7 +405,8 @@ class CostLearner:
             remaining = {other: known for other, known in self.costs.items() if other != pool}
             self.costs = remaining | {name: known for name, known in self._learned.items() if name == pool}
 
-    def table(self, pool: Ints, names: list[str], unhealthy: Ints, waiting: Collection[str] = ()) -> CostTable:
+    def table(self, pool: Ints, names: list[str], unhealthy: Ints, waiting: Collection[str] = (), *,
+              request_msec: Floats) -> CostTable:
         """Costs of all targets. ``waiting`` names pools whose small writes wait for the disks."""
         seconds, covariances = np.zeros((len(pool), 3)), np.zeros((len(names) + 1, 3, 3))
         for number, name in enumerate(names):
@@ -399,4 +416,4 @@ class CostLearner:
         known: Bools = seconds.max(axis=1, initial=0.0) > 0
         known[unhealthy] = False
         waits = np.isin(pool, [number for number, name in enumerate(names) if name in waiting])
-        return CostTable(seconds, pool, covariances, known, unhealthy, waiting=waits)
+        return CostTable(seconds, pool, covariances, known, unhealthy, waiting=waits, request_msec=request_msec)

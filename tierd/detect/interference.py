@@ -32,7 +32,7 @@ from math import erf, exp, log, log1p, sqrt
 import numpy as np
 
 from tierd.detect.columns import JobKinds, RecentWork, WindowColumns
-from tierd.detect.costs import SATURATED, SPREAD, CostTable
+from tierd.detect.costs import SATURATED, SPREAD, CostTable, waited_for
 from tierd.loads import Bools, Floats, Ints, sums
 from tierd.text import Carrier
 
@@ -378,7 +378,9 @@ class Interference:
         streaming = kinds.stream[recent.job] & costs.known[recent.target] & (recent.work[:, :2].sum(axis=1) > 0)
         if not streaming.any():
             return None
-        fullest = np.zeros(len(kinds.stream))
+        slowest, fullest = np.zeros(len(kinds.stream)), np.zeros(len(kinds.stream))
+        np.maximum.at(slowest, recent.job[streaming], costs.request_msec[recent.target[streaming]])
+        streaming &= waited_for(costs.request_msec[recent.target], slowest[recent.job])
         np.maximum.at(fullest, recent.job[streaming], utilisation[recent.target[streaming]])
         pair = np.flatnonzero(streaming & (utilisation[recent.target] >= FULL * fullest[recent.job]))
         pair = pair[np.argsort(recent.job[pair], kind="stable")]

@@ -37,10 +37,11 @@ LATENCY_UNIT_USEC = 1.024
 
 @dataclass(slots=True)
 class DiskCounters:
-    """Writes of one target since it was mounted."""
+    """Disk I/O of one target since it was mounted."""
 
     sizes: dict[int, float] = field(default_factory=dict)
     msec: dict[int, float] = field(default_factory=dict)
+    read_msec: dict[int, float] = field(default_factory=dict)
     usec_by_size: dict[int, dict[int, float]] = field(default_factory=dict)
     max_rpc_bytes: int = 0
     """``brw_size``; 0 if unknown."""
@@ -59,8 +60,9 @@ def read_disks(tree: Tree) -> dict[str, DiskCounters]:
             if data is None or not place.target.startswith("OST"):
                 continue
             tables = brw_stats.parse(data)
+            times = tables.named(b"I/O time (1/1000s)")
             counters = found[f"{place.fsname}-{place.target}"] = DiskCounters(
-                counts_of(tables.named(b"disk I/O size"), -1), counts_of(tables.named(b"I/O time (1/1000s)"), -1))
+                counts_of(tables.named(b"disk I/O size"), -1), counts_of(times, -1), counts_of(times, 0))
             counters.fabric_driver = driver
             counters.max_rpc_bytes = (df.integer(tree.read(f"obdfilter/{device}/brw_size") or b"") or 0) << 20
             for table in io_latency_stats.parse(tree.read(f"{kind}/{device}/io_latency_stats") or b"").tables:
@@ -83,7 +85,7 @@ DISK_COLLECTORS = "lnet", "osd", "osd_latency", "ost"
 
 def parse_disks(body: bytes, url: str) -> dict[str, DiskCounters]:
     """Counters of the object targets in one exposition. Raises SourceError."""
-    buckets: defaultdict[tuple[str, str, int], dict[float, float]] = defaultdict(dict)
+    buckets: defaultdict[tuple[str, str, str, int], dict[float, float]] = defaultdict(dict)
     largest: dict[str, int] = {}
     driver: dict[str, int] = {}
     try:
@@ -93,21 +95,24 @@ def parse_disks(body: bytes, url: str) -> dict[str, DiskCounters]:
                 driver[labels.get("setting", "")] = int(value)
             elif name == _MAX_RPC and "fs" in labels:
                 largest[target_of(labels)] = int(value)
-            elif labels.get("direction") == "write" and is_ost(target_of(labels)) and "fs" in labels:
-                size = int(labels.get("size", "0"))
-                buckets[target_of(labels), name, size][float(labels.get("le", "inf"))] = value
+            elif ((labels.get("direction") == "write" or name == _SECONDS) and is_ost(target_of(labels))
+                  and "fs" in labels):
+                key = target_of(labels), name, labels.get("direction", ""), int(labels.get("size", "0"))
+                buckets[key][float(labels.get("le", "inf"))] = value
     except (ValueError, OverflowError) as error:  # raised for an infinite number
         raise SourceError(f"{redacted(url)}: invalid data: {error}") from error
     found: dict[str, DiskCounters] = {}
-    for (target, name, size), cumulative in buckets.items():
+    for (target, name, direction, size), cumulative in buckets.items():
         counters = found.setdefault(target, DiskCounters())
         counts = single(cumulative, _UNITS[name], lambda last: 2 * last)
         if name == _SIZES:
             counters.sizes = counts
-        elif name == _SECONDS:
+        elif name == _LATENCY:
+            counters.usec_by_size[size] = counts
+        elif direction == "write":
             counters.msec = counts
         else:
-            counters.usec_by_size[size] = counts
+            counters.read_msec = counts
     for target, size in largest.items():
         found.setdefault(target, DiskCounters()).max_rpc_bytes = size
     for counters in found.values():
@@ -117,6 +122,8 @@ def parse_disks(body: bytes, url: str) -> dict[str, DiskCounters]:
 
 KEPT = 20
 """Number of readings kept for each target."""
+MIN_REQUESTS = 20
+"""Requests from which their mean duration says something. A choice."""
 
 
 class DiskPoller(Poller[DiskCounters]):
@@ -138,9 +145,9 @@ class DiskPoller(Poller[DiskCounters]):
                 self.drivers[host_of(turn.name)] = driver
             self.max_rpc_bytes.update({target: each.max_rpc_bytes for target, each in turn.after.items()
                                        if each.max_rpc_bytes})
-            for target in turn.after.keys() & turn.before.keys():
-                writes = difference(turn.before[target], turn.after[target], turn.time)
-                if writes is not None and writes.sizes:
+            for target, after in turn.after.items():  # the first reading says what was done since the mount
+                writes = difference(turn.before.get(target, DiskCounters()), after, turn.time)
+                if writes is not None and (writes.sizes or writes.request_msec):
                     self._writes[target] = (*self._writes.get(target, ()), writes)[-KEPT:]
         return dict(self._writes)
 
@@ -155,12 +162,17 @@ def host_of(name: str) -> str:
 
 
 def difference(before: DiskCounters, after: DiskCounters, time: float) -> DiskWrites | None:
-    """Writes between two readings. None if a counter fell: the target was mounted again."""
-    pairs = [(before.usec_by_size.get(size, {}), table) for size, table in after.usec_by_size.items()]
-    if any(decreased(*pair) for pair in ((before.sizes, after.sizes), (before.msec, after.msec), *pairs)):
+    """Disk I/O between two readings. None if a counter fell: the target was mounted again."""
+    pairs = [(before.sizes, after.sizes), (before.msec, after.msec), (before.read_msec, after.read_msec),
+             *((before.usec_by_size.get(size, {}), table) for size, table in after.usec_by_size.items())]
+    if any(decreased(*pair) for pair in pairs):
         return None
-    by_size = {size: more for size, pair in zip(after.usec_by_size, pairs, strict=True) if (more := increases(*pair))}
-    return DiskWrites(time, increases(before.sizes, after.sizes), increases(before.msec, after.msec), by_size)
+    sizes, msec, read_msec, *by_size = (increases(*pair) for pair in pairs)
+    requests = sum(msec.values()) + sum(read_msec.values())
+    took = sum(upper * count for table in (msec, read_msec) for upper, count in table.items())
+    return DiskWrites(
+        time, sizes, msec, {size: more for size, more in zip(after.usec_by_size, by_size, strict=True) if more},
+        took / requests if requests >= MIN_REQUESTS else 0.0)
 
 
 def disks_of_node(tree: Tree) -> ReadNode[DiskCounters]:

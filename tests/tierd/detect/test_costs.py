@@ -171,7 +171,7 @@ MadeWindow = Callable[[Random], Sequence[JobLoad]]
 
 
 def learned(make: MadeWindow, windows: int, learner: CostLearner | None = None, pool: str = "hdd",
-            unhealthy: Sequence[str] = ()) -> CostLearner:
+            unhealthy: Sequence[str] = (), request_msec: Sequence[float] = (0.0,) * len(TARGETS)) -> CostLearner:
     """A learner that has seen so many windows."""
     learner, rng = learner or CostLearner(), Random(5)
     targets, jobs = Numbers[str]((target, n) for n, target in enumerate(TARGETS)), Names()
@@ -180,7 +180,8 @@ def learned(make: MadeWindow, windows: int, learner: CostLearner | None = None, 
         made = window_columns(Window(5.0 * number, 5.0 * number + 5, loads, {}), targets, jobs, 64 << 10)
         kinds = kinds_of_jobs([made], len(jobs.by_number), Classes())
         learner.learn(made, kinds, np.zeros(len(targets), np.int64), [pool],
-                      np.array([targets[each] for each in unhealthy], np.int64), flash={"flash"})
+                      np.array([targets[each] for each in unhealthy], np.int64), flash={"flash"},
+                      request_msec=np.array(request_msec))
     return learner
 
 
@@ -211,6 +212,15 @@ def test_stripes_that_go_in_step_are_one_observation() -> None:
                 for each in (load(target, "ior.1", rpcs, rpcs), load(target, "fio.2", 0.0, here))]
 
     assert learned(make, 40).costs["hdd"].seconds[2] == pytest.approx(0.01, rel=0.15)
+
+
+def test_the_slowest_target_of_a_stream_shows_the_costs() -> None:
+    """The others wait for it, so their device time is not full."""
+    def make(_: Random) -> Sequence[JobLoad]:
+        return [load(target, "ior.1", 20.0, 20.0 if target == TARGETS[0] else 1.0) for target in TARGETS]
+
+    assert learned(make, 1).costs["hdd"].observations == len(TARGETS)
+    assert learned(make, 1, request_msec=(300.0, 30.0, 30.0, 140.0)).costs["hdd"].observations == 1
 
 
 def test_targets_in_trouble_teach_nothing() -> None:
@@ -285,7 +295,7 @@ def test_learned_costs_are_there_before_the_first_window_of_the_next_run() -> No
 
 def test_the_table_has_costs_of_known_pools_and_of_healthy_targets() -> None:
     learner = CostLearner({"hdd": KNOWN})
-    table = learner.table(np.array([0, 0, 1, -1]), ["hdd", "flash"], np.array([1]))
+    table = learner.table(np.array([0, 0, 1, -1]), ["hdd", "flash"], np.array([1]), request_msec=np.zeros(4))
     assert table.known.tolist() == [True, False, False, False]
     assert table.taken(np.array([0, 2]), np.array([(0.0, 40e6, 10.0)] * 2)).tolist() == pytest.approx([0.5, 0.0])
 

@@ -23,6 +23,8 @@ lustre_osd_io_size_bytes_bucket{fs="l",target="OST0001",direction="write",le="+I
 lustre_osd_io_size_bytes_bucket{fs="l",target="OST0001",direction="read",le="4096"} 9
 lustre_osd_io_seconds_bucket{fs="l",target="OST0001",direction="write",le="0.001"} 4
 lustre_osd_io_seconds_bucket{fs="l",target="OST0001",direction="write",le="0.002"} 6
+lustre_osd_io_seconds_bucket{fs="l",target="OST0001",direction="read",le="0.008"} 5
+lustre_osd_io_size_bytes_bucket{fs="l",target="OST0001",direction="read",le="8192"} 5
 lustre_osd_io_latency_seconds_bucket{fs="l",target="OST0001",direction="write",size="4096",le="0.000512"} 3
 lustre_ost_max_rpc_bytes{fs="l",target="OST0001"} 16777216
 lustre_osd_io_size_bytes_bucket{fs="l",target="MDT0000",direction="write",le="4096"} 3
@@ -34,7 +36,7 @@ def test_an_exposition_gives_the_writes_of_object_targets() -> None:
     assert target == "l-OST0001"
     driven, = parse_disks(EXPOSITION + b'lustre_lnet_omni_path_parameter{setting="krcvqs"} 2\n', URL).values()
     assert driven.fabric_driver == {"krcvqs": 2}
-    assert counters == DiskCounters({4096: 3, 16384: 7}, {1: 4, 2: 2}, {4096: {512: 3}}, 16 << 20)
+    assert counters == DiskCounters({4096: 3, 16384: 7}, {1: 4, 2: 2}, {8: 5}, {4096: {512: 3}}, 16 << 20)
 
 
 @pytest.mark.parametrize("value", ["+Inf", "NaN"])
@@ -58,7 +60,8 @@ def test_a_recorded_tree_has_the_writes_of_its_targets(capture: Unpack) -> None:
 def test_differences_between_readings_and_what_is_known_of_a_server_while_it_answers() -> None:
     driver = {"krcvqs": 2}
     answers = [DiskCounters({4096: 10.0}, {1: 10.0}, fabric_driver=driver),
-               DiskCounters({4096: 15.0, 8192: 2.0}, {1: 15.0, 16: 2.0}), DiskCounters({4096: 1.0}, {1: 1.0}), None]
+               DiskCounters({4096: 15.0, 8192: 2.0}, {1: 15.0, 16: 2.0}, {128: 13.0}),
+               DiskCounters({4096: 1.0}, {1: 1.0}), None]
 
     def read(_: object) -> Mapping[str, DiskCounters]:
         answer = answers.pop(0)
@@ -67,10 +70,13 @@ def test_differences_between_readings_and_what_is_known_of_a_server_while_it_ans
         return {"l-OST0001": answer}
 
     poller = DiskPoller({URL: read}, SettableClock(1000.0))
-    assert (poller(), poller.drivers) == ({}, {"oss1": driver})
-    (one,) = poller()["l-OST0001"]
+    (since_mount,) = poller()["l-OST0001"]
+    assert (since_mount.sizes, since_mount.request_msec) == ({4096: 10.0}, 0.0), "ten requests are too few for a mean"
+    assert poller.drivers == {"oss1": driver}
+    one = poller()["l-OST0001"][-1]
     assert (one.sizes, one.msec, poller.drivers) == ({4096: 5.0, 8192: 2.0}, {1: 5.0, 16: 2.0}, {})
-    assert len(poller()["l-OST0001"]) == 1, "it was mounted again"
+    assert one.request_msec == (5 * 1 + 2 * 16 + 13 * 128) / 20
+    assert len(poller()["l-OST0001"]) == 2, "it was mounted again"
     poller()
     assert poller.faults == {URL: "no route to host"}
 

@@ -41,7 +41,8 @@ def tracked(windows: Sequence[Window], found_at: float = 10.0, acted_at: float =
         columns = recent.add(seen)
         kinds = recent.kinds()
         names, pool = pool_numbers(recent.targets, {"hdd": [*TARGETS, *ELSEWHERE]})
-        table = learner.table(pool, names, np.array([recent.targets[each] for each in seen.conditions], np.int64))
+        table = learner.table(pool, names, np.array([recent.targets[each] for each in seen.conditions], np.int64),
+                              request_msec=np.zeros(len(pool)))
         model.update(columns, recent_work(recent.windows, kinds, len(recent.jobs.by_number)), kinds, table)
         slowed, acted_for = ([recent.jobs["s.1"]] if begun < seen.end <= until else []
                              for begun, until in ((found_at, acted_at), (acted_at, 1000.0)))
