@@ -514,7 +514,10 @@ class Interference:
         taken = np.zeros((len(state), SUSPECTS), bool)  # slots that a job got in this window
         order = np.argsort(state["slot"][:len(self._rows)], axis=None, kind="stable")
         before = state["slot"][:len(self._rows)].ravel()[order]
-        for pair in sorted(np.flatnonzero((slot < 0) & (busy >= LEAST_EXPOSURE)).tolist(), key=lambda p: -busy[p]):
+        new = np.flatnonzero((slot < 0) & (busy >= LEAST_EXPOSURE))
+        mean, covariance = self._posterior(np.arange(len(self._rows) if len(new) else 0))
+        variance = np.einsum("vii->vi", covariance)
+        for pair in sorted(new.tolist(), key=lambda p: -busy[p]):
             at = row[pair]
             free = int(np.argmin(np.where(state["slot"][at] < 0, -1.0, state["seen_at"][at])))
             if state["slot"][at, free] >= 0 and state["seen_at"][at, free] > self._now - 2 * seconds:
@@ -532,7 +535,7 @@ class Interference:
             state["prior"][at, free] = prior[pair]
             first, end = np.searchsorted(before, (job[pair], job[pair] + 1))
             state["mean"][at, :, 1 + free], error = self._known_from_others(
-                int(job[pair]), prior[pair], order[first:end])
+                int(job[pair]), prior[pair], order[first:end], mean=mean, variance=variance)
             state["covariance"][at, :, 1 + free, :] = state["covariance"][at, :, :, 1 + free] = 0
             state["covariance"][at, :, 1 + free, 1 + free] = error**2
         return slot
@@ -543,11 +546,12 @@ class Interference:
         state["age"][row, slot], state["came_after"][row, slot] = 0, windows
         state["before"][row, slot] = state["lately"][row]
 
-    def _known_from_others(self, job: int, prior: Floats, slots: Ints) -> tuple[float, float]:
+    def _known_from_others(self, job: int, prior: Floats, slots: Ints, *, mean: Floats,
+                           variance: Floats) -> tuple[float, float]:
         """Mean and error of b of a job for a stream that has just met it: by the stream that knows it for longest.
 
         b depends on the devices and on what the job does there. Streams differ by the error of the model. ``slots``
-        are those, of all rows, that the job had before this window.
+        are those, of all rows, that the job had before this window; ``mean`` and ``variance`` the posterior then.
         """
         state = self._state[:len(self._rows)]
         row, slot = np.divmod(slots, SUSPECTS)
@@ -557,11 +561,9 @@ class Interference:
             return float(prior[0]), float(prior[1])
         age = state["age"][row, slot]
         row, column = row[age == age.max()], 1 + slot[age == age.max()]
-        means, covariances = self._posterior(row)
-        variances = covariances[np.arange(len(row)), column, column]
-        best = int(np.argmin(variances))
-        mean, error = float(means[best, column[best]]), sqrt(float(variances[best]) + MODEL_ERROR**2)
-        return (mean, error) if error < prior[1] else (float(prior[0]), float(prior[1]))
+        best = int(np.argmin(variance[row, column]))
+        error = sqrt(float(variance[row[best], column[best]]) + MODEL_ERROR**2)
+        return (float(mean[row[best], column[best]]), error) if error < prior[1] else (float(prior[0]), float(prior[1]))
 
     def _rescale(self, rows: Ints, row: Ints, slot: Ints, cost_ratio: Floats) -> None:
         """Adjust b: with newly learned costs or other fullest targets, the same work makes D this many times as large.
