@@ -53,9 +53,10 @@ JOBS = ("cp.1", "cp.2", "cp.\ufffd", "", "own.1", TAG.decode(), "x" * 32)
 
 
 def state(of: ActivityTable) -> list[object]:
-    """All that a table tells."""
+    """All that a table tells, but for names of runs on shared files: it may be that before a rename or after it."""
     return [[of.of_job(job, 0.0) for job in JOBS], of.operations_of(JOBS), of.places(),
-            of.files_by_sequence(), of.shared_files(1), of.shared_runs(), of.records_read, of.oldest_time,
+            of.files_by_sequence(), of.shared_files(1), [replace(run, path="") for run in of.shared_runs()],
+            of.records_read, of.oldest_time,
             [of.other_mover_in(place, 0.0) for place in of.places()]]
 
 
