@@ -67,19 +67,16 @@ class CounterTable(PairTable[JobEntry]):
 
 
 def joined_tables(tables: list[CounterTable]) -> CounterTable:
-    """One table of several without common rows."""
+    """One table of several without common rows. There must be one."""
     if len(tables) == 1:
         return tables[0]
 
     def columns(each: list[Columns[Any]]) -> Columns[Any]:
         names = names_of(each)
-        return Columns(names, np.concatenate([np.empty((0, len(names))), *(one.aligned(names) for one in each)]))
+        return Columns(names, np.concatenate([one.aligned(names) for one in each]))
 
-    def column(each: list[Texts]) -> Texts:
-        return np.concatenate([np.empty(0, object), *each])
-
-    return CounterTable(column([one.target for one in tables]), column([one.job for one in tables]),
-                        column([one.start for one in tables]), columns([one.samples for one in tables]),
+    return CounterTable(np.concatenate([one.target for one in tables]), np.concatenate([one.job for one in tables]),
+                        np.concatenate([one.start for one in tables]), columns([one.samples for one in tables]),
                         columns([one.sums for one in tables]), sizes=columns([one.sizes for one in tables]))
 
 

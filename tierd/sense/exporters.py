@@ -20,7 +20,7 @@ from tierd.config.sense import ServerAccess
 from tierd.sense.counters import CounterTable, joined_tables
 from tierd.sense.exposition import MAX_ENTRIES, READ_COLLECTORS, SelectiveClient, reading_of
 from tierd.sense.http_client import HttpClient, SourceError, redacted
-from tierd.sense.readings import LONGEST_SECONDS, ChangelogState, Reading, ServiceCounters, Stamp
+from tierd.sense.readings import LONGEST_SECONDS, Reading, ServiceCounters, Stamp
 from tierd.text import utc_text
 
 log = logging.getLogger("tierd.sense")
@@ -56,18 +56,15 @@ class ParallelFetch(Generic[Found]):
         answers = {url: self._begin(url) for url in dict.fromkeys(urls) if url not in self._pending}
         prompt = [answer for url, answer in answers.items() if url not in self._failed]
         wait(prompt or answers.values(), timeout=self._deadline_seconds)
+        done = {url: answer for url, answer in answers.items() if answer.done()}
+        self._pending |= {url: answer for url, answer in answers.items() if url not in done}
         found: dict[str, Found] = {}
         errors = {url: self._late(url) for url in self._pending if url in urls}
-        for url, answer in answers.items():
-            if answer.done():
-                self._settle(url, answer, found, errors)
-            else:
-                self._pending[url] = answer
-                errors[url] = self._late(url)
-        failed = errors.keys() - found.keys()
+        for url, answer in done.items():
+            self._settle(url, answer, found, errors)
         for url in late.keys() & errors.keys():
             self._settle(url, late[url], found, errors)
-        self._failed = {url: errors[url] for url in failed}
+        self._failed = errors
         return found, {url: error for url, error in errors.items() if url not in found}
 
     def _late(self, url: str) -> SourceError:
@@ -224,24 +221,21 @@ def joined_reading(readings: Mapping[str, Reading], shown: Mapping[str, str], ti
     """
     tables: list[CounterTable] = []
     conditions: dict[str, str] = {}
-    changelogs: dict[str, ChangelogState] = {}
-    is_flash: dict[str, bool] = {}
-    limits: dict[str, int] = {}
     services: dict[str, ServiceCounters] = {}
     for url, one in readings.items():
         others = {target for target in one.targets if shown[target] != url}
         counters = CounterTable.of(one.jobs)
         tables.append(counters.rows(~counters.targets_that(others.__contains__)) if others else counters)
         conditions |= {target: why for target, why in one.conditions.items() if target not in others}
-        changelogs |= one.changelogs
-        is_flash |= one.is_flash
-        limits |= one.data_limits
         services |= {origin: replace(service, mdts=service.mdts - others) for origin, service in one.services.items()}
     if sum(map(len, tables)) > MAX_ENTRIES:
         raise SourceError(f"more than {MAX_ENTRIES} pairs of job and target")
-    return Reading(time, joined_tables(tables), frozenset(shown), conditions,
-                   all(one.omits_idle_jobs for one in readings.values()), changelogs=changelogs, is_flash=is_flash,
-                   data_limits=limits, services=services, stamps=stamps)
+    every = readings.values()
+    return Reading(time, joined_tables(tables), frozenset(shown), conditions, all(one.omits_idle_jobs for one in every),
+                   changelogs={mdt: state for one in every for mdt, state in one.changelogs.items()},
+                   is_flash={target: flash for one in every for target, flash in one.is_flash.items()},
+                   data_limits={mdt: most for one in every for mdt, most in one.data_limits.items()},
+                   services=services, stamps=stamps)
 
 
 class HttpAnswers(ParallelFetch[Answer]):
