@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 from tierd.clock import Clock
 from tierd.model import UNSEEN
@@ -68,34 +68,53 @@ class SourceAge:
         return old + note
 
 
+Source = TypeVar("Source")
+
+
+class Checked(Generic[Source]):
+    """A source whose data are checked before they are used."""
+
+    def __init__(self, name: str, source: Source, clock: Clock, stale_seconds: float, skew_seconds: float,
+                 note: Callable[[], str] = str) -> None:
+        """``note`` adds a remark to the state of the source."""
+        self._name = name
+        self._source = source
+        self._clock = clock
+        self._stale_seconds = stale_seconds
+        self._skew_seconds = skew_seconds
+        self._note = note
+        self._last: float | None = None
+        """Time of its last data."""
+        self._problem = ""
+
+    @property
+    def age(self) -> SourceAge:
+        """The source with the time of its last data and its present problem."""
+        return SourceAge(self._name, self._last, self._stale_seconds, self._clock.now(), self._problem,
+                         note=self._note())
+
+
 FORGET_SECONDS = 3600.0
 """A target missing for this long counts as removed."""
 
 
-class CheckedReadings:
+class CheckedReadings(Checked[Callable[[], Reading]]):
     """Checks that counters are recent and plausible before they are used, and marks targets that are missing."""
 
     def __init__(self, name: str, read: Callable[[], Reading], clock: Clock, stale_seconds: float,
                  skew_seconds: float, note: Callable[[], str] = str) -> None:
-        """``note`` adds a remark to the state of the source."""
-        self._note = note
+        super().__init__(name, read, clock, stale_seconds, skew_seconds,
+                         note=lambda: "; ".join(filter(None, (self._missing, note()))))
         self._missing = ""
-        self._name = name
-        self._read = read
-        self._clock = clock
-        self._stale_seconds = stale_seconds
-        self._skew_seconds = skew_seconds
         self._seen: dict[str, float] = {}
         """Time of the last reading of each target, by this node's clock."""
-        self._last: float | None = None
-        self._problem = ""
         self._entries: Collection[tuple[str, str]] = ()
         """Targets and jobs of the last reading."""
 
     def __call__(self) -> Reading:
         """A checked reading. Missing targets have the condition ``UNSEEN``. Raises OSError with the problem."""
         try:
-            reading = self._read()
+            reading = self._source()
             missing = self._check(reading)
         except OSError as error:
             self._problem = str(error)
@@ -109,12 +128,6 @@ class CheckedReadings:
     @property
     def jobs(self) -> frozenset[str]:
         return frozenset(job for _, job in self._entries)
-
-    @property
-    def age(self) -> SourceAge:
-        """The source with the time of its last data and its present problem."""
-        note = "; ".join(filter(None, (self._missing, self._note())))
-        return SourceAge(self._name, self._last, self._stale_seconds, self._clock.now(), self._problem, note=note)
 
     def _check(self, reading: Reading) -> list[str]:
         now = self._clock.now()
@@ -161,26 +174,14 @@ class RecordSource(Protocol):
         """Records since the last call, in batches. Raises OSError at the end if some could not be read."""
 
 
-class CheckedRecords:
+class CheckedRecords(Checked[RecordSource]):
     """Checks that records are not from the future, and keeps the time of the last complete read."""
-
-    def __init__(self, name: str, follower: RecordSource, clock: Clock, stale_seconds: float, skew_seconds: float,
-                 note: Callable[[], str] = str) -> None:
-        """``note`` adds a remark to the state of the source."""
-        self._name = name
-        self._note = note
-        self._follower = follower
-        self._clock = clock
-        self._stale_seconds = stale_seconds
-        self._skew_seconds = skew_seconds
-        self._read_at: float | None = None
-        self._problem = ""
 
     def batches(self) -> Iterator[Batch]:
         """Records since the last call. Raises OSError at the end if some were unreadable or are from the future."""
         ahead = 0.0
         try:
-            for batch in self._follower.batches():
+            for batch in self._source.batches():
                 newest = batch.newest_time if isinstance(batch, Tally) else newest_time(batch)
                 ahead = max(ahead, newest - self._clock.now())
                 yield batch
@@ -191,10 +192,4 @@ class CheckedRecords:
         except OSError as error:
             self._problem = str(error)
             raise
-        self._problem, self._read_at = "", self._clock.now()
-
-    @property
-    def age(self) -> SourceAge:
-        """The source with the time of its last data and its present problem."""
-        return SourceAge(self._name, self._read_at, self._stale_seconds, self._clock.now(), self._problem,
-                         note=self._note())
+        self._problem, self._last = "", self._clock.now()
