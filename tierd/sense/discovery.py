@@ -60,10 +60,11 @@ class Discovery:
         urls = dict.fromkeys(self._fixed)
         for number, place in enumerate(self._places):
             urls.update(dict.fromkeys(place()))
-            if place.problem != self._logged.get(number, ""):
-                self._logged[number] = place.problem
-                if place.problem:
-                    log.warning("discovery: %s", place.problem)
+            problem = "; ".join(place.problems.values())
+            if problem != self._logged.get(number, ""):
+                self._logged[number] = problem
+                if problem:
+                    log.warning("discovery: %s", problem)
                 else:
                     log.info("discovery: works again")
         found = frozenset(urls)
@@ -121,17 +122,13 @@ class FileTargets:
     def __init__(self, patterns: Sequence[str]) -> None:
         self._patterns = patterns
         self._known: dict[str, tuple[Fingerprint, tuple[str, ...]]] = {}
-        self._problems: dict[str, str] = {}
-
-    @property
-    def problem(self) -> str:
-        """Patterns that match no file, and files that cannot be read; "" if there are none."""
-        return "; ".join(self._problems.values())
+        self.problems: dict[str, str] = {}
+        """What is wrong with patterns that match no file, and with files that cannot be read."""
 
     def __call__(self) -> tuple[str, ...]:
         """URLs of all files. A file that cannot be read keeps the URLs that it had."""
         matching = {pattern: sorted(glob.glob(pattern)) for pattern in self._patterns}
-        self._problems = {pattern: f"{pattern}: no such file" for pattern, paths in matching.items() if not paths}
+        self.problems = {pattern: f"{pattern}: no such file" for pattern, paths in matching.items() if not paths}
         present = dict.fromkeys(path for paths in matching.values() for path in paths)
         for path in present:
             self._read(path)
@@ -151,9 +148,9 @@ class FileTargets:
                 raise ValueError(f"more than {MAX_BYTES} bytes")
             self._known[path] = print_, urls_of_groups(_parsed(data, path))
         except OSError as error:
-            self._problems[path] = f"{path}: {error.strerror or error}{kept}"
+            self.problems[path] = f"{path}: {error.strerror or error}{kept}"
         except (ValueError, RecursionError) as error:
-            self._problems[path] = f"{path}: {' '.join(str(error).split())}{kept}"
+            self.problems[path] = f"{path}: {' '.join(str(error).split())}{kept}"
 
 
 LIFETIME_SECONDS = 3.0
@@ -229,19 +226,15 @@ class DnsTargets:
         self._refresh_seconds = refresh_seconds
         self._known: dict[str, tuple[str, ...]] = {}
         self._refreshed_at: float | None = None
-        self._problems: dict[str, str] = {}
-
-    @property
-    def problem(self) -> str:
-        """Names that could not be resolved, and the errors."""
-        return "; ".join(self._problems.values())
+        self.problems: dict[str, str] = {}
+        """The errors of names that could not be resolved."""
 
     def __call__(self) -> tuple[str, ...]:
         """URLs of all names. A name that cannot be resolved keeps the URLs that it had."""
         now = self._clock.now()
         if self._refreshed_at is None or not 0 <= now - self._refreshed_at < self._refresh_seconds:
             self._refreshed_at = now
-            self._problems = {}
+            self.problems = {}
             for name in self._names:
                 self._ask(name)
         return tuple(url for name in self._names for url in self._known.get(name, ()))
@@ -251,4 +244,4 @@ class DnsTargets:
             self._known[name] = tuple(url_of(target) for target in targets_of(name, self._resolve))
         except (OSError, ValueError) as error:
             kept = "; its previous addresses are kept" if name in self._known else ""
-            self._problems[name] = f"{error}{kept}"
+            self.problems[name] = f"{error}{kept}"

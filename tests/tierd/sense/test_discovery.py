@@ -31,7 +31,7 @@ def test_json_and_yaml_are_read_as_prometheus_reads_them(tmp_path: Path) -> None
     put(tmp_path / "c.txt", "nothing of ours")
     targets = FileTargets([f"{tmp_path}/*.json", f"{tmp_path}/*.yml"])
     assert targets() == ("http://oss1:9169/metrics", "http://[fd00::1]:9169/metrics", "https://mds1:9170/x/metrics")
-    assert targets.problem == ""
+    assert targets.problems == {}
 
 
 @pytest.mark.parametrize(("name", "text", "words"), [
@@ -51,11 +51,11 @@ def test_a_bad_file_is_reported_and_keeps_its_targets(tmp_path: Path, name: str,
     assert targets() == ("http://oss1:9169/metrics",)
     put(tmp_path / name, text)
     assert targets() == ("http://oss1:9169/metrics",)
-    assert words in targets.problem
-    assert targets.problem.endswith("its previous targets are kept")
+    assert words in str(targets.problems)
+    assert all(why.endswith("its previous targets are kept") for why in targets.problems.values())
     put(tmp_path / name, good.replace("oss1", "oss2"))
     assert targets() == ("http://oss2:9169/metrics",)
-    assert targets.problem == ""
+    assert targets.problems == {}
 
 
 def test_targets_of_a_removed_file_are_dropped(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_targets_of_a_removed_file_are_dropped(tmp_path: Path) -> None:
     assert targets()
     (tmp_path / "a.json").unlink()
     assert targets() == ()
-    assert "no such file" in targets.problem
+    assert "no such file" in str(targets.problems)
 
 
 def test_a_file_that_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,7 +72,7 @@ def test_a_file_that_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     put(tmp_path / "a.json", '[{"targets": ["oss1:9169"]}]')
     targets = FileTargets([f"{tmp_path}/*.json"])
     assert targets() == ()
-    assert "more than 10 bytes" in targets.problem
+    assert "more than 10 bytes" in str(targets.problems)
 
 
 @dataclass
@@ -102,11 +102,11 @@ def test_names_are_resolved_again_after_a_while_and_kept_if_nobody_answers() -> 
     clock.at += 2
     server.fault = "SERVFAIL"
     assert targets() == known
-    assert "SERVFAIL; its previous addresses are kept" in targets.problem
+    assert "SERVFAIL; its previous addresses are kept" in str(targets.problems)
     clock.at -= 500  # the clock went back: asked again, not waited for
     server.fault = ""
     assert targets() == known
-    assert targets.problem == ""
+    assert targets.problems == {}
 
 
 @pytest.mark.parametrize(("records", "words"), [
@@ -116,7 +116,7 @@ def test_names_are_resolved_again_after_a_while_and_kept_if_nobody_answers() -> 
 def test_odd_records_are_reported(records: dict[tuple[str, str], Sequence[str]], words: str) -> None:
     targets = DnsTargets(["_x._tcp.a"], NameServer(records), SettableClock(), 30.0)
     assert targets() == ()
-    assert words in targets.problem
+    assert words in str(targets.problems)
 
 
 ZONE = {"_x._tcp.a.org.": ("SRV", ["0 5 9169 oss2.a.org.", "0 5 9169 oss1.a.org."]),
@@ -151,7 +151,7 @@ def test_a_real_question_to_a_name_server(name_server: tuple[str, int]) -> None:
                          SettableClock(), 30.0)
     assert targets() == ("http://oss1.a.org:9169/metrics", "http://oss2.a.org:9169/metrics",
                          "http://10.0.0.1:9169/metrics", "http://10.0.0.2:9169/metrics")
-    assert targets.problem.startswith("none.a.org (A): The DNS query name does not exist")
+    assert targets.problems["none.a.org:1"].startswith("none.a.org (A): The DNS query name does not exist")
 
 
 def test_a_name_server_that_does_not_answer_is_an_error() -> None:
@@ -163,7 +163,7 @@ def test_a_name_server_that_does_not_answer_is_an_error() -> None:
 @dataclass
 class Place:
     urls: tuple[str, ...] = ()
-    problem: str = ""
+    problems: dict[str, str] = field(default_factory=dict)
     said: list[str] = field(default_factory=logged)
 
     def __call__(self) -> tuple[str, ...]:
@@ -176,9 +176,9 @@ def test_exporters_of_all_sources_are_listed_once_and_changes_are_logged() -> No
     found = Discovery(["a"], [place])  # type: ignore[list-item]
     assert found() == ("a", "b")
     assert said == []
-    place.urls, place.problem = ("c",), "file x is bad"
+    place.urls, place.problems = ("c",), {"x": "file x is bad"}
     assert found() == ("a", "c")
-    place.problem = ""
+    place.problems = {}
     found()
     assert said == ["discovery: file x is bad", "discovery: 1 exporters came, 1 went, 2 are known",
                     "discovery: works again"]
