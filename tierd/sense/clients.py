@@ -280,17 +280,15 @@ class Turn(NamedTuple, Generic[Found]):
 class Poller(Generic[Found]):
     """Reads nodes in turn, a few in each call, and keeps the last counters of each."""
 
-    def __init__(self, readers: Mapping[str, ReadNode[Found]], clock: Clock,
-                 nodes_per_call: int = NODES_PER_CALL) -> None:
+    def __init__(self, readers: Mapping[str, ReadNode[Found]], clock: Clock) -> None:
         self._nodes = deque(readers.items())
         self._clock = clock
-        self._nodes_per_call = nodes_per_call
         self._known: dict[str, tuple[float, Mapping[str, Found]]] = {}
         self.faults: dict[str, str] = {}
         """Error of each node whose last reading failed."""
 
     def turns(self, pools: PoolOfTarget) -> Iterator[Turn[Found]]:
-        for _ in range(min(self._nodes_per_call, len(self._nodes))):
+        for _ in range(min(NODES_PER_CALL, len(self._nodes))):
             name, read = self._nodes[0]
             self._nodes.rotate(-1)
             self.faults.pop(name, None)
@@ -312,9 +310,8 @@ FORGET_SECONDS = 900.0
 class ClientPoller(Poller[ClientLoad]):
     """Reads the counters of clients."""
 
-    def __init__(self, readers: Mapping[str, ReadNode[ClientLoad]], clock: Clock,
-                 nodes_per_call: int = NODES_PER_CALL) -> None:
-        super().__init__(readers, clock, nodes_per_call)
+    def __init__(self, readers: Mapping[str, ReadNode[ClientLoad]], clock: Clock) -> None:
+        super().__init__(readers, clock)
         self._loads: dict[str, list[ClientLoad]] = {}
 
     def __call__(self, pools: PoolOfTarget) -> tuple[ClientLoad, ...]:

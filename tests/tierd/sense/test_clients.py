@@ -110,8 +110,8 @@ def test_a_mount_whose_counters_fell_has_no_load(before: ClientLoad, after: Clie
     assert client_load(before, after, 60.0, 30.0) is None
 
 
-
-def test_clients_take_turns_and_what_is_known_stays() -> None:
+def test_clients_take_turns_and_what_is_known_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clients, "NODES_PER_CALL", 2)
     clock, requested = SettableClock(), []
 
     def look_at(name: str) -> Callable[[object], dict[str, ClientLoad]]:
@@ -120,7 +120,7 @@ def test_clients_take_turns_and_what_is_known_stays() -> None:
             return {"/m": replace(made(clock.at), client=name)}
         return look
 
-    turns = ClientPoller({name: look_at(name) for name in ("a", "b", "c")}, clock, nodes_per_call=2)
+    turns = ClientPoller({name: look_at(name) for name in ("a", "b", "c")}, clock)
     known = []
     for _ in range(4):
         known.append(sorted(load.client for load in turns({})))
