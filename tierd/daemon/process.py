@@ -40,7 +40,7 @@ from tierd.daemon.systemd import BEAT_SECONDS, Notifier, extended_start, heartbe
 from tierd.model import SiteFacts
 from tierd.sense.changelogs.recording import MarkWriter
 from tierd.sense.clients import THIS_NODE, ClientPoller, mounts_of_exporter, mounts_of_node
-from tierd.sense.disks import DiskPoller, disks_of_exporter, disks_of_node
+from tierd.sense.disks import DiskPoller, disks_of_exporter, read_disks
 from tierd.sense.http_client import HttpClient
 from tierd.sense.parameters import metadata_spaces, own_nids, why_jobs_are_unnamed
 from tierd.sense.sources import counter_source
@@ -81,7 +81,7 @@ def local_node(settings: Settings, clock: SystemClock, claim: FilesystemClaim | 
     folder = ClaimFolder(Path(mount.path) / settings.claim.folder.strip("/"))
     http = HttpClient(sense.exporter_access, sense.wait_seconds, os.environ)
     clients = {THIS_NODE: mounts_of_node(tree), **{url: mounts_of_exporter(url, http) for url in sense.clients}}
-    servers = {THIS_NODE: disks_of_node(tree), **{url: disks_of_exporter(url, http) for url in sense.exporters}}
+    servers = {THIS_NODE: lambda _: read_disks(tree), **{url: disks_of_exporter(url, http) for url in sense.exporters}}
     return Node(
         filesystem=filesystem, mover=mover, read=counter_source(sense, mount.fsname, tree, clock, os.environ),
         mdts=sense.mdts or mdts_of(tree, mount.fsname), clock=clock, nudge=clock.nudge,

@@ -86,7 +86,7 @@ DISK_COLLECTORS = "lnet", "osd", "osd_latency", "ost"
 def parse_disks(body: bytes, url: str) -> dict[str, DiskCounters]:
     """Counters of the object targets in one exposition. Raises SourceError."""
     buckets: defaultdict[tuple[str, str, str, int], dict[float, float]] = defaultdict(dict)
-    largest: dict[str, int] = {}
+    found: defaultdict[str, DiskCounters] = defaultdict(DiskCounters)
     driver: dict[str, int] = {}
     try:
         for name, head, tail, value in samples(body, _BEGINNINGS):
@@ -94,17 +94,15 @@ def parse_disks(body: bytes, url: str) -> dict[str, DiskCounters]:
             if name == FABRIC_METRIC:
                 driver[labels.get("setting", "")] = int(value)
             elif name == _MAX_RPC and "fs" in labels:
-                largest[target_of(labels)] = int(value)
+                found[target_of(labels)].max_rpc_bytes = int(value)
             elif ((labels.get("direction") == "write" or name == _SECONDS) and is_ost(target_of(labels))
                   and "fs" in labels):
                 key = target_of(labels), name, labels.get("direction", ""), int(labels.get("size", "0"))
                 buckets[key][float(labels.get("le", "inf"))] = value
     except (ValueError, OverflowError) as error:  # raised for an infinite number
         raise SourceError(f"{redacted(url)}: invalid data: {error}") from error
-    found: dict[str, DiskCounters] = {}
     for (target, name, direction, size), cumulative in buckets.items():
-        counters = found.setdefault(target, DiskCounters())
-        counts = single(cumulative, _UNITS[name], lambda last: 2 * last)
+        counters, counts = found[target], single(cumulative, _UNITS[name], lambda last: 2 * last)
         if name == _SIZES:
             counters.sizes = counts
         elif name == _LATENCY:
@@ -113,8 +111,6 @@ def parse_disks(body: bytes, url: str) -> dict[str, DiskCounters]:
             counters.msec = counts
         else:
             counters.read_msec = counts
-    for target, size in largest.items():
-        found.setdefault(target, DiskCounters()).max_rpc_bytes = size
     for counters in found.values():
         counters.fabric_driver = driver
     return found
@@ -173,10 +169,6 @@ def difference(before: DiskCounters, after: DiskCounters, time: float) -> DiskWr
     return DiskWrites(
         time, sizes, msec, {size: more for size, more in zip(after.usec_by_size, by_size, strict=True) if more},
         took / requests if requests >= MIN_REQUESTS else 0.0)
-
-
-def disks_of_node(tree: Tree) -> ReadNode[DiskCounters]:
-    return lambda _: read_disks(tree)
 
 
 def disks_of_exporter(url: str, client: HttpClient) -> ReadNode[DiskCounters]:

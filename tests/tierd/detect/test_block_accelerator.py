@@ -26,7 +26,7 @@ from tierd.detect.accelerators import Accelerator, accelerators, of_latency, of_
 from tierd.model import DiskWrites, Facts, Finding, JobLoad
 from tierd.policies import small_random_io
 from tierd.policies.block_accelerator import POLICY, with_absorbed
-from tierd.sense.disks import DiskPoller, disks_of_node
+from tierd.sense.disks import DiskPoller, read_disks
 from tierd.simulation.beds import BedKind, draw_bed
 
 KIB, MIB = 1024, 1 << 20
@@ -157,7 +157,7 @@ def test_a_neighbour_whose_writes_are_taken_in_is_advice_only() -> None:
 def found_in(settings: ClusterSettings, jobs: Sequence[Job], until: float, root: Path) -> list[dict[str, Accelerator]]:
     """Accelerators found in each half minute."""
     cluster = Cluster(settings, jobs)
-    poller = DiskPoller({"node": disks_of_node(Tree(Roots.of(root / "proc", root / "sys")))}, SettableClock(0.0))
+    poller = DiskPoller({"node": lambda _: read_disks(Tree(Roots.of(root / "proc", root / "sys")))}, SettableClock(0.0))
     found = []
     while cluster.now < until:
         cluster.advance(30)
