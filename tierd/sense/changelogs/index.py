@@ -100,7 +100,8 @@ class KeyIndex:
 
     def _add(self, keys: Words) -> Ints:
         """The numbers of keys that had none. There may be the same several times."""
-        self._make_room(len(keys))
+        if 2 * (self._count + len(keys)) >= len(self._number_at):
+            self.replace(self.keys[:self._count], len(keys))
         every, slot = np.arange(len(keys)), self._slots(keys)
         first, left = every.copy(), every
         while len(left):
@@ -119,14 +120,9 @@ class KeyIndex:
         self.keys[begin:self._count] = keys.compress(new, axis=0)
         return number[first]
 
-    def _make_room(self, more: int) -> None:
-        bits = max(FIRST_BITS, (2 * (self._count + more)).bit_length())
-        if 1 << bits > len(self._number_at):
-            self.replace(self.keys[:self._count], bits)
-
-    def replace(self, keys: Words, bits: int = FIRST_BITS) -> None:
-        """Drop all keys, and number these, which are distinct, from 0 on."""
-        self._use(max(bits, (2 * len(keys)).bit_length()))
+    def replace(self, keys: Words, more: int = 0) -> None:
+        """Drop all keys, and number these, which are distinct, from 0 on. There is room for so many more."""
+        self._use(max(FIRST_BITS, (2 * (len(keys) + more)).bit_length()))
         self.keys, self._count = grown(keys.copy(), 1), len(keys)
         left, at = np.arange(len(keys)), self._slots(keys)
         while len(left):
