@@ -168,8 +168,8 @@ def escaped(text: str) -> str:
 
 Point = tuple[float, float]
 """Epoch seconds and value."""
-Origin = tuple[tuple[str, str], ...]
-"""Labels of the scrape: ``instance``, a replica, a cluster."""
+Origin = tuple[tuple[tuple[str, str], ...], str]
+"""Labels of the scrape: ``instance``, a replica, a cluster; and Prometheus' own ``job``, a scrape configuration."""
 _OURS = frozenset({"fs", "target", "job", "operation", "direction", "le", JOBID})
 
 
@@ -186,8 +186,6 @@ class _Scrapes(NamedTuple):
     """Origin and times of the scrapes of a target."""
 
     origin: Origin
-    job: str
-    """Prometheus' own ``job``: the name of a scrape configuration."""
     times: Sequence[float]
 
 
@@ -233,12 +231,12 @@ def _stamps(about: Iterable[Series], scrapes: Mapping[str, _Scrapes], time: floa
     found = {}
     for one in about:
         seen = scrapes.get(target_of(one.labels)) if one.name == READ_AT else None
-        if (seen is not None and (seen.origin, seen.job) == (_origin(one.labels), one.labels.get("job", ""))
+        if (seen is not None and seen.origin == _origin(one.labels)
                 and not any(abs((later - at) - (value - before)) > CLOCK_STEP_SECONDS
                             for (at, before), (later, value) in pairwise(one.points))):
             seconds = value_at(one.points, time, seen.times)
             if seconds is not None:
-                found[target_of(one.labels)] = Stamp(f"{seen.origin}", seconds)
+                found[target_of(one.labels)] = Stamp(f"{seen.origin[0]}", seconds)
     return found
 
 
@@ -257,7 +255,7 @@ def _counters(jobs: Sequence[Series], scrapes: Mapping[str, _Scrapes]) -> dict[_
         labels = series.labels
         target, job = target_of(labels), labels.get(JOBID)
         seen = scrapes.get(target)
-        if job is None or seen is None or (_origin(labels), labels.get("job", "")) != (seen.origin, seen.job):
+        if job is None or seen is None or _origin(labels) != seen.origin:
             continue
         counter = target, job, series.name, tail_of(labels)
         if counter in found:
@@ -281,7 +279,7 @@ _GAUGE_SECONDS = 90.0
 
 
 def _origin(labels: Mapping[str, str]) -> Origin:
-    return tuple(sorted([label for label in labels.items() if label[0] not in _OURS]))
+    return tuple(sorted([label for label in labels.items() if label[0] not in _OURS])), labels.get("job", "")
 
 
 def _scrapes(series: Iterable[Series]) -> dict[str, _Scrapes]:
@@ -289,9 +287,9 @@ def _scrapes(series: Iterable[Series]) -> dict[str, _Scrapes]:
     found: dict[str, _Scrapes] = {}
     for one in series:
         target = target_of(one.labels)
-        seen = _Scrapes(_origin(one.labels), one.labels.get("job", ""), [at for at, _ in one.points])
+        seen = _Scrapes(_origin(one.labels), [at for at, _ in one.points])
         known = found.get(target)
-        if known is None or (seen.times[-1], seen.origin, seen.job) > (known.times[-1], known.origin, known.job):
+        if known is None or (seen.times[-1], seen.origin) > (known.times[-1], known.origin):
             found[target] = seen
     return found
 
