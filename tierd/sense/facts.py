@@ -82,10 +82,9 @@ class LearntRuns:
         return tuple(map(self._as_it_is, known.values()))
 
     def _as_it_is(self, runs: SharedRuns) -> SharedRuns:
-        try:
+        with suppress(OSError):
             return replace(runs, file=_with_layout(self._filesystem, runs.file))
-        except OSError:
-            return replace(runs, runs=0)  # its layout is unknown
+        return replace(runs, runs=0)  # its layout is unknown
 
 
 def _with_layout(filesystem: Filesystem, file: SharedFile) -> SharedFile:
@@ -280,11 +279,9 @@ class FactsCollector:
         parents = [parent for place in busy if (parent := place.rpartition("/")[0])]
         found = {}
         for place in dict.fromkeys([*busy, *parents]):
-            try:
+            with suppress(OSError):  # removed or unreadable: its stripes are unknown
                 found[place] = DirectoryPlacement(self.filesystem.directory_stripes(place),
                                                   self.filesystem.default_striping(place))
-            except OSError:
-                continue  # removed or unreadable: its stripes are unknown
         return found
 
     def _shared(self) -> Iterator[SharedFile]:

@@ -12,7 +12,6 @@ from sys import intern
 from lustre.formats import changelog_users, df, job_stats, lnet, pools, recovery_status, stats
 from lustre.mounted import read_metadata_space
 from lustre.parameters import Tree, parse_device, read_whole
-from tierd.clock import Clock
 from tierd.model import Capacity, MetadataSpace
 from tierd.sense.counters import CounterTable, JobEntry
 from tierd.sense.readings import ChangelogState, Reading, ServiceCounters, Stamp, condition, is_ost, number_of
@@ -181,7 +180,3 @@ def own_nids(tree: Tree) -> frozenset[str]:
     except OSError:
         data = None
     return frozenset(each.nid.decode("ascii", "replace") for each in lnet.parse_nis(data or b"").rows)
-
-
-def read_this_node(tree: Tree, clock: Clock) -> Callable[[], Reading]:
-    return lambda: reading(tree, clock.now(), clock.now)

@@ -14,6 +14,7 @@ from tierd.config.settings import Settings
 from tierd.integrations.protocol import SchedulerJob, Site
 from tierd.integrations.registry import started
 from tierd.model import DirectoryActivity
+from tierd.sense import parameters
 from tierd.sense.changelogs.follow import Follower, TimedCalls
 from tierd.sense.changelogs.recording import MakeMark, RecordingCheck
 from tierd.sense.changelogs.table import Batch
@@ -22,7 +23,6 @@ from tierd.sense.discovery import Discovery, DnsTargets, FileTargets, dns_resolv
 from tierd.sense.exporters import ExporterReadings, HttpAnswers
 from tierd.sense.freshness import CheckedReadings, CheckedRecords, RecordSource, SourceAge
 from tierd.sense.http_client import HttpClient
-from tierd.sense.parameters import read_this_node
 from tierd.sense.prometheus import PrometheusCounters, QueryApi
 from tierd.sense.prometheus_history import ANSWER_SECONDS, LEARN_TIMEOUT_SECONDS, learned_history, past_rates
 from tierd.sense.readings import Reading
@@ -77,7 +77,7 @@ def counter_source(
             places.append(DnsTargets(sense.exporter_dns, dns_resolver(), clock, DNS_REFRESH_SECONDS))
         return ExporterReadings(Discovery(sense.exporters, places),
                                 HttpAnswers(client, clock, sense.wait_seconds, sense.skew_seconds), clock)
-    return read_this_node(tree, clock)
+    return lambda: parameters.reading(tree, clock.now(), clock.now)
 
 
 def counter_source_name(sense: SenseSettings) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -56,10 +57,9 @@ def _default_of(filesystem: Filesystem, directory: str) -> tuple[Layout | None, 
     The error is not returned: its traceback would keep the variables of all callers until Python's cycle collector
     runs.
     """
-    try:
+    with suppress(OSError):
         return (filesystem.layout(directory),)
-    except OSError:
-        return ()
+    return ()
 
 
 def with_sizes(filesystem: Filesystem, activities: Sequence[DirectoryActivity], limit: int = 1000,
@@ -88,13 +88,11 @@ def with_sizes(filesystem: Filesystem, activities: Sequence[DirectoryActivity], 
 
 def _with_size(filesystem: Filesystem, candidate: Candidate) -> Candidate | None:
     """The candidate with its size; None if the file was removed or replaced."""
-    try:
+    with suppress(OSError):
         status = filesystem.status(candidate.path)
-    except OSError:
-        return None
-    if status.is_directory or status.fid != candidate.fid:
-        return None
-    return replace(candidate, size_bytes=status.size_bytes)
+        if not status.is_directory and status.fid == candidate.fid:
+            return replace(candidate, size_bytes=status.size_bytes)
+    return None
 
 
 def call_each(call: Callable[[Item], Answer], items: Sequence[Item], executor: Executor | None) -> list[Answer]:

@@ -13,6 +13,8 @@ gate and the mover check each file again, by its FID.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
+from itertools import islice
 
 from lustre.fid import Fid
 from lustre.filesystem import FileStatus, Filesystem
@@ -91,23 +93,18 @@ class DirectoryRescan:
         return not self._table.unchecked
 
     def _is_there(self, place: str, fid: Fid, name: str) -> bool:
-        try:
+        with suppress(OSError):
             return self._filesystem.status(join(place, name)).fid == fid
-        except OSError:
-            return False
+        return False
 
     def _listed(self, place: str) -> dict[Fid, tuple[str, FileStatus]]:
         """Name and status of the files in a directory by FID. Files removed during the scan are left out."""
         found: dict[Fid, tuple[str, FileStatus]] = {}
-        for count, name in enumerate(self._filesystem.entries(place)):
-            if count >= MAX_ENTRIES:
-                break
-            try:
+        for name in islice(self._filesystem.entries(place), MAX_ENTRIES):
+            with suppress(OSError):
                 status = self._filesystem.status(join(place, name))
-            except OSError:
-                continue
-            if not status.is_directory:
-                found[status.fid] = name, status
+                if not status.is_directory:
+                    found[status.fid] = name, status
         return found
 
 
