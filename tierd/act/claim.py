@@ -64,10 +64,9 @@ class ClaimFolder:
 
     def names(self) -> list[str]:
         """Names of all entries; empty if the folder does not exist."""
-        try:
+        with suppress(FileNotFoundError):
             return os.listdir(self.path)
-        except FileNotFoundError:
-            return []
+        return []
 
     def make(self, name: str, content: str) -> None:
         """Create an entry. Raises FileExistsError if another process created it first."""
@@ -189,10 +188,9 @@ class Claim(FilesystemClaim):
     def lost(self) -> bool:
         """Whether this daemon certainly holds no claim. In doubt: False."""
         with self._lock:
-            try:
+            with suppress(OSError):
                 return not self._mine or self._lost()
-            except OSError:
-                return False
+            return False
 
     def release(self) -> None:
         if not self.leads:
@@ -201,13 +199,10 @@ class Claim(FilesystemClaim):
     def give_up(self) -> None:
         """Release the claim, also that of a leader."""
         with self._lock:
-            try:
+            with suppress(OSError):
                 if self._mine and not self._lost():
                     self.folder.free(self._mine)
-            except OSError:
-                return
-            finally:
-                self._mine = ""
+            self._mine = ""
 
     def _touch(self) -> None:
         now = self._monotonic()
@@ -247,10 +242,9 @@ KEY = "key"
 
 def read_key(folder: ClaimFolder) -> str:
     """The key of a file system; "" before the first leader has made it. Raises OSError."""
-    try:
+    with suppress(FileNotFoundError):
         return folder.content(KEY)
-    except FileNotFoundError:
-        return ""
+    return ""
 
 
 def read_claim(folder: ClaimFolder) -> SeenClaim:
@@ -291,23 +285,19 @@ def holder_has_exited(words: str, proc: Path) -> bool:
         return False
     try:
         os.kill(int(fields["pid"]), 0)
-    except ProcessLookupError:
-        return True
-    except (OSError, KeyError, ValueError):
-        return False
+    except (OSError, KeyError, ValueError) as error:
+        return isinstance(error, ProcessLookupError)
     return False
 
 
 def _boot(proc: Path) -> str:
-    try:
+    with suppress(OSError):
         return (proc / "sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return ""
+    return ""
 
 
 def _namespace(proc: Path) -> str:
     """PID namespace: pids of another container are meaningless here. Empty if unknown."""
-    try:
+    with suppress(OSError):
         return os.readlink(proc / "self/ns/pid").replace(" ", "")
-    except OSError:
-        return ""
+    return ""
