@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -205,7 +205,7 @@ class OrderInbox:
             try:
                 with self._db.transaction(durable=False):  # a power cut may lose the last orders, but no act
                     numbers = [self._db.execute(f"INSERT INTO waiting_orders ({_ORDER_COLUMNS}) "  # noqa: S608
-                                                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row).lastrowid or 0
+                                                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row).lastrowid
                                for row in rows]
             except sqlite3.Error as error:
                 raise TryAgainError(f"the journal cannot be written ({error}); try again later") from error
@@ -331,11 +331,9 @@ def requeue_messages(again: Mapping[int, int], left: Mapping[tuple[int, str], in
 
     ``again`` has the numbers of moves that are queued again, ``left`` of those that are not, by reason.
     """
-    sentences: dict[int, list[str]] = {}
+    sentences: defaultdict[int, list[str]] = defaultdict(list)
     for number, count in again.items():
-        moves = f"{count_of(count, 'move')} of {name(number)}"
-        sentences.setdefault(number, []).append(f"requeued after a restart: {moves}")
+        sentences[number].append(f"requeued after a restart: {count_of(count, 'move')} of {name(number)}")
     for (number, why), count in left.items():
-        moves = f"{count_of(count, 'move')} of {name(number)}"
-        sentences.setdefault(number, []).append(f"not requeued after a restart: {moves}: {why}")
+        sentences[number].append(f"not requeued after a restart: {count_of(count, 'move')} of {name(number)}: {why}")
     return sentences

@@ -113,7 +113,6 @@ class StagingStore:
         number = self._db.execute(f"INSERT OR REPLACE INTO stagings ({_COLUMNS}) VALUES "  # noqa: S608
                                   f"({', '.join('?' * (1 + len(_NAMES)))})",
                                   (staging.id or None, *_values(staging))).lastrowid
-        assert number is not None
         return replace(staging, id=number)
 
     def open(self) -> list[Staging]:
@@ -208,22 +207,17 @@ class Stager:
 
     def plan(self) -> None:
         """Plan the stagings that were accepted, and queue their moves. The gate holds them while acts are held."""
+        state = self._gate.operating_state
         for staging in [each for each in self._snapshot() if each.state == StagingState.ACCEPTED]:
             if self._clock.now() >= staging.deadline_at:
                 self._end(staging, StagingState.EXPIRED)
-                continue
-            state = self._gate.operating_state
-            if state.held or state.draining:
-                continue
-            self._plan(staging)
+            elif not state.held and not state.draining:
+                self._plan(staging)
 
     def _plan(self, staging: Staging) -> None:
         """Plan one staging. The file system is asked without the lock."""
         user = self._user_of(staging.uid, staging.gid)
-        if isinstance(user, Refusal):
-            found = OrderPlan(left_out=Counter([user]))
-        else:
-            found = self._made(staging, user)
+        found = OrderPlan(left_out=Counter([user])) if isinstance(user, Refusal) else self._made(staging, user)
         in_place = sum(count for why, count in found.left_out.items() if why.reason == Reason.HAS_LAYOUT)
         left_out = Counter({why.sentence: count for why, count in found.left_out.most_common(MAX_REASONS)
                             if why.reason != Reason.HAS_LAYOUT})

@@ -80,11 +80,11 @@ class JournalFile:
 
 
 class Rows(list[Row]):
-    """The result of a statement: its rows, already fetched, and the number of the row it inserted."""
+    """The result of a statement: its rows, already fetched, and the number of the row it inserted; 0 without one."""
 
     def __init__(self, cursor: sqlite3.Cursor) -> None:
         super().__init__(cursor.fetchall() if cursor.description else ())
-        self.lastrowid = cursor.lastrowid
+        self.lastrowid = cursor.lastrowid or 0
         self.rowcount = cursor.rowcount
 
     def fetchone(self) -> Row | None:
@@ -159,9 +159,8 @@ class SharedConnection:
 
 def pragma(db: sqlite3.Connection | SharedConnection, name: str) -> int:
     """A number that SQLite stores with the file."""
-    row = db.execute(f"PRAGMA {name}").fetchone()
-    assert row is not None
-    return int(row[0])
+    ((number,),) = db.execute(f"PRAGMA {name}")
+    return int(number)
 
 
 OWNER_ONLY = 0o600

@@ -163,7 +163,8 @@ class QueueStore:
 
     def add(self, actions: Iterable[Action], finding: int, stamp: Stamp) -> None:
         """Store these moves, as far as there is room."""
-        rows = [(to_bytes(a.path), finding, json.dumps(a.finding), _stored_pool(a.layout), a.size_bytes,
+        rows = [(to_bytes(a.path), finding, json.dumps(a.finding),
+                 a.layout.components[0].pool if a.layout.mirror_count == 1 else "", a.size_bytes,
                  None if a.fid is None else str(a.fid), printable(a.reason), stamp.fs, stamp.dry_run, stamp.since)
                 for a in actions][: max(0, self._maximum - len(self))]
         self._db.executemany(
@@ -193,10 +194,6 @@ class QueueStore:
             (count,) = self._db.execute("SELECT count(*) FROM waiting_moves").only()
             self._stored = int(count)
         return self._stored
-
-
-def _stored_pool(layout: Layout) -> str:
-    return layout.components[0].pool if layout.mirror_count == 1 else ""
 
 
 def _action(path: str, key: str, pool: str, reason: str, size_bytes: int, fid: str | None) -> Action:

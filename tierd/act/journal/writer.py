@@ -86,14 +86,12 @@ class Journal:
 
     def add_finding(self, finding: Finding) -> int:
         """Enter a finding; acts refer to it by the returned number."""
-        cursor = self.db.execute(
+        return self.db.execute(
             "INSERT INTO findings (time, kind, aggressor, victim, sentence, evidence, targets, directories, subject) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (finding.time, finding.kind, finding.aggressor, finding.victim, printable(finding.sentence),
              json_text(finding.evidence.numbers()), json.dumps(finding.targets), json.dumps(finding.directories),
-             to_subject(finding.subject)))
-        assert cursor.lastrowid is not None
-        return cursor.lastrowid
+             to_subject(finding.subject))).lastrowid
 
     def set_figures(self, number: int, finding: Finding) -> None:
         """Enter the figures, directories and targets of a finding, which may be known later than the finding."""
@@ -108,14 +106,12 @@ class Journal:
                fid: Fid | None = None) -> int:
         """Enter an act that is about to begin, with the layout before it; the returned number is the act's."""
         texts = to_text(before), wanted_to_text(wanted_default(action))
-        cursor = self.db.execute(
+        return self.db.execute(
             "INSERT INTO actions (finding, kind, place, layout_before, layout_after, size_bytes, reason, dry_run, "
             "intended_at, fid, undoes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (finding, action.kind, to_bytes(action.path or action.directory), *texts,
              action.size_bytes, printable(action.reason), dry_run, now, None if fid is None else str(fid),
-             action.undoes))
-        assert cursor.lastrowid is not None
-        return cursor.lastrowid
+             action.undoes)).lastrowid
 
     def end(self, entry: int, outcome: Outcome, detail: str, now: float) -> None:
         """Enter the outcome of an act.
