@@ -8,7 +8,7 @@ omits it, without an error.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Container, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from threading import RLock
@@ -29,6 +29,7 @@ from tierd.acts import BY_ADMINISTRATOR, ActKind, Outcome
 from tierd.clock import Clock
 from tierd.model import Action
 from tierd.refusal import Reason, Refusal, sentence_of
+from tierd.sense.space import call_each
 from tierd.text import quoted
 
 _PATTERNS = {"raid0", "mdt", "overstriped"}
@@ -200,7 +201,7 @@ class DefaultLayoutQueue:
             self._under_way = []
 
     def _set(self, group: Sequence[QueuedDefaultLayout]) -> list[CompletedAct]:
-        examined = self._each(self._examined, group)
+        examined = call_each(self._examined, group, self.executor)
         now = self.clock.now()
         with self.journal.transaction():
             intended = [replace(each, entry=self.journal.intend(
@@ -210,8 +211,7 @@ class DefaultLayoutQueue:
         except OSError as error:
             why = Refusal(Reason.NO_BROKER, f"the intent cannot be copied to followers: {error.strerror or error}")
             intended = [replace(each, refusal=each.refusal or why) for each in intended]
-        done = self._each(self._set_one, intended)
-        return [self._ended(each) for each in done]
+        return [self._ended(each) for each in call_each(self._set_one, intended, self.executor)]
 
     def _next(self) -> list[QueuedDefaultLayout]:
         group: list[QueuedDefaultLayout] = []
@@ -227,12 +227,6 @@ class DefaultLayoutQueue:
                     group.append(each)
             self._under_way = group
         return group
-
-    def _each(self, call: Callable[[QueuedDefaultLayout], QueuedDefaultLayout],
-              group: Sequence[QueuedDefaultLayout]) -> list[QueuedDefaultLayout]:
-        if self.executor is None or len(group) == 1:
-            return [call(each) for each in group]
-        return [future.result() for future in [self.executor.submit(call, each) for each in group]]
 
     def _examined(self, waiting: QueuedDefaultLayout) -> QueuedDefaultLayout:
         """The directory as it is now. Refused if it was replaced, if its owner opted out, or if acts are halted."""
