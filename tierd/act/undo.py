@@ -217,8 +217,8 @@ class Undo:
 
     def __init__(self, filesystem: Filesystem, mover: Mover, journal: Journal, clock: Clock,
                  blocked_by: Halt = never_halt) -> None:
-        """``blocked_by`` refuses every undo: the pause file, or the claim of another tierd."""
-        self._blocked_by = blocked_by
+        self.held = blocked_by
+        """Refuses every undo: the pause file, or the claim of another tierd."""
         self._filesystem = filesystem
         self._mover = mover
         self._journal = journal
@@ -229,9 +229,6 @@ class Undo:
         self.undone = 0
         """Acts undone since the start."""
         self.undone_at = 0.0
-
-    def held(self) -> Refusal | None:
-        return self._blocked_by()
 
     def __call__(self, entry: Entry, reason: str) -> UndoResult:
         """Undo one act. Returns the outcome and the reason. Maintenance windows do not prevent an undo."""
@@ -259,7 +256,7 @@ class Undo:
         if entry.outcome != Outcome.DONE:
             return UndoResult(Outcome.REFUSED, f"the act is {entry.outcome}, so there is nothing to undo")
         try:
-            if refusal := self._blocked_by():
+            if refusal := self.held():
                 return UndoResult(Outcome.REFUSED, refusal.sentence)
             return self._undone(entry, reason)
         except OSError as error:
@@ -334,7 +331,7 @@ class Undo:
         spared = self._journal.default_layout_directories()
         late = Refusal(Reason.OUT_OF_TIME, "the time for the search is over")
         more = restore_inherited(self._filesystem, entry, spared,
-                                 lambda: self._blocked_by() or (late if self._clock.now() > until else None))
+                                 lambda: self.held() or (late if self._clock.now() > until else None))
         return "; ".join(filter(None, (reason, more)))
 
 
