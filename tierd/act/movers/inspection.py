@@ -9,6 +9,7 @@ stands, and the outcome reports it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from lustre.errors import Gone, Stale
@@ -106,10 +107,9 @@ def is_gone(calls: Calls, before: FileFacts, error: OSError) -> bool:
     """
     if not isinstance(error, (Gone, Stale)):
         return False
-    try:
+    with suppress(OSError):
         return not calls.exists(before.fid)
-    except OSError:
-        return False
+    return False
 
 
 def is_as_wanted(layout: Layout, wanted: Layout, pools: Mapping[str, tuple[str, ...]]) -> bool:
@@ -316,8 +316,7 @@ def refusal_before(
     Raises OSError, and ValueError for a layout that the engine cannot request.
     """
     refusal = checks.refusal_for(move, facts)
-    if refusal is None and facts.layout is not None and is_as_wanted(facts.layout, move.layout,
-                                                                                  batch.pools):
+    if refusal is None and facts.layout is not None and is_as_wanted(facts.layout, move.layout, batch.pools):
         return MoveOutcome(move, MoveResult.ALREADY, "already", "the file already has this layout")
     refusal = refusal or also(move, facts) or batch.refusal(move, facts, take=take)
     return None if refusal is None else refused_outcome(move, refusal)

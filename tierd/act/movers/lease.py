@@ -168,35 +168,28 @@ class LeaseMover(inspection.FileEngine):
             failure = error
         except ValueError as error:
             return MoveOutcome(move, MoveResult.REFUSED, "wanted-layout", str(error))
-        facts = attempt.facts
-        if not attempt.exchange_begun or facts is None:
+        if failure is not None and not attempt.exchange_begun:
             return replace(self._not_begun(move, attempt, failure, batch),
                            not_copied=attempt.not_copied(status.size_bytes))
         copied_bytes = sum(chunk.length for chunk in attempt.chunks)
         if failure is None and attempt.is_the_copy:
             return MoveOutcome(move, MoveResult.DONE, copied_bytes=copied_bytes)
-        outcome = inspection.verify_move(self._calls, move, facts, attempt.copied, batch.pools_afterwards(),
+        assert attempt.facts is not None
+        outcome = inspection.verify_move(self._calls, move, attempt.facts, attempt.copied, batch.pools_afterwards(),
                                          failure=failure, clock=self._clock)
         return replace(outcome, copied_bytes=copied_bytes)
 
     def _not_begun(
-        self, move: Move, attempt: _Attempt, failure: OSError | None, batch: DestinationState
+        self, move: Move, attempt: _Attempt, failure: OSError, batch: DestinationState
     ) -> MoveOutcome:
         """The outcome of an attempt that ended before the exchange."""
-        facts = attempt.facts
-        if failure is None:
-            return MoveOutcome(move, MoveResult.FAILED, "error")
-        if facts is not None:
-            if inspection.is_gone(self._calls, facts, failure):
-                return inspection.removed_outcome(move)
-            return outcome_of_error(move, failure)
-        if not attempt.opened:
-            if isinstance(failure, Stale):
-                return inspection.removed_outcome(move)
-            if isinstance(failure, NotPermitted):  # immutable or append-only: the facts show which
-                found = self.facts_of(move, batch, take=False)
-                if isinstance(found, MoveOutcome):
-                    return found
+        if (inspection.is_gone(self._calls, attempt.facts, failure) if attempt.facts is not None
+                else isinstance(failure, Stale) and not attempt.opened):
+            return inspection.removed_outcome(move)
+        if isinstance(failure, NotPermitted) and not attempt.opened:  # immutable or append-only: the facts show which
+            found = self.facts_of(move, batch, take=False)
+            if isinstance(found, MoveOutcome):
+                return found
         return outcome_of_error(move, failure)
 
 

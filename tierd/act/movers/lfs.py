@@ -23,6 +23,7 @@ import os
 import subprocess
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from lustre.errors import LustreError, kind_of
@@ -55,11 +56,10 @@ def parent_death_prefix() -> tuple[str, ...]:
     Without it, the ``lfs migrate`` of a killed tierd would run beside the next tierd, whose journal has no such act.
     (systemd kills the whole control group. util-linux has the option since 2.33.)
     """
-    try:
-        known = command_runner(_TRY_SECONDS)((*_PARENT_DEATH_PREFIX, "true")).code == 0
-    except OSError:
-        known = False
-    return _PARENT_DEATH_PREFIX if known else ()
+    with suppress(OSError):
+        if command_runner(_TRY_SECONDS)((*_PARENT_DEATH_PREFIX, "true")).code == 0:
+            return _PARENT_DEATH_PREFIX
+    return ()
 
 
 def command_runner(
