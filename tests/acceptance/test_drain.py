@@ -101,7 +101,7 @@ def test_a_default_striping_of_directories_is_set_and_undone(tierd: Tierd) -> No
     action = Action(ActKind.SET_DEFAULT_STRIPING, NO_LAYOUT, "acceptance", ("metadata-storm", "", ""),
                     site.name(place), striping=DefaultStriping(2, -1, "crush", 1))
     tierd.gate.submit([action], 1)
-    (outcome,) = tierd.gate.set_defaults()
+    (outcome,) = tierd.gate.default_layouts.set_next()
     assert outcome.result == "done", outcome.detail
     (place / "striped").mkdir()
     (place / "striped" / "below").mkdir()

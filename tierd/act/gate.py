@@ -131,9 +131,6 @@ class Gate:
                 self.queue.add(action, finding)
         self.on_queued()
 
-    def set_defaults(self) -> list[CompletedAct]:
-        return self.default_layouts.set_next()
-
     def _keep(self, moves: Sequence[Action], finding: int) -> None:
         stamp = Stamp(self._filesystem.fsname, self.dry_run, self._clock.now())
         self._journal.queue.add(moves, finding, stamp)

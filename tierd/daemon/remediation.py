@@ -572,7 +572,7 @@ class Remediations:
 
     def set_defaults(self) -> bool:
         """Set the next few queued default layouts. True if any was due."""
-        outcomes = self._gate.set_defaults()
+        outcomes = self._gate.default_layouts.set_next()
         with self._lock:
             for key in dict.fromkeys(outcome.action.finding for outcome in outcomes):
                 if (case := self._store.get(key)) is not None:

@@ -32,7 +32,7 @@ FAST = Limits(1e6, 1e12, per_pool=Rate(1e6, 1e12), per_target=Rate(1e6, 1e12))
 def submitted(gate: Gate, actions: Sequence[Action], finding: int) -> list[CompletedAct]:
     """What becomes of default layouts that are submitted; moves wait."""
     gate.submit(actions, finding)
-    return gate.set_defaults()
+    return gate.default_layouts.set_next()
 
 
 class Clock:

@@ -115,7 +115,7 @@ def test_a_default_that_somebody_set_meanwhile_stays(tmp_path: Path) -> None:
     theirs = replace(action.striping, stripe_count=1, mdt_index=1)
     at.filesystem.set_default_striping("/proj/steps", theirs)
     at.gate.submit([action], 1)
-    (outcome,) = at.gate.set_defaults()
+    (outcome,) = at.gate.default_layouts.set_next()
     assert outcome.result == Outcome.REFUSED
     assert at.filesystem.default_striping("/proj/steps") == theirs
 
@@ -130,7 +130,7 @@ def test_a_striping_that_was_set_despite_an_error_is_in_the_journal_as_done(tmp_
 
     at.filesystem.set_default_striping = loses_the_reply  # type: ignore[method-assign, assignment]
     at.gate.submit([planned()], 1)
-    assert [outcome.result for outcome in at.gate.set_defaults()] == [Outcome.DONE]
+    assert [outcome.result for outcome in at.gate.default_layouts.set_next()] == [Outcome.DONE]
 
 
 class WorksElsewhere(JobCheck):
@@ -142,7 +142,7 @@ def test_a_striping_is_set_above_the_directories_in_which_the_job_works(tmp_path
     at = storm(tmp_path)
     at.gate.default_layouts.jobs = WorksElsewhere()
     at.gate.submit([planned()], 1)
-    assert [outcome.result for outcome in at.gate.set_defaults()] == [Outcome.DONE]
+    assert [outcome.result for outcome in at.gate.default_layouts.set_next()] == [Outcome.DONE]
 
 
 def test_the_default_of_a_new_file_system_is_replaced_and_restored(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_the_default_of_a_new_file_system_is_replaced_and_restored(tmp_path: Pat
     usual = at.filesystem.default_striping("/")
     at.filesystem.set_default_striping("/proj/steps", usual)
     at.gate.submit([planned()], 1)
-    (outcome,) = at.gate.set_defaults()
+    (outcome,) = at.gate.default_layouts.set_next()
     assert outcome.result == Outcome.DONE, outcome.detail
     (entry,) = at.journal.entries()
     assert at.undo(entry, "by tierctl").outcome == Outcome.UNDONE

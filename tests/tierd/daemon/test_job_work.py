@@ -161,7 +161,7 @@ def test_an_act_is_refused_where_the_job_has_left_since_it_was_planned(tmp_path:
                Action(ActKind.MIGRATE, COVERING, "", case.finding.key, "/proj/before", "/proj/before/a")]
     at.gate.drop(case.finding.key)
     at.gate.submit(actions, case.number)
-    outcomes = at.gate.set_defaults()
+    outcomes = at.gate.default_layouts.set_next()
     at.cluster.advance(3.0)  # until the limit allows a move
     outcomes += at.gate.pump(at.cluster.epoch + 10)
     assert [(each.action.kind, each.result, each.reason) for each in outcomes if "before" in each.action.directory] == [

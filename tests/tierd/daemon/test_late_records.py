@@ -83,9 +83,9 @@ def test_no_act_begins_in_a_directory_that_is_not_checked_yet(tmp_path: Path) ->
     assert ([refusal.reason for refusal in plan.refusals], plan.actions) == ([Reason.RECORDS_MISSING], ())
     default = replace(case.defaults[0].action, layout=HDD)
     at.gate.submit([default], case.number)
-    assert at.gate.set_defaults() == []
+    assert at.gate.default_layouts.set_next() == []
     at.daemon.table.unchecked.clear()
-    assert [act.action for act in at.gate.set_defaults()] == [default]
+    assert [act.action for act in at.gate.default_layouts.set_next()] == [default]
     at.run(at.cluster.now + 15)
     assert len(list(at.journal.entries(Outcome.DONE))) > done
 

@@ -348,7 +348,7 @@ def test_default_layouts_of_forgotten_cases_are_still_undone_when_flash_runs_ful
     at.cluster.make_directory("/proj/in")
     action = Action(ActKind.SET_DEFAULT_LAYOUT, FLASH, "because", finding.key, "/proj/in")
     at.gate.submit([action], number)
-    (outcome,) = at.gate.set_defaults()
+    (outcome,) = at.gate.default_layouts.set_next()
     assert outcome.result == "done"
     case = Remediation(
         finding, number, 0.0, 0.0, FLASH, [CompletedAct(action, Outcome.DONE, "", outcome.entry)],

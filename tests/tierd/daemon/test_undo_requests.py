@@ -84,7 +84,7 @@ def test_a_default_striping_that_cannot_be_restored_is_no_success(
     number = site.service.journal.add_finding(FINDING)
     action = planned()
     site.service.gate.submit([action], number)
-    assert [act.result for act in site.service.gate.set_defaults()] == ["done"]
+    assert [act.result for act in site.service.gate.default_layouts.set_next()] == ["done"]
     assert action.striping is not None
     site.filesystem.set_default_striping("/proj/steps", replace(action.striping, stripe_count=1))
     assert "somebody has changed the default striping since" in failed(capsys, "undo", f"F{number}", site=site)

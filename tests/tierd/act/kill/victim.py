@@ -41,7 +41,7 @@ def work(lustre: socket.socket, journal_path: Path) -> None:
     finding = journal.add_finding(FINDING)
     gate.submit([Action(ActKind.SET_DEFAULT_LAYOUT, FLASH, "", FINDING.key, "/d"),
                  *(Action(ActKind.MIGRATE, FLASH, "", FINDING.key, "/", name, 9000) for name in NAMES)], finding)
-    gate.set_defaults()
+    gate.default_layouts.set_next()
     gate.pump(2000.0)
     undo = Undo(filesystem, mover, journal, clock)
     for entry in journal.entries(Outcome.DONE):
