@@ -6,7 +6,7 @@ import json
 import os
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import groupby
@@ -15,15 +15,13 @@ from typing import TypedDict
 
 from tierd.act.journal.connection import Row, Value
 from tierd.act.journal.entry import ENTRY_COLUMNS, JUDGEMENT_COLUMNS, Entry, entry_of, from_subject, judgement_of
-from tierd.act.journal.rates import JOBS, RateReader
+from tierd.act.journal.rates import JOBS, Query, RateReader
 from tierd.acts import ActKind, Outcome
 from tierd.structs import FindingRow, JudgementRow, MessageRow, SameFindingRow
 
 _FINDING = "id, time, kind, aggressor, victim, sentence, evidence, targets, directories, subject, ended_at"
 CASE_SERIES = "case "
 """Begins the name of the series with the curve of a case."""
-Query = Callable[..., Sequence[Row]]
-"""Runs a query of the journal, with its values."""
 
 
 class ActSums(TypedDict):
@@ -245,23 +243,16 @@ class Wanted:
 
     def clause(self) -> tuple[str, list[Value]]:
         """The clause of a query, and its values."""
-        place = os.fsencode(self.path.rstrip("/"))
-        chosen: list[tuple[str, tuple[Value, ...]]] = []
-        if self.outcome:
-            chosen.append(("outcome = ?", (self.outcome,)))
-        if place and not self.path.startswith("/"):
-            chosen.append(("instr(place, ?) > 0", (place,)))
-        elif place:
-            chosen.append(("(place = ? OR substr(place, 1, ?) = ?)", (place, len(place) + 1, place + b"/")))
-        if self.job:
-            chosen.append(("finding IN (SELECT id FROM findings WHERE aggressor = ? OR victim = ?)",
-                           (self.job, self.job)))
-        if self.kind:
-            chosen.append(("kind = ?", (self.kind,)))
-        if self.since:
-            chosen.append(("intended_at >= ?", (self.since,)))
-        if self.finding is not None:
-            chosen.append(("finding = ?", (self.finding,)))
+        place, is_whole = os.fsencode(self.path.rstrip("/")), self.path.startswith("/")
+        every: tuple[tuple[object, str, tuple[Value, ...]], ...] = (
+            (self.outcome, "outcome = ?", (self.outcome,)),
+            (place and not is_whole, "instr(place, ?) > 0", (place,)),
+            (place and is_whole, "(place = ? OR substr(place, 1, ?) = ?)", (place, len(place) + 1, place + b"/")),
+            (self.job, "finding IN (SELECT id FROM findings WHERE aggressor = ? OR victim = ?)", (self.job, self.job)),
+            (self.kind, "kind = ?", (self.kind,)),
+            (self.since, "intended_at >= ?", (self.since,)),
+            (self.finding is not None, "finding = ?", (self.finding,)))
+        chosen = [(words, values) for wanted, words, values in every if wanted]
         where = f"WHERE {' AND '.join(words for words, _ in chosen)}" if chosen else ""
         return where, [value for _, values in chosen for value in values]
 

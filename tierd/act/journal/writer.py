@@ -293,9 +293,7 @@ class Journal:
 
     def entries(self, outcome: Outcome | None = None) -> Iterator[Entry]:
         """Acts in order, with one outcome if it is given."""
-        if outcome is None:
-            return self._select("")
-        return self._select("WHERE outcome = ?", outcome)
+        return self._select("WHERE outcome LIKE ?", outcome or "%")
 
     def _select(self, where: str, *values: int | str) -> Iterator[Entry]:
         return _acts(self.db, where, *values)
