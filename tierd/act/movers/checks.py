@@ -29,10 +29,6 @@ class FileFacts:
     project: int
 
     @property
-    def is_file(self) -> bool:
-        return stat.S_ISREG(self.status.mode)
-
-    @property
     def pin(self) -> bytes:
         """Value of ``lustre.pin``; b"" if the file is not pinned."""
         return self.belongings.pin
@@ -156,7 +152,7 @@ def mirror_left(before: Layout | None, now: Layout | None) -> int:
 
 
 def _kind(facts: FileFacts) -> Refusal | None:
-    if not facts.is_file:
+    if not stat.S_ISREG(facts.status.mode):
         return Refusal(Reason.NOT_A_FILE, "not a regular file")
     if facts.status.mode & (stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH):
         return Refusal(Reason.EXECUTABLE, "the file is executable: starting it during a move would fail "

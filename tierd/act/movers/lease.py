@@ -46,24 +46,21 @@ class Chunk:
     checksum: int
 
 
-def copy_data(calls: Calls, source: int, copy_to: int, status: Status, chunk_bytes: int = CHUNK_BYTES,
-              chunks: list[Chunk] | None = None) -> list[Chunk]:
-    """Copy the data and set the size of the copy. Raises Busy if the lease is broken or the file gets shorter.
+def copy_data(calls: Calls, source: int, copy_to: int, status: Status,
+              chunk_bytes: int = CHUNK_BYTES) -> Iterator[Chunk]:
+    """Copy the data, then set the size of the copy. Yields each chunk once it is copied.
 
-    Chunks are entered into ``chunks`` as they are copied.
+    Raises Busy if the lease is broken or the file gets shorter.
     """
-    size_bytes = status.size_bytes
-    chunks = [] if chunks is None else chunks
     reached = 0
     for offset, length in _pieces(calls, source, status, chunk_bytes):
         require_lease(calls, source)
         data = _read_whole(calls, source, offset, length)
         _write_whole(calls, copy_to, data, offset)
-        chunks.append(Chunk(offset, length, crc32(data)))
+        yield Chunk(offset, length, crc32(data))
         reached = offset + length
-    if reached < size_bytes:  # the file ends in a hole
-        calls.truncate(copy_to, size_bytes)
-    return chunks
+    if reached < status.size_bytes:  # the file ends in a hole
+        calls.truncate(copy_to, status.size_bytes)
 
 
 def verify_copy(calls: Calls, source: int, copied_to: int, chunks: list[Chunk]) -> None:
@@ -235,7 +232,8 @@ class _Attempt:
         version = calls.data_version(source)
         volatile = self._volatile(source, facts, held)
         self.copying = True
-        copy_data(calls, source, volatile, facts.status, chunks=self.chunks)
+        for chunk in copy_data(calls, source, volatile, facts.status):
+            self.chunks.append(chunk)
         calls.sync(volatile)
         verify_copy(calls, source, volatile, self.chunks)
         if calls.data_version(source) != version:

@@ -85,7 +85,7 @@ def test_large_files_go_in_chunks_with_the_lease_checked_before_each(world: Worl
     source = world.calls.open_for_swap("/a", direct=False)
     world.calls.lease(source)
     volatile = world.calls.create_volatile("/a", 0, FLASH, source)
-    chunks = lease.copy_data(world.calls, source, volatile, world.calls.status(source), chunk_bytes=PAGE)
+    chunks = list(lease.copy_data(world.calls, source, volatile, world.calls.status(source), chunk_bytes=PAGE))
     assert [(c.offset, c.length) for c in chunks] == [(0, PAGE), (PAGE, PAGE), (2 * PAGE, 4)]
     work = [call for call in world.calls.made if call in {"lease_held", "read", "write"}]
     assert work == ["lease_held", "read", "write"] * 3
