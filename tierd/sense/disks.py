@@ -62,9 +62,9 @@ def read_disks(tree: Tree) -> dict[str, DiskCounters]:
             tables = brw_stats.parse(data)
             times = tables.named(b"I/O time (1/1000s)")
             counters = found[f"{place.fsname}-{place.target}"] = DiskCounters(
-                counts_of(tables.named(b"disk I/O size"), -1), counts_of(times, -1), counts_of(times, 0))
-            counters.fabric_driver = driver
-            counters.max_rpc_bytes = (df.integer(tree.read(f"obdfilter/{device}/brw_size") or b"") or 0) << 20
+                counts_of(tables.named(b"disk I/O size"), -1), counts_of(times, -1), counts_of(times, 0),
+                max_rpc_bytes=(df.integer(tree.read(f"obdfilter/{device}/brw_size") or b"") or 0) << 20,
+                fabric_driver=driver)
             for table in io_latency_stats.parse(tree.read(f"{kind}/{device}/io_latency_stats") or b"").tables:
                 if table.direction == b"write":
                     counters.usec_by_size[table.size_bytes] = {
@@ -86,8 +86,8 @@ DISK_COLLECTORS = "lnet", "osd", "osd_latency", "ost"
 def parse_disks(body: bytes, url: str) -> dict[str, DiskCounters]:
     """Counters of the object targets in one exposition. Raises SourceError."""
     buckets: defaultdict[tuple[str, str, str, int], dict[float, float]] = defaultdict(dict)
-    found: defaultdict[str, DiskCounters] = defaultdict(DiskCounters)
     driver: dict[str, int] = {}
+    found: defaultdict[str, DiskCounters] = defaultdict(lambda: DiskCounters(fabric_driver=driver))
     try:
         for name, head, tail, value in samples(body, _BEGINNINGS):
             labels = {**labels_of(head), **labels_of(tail)}
@@ -111,8 +111,6 @@ def parse_disks(body: bytes, url: str) -> dict[str, DiskCounters]:
             counters.msec = counts
         else:
             counters.read_msec = counts
-    for counters in found.values():
-        counters.fabric_driver = driver
     return found
 
 

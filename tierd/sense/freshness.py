@@ -157,10 +157,8 @@ class CheckedReadings(Checked[Callable[[], Reading]]):
     def _missing_from(self, reading: Reading, now: float) -> list[str]:
         """Targets of earlier readings that this one lacks, without those that are forgotten."""
         self._seen.update(dict.fromkeys(reading.targets, now))
+        self._seen = {target: at for target, at in self._seen.items() if at >= now - FORGET_SECONDS}
         missing = sorted(self._seen.keys() - reading.targets)
-        for target in [t for t in missing if self._seen[t] < now - FORGET_SECONDS]:
-            missing.remove(target)
-            del self._seen[target]
         self._missing = (f"without {first_names(missing)}, not seen since {utc_text(self._seen[missing[0]])}: tierd "
                          "finds nothing there, and forgets a removed target after an hour or at a restart"
                          if missing else "")

@@ -102,11 +102,9 @@ def load_of(mdt: str, steps: Sequence[Step]) -> MetadataLoad:
                 for row in np.flatnonzero(counts > 0).tolist():
                     jobs[names[row]] += float(counts[row])
     count = sum(done.values())
-    rates = {name: value / seconds for name, value in done.items()}
-    return MetadataLoad(mdt, rates.get("creates", 0.0), rates.get("unlinks", 0.0), rates.get("stats", 0.0),
-                        rates.get("opens", 0.0), others=rates.get("others", 0.0),
-                        jobs=tuple((job, value / seconds) for job, value in
-                              sorted(jobs.items(), key=lambda item: (-item[1], item[0]))[:MAX_JOBS]),
+    busiest = sorted(jobs.items(), key=lambda item: (-item[1], item[0]))[:MAX_JOBS]
+    return MetadataLoad(mdt, **{name: value / seconds for name, value in done.items()},
+                        jobs=tuple((job, value / seconds) for job, value in busiest),
                         usec_per_operation=usec / count if count else 0.0)
 
 

@@ -313,13 +313,12 @@ class ActivityTable:
         """Files that at least ``min_openers`` have open now, the most open first. None without CLOSE records."""
         if not self._records.closes:
             return []
-        files, found = self._known.files, list[SharedFile]()
+        files = self._known.files
         with self._lock:
             rows = np.flatnonzero(files.present & (files.open_count >= min_openers))
-            for path, owner, openers in zip(self._known.paths(rows), files.owner[rows].tolist(),
-                                            files.open_count[rows].tolist(), strict=True):
-                if path:
-                    found.append(SharedFile(self._known.counts.names(owner)[0], path, openers))
+            owners, openers = files.owner[rows].tolist(), files.open_count[rows].tolist()
+            found = [SharedFile(self._known.counts.names(owner)[0], path, count)
+                     for path, owner, count in zip(self._known.paths(rows), owners, openers, strict=True) if path]
         return sorted(found, key=lambda f: (-f.openers, f.path))
 
 
