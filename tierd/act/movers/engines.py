@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import partial
 from importlib import import_module
 
-from lustre.filesystem import Quota
 from lustre.llapi.calls import Library
 from lustre.mounted import archives_follow_swaps, migrates_to_overstriped, read_pools, read_space
 from lustre.mounted_calls import MountedCalls
@@ -81,13 +81,9 @@ _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
 def build_mover(mount: Mount, library: Library, tree: Tree, settings: MoverSettings) -> FileEngine:
     """The engine that the settings name, for one mount; the other one moves what that one cannot."""
     calls = MountedCalls(library, mount.path, lambda: archives_follow_swaps(tree, mount.fsname))
-
-    def quota(kind: int, owner: int, pool: str) -> Quota:
-        return library.quota(mount.path, kind, owner, pool)
-
     destination = Destination(
-        lambda: read_pools(tree, mount.fsname), lambda: read_space(tree, mount.fsname), quota,
-        settings.keep_free, lambda: metadata_spaces(tree, mount.fsname))
+        lambda: read_pools(tree, mount.fsname), lambda: read_space(tree, mount.fsname),
+        partial(library.quota, mount.path), settings.keep_free, lambda: metadata_spaces(tree, mount.fsname))
     run = command_runner(settings.timeout_seconds, job_tag(tree), parent_death_prefix())
     lease = LeaseMover(calls, destination)
     lfs = LfsMover(calls, destination, calls.whole, run, settings.lfs,
