@@ -136,9 +136,9 @@ def striped(folder: Path) -> Trace:
     at = test_directory_striping.storm(folder)
     while at.cluster.now < 1450 and not any(entry.detail for entry in at.journal.entries()):
         at.run(until=at.cluster.now + 50, cycle_seconds=10)
-    verdicts = at.journal.db.execute("SELECT id, verdict, ended_at FROM actions").fetchall()
+    verdicts = at.journal.db.execute("SELECT id, verdict, ended_at FROM actions")
     at.run(until=at.cluster.now + 100, cycle_seconds=10)
-    assert verdicts == at.journal.db.execute("SELECT id, verdict, ended_at FROM actions").fetchall(), "judged again"
+    assert verdicts == at.journal.db.execute("SELECT id, verdict, ended_at FROM actions"), "judged again"
     (entry,) = at.journal.entries()
     assert verdicts[0][1] == "helped"
     return [verdicts, entry.outcome, at.undo(entry, "by hand").outcome]

@@ -80,7 +80,7 @@ class ApplicationStore:
             "WHERE scheduler_jobs.name = ? AND scheduler_jobs.user = ? AND actions.kind = ? AND NOT actions.dry_run "
             "AND actions.outcome IN ('done', 'undone') "
             "ORDER BY judgements.time DESC, findings.id DESC, actions.id LIMIT ?",
-            (plain(name), plain(user), ActKind.SET_DEFAULT_LAYOUT, MAX_ACTS)).fetchall()
+            (plain(name), plain(user), ActKind.SET_DEFAULT_LAYOUT, MAX_ACTS))
         found = []
         for finding, job, directory, place, text, verdict in rows:
             layout = to_layout(text)
@@ -103,13 +103,13 @@ class ApplicationStore:
             "(SELECT verdict FROM judgements WHERE finding = findings.id), "
             "(SELECT count(*) FROM actions WHERE finding = findings.id AND kind = 'migrate' AND outcome = 'done') "
             f"FROM findings WHERE aggressor IN ({places}) OR victim IN ({places}) ORDER BY findings.id DESC LIMIT ?",
-            (*names, *names, MAX_SENTENCES)).fetchall()
+            (*names, *names, MAX_SENTENCES))
         return [_sentence(names, *row) for row in rows]
 
     def prepared(self, by: str) -> list[str]:
         """Directories that got a default layout before a job, by who gave the order (:func:`prolog_of`)."""
         rows = self._db.execute("SELECT directories FROM findings WHERE kind = ? AND aggressor = ? ORDER BY id DESC "
-                                "LIMIT 1", (OrderKind.PREPARATION, by)).fetchall()
+                                "LIMIT 1", (OrderKind.PREPARATION, by))
         return [directory for (text,) in rows for directory in json.loads(text)]
 
 

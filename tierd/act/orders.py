@@ -229,7 +229,7 @@ class OrderInbox:
         """Load the orders of an earlier run. Returns outdated orders with the reason."""
         dropped = []
         with self._lock:
-            rows = self._db.execute(f"SELECT id, {_ORDER_COLUMNS} FROM waiting_orders ORDER BY id").fetchall()  # noqa: S608
+            rows = self._db.execute(f"SELECT id, {_ORDER_COLUMNS} FROM waiting_orders ORDER BY id")  # noqa: S608
             for (number, direction, place, by, kind, reason, most_files, most_bytes, fid, fs, dry_run, since) in rows:
                 order = Order(direction, to_path(place), by, OrderKind(kind), reason, most_files=most_files,
                               most_bytes=most_bytes, fid=None if fid is None else Fid.parse(fid))

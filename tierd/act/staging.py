@@ -123,7 +123,7 @@ class StagingStore:
         """The last stagings of a job, oldest first; of all jobs if ``job`` is empty."""
         rows = self._db.execute(f"SELECT {_COLUMNS} FROM stagings WHERE ? IN ('', job) "  # noqa: S608
                                 "ORDER BY id DESC LIMIT ?", (job, count))
-        return [_staging(row) for row in reversed(rows.fetchall())]
+        return [_staging(row) for row in reversed(rows)]
 
     def remove_old(self, before: float) -> None:
         self._db.execute("DELETE FROM stagings WHERE ended_at > 0 AND ended_at < ?", (before,))
@@ -135,13 +135,13 @@ class StagingStore:
 
     def outcomes(self, finding: int) -> dict[str, int]:
         return dict(self._db.execute("SELECT outcome, count(*) FROM actions WHERE finding = ? "
-                                     "AND kind = 'migrate' GROUP BY 1", (finding,)).fetchall())
+                                     "AND kind = 'migrate' GROUP BY 1", (finding,)))
 
     def reasons(self, finding: int) -> dict[str, int]:
         """Number of moves of an order that were not done, by the reason in words."""
         return dict(self._db.execute(
             "SELECT detail, count(*) FROM actions WHERE finding = ? AND outcome IN ('refused', 'gave-way', 'failed', "
-            "'doubtful', 'interrupted') GROUP BY 1 ORDER BY 2 DESC LIMIT ?", (finding, MAX_REASONS)).fetchall())
+            "'doubtful', 'interrupted') GROUP BY 1 ORDER BY 2 DESC LIMIT ?", (finding, MAX_REASONS)))
 
 
 def _values(s: Staging) -> tuple[str | int | float | bytes, ...]:

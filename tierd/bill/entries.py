@@ -70,7 +70,7 @@ def store(journal: Journal, entries: Sequence[BillEntry]) -> None:
 def stored(journal: Journal, since: float, until: float) -> Iterator[BillEntry]:
     """The entries of a period. An invalid one is left out: another release may have written it."""
     rows = journal.db.execute("SELECT value FROM state WHERE name >= ? AND name < ? ORDER BY name",
-                              (f"{_PREFIX}{day_of(since):06}", f"{_PREFIX}{day_of(until) + 1:06}")).fetchall()
+                              (f"{_PREFIX}{day_of(since):06}", f"{_PREFIX}{day_of(until) + 1:06}"))
     for (value,) in rows:
         try:
             entry = BillEntry.from_json(json.loads(value))
@@ -94,7 +94,7 @@ def answer(entries: Sequence[BillEntry], since: float, until: float, jobs: tuple
 def ids_of(journal: Journal, job: str) -> tuple[str, ...]:
     """Lustre's job ids of a job, which may be given by its number in the scheduler; empty for no job."""
     known = journal.db.execute("SELECT job FROM scheduler_jobs WHERE number = ?",
-                               (int(job),)).fetchall() if job.isascii() and job.isdigit() and len(job) < 18 else []
+                               (int(job),)) if job.isascii() and job.isdigit() and len(job) < 18 else []
     return (job, *(name for (name,) in known if name != job)) if job else ()
 
 

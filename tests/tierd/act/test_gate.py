@@ -159,7 +159,7 @@ def test_a_dry_run_looks_as_closely_as_a_move_and_changes_nothing(tmp_path: Path
     assert world.pump() == {"dry-run": 2, "refused": 1, "gone": 1}
     assert {world.pool(name) for name in names} == {"hdd"}
     assert "swap_and_close" not in world.calls.made
-    assert "the file is pinned" in next(world.journal.entries(Outcome.REFUSED)).detail
+    assert "the file is pinned" in world.journal.entries(Outcome.REFUSED)[0].detail
     assert world.default().result == "dry-run"
     assert world.port.defaults["/d"] == HDD
 

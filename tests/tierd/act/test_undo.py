@@ -77,7 +77,7 @@ def test_unfinished_acts_are_closed_by_what_is_found(world: World) -> None:
     world.submit(*names)
     world.pump()
     world.default()
-    world.undo(next(world.journal.entries()), "")
+    world.undo(world.journal.entries()[0], "")
     world.lustre.unlink("/2")
     world.lustre.rename("/3", "/2")
     world.journal.db.execute("UPDATE actions SET outcome = 'under way'")

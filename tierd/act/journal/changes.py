@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tierd.act.journal.connection import SharedConnection, Value, end_triggers, open_journal
+from tierd.act.journal.connection import Row, SharedConnection, Value, end_triggers, open_journal
 from tierd.structs import Struct, packed
 
 BY_ROWID = ("findings", "actions", "positions", "state", "told", "judgements", "waiting_moves", "waiting_orders",
@@ -89,8 +89,8 @@ class JournalChanges:
     def next(self, most: int = MAX_ROWS) -> Portion | None:
         """The oldest changes, each row once; None if all changes are published."""
         with self._db.lock:
-            changes = self._db.execute("SELECT seq, name, key FROM changed_rows ORDER BY seq LIMIT ?",
-                                       (most,)).fetchall()
+            changes: list[Row] = self._db.execute(
+                "SELECT seq, name, key FROM changed_rows ORDER BY seq LIMIT ?", (most,))
             if not changes:
                 return None
             present = self._present({(name, key) for _, name, key in changes})

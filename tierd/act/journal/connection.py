@@ -94,9 +94,6 @@ class Rows(list[Row]):
         """The row of a statement that always has one, such as ``SELECT count(*)``."""
         return self[0]
 
-    def fetchall(self) -> list[Row]:
-        return self
-
 
 class SharedConnection:
     """A connection that several threads write through: one statement, or one transaction, at a time.
@@ -304,5 +301,5 @@ def end_copies(db: SharedConnection) -> None:
 def end_triggers(db: SharedConnection) -> None:
     """Remove triggers: the journal of a standby."""
     triggers = db.execute("SELECT name FROM sqlite_master WHERE type = 'trigger' AND name LIKE 'copy\\_%' ESCAPE '\\'")
-    for (name,) in triggers.fetchall():
+    for (name,) in triggers:
         db.execute(f"DROP TRIGGER IF EXISTS {name}")

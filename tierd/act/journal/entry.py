@@ -180,7 +180,7 @@ class QueueStore:
     def all(self) -> list[StoredMove]:
         """All moves, in the order in which they were added."""
         rows = self._db.execute("SELECT place, finding, key, pool, size_bytes, fid, reason, fs, dry_run, since "
-                                "FROM waiting_moves ORDER BY id").fetchall()
+                                "FROM waiting_moves ORDER BY id")
         return [StoredMove(_action(to_path(place), key, pool, reason, size_bytes=size_bytes, fid=fid), finding,
                            Stamp(fs, bool(dry_run), since))
                 for place, finding, key, pool, size_bytes, fid, reason, fs, dry_run, since in rows]

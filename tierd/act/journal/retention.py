@@ -68,7 +68,7 @@ class ActDirectories:
             (until,) = self._db.execute("SELECT ifnull(max(value + 0), 0) FROM state "
                                         "WHERE name = 'act_directories_until'").only()
             rows = self._db.execute("SELECT id, kind, place, outcome FROM actions WHERE id > ? ORDER BY id LIMIT ?",
-                                    (until, READ_PORTION)).fetchall()
+                                    (until, READ_PORTION))
             ended = next((at for at, row in enumerate(rows) if row[3] == Outcome.UNDER_WAY), len(rows))
             if not ended:
                 return False

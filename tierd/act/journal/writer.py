@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Literal
 
@@ -55,6 +55,8 @@ class Journal:
     def __init__(self, path: Path, *, copied: bool = False) -> None:
         """``copied`` records changes for followers. Raises JournalError unless it is a journal of this format."""
         self.db, self.new = open_journal(path)
+        self.transaction = self.db.transaction
+        """What a thread enters in the block reaches the disk at once, or not at all. Other threads wait."""
         self.changes: JournalChanges | None = None
         if copied:
             self.changes = JournalChanges(self.db)
@@ -136,13 +138,9 @@ class Journal:
         self.db.execute(f"UPDATE actions SET {column} = ?, detail = ?, ended_at = ? WHERE id = ?",  # noqa: S608
                         (value, printable(detail[:MAX_DETAIL]), now, entry))
 
-    def transaction(self) -> AbstractContextManager[None]:
-        """What this thread enters in the block reaches the disk at once, or not at all. Other threads wait."""
-        return self.db.transaction()
-
     def positions(self) -> dict[str, int]:
         """MDT to the last changelog record that was dealt with."""
-        return dict(self.db.execute("SELECT mdt, record FROM positions").fetchall())
+        return dict(self.db.execute("SELECT mdt, record FROM positions"))
 
     def set_positions(self, positions: Mapping[str, int]) -> None:
         self.db.executemany("INSERT INTO positions VALUES (?, ?) ON CONFLICT (mdt) DO UPDATE "
@@ -150,29 +148,29 @@ class Journal:
 
     def state(self) -> dict[str, str]:
         """State that survives a restart, such as a pause."""
-        return dict(self.db.execute("SELECT name, value FROM state").fetchall())
+        return dict(self.db.execute("SELECT name, value FROM state"))
 
     def set_state(self, values: Mapping[str, str]) -> None:
         """Store the values that have changed."""
         known: dict[str, str] = dict(row for name in values for row in self.db.execute(
-            "SELECT name, value FROM state WHERE name = ?", (name,)).fetchall())
+            "SELECT name, value FROM state WHERE name = ?", (name,)))
         self.db.executemany("INSERT INTO state VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
                              [item for item in values.items() if known.get(item[0], "") != item[1]])
 
     def default_layout_directories(self) -> frozenset[str]:
         """Directories with a default layout by an act in force: the FID, or the path where it was not known."""
         rows = self.db.execute("SELECT fid, place FROM actions WHERE outcome = 'done' AND kind = 'set-default-layout'")
-        return frozenset(fid or to_path(place) for fid, place in rows.fetchall())
+        return frozenset(fid or to_path(place) for fid, place in rows)
 
     def files_tried(self, finding: int) -> frozenset[str]:
         rows = self.db.execute("SELECT place FROM actions WHERE finding = ? AND kind = 'migrate'", (finding,))
-        return frozenset(to_path(place) for (place,) in rows.fetchall())
+        return frozenset(to_path(place) for (place,) in rows)
 
     def moves_of(self, finding: int) -> Counter[Outcome]:
         """Number of moves because of a finding that have ended, by outcome."""
         rows = self.db.execute("SELECT outcome, count(*) FROM actions WHERE finding = ? AND kind = 'migrate' AND "
                                 "undoes IS NULL AND outcome != 'under way' GROUP BY 1", (finding,))
-        return Counter({Outcome(outcome): count for outcome, count in rows.fetchall()})
+        return Counter({Outcome(outcome): count for outcome, count in rows})
 
     def ended_at(self, finding: int) -> float | None:
         """When a finding ended; None if it held when it was seen last."""
@@ -212,14 +210,14 @@ class Journal:
             "SELECT ifnull(nullif(detail, ''), outcome), count(*), min(place) FROM actions WHERE id IN "
             "(SELECT max(id) FROM actions WHERE finding = ? AND intended_at >= ? GROUP BY place) "
             "AND outcome NOT IN ('done', 'already', 'gone', 'dry-run') GROUP BY 1 ORDER BY 2 DESC LIMIT 30",
-            (finding, since)).fetchall()
+            (finding, since))
         return [(str(detail), int(count), to_path(example)) for detail, count, example in rows]
 
     def stripings_to_judge(self, since: float) -> list[tuple[Entry, str, Mapping[str, float]]]:
         """Default stripings in force without a verdict, set since a time, with kind and numbers of their finding."""
         rows = self.db.execute("SELECT id, finding FROM actions WHERE kind = 'set-default-striping' AND "
                                 "outcome = 'done' AND NOT dry_run AND verdict = '' AND "
-                                "intended_at >= ? ORDER BY intended_at", (since,)).fetchall()
+                                "intended_at >= ? ORDER BY intended_at", (since,))
         found = []
         for act, finding in rows:
             kind, numbers = self.db.execute("SELECT kind, evidence FROM findings WHERE id = ?", (finding,)).only()
@@ -251,19 +249,19 @@ class Journal:
         return pragma(self.db, "page_count") * pragma(self.db, "page_size")
 
     def entry(self, number: int) -> Entry | None:
-        return next(self._select("WHERE id = ?", number), None)
+        return next(iter(_acts(self.db, "WHERE id = ?", number)), None)
 
     def later_in_force(self, entry: Entry) -> list[Entry]:
         """Later acts in force of the same kind on the same directory; none if its FID is unknown."""
-        return list(self._select("WHERE fid = ? AND id > ? AND +kind = ? AND +outcome = 'done'", str(entry.fid),
-                                 entry.id, entry.kind))
+        return _acts(self.db, "WHERE fid = ? AND id > ? AND +kind = ? AND +outcome = 'done'", str(entry.fid), entry.id,
+                     entry.kind)
 
     def acts_in_force(self, finding: int) -> list[Entry]:
-        return list(self._select("WHERE finding = ? AND outcome = 'done'", finding))
+        return _acts(self.db, "WHERE finding = ? AND outcome = 'done'", finding)
 
     def acts_to_undo(self, finding: int) -> list[Entry]:
         """Acts in force for a finding, without those that an earlier verdict kept."""
-        return list(self._select("WHERE finding = ? AND outcome = 'done' AND verdict = '' AND undoes IS NULL", finding))
+        return _acts(self.db, "WHERE finding = ? AND outcome = 'done' AND verdict = '' AND undoes IS NULL", finding)
 
     def key_of_finding(self, number: int) -> tuple[str, str, str] | None:
         """What the finding of that number is about (:attr:`tierd.model.Finding.key`); None if there is none."""
@@ -285,24 +283,21 @@ class Journal:
     def kinds_of_acts(self) -> dict[int, str]:
         """Kind of the finding that each act was done for, by the number of the act."""
         return dict(self.db.execute("SELECT actions.id, findings.kind FROM actions JOIN findings "
-                                     "ON findings.id = actions.finding").fetchall())
+                                     "ON findings.id = actions.finding"))
 
     def unfinished(self) -> list[Entry]:
         """Acts that were under way, then acts that were being undone, when tierd ended."""
-        return [*self._select("WHERE outcome = 'under way'"), *self._select("WHERE outcome = 'undoing'")]
+        return _acts(self.db, "WHERE outcome = 'under way'") + _acts(self.db, "WHERE outcome = 'undoing'")
 
-    def entries(self, outcome: Outcome | None = None) -> Iterator[Entry]:
+    def entries(self, outcome: Outcome | None = None) -> list[Entry]:
         """Acts in order, with one outcome if it is given."""
-        return self._select("WHERE outcome LIKE ?", outcome or "%")
-
-    def _select(self, where: str, *values: int | str) -> Iterator[Entry]:
-        return _acts(self.db, where, *values)
+        return _acts(self.db, "WHERE outcome LIKE ?", outcome or "%")
 
 
-def _acts(db: SharedConnection, where: str, *values: int | str) -> Iterator[Entry]:
+def _acts(db: SharedConnection, where: str, *values: int | str) -> list[Entry]:
     """Acts in order. All rows are fetched at once, so that the caller may write the journal in its loop."""
-    rows = db.execute(f"SELECT {ENTRY_COLUMNS} FROM actions {where} ORDER BY id", values)  # noqa: S608
-    yield from map(entry_of, rows.fetchall())
+    return [entry_of(row) for row in db.execute(
+        f"SELECT {ENTRY_COLUMNS} FROM actions {where} ORDER BY id", values)]  # noqa: S608
 
 
 class Judgements:
@@ -347,7 +342,7 @@ class Judgements:
         The pool "" is data on the MDT.
         """
         rows = self._db.execute("SELECT pool, won_back FROM judgements WHERE kind = ? AND "
-                                "verdict IN ('helped', 'did-not-help') ORDER BY time DESC", (kind,)).fetchall()
+                                "verdict IN ('helped', 'did-not-help') ORDER BY time DESC", (kind,))
         found: dict[str, list[float]] = {}
         for pool, won_back in rows:
             if len(known := found.setdefault(pool, [])) < last:
@@ -377,17 +372,17 @@ class Judgements:
         rows = self._db.execute(
             "SELECT finding, verdict FROM judgements WHERE time >= ? AND verdict IN ('did-not-help', "
             "'harmed-others') AND EXISTS (SELECT 1 FROM actions WHERE finding = judgements.finding AND "
-            "outcome = 'done' AND undoes IS NULL) ORDER BY finding", (since,)).fetchall()
+            "outcome = 'done' AND undoes IS NULL) ORDER BY finding", (since,))
         for number, verdict in rows:
             yield number, self._finding(number), Verdict(verdict)
 
     def _acted_on(self, which: str, since: float) -> Iterator[tuple[int, Finding, list[Entry]]]:
         rows = self._db.execute(
             "SELECT id FROM findings WHERE id IN (SELECT finding FROM actions WHERE kind = 'set-default-layout' AND "  # noqa: S608
-            f"outcome = 'done' AND intended_at >= ?) AND {which} ORDER BY id", (since,)).fetchall()
+            f"outcome = 'done' AND intended_at >= ?) AND {which} ORDER BY id", (since,))
         for (number,) in rows:
-            yield number, self._finding(number), list(_acts(
-                self._db, "WHERE finding = ? AND kind = 'set-default-layout' AND outcome = 'done'", number))
+            yield number, self._finding(number), _acts(
+                self._db, "WHERE finding = ? AND kind = 'set-default-layout' AND outcome = 'done'", number)
 
     def _finding(self, number: int) -> Finding:
         kind, time, aggressor, victim, targets, sentence, evidence, directories, subject = self._db.execute(
@@ -399,4 +394,4 @@ class Judgements:
 
     def default_layouts_in_force(self) -> list[Entry]:
         """The newest first."""
-        return [*_acts(self._db, "WHERE kind = 'set-default-layout' AND outcome = 'done'")][::-1]
+        return _acts(self._db, "WHERE kind = 'set-default-layout' AND outcome = 'done'")[::-1]
