@@ -53,7 +53,8 @@ class ParallelFetch(Generic[Found]):
         """Results and errors by URL. Each URL has one or the other."""
         late = {url: answer for url, answer in self._pending.items() if answer.done()}
         self._pending = {url: answer for url, answer in self._pending.items() if url not in late}
-        answers = {url: self._begin(url) for url in dict.fromkeys(urls) if url not in self._pending}
+        answers = {url: (self._retry_executor if url in self._failed else self._executor).submit(self._ask, url)
+                   for url in dict.fromkeys(urls) if url not in self._pending}
         prompt = [answer for url, answer in answers.items() if url not in self._failed]
         wait(prompt or answers.values(), timeout=self._deadline_seconds)
         done = {url: answer for url, answer in answers.items() if answer.done()}
@@ -79,9 +80,6 @@ class ParallelFetch(Generic[Found]):
             errors[url] = error
         else:  # a defect in parsing one answer must not lose the others
             errors[url] = SourceError(f"{redacted(url)}: {type(error).__name__}: {error}")
-
-    def _begin(self, url: str) -> Future[Found]:
-        return (self._retry_executor if url in self._failed else self._executor).submit(self._ask, url)
 
 
 MAX_NAMED_ERRORS = 3

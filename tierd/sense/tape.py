@@ -87,7 +87,7 @@ def opened(path: Path) -> Iterator[Tape]:
         yield assemble(Path(work), meta)
 
 
-def read_meta(path: Path) -> dict[str, object]:
+def read_meta(path: Path) -> dict[str, Any]:
     try:
         meta = json.loads(path.read_bytes())
     except OSError as error:
@@ -99,14 +99,13 @@ def read_meta(path: Path) -> dict[str, object]:
     return meta
 
 
-def assemble(folder: Path, meta: dict[str, object]) -> Tape:
+def assemble(folder: Path, meta: dict[str, Any]) -> Tape:
     def table(key: str) -> dict[str, Any]:
         value = meta.get(key)
         return value if isinstance(value, dict) else {}
 
-    times = meta["snapshot_times"]
-    assert isinstance(times, list)
-    snapshots = [(float(t), folder / f"{n:03d}") for n, t in enumerate(times) if (folder / f"{n:03d}").is_dir()]
+    snapshots = [(float(t), folder / f"{n:03d}") for n, t in enumerate(meta["snapshot_times"])
+                 if (folder / f"{n:03d}").is_dir()]
     if len(snapshots) < 2:
         raise TapeError(f"{folder}: {len(snapshots)} snapshots; two are needed to see anything happen")
     records: list[Record] = []
@@ -119,13 +118,11 @@ def assemble(folder: Path, meta: dict[str, object]) -> Tape:
             decoded, consumed = [], 0
         records += decoded
         left += len(data) - consumed
-    fids = table("fids")
-    paths = {Fid.parse(fid): path for path, fid in fids.items()}
-    layouts = table("layouts")
     return Tape(
         str(meta.get("name", folder.name)), str(meta.get("fsname", "lustre")),
         tuple(t for t, _ in snapshots),
         tuple(Tree(Roots.of(root / "proc", root / "sys")) for _, root in snapshots),
-        tuple(sorted(records, key=lambda r: r.time)), undecoded_bytes=left, paths=paths,
-        layouts={path: from_yaml(text) for path, text in layouts.items()},
+        tuple(sorted(records, key=lambda r: r.time)), undecoded_bytes=left,
+        paths={Fid.parse(fid): path for path, fid in table("fids").items()},
+        layouts={path: from_yaml(text) for path, text in table("layouts").items()},
     )
