@@ -21,7 +21,7 @@ from stack.demo import user_name
 from stack.shared import SharedFilesystem
 from tierd.act.claim import Claim, ClaimFolder
 from tierd.act.movers.inspection import FileEngine
-from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult, PortMover, never_halt
+from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult, PortMover
 from tierd.clock import SystemClock
 from tierd.cluster.connection import Connection
 from tierd.cluster.leader import Candidate
@@ -49,7 +49,7 @@ class PortEngine(FileEngine):
     def batch(self) -> Any:
         return None
 
-    def move(self, moves: Iterable[Move], halt: Halt = never_halt, batch: Any = None) -> Iterator[MoveOutcome]:
+    def move_batch(self, moves: Iterable[Move], halt: Halt, batch: object) -> Iterator[MoveOutcome]:
         return self._mover.move(tuple(moves), halt)
 
     def examine(self, moves: Iterable[Move]) -> Iterator[MoveOutcome]:

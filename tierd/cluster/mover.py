@@ -26,7 +26,7 @@ from tierd.act.claim import ClaimFolder, read_claim
 from tierd.act.dispatch import RemoteMover
 from tierd.act.movers.checks import objects_digest
 from tierd.act.movers.inspection import FileEngine
-from tierd.act.movers.moves import Move, MoveOutcome, MoveResult
+from tierd.act.movers.moves import Move, MoveOutcome, MoveResult, never_halt
 from tierd.act.operating_state import MaintenanceGuard
 from tierd.clock import SystemClock
 from tierd.cluster import messages
@@ -309,7 +309,7 @@ class Mover:
             return self._counted(_result_of(file, replace(move, not_copied=1.0)))
         self.fault("begin")
         try:
-            (outcome,) = self.engine.move((move,), batch=batch)  # type: ignore[arg-type]
+            (outcome,) = self.engine.move_batch((move,), never_halt, batch)  # type: ignore[arg-type]
         except Exception as error:  # noqa: BLE001 -- whatever it is, the state of the file is unknown
             outcome = MoveOutcome(move, MoveResult.DOUBTFUL, "unknown", f"{type(error).__name__}: {error}")
         self.fault("exchanged")

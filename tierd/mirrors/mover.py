@@ -22,7 +22,7 @@ from lustre.layout.setstripe import setstripe_arguments
 from tierd.act.movers import checks, inspection
 from tierd.act.movers.checks import FileFacts
 from tierd.act.movers.lfs import RECENTLY_MODIFIED_SECONDS, LfsMover, failure_of_one, mirroring_refusal
-from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult, never_halt, outcome_of_error, refused_outcome
+from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult, outcome_of_error, refused_outcome
 from tierd.act.movers.space_and_quota import DestinationState
 from tierd.refusal import Reason, Refusal
 
@@ -50,15 +50,12 @@ class MirrorMover(inspection.FileEngine):
     def batch(self) -> DestinationState:
         return self.engine.batch()
 
-    def move(
-        self, moves: Iterable[Move], halt: Halt = never_halt, batch: DestinationState | None = None
-    ) -> Iterator[MoveOutcome]:
-        shared = self.batch() if batch is None else batch
+    def move_batch(self, moves: Iterable[Move], halt: Halt, batch: DestinationState) -> Iterator[MoveOutcome]:
         for mirrored, some in groupby(moves, changes_mirrors):
             if mirrored:
-                yield from super().move(some, halt, shared)
+                yield from super().move_batch(some, halt, batch)
             else:
-                yield from self.engine.move(some, halt, shared)
+                yield from self.engine.move_batch(some, halt, batch)
 
     def facts_of(self, move: Move, batch: DestinationState) -> FileFacts | MoveOutcome:
         if not changes_mirrors(move):

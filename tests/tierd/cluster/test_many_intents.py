@@ -27,7 +27,7 @@ from tierd.act.gate import Gate
 from tierd.act.journal.writer import Journal
 from tierd.act.limits import Budget, CircuitBreaker
 from tierd.act.movers.inspection import FileEngine
-from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult, never_halt
+from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult
 from tierd.act.undo import close_unfinished
 from tierd.acts import ActKind
 from tierd.clock import SystemClock
@@ -98,7 +98,7 @@ class FakeLustre(FileEngine):
             moved = same_shape(self.layout(move.path), move.layout)
             yield MoveOutcome(move, MoveResult.ALREADY if moved else MoveResult.MOVABLE)
 
-    def move(self, moves: Iterable[Move], halt: Halt = never_halt, batch: Any = None) -> Iterator[MoveOutcome]:
+    def move_batch(self, moves: Iterable[Move], halt: Halt, batch: object) -> Iterator[MoveOutcome]:
         for move in moves:
             number = self._number(move.path)
             with self.lock:

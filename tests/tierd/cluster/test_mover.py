@@ -17,7 +17,7 @@ from tests.tierd.cluster.broker import Broker, until
 from tests.tierd.cluster.cluster_world import ClusterWorld, over_nats
 from tierd.act.movers.checks import objects_digest
 from tierd.act.movers.lease import LeaseMover
-from tierd.act.movers.moves import Move, MoveOutcome, MoveResult
+from tierd.act.movers.moves import MoveOutcome, MoveResult
 from tierd.acts import Outcome
 from tierd.cluster import messages
 from tierd.cluster.connection import BrokerError, BrokerUnknown, Connection, Delivery, Outgoing
@@ -439,8 +439,8 @@ class SilentEngine:
         self._engine = engine
         self.examine, self.batch = engine.examine, engine.batch
 
-    def move(self, moves: Sequence[Move], **further: Any) -> list[MoveOutcome]:
-        return [replace(outcome, copied_bytes=0) for outcome in self._engine.move(moves, **further)]
+    def move_batch(self, *given: Any) -> list[MoveOutcome]:
+        return [replace(outcome, copied_bytes=0) for outcome in self._engine.move_batch(*given)]
 
 
 def test_a_mover_tells_the_bytes_of_what_it_has_moved(world: ClusterWorld) -> None:

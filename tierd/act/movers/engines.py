@@ -19,7 +19,7 @@ from tierd.act.movers.checks import FileFacts
 from tierd.act.movers.inspection import FileEngine
 from tierd.act.movers.lease import LeaseMover
 from tierd.act.movers.lfs import LfsMover, command_runner, parent_death_prefix
-from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult, never_halt
+from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult
 from tierd.act.movers.space_and_quota import Destination, DestinationState
 from tierd.config.act import MoverSettings
 from tierd.refusal import Reason
@@ -53,13 +53,10 @@ class EitherEngine(FileEngine):
         other = isinstance(found, MoveOutcome) and needs_other(found)
         return self.other.facts_of(move, batch) if other else found
 
-    def move(
-        self, moves: Iterable[Move], halt: Halt = never_halt, batch: DestinationState | None = None
-    ) -> Iterator[MoveOutcome]:
-        shared = self.batch() if batch is None else batch
-        for outcome in self.first.move(moves, halt, shared):
+    def move_batch(self, moves: Iterable[Move], halt: Halt, batch: DestinationState) -> Iterator[MoveOutcome]:
+        for outcome in self.first.move_batch(moves, halt, batch):
             if needs_other(outcome):
-                yield from self.other.move([outcome.move], halt, shared)
+                yield from self.other.move_batch([outcome.move], halt, batch)
             else:
                 yield outcome
 

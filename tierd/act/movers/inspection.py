@@ -345,12 +345,13 @@ class FileEngine:
     def move_file(self, move: Move, batch: DestinationState) -> MoveOutcome:
         raise NotImplementedError
 
-    def move(
-        self, moves: Iterable[Move], halt: Halt = never_halt, batch: DestinationState | None = None
-    ) -> Iterator[MoveOutcome]:
-        shared = self.batch() if batch is None else batch
+    def move(self, moves: Iterable[Move], halt: Halt = never_halt) -> Iterator[MoveOutcome]:
+        return self.move_batch(moves, halt, self.batch())
+
+    def move_batch(self, moves: Iterable[Move], halt: Halt, batch: DestinationState) -> Iterator[MoveOutcome]:
+        """Move files with the state of a batch, which other calls may share."""
         for move in moves:
-            yield halted_outcome(move, why) if (why := halt()) else self.move_file(move, shared)
+            yield halted_outcome(move, why) if (why := halt()) else self.move_file(move, batch)
 
     def examine(self, moves: Sequence[Move]) -> Iterator[MoveOutcome]:
         batch = self.batch()

@@ -31,7 +31,7 @@ from lustre.filesystem import Calls, FileFlags
 from lustre.layout.setstripe import setstripe_arguments
 from tierd.act.movers import checks, inspection
 from tierd.act.movers.checks import FileFacts
-from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult, halted_outcome, never_halt
+from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult, halted_outcome
 from tierd.act.movers.space_and_quota import Destination, DestinationState
 from tierd.clock import Clock, SystemClock
 from tierd.refusal import Reason, Refusal
@@ -140,17 +140,14 @@ class LfsMover(inspection.FileEngine):
         self.clock = clock or SystemClock()
         self._files_per_process = FILES_OF_FIRST_PROCESS
 
-    def move(
-        self, moves: Iterable[Move], halt: Halt = never_halt, batch: DestinationState | None = None
-    ) -> Iterator[MoveOutcome]:
+    def move_batch(self, moves: Iterable[Move], halt: Halt, batch: DestinationState) -> Iterator[MoveOutcome]:
         """Moves files with the same new layout together."""
         ready: dict[tuple[str, ...], list[_Ready]] = {}
-        shared = self.batch() if batch is None else batch
         for move in moves:
             if why := halt():
                 yield halted_outcome(move, why)
                 continue
-            found = self.facts_of(move, shared)
+            found = self.facts_of(move, batch)
             if isinstance(found, MoveOutcome):
                 yield replace(found, not_copied=1.0)
             else:
@@ -162,7 +159,7 @@ class LfsMover(inspection.FileEngine):
                 if why := halt():
                     yield from (halted_outcome(each.move, why) for each in left)
                     break
-                yield from self._process(arguments, _first_files(left, self._files_per_process), shared)
+                yield from self._process(arguments, _first_files(left, self._files_per_process), batch)
 
     def facts_of(self, move: Move, batch: DestinationState) -> FileFacts | MoveOutcome:
         """Facts of a file that may be moved, or the outcome. Refuses a file whose next write might not show."""

@@ -87,7 +87,7 @@ class ParallelMover(Mover):
         try:
             while part := run.take():
                 try:
-                    for outcome in self._mover.move(part, halt, batch):
+                    for outcome in self._mover.move_batch(part, halt, batch):
                         outcomes.put(outcome)
                 finally:
                     run.done(part)

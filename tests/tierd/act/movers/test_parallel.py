@@ -17,7 +17,7 @@ from tests.tierd.act.movers.minicalls import MiniCalls
 from tests.tierd.act.movers.minilustre import FLASH, HDD, POOLS, MiniLustre
 from tierd.act.movers.inspection import FileEngine
 from tierd.act.movers.lease import LeaseMover
-from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult, never_halt
+from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult
 from tierd.act.movers.parallel import ParallelMover, ParallelRun, TargetSlots, name_thread_as_process
 from tierd.act.movers.space_and_quota import Destination, DestinationState
 from tierd.refusal import Reason, Refusal
@@ -78,9 +78,7 @@ class Engine(FileEngine):
         self.batches += 1
         return DestinationState(Destination(lambda: POOLS, dict, lambda kind, owner, pool: Quota(0, 0, 0)))
 
-    def move(
-        self, moves: Iterable[Move], halt: Halt = never_halt, batch: DestinationState | None = None
-    ) -> Iterator[MoveOutcome]:
+    def move_batch(self, moves: Iterable[Move], halt: Halt, batch: DestinationState) -> Iterator[MoveOutcome]:
         for move in moves:
             self.threads.add(threading.get_ident())
             self.work(move)
