@@ -84,8 +84,6 @@ class Engine:
         self._facts = Facts()
         self._waiting: Collection[str] = ()
         """Pools whose small writes wait for the disks."""
-        self._request_msec: Mapping[str, float] = {}
-        """Mean duration of the disk I/O of a request on each target, of late."""
         self._targets_of_victims: frozenset[str] = frozenset()
         """Targets of active findings with a disturbed stream."""
         self._amends: Sequence[Amend] = ()
@@ -163,7 +161,6 @@ class Engine:
             wrote = {target: [each for each in readings if each.sizes][-1:] for target, readings in disks.items()}
             self._waiting = {pool for pool, targets in self._facts.pools.items()
                              if small_writes_wait(each for target in targets for each in wrote.get(target, ()))}
-            self._request_msec = {target: readings[-1].request_msec for target, readings in disks.items()}
         view = self._slowdowns(window)
         further = self._further(complete, partial(self._activities, activities))
         found = {finding.key: finding for finding in chain(
@@ -220,7 +217,8 @@ class Engine:
         unhealthy = np.array([recent.targets[target] for target in window.conditions if target in recent.targets],
                              dtype=np.int64)
         flash = {*self._settings.resolved_scopes.flash_pools, *self._facts.flash}
-        request_msec = np.array([self._request_msec.get(target, 0.0) for target in recent.targets])
+        disks = self._facts.disk_writes
+        request_msec = np.array([disks[name][-1].request_msec if name in disks else 0.0 for name in recent.targets])
         self._learner.learn(columns, kinds, pool, names, unhealthy, flash=flash, request_msec=request_msec)
         costs = self._learner.table(pool, names, unhealthy, self._waiting, request_msec=request_msec)
         work = recent_work(recent.windows, kinds, len(recent.jobs.by_number))

@@ -480,10 +480,7 @@ class TargetFill:
 
 @dataclass(frozen=True, slots=True)
 class DiskWrites:
-    """Disk I/O of one OST between two readings, mostly writes: differences of ``brw_stats`` and ``io_latency_stats``.
-
-    The first reading of an OST has everything since its mount.
-    """
+    """Disk I/O of one OST between two readings, or since its mount: from ``brw_stats`` and ``io_latency_stats``."""
 
     time: float
     """Time of the second reading; epoch seconds."""
