@@ -11,10 +11,10 @@ sieving reads what lies between records before it writes: on a shared file it ta
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from tierd.detect.groups import grouped
 from tierd.detect.profile import Profile
 from tierd.detect.view import View
 from tierd.model import Advice, ClientLoad
@@ -106,11 +106,8 @@ def recently_seen(view: View) -> Iterator[ClientLoad]:
 
 def by_cause(view: View, cause_of: Callable[[ClientLoad], str]) -> Mapping[tuple[str, str], Sequence[ClientLoad]]:
     """Groups clients by cause: an administrator sets a parameter on many clients, not on one."""
-    found: defaultdict[tuple[str, str], list[ClientLoad]] = defaultdict(list)
-    for client in recently_seen(view):
-        if cause := cause_of(client):
-            found[client.fsname, cause].append(client)
-    return dict(sorted(found.items()))
+    found = grouped(((client.fsname, cause_of(client)), client) for client in recently_seen(view))
+    return {key: clients for key, clients in sorted(found.items()) if key[1]}
 
 
 def client_names(clients: Sequence[ClientLoad]) -> str:

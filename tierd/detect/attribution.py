@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tierd.detect.groups import grouped
 from tierd.model import Activities, DirectoryActivity, Finding
 
 MIN_SHARE = 0.1
@@ -102,10 +103,7 @@ def activities_of_jobs(activities: Activities, jobs: Sequence[str], name: str,
     """Activities of several jobs as those of one, directory by directory, the most files first."""
     if len(jobs) == 1:
         return activities(jobs[0], since)
-    parts: defaultdict[str, list[DirectoryActivity]] = defaultdict(list)
-    for job in jobs:
-        for activity in activities(job, since):
-            parts[activity.directory].append(activity)
+    parts = grouped((activity.directory, activity) for job in jobs for activity in activities(job, since))
     found = [replace(merged_activity(place, each), job=name, lately=sum(part.lately for part in each),
                      last_time=max(part.last_time for part in each)) for place, each in parts.items()]
     return sorted(found, key=lambda a: (-(a.creates + a.opens + a.closes), a.directory))

@@ -14,6 +14,7 @@ from typing import Annotated
 
 from annotated_types import Gt
 
+from tierd.detect.groups import grouped
 from tierd.loads import Loads, together
 from tierd.model import JobLoad, Table, Window
 
@@ -128,10 +129,8 @@ def profiles(windows: Sequence[Window], jobs: Collection[str] | None = None) -> 
     each = [Loads.of(window.loads) for window in windows]
     if jobs is not None:
         each = [some.rows(some.jobs_among(jobs)) for some in each]
-    active: defaultdict[str, list[Window]] = defaultdict(list)
-    for window, some in zip(windows, each, strict=True):
-        for job in set(some.job.tolist()):
-            active[job].append(window)
+    active = grouped((job, window) for window, some in zip(windows, each, strict=True)
+                     for job in set(some.job.tolist()))
     loads, by_target = together(each), defaultdict[str, dict[str, JobLoad]](dict)
     for (target, job), load in loads.items():
         by_target[job][target] = load

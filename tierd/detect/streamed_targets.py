@@ -11,7 +11,6 @@ count as held up, because nothing shows that they are not.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
@@ -19,6 +18,7 @@ import numpy as np
 from tierd.detect.columns import JobKinds, RecentWork
 from tierd.detect.costs import FLASH_PRIOR, SATURATED, CostPrior, Vector
 from tierd.detect.device_time import TargetTime
+from tierd.detect.groups import grouped
 from tierd.loads import Loads, Numbers, Pair
 from tierd.model import Facts, StreamedTarget, StreamedTargets, Window
 
@@ -45,15 +45,12 @@ class StreamWatch:
         """
         for window in recent[-1:]:
             self._learn(window)
-        streams: defaultdict[str, list[str]] = defaultdict(list)
         moving: set[Pair] = set()
         for loads in [Loads.of(window.loads) for window in latest_windows(recent)]:
             moving.update(loads.rows((loads.moved_bytes > 0) & loads.jobs_among(streaming)).keys_by_row())
-        for job, its_targets in streaming.items():
-            if may_be_held_up(its_targets, device_time):
-                for target in its_targets:
-                    if (target, job) in moving:
-                        streams[target].append(job)
+        streams = grouped((target, job) for job, its_targets in streaming.items()
+                          if may_be_held_up(its_targets, device_time)
+                          for target in its_targets if (target, job) in moving)
         assumed = self._assumed(facts) if streams else {}
         return StreamedTargets({
             target: StreamedTarget(tuple(sorted(jobs)), *(device_time[target].costs.seconds if target in device_time
@@ -96,8 +93,6 @@ def may_be_held_up(targets: Collection[str], device_time: Mapping[str, TargetTim
 
 def streams_by_target(recent: RecentWork, kinds: JobKinds, jobs: Sequence[str],
                       targets: Sequence[str]) -> Mapping[str, Collection[str]]:
-    found: defaultdict[str, list[str]] = defaultdict(list)
     streams = kinds.stream[recent.job]
-    for job, target in zip(recent.job[streams].tolist(), recent.target[streams].tolist(), strict=True):
-        found[jobs[job]].append(targets[target])
-    return found
+    return grouped((jobs[job], targets[target]) for job, target in zip(
+        recent.job[streams].tolist(), recent.target[streams].tolist(), strict=True))

@@ -6,7 +6,6 @@ free space. It does not demote a file just because the aggressor has stopped: it
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
@@ -17,6 +16,7 @@ from lustre.layout.model import Component, Layout
 from tierd.decide.plans import FlashSettings as Pools
 from tierd.decide.plans import Plan, joined, missing_pool, move, room_bytes
 from tierd.detect.advice import has_free_space
+from tierd.detect.groups import grouped
 from tierd.detect.view import View
 from tierd.model import Action, Advice, Evidence, Finding, StoredFile, Table
 from tierd.policies.protocol import Common, Policy, Situation, Tables
@@ -112,14 +112,13 @@ def plan(finding: Finding, evidence: ColdOnFlashEvidence, situation: Situation) 
 
     A file in a scope with another flash pool stays: a person put it there.
     """
-    by_pools: defaultdict[Pools, list[StoredFile]] = defaultdict(list)
-    for file in situation.facts.stored:
-        pools = situation.pools_of(file.path)
-        if finding.subject in file.pools and pools.flash_pool == finding.subject:
-            by_pools[pools].append(file)
+    by_pools = grouped((situation.pools_of(file.path), file) for file in situation.facts.stored
+                       if finding.subject in file.pools)
     plans: list[Plan] = []
     left = evidence.bytes_to_free
     for pools, files in by_pools.items():
+        if pools.flash_pool != finding.subject:
+            continue
         planned = demotions(finding, left, evidence.cold_before, files, situation, pools)
         left -= sum(action.size_bytes for action in planned.actions)
         plans.append(planned)

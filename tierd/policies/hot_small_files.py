@@ -12,7 +12,6 @@ flash, files go there; to move an existing file there, Lustre copies it twice.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
@@ -23,6 +22,7 @@ from tierd.acts import ActKind
 from tierd.decide import plans, sizing
 from tierd.decide.plans import Plan
 from tierd.detect.advice import has_free_space
+from tierd.detect.groups import grouped
 from tierd.detect.profile import Classes, Profile
 from tierd.detect.view import View
 from tierd.model import Action, Advice, Candidate, DirectoryActivity, Evidence, Finding, Table
@@ -87,11 +87,9 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
     if not has_free_space(view, view.flash):
         return
     jobs = view.profiles(LATEST_SECONDS)
-    by_job: defaultdict[str, list[DirectoryActivity]] = defaultdict(list)
-    for activity in view.facts.directories:
-        if (activity.opens >= settings.min_opens and activity.opens >= REOPENED * activity.creates
-                and activity.directory.startswith("/")):
-            by_job[activity.job].append(activity)
+    by_job = grouped((activity.job, activity) for activity in view.facts.directories
+                     if activity.opens >= max(settings.min_opens, REOPENED * activity.creates)
+                     and activity.directory.startswith("/"))
     for job, activities in sorted(by_job.items()):
         if job in jobs:
             yield from _of_job(jobs[job], activities, view, settings)

@@ -15,7 +15,6 @@ and the target would be full again. If a job loses, or the fill hardly changes, 
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
@@ -27,6 +26,7 @@ from lustre.fid import Fid
 from tierd.acts import Verdict
 from tierd.decide.plans import Plan, move
 from tierd.decide.relocation import Destinations, bytes_per_ost, hard_case, ost_index, osts_of, relocate
+from tierd.detect.groups import grouped
 from tierd.detect.profile import Classes, is_small_files
 from tierd.detect.view import View
 from tierd.model import (
@@ -114,10 +114,7 @@ class FillEvidence(Evidence):
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
-    loads: defaultdict[str, list[JobLoad]] = defaultdict(list)
-    for job in view.profiles(RECENT_SECONDS).values():
-        for target, load in job.by_target.items():
-            loads[target].append(load)
+    loads = grouped(each for job in view.profiles(RECENT_SECONDS).values() for each in job.by_target.items())
     for pool, members in sorted(view.facts.pools.items()):
         if len(members) > 1:
             yield from fill_findings(pool, members, view, settings)

@@ -28,6 +28,7 @@ from lustre.layout.model import Component, Layout
 from tierd.acts import ActKind, Verdict
 from tierd.decide.plans import Plan
 from tierd.detect.advice import traffic
+from tierd.detect.groups import grouped
 from tierd.detect.view import View
 from tierd.model import (
     MAX_CLIENTS,
@@ -125,9 +126,7 @@ class MetadataStormEvidence(Evidence):
 def find(view: View, settings: Settings) -> Iterator[Finding]:
     if not (seconds := view.facts.latest_seconds):
         return
-    by_place: defaultdict[str, list[DirectoryActivity]] = defaultdict(list)
-    for activity in view.facts.latest_directories:
-        by_place[activity.directory].append(activity)
+    by_place = grouped((activity.directory, activity) for activity in view.facts.latest_directories)
     everything = sum(map(operations, view.facts.latest_directories))
     known: set[str] = set()
     for place, own in sorted(by_place.items(), key=lambda item: (-sum(map(operations, item[1])), item[0])):

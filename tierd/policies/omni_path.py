@@ -7,7 +7,6 @@ parameters, and there is no finding about them.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated
@@ -16,6 +15,7 @@ from annotated_types import Gt
 
 from tierd.advised import CLIENT_DRIVER, DRIVER_TEXTS, SERVER_DRIVER, driver_command, driver_value
 from tierd.detect.advice import recently_seen
+from tierd.detect.groups import grouped
 from tierd.detect.view import View
 from tierd.loads import OTHER_OPERATIONS, READS, Loads
 from tierd.model import Advice, Finding, OtherEvidence
@@ -57,11 +57,8 @@ def _enough(rpcs_per_second: float, role: str, view: View, settings: Settings) -
 
 def of_nodes(role: str, drivers: Drivers, wanted: Mapping[str, int], view: View) -> Iterator[Finding]:
     """The finding about the nodes of one role, if a parameter differs. Parameters that a driver lacks do not count."""
-    differ: defaultdict[tuple[str, int], list[str]] = defaultdict(list)
-    for node, driver in sorted(drivers.items()):
-        for name, value in wanted.items():
-            if driver.get(name, value) != value:
-                differ[name, driver[name]].append(node)
+    differ = grouped(((name, driver[name]), node) for node, driver in sorted(drivers.items())
+                     for name, value in wanted.items() if driver.get(name, value) != value)
     if not differ:
         return
     nodes = sorted({node for those in differ.values() for node in those})

@@ -11,7 +11,6 @@ files stay split; ``hot-small-files`` moves those that are read.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
@@ -24,6 +23,7 @@ from tierd.acts import ActKind
 from tierd.decide import sizing
 from tierd.decide.plans import FlashSettings, Plan, flash_first, flash_is_short, missing_pool
 from tierd.detect.advice import has_free_space
+from tierd.detect.groups import grouped
 from tierd.detect.view import View
 from tierd.model import Action, Advice, Capacity, DirectoryActivity, Evidence, Finding
 from tierd.policies.protocol import Common, Policy, Situation, edge
@@ -58,9 +58,7 @@ class OutgrownComponentEvidence(Evidence):
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
-    by_place: defaultdict[str, list[DirectoryActivity]] = defaultdict(list)
-    for activity in view.facts.directories:
-        by_place[activity.directory].append(activity)
+    by_place = grouped((activity.directory, activity) for activity in view.facts.directories)
     for place, parts in sorted(by_place.items(), key=lambda item: (-sum(p.outgrown for p in item[1]), item[0])):
         yield from _of_directory(place, parts, view, settings)
 

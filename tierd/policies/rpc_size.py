@@ -7,7 +7,6 @@ lacks memory to gather a full RPC. There is no finding if the files are as small
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
@@ -16,6 +15,7 @@ from annotated_types import Gt
 
 from tierd.advised import MIB, RPC_BYTES, RPCS_IN_WINDOW, USUAL_RPC_BYTES
 from tierd.detect.advice import client_names, recently_seen, rpcs_saved, targets_of_pool, traffic
+from tierd.detect.groups import grouped
 from tierd.detect.profile import Classes, is_small_io
 from tierd.detect.view import View
 from tierd.model import Advice, ClientLoad, Finding, OtherEvidence, RpcLoad
@@ -44,11 +44,9 @@ class Settings(Common):
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
-    found: defaultdict[tuple[str, str, str, str], list[tuple[ClientLoad, RpcLoad]]] = defaultdict(list)
-    for client in recently_seen(view):
-        for load in client.rpcs:
-            if load.kind == "osc" and (why := cause(client, load, view, settings)):
-                found[client.fsname, load.pool, load.direction, why].append((client, load))
+    found = grouped(((client.fsname, load.pool, load.direction, why), (client, load))
+                    for client in recently_seen(view) for load in client.rpcs
+                    if load.kind == "osc" and (why := cause(client, load, view, settings)))
     for subject, pairs in sorted(found.items()):
         advice = tuple(advise(subject, pairs, view))
         if advice:

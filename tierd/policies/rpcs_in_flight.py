@@ -7,7 +7,6 @@ lengthens their queue for all clients. There is no finding in that case.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
@@ -15,6 +14,7 @@ from typing import Annotated
 from annotated_types import Gt, Lt
 
 from tierd.detect.advice import client_names, mean_concurrent_rpcs, recently_seen, targets_of_pool
+from tierd.detect.groups import grouped
 from tierd.detect.view import View
 from tierd.model import Advice, ClientLoad, Finding, OtherEvidence, RpcLoad
 from tierd.policies.protocol import RECENT_SECONDS, Common, Policy, edge
@@ -37,13 +37,10 @@ class Settings(Common):
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
-    found: defaultdict[tuple[str, str, str, str], list[tuple[ClientLoad, RpcLoad]]] = defaultdict(list)
-    for client in recently_seen(view):
-        for load in client.rpcs:
-            subject = (client.fsname, load.kind, load.pool, load.direction)
-            if (load.max_in_flight and load.rpcs / client.seconds >= settings.min_rpcs_per_second
-                    and saturated(load) >= edge(settings.enter, view, POLICY.name, "", " ".join(subject))):
-                found[subject].append((client, load))
+    found = grouped((subject, (client, load)) for client in recently_seen(view) for load in client.rpcs
+                    for subject in [(client.fsname, load.kind, load.pool, load.direction)]
+                    if load.max_in_flight and load.rpcs / client.seconds >= settings.min_rpcs_per_second
+                    and saturated(load) >= edge(settings.enter, view, POLICY.name, "", " ".join(subject)))
     for subject, pairs in sorted(found.items()):
         fsname, kind, pool, _ = subject
         disks = targets_of_pool(view, fsname, pool) - set(view.flash) if kind == "osc" else frozenset()

@@ -6,9 +6,9 @@ there, and tierd does not learn from them.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 
+from tierd.detect.groups import grouped
 from tierd.detect.view import View
 from tierd.model import Advice, Finding, OtherEvidence
 from tierd.policies.protocol import Common, Policy
@@ -18,11 +18,8 @@ WORK = {"rebuild": "rebuilds", "rebalance": "rebalances"}
 
 
 def find(view: View, _: Common) -> Iterator[Finding]:
-    targets: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     work = view.windows[-1].storage_work
-    for target, one in sorted(work.items()):
-        if one.kind in WORK:
-            targets[one.kind, one.pool].append(target)
+    targets = grouped(((one.kind, one.pool), target) for target, one in sorted(work.items()) if one.kind in WORK)
     for (kind, pool), slowed in sorted(targets.items()):
         one = work[slowed[0]]
         yield Finding(

@@ -10,7 +10,6 @@ Rates are bytes per second, and metadata operations per second, of each job in a
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -24,6 +23,7 @@ from annotated_types import Ge, Gt, Lt
 from tierd.acts import Verdict
 from tierd.arrays import any_at_work
 from tierd.detect.gain import StreamTrack, StreamWindow, gain, probability_of_loss_to_others
+from tierd.detect.groups import grouped
 from tierd.detect.interference import ERRORS_OF_90_PERCENT, MOST_LOST
 from tierd.model import Finding, Table, Window
 from tierd.text import Carrier
@@ -80,11 +80,7 @@ def where_seen(windows: Sequence[Window], job: str) -> list[Window]:
 
 
 def steady_rates(windows: Sequence[Window], of: RatesOf) -> Rates:
-    found: defaultdict[str, list[float]] = defaultdict(list)
-    for window in windows:
-        for job, rate in of(window).items():
-            if rate > 0:
-                found[job].append(rate)
+    found = grouped((job, rate) for window in windows for job, rate in of(window).items() if rate > 0)
     return {job: each for job, each in found.items() if len(each) == len(windows)}
 
 
