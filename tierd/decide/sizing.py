@@ -14,7 +14,7 @@ from typing import Annotated
 from annotated_types import Gt
 
 from tierd.model import Table
-from tierd.refusal import Reason
+from tierd.refusal import Reason, Refusal
 from tierd.text import binary_text, percent
 
 UNIT_BYTES = 64 << 10
@@ -36,43 +36,40 @@ class Settings(Table):
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """A component size, or the reason why no size fits."""
+    """A component size, and what it rests on."""
 
     component_bytes: int
-    """0 if no component would hold the files."""
     reason: str
-    refused: Reason | None = None
-    """Reason code if no size fits."""
 
 
-def component(sizes: Sequence[int], mean_bytes: float, largest_rpc_bytes: int, settings: Settings) -> Size:
+def component(sizes: Sequence[int], mean_bytes: float, largest_rpc_bytes: int, settings: Settings) -> Size | Refusal:
     """Size a component from sampled sizes, or else from the mean size of a job's files."""
     known = [size for size in sizes if size > 0]
     if len(known) >= MIN_SAMPLES:
         return from_distribution(known, settings)
     if mean_bytes <= 0:
-        return Size(0, "the sizes of the files are not known", Reason.SIZES_UNKNOWN)
+        return Refusal(Reason.SIZES_UNKNOWN, "the sizes of the files are not known")
     return from_mean(mean_bytes, largest_rpc_bytes, settings)
 
 
-def from_distribution(sizes: Sequence[int], settings: Settings) -> Size:
+def from_distribution(sizes: Sequence[int], settings: Settings) -> Size | Refusal:
     """Cover the small mode: all sizes below the widest gap between powers of two.
 
     >>> from_distribution([900_000] * 99 + [5_000_000_000], Settings())
-    Size(component_bytes=1048576, reason='99% of 100 sampled files fit; the largest of these has 879 KiB', refused=None)
-    >>> from_distribution([2 << 20] * 60 + [30 << 20] * 40, Settings()).component_bytes  # would split 40% of them
-    0
+    Size(component_bytes=1048576, reason='99% of 100 sampled files fit; the largest of these has 879 KiB')
+    >>> str(from_distribution([2 << 20] * 60 + [30 << 20] * 40, Settings()))
+    'a component of 2 MiB would split 40 of 100 sampled files'
     """
     ordered = sorted(sizes)
     small = small_mode(ordered, 1 << settings.largest_component_bytes.bit_length() - 1)  # the largest boundary
     if not small:
-        return Size(0, f"the smallest of {len(sizes)} sampled files has {binary_text(ordered[0])}: they are not "
-                    "small files", Reason.NOT_SMALL)
+        return Refusal(Reason.NOT_SMALL, f"the smallest of {len(sizes)} sampled files has {binary_text(ordered[0])}: "
+                       "they are not small files")
     size = boundary(small[-1])
     split = sum(size < s <= 64 * size for s in ordered)
     if split > SPLIT_SHARE * len(ordered):
-        return Size(0, f"a component of {binary_text(size)} would split {split} of {len(ordered)} sampled files",
-                    Reason.SIZES_MIXED)
+        return Refusal(Reason.SIZES_MIXED, f"a component of {binary_text(size)} would split {split} of {len(ordered)} "
+                       "sampled files")
     return Size(size, f"{percent(len(small) / len(ordered))} of {len(ordered)} sampled files fit; the largest of "
                       f"these has {binary_text(small[-1])}")
 
@@ -90,18 +87,18 @@ def small_mode(ordered: Sequence[int], limit_bytes: int) -> Sequence[int]:
     return below[:cut]
 
 
-def from_mean(mean_bytes: float, largest_rpc_bytes: int, settings: Settings) -> Size:
+def from_mean(mean_bytes: float, largest_rpc_bytes: int, settings: Settings) -> Size | Refusal:
     """Without sampled sizes: twice the mean holds all files if sizes are spread evenly from zero.
 
     >>> from_mean(1 << 20, 1 << 20, Settings()).component_bytes
     2097152
-    >>> from_mean(300 << 20, 4 << 20, Settings()).component_bytes
-    0
+    >>> str(from_mean(300 << 20, 4 << 20, Settings()))
+    'the files have 300 MiB on average: they are not small files'
     """
     size = boundary(max(int(2 * mean_bytes), largest_rpc_bytes))
     if size > settings.largest_component_bytes:
-        return Size(0, f"the files have {binary_text(mean_bytes)} on average: they are not small files",
-                    Reason.NOT_SMALL)
+        return Refusal(Reason.NOT_SMALL, f"the files have {binary_text(mean_bytes)} on average: they are not small "
+                       "files")
     return Size(size, f"the files have {binary_text(mean_bytes)} on average, the largest RPC "
                       f"has {binary_text(largest_rpc_bytes)}; sizes could not be sampled")
 

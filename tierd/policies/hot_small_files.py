@@ -137,8 +137,8 @@ def plan(finding: Finding, evidence: HotSmallFilesEvidence, situation: Situation
     opens = sum(c.opens for a in activities for c in a.candidates) or 1
     for activity in activities:
         size = sizing.component(activity.sizes, 0.0, 0, pools.sizing)
-        if not size.component_bytes:
-            refusals.append(Refusal(size.refused or Reason.SIZES_UNKNOWN, size.reason).about(activity.directory))
+        if isinstance(size, Refusal):
+            refusals.append(size.about(activity.directory))
             continue
         on_flash = plans.flash_first(size.component_bytes, capacity.default_layouts.get(activity.directory), pools)
         use = Use(evidence.read_operations_share)

@@ -126,11 +126,10 @@ def plan(finding: Finding, evidence: NoisyNeighbourEvidence, situation: Situatio
 def small_files(finding: Finding, evidence: NoisyNeighbourEvidence, activity: DirectoryActivity,
                 situation: Situation) -> Plan:
     where, capacity, settings = activity.directory, situation.capacity, situation.pools
-    size = sizing.component(activity.sizes, evidence.aggressor_bytes_per_file, evidence.aggressor_largest_rpc_bytes,
-                            settings.sizing)
-    refusal = refuse(where, size, capacity, settings)
-    if refusal:
-        return Plan((), (refusal.about(where),))
+    size = refuse(where, capacity, settings) or sizing.component(
+        activity.sizes, evidence.aggressor_bytes_per_file, evidence.aggressor_largest_rpc_bytes, settings.sizing)
+    if isinstance(size, Refusal):
+        return Plan((), (size.about(where),))
     on_flash = plans.flash_first(size.component_bytes, capacity.default_layouts.get(where), settings)
     kept = 1 - min(activity.unlinks, activity.creates) / activity.creates if activity.creates else 1.0
     files = evidence.aggressor_files_per_second * kept
@@ -158,7 +157,7 @@ def small_files(finding: Finding, evidence: NoisyNeighbourEvidence, activity: Di
     return Plan((*actions, *plans.fitting(moves, room, settings.max_moves)), ())
 
 
-def refuse(where: str, size: sizing.Size, capacity: Capacity, settings: FlashSettings) -> Refusal | None:
+def refuse(where: str, capacity: Capacity, settings: FlashSettings) -> Refusal | None:
     if not where.startswith("/"):
         return Refusal(Reason.NO_PATH, "its path is not known")
     if where == "/":
@@ -167,8 +166,6 @@ def refuse(where: str, size: sizing.Size, capacity: Capacity, settings: FlashSet
         return missing
     if where not in capacity.default_layouts:
         return Refusal(Reason.NO_LAYOUT, "its default layout could not be read")
-    if not size.component_bytes:
-        return Refusal(size.refused or Reason.SIZES_UNKNOWN, size.reason)
     return None
 
 

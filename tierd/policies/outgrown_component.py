@@ -17,15 +17,14 @@ from typing import Annotated
 
 from annotated_types import Ge, Gt, Lt
 
-from lustre.layout.model import Layout
 from lustre.layout.size import size_text
 from tierd.acts import ActKind
 from tierd.decide import sizing
-from tierd.decide.plans import FlashSettings, Plan, flash_first, flash_is_short, missing_pool
+from tierd.decide.plans import Plan, flash_first, flash_is_short, missing_pool
 from tierd.detect.advice import has_free_space
 from tierd.detect.groups import grouped
 from tierd.detect.view import View
-from tierd.model import Action, Advice, Capacity, DirectoryActivity, Evidence, Finding
+from tierd.model import Action, Advice, DirectoryActivity, Evidence, Finding
 from tierd.policies.protocol import Common, Policy, Situation, edge
 from tierd.refusal import Reason, Refusal
 from tierd.text import percent, quoted
@@ -91,27 +90,16 @@ def _of_directory(place: str, parts: Sequence[DirectoryActivity], view: View, se
 
 
 def plan(finding: Finding, evidence: OutgrownComponentEvidence, situation: Situation) -> Plan:
-    capacity, settings = situation.capacity, situation.pools
-    actions: list[Action] = []
-    refusals: list[Refusal] = []
-    for activity in situation.activities:
-        present = capacity.default_layouts.get(activity.directory)
-        size = sizing.component(activity.sizes, 0.0, 0, settings.sizing)
-        refusal = refuse(present, size, evidence, capacity, settings)
-        if refusal:
-            refusals.append(refusal.about(activity.directory))
-        elif present is not None and (present.components[0].extent_end or 0) < size.component_bytes:
-            actions.append(Action(
-                ActKind.SET_DEFAULT_LAYOUT, flash_first(size.component_bytes, present, settings),
-                "files outgrow the present first component of "
-                f"{size_text(present.components[0].extent_end or 0)}: {size.reason}",
-                finding.key, directory=activity.directory))
-    return Plan(tuple(actions), tuple(refusals))
+    made = {activity.directory: enlarged(finding, evidence, activity, situation) for activity in situation.activities}
+    return Plan(tuple(each for each in made.values() if isinstance(each, Action)),
+                tuple(each.about(where) for where, each in made.items() if isinstance(each, Refusal)))
 
 
-def refuse(present: Layout | None, size: sizing.Size, evidence: OutgrownComponentEvidence, capacity: Capacity,
-           settings: FlashSettings) -> Refusal | None:
-    pool = settings.flash_pool
+def enlarged(finding: Finding, evidence: OutgrownComponentEvidence, activity: DirectoryActivity,
+             situation: Situation) -> Action | Refusal | None:
+    """A larger first component for new files, or why it stays as it is; None if it is large enough."""
+    capacity, settings, pool = situation.capacity, situation.pools, situation.pools.flash_pool
+    present = capacity.default_layouts.get(activity.directory)
     if present is None:
         return Refusal(Reason.NO_LAYOUT, "its default layout could not be read, or it has no default layout of its own")
     if missing := missing_pool(capacity, pool, settings.hdd_pool):
@@ -121,11 +109,16 @@ def refuse(present: Layout | None, size: sizing.Size, evidence: OutgrownComponen
             or any(part.pool == pool for part in rest)):
         return Refusal(Reason.OTHER_LAYOUT, f"its default layout is not one component on {pool!r} before others, as "
                        "tierd sets it; a person set it on purpose, and only a person may change it")
-    if not size.component_bytes:
-        return Refusal(size.refused or Reason.SIZES_UNKNOWN,
-                       f"{size.reason}; without a flash component its files would not be split")
+    size, end = sizing.component(activity.sizes, 0.0, 0, settings.sizing), first.extent_end or 0
+    if isinstance(size, Refusal):
+        return Refusal(size.reason, f"{size.sentence}; without a flash component its files would not be split")
     growth = size.component_bytes * evidence.files_created / max(evidence.seconds, 1.0)
-    return flash_is_short(capacity, settings, growth, "the directory may fill")
+    if short := flash_is_short(capacity, settings, growth, "the directory may fill"):
+        return short
+    return None if end >= size.component_bytes else Action(
+        ActKind.SET_DEFAULT_LAYOUT, flash_first(size.component_bytes, present, settings),
+        f"files outgrow the present first component of {size_text(end)}: {size.reason}", finding.key,
+        directory=activity.directory)
 
 
 POLICY = Policy("outgrown-component", Settings, find, evidence=OutgrownComponentEvidence, plan=plan, on_by_default=True)
