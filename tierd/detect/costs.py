@@ -30,7 +30,8 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
 from itertools import chain, combinations
 from math import isfinite, sqrt
 
@@ -38,6 +39,7 @@ import numpy as np
 
 from tierd.detect.columns import JobKinds, WindowColumns
 from tierd.loads import Bools, Floats, Ints, sums
+from tierd.validators import validator_of
 
 Vector = tuple[float, float, float]
 """For bytes read, bytes written and operations."""
@@ -73,28 +75,22 @@ def costs_to_json(costs: Mapping[str, DeviceCosts]) -> str:
     >>> costs_from_json(costs_to_json(known)) == known, costs_from_json('{"hdd": {"seconds": [1, 2]}}')
     (True, {})
     """
-    return json.dumps({pool: {"seconds": each.seconds, "covariance": each.covariance, "observations": each.observations}
-                       for pool, each in sorted(costs.items())})
+    return json.dumps({pool: asdict(each) for pool, each in sorted(costs.items())})
 
 
 def costs_from_json(text: str) -> dict[str, DeviceCosts]:
     """The costs of all pools as they were stored. Pools whose numbers make no sense are left out."""
     try:
-        stored = json.loads(text)
-        pools = stored.items()
+        pools = json.loads(text).items()
     except (ValueError, AttributeError):
         return {}
     found = {}
     for pool, each in pools:
-        try:
-            seconds = np.array(each["seconds"], float)
-            covariance = np.array(each["covariance"], float)
-            count = int(each["observations"])
-        except (ValueError, TypeError, KeyError, OverflowError):
-            continue
-        sound = seconds.shape == (3,) and covariance.shape == (3, 3) and isfinite(seconds.sum() + covariance.sum())
-        if sound and seconds.min() >= 0 and covariance.diagonal().min() >= 0:
-            found[str(pool)] = DeviceCosts(vector(seconds), matrix(covariance), count)
+        with suppress(ValueError):
+            costs = validator_of(DeviceCosts).validate_python(each)
+            covariance = np.array(costs.covariance)
+            if isfinite(sum(costs.seconds) + covariance.sum()) and min(*costs.seconds, *covariance.diagonal()) >= 0:
+                found[pool] = costs
     return found
 
 
