@@ -67,6 +67,16 @@ def rpcs_saved(parts: Iterable[JobTraffic], rpc_bytes: float) -> float | None:
     return 1 - least / sent if sent else None
 
 
+def share_at(limit: float, sent: Mapping[int, float]) -> float:
+    """Share of the RPCs in a histogram that reached a limit.
+
+    >>> share_at(8, {1: 10, 7: 10, 8: 60})
+    0.75
+    """
+    every = sum(sent.values())
+    return sum(count for value, count in sent.items() if value >= limit) / every if every else 0.0
+
+
 def targets_of_pool(view: View, fsname: str, pool: str) -> frozenset[str]:
     """Object targets of a pool. "" selects the targets outside all pools."""
     if pool:

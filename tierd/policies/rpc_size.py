@@ -14,7 +14,7 @@ from typing import Annotated
 from annotated_types import Gt
 
 from tierd.advised import MIB, RPC_BYTES, RPCS_IN_WINDOW, USUAL_RPC_BYTES
-from tierd.detect.advice import client_names, recently_seen, rpcs_saved, targets_of_pool, traffic
+from tierd.detect.advice import client_names, recently_seen, rpcs_saved, share_at, targets_of_pool, traffic
 from tierd.detect.groups import grouped
 from tierd.detect.profile import Classes, is_small_io
 from tierd.detect.view import View
@@ -63,18 +63,12 @@ def mean_pages(load: RpcLoad) -> float:
     return sum(pages * count for pages, count in load.pages.items()) / sent if sent else 0.0
 
 
-def full_share(load: RpcLoad) -> float:
-    """Share of the RPCs at the limit: the upper bound of their bucket reaches it."""
-    sent = sum(load.pages.values())
-    return sum(n for pages, n in load.pages.items() if pages >= load.max_pages) / sent if sent else 0.0
-
-
 def cause(client: ClientLoad, load: RpcLoad, view: View, settings: Settings) -> str:
     mean = mean_pages(load)
     if not load.max_pages or sum(load.pages.values()) * mean * PAGE_BYTES < (
             settings.min_bytes_per_second * client.seconds):
         return ""
-    if load.max_pages < LARGE_PAGES and full_share(load) >= FULL_SHARE:
+    if load.max_pages < LARGE_PAGES and share_at(load.max_pages, load.pages) >= FULL_SHARE:
         return AT_LIMIT
     subject = " ".join((client.fsname, load.pool, load.direction, UNFILLED))
     return UNFILLED if mean * edge(1 / FILL, view, POLICY.name, "", subject) < load.max_pages else ""
@@ -87,7 +81,7 @@ def finding(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad
     limit = min(load.max_pages for _, load in pairs)
     rpcs = sum(sum(load.pages.values()) for _, load in pairs)
     mean = sum(mean_pages(load) * sum(load.pages.values()) for _, load in pairs) / rpcs
-    at_limit = sum(full_share(load) * sum(load.pages.values()) for _, load in pairs) / rpcs
+    at_limit = sum(share_at(load.max_pages, load.pages) * sum(load.pages.values()) for _, load in pairs) / rpcs
     size, most = binary_text(mean * PAGE_BYTES), binary_text(limit * PAGE_BYTES)
     which = f"{direction} RPCs{f' to pool {quoted(pool)}' if pool else ''} on {client_names(clients)}"
     words = (f"{percent(at_limit)} of {rpcs:.0f} {which} have the maximum size of {most}"

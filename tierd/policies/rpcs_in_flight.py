@@ -13,7 +13,7 @@ from typing import Annotated
 
 from annotated_types import Gt, Lt
 
-from tierd.detect.advice import client_names, mean_concurrent_rpcs, recently_seen, targets_of_pool
+from tierd.detect.advice import client_names, mean_concurrent_rpcs, recently_seen, share_at, targets_of_pool
 from tierd.detect.groups import grouped
 from tierd.detect.view import View
 from tierd.model import Advice, ClientLoad, Finding, OtherEvidence, RpcLoad
@@ -40,7 +40,8 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
     found = grouped((subject, (client, load)) for client in recently_seen(view) for load in client.rpcs
                     for subject in [(client.fsname, load.kind, load.pool, load.direction)]
                     if load.max_in_flight and load.rpcs / client.seconds >= settings.min_rpcs_per_second
-                    and saturated(load) >= edge(settings.enter, view, POLICY.name, "", " ".join(subject)))
+                    and share_at(load.max_in_flight, load.in_flight) >= edge(
+                        settings.enter, view, POLICY.name, "", " ".join(subject)))
     for subject, pairs in sorted(found.items()):
         fsname, kind, pool, _ = subject
         disks = targets_of_pool(view, fsname, pool) - set(view.flash) if kind == "osc" else frozenset()
@@ -49,22 +50,12 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
             yield finding(subject, pairs, view)
 
 
-def saturated(load: RpcLoad) -> float:
-    """Share of RPCs that were sent at the limit of RPCs in flight.
-
-    >>> saturated(RpcLoad("osc", "hdd", "write", {1: 10, 7: 10, 8: 60}, max_in_flight=8))
-    0.75
-    """
-    sent = sum(load.in_flight.values())
-    return sum(n for depth, n in load.in_flight.items() if depth >= load.max_in_flight) / sent if sent else 0.0
-
-
 def finding(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad, RpcLoad]], view: View) -> Finding:
     fsname, kind, pool, direction = subject
     clients = [client for client, _ in pairs]
     limit = min(load.max_in_flight for _, load in pairs)
     rpcs = sum(load.rpcs for _, load in pairs)
-    share = sum(saturated(load) * load.rpcs for _, load in pairs) / rpcs
+    share = sum(share_at(load.max_in_flight, load.in_flight) * load.rpcs for _, load in pairs) / rpcs
     place = f"pool {quoted(pool)}" if kind == "osc" and pool else quoted(pool) if pool else "all targets"
     return Finding(
         POLICY.name, view.now, "", "", (),
