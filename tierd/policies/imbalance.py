@@ -29,19 +29,7 @@ from tierd.decide.relocation import Destinations, bytes_per_ost, hard_case, ost_
 from tierd.detect.groups import grouped
 from tierd.detect.profile import Classes, is_small_files
 from tierd.detect.view import View
-from tierd.model import (
-    Action,
-    Advice,
-    Capacity,
-    Evidence,
-    Facts,
-    Finding,
-    JobLoad,
-    OtherEvidence,
-    StoredFile,
-    Table,
-    TargetFill,
-)
+from tierd.model import Action, Advice, Evidence, Facts, Finding, JobLoad, OtherEvidence, StoredFile, Table, TargetFill
 from tierd.policies.protocol import (
     LEAVE,
     RECENT_SECONDS,
@@ -56,7 +44,7 @@ from tierd.policies.protocol import (
 )
 from tierd.refusal import Reason, Refusal
 from tierd.text import bytes_text, count_of, first_names, percent, quoted, rate_text
-from tierd.verify.judgement import MOVED, Judgement, compared_rates, control_ratio, harmed_by, jobs_on_targets
+from tierd.verify.judgement import Judgement, harmed_by, jobs_on_targets
 
 DAY_SECONDS = 86_400.0
 MIN_BYTES_PER_SECOND = 5e6
@@ -130,8 +118,6 @@ def fill_findings(pool: str, members: Sequence[str], view: View, settings: Setti
     takers = {t: fill for t, fill in known.items() if t not in view.facts.closed}
     if len(known) < 2 or not takers:
         return
-    size = sum(fill.size_bytes for fill in known.values())
-    used_of_pool = 1 - sum(fill.avail_bytes for fill in known.values()) / size if size else 1.0
     for sign in (1, -1):
         far = [((POLICY.name, "", f"fill of {target}") in view.active,
                 sign * (fill.used - _median_of_others(target, takers)), target)
@@ -145,7 +131,8 @@ def fill_findings(pool: str, members: Sequence[str], view: View, settings: Setti
             POLICY.name, view.now, "", "", (chosen,),
             f"{quoted(chosen)} is {percent(known[chosen].used)} full; the median of the other targets of pool "
             f"{quoted(pool)} is {percent(others)}",
-            FillEvidence(used_share=known[chosen].used, others_used_share=others, pool_used_share=used_of_pool),
+            FillEvidence(used_share=known[chosen].used, others_used_share=others,
+                         pool_used_share=used_of(known, known)),
             subject=f"fill of {chosen}", advice=_fill_advice(pool, chosen, too_full=sign > 0))
         return
 
@@ -220,8 +207,8 @@ def plan(finding: Finding, _: FillEvidence, situation: Situation) -> Plan:
                                  "the target is in no pool"),))
     may_take = capacity.pools[pool]
     members = [*may_take, *(target for target in capacity.closed.get(pool, ())
-                            if capacity.fill[target].used > used_of(may_take, capacity))]
-    level = used_of(members, capacity)
+                            if capacity.fill[target].used > used_of(may_take, capacity.fill))]
+    level = used_of(members, capacity.fill)
     donors = {ost_index(target) for target in members if capacity.fill[target].used > level + BAND}
     takers = {ost_index(target): level for target in may_take if capacity.fill[target].used < level}
     closed = {ost_index(target) for target in capacity.closed.get(pool, ())}
@@ -234,9 +221,9 @@ def plan(finding: Finding, _: FillEvidence, situation: Situation) -> Plan:
                              "excess of the target)"),))
 
 
-def used_of(members: Sequence[str], capacity: Capacity) -> float:
-    size = sum(capacity.fill[target].size_bytes for target in members)
-    return 1 - sum(capacity.fill[target].avail_bytes for target in members) / size if size else 1.0
+def used_of(members: Collection[str], fill: Mapping[str, TargetFill]) -> float:
+    size = sum(fill[target].size_bytes for target in members)
+    return 1 - sum(fill[target].avail_bytes for target in members) / size if size else 1.0
 
 
 def moves(finding: Finding, pool: str, level: float, donors: set[int], room: Destinations, closed: set[int],
@@ -296,10 +283,8 @@ def slowed_by_moves(finding: Finding, pool: Collection[str], run: MoveRun) -> Ma
     before = [w for w in run.windows if run.begun_at - settings.judge_seconds <= w.start and w.end <= run.begun_at]
     later = [w for w in run.windows if w.start >= max(since, run.now - settings.judge_seconds)
              and w.conditions.keys().isdisjoint(pool)]
-    about = replace(finding, targets=tuple(pool))
-    elsewhere = control_ratio(before, later, *compared_rates(before, later, MOVED), about, settings)
     near = jobs_on_targets(before, set(pool))
-    found = harmed_by(before, later, near, elsewhere, set(), settings)
+    _, found = harmed_by(before, later, near, replace(finding, targets=tuple(pool)), set(), settings)
     return {job: lost for job, lost in found.items() if job in near}
 
 

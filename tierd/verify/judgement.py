@@ -307,8 +307,7 @@ def harmed_by_act(act: Act, before: Sequence[Window], later: Sequence[Window], t
     flash = {target for w in later for target, job in w.loads if target in act.flash
              and any_at_work(finding.aggressor, finding.tasks, (job,))}
     near = jobs_on_targets(before, {*finding.targets, *flash})
-    elsewhere = control_ratio(before, later, *compared_rates(before, later, MOVED), finding, settings)
-    harmed = harmed_by(before, later, near, elsewhere, {finding.victim}, settings=settings, operations=act.on_mdt)
+    _, harmed = harmed_by(before, later, near, finding, {finding.victim}, settings=settings, operations=act.on_mdt)
     found = {}
     for job, lost in harmed.items():
         track = tracks.get(job)
@@ -319,19 +318,22 @@ def harmed_by_act(act: Act, before: Sequence[Window], later: Sequence[Window], t
     return found
 
 
-def harmed_by(before: Sequence[Window], later: Sequence[Window], near: Set[str], elsewhere: float,
-              spared: Set[str], settings: Settings, *, operations: bool = True) -> dict[str, float]:
-    """Jobs that lost bytes on the targets, or metadata operations anywhere, with their loss; without ``spared``."""
+def harmed_by(before: Sequence[Window], later: Sequence[Window], near: Set[str], finding: Finding,
+              spared: Set[str], settings: Settings, *, operations: bool = True) -> tuple[float, dict[str, float]]:
+    """The rate of jobs on other targets than those of the finding, as a fraction of that before; and jobs that lost
+    bytes on the targets, or metadata operations anywhere, with their loss; without ``spared``.
+    """
     was, now = compared_rates(before, later, MOVED)
+    elsewhere = control_ratio(before, later, was, now, finding, settings=settings)
     harmed = harmed_jobs(was, now, near - spared, elsewhere, settings)
     if not operations:
-        return harmed
+        return elsewhere, harmed
     before, later = ([w for w in windows if not any("-MDT" in target for target in w.unseen)]
                      for windows in (before, later))
     was, now = compared_rates(before, later, OPERATIONS)
     for job, lost in harmed_jobs(was, now, was.keys() - spared, elsewhere, settings).items():
         harmed[job] = max(lost, harmed.get(job, 0.0))
-    return harmed
+    return elsewhere, harmed
 
 
 def judge_own(act: Act, windows: Sequence[Window], now: float, settings: Settings, *, operations: bool) -> Judgement:
@@ -356,11 +358,11 @@ def judge_own(act: Act, windows: Sequence[Window], now: float, settings: Setting
     later = [w for w in seen if w.start >= since and w.conditions.keys().isdisjoint(finding.targets)]
     before = [w for w in seen if act.begun_at - settings.judge_seconds <= w.start and w.end <= act.begun_at]
     was = own_rates_before(seen, rate_of, finding.aggressor, act.begun_at, settings.judge_seconds)
-    elsewhere = control_ratio(before, later, *compared_rates(before, later, MOVED), finding, settings)
     got = [rate for w in later if (rate := rate_of(w).get(finding.aggressor, 0.0)) > 0]
     contended, after = median(was) if was else 0.0, median(got) if got else 0.0
     near = jobs_on_targets(before, {*finding.targets, *act.flash})
-    if harmed := harmed_by(before, later, near, elsewhere, {*finding.aggressors}, settings=settings):
+    elsewhere, harmed = harmed_by(before, later, near, finding, {*finding.aggressors}, settings=settings)
+    if harmed:
         return judged(Verdict.HARMED_OTHERS, contended, after, elsewhere, harmed)
     if now < since + settings.judge_seconds:
         return judged(Verdict.TOO_EARLY, contended, after, elsewhere)

@@ -190,7 +190,7 @@ def test_every_plan_brings_the_pool_nearer_to_even_and_ends(
         used: tuple[float, ...], drawn: list[tuple[list[int], int]]) -> None:
     where = capacity(*used)
     files = {f"/d/f{n:03d}": file(n, *osts, size=size) for n, (osts, size) in enumerate(drawn)}
-    level = imbalance.used_of(MEMBERS, where)
+    level = imbalance.used_of(MEMBERS, where.fill)
     after = {n: where.fill[target].used for n, target in enumerate(MEMBERS)}
     seen: Counter[str] = Counter()
     for _ in range(len(files) + 2):
