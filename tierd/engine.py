@@ -213,7 +213,7 @@ class Engine:
         recent = self._recent
         columns = recent.add(window)
         kinds = recent.kinds()
-        names, pool = pool_numbers(recent.targets, self._facts.pools)
+        names, pool = pool_numbers(recent.targets, self._facts)
         unhealthy = np.array([recent.targets[target] for target in window.conditions if target in recent.targets],
                              dtype=np.int64)
         flash = {*self._settings.resolved_scopes.flash_pools, *self._facts.flash}

@@ -7,14 +7,14 @@ all of them.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from tierd.detect.profile import MIN_FILES, SMALL_SHARE, STEADY_SHARE, Classes
 from tierd.loads import BUSY_USEC, CLOSES, OTHERS, Bools, Floats, Ints, Loads, Names, NamespaceLoads, Numbers, sums
-from tierd.model import Window
+from tierd.model import Facts, Window
 
 LITTLE_UNEVEN = 0.05
 """Difference of a span to its window that costs of service need not count: they are known to some 10%. With every span
@@ -172,12 +172,7 @@ class RecentWindows:
         self.jobs.keep_only({*known, *np.unique(np.concatenate(numbers)).tolist()})
 
 
-def pool_numbers(targets: Mapping[str, int], pools: Mapping[str, Collection[str]]) -> tuple[list[str], Ints]:
+def pool_numbers(targets: Iterable[str], facts: Facts) -> tuple[list[str], Ints]:
     """Names of the pools, and the number of the smallest pool of each target; -1 for a target in none."""
-    names = sorted(pools, key=lambda name: -len(pools[name]))
-    found = np.full(len(targets), -1, np.int64)
-    for number, name in enumerate(names):
-        for target in pools[name]:
-            if target in targets:
-                found[targets[target]] = number
-    return names, found
+    numbers = {"": -1} | {name: number for number, name in enumerate(facts.pools)}
+    return [*facts.pools], np.array([numbers[facts.pool_of(target)] for target in targets], np.int64)

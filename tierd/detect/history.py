@@ -129,8 +129,7 @@ def thinned(window: Window) -> Window:
         return replace(window, loads=loads, namespace=NamespaceLoads.of(window.namespace))
 
     def least(amount: Floats) -> Floats:
-        found: Floats = np.where(crowded, MIN_SHARE * np.bincount(at, amount)[at], 0.0)
-        return found
+        return np.where(crowded, MIN_SHARE * np.bincount(at, amount)[at], 0.0)
 
     operations, moved = loads.operations, loads.moved_bytes
     kept = loads.rows((operations >= least(operations)) | ((moved >= least(moved)) & (moved > 0)))

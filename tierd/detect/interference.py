@@ -635,8 +635,7 @@ class Interference:
         mine = np.isin(window.target * count + window.job, streams.target * count + streams.job[streams.of])
         own = np.bincount(np.searchsorted(streams.job, window.job[mine]), taken[mine], len(streams.job))
         others = np.clip(np.bincount(streams.of, together[streams.target]) / np.maximum(own, 1e-9) - 1, 0, 20)
-        found: Floats = others * ((own > 0) & (others >= LEAST_RIVALS))
-        return found
+        return others * ((own > 0) & (others >= LEAST_RIVALS))
 
     def _smoothed(self, row: Ints, found: Floats, use: Floats) -> Floats:
         state = self._state

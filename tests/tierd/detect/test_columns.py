@@ -32,7 +32,7 @@ from tierd.detect.profile import (
     profiles,
 )
 from tierd.loads import Names
-from tierd.model import JobLoad, NamespaceLoad, Window
+from tierd.model import Facts, JobLoad, NamespaceLoad, Window
 
 CLASSES = Classes()
 COUNTS = st.one_of(st.just(0.0), st.integers(1, 50).map(float))
@@ -143,7 +143,7 @@ def test_old_windows_leave_and_all_do_when_the_clock_goes_back() -> None:
 
 
 def test_a_target_belongs_to_its_smallest_pool() -> None:
-    names, pool = pool_numbers({"a": 0, "b": 1, "elsewhere": 2}, {"all": ("a", "b", "c"), "few": ("a",)})
+    names, pool = pool_numbers(["a", "b", "elsewhere"], Facts(pools={"all": ("a", "b", "c"), "few": ("a",)}))
     assert [names[number] if number >= 0 else "" for number in pool.tolist()] == ["few", "all", ""]
 
 

@@ -19,7 +19,7 @@ from tierd.detect.costs import CostLearner, DeviceCosts
 from tierd.detect.gain import Tracks
 from tierd.detect.interference import MOST_AWAY, SUSPECTS, Interference, Loss
 from tierd.detect.profile import Classes
-from tierd.model import UNSEEN, JobLoad, NamespaceLoad, Window
+from tierd.model import UNSEEN, Facts, JobLoad, NamespaceLoad, Window
 from tierd.text import Carrier
 
 Part = list[JobLoad] | tuple[list[JobLoad], NamespaceLoad]
@@ -44,10 +44,11 @@ class Bed:
         self.waiting: tuple[str, ...] = ()
         self.request_msec: Mapping[str, float] = {}
 
-    def see(self, seen: Window, pools: Mapping[str, Sequence[str]] | None = None) -> list[Loss]:
+    def see(self, seen: Window, pools: Mapping[str, tuple[str, ...]] | None = None) -> list[Loss]:
         columns = self.recent.add(seen)
         kinds = self.recent.kinds()
-        names, pool = pool_numbers(self.recent.targets, {"hdd": list(self.recent.targets)} if pools is None else pools)
+        names, pool = pool_numbers(self.recent.targets, Facts(
+            pools={"hdd": tuple(self.recent.targets)} if pools is None else pools))
         unhealthy = np.array([self.recent.targets[each] for each in seen.conditions], np.int64)
         work = recent_work(self.recent.windows, kinds, len(self.recent.jobs.by_number))
         request_msec = np.array([self.request_msec.get(target, 0.0) for target in self.recent.targets])

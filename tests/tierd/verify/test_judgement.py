@@ -13,7 +13,7 @@ from tierd.detect.costs import CostLearner, DeviceCosts
 from tierd.detect.gain import Tracks
 from tierd.detect.interference import Interference
 from tierd.detect.profile import Classes
-from tierd.model import UNSEEN, Evidence, Finding, JobLoad, Window
+from tierd.model import UNSEEN, Evidence, Facts, Finding, JobLoad, Window
 from tierd.text import Carrier
 from tierd.verify.judgement import Act, Doubt, Judgement, Settings, judge, judge_own
 
@@ -40,7 +40,7 @@ def tracked(windows: Sequence[Window], found_at: float = 10.0, acted_at: float =
     for seen in windows:
         columns = recent.add(seen)
         kinds = recent.kinds()
-        names, pool = pool_numbers(recent.targets, {"hdd": [*TARGETS, *ELSEWHERE]})
+        names, pool = pool_numbers(recent.targets, Facts(pools={"hdd": (*TARGETS, *ELSEWHERE)}))
         table = learner.table(pool, names, np.array([recent.targets[each] for each in seen.conditions], np.int64),
                               request_msec=np.zeros(len(pool)))
         model.update(columns, recent_work(recent.windows, kinds, len(recent.jobs.by_number)), kinds, table)
