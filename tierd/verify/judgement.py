@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from math import exp, expm1, isfinite, log, log1p
 from operator import attrgetter
 from statistics import median, quantiles
@@ -348,12 +349,9 @@ def judge_own(act: Act, windows: Sequence[Window], now: float, settings: Setting
     rate_of = OPERATIONS if operations else MOVED
     since = act.acted_at + settings.settle_seconds
 
-    def judged(verdict: Verdict, was: float = 0.0, after: float = 0.0, elsewhere: float = 1.0,
-               harmed: Mapping[str, float] | None = None) -> Judgement:
-        return Judgement(verdict, was, was, after, elsewhere, harmed=harmed or {}, own=True, operations=operations)
-
+    judged = partial(Judgement, own=True, operations=operations)
     if now < since + min(settings.harm_seconds, settings.judge_seconds):
-        return judged(Verdict.TOO_EARLY)
+        return judged(Verdict.TOO_EARLY, 0.0, 0.0, 0.0)
     seen = where_seen(windows, finding.aggressor)
     later = [w for w in seen if w.start >= since and w.conditions.keys().isdisjoint(finding.targets)]
     before = [w for w in seen if act.begun_at - settings.judge_seconds <= w.start and w.end <= act.begun_at]
@@ -362,20 +360,21 @@ def judge_own(act: Act, windows: Sequence[Window], now: float, settings: Setting
     contended, after = median(was) if was else 0.0, median(got) if got else 0.0
     near = jobs_on_targets(before, {*finding.targets, *act.flash})
     elsewhere, harmed = harmed_by(before, later, near, finding, {*finding.aggressors}, settings=settings)
+    rates = contended, contended, after, elsewhere
     if harmed:
-        return judged(Verdict.HARMED_OTHERS, contended, after, elsewhere, harmed)
+        return judged(Verdict.HARMED_OTHERS, *rates, harmed=harmed)
     if now < since + settings.judge_seconds:
-        return judged(Verdict.TOO_EARLY, contended, after, elsewhere)
+        return judged(Verdict.TOO_EARLY, *rates)
     if not was or len(got) < MIN_OWN_WINDOWS:
         waits = bool(was) and now < act.acted_at + settings.moving_seconds
-        return judged(Verdict.TOO_EARLY if waits else Verdict.CANNOT_TELL, contended, after, elsewhere)
+        return judged(Verdict.TOO_EARLY if waits else Verdict.CANNOT_TELL, *rates)
     if not COMPARABLE[0] <= elsewhere <= COMPARABLE[1]:
-        return judged(Verdict.CANNOT_TELL, contended, after, elsewhere)
+        return judged(Verdict.CANNOT_TELL, *rates)
     if 1 - after / elsewhere / contended > max(
             settings.max_harm, *(relative_variation(rates, FEW_VALUES_VARIATION) for rates in (was, got))):
-        return judged(Verdict.DID_NOT_HELP, contended, after, elsewhere)
+        return judged(Verdict.DID_NOT_HELP, *rates)
     helped = after / elsewhere >= (1 + settings.min_own_gain) * contended
-    return judged(Verdict.HELPED if helped else Verdict.CANNOT_TELL, contended, after, elsewhere)
+    return judged(Verdict.HELPED if helped else Verdict.CANNOT_TELL, *rates)
 
 
 MIN_OWN_WINDOWS = 3
