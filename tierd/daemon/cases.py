@@ -5,7 +5,6 @@ A case is a finding that holds, a remediation, or both. The words for its state 
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import takewhile
 
@@ -17,6 +16,7 @@ from tierd.daemon.answers import Case, DefaultLayoutRow, JobTimeRow, RefusalAnsw
 from tierd.daemon.remediation import Remediation
 from tierd.daemon.states import OPEN, UNDOING_VERDICTS, State, stream_sentence
 from tierd.detect.device_time import TargetTime
+from tierd.detect.groups import totals
 from tierd.model import Finding, Window
 from tierd.refusal import REMEDIES, Refusal
 from tierd.structs import FindingRow, JudgementRow
@@ -73,10 +73,7 @@ def mean_time(targets: Iterable[str], times: Mapping[str, TargetTime]) -> Target
 def time_row(target: str, times: Sequence[TargetTime]) -> TargetTimeRow:
     """Device time of a target, or the mean of several, by the jobs that take most of it."""
     busy = sum(time.utilisation for time in times)
-    seconds: defaultdict[str, float] = defaultdict(float)
-    for time in times:
-        for job, share in time.top(JOBS_SHOWN):
-            seconds[job] += share * time.utilisation
+    seconds = totals((job, share * time.utilisation) for time in times for job, share in time.top(JOBS_SHOWN))
     most = sorted(seconds.items(), key=lambda item: -item[1])[:JOBS_SHOWN]
     rows = tuple(JobTimeRow(job, round(taken / busy, 4), round(max(t.device_time(job).error for t in times), 4))
                  for job, taken in most)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tierd.detect.groups import grouped
+from tierd.detect.groups import grouped, totals
 from tierd.detect.profile import Profile
 from tierd.detect.view import View
 from tierd.model import Advice, ClientLoad
@@ -98,11 +98,8 @@ def mean_concurrent_rpcs(jobs: Mapping[str, Profile], targets: Collection[str]) 
 
     By Little's law it is the sum of the RPCs' service times per second.
     """
-    busy: dict[str, float] = {}
-    for job in jobs.values():
-        for target, load in job.by_target.items():
-            if target in targets and load.bulk_operations:
-                busy[target] = busy.get(target, 0.0) + load.busy_usec / 1e6 / job.seconds
+    busy = totals((target, load.busy_usec / 1e6 / job.seconds) for job in jobs.values()
+                  for target, load in job.by_target.items() if target in targets and load.bulk_operations)
     return sum(busy.values()) / len(busy) if busy and any(busy.values()) else None
 
 

@@ -1,4 +1,4 @@
-"""Values by their keys."""
+"""Values by their keys, and their sums."""
 
 from __future__ import annotations
 
@@ -20,4 +20,17 @@ def grouped(pairs: Iterable[tuple[K, V]]) -> defaultdict[K, list[V]]:
     found: defaultdict[K, list[V]] = defaultdict(list)
     for key, value in pairs:
         found[key].append(value)
+    return found
+
+
+def totals(pairs: Iterable[tuple[K, float]]) -> defaultdict[K, float]:
+    """The sum of the values of each key; 0 for another key.
+
+    >>> found = totals([("a", 1.0), ("b", 2.0), ("a", 3.0)])
+    >>> found["a"], found["c"]
+    (4.0, 0.0)
+    """
+    found: defaultdict[K, float] = defaultdict(float)
+    for key, value in pairs:
+        found[key] += value
     return found

@@ -7,12 +7,13 @@ Windows that are too old for profiles of jobs lose the sizes of RPCs, which are 
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from tierd.detect.groups import totals
 from tierd.loads import Floats, Loads, NamespaceLoads, Numbers, names_together, together
 from tierd.model import NamespaceLoad, Window
 
@@ -105,14 +106,10 @@ def loads_in(windows: Collection[Window]) -> int:
 
 def summed(parts: Sequence[Window]) -> Window:
     """Windows that follow each other as one."""
-    spans: defaultdict[str, float] = defaultdict(float)
-    for part in parts:
-        for target, seconds in part.spans.items():
-            spans[target] += seconds
     last = parts[-1]
     return Window(parts[0].start, last.end, together([Loads.of(part.loads) for part in parts]),
                   names_together([NamespaceLoads.of(part.namespace) for part in parts]), last.conditions,
-                  storage_work=last.storage_work, spans=spans)
+                  storage_work=last.storage_work, spans=totals(each for part in parts for each in part.spans.items()))
 
 
 def without_sizes(window: Window) -> Window:

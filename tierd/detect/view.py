@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from tierd.detect.groups import totals
 from tierd.detect.profile import Profile, profiles
 from tierd.model import Activities, Facts, PoolPair, Window
 
@@ -44,11 +44,7 @@ class View:
     @cached_property
     def seconds_active(self) -> Mapping[str, float]:
         """Seconds of all windows in which each job was active."""
-        found: defaultdict[str, float] = defaultdict(float)
-        for window in self.windows:
-            for job in window.jobs:
-                found[job] += window.seconds
-        return found
+        return totals((job, window.seconds) for window in self.windows for job in window.jobs)
 
     def profiles(self, seconds: float) -> Mapping[str, Profile]:
         if seconds not in self.memory:

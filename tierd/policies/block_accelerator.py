@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 
 from tierd.detect.accelerators import Accelerator, absorbs, accelerators
+from tierd.detect.groups import totals
 from tierd.detect.view import View
 from tierd.model import Advice, Facts, Finding, JobLoad, OtherEvidence
 from tierd.policies.protocol import Amend, Common, Policy
@@ -50,11 +51,8 @@ def with_absorbed(finding: Finding, loads: Mapping[str, JobLoad], accelerated: M
 def finding(pool: str, members: Mapping[str, Accelerator], view: View) -> Finding:
     low = min(seen.bypass_low_bytes for seen in members.values())
     high = max(seen.bypass_high_bytes for seen in members.values())
-    sizes: defaultdict[int, float] = defaultdict(float)
-    for target in members:
-        for reading in view.facts.disk_writes[target]:
-            for size, count in reading.sizes.items():
-                sizes[size] += count
+    sizes = totals(each for target in members for reading in view.facts.disk_writes[target]
+                   for each in reading.sizes.items())
     every = sum(sizes.values())
     small = sum(count for size, count in sizes.items() if size <= low) / every if every else 0.0
     wanted = next_bypass(sizes, low, MIN_GAIN_SHARE)

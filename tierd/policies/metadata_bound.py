@@ -10,7 +10,6 @@ If one job causes most operations, the job is named: its own change helps more t
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
@@ -18,6 +17,7 @@ from typing import Annotated
 from annotated_types import Gt
 
 from tierd.advised import STATAHEAD_BATCH
+from tierd.detect.groups import totals
 from tierd.detect.view import View
 from tierd.model import Advice, Finding, MetadataLoad, MetadataService, OtherEvidence
 from tierd.policies.protocol import Common, Policy, edge
@@ -94,10 +94,7 @@ def of_service(service: MetadataService, loads: Sequence[MetadataLoad], view: Vi
 
 
 def _largest_job(loads: Sequence[MetadataLoad], total: float) -> tuple[str, float]:
-    by_job: defaultdict[str, float] = defaultdict(float)
-    for load in loads:
-        for job, rate in load.jobs:
-            by_job[job] += rate
+    by_job = totals(each for load in loads for each in load.jobs)
     job = max(sorted(by_job), key=lambda name: by_job[name], default="")
     return job, by_job[job] / total if job else 0.0
 

@@ -16,7 +16,6 @@ step, and where several nodes work in them.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -28,7 +27,7 @@ from lustre.layout.model import Component, Layout
 from tierd.acts import ActKind, Verdict
 from tierd.decide.plans import Plan
 from tierd.detect.advice import traffic
-from tierd.detect.groups import grouped
+from tierd.detect.groups import grouped, totals
 from tierd.detect.view import View
 from tierd.model import (
     MAX_CLIENTS,
@@ -229,10 +228,8 @@ def used_alike(place: str, parts: Sequence[DirectoryActivity], view: View) -> li
     parent, made = parent_of(place), sum(part.creates for part in parts)
     if not parent or not made:
         return []
-    creates: defaultdict[str, int] = defaultdict(int)
-    for activity in view.facts.directories:
-        if parent_of(activity.directory) == parent and activity.directory != place:
-            creates[activity.directory] += activity.creates
+    creates = totals((activity.directory, activity.creates) for activity in view.facts.directories
+                     if parent_of(activity.directory) == parent and activity.directory != place)
     return [other for other, count in creates.items() if count >= ALIKE * made]
 
 

@@ -13,7 +13,6 @@ most half of the free space above the reserve.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
@@ -29,6 +28,7 @@ from tierd.decide.sizing import boundary
 from tierd.detect.accelerators import Accelerator, absorbs, accelerators
 from tierd.detect.advice import has_free_space, hints, works_on_several_nodes
 from tierd.detect.attribution import directories
+from tierd.detect.groups import totals
 from tierd.detect.profile import Classes, Profile
 from tierd.detect.view import View
 from tierd.model import Action, Advice, Candidate, Capacity, DirectoryActivity, Evidence, Finding, Table
@@ -95,10 +95,8 @@ class SmallRandomIoEvidence(Evidence):
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
     jobs = view.profiles(LATEST_SECONDS)
-    rates: defaultdict[str, float] = defaultdict(float)
-    for job in jobs.values():
-        for target, load in job.by_target.items():
-            rates[target] += load.bulk_operations / job.seconds
+    rates = totals((target, load.bulk_operations / job.seconds) for job in jobs.values()
+                   for target, load in job.by_target.items())
     accelerated = accelerators(view.facts.disk_writes)
     found = [seen for job in jobs.values() if (seen := of_job(job, rates, view, settings, accelerated)) is not None]
     yield from (finding for _, finding in sorted(found, key=lambda each: -each[0]))
