@@ -87,27 +87,18 @@ def test_findings_about_one_job(site: Site, capsys: pytest.CaptureFixture[str]) 
         f"no finding about 4711 now, of {others} finding{'s' if others > 1 else ''}; earlier ones: tierctl report\n")
 
 
-def test_a_pause_for_a_time_ends_by_itself(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pause_for_a_time_ends_by_itself_even_after_a_restart(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     site.run(until=10)
     paused = shown(capsys, "pause", "--for", "30s", "disks", site=site)
     assert re.match(r"paused: disks, until 20\d\d-\d\d-\d\d \d\d:\d\d:\d\d UTC\n", paused)
+    site.run(until=20)
+    site.restart()
     assert shown(capsys, "status", site=site).startswith("PAUSED: disks, until 20")
     site.run(until=45)
     assert shown(capsys, "status", site=site).startswith("running")
     assert "until" not in shown(capsys, "pause", "longer", site=site)
     site.run(until=200)
     assert shown(capsys, "status", site=site).startswith("PAUSED: longer (")
-
-
-def test_a_pause_for_a_time_survives_a_restart_and_ends_at_its_time(
-        site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    site.run(until=10)
-    shown(capsys, "pause", "--for", "60s", "disks", site=site)
-    site.run(until=20)
-    site.restart()
-    assert shown(capsys, "status", site=site).startswith("PAUSED: disks, until 20")
-    site.run(until=80)
-    assert shown(capsys, "status", site=site).startswith("running")
 
 
 def test_a_pause_for_a_time_does_not_close_the_circuit_breaker(

@@ -63,12 +63,6 @@ def test_an_act_that_does_not_help_is_undone(tmp_path: Path) -> None:
     assert [e.outcome for e in at.journal.entries()] == ["undone"]
 
 
-def test_a_stream_alone_is_left_alone(tmp_path: Path) -> None:
-    at = world(tmp_path, jobs=(STREAM,))
-    at.run(until=90)
-    assert at.said == []
-
-
 def test_a_blind_source_stops_everything_and_says_so(tmp_path: Path) -> None:
     at = world(tmp_path, hook=lambda near, _: Faulty(near))
     assert isinstance(at.source, Faulty)

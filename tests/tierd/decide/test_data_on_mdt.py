@@ -49,8 +49,6 @@ def test_files_that_are_mostly_read_go_to_the_mdt() -> None:
     (MIXED, {"": [0.95] * 8, "flash": [0.6] * 8}, "on the MDT, because the MDT is expected to win back"),
     (READ, {"": [0.1, 0.0, 0.1]}, "on flash, because the MDT is expected to win back"),
     (READ, {"": [0.9] * 9, "flash": [0.85] * 9}, "on the MDT, because 90% of the operations are reads"),
-    (READ, {}, "on the MDT, because 90% of the operations are reads"),
-    (WRITTEN, {}, "on flash, because 10% of the operations are reads"),
     (READ, {"": [0.2] * 8, "flash": [0.7] * 8},
      "on flash, because the MDT is expected to win back 40% of a loss less; here earlier acts won back 20% on the MDT"),
     (WRITTEN, {"": [0.9] * 8, "flash": [0.3] * 8},

@@ -50,11 +50,12 @@ def test_new_files_get_flash_and_files_that_nobody_reads_stay() -> None:
     assert " ".join(setstripe_arguments(action.layout)) == "-E 1M -c 1 -p flash -E -1 -c 1 -S 4M -p hdd"
 
 
-def test_files_the_job_reads_follow_the_youngest_first() -> None:
-    activity = replace(ACTIVITY, candidates=(file(1, 800.0), file(2, 900.0), file(3, 995.0)))
+def test_files_the_job_reads_follow_those_known_to_be_read_first_then_the_youngest() -> None:
+    read = replace(file(4, 700.0), reads=5.0), replace(file(5, 600.0), reads=50.0)
+    activity = replace(ACTIVITY, candidates=(file(1, 800.0), file(2, 900.0), file(3, 995.0), *read))
     plan = decide(FINDING, READS, [activity], ROOM, FlashSettings())
     assert [(a.kind, a.path) for a in plan.actions] == [
-        ("set-default-layout", ""), ("migrate", "/proj/in/f2"), ("migrate", "/proj/in/f1")]  # f3 was closed just now
+        ("set-default-layout", ""), *(("migrate", f"/proj/in/f{n}") for n in (5, 4, 2, 1))]  # f3 was closed just now
 
 
 def test_moves_stop_at_the_reserve_and_skip_what_does_not_fit_the_component() -> None:
@@ -135,12 +136,3 @@ def test_advice_is_never_acted_on() -> None:
     situation, scopes = situation_of(Settings(), ROOM), Settings().resolved_scopes
     assert plan_by_scope(FINDING, [ACTIVITY], situation, scopes).actions
     assert plan_by_scope(replace(FINDING, advice_only=True), [ACTIVITY], situation, scopes).actions == ()
-
-
-def test_files_known_to_be_read_go_first_then_the_youngest() -> None:
-    files = [Candidate(Fid(2, n), f"/proj/in/{n}", float(n), size_bytes=1000, reads=reads)
-             for n, reads in ((1, 0.0), (2, 0.0), (3, 5.0), (4, 50.0))]
-    activity = replace(ACTIVITY, candidates=tuple(files))
-    plan = decide(replace(FINDING, time=1e6), READS, [activity], ROOM, FlashSettings())
-    moves = [a for a in plan.actions if a.kind == "migrate"]
-    assert [move.path.rpartition("/")[2] for move in moves] == ["4", "3", "2", "1"]

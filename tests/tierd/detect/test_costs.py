@@ -61,13 +61,6 @@ def test_fitted_costs_are_finite_and_never_negative(works: list[Work]) -> None:
     assert costs.busy_error(works[0]) >= 0
 
 
-def test_what_a_neighbour_costs_is_learned_from_how_its_load_varies() -> None:
-    rng = Random(8)
-    loads = [rng.uniform(10, 60) for _ in range(40)]
-    costs = fit(np.array([(0.0, 100e6 * (1 - 0.01 * load) * rng.gauss(1, 0.02), load) for load in loads]))
-    assert costs.seconds[2] == pytest.approx(0.01, rel=0.2)
-
-
 def test_fit_needs_a_stream() -> None:
     with pytest.raises(ValueError, match="no window with a stream"):
         fit(np.array([(0.0, 0.0, 90.0)]))
@@ -283,14 +276,6 @@ def test_an_operation_costs_flash_little_from_the_first_window_on() -> None:
 
     assert learned(make, 8, pool="flash").costs["flash"].seconds[2] < 2 * FLASH_PRIOR.operation_seconds
     assert learned(make, 8).costs["hdd"].seconds[2] > 0.005
-
-
-def test_learned_costs_are_there_before_the_first_window_of_the_next_run() -> None:
-    first = learned(beside(10, 50), 40)
-    again = CostLearner(first.costs)
-    assert again.costs == first.costs
-    learned(beside(30, 30), 6, again)  # nothing varies: only the past knows
-    assert again.costs["hdd"].seconds[2] == pytest.approx(0.01, rel=0.15)
 
 
 def test_the_table_has_costs_of_known_pools_and_of_healthy_targets() -> None:

@@ -15,7 +15,7 @@ SEEN = Finding("wet", 0.0, "", "", (), "it rains", Evidence(), subject="garden")
 
 
 def weather(view: View, _: Common) -> Iterator[Finding]:
-    if view.now in {5.0, 10.0, 15.0, 25.0, 30.0}:
+    if view.now in {5.0, 15.0, 20.0, 25.0, 35.0, 40.0}:
         yield replace(SEEN, time=view.now)
 
 
@@ -48,8 +48,7 @@ def looks(watch: PolicyRunner, count: int) -> list[bool]:
 
 def test_it_begins_after_some_cycles_and_ends_after_some_more() -> None:
     watch = PolicyRunner([ConfiguredPolicy(Policy("wet", Common, weather), Common())])
-    #                         5      10    15    20    25    30    35    40    45    50
-    assert looks(watch, 10) == [False, True, True, True, True, True, True, True, True, False]
+    assert looks(watch, 12) == [False] * 3 + [True] * 8 + [False], "one odd cycle begins nothing"
 
 
 def test_findings_hold_with_other_settings_of_their_detector_and_without_it_they_are_gone() -> None:
@@ -58,18 +57,10 @@ def test_findings_hold_with_other_settings_of_their_detector_and_without_it_they
     other = PolicyRunner([ConfiguredPolicy(Policy("wet", Common, weather), Common(enabled=False))])
     other.take_over(before)
     assert other.findings == before.findings
-    assert looks(other, 3)[-1] is False, "it ends by the new settings"
+    assert looks(other, 4)[-1] is False, "it ends by the new settings"
     without = PolicyRunner([])
     without.take_over(before)
     assert without.findings == ()
-
-
-def test_one_odd_cycle_begins_nothing() -> None:
-    def now_and_then(view: View, _: Common) -> Iterator[Finding]:
-        yield from [SEEN] if view.now % 10 else []
-
-    watch = PolicyRunner([ConfiguredPolicy(Policy("wet", Common, now_and_then), Common())])
-    assert not any(looks(watch, 8))
 
 
 def test_a_disabled_detector_does_not_run() -> None:
