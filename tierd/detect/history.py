@@ -8,14 +8,14 @@ Windows that are too old for profiles of jobs lose the sizes of RPCs, which are 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from tierd.detect.groups import totals
 from tierd.loads import Floats, Loads, NamespaceLoads, Numbers, names_together, together
-from tierd.model import NamespaceLoad, Window
+from tierd.model import Window
 
 SPAN_SECONDS = 30.0
 """Length of a long window."""
@@ -100,7 +100,6 @@ class History:
 
 
 def loads_in(windows: Collection[Window]) -> int:
-    """Number of loads."""
     return sum(len(window.loads) for window in windows)
 
 
@@ -113,12 +112,11 @@ def summed(parts: Sequence[Window]) -> Window:
 
 
 def without_sizes(window: Window) -> Window:
-    """The window without the sizes of RPCs."""
     return replace(window, loads=Loads.of(window.loads).without_sizes())
 
 
 def thinned(window: Window) -> Window:
-    """The window without negligible loads on crowded targets."""
+    """The window without negligible loads on crowded targets, and metadata loads of jobs that have no others."""
     loads, targets = Loads.of(window.loads), Numbers[str]()
     at = targets.of(loads.target.tolist(), len(loads))
     crowded = (np.bincount(at, minlength=1) > CROWDED_JOBS)[at]
@@ -130,11 +128,7 @@ def thinned(window: Window) -> Window:
 
     operations, moved = loads.operations, loads.moved_bytes
     kept = loads.rows((operations >= least(operations)) | ((moved >= least(moved)) & (moved > 0)))
-    return replace(window, loads=kept, namespace=thinned_namespace(window.namespace, set(kept.job.tolist())))
-
-
-def thinned_namespace(namespace: Mapping[str, NamespaceLoad], jobs: Collection[str]) -> NamespaceLoads:
-    """Metadata loads of these jobs, and of jobs with at least a thousandth of all metadata operations."""
-    loads = NamespaceLoads.of(namespace)
-    here = np.fromiter(map(jobs.__contains__, loads.keys_by_row()), bool, len(loads))
-    return loads.rows(here | (loads.operations >= 0.001 * loads.operations.sum()))
+    done, jobs = NamespaceLoads.of(window.namespace), set(kept.job.tolist())
+    here = np.fromiter(map(jobs.__contains__, done.keys_by_row()), bool, len(done))
+    some = here | (done.operations >= 0.001 * done.operations.sum())  # a thousandth of all metadata operations
+    return replace(window, loads=kept, namespace=done.rows(some))

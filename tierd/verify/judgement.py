@@ -67,9 +67,12 @@ def compared_rates(before: Sequence[Window], later: Sequence[Window], of: RatesO
     every = (*before, *later)
     unseen = frozenset[str]().union(*[window.unseen for window in every if window.conditions])
     in_doubt = jobs_on_targets(every, unseen) if unseen else set()
-    was, now = ({job: rates for job, rates in steady_rates(windows, of).items() if job not in in_doubt}
-                for windows in (before, later))
-    return was, now
+
+    def steady(windows: Sequence[Window]) -> Rates:
+        found = grouped((job, rate) for window in windows for job, rate in of(window).items() if rate > 0)
+        return {job: each for job, each in found.items() if len(each) == len(windows) and job not in in_doubt}
+
+    return steady(before), steady(later)
 
 
 def where_seen(windows: Sequence[Window], job: str) -> list[Window]:
@@ -78,11 +81,6 @@ def where_seen(windows: Sequence[Window], job: str) -> list[Window]:
         return [*windows]
     used = {target for window in windows for target, of in window.loads if of == job}
     return [window for window in windows if window.unseen.isdisjoint(used)]
-
-
-def steady_rates(windows: Sequence[Window], of: RatesOf) -> Rates:
-    found = grouped((job, rate) for window in windows for job, rate in of(window).items() if rate > 0)
-    return {job: each for job, each in found.items() if len(each) == len(windows)}
 
 
 def jobs_on_targets(windows: Sequence[Window], targets: Collection[str]) -> set[str]:
