@@ -264,7 +264,6 @@ def step_lines(actions: Sequence[answers.ActionAnswer], indent: str) -> list[str
 
 
 def show_report(chosen: argparse.Namespace) -> int:
-    """Request the data, and print the lines."""
     now = datetime.now(UTC).timestamp()
     try:
         until = client.moment(chosen.until, now) if chosen.until else now

@@ -72,6 +72,5 @@ def split_paths(data: bytes, *, null: bool) -> list[str]:
 
 
 def batches(paths: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Split paths into batches of at most ``PATHS_PER_REQUEST``."""
     for first in range(0, len(paths), PATHS_PER_REQUEST):
         yield paths[first:first + PATHS_PER_REQUEST]

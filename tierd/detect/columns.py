@@ -51,7 +51,6 @@ class WindowColumns:
 
     @property
     def seconds(self) -> float:
-        """Length of the window."""
         return self.end - self.start
 
 
@@ -163,7 +162,6 @@ class RecentWindows:
         return new
 
     def kinds(self) -> JobKinds:
-        """Kinds of all jobs."""
         return kinds_of_jobs(self.windows, len(self.jobs.by_number), self.classes)
 
     def forget_jobs(self, known: Collection[int]) -> None:

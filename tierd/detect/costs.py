@@ -95,13 +95,11 @@ def costs_from_json(text: str) -> dict[str, DeviceCosts]:
 
 
 def vector(values: Floats) -> Vector:
-    """Three numbers as a tuple."""
     first, second, third = values.tolist()
     return first, second, third
 
 
 def matrix(values: Floats) -> Matrix:
-    """Three rows of three numbers as tuples."""
     first, second, third = (vector(row) for row in values)
     return first, second, third
 
