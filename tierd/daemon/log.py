@@ -93,11 +93,10 @@ def moved_sentences(outcomes: Sequence[CompletedAct], waiting: int) -> Iterator[
     went = [o for o in outcomes if o.result in {Outcome.DONE, Outcome.DRY_RUN}]
     if went:
         verb = "MOVED" if went[0].result == Outcome.DONE else "WOULD MOVE"
-        names = ", ".join(quoted(o.action.path) for o in went[:2])
-        more = f" and {len(went) - 2} more" if len(went) > 2 else ""
+        names = first_names((o.action.path for o in went), 2)
         pools = sorted({"the MDT" if first.on_mdt else first.pool or "other targets"
                         for first in (destination(o.action.layout) for o in went)})
-        yield f"{verb} {names}{more} to {', '.join(pools)}; {waiting} queued"
+        yield f"{verb} {names} to {', '.join(pools)}; {waiting} queued"
     gone = sum(o.result == Outcome.GONE for o in outcomes)
     if gone:
         why = "it no longer exists" if gone == 1 else "they no longer exist"

@@ -25,10 +25,9 @@ from tierd.config.settings import Settings
 from tierd.daemon.process import mdts_of
 from tierd.sense.exposition import TEXT_TYPES, reading_of
 from tierd.sense.http_client import HttpClient, SourceError, authorization_header, tls_context
+from tierd.text import first_names
 
 REQUESTS_AT_ONCE = 16
-MAX_NAMED = 3
-"""Maximum number of targets that a message names."""
 
 
 @dataclass(frozen=True)
@@ -114,8 +113,7 @@ def pool_contradictions(settings: Settings, values: Mapping[str, object], fsname
             yield Contradiction(location, f"pool {name!r} of {fsname} has no targets: lctl pool_add" if name in pools
                                 else f"{fsname} has no pool {name!r}; its pools: {known}{hint if is_for_flash else ''}")
         elif is_for_flash and spinning:
-            more = f" and {len(spinning) - MAX_NAMED} more" if len(spinning) > MAX_NAMED else ""
-            words = f"the kernel of the servers reports rotating disks: {', '.join(spinning[:MAX_NAMED])}{more}"
+            words = f"the kernel of the servers reports rotating disks: {first_names(spinning)}"
             yield Contradiction(location, f"pool {name!r} is not flash; {words}{hint}", fatal=False)
 
 

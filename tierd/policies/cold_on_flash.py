@@ -13,8 +13,7 @@ from typing import Annotated
 from annotated_types import Ge, Gt, Lt
 
 from lustre.layout.model import Component, Layout
-from tierd.decide.plans import FlashSettings as Pools
-from tierd.decide.plans import Plan, joined, missing_pool, move, room_bytes
+from tierd.decide.plans import FlashSettings, Plan, joined, missing_pool, move, room_bytes
 from tierd.detect.advice import has_free_space
 from tierd.detect.groups import grouped
 from tierd.detect.view import View
@@ -126,7 +125,7 @@ def plan(finding: Finding, evidence: ColdOnFlashEvidence, situation: Situation) 
 
 
 def demotions(finding: Finding, wanted: float, cold_before: float, stored: Sequence[StoredFile], situation: Situation,
-              pools: Pools) -> Plan:
+              pools: FlashSettings) -> Plan:
     """Moves of cold files, the coldest first, until so many bytes are free.
 
     First of all tierd's mirrors on flash go: the files are on disks already.
@@ -159,7 +158,7 @@ def demotions(finding: Finding, wanted: float, cold_before: float, stored: Seque
     return Plan(tuple(actions), ())
 
 
-def disk_layout(present: Layout | None, size_bytes: int, pools: Pools) -> Layout | None:
+def disk_layout(present: Layout | None, size_bytes: int, pools: FlashSettings) -> Layout | None:
     """The layout of a file on disks, with the stripes of the component in which it ends. None if it must not be
     flattened.
     """

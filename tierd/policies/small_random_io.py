@@ -22,8 +22,7 @@ from annotated_types import Ge, Gt, Le, Lt
 from lustre.layout.model import Component, Layout
 from tierd.acts import ActKind
 from tierd.decide import plans
-from tierd.decide.plans import FlashSettings as Pools
-from tierd.decide.plans import Plan
+from tierd.decide.plans import FlashSettings, Plan
 from tierd.decide.sizing import boundary
 from tierd.detect.accelerators import Accelerator, absorbs, accelerators
 from tierd.detect.advice import has_free_space, hints, works_on_several_nodes
@@ -192,7 +191,7 @@ def saved_seconds(evidence: SmallRandomIoEvidence) -> float:
 
 
 def moves(finding: Finding, files: Sequence[tuple[DirectoryActivity, Candidate]], saved: float, stripes: int,
-          pools: Pools, settings: RandomIoToFlash) -> Iterator[Action]:
+          pools: FlashSettings, settings: RandomIoToFlash) -> Iterator[Action]:
     """Moves of closed files that the job uses again, the smallest first: each saves the same time."""
     layout = Layout((Component(0, None, pools.flash_pool, stripes),), composite=False)
     for activity, candidate in sorted(files, key=lambda each: (each[1].size_bytes or 0, each[1].path)):
@@ -206,7 +205,7 @@ def moves(finding: Finding, files: Sequence[tuple[DirectoryActivity, Candidate]]
         yield plans.move(finding, activity.directory, candidate, layout, why)
 
 
-def defaults(finding: Finding, activities: Sequence[DirectoryActivity], capacity: Capacity, pools: Pools,
+def defaults(finding: Finding, activities: Sequence[DirectoryActivity], capacity: Capacity, pools: FlashSettings,
              stripes: int, settings: RandomIoToFlash) -> Iterator[Action]:
     """Default layouts for directories in which the job makes such files: each run of it makes new ones."""
     for activity in activities:
