@@ -246,8 +246,7 @@ class ReadingRequests:
         return answers.ReadersAnswer(
             enabled=True,
             mdts=tuple(answers.MdtReaderRow.of(
-                each, mdt=mdt, behind_records=max(0, read[mdt] - each.position) if mdt in read else None,
-                age_seconds=None if each.age_seconds == float("inf") else each.age_seconds)
+                each, mdt=mdt, behind_records=max(0, read[mdt] - each.position) if mdt in read else None)
                 for mdt, each in sorted(tallies.progress.items())),
             readers=tuple(answers.ReaderRow.of(each, mdts=tuple(sorted(each.mdts)), waiting=sum(each.waiting.values()))
                           for each in tallies.readers),
@@ -296,9 +295,7 @@ class ReadingRequests:
             needless_moves=acts.needless.total(),
             activities=tuple(map(answers.ActivityAnswer.of, activities)),
             stalled=tuple(stalled_sentences(self._daemon, activities, now)),
-            sources=tuple(answers.SourceAnswer.of(
-                each, age_seconds=each.age_seconds if each.age_seconds < float("inf") else None)
-                for each in self._sources()),
+            sources=tuple(map(answers.SourceAnswer.of, self._sources())),
             users=self.users(jobs_of(view.cases)))
 
     def _explain(self, request: Request) -> answers.ExplainAnswer:

@@ -161,10 +161,8 @@ def action_answer(action: Action) -> answers.ActionAnswer:
 
 
 def act_answer(entry: Entry) -> answers.ActAnswer:
-    return answers.ActAnswer(
-        entry.id, entry.intended_at, kind=entry.kind, place=entry.place, size_bytes=entry.size_bytes,
-        outcome=entry.outcome, detail=entry.detail,
-        before=layout_words(entry.before), after=layout_words(entry.after), reason=entry.reason)
+    return answers.ActAnswer.of(entry, time=entry.intended_at, before=layout_words(entry.before),
+                                after=layout_words(entry.after))
 
 
 def layout_words(default: Default) -> str | None:
