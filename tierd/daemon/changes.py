@@ -210,9 +210,9 @@ class ChangingRequests:
         target, act = drains.full_name(text_of(request, "target")), text_of(request, "act", "begin")
         if act == "plan":
             planned, state = drains.plan(target), self._gate.operating_state
-            return answers.DrainPlanAnswer(
-                target=target, used_bytes=planned.used_bytes, pools=planned.pools,
-                bytes_per_second=self._settings.limits.bytes_per_second, stopped_by_tierd=planned.own_mdts,
+            return answers.DrainPlanAnswer.of(
+                planned, target=target, bytes_per_second=self._settings.limits.bytes_per_second,
+                stopped_by_tierd=planned.own_mdts,
                 stop_command=set_command(target, 0) if drains.unstopped(target) else "",
                 dry_run=self._settings.act.dry_run, held=sentence_of(state.held) or state.draining)
         if act == "begin":

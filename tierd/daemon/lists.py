@@ -128,9 +128,7 @@ class LoadRequests:
         found = self._reader.rates.at(number_of(request, "time", self._clock.now()))
         if found is None:
             return answers.MomentAnswer()
-        return answers.MomentAnswer(
-            time=found.time, seconds=found.seconds, earlier=found.earlier, later=found.later,
-            **{kind: rate_rows(rates) for kind, rates in found.rates.items()})
+        return answers.MomentAnswer.of(found, **{kind: rate_rows(rates) for kind, rates in found.rates.items()})
 
     def _rates(self, request: answers.Json) -> answers.RatesAnswer:
         """One ``target`` or ``job`` over so many ``seconds``, ``until`` a time; now if it is left out."""
