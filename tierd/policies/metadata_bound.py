@@ -73,7 +73,9 @@ def of_service(service: MetadataService, loads: Sequence[MetadataLoad], view: Vi
     if slowest and not busy:
         loads = [slowest]
     total = sum(load.operations for load in loads)
-    job, share = _largest_job(loads, total)
+    by_job = totals(each for load in loads for each in load.jobs)
+    job = max(sorted(by_job), key=lambda name: by_job[name], default="")
+    share = by_job[job] / total
     changes = sum(load.creates + load.unlinks for load in loads) / total
     stats = sum(load.stats for load in loads) / total
     cause = f"; {quoted(job)} causes {percent(share)} of the operations" if share >= ONE_JOB_SHARE else ""
@@ -91,12 +93,6 @@ def of_service(service: MetadataService, loads: Sequence[MetadataLoad], view: Vi
                        "change_share": changes, "stat_share": stats, "one_job_share": share}),
         advice_only=True, subject=subject,
         advice=tuple(_job_advice(job, changes) if cause else _server_advice(service, busy, changes, stats, view)))
-
-
-def _largest_job(loads: Sequence[MetadataLoad], total: float) -> tuple[str, float]:
-    by_job = totals(each for load in loads for each in load.jobs)
-    job = max(sorted(by_job), key=lambda name: by_job[name], default="")
-    return job, by_job[job] / total if job else 0.0
 
 
 def _job_advice(job: str, changes: float) -> Iterator[Advice]:

@@ -23,6 +23,7 @@ from lustre.layout.model import Component, Layout
 from tierd.acts import ActKind
 from tierd.decide import plans
 from tierd.decide.plans import FlashSettings, Plan
+from tierd.decide.restripe import MAX_SETTLE_SECONDS
 from tierd.decide.sizing import boundary
 from tierd.detect.accelerators import Accelerator, absorbs, accelerators
 from tierd.detect.advice import has_free_space, hints, works_on_several_nodes
@@ -35,11 +36,9 @@ from tierd.policies.protocol import LATEST_SECONDS, Common, JudgedBy, Policy, Si
 from tierd.refusal import Reason, Refusal
 from tierd.text import binary_text, bytes_text, count_of, percent, quoted
 
-MAX_SETTLE_SECONDS = 60.0
-"""A file must have been closed for the time of its copy, but for this time at most: its finding ends soon after."""
 SETTLE_COSTS = 4.0
-"""That time as a multiple of the cost, because the disks are busy, and the file stays closed for about as long as it
-has been closed."""
+"""Time for which a file must have been closed, as a multiple of the cost: the disks are busy, and the file stays closed
+for about as long as it has been closed."""
 MIB = 1 << 20
 TARGET_SHARE = 0.2
 """Minimum share of the job in the bulk RPCs on that target. A choice."""
