@@ -73,26 +73,15 @@ class ContentionEvidence(Evidence):
 def find(view: View, settings: Settings) -> Iterator[Finding]:
     """Find the most shared file of each job, and directories in whose short runs a file is shared again and again."""
     jobs = view.profiles(LATEST_SECONDS)
-    done: set[str] = set()
-    places: set[str] = set()
-    for file in view.facts.shared_files:
-        job = jobs.get(file.job)
-        if (job is None or file.job in done or file.openers < settings.min_openers
-                or job.total.moved_bytes / job.seconds < MIN_BYTES_PER_SECOND):
-            continue
-        done.add(file.job)
-        finding = _of_file(file, job, view, settings)
-        if finding is not None:
-            places |= {*finding.directories}
-            yield finding
+    most = {file.job: file for file in reversed(view.facts.shared_files)}
+    found = [seen for file in view.facts.shared_files if file is most[file.job]
+             and (seen := _of_file(file, jobs.get(file.job), view, settings)) is not None]
+    yield from found
+    places = {place for finding in found for place in finding.directories}
     past = view.profiles(view.now - view.windows[0].start + 1.0) if view.facts.shared_runs else {}
     for runs in view.facts.shared_runs:
-        job = past.get(runs.file.job)
-        if (runs.runs < MIN_RUNS or runs.file.openers < settings.min_openers or job is None
-                or job.total.moved_bytes / job.seconds < MIN_BYTES_PER_SECOND):
-            continue
-        finding = _of_file(runs.file, job, view, settings)
-        if finding is not None and not places & {*finding.directories}:
+        finding = _of_file(runs.file, past.get(runs.file.job), view, settings) if runs.runs >= MIN_RUNS else None
+        if finding is not None and places.isdisjoint(finding.directories):
             evidence = finding.evidence
             assert isinstance(evidence, ContentionEvidence)
             whole = (runs.file.size_bytes or 0) * runs.runs / max(runs.seconds, 1.0)  # half minutes have pauses too
@@ -101,7 +90,10 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
                           sentence=f"{finding.sentence}, in each of {runs.runs} runs of its user there")
 
 
-def _of_file(file: SharedFile, job: Profile, view: View, settings: Settings) -> Finding | None:
+def _of_file(file: SharedFile, job: Profile | None, view: View, settings: Settings) -> Finding | None:
+    if (job is None or file.openers < settings.min_openers
+            or job.total.moved_bytes / job.seconds < MIN_BYTES_PER_SECOND):
+        return None
     directory = file.path.rpartition("/")[0] or "/"
     targets = carriers(job, CONCENTRATION)
     objects = max((len(each.objects) or max(each.stripe_count, 0) for each in (
