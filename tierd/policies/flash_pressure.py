@@ -41,13 +41,12 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
 
 
 def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[Finding]:
-    members = [t for t in view.facts.pools.get(pool, ()) if t in view.facts.fill]
-    if not members:
+    fills = {t: view.facts.fill[t] for t in view.facts.pools.get(pool, ()) if t in view.facts.fill}
+    if not fills:
         return
-    fills = {t: view.facts.fill[t] for t in members}
     avail = sum(f.avail_bytes for f in fills.values())
     used = 1 - avail / max(sum(f.size_bytes for f in fills.values()), 1)
-    fullest = max(members, key=lambda t: fills[t].used)
+    fullest = max(fills, key=lambda t: fills[t].used)
     writers = Counter({job.job: int(sum(load.write_bytes for target, load in job.by_target.items() if target in fills))
                        for job in view.profiles(RECENT_SECONDS).values()})
     written = writers.total() / sum(window.seconds for window in view.recent(RECENT_SECONDS))
@@ -61,7 +60,7 @@ def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[F
     who = first_names(job for job, count in writers.most_common() if count >= 0.1 * writers.total()
                       ) if written else "no job"
     yield Finding(
-        POLICY.name, view.now, "", "", tuple(sorted(members)),
+        POLICY.name, view.now, "", "", tuple(sorted(fills)),
         f"pool {quoted(pool)} is {percent(used)} full ({bytes_text(avail)} free, fullest target {quoted(fullest)} at "
         f"{percent(fills[fullest].used)}); writes: {rate_text(written)} by {who}{when}",
         OtherEvidence({"used_share": used, "fullest_used_share": fills[fullest].used, "avail_bytes": avail,

@@ -61,21 +61,17 @@ def of_nodes(role: str, drivers: Drivers, wanted: Mapping[str, int], view: View)
                      for name, value in wanted.items() if driver.get(name, value) != value)
     if not differ:
         return
-    nodes = sorted({node for those in differ.values() for node in those})
+    nodes = {node for those in differ.values() for node in those}
     parts = [f"{name} is {driver_value(name, value)} on {count_of(len(those), role[:-1])} ({first_names(those)})"
              for (name, value), those in sorted(differ.items())]
-    names = list(dict.fromkeys(name for name, _ in sorted(differ)))
-
-    def names_of(parameter: str) -> list[str]:
-        return sorted(node for (name, _), those in differ.items() if name == parameter for node in those)
-
+    by_name = grouped((name, node) for (name, _), those in sorted(differ.items()) for node in those)
     yield Finding(
         POLICY.name, view.now, "", "", (),
         f"the Omni-Path driver of {role} has other parameters than Dell and Intel measured: {'; '.join(parts)}",
-        OtherEvidence({"nodes": len(nodes), "parameters": len(names)}), advice_only=True, subject=role,
-        advice=tuple(Advice(driver_command(name, wanted[name]), f"on {role}: {first_names(names_of(name))}",
+        OtherEvidence({"nodes": len(nodes), "parameters": len(by_name)}), advice_only=True, subject=role,
+        advice=tuple(Advice(driver_command(name, wanted[name]), f"on {role}: {first_names(sorted(by_name[name]))}",
                             f"{DRIVER_TEXTS[name]} Measured with one file system only: compare before and after")
-                     for name in names))
+                     for name in by_name))
 
 
 POLICY = Policy("omni-path", Settings, find)
