@@ -422,8 +422,7 @@ class CaseUndo:
         self._log.undone(number, entry, Outcome.UNDONE, f"by {by}")
         if entry.kind == ActKind.MIGRATE:
             self._moved_back(number)
-        if entry.kind != ActKind.MIGRATE and all(act.kind == ActKind.MIGRATE
-                                                 for act in self._journal.acts_in_force(number)):
+        elif all(act.kind == ActKind.MIGRATE for act in self._journal.acts_in_force(number)):
             self._journal.judgements.undone_by_hand(number)
         with self._lock:
             for case in self._store:
@@ -431,13 +430,9 @@ class CaseUndo:
                 if len(left) == len(case.defaults):
                     continue
                 case.defaults = left
-                if left:
-                    dropped = len(self._gate.drop(case.finding.key, entry.place))
-                else:
-                    dropped = self._end(case)
+                dropped = len(self._gate.drop(case.finding.key, entry.place)) if left else self._end(case)
                 if dropped:
-                    log.logger.info("dropped %s: %s undid their default layout",
-                                    count_of(dropped, "queued move"), by)
+                    log.logger.info("dropped %s: %s undid their default layout", count_of(dropped, "queued move"), by)
 
     def _end(self, case: Remediation) -> int:
         """Stop acts and measurements of a remediation. Returns the number of queued moves that were dropped."""
