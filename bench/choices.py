@@ -106,13 +106,11 @@ def recorded(bed: BedKind, seed: int) -> Recorded | None:
 
 
 def cycles(scenario: Recorded, engine: Engine, onset: float, cold: bool) -> Iterator[tuple[float, CycleFindings]]:
-    """Let an engine read the windows again: from the onset on if it starts cold. Yields seconds, and what it finds.
-
-    The first reading of disks, which has everything since the mount, is the last one before the start here.
-    """
+    """Let an engine read the windows again: from the onset on if it starts cold. Yields seconds, and what it finds."""
     begun = scenario.begun + onset if cold else 0.0
     for window, known in zip(scenario.windows, scenario.facts, strict=True):
         if window.end - scenario.begun <= NOISE_ENDS and window.start >= begun:
+            # the last reading before the start stands for the first one, which has everything since the mount
             writes = {target: readings[max(sum(each.time < begun for each in readings) - 1, 0):]
                       for target, readings in known.disk_writes.items()}
             facts = partial(replace, known, disk_writes=writes)

@@ -22,7 +22,7 @@ from tierd.config.scopes import ResolvedScopes
 from tierd.config.settings import Settings
 from tierd.decide.plans import Plan, joined
 from tierd.detect import attribution
-from tierd.detect.accelerators import small_writes_wait
+from tierd.detect.accelerators import pools_that_wait
 from tierd.detect.columns import RecentWindows, pool_numbers, recent_work
 from tierd.detect.costs import CostLearner, DeviceCosts
 from tierd.detect.device_time import TargetTime, device_times
@@ -40,7 +40,6 @@ from tierd.policies.registry import has_victim, policies, policy_for, policy_of
 from tierd.policies.runner import PolicyRunner
 from tierd.refusal import Reason, Refusal
 
-FindingKey = tuple[str, str, str]
 OLD_SECONDS = 90.0
 """Findings of half minutes older than this, from before a gap in the counters, are dropped."""
 MAX_EARLY_FACTS = 12
@@ -75,7 +74,7 @@ class Engine:
         verify = settings.verify
         self._tracks = Tracks(verify.judge_seconds,
                               verify.moving_seconds + verify.settle_seconds + 2 * verify.judge_seconds)
-        self.kept: Mapping[FindingKey, Finding] = {}
+        self.kept: Mapping[tuple[str, str, str], Finding] = {}
         """Findings that hold as they were while their aggressors are slowed on purpose. Nothing is found about what
         these aggressors lose meanwhile."""
         self.acted_for: Collection[str] = ()
@@ -157,10 +156,7 @@ class Engine:
         if complete or (not known and self._early_facts < MAX_EARLY_FACTS):
             self._facts, self._early_facts = facts(), self._early_facts + 1
             self._amends = [policy.amends(self._facts) for policy in policies().values() if policy.amends]
-            disks = self._facts.disk_writes
-            wrote = {target: [each for each in readings if each.sizes][-1:] for target, readings in disks.items()}
-            self._waiting = {pool for pool, targets in self._facts.pools.items()
-                             if small_writes_wait(each for target in targets for each in wrote.get(target, ()))}
+            self._waiting = pools_that_wait(self._facts)
         view = self._slowdowns(window)
         further = self._further(complete, partial(self._activities, activities))
         found = {finding.key: finding for finding in chain(
@@ -346,11 +342,3 @@ def without_jobs(window: Window, jobs: Collection[str]) -> Window:
     loads = Loads.of(window.loads)
     return replace(window, loads=loads.rows(~loads.jobs_among(jobs)),
                    namespace={job: load for job, load in window.namespace.items() if job not in jobs})
-
-
-def without_duplicates(actions: Sequence[Action]) -> tuple[Action, ...]:
-    """The first action of each kind for each path, or for each directory if the action has no path."""
-    seen: dict[tuple[str, str], Action] = {}
-    for action in actions:
-        seen.setdefault((action.kind, action.path or action.directory), action)
-    return tuple(seen.values())

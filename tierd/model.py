@@ -283,6 +283,8 @@ class SlowdownEvidence(Evidence):
 
 
 Advice = structs.Advice
+FindingKey = tuple[str, str, str]
+"""Kind, aggressor, and victim or else subject of a finding: the identity of a problem over time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,7 +321,7 @@ class Finding:
         return self.tasks or (self.aggressor,)
 
     @property
-    def key(self) -> tuple[str, str, str]:
+    def key(self) -> FindingKey:
         """Identity of the problem over time."""
         return self.kind, self.aggressor, self.victim or self.subject
 
@@ -331,7 +333,7 @@ class Action:
     kind: ActKind
     layout: Layout
     reason: str
-    finding: tuple[str, str, str]
+    finding: FindingKey
     directory: str = ""
     path: str = ""
     size_bytes: int = 0

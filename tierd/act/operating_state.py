@@ -16,6 +16,7 @@ from threading import Lock
 from tierd.act.journal.writer import Journal
 from tierd.clock import Clock
 from tierd.config import act
+from tierd.model import FindingKey
 from tierd.refusal import Reason, Refusal
 
 
@@ -141,7 +142,6 @@ class OperatingState:
         return self._maintenance.pause_file_refusal()
 
 
-FindingKey = tuple[str, str, str]
 VALID_SECONDS = 86400.0
 """An answer counts for a day: as long as one is on call. A choice."""
 STATE = "approvals"

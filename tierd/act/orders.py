@@ -27,7 +27,7 @@ from tierd.acts import ORDER_KINDS, ActKind, OrderKind
 from tierd.config.settings import Settings
 from tierd.decide.plans import covers, flash_first, missing_pool, reserved
 from tierd.decide.sizing import boundary
-from tierd.model import Action, Capacity
+from tierd.model import Action, Capacity, FindingKey
 from tierd.refusal import Reason, Refusal, of_error
 from tierd.sense import space
 from tierd.sense.file_walks import walk
@@ -249,7 +249,6 @@ REQUEUED_PER_CYCLE = 500
 """Moves examined in one cycle. Each takes two requests to an MDT."""
 MAX_WAITING_SECONDS = 7 * 86400.0
 """Age from which moves and orders of an earlier run are dropped."""
-FindingKey = tuple[str, str, str]
 LayoutOf = Callable[[FindingKey, str], Layout | None]
 """Layout for files of a directory, by a finding's remediation; None unless the remediation waits for a verdict."""
 

@@ -22,7 +22,7 @@ from tierd.act.journal.entry import StoredMove
 from tierd.act.limits import BackgroundPace, Budget, Charge, LimitReached, MoveCost, Spent, cost_of_move, is_background
 from tierd.act.movers.moves import Move
 from tierd.acts import BY_ADMINISTRATOR, Outcome
-from tierd.model import Action, StreamedTargets
+from tierd.model import Action, FindingKey, StreamedTargets
 from tierd.refusal import Reason, Refusal, of_error
 from tierd.text import quoted
 
@@ -32,7 +32,6 @@ BATCH_MOVES_PER_THREAD = 4
 """Moves in a batch for each thread of a parallel engine. With fewer, threads idle at the end of a batch."""
 BATCH_MOVES_REMOTE = 256
 """Moves in a batch for movers on other nodes. A smaller batch has only one or two files for each target and message."""
-FindingKey = tuple[str, str, str]
 MAX_SORTED = 256
 """Moves of one lane that a batch may take out of it into others, in search of moves whose targets have budget left. A
 choice: the check of a move takes two requests to an MDT."""

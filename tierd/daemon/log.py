@@ -19,7 +19,7 @@ from tierd.act.journal.writer import Journal
 from tierd.act.outcomes import CompletedAct
 from tierd.acts import DEFAULT_KINDS, ActKind, Outcome, Verdict
 from tierd.clock import Clock
-from tierd.model import Action, Finding
+from tierd.model import Action, Finding, FindingKey
 from tierd.refusal import Reason, Refusal
 from tierd.text import bytes_text, count_of, first_names, percent, quoted, rate_text, regained_text
 from tierd.verify.judgement import Judgement
@@ -177,7 +177,6 @@ class LoopCounters:
 
 
 logger = logging.getLogger("tierd.daemon")
-FindingKey = tuple[str, str, str]
 
 
 @dataclass(slots=True)

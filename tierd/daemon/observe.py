@@ -12,14 +12,14 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from tierd.act.guard import JobCheck
 from tierd.arrays import any_at_work
 from tierd.clock import Clock
-from tierd.daemon.log import FindingKey, FindingLog
+from tierd.daemon.log import FindingLog
 from tierd.daemon.node import AskHistory, DaemonParts
 from tierd.daemon.remediation import Remediation, RemediationStore
 from tierd.detect.attribution import ACTIVE_SECONDS
 from tierd.detect.gain import StreamTrack
 from tierd.engine import CycleFindings, Engine
 from tierd.loads import CLOSES, READS, Loads, NamespaceLoads
-from tierd.model import Action, Finding, Window
+from tierd.model import Action, Finding, FindingKey, Window
 from tierd.policies.registry import policy_for
 from tierd.refusal import Reason, Refusal
 from tierd.sense.changelogs.ingest import ChangelogIngest

@@ -21,13 +21,13 @@ from tierd.act.outcomes import CompletedAct
 from tierd.acts import DEFAULT_KINDS, ActKind, Outcome, Verdict, name_of
 from tierd.config.act import Mode
 from tierd.daemon import log
-from tierd.daemon.log import FindingKey, FindingLog
+from tierd.daemon.log import FindingLog
 from tierd.daemon.node import DaemonParts
 from tierd.daemon.planning import Planner
 from tierd.daemon.states import OPEN, TRANSITIONS, UNDOING_VERDICTS, State
 from tierd.decide.plans import Plan
 from tierd.detect.device_time import TargetTime
-from tierd.model import Action, Evidence, Finding
+from tierd.model import Action, Evidence, Finding, FindingKey
 from tierd.policies.protocol import JudgedBy
 from tierd.policies.registry import has_victim, policy_for
 from tierd.refusal import Reason, Refusal

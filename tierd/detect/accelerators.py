@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tierd.model import DiskWrites, JobLoad
+from tierd.model import DiskWrites, Facts, JobLoad
 
 FAST_USEC = 2000
 """Largest median of writes that flash or memory stores. A write that moves the heads of a disk takes longer."""
@@ -58,6 +58,13 @@ def accelerators(writes: Mapping[str, Sequence[DiskWrites]]) -> dict[str, Accele
     """Targets with an accelerator or a write cache in front of their disks."""
     found = {target: of_latency(readings) or of_mixes(readings) for target, readings in writes.items()}
     return {target: seen for target, seen in found.items() if seen is not None}
+
+
+def pools_that_wait(facts: Facts) -> set[str]:
+    """Pools whose small writes wait for the disks, by the newest reading with writes of each target."""
+    wrote = {target: [each for each in readings if each.sizes][-1:] for target, readings in facts.disk_writes.items()}
+    return {pool for pool, targets in facts.pools.items()
+            if small_writes_wait(each for target in targets for each in wrote.get(target, ()))}
 
 
 def small_writes_wait(readings: Iterable[DiskWrites]) -> bool:

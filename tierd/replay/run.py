@@ -5,7 +5,7 @@ Time is the tape's: each snapshot is one cycle. Changelog records are read with 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -15,7 +15,7 @@ from tierd.config.settings import Settings
 from tierd.daemon.answers import to_json
 from tierd.daemon.status import action_answer, finding_answer
 from tierd.detect import attribution
-from tierd.engine import Engine, without_duplicates
+from tierd.engine import Engine
 from tierd.model import Action, ClientLoad, Facts, Finding, TargetFill
 from tierd.refusal import Refusal
 from tierd.sense import clients, parameters
@@ -150,3 +150,11 @@ def as_text(report: Report) -> str:
         lines += ["", f"Also found: {seen.kind}: {seen.sentence}."]
         lines += [line for advice in seen.advice for line in advice_item_lines(advice)]
     return "\n".join(lines)
+
+
+def without_duplicates(actions: Sequence[Action]) -> tuple[Action, ...]:
+    """The first action of each kind for each path, or for each directory if the action has no path."""
+    seen: dict[tuple[str, str], Action] = {}
+    for action in actions:
+        seen.setdefault((action.kind, action.path or action.directory), action)
+    return tuple(seen.values())

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from lustre.filesystem import FileStatus
 from tests.tierd.act.gate_world import DATA, FAST, FINDING, World
 from tests.tierd.act.movers.minilustre import FLASH, HDD
-from tierd.act.queue import FindingKey
 from tierd.acts import ActKind, Outcome
 from tierd.config.act import MoverSettings, Rate
-from tierd.model import Action
+from tierd.model import Action, FindingKey
 from tierd.refusal import Reason, Refusal
 
 OTHER = ("noisy-neighbour", "other", "s")
