@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from math import log
+from statistics import median
 
 import numpy as np
 
@@ -214,7 +215,8 @@ class Engine:
                              dtype=np.int64)
         flash = {*self._settings.resolved_scopes.flash_pools, *self._facts.flash}
         disks = self._facts.disk_writes
-        request_msec = np.array([disks[name][-1].request_msec if name in disks else 0.0 for name in recent.targets])
+        request_msec = np.array([median(each.request_msec for each in disks[name][-3:]) if name in disks else 0.0
+                                 for name in recent.targets])  # one odd reading does not change what streams wait for
         self._learner.learn(columns, kinds, pool, names, unhealthy, flash=flash, request_msec=request_msec)
         costs = self._learner.table(pool, names, unhealthy, self._waiting, request_msec=request_msec)
         work = recent_work(recent.windows, kinds, len(recent.jobs.by_number))
