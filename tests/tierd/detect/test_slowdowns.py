@@ -15,7 +15,17 @@ from tierd.detect.interference import Loss
 from tierd.detect.profile import profiles
 from tierd.detect.slowdowns import SlowdownSettings, SlowdownView, is_found
 from tierd.engine import Engine
-from tierd.model import Activities, DirectoryActivity, Facts, Finding, JobLoad, NamespaceLoad, SlowdownEvidence, Window
+from tierd.model import (
+    Activities,
+    DirectoryActivity,
+    DiskWrites,
+    Facts,
+    Finding,
+    JobLoad,
+    NamespaceLoad,
+    SlowdownEvidence,
+    Window,
+)
 from tierd.policies import noisy_neighbour, shared_bandwidth
 from tierd.policies.noisy_neighbour import NoisyNeighbourEvidence
 from tierd.text import Carrier
@@ -122,6 +132,17 @@ def pairs(windows: Iterable[Window]) -> list[tuple[str, str, str]]:
     """Slowdowns after the last window that are as sure as an act needs."""
     return [(each.kind, each.aggressor, each.victim) for each in found(windows)[-1]
             if isinstance(each.evidence, SlowdownEvidence) and each.evidence.loss_probability >= 0.85]
+
+
+@pytest.mark.parametrize(("slow", "lost"), [((30.0, 30.0, 30.0), True), ((300.0, 300.0, 30.0), False),
+                                            ((30.0, 300.0, 300.0), False), ((30.0, 30.0, 300.0), True)])
+def test_two_of_three_readings_of_disks_show_which_target_a_stream_waits_for(slow: Sequence[float], lost: bool) -> None:
+    disks = {target: tuple(DiskWrites(15.0 * n, request_msec=msec if target == TARGETS[3] else 30.0)
+                           for n, msec in enumerate(slow)) for target in TARGETS}
+    engine, facts = Engine(Settings()), Facts(pools={"hdd": TARGETS}, disk_writes=disks)
+    reads = [JobLoad(TARGETS[0], "f.2", read_bytes=200 * 4096, reads=200, sizes={4096: 200})]
+    looks = [engine.run_cycle(seen, lambda *_: (), lambda: facts) for seen in after(0, 9, stream("s.1", 44), reads)]
+    assert any(each.findings for each in looks) is lost
 
 
 def test_whole_small_files_in_full_rpcs_are_found_in_the_second_window() -> None:
