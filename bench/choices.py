@@ -32,7 +32,8 @@ from tierd.simulation.random_scenarios import NOISE_ENDS
 CHOICES = (
     "LEAST_EXPOSURE", "LEAST_RIVALS", "LEVEL_UNKNOWN", "WANDER", "ODD_PROBABILITY", "JUMPS_A_SECOND",
     "SURPRISE_PROBABILITY", "DOSE_ERROR", "DRIFT", "SMOOTHING", "MODEL_ERROR", "RIVALS_ERROR", "SHARING", "LEARNED",
-    "LIMITED", "IO_BOUND", "SPREAD", "DEPENDENCE", "FIRST_WINDOWS", "MIXED", "SLOWER", "WITNESSES", "LEAST_OF_BYTES",
+    "LIMITED", "IO_BOUND", "SPREAD", "DEPENDENCE", "FIRST_WINDOWS", "MIXED", "SLOWER", "SLOWEST",
+    "WITNESSES", "LEAST_OF_BYTES",
 )
 """The constants of :mod:`tierd.detect.costs` and :mod:`tierd.detect.interference`."""
 
