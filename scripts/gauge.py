@@ -28,7 +28,7 @@ ROOMS = (
     ("tierd: model, config", ("tierd/*.py", "tierd/config"), 2_300, 4_402),
     ("tierd: sense", ("tierd/sense",), 5_500, 8_045),
     ("tierd: detect, decide, verify, policies",
-     ("tierd/detect", "tierd/decide", "tierd/verify", "tierd/policies"), 6_000, 7_915),
+     ("tierd/detect", "tierd/decide", "tierd/verify", "tierd/policies"), 6_000, 7_916),
     ("tierd: act", ("tierd/act",), 6_000, 8_040),
     ("tierd: daemon, cli", ("tierd/daemon", "tierd/cli"), 7_500, 10_785),
     ("tierd: cluster", ("tierd/cluster",), 3_000, 3_060),
@@ -111,9 +111,9 @@ def rows() -> Iterator[tuple[str, int, int, int]]:
         here = set[Path]().union(*map(files, places)) - counted
         counted |= here
         yield room, lines(here), planned, most
-    yield "all product Python", lines(counted), 65_000, 79_970
+    yield "all product Python", lines(counted), 65_000, 79_971
     yield "C", sum(lines(files(room, "c")) for room in ("exporter", "lustre", "tierd")), 2_500, 2_500
-    yield "tests", lines(files("tests")), 42_000, 55_686
+    yield "tests", lines(files("tests")), 42_000, 55_693
     every = Settings()
     policies = sum(settings_of(each.settings) for each in every.policies)
     yield "settings of tierd, options of the exporter", settings_of(every) + policies + options(), 200, 200

@@ -290,8 +290,8 @@ SLOWEST = 0.5
 go in step, so a stream waits for the slowest. A choice: buckets of ``brw_stats`` are powers of two."""
 
 
-def waited_for(request_msec: Floats, slowest_msec: Floats | float) -> Bools:
-    """Targets on which requests take about as long as on the slowest, or for an unknown time."""
+def waited_for(request_msec: Floats, slowest_msec: Floats) -> Bools:
+    """Whether requests on each target take about as long as on the slowest one of its streams, or nobody knows."""
     found: Bools = (request_msec >= SLOWEST * slowest_msec) | (request_msec == 0)
     return found
 
@@ -375,12 +375,15 @@ class CostLearner:
     def _keep(self, pool: str, targets: Ints, alike: Floats, streamed: Floats, total: Floats,
               request_msec: Floats) -> None:
         kept = self._kept.setdefault(pool, _Kept())
+        msec, (marks, of_mark) = request_msec[targets], np.unique(alike[targets], return_inverse=True)
+        slowest = np.zeros(len(marks))
+        np.maximum.at(slowest, of_mark, msec)
+        targets = targets[waited_for(msec, slowest[of_mark])]
         step = -(-len(targets) // KEPT_OF_WINDOW)
         some = set(targets[kept.windows % step::step].tolist())
         rows = []
         for mark in np.unique(alike[list(some)]):
             stripes = targets[alike[targets] == mark]
-            stripes = stripes[waited_for(request_msec[stripes], request_msec[stripes].max())]
             in_step = streamed[stripes] >= IN_STEP * streamed[stripes].max()
             mean = total[stripes[in_step]].mean(axis=0)
             for target, together in zip(stripes.tolist(), in_step.tolist(), strict=True):

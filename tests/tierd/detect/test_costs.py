@@ -216,6 +216,15 @@ def test_the_slowest_target_of_a_stream_shows_the_costs() -> None:
     assert learned(make, 1, request_msec=(300.0, 30.0, 30.0, 140.0)).costs["hdd"].observations == 1
 
 
+def test_the_slowest_target_of_a_large_pool_is_among_those_that_one_window_adds() -> None:
+    targets, jobs, learner = Numbers[str]((f"t{n}", n) for n in range(40)), Names(), CostLearner()
+    made = window_columns(Window(0.0, 5.0, {(t, "ior.1"): load(t, "ior.1", 20.0, 20.0) for t in targets}, {}), targets,
+                          jobs, 64 << 10)
+    learner.learn(made, kinds_of_jobs([made], 1, Classes()), np.zeros(40, np.int64), ["hdd"], np.array([], np.int64),
+                  request_msec=np.where(np.arange(40) == 13, 300.0, 30.0))
+    assert learner.costs["hdd"].observations == 1
+
+
 def test_targets_in_trouble_teach_nothing() -> None:
     assert not learned(beside(10, 50), 20, unhealthy=TARGETS).costs
     assert learned(beside(10, 50), 20, unhealthy=TARGETS[1:]).costs["hdd"].observations == 20
