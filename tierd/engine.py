@@ -23,7 +23,7 @@ from tierd.config.scopes import ResolvedScopes
 from tierd.config.settings import Settings
 from tierd.decide.plans import Plan, joined
 from tierd.detect import attribution
-from tierd.detect.accelerators import pools_that_wait
+from tierd.detect.accelerators import SmallWrites, small_writes_of_pools
 from tierd.detect.columns import RecentWindows, pool_numbers, recent_work
 from tierd.detect.costs import CostLearner, DeviceCosts
 from tierd.detect.device_time import TargetTime, device_times
@@ -82,8 +82,8 @@ class Engine:
         """Victims whose acts have no verdict yet."""
         self._watch = PolicyRunner(settings.policies)
         self._facts = Facts()
-        self._waiting: Collection[str] = ()
-        """Pools whose small writes wait for the disks."""
+        self._small_writes: Mapping[str, SmallWrites] = {}
+        """How small writes of pools are done."""
         self._targets_of_victims: frozenset[str] = frozenset()
         """Targets of active findings with a disturbed stream."""
         self._amends: Sequence[Amend] = ()
@@ -153,11 +153,11 @@ class Engine:
                                           partial(attribution.main_directory, counts or activities, since))
         window = with_arrays(window, self._tasks, self._settings.noisy_neighbour.classes)
         complete = self._history.add(window)
-        known = self._facts.pools and self._waiting
+        known = self._facts.pools and self._small_writes
         if complete or (not known and self._early_facts < MAX_EARLY_FACTS):
             self._facts, self._early_facts = facts(), self._early_facts + 1
             self._amends = [policy.amends(self._facts) for policy in policies().values() if policy.amends]
-            self._waiting = pools_that_wait(self._facts)
+            self._small_writes = small_writes_of_pools(self._facts)
         view = self._slowdowns(window)
         further = self._further(complete, partial(self._activities, activities))
         found = {finding.key: finding for finding in chain(
@@ -218,7 +218,7 @@ class Engine:
         request_msec = np.array([median(each.request_msec for each in disks[name][-3:]) if name in disks else 0.0
                                  for name in recent.targets])  # one odd reading does not change what streams wait for
         self._learner.learn(columns, kinds, pool, names, unhealthy, flash=flash, request_msec=request_msec)
-        costs = self._learner.table(pool, names, unhealthy, self._waiting, request_msec=request_msec)
+        costs = self._learner.table(pool, names, unhealthy, self._small_writes, request_msec=request_msec)
         work = recent_work(recent.windows, kinds, len(recent.jobs.by_number))
         losses = self._interference.update(columns, work, kinds, costs)
         jobs, targets = recent.jobs.by_number, list(recent.targets)

@@ -175,7 +175,7 @@ REMEDIES = {
     Reason.OTHER_MOVER: "stop the other mover, or wait until it has ended",
     Reason.OTHER_LAYOUT: "remove or change the default layout that is there (lfs setstripe -d)",
     Reason.LITTLE_TO_GAIN: "lower benefit.min_gain to act on smaller losses",
-    Reason.UNCERTAIN_GAIN: "lower benefit.min_probability to act on less certain losses",
+    Reason.UNCERTAIN_GAIN: "lower benefit.min_probability or min_probability_seen to act on less certain losses",
     Reason.MOVES_TOO_DEAR: "raise benefit.horizon_seconds if the neighbour stays longer",
     Reason.COOLING_DOWN: "tierctl apply repeats it now; verify.cooldown_seconds is the time to wait",
     Reason.MODE: "set act.mode, or the mode of the scope, to full or new-files-only",

@@ -32,6 +32,8 @@ class Settings(Table):
     expected to win back ``first_effect``."""
     min_probability: Annotated[float, Gt(0), Lt(1)] = 0.85
     """Minimum probability that the victim loses ``noisy_neighbour.min_loss``. A choice."""
+    min_probability_seen: Annotated[float, Gt(0), Lt(1)] = 0.95
+    """The same if the neighbour came while the victim was seen: a few more windows make sure then. A choice."""
     factor: Annotated[float, Ge(1)] = 2.0
     """Minimum expected gain of the victim as a multiple of the bytes moved. A choice."""
     horizon_seconds: Annotated[float, Gt(0)] = 600.0
@@ -57,9 +59,10 @@ def refusal(finding: Finding, evidence: SlowdownEvidence, expected: float,
     if not gain >= settings.min_gain * usual:  # also true for NaN
         return Refusal(Reason.LITTLE_TO_GAIN, f"the expected gain of {rate_text(gain)} is less than "
                        f"{percent(settings.min_gain)} of the usual {rate_text(usual)}").about(finding.victim)
-    if not evidence.loss_probability >= settings.min_probability:
+    needed = settings.min_probability_seen if evidence.aggressor_came_at else settings.min_probability
+    if not evidence.loss_probability >= needed:
         return Refusal(Reason.UNCERTAIN_GAIN, f"the loss is real with a probability of "
-                       f"{percent(evidence.loss_probability)}, and {percent(settings.min_probability)} is needed"
+                       f"{percent(evidence.loss_probability)}, and {percent(needed)} is needed"
                        ).about(finding.victim)
     return None
 

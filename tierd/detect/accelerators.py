@@ -12,8 +12,9 @@ and while both change, then that size is the limit. Without fast writes or a cha
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from itertools import pairwise
 
 from tierd.model import DiskWrites, Facts, JobLoad
@@ -31,6 +32,9 @@ MIN_WRITES = 100.0
 MIN_READINGS = 4
 MIN_SMALL_WRITES, MIN_SMALL_SHARE = 50.0, 0.05
 """Number and share of small writes from which their durations say something. A choice."""
+UNLIKE = 0.05
+"""Part of the small writes that may be slow, and of the large ones that may be fast, where a cache takes the small ones
+in. A choice."""
 MAX_IOS = 1.2
 """Disk I/Os of a request up to which sizes of I/Os are those of requests. A choice."""
 MIN_CHANGE = 0.2
@@ -60,23 +64,35 @@ def accelerators(writes: Mapping[str, Sequence[DiskWrites]]) -> dict[str, Accele
     return {target: seen for target, seen in found.items() if seen is not None}
 
 
-def pools_that_wait(facts: Facts) -> set[str]:
-    """Pools whose small writes wait for the disks, by the newest reading with writes of each target."""
+class SmallWrites(Enum):
+    """How small writes of a pool are done, by the newest durations in ``brw_stats``."""
+
+    WAIT = "wait"
+    """They wait for the disks as large ones do: neither flash nor a write cache takes them in."""
+    ABSORBED = "absorbed"
+    """A write cache, or flash, takes them in: only large ones wait."""
+
+
+def small_writes_of_pools(facts: Facts) -> dict[str, SmallWrites]:
+    """How small writes of each pool are done, by the newest reading with writes of each target, where it is known."""
     wrote = {target: [each for each in readings if each.sizes][-1:] for target, readings in facts.disk_writes.items()}
-    return {pool for pool, targets in facts.pools.items()
-            if small_writes_wait(each for target in targets for each in wrote.get(target, ()))}
+    found = {pool: small_writes([each for target in targets for each in wrote.get(target, ())])
+             for pool, targets in facts.pools.items()}
+    return {pool: done for pool, done in found.items() if done is not None}
 
 
-def small_writes_wait(readings: Iterable[DiskWrites]) -> bool:
-    """Whether small writes wait for the disks as large ones do: neither flash nor a write cache takes them in."""
-    fast = requests = small = ios = 0.0
-    for each in readings:
-        fast += fast_requests(each)
-        requests += sum(each.msec.values())
-        small += sum(count for size, count in each.sizes.items() if size < LARGE_BYTES)
-        ios += sum(each.sizes.values())
-    enough = small >= max(MIN_SMALL_WRITES, MIN_SMALL_SHARE * ios)
-    return enough and ios <= MAX_IOS * requests and fast < small / 4
+def small_writes(readings: Sequence[DiskWrites]) -> SmallWrites | None:
+    """How the small writes of these readings were done; None if they are few, or some took longer than others."""
+    fast, requests = sum(map(fast_requests, readings)), sum(sum(each.msec.values()) for each in readings)
+    ios = sum(sum(each.sizes.values()) for each in readings)
+    small = sum(count for each in readings for size, count in each.sizes.items() if size < LARGE_BYTES)
+    if small < MIN_SMALL_WRITES:
+        return None
+    if small >= MIN_SMALL_SHARE * ios and ios <= MAX_IOS * requests and fast < small / 4:
+        return SmallWrites.WAIT
+    large, slow = ios - small, requests - fast
+    absorbed = (1 - UNLIKE) * large <= slow <= large + UNLIKE * max(requests - large, 0.0)
+    return SmallWrites.ABSORBED if absorbed else None
 
 
 def of_latency(readings: Sequence[DiskWrites]) -> Accelerator | None:

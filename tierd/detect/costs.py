@@ -13,8 +13,8 @@ sequential, and cost only their bytes.
   and Testing", Econometrica 55(4), 1987). Windows far below the fit are left out: there a stream paused for long, or a
   disk was slow. So are those in which streams move less than before with as many operations.
 * How the bytes of such windows fall as other operations rise shows what an operation costs. The stripes of a stream go
-  in step, so the mean of its targets is compared. While the operations hardly vary, the cost is that of a disk, within
-  a factor of two. In no window can an operation have cost more than the whole time.
+  in step, so the mean of its targets is compared. While the operations hardly vary, the cost is between that of a disk
+  and a tenth of it. In no window can an operation have cost more than the whole time.
 * Below saturation, throughput shows only an upper bound of the costs. A pool without a stream, or whose streams mostly
   wait for something else, has no costs here, and its targets have no shares: not knowing is not zero.
 
@@ -33,10 +33,11 @@ from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from itertools import chain, combinations
-from math import isfinite, sqrt
+from math import isfinite, log, sqrt
 
 import numpy as np
 
+from tierd.detect.accelerators import SmallWrites
 from tierd.detect.columns import JobKinds, WindowColumns
 from tierd.loads import Bools, Floats, Ints, sums
 from tierd.validators import validator_of
@@ -108,11 +109,10 @@ def matrix(values: Floats) -> Matrix:
 class CostPrior:
     """What is assumed before the first window."""
 
-    operation_seconds: float = 0.012
-    """A disk of 7,200 rpm needs some 8 ms for a seek and 4 ms for half a revolution (data sheets of nearline disks).
+    most_operation_seconds: float = 0.025
+    """A disk of 7,200 rpm needs some 8 ms for a seek and 4 ms for half a turn (data sheets of nearline disks), and a
+    commit of the journal adds as much. A queue saves half of it, and the disks of a RAID group work at the same time.
     """
-    operation_error: float = 0.006
-    """Command queues save up to half of it; a commit of the journal adds as much."""
     read_write_difference: float = 1.0
     """Relative standard deviation of the cost of a byte written from that of a byte read. RAID 6 reads and writes
     partial stripes and their parity, so a byte written may cost several times as much as a byte read."""
@@ -120,9 +120,12 @@ class CostPrior:
     """Costs of an earlier run. Its pool may have changed, so they count with twice their error."""
 
 
-FLASH_PRIOR = CostPrior(operation_seconds=0.00005, operation_error=0.00005)
+FLASH_PRIOR = CostPrior(most_operation_seconds=0.0001)
 """Flash has no seeks, and does many operations at the same time: 20,000 to 90,000 random writes a second (data sheets
 of SATA SSDs for servers), so 0.01 to 0.05 ms each, and as much for a commit of the journal."""
+RANGE = 10.0
+"""The least cost of an operation is this part of the most, and each size in between is as likely: the logarithm of the
+cost is uniform."""
 EXPECTILE = 0.6
 """Weight of windows above the fit; those below it have 1 minus that. A choice: 0.5 is least squares, 1 the largest."""
 SATURATED = 0.7
@@ -183,14 +186,20 @@ def _high(values: Floats) -> float:
 def possible(prior: CostPrior, work: Floats) -> tuple[float, float]:
     """Seconds of an operation and their error, as far as the targets can have done so many.
 
-    In no window can an operation have cost more than the whole time, and half of this bound is assumed. A target that
-    does more operations than a disk can is not a single disk: then the error is as large.
+    In no window can an operation have cost more than the whole time.
+
+    >>> [f"{1e3 * seconds:.1f}" for seconds in possible(CostPrior(), np.array([(0.0, 1e8, 1.0)]))]
+    ['9.8', '6.2']
+    >>> [f"{1e3 * seconds:.2f}" for seconds in possible(CostPrior(), np.array([(0.0, 1e8, 1000.0)]))]
+    ['0.39', '0.25']
     """
-    seconds, error, fastest = prior.operation_seconds, prior.operation_error, _high(work[:, 2])
-    if fastest * seconds <= 0.5:
-        return seconds, error
-    half = 0.5 / fastest
-    return half, half * (error / seconds if fastest * (seconds - error) <= 1 else 1.0)
+    return between(min(prior.most_operation_seconds, 1 / max(_high(work[:, 2]), 1e-9)))
+
+
+def between(most: float) -> tuple[float, float]:
+    """Mean and standard deviation of a cost of which the most is known: its logarithm is uniform."""
+    mean = (1 - 1 / RANGE) / log(RANGE)
+    return most * mean, most * sqrt((1 - RANGE**-2) / (2 * log(RANGE)) - mean**2)
 
 
 def _operation_bound(points: Floats) -> float:
@@ -228,6 +237,18 @@ def least_not_negative(normal: Floats, right: Floats) -> Floats:
     return best
 
 
+LIMITED = 0.2
+"""Probability that a device does small I/O at no cost to the stream. Volumes of a cloud with a limit of I/Os that is
+not full do, and flash, and controllers with a write cache; disks and RAID groups alone do not. A choice
+(docs/detection.md). The prior has the variance of a b that is 1 otherwise, not ``ELEVATOR`` of
+:mod:`tierd.detect.interference`, so a finding begins with a probability of 0.31 or more: with 0.2, cold starts acted
+on more innocents."""
+LIMITED_DISKS = 0.05
+"""The same where small writes are seen to wait for the disks, so there is no write cache. A choice."""
+LIMITED_CACHED = 0.8
+"""The same where only large writes are seen to wait. A cache writes to the disks later, in their order. A choice."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class CostTable:
     """Costs of all targets, by their numbers."""
@@ -241,8 +262,8 @@ class CostTable:
     """Targets with costs, whose speed means something."""
     unhealthy: Ints
     """Targets whose speed means nothing: not seen, degraded, in recovery or full."""
-    waiting: Bools
-    """Targets whose small writes wait for the disks: no cache takes them in."""
+    limited: Floats
+    """Probability that the device does small I/O at no cost to a stream."""
     request_msec: Floats
     """Mean duration of the disk I/O of a request, 0 where it is not known."""
 
@@ -402,9 +423,9 @@ class CostLearner:
             remaining = {other: known for other, known in self.costs.items() if other != pool}
             self.costs = remaining | {name: known for name, known in self._learned.items() if name == pool}
 
-    def table(self, pool: Ints, names: list[str], unhealthy: Ints, waiting: Collection[str] = (), *,
+    def table(self, pool: Ints, names: list[str], unhealthy: Ints, writes: Mapping[str, SmallWrites], *,
               request_msec: Floats) -> CostTable:
-        """Costs of all targets. ``waiting`` names pools whose small writes wait for the disks."""
+        """Costs of all targets. ``writes`` says how small writes of pools are done, where it is known."""
         seconds, covariances = np.zeros((len(pool), 3)), np.zeros((len(names) + 1, 3, 3))
         for number, name in enumerate(names):
             if name in self.costs:
@@ -412,5 +433,6 @@ class CostLearner:
                 covariances[number] = self.costs[name].covariance
         known: Bools = seconds.max(axis=1, initial=0.0) > 0
         known[unhealthy] = False
-        waits = np.isin(pool, [number for number, name in enumerate(names) if name in waiting])
-        return CostTable(seconds, pool, covariances, known, unhealthy, waiting=waits, request_msec=request_msec)
+        chance = {None: LIMITED, SmallWrites.WAIT: LIMITED_DISKS, SmallWrites.ABSORBED: LIMITED_CACHED}
+        limited = np.array([chance[writes.get(name)] for name in (*names, "")])[pool]  # the last is for no pool
+        return CostTable(seconds, pool, covariances, known, unhealthy, limited=limited, request_msec=request_msec)

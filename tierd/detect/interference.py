@@ -115,13 +115,6 @@ SMALL_IO_BYTES = 256 << 10
 LEARNED = 0.2
 """Relative error of the cost of an operation up to which it counts as learned; from twice of it, as not learned. A
 choice."""
-LIMITED = 0.2
-"""Probability that a device does small I/O at no cost to the stream. Volumes of a cloud with a limit of I/Os that is
-not full do, and flash, and controllers with a write cache; disks and RAID groups alone do not. A choice
-(docs/detection.md). The prior has the variance of a b that is 1 otherwise, not ``ELEVATOR``, so a finding begins with
-a probability of 0.31 or more: with 0.2, cold starts acted on more innocents."""
-LIMITED_DISKS = 0.05
-"""The same where small writes are seen to wait for the disks, so there is no write cache. A choice."""
 IO_BOUND = 0.25
 """Part of the device time for small I/O from which the I/O limit of a device that has one is full."""
 
@@ -492,7 +485,7 @@ class Interference:
         by_limit = work[:, 2] * costs.seconds[target, 2] / np.maximum(busy, 1e-9) * (
             1 - learned * streams.io_bound[stream])
         saturation = streams.saturation[stream]
-        limited = np.where(costs.waiting[target], LIMITED_DISKS, LIMITED)
+        limited = costs.limited[target]
         sharing = SHARING * (1 / np.maximum(streams.share[stream], LEAST_SHARE) - 1)
         error = np.sqrt(relative**2 + MODEL_ERROR**2 + sharing**2 + limited * (1 - limited) * by_limit**2
                         + ((1 - saturation) / 2)**2)

@@ -65,12 +65,14 @@ class StreamWatch:
                 self._fastest[target] = max(self._fastest.get(target, 0.0), size_bytes / window.seconds_of(target))
 
     def _assumed(self, facts: Facts) -> Mapping[str, Vector]:
-        """By pool, or by target without a pool: seconds for a byte and an operation while the costs are not known."""
+        """By pool, or by target without a pool: seconds for a byte, and the most of an operation, while costs are
+        not known.
+        """
         fastest: dict[str, float] = {}
         for target, rate in self._fastest.items():
             key = facts.pool_of(target) or target  # of several pools, the smallest says most
             fastest[key] = max(fastest.get(key, 0.0), rate)
-        return {key: (1 / rate, 1 / rate, (FLASH_PRIOR if key in self._flash else CostPrior()).operation_seconds)
+        return {key: (1 / rate, 1 / rate, (FLASH_PRIOR if key in self._flash else CostPrior()).most_operation_seconds)
                 for key, rate in fastest.items()}
 
 

@@ -62,7 +62,7 @@ class Outcome:
     waiting_moves: int = 0
     """Moves that are queued at the end."""
     slowdowns: tuple[tuple[float, Finding], ...] = ()
-    """Findings of noisy neighbours as they stood after each cycle."""
+    """Findings of noisy neighbours after each cycle, with the end of the window that they are from."""
 
     def progress(self, job: str, since: float, until: float) -> float:
         """Mean rate of a job: MB/s, or operations per second of a job that moves no bytes in the whole run."""
@@ -121,7 +121,7 @@ def run(cluster: Cluster, jobs: Sequence[Job], seconds: float, changes: TimedCha
             if policy is not None:
                 for finding in simulated.daemon.findings:
                     if has_victim(finding):
-                        slowdowns.append((cluster.now, finding))
+                        slowdowns.append((finding.time - (cluster.epoch - cluster.now), finding))
                     if finding.key not in findings:
                         findings[finding.key] = found_at(finding, log, cluster.now), finding
             for pool, share in shares_used(watching).items():

@@ -40,7 +40,9 @@ def test_moves_must_pay_within_the_horizon() -> None:
     assert found.reason is Reason.MOVES_TOO_DEAR
 
 
-@pytest.mark.parametrize(("probability", "refused"), [
-    (0.85, None), (0.84, Reason.UNCERTAIN_GAIN), (float("nan"), Reason.UNCERTAIN_GAIN)])
-def test_a_loss_must_be_probable(probability: float, refused: Reason | None) -> None:
-    assert reason(noise(loss_probability=probability)) is refused
+@pytest.mark.parametrize(("came_at", "probability", "refused"), [
+    (0.0, 0.85, None), (0.0, 0.84, Reason.UNCERTAIN_GAIN), (0.0, float("nan"), Reason.UNCERTAIN_GAIN),
+    (1.0, 0.95, None), (1.0, 0.94, Reason.UNCERTAIN_GAIN)])
+def test_a_loss_must_be_probable_and_more_so_if_the_neighbour_was_seen_to_come(
+        came_at: float, probability: float, refused: Reason | None) -> None:
+    assert reason(noise(loss_probability=probability, aggressor_came_at=came_at)) is refused

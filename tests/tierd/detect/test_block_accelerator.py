@@ -22,7 +22,7 @@ from simulator.settings import ClusterSettings
 from tests.tierd.detect.views import FLASH, POOLS, filled, halves, look
 from tests.tierd.sense.clocks import SettableClock
 from tests.tierd.worlds import TARGETS, small_io
-from tierd.detect.accelerators import Accelerator, accelerators, of_latency, of_mixes, small_writes_wait
+from tierd.detect.accelerators import Accelerator, SmallWrites, accelerators, of_latency, of_mixes, small_writes
 from tierd.model import DiskWrites, Facts, Finding, JobLoad
 from tierd.policies import small_random_io
 from tierd.policies.block_accelerator import POLICY, with_absorbed
@@ -80,15 +80,25 @@ def test_no_accelerator_is_found_elsewhere(writes: tuple[DiskWrites, ...], targe
     assert look(POLICY, facts=facts(writes, targets)) == []
 
 
-@pytest.mark.parametrize(("writes", "wait"), [
-    (mixes(0), True),
-    (mixes(32 * KIB), False),
-    (mixes(MIB), False),
-    ((DiskWrites(0.0, {MIB: 990.0, 4096: 10.0}, {16: 1000.0}),), False),
-    ((), False),
-], ids=["plain disks", "an accelerator", "a cache for all writes", "few small writes", "no readings"])  # fmt: skip
-def test_small_writes_wait_for_disks_without_a_cache(writes: tuple[DiskWrites, ...], wait: bool) -> None:
-    assert small_writes_wait(writes) is wait
+def reading(sizes: dict[int, float], msec: dict[int, float]) -> tuple[DiskWrites, ...]:
+    return DiskWrites(0.0, sizes, msec),
+
+
+@pytest.mark.parametrize(("writes", "done"), [
+    pytest.param(mixes(0), SmallWrites.WAIT, id="plain disks"),
+    pytest.param(mixes(32 * KIB), None, id="an accelerator for some of them"),
+    pytest.param(reading({MIB: 2000.0, 65536: 100.0}, {1: 100.0, 64: 2000.0}), SmallWrites.ABSORBED, id="a cache"),
+    pytest.param(reading({65536: 100.0}, {1: 100.0}), SmallWrites.ABSORBED, id="a cache, and nothing large"),
+    pytest.param(reading({MIB: 500.0, 4096: 800.0}, {1: 100.0, 64: 500.0}), SmallWrites.ABSORBED,
+                 id="a cache, and eight disk I/Os for a request"),
+    pytest.param(reading({MIB: 2000.0, 65536: 100.0}, {1: 90.0, 64: 2010.0}), None, id="some wait"),
+    pytest.param(reading({MIB: 2000.0, 65536: 100.0}, {1: 2100.0}), None, id="nothing waits"),
+    pytest.param(reading({524288: 4000.0}, {64: 1000.0}), None, id="large requests in small disk I/Os"),
+    pytest.param(reading({MIB: 990.0, 4096: 10.0}, {16: 1000.0}), None, id="few small writes"),
+    pytest.param((), None, id="no readings"),
+])
+def test_durations_show_how_small_writes_are_done(writes: tuple[DiskWrites, ...], done: SmallWrites | None) -> None:
+    assert small_writes(writes) is done
 
 
 def test_durations_by_size_show_the_step_at_once() -> None:

@@ -74,17 +74,17 @@ def test_slow_disks_and_pauses_do_not_change_the_costs() -> None:
 
 
 def test_a_disk_is_assumed_while_operations_do_not_vary() -> None:
-    """Its error stays that of the prior: 6 of 12 ms, and what differs from job to job."""
+    """Its error stays that of the prior: between 2.5 and 25 ms, and what differs from job to job."""
     costs = fit(np.array([(0.0, 12e6, 20.0)] * 50))
-    assert costs.seconds[2] == pytest.approx(0.012, rel=0.15)
+    assert costs.seconds[2] == pytest.approx(0.0098, rel=0.15)
     assert 0.005 < sqrt(costs.covariance[2][2]) < 0.01
 
 
 def test_more_operations_than_a_disk_can_do_are_no_disk() -> None:
     """A RAID group, or flash: an operation costs anything up to its part of the time."""
     costs = fit(np.array([(0.0, 500e6, 400.0)] * 50))
-    assert costs.seconds[2] == pytest.approx(0.5 / 400, rel=0.1)
-    assert costs.busy_error((0.0, 0.0, 400.0)) >= 0.45
+    assert costs.seconds[2] == pytest.approx(0.39 / 400, rel=0.1)
+    assert costs.busy_error((0.0, 0.0, 400.0)) >= 0.25
 
 
 def test_reads_and_writes_of_streams_cost_about_the_same() -> None:
@@ -100,7 +100,7 @@ def test_reads_and_writes_of_streams_cost_about_the_same() -> None:
 def test_costs_of_an_earlier_run_count_with_twice_their_error() -> None:
     steady = np.array([(0.0, 50e6, 20.0)] * 50)
     learned = DeviceCosts((1.2e-8, 1.2e-8, 0.02), ((1e-18, 0.0, 0.0), (0.0, 1e-18, 0.0), (0.0, 0.0, 1e-6)), 90)
-    assert fit(steady).seconds[2] == pytest.approx(0.012, rel=0.1)
+    assert fit(steady).seconds[2] == pytest.approx(0.0098, rel=0.1)
     costs = fit(steady, CostPrior(learned=learned))
     assert costs.seconds[2] == pytest.approx(0.02, rel=0.1)
     assert sqrt(costs.covariance[2][2]) == pytest.approx(sqrt(0.002**2 + (0.3 * 0.02)**2), rel=0.1)
@@ -283,13 +283,13 @@ def test_an_operation_costs_flash_little_from_the_first_window_on() -> None:
     def make(_: Random) -> Sequence[JobLoad]:
         return [load(each, "ior.1", 400.0, 20.0) for each in TARGETS]
 
-    assert learned(make, 8, pool="flash").costs["flash"].seconds[2] < 2 * FLASH_PRIOR.operation_seconds
+    assert learned(make, 8, pool="flash").costs["flash"].seconds[2] < FLASH_PRIOR.most_operation_seconds
     assert learned(make, 8).costs["hdd"].seconds[2] > 0.005
 
 
 def test_the_table_has_costs_of_known_pools_and_of_healthy_targets() -> None:
     learner = CostLearner({"hdd": KNOWN})
-    table = learner.table(np.array([0, 0, 1, -1]), ["hdd", "flash"], np.array([1]), request_msec=np.zeros(4))
+    table = learner.table(np.array([0, 0, 1, -1]), ["hdd", "flash"], np.array([1]), {}, request_msec=np.zeros(4))
     assert table.known.tolist() == [True, False, False, False]
     assert table.taken(np.array([0, 2]), np.array([(0.0, 40e6, 10.0)] * 2)).tolist() == pytest.approx([0.5, 0.0])
 

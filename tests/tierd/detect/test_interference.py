@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tierd.worlds import MIB, TARGETS, small_files, small_io, stream, window
+from tierd.detect.accelerators import SmallWrites
 from tierd.detect.columns import RecentWindows, pool_numbers, recent_work
 from tierd.detect.costs import CostLearner, DeviceCosts
 from tierd.detect.gain import Tracks
@@ -41,7 +42,7 @@ class Bed:
         self.recent = RecentWindows(30.0, Classes())
         self.model = Interference()
         self.learner = CostLearner({"hdd": costs})
-        self.waiting: tuple[str, ...] = ()
+        self.writes: Mapping[str, SmallWrites] = {}
         self.request_msec: Mapping[str, float] = {}
 
     def see(self, seen: Window, pools: Mapping[str, tuple[str, ...]] | None = None) -> list[Loss]:
@@ -52,7 +53,7 @@ class Bed:
         unhealthy = np.array([self.recent.targets[each] for each in seen.conditions], np.int64)
         work = recent_work(self.recent.windows, kinds, len(self.recent.jobs.by_number))
         request_msec = np.array([self.request_msec.get(target, 0.0) for target in self.recent.targets])
-        costs = self.learner.table(pool, names, unhealthy, self.waiting, request_msec=request_msec)
+        costs = self.learner.table(pool, names, unhealthy, self.writes, request_msec=request_msec)
         return self.model.update(columns, work, kinds, costs)
 
     def slots(self) -> list[int]:
@@ -201,7 +202,7 @@ def test_small_io_that_was_always_there_surely_costs_something_where_it_waits_fo
     rng, bed = Random(1), Bed(replace(COSTS, covariance=unlearned))
     windows = [window(n, at(rng, ALONE / 2), small_io("fio.2", 100)) for n in range(9)]
     assert 0.6 <= run(bed, windows[:6])[-1][0].probability(0.05) <= 0.75, "a write cache may take it in"
-    bed.waiting = ("hdd",)
+    bed.writes = {"hdd": SmallWrites.WAIT}
     assert run(bed, windows[6:])[-1][0].probability(0.05) >= 0.9
 
 

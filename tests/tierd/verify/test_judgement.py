@@ -42,7 +42,7 @@ def tracked(windows: Sequence[Window], found_at: float = 10.0, acted_at: float =
         kinds = recent.kinds()
         names, pool = pool_numbers(recent.targets, Facts(pools={"hdd": (*TARGETS, *ELSEWHERE)}))
         table = learner.table(pool, names, np.array([recent.targets[each] for each in seen.conditions], np.int64),
-                              request_msec=np.zeros(len(pool)))
+                              writes={}, request_msec=np.zeros(len(pool)))
         model.update(columns, recent_work(recent.windows, kinds, len(recent.jobs.by_number)), kinds, table)
         slowed, acted_for = ([recent.jobs["s.1"]] if begun < seen.end <= until else []
                              for begun, until in ((found_at, acted_at), (acted_at, 1000.0)))
