@@ -103,25 +103,6 @@ class Advice(Struct, frozen=True):
     """Expected effect and cost."""
 
 
-class FindingRow(Struct, frozen=True, kw_only=True):
-    """A finding or an order in the journal."""
-
-    id: int
-    time: float
-    """Epoch seconds."""
-    kind: str
-    aggressor: str
-    victim: str
-    sentence: str
-    evidence: Mapping[str, float | None]
-    """Numbers by name, None for infinity; see :func:`tierd.model.evidence_of`."""
-    targets: tuple[str, ...]
-    directories: tuple[str, ...]
-    subject: str
-    ended_at: float | None = None
-    """None if it holds, or tierd did not see its end."""
-
-
 class SameFindingRow(Struct, frozen=True):
     """Another finding about the same problem, earlier or later."""
 
@@ -136,19 +117,3 @@ class MessageRow(Struct, frozen=True):
 
     time: float
     sentence: str
-
-
-class JudgementRow(Struct, frozen=True):
-    """A verdict on the acts for a finding, with the victim's throughput in bytes per second."""
-
-    finding: int
-    time: float
-    verdict: str
-    usual: float
-    """Before the aggressor came."""
-    contended: float
-    """Beside the aggressor, before the acts."""
-    after: float
-    """After the acts."""
-    regained: tuple[float, float, float] | None = None
-    """Part of the loss that the victim has regained, and the ends of its interval of 90%."""

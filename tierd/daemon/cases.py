@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import takewhile
 
 from lustre.layout.model import explain
-from tierd.act.journal.entry import Entry
+from tierd.act.journal.entry import Entry, Recorded
 from tierd.act.journal.reader import JournalReader, MovesRow
 from tierd.acts import ORDER_KINDS, Outcome, Verdict
 from tierd.daemon.answers import Case, DefaultLayoutRow, JobTimeRow, RefusalAnswer, TargetTimeRow
@@ -19,7 +19,6 @@ from tierd.detect.device_time import TargetTime
 from tierd.detect.groups import totals
 from tierd.model import Finding, Window
 from tierd.refusal import REMEDIES, Refusal
-from tierd.structs import FindingRow, JudgementRow
 from tierd.verify.judgement import Judgement
 
 Curve = tuple[tuple[float, float], ...]
@@ -114,7 +113,7 @@ Waiting = Callable[[tuple[str, str, str]], tuple[int, int]]
 
 def case_of(finding: Finding, number: int, windows: Sequence[Window], waiting: Waiting,
             done: Remediation | None = None, *, active: bool = True) -> Case:
-    case = found_case(finding, number, finding.evidence.numbers(), active=active)
+    case = found_case(finding, number, active=active)
     if done is None or active or not done.closed:
         case = case.replaced(now=recent_rate(case, windows))
     if done is None:
@@ -129,68 +128,67 @@ def case_of(finding: Finding, number: int, windows: Sequence[Window], waiting: W
         needless_moves=done.needless_moves, waiting_moves=waiting_moves, moves_held=done.moves_held,
         time_before=mean_time(finding.targets, done.times_before) if done.first_act_at and not dry_run else None,
         judged_at=done.judged_at or None)
-    return judged_case(case, finding.evidence.numbers(), done.verdict, done.judgement)
+    return judged_case(case, finding, done.verdict, done.judgement)
 
 
-def judged_case(case: Case, numbers: Mapping[str, float | None], verdict: str,
-                judgement: Judgement | JudgementRow | None) -> Case:
+def judged_case(case: Case, finding: Finding, verdict: str, judgement: Judgement | None) -> Case:
     """The case with the verdict on its acts, and what they brought unless they were undone for another reason."""
     if not verdict:
         return case
     stands = not (verdict in UNDOING_VERDICTS or case.undo_reason)
-    sentence = stream_sentence(case.aggressor, case.victim, numbers, past=stands or not case.active)
+    sentence = stream_sentence(case.aggressor, case.victim, finding.evidence.numbers(), past=stands or not case.active)
     case = case.replaced(verdict=verdict, sentence=sentence or case.sentence)
     if judgement is None or verdict == Verdict.UNDONE_BY_HAND or (case.undo_reason and verdict not in UNDOING_VERDICTS):
         return case
-    if isinstance(judgement, Judgement) and (judgement.words or judgement.operations):
+    if judgement.words or judgement.operations:
         return case.replaced(measured_text=judgement.words or f"{judgement.contended:.0f} operations/s before the "
                              f"acts, {judgement.after:.0f} operations/s after")
     own = {} if case.usual is not None else {"usual": judgement.usual or None, "contended": judgement.contended or None}
     return case.replaced(**own, after=judgement.after or None, regained=judgement.regained)
 
 
-def cases_of(rows: Sequence[FindingRow], known: Mapping[int, Case], journal: JournalReader) -> tuple[Case, ...]:
+def cases_of(rows: Sequence[Recorded], known: Mapping[int, Case], journal: JournalReader) -> tuple[Case, ...]:
     """The cases of findings and orders of the journal, without curves: the known ones, and what it has of others."""
-    numbers = [row.id for row in rows if row.id not in known]
+    numbers = [number for number, *_ in rows if number not in known]
     judged, defaults, moves = journal.judgements(numbers), journal.defaults_of(numbers), journal.moves_of(numbers)
     return tuple(
-        known[row.id].replaced(time_before=None) if row.id in known else
-        recorded_case(row, judged.get(row.id), defaults.get(row.id, ()), moves.get(row.id)) for row in rows)
+        known[row[0]].replaced(time_before=None) if row[0] in known else
+        recorded_case(row, judged.get(row[0]), defaults.get(row[0], ()), moves.get(row[0])) for row in rows)
 
 
-def recorded_case(row: FindingRow, judgement: JudgementRow | None, defaults: Sequence[Entry],
+def recorded_case(row: Recorded, judgement: Judgement | None, defaults: Sequence[Entry],
                   moves: MovesRow | None) -> Case:
     """A case that only the journal has: from before a restart, or long closed."""
-    found = found_case(row, row.id, row.evidence, active=False)
+    number, finding, ended_at = row
     begun = [entry.intended_at for entry in defaults] + ([moves.first_at] if moves else [])
-    case = found.replaced(ended_at=row.ended_at, acted_at=min(begun, default=None),
-                          moves=moves.outcomes if moves else {})
-    if row.kind in ORDER_KINDS or not (begun or judgement):
+    case = found_case(finding, number, active=False).replaced(
+        ended_at=ended_at, acted_at=min(begun, default=None), moves=moves.outcomes if moves else {})
+    if finding.kind in ORDER_KINDS or not (begun or judgement):
         return case
     standing = [entry for entry in defaults if entry.outcome in {Outcome.DONE, Outcome.DRY_RUN}]
     dry_run = Outcome.DRY_RUN in {*case.moves, *(entry.outcome for entry in defaults)}
     case = case.replaced(
-        state=State.CLOSED, judged=True, dry_run=dry_run, judged_at=judgement.time if judgement else None,
+        state=State.CLOSED, judged=True, dry_run=dry_run, judged_at=judgement.at if judgement else None,
         undo_reason=defaults[-1].detail if defaults and not standing else "",
         defaults=tuple(DefaultLayoutRow(entry.id, entry.place, explain(entry.layout_after))
                        for entry in standing[:MAX_LISTED] if entry.layout_after))
-    return judged_case(case, row.evidence, judgement.verdict if judgement else "", judgement)
+    return judged_case(case, finding, judgement.verdict if judgement else "", judgement)
 
 
-def found_case(finding: Finding | FindingRow, number: int, numbers: Mapping[str, float | None], *,
-               active: bool) -> Case:
+def found_case(finding: Finding, number: int, *, active: bool) -> Case:
     """The case of a finding, before anything is done about it."""
+    numbers = finding.evidence.numbers()
     return Case.of(
         finding, finding=number, active=active, since=finding.time, onset=numbers.get("aggressor_came_at") or None,
-        sentence=sentence_of(finding, numbers, active=active),
+        sentence=sentence_of(finding, active=active),
         directories=finding.directories[:MAX_LISTED], usual=numbers.get("victim_usual_bytes_per_second"),
         contended=numbers.get("victim_bytes_per_second"), loss_low=numbers.get("loss_low"),
         loss_high=numbers.get("loss_high"))
 
 
-def sentence_of(finding: Finding | FindingRow, numbers: Mapping[str, float | None], *, active: bool) -> str:
+def sentence_of(finding: Finding, *, active: bool) -> str:
     """The sentence of a finding in all views; what the aggressor does is in the log and in the evidence."""
-    if sentence := stream_sentence(finding.aggressor, finding.victim, numbers, past=not active):
+    if sentence := stream_sentence(finding.aggressor, finding.victim, finding.evidence.numbers(), past=not active):
         return sentence
     return finding.sentence if active or finding.kind in ORDER_KINDS else f"when it was found: {finding.sentence}"
 

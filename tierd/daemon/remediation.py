@@ -233,7 +233,7 @@ def judged_remediation(journal: Journal, number: int, finding: Finding) -> Remed
     entries = [entry for entry in journal.acts_in_force(number) if entry.undoes is None and entry.layout_after]
     if judged is None or not entries or judged.verdict not in {Verdict.HELPED, Verdict.CANNOT_TELL}:
         return None
-    case = _reopened(journal, number, finding, entries, State.KEPT, verdict=Verdict(judged.verdict))
+    case = _reopened(journal, number, finding, entries, State.KEPT, verdict=judged.verdict)
     case.places = {entry.place.rpartition("/")[0] if entry.kind == ActKind.MIGRATE else entry.place
                    for entry in entries}
     return case
@@ -264,13 +264,10 @@ def _reopened(journal: Journal, number: int, finding: Finding, entries: Sequence
     defaults = [CompletedAct(Action(entry.kind, entry.layout_after or layout, entry.reason, finding.key,
                                     directory=entry.place), entry.outcome, entry.detail, entry.id, entry.layout_before)
                 for entry in entries if entry.kind == ActKind.SET_DEFAULT_LAYOUT]
-    found = journal.judgements.of(number)
+    judgement = journal.judgements.of(number)
     return Remediation(
         finding, number, min(begun), max(begun), layout, defaults=defaults, state=state, verdict=verdict,
-        judgement=None if found is None else Judgement(
-            Verdict(found.verdict), found.usual, found.contended, found.after, regained=found.regained),
-        judged_at=found.time if found else 0.0,
-        ended_at=journal.ended_at(number),
+        judgement=judgement, judged_at=judgement.at if judgement else 0.0, ended_at=journal.ended_at(number),
         places={*finding.directories, *(done.action.directory for done in defaults)},
         tried=set(journal.files_tried(number)), moves=journal.moves_of(number),
         first_act_at=min(begun))

@@ -204,7 +204,7 @@ class ReadingRequests:
     def known_cases(self) -> dict[int, answers.Case]:
         """All cases, and the findings that are mere advice, by number."""
         view = self.snapshot
-        advice = (found_case(f, number, f.evidence.numbers(), active=True) for number, f in view.findings.items())
+        advice = (found_case(f, number, active=True) for number, f in view.findings.items())
         return {case.finding: case for case in (*advice, *self.cases())}
 
     def _why_not(self, key: tuple[str, str, str]) -> tuple[Refusal, ...]:
@@ -306,19 +306,19 @@ class ReadingRequests:
         name, journal, view = str(request.get("id", "")), self.reader, self.snapshot
         number = finding_number(name, journal)
         row = journal.finding(number)
-        check_name(name, number, None if row is None else row.kind)
+        check_name(name, number, None if row is None else row[1].kind)
         assert row is not None
-        now = view.findings.get(number)
+        now = view.findings.get(number, row[1])
         case = self._measured(self.known_cases().get(number) or cases_of([row], {}, journal)[0])
-        ordered, sums = row.kind in ORDER_KINDS, journal.sums.of_finding(number)
+        ordered, sums = now.kind in ORDER_KINDS, journal.sums.of_finding(number)
         return answers.ExplainAnswer(
-            case=case, evidence=now.evidence.numbers() if now is not None else row.evidence, ordered=ordered,
-            advice=now.advice if now is not None else (),
+            case=case, evidence=now.evidence.numbers(), ordered=ordered, advice=now.advice,
             acts=tuple(map(act_answer, journal.acts_of(number, MAX_EXPLAINED_ACTS))),
             all_acts=sums["all_acts"], bytes_moved=sums["bytes_moved"], outcomes=sums["outcomes"],
-            messages=(MessageRow(row.time, "ordered" if ordered else f"FOUND {row.kind}"), *journal.messages(number)),
+            messages=(MessageRow(row[1].time, "ordered" if ordered else f"FOUND {now.kind}"),
+                      *journal.messages(number)),
             same=() if ordered else tuple(journal.same_as(number)),
-            users={} if ordered else self.users((row.aggressor, row.victim)))
+            users={} if ordered else self.users((now.aggressor, now.victim)))
 
     def _history(self, request: Request) -> answers.HistoryAnswer:
         last, reader = max(0, count_in(request, "last", 50)), self.reader

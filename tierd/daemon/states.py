@@ -110,7 +110,7 @@ def state_text(state: str, verdict: str, *, undo_reason: str = "", dry_run: bool
     return f"{state}: {undo_reason or STATE_TEXTS[State(state)]}"
 
 
-def stream_sentence(aggressor: str, victim: str, numbers: Mapping[str, float | None], *, past: bool) -> str:
+def stream_sentence(aggressor: str, victim: str, numbers: Mapping[str, float], *, past: bool) -> str:
     """A slowed stream in a sentence, from the numbers of the evidence; empty for other findings.
 
     >>> rates = {"victim_usual_bytes_per_second": 66e6, "victim_bytes_per_second": 44e6, "loss_low": 0.2,

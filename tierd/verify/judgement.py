@@ -168,6 +168,8 @@ class Judgement:
     not asked."""
     part: float = 0.0
     """``won_back`` by another measure than rates."""
+    at: float = 0.0
+    """When it was given; epoch seconds."""
 
     @property
     def is_slower(self) -> bool:

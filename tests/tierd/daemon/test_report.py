@@ -74,7 +74,7 @@ def test_a_report_of_a_day_with_a_million_acts_is_as_large_as_one_of_an_hour(tmp
     assert (len(acts), acts[0].intended_at, acts[-1].intended_at) == (500, 501.0, 1000.0)
     assert [act.id for act in reader.acts_between(0.0, 1e9, 500, ActKind.SET_DEFAULT_LAYOUT)] == [1]
     found = reader.findings_between(0.0, 1e9, 500)
-    assert (len(found), found[-1].time) == (500, 1202.0)
+    assert (len(found), found[-1][1].time) == (500, 1202.0)
     assert reader.sums.of_period(2.0, 1001.0) == {
         "all_acts": 1000, "files_moved": 500, "bytes_moved": 5000, "kinds": {"submission": 1000}, "verdicts": {},
         "outcomes": {"migrate done": 500, "migrate failed": 500}}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -12,13 +12,14 @@ from lustre.layout.directory import DefaultStriping, default_of_yaml, default_to
 from lustre.layout.model import Component, Layout
 from lustre.layout.yaml import from_yaml, to_yaml
 from tierd.act.journal.connection import Row, SharedConnection
-from tierd.acts import ActKind, Outcome
-from tierd.model import Action
-from tierd.structs import JudgementRow
+from tierd.acts import ActKind, Outcome, Verdict
+from tierd.model import Action, Evidence, Finding, OtherEvidence
 from tierd.text import printable
+from tierd.verify.judgement import Judgement
 
 ENTRY_COLUMNS = ("id, kind, place, layout_before, layout_after, size_bytes, outcome, detail, reason, intended_at, "
                  "dry_run, fid, undoes")
+FINDING_COLUMNS = "id, kind, time, aggressor, victim, targets, sentence, evidence, directories, subject, ended_at"
 JUDGEMENT_COLUMNS = "finding, time, verdict, usual, contended, after, won_back, low, high"
 Default = Layout | DefaultStriping | None
 """A layout of a file or for new files of a directory, or the striping over MDTs for new directories; None for none."""
@@ -53,6 +54,15 @@ class Entry:
         return self.after if isinstance(self.after, Layout) else None
 
 
+Recorded = tuple[int, Finding, float | None]
+"""Number of a finding or an order, itself, and when it ended; None if it holds, or tierd did not see its end."""
+
+
+def numbers_of(_: str, stored: Mapping[str, float | None]) -> OtherEvidence:
+    """The numbers of a finding as they are stored. What JSON cannot write is infinite."""
+    return OtherEvidence({name: float("inf") if value is None else value for name, value in stored.items()})
+
+
 def entry_of(row: Row) -> Entry:
     """An act from a row of :data:`ENTRY_COLUMNS`."""
     kind = ActKind(row[1])
@@ -61,11 +71,20 @@ def entry_of(row: Row) -> Entry:
                  row[9], bool(row[10]), None if row[11] is None else Fid.parse(row[11]), row[12])
 
 
-def judgement_of(row: Row) -> JudgementRow:
+def finding_of(row: Row, evidence: Callable[[str, Mapping[str, float | None]], Evidence] = numbers_of) -> Recorded:
+    """A finding from a row of :data:`FINDING_COLUMNS`. ``evidence`` makes its evidence of its kind and numbers."""
+    number, kind, time, aggressor, victim, targets, sentence, numbers, directories, subject, ended_at = row
+    return number, Finding(
+        kind, time, aggressor, victim, tuple(json.loads(targets)), sentence=sentence,
+        evidence=evidence(kind, json.loads(numbers)), directories=tuple(json.loads(directories)),
+        subject=from_subject(subject)), ended_at
+
+
+def judgement_of(row: Row) -> Judgement:
     """A verdict from a row of :data:`JUDGEMENT_COLUMNS`."""
-    finding, time, verdict, usual, contended, after, part, low, high = row
-    return JudgementRow(finding, time, verdict, usual, contended, after=after,
-                        regained=None if low is None else (part, low, high))
+    _, time, verdict, usual, contended, after, part, low, high = row
+    return Judgement(Verdict(verdict), usual, contended, after, at=time,
+                     regained=None if low is None else (part, low, high))
 
 
 def wanted_default(action: Action) -> Default:

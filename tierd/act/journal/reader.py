@@ -14,12 +14,21 @@ from pathlib import Path
 from typing import TypedDict
 
 from tierd.act.journal.connection import Row, Value
-from tierd.act.journal.entry import ENTRY_COLUMNS, JUDGEMENT_COLUMNS, Entry, entry_of, from_subject, judgement_of
+from tierd.act.journal.entry import (
+    ENTRY_COLUMNS,
+    FINDING_COLUMNS,
+    JUDGEMENT_COLUMNS,
+    Entry,
+    Recorded,
+    entry_of,
+    finding_of,
+    judgement_of,
+)
 from tierd.act.journal.rates import JOBS, Query, RateReader
 from tierd.acts import ActKind, Outcome
-from tierd.structs import FindingRow, JudgementRow, MessageRow, SameFindingRow
+from tierd.structs import MessageRow, SameFindingRow
+from tierd.verify.judgement import Judgement
 
-_FINDING = "id, time, kind, aggressor, victim, sentence, evidence, targets, directories, subject, ended_at"
 CASE_SERIES = "case "
 """Begins the name of the series with the curve of a case."""
 
@@ -92,12 +101,12 @@ class JournalReader:
     def has_job(self, job: str) -> bool:
         return bool(self._all("SELECT 1 FROM findings WHERE aggressor = ? OR victim = ? LIMIT 1", job, job))
 
-    def findings_about(self, kind: str, name: str, most: int) -> list[FindingRow]:
+    def findings_about(self, kind: str, name: str, most: int) -> list[Recorded]:
         """The last findings and orders about a job, or on a target, the newest first."""
         where = "aggressor = ?1 OR victim = ?1" if kind == JOBS else "instr(targets, ?1) > 0"
-        rows = self._all(f"SELECT {_FINDING} FROM findings WHERE {where} ORDER BY time DESC, id DESC LIMIT ?2",  # noqa: S608
+        rows = self._all(f"SELECT {FINDING_COLUMNS} FROM findings WHERE {where} ORDER BY time DESC, id DESC LIMIT ?2",  # noqa: S608
                          name if kind == JOBS else json.dumps(name), most)
-        return [_finding(row) for row in rows]
+        return [finding_of(row) for row in rows]
 
     def under_way(self) -> list[Entry]:
         """Acts without an outcome, oldest first."""
@@ -130,9 +139,9 @@ class JournalReader:
         rows = self._all("SELECT finding FROM actions WHERE id = ?", act)
         return rows[0][0] if rows else None
 
-    def finding(self, number: int) -> FindingRow | None:
-        rows = self._all(f"SELECT {_FINDING} FROM findings WHERE id = ?", number)  # noqa: S608
-        return _finding(rows[0]) if rows else None
+    def finding(self, number: int) -> Recorded | None:
+        rows = self._all(f"SELECT {FINDING_COLUMNS} FROM findings WHERE id = ?", number)  # noqa: S608
+        return finding_of(rows[0]) if rows else None
 
     def same_as(self, finding: int, last: int = 20) -> list[SameFindingRow]:
         """Other findings about the same problem, oldest first."""
@@ -143,17 +152,17 @@ class JournalReader:
             finding, last)
         return [SameFindingRow(*row) for row in reversed(rows)]
 
-    def findings_between(self, since: float, until: float, most: int) -> list[FindingRow]:
+    def findings_between(self, since: float, until: float, most: int) -> list[Recorded]:
         """The last findings and orders of a period, oldest first."""
-        rows = self._all(f"SELECT {_FINDING} FROM findings WHERE time BETWEEN ? AND ? "  # noqa: S608
+        rows = self._all(f"SELECT {FINDING_COLUMNS} FROM findings WHERE time BETWEEN ? AND ? "  # noqa: S608
                          "ORDER BY time DESC, id DESC LIMIT ?", since, until, most)
-        return [_finding(row) for row in reversed(rows)]
+        return [finding_of(row) for row in reversed(rows)]
 
     def messages(self, finding: int) -> list[MessageRow]:
         return [MessageRow(*row) for row in self._all(
             "SELECT time, sentence FROM told WHERE finding = ? ORDER BY time, rowid LIMIT 1000", finding)]
 
-    def judgements(self, findings: Sequence[int]) -> dict[int, JudgementRow]:
+    def judgements(self, findings: Sequence[int]) -> dict[int, Judgement]:
         """The verdicts on the acts for these findings, by the number of the finding."""
         rows = self._all(f"SELECT {JUDGEMENT_COLUMNS} FROM judgements "  # noqa: S608
                          f"WHERE finding IN ({places(findings)})", *findings)
@@ -317,11 +326,3 @@ def summed(rows: Sequence[Row]) -> ActSums:
     return {"all_acts": counts.total(), "files_moved": counts[f"{ActKind.MIGRATE} {Outcome.DONE}"],
             "bytes_moved": sum(row[3] for row in rows if row[:2] == (ActKind.MIGRATE, Outcome.DONE)),
             "outcomes": dict(counts)}
-
-
-def _finding(row: Row) -> FindingRow:
-    number, time, kind, aggressor, victim, sentence, evidence, targets, directories, subject, ended_at = row
-    return FindingRow(
-        id=number, time=time, kind=kind, aggressor=aggressor, victim=victim, sentence=sentence,
-        evidence=json.loads(evidence), targets=tuple(json.loads(targets)), directories=tuple(json.loads(directories)),
-        subject=from_subject(subject), ended_at=ended_at)

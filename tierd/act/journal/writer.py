@@ -18,11 +18,13 @@ from tierd.act.journal.changes import JournalChanges
 from tierd.act.journal.connection import SharedConnection, end_copies, open_journal, pragma
 from tierd.act.journal.entry import (
     ENTRY_COLUMNS,
+    FINDING_COLUMNS,
     JUDGEMENT_COLUMNS,
     Default,
     Entry,
     QueueStore,
     entry_of,
+    finding_of,
     from_subject,
     judgement_of,
     to_bytes,
@@ -38,8 +40,9 @@ from tierd.act.journal.retention import ActDirectories, ClockGuard, Retention
 from tierd.acts import Outcome, Verdict
 from tierd.model import Action, Finding
 from tierd.policies.registry import evidence_of
-from tierd.structs import JudgementRow, json_text
+from tierd.structs import json_text
 from tierd.text import printable
+from tierd.verify.judgement import Judgement
 
 MAX_DETAIL = 2000
 """Characters of the sentence about how an act ended."""
@@ -361,7 +364,7 @@ class Judgements:
         return self._acted_on("EXISTS (SELECT 1 FROM judgements WHERE finding = findings.id AND verdict = 'helped') "
                               "AND EXISTS (SELECT 1 FROM waiting_moves WHERE finding = findings.id)", since)
 
-    def of(self, finding: int) -> JudgementRow | None:
+    def of(self, finding: int) -> Judgement | None:
         """The verdict on the acts for a finding."""
         row = self._db.execute(f"SELECT {JUDGEMENT_COLUMNS} FROM judgements WHERE finding = ?",  # noqa: S608
                                 (finding,)).fetchone()
@@ -385,12 +388,8 @@ class Judgements:
                 self._db, "WHERE finding = ? AND kind = 'set-default-layout' AND outcome = 'done'", number)
 
     def _finding(self, number: int) -> Finding:
-        kind, time, aggressor, victim, targets, sentence, evidence, directories, subject = self._db.execute(
-            "SELECT kind, time, aggressor, victim, targets, sentence, evidence, directories, subject FROM findings "
-            "WHERE id = ?", (number,)).only()
-        return Finding(kind, time, aggressor, victim, tuple(json.loads(targets)), sentence=sentence,
-                       evidence=evidence_of(kind, json.loads(evidence)), directories=tuple(json.loads(directories)),
-                       subject=from_subject(subject))
+        row = self._db.execute(f"SELECT {FINDING_COLUMNS} FROM findings WHERE id = ?", (number,)).only()  # noqa: S608
+        return finding_of(row, evidence_of)[1]
 
     def default_layouts_in_force(self) -> list[Entry]:
         """The newest first."""

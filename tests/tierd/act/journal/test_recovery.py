@@ -50,7 +50,7 @@ def test_every_kind_of_row_is_read(tmp_path: Path) -> None:
     assert (verdict.verdict, verdict.regained, verdict.after) == ("helped", (0.8, 0.5, 0.9), 95.0)
     finding = JournalReader(path).finding(1)
     assert finding is not None
-    assert finding.directories == ("/proj", ODD)
+    assert finding[1].directories == ("/proj", ODD)
     drain, counted = drains_from_json(journal.state()["drains"]).values()
     assert (drain.phase, drain.after, drain.limits, counted.phase) == (
         Phase.RUNNING, "/proj/a", {"MDT0000": 20000}, Phase.PREVIEWED)
