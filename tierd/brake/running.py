@@ -61,7 +61,7 @@ class Brake(Extension):
             for braked in list(self._braked.values()):
                 known = self._serving([target for limit in braked.limits.values() for target in limit.finding.targets])
                 if is_new:
-                    braked.update(windows[-1], self._daemon.detection.tracks, known, len(self._jobs_of(braked.finding)))
+                    braked.update(windows[-1], self._daemon.observer.tracks, known, len(self._jobs_of(braked.finding)))
                 end = (("tierd may not act now", 0.0) if not 0 <= now - self._sure_at < SURE_SECONDS else
                        ("tbf was stopped, or no agent is running", 0.0) if not known else
                        ("its new files go elsewhere", MEASURE_SECONDS) if self._is_cured(braked) else
@@ -104,7 +104,7 @@ class Brake(Extension):
     def _begin(self, finding: Finding, now: float) -> None:
         job, number = finding.aggressor, self._daemon.log.known_number(finding)
         known, jobs = self._serving(finding.targets), self._jobs_of(finding)
-        window, tracks = self._daemon.windows[-1], self._daemon.detection.tracks
+        window, tracks = self._daemon.windows[-1], self._daemon.observer.tracks
         load, stream = load_of(job, window), finding.evidence.of_stream
         limit = limit_of(finding, stream, tracks.get(finding.victim), load) if stream else None
         braked = self._braked.get(job) or BrakedJob(number=number, finding=finding, began_at=now, before=load, now=load)

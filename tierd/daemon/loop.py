@@ -16,7 +16,7 @@ from tierd.config.settings import Settings
 from tierd.daemon.judging import CaseUndo, Judge
 from tierd.daemon.log import FindingLog, KnownFindings
 from tierd.daemon.node import DaemonParts
-from tierd.daemon.observe import Detection, JobWork, Observer
+from tierd.daemon.observe import JobWork, Observer
 from tierd.daemon.planning import Planner
 from tierd.daemon.remediation import Remediations, RemediationStore, judged_remediation, reopened_remediations
 from tierd.daemon.states import State
@@ -27,7 +27,6 @@ from tierd.engine import Engine
 from tierd.model import Finding, Window
 from tierd.policies.registry import has_victim, policies, policy_for, policy_of
 from tierd.refusal import Reason, sentence_of
-from tierd.sense.changelogs.ingest import ChangelogIngest
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.facts import FactsCollector
 from tierd.sense.file_walks import Inventory, UnevenPools
@@ -133,7 +132,7 @@ class Daemon:
         self.undoing = CaseUndo(parts, self.store, self.log)
         """Undoes acts, also by order of an administrator."""
         self._judge = Judge(parts, self.store, self.undoing, self.log,
-                            history=lambda: (self.detection.windows, self.detection.tracks),
+                            history=lambda: (self.observer.windows, self.observer.tracks),
                             facts=lambda: self.facts.known)
         gate.on_begin = echo.moved
         gate.queue.note_streams(None)
@@ -154,16 +153,14 @@ class Daemon:
             closed=lambda: self.closed_targets, stored_runs=parts.journal.state().get(RUNS_STATE, ""),
             store_runs=lambda runs: parts.journal.set_state({RUNS_STATE: runs}))
         """The facts that were collected last: pools, and the space on their targets."""
-        ingest = ChangelogIngest(self.table, node.filesystem, node.clock.now)
-        self._observer = Observer(parts, ingest, self.log, metadata)
-        self.detection = Detection(parts, self.engine, self.table, self.facts, finding_log=self.log,
-                                    store=self.store)
+        self.observer = Observer(parts, self.engine, self.table, self.facts, finding_log=self.log, store=self.store,
+                                 metadata=metadata)
 
     def cycle(self, move_seconds: float) -> None:
         """Run one step of each activity in turn. Files move for at most ``move_seconds``."""
         begun = self._clock.now()
-        seen = self._observer.read()
-        if not self._observer.blind:
+        seen = self.observer.read()
+        if not self.observer.blind:
             self.take_in_records()
         self._detect(seen)
         self.plan()
@@ -174,7 +171,7 @@ class Daemon:
 
     def observe(self) -> None:
         begun = self._clock.now()
-        self._detect(self._observer.read())
+        self._detect(self.observer.read())
         self._ended(begun)
 
     def _ended(self, begun: float) -> None:
@@ -186,18 +183,16 @@ class Daemon:
             self.parts.journal.set_state({COSTS_STATE: costs_to_json(self.engine.costs)})
 
     def _detect(self, seen: Window | None) -> None:
-        if self._observer.blind:
-            self.detection.fresh = ()
-        elif seen is not None:
-            newest = self.detection.run_cycle(seen)
+        if seen is not None:
+            newest = self.observer.run_cycle(seen)
             self._gate.queue.note_streams(self.engine.streamed_targets)
             self._job_work.note(newest)
             self.remediations.drop_moves_of_departed_jobs()
-        self._seen, self._seen_at = self._observer.seen, self._clock.now()
+        self._seen, self._seen_at = self.observer.seen, self._clock.now()
 
     def take_in_records(self) -> None:
         """Read changelog records. Catch up with missed ones for a part of a cycle."""
-        self._observer.take_in_records(self._clock.now() + self._settings.sense.cycle_seconds / 2)
+        self.observer.take_in_records(self._clock.now() + self._settings.sense.cycle_seconds / 2)
 
     def plan(self) -> None:
         """Plan acts for findings, and check moves queued before a restart. This changes nothing on the file system."""
@@ -209,7 +204,7 @@ class Daemon:
                 changelog_stale, sole_mover = "changelog" in self.faults, "mover" not in self.faults
                 state = self._gate.operating_state
                 if sole_mover and not changelog_stale and not state.held and not state.draining:
-                    self.remediations.act(self.detection.fresh)
+                    self.remediations.act(self.observer.fresh)
                 if sole_mover and not self._gate.operating_state.held:
                     self.remediations.requeue()
                 if sole_mover and not state.held and not state.draining and not self._gate.queue.earlier:
@@ -270,7 +265,7 @@ class Daemon:
                 self._judge.judge(self._seen)
                 if "changelog" not in self.faults:
                     self._judge.judge_defaults()
-            if self._seen is not None or self._observer.blind:
+            if self._seen is not None or self.observer.blind:
                 # layouts in force still fill the flash pool, and its size is known without any source
                 self.undoing.watch_free_space()
 
@@ -330,10 +325,10 @@ class Daemon:
     def take_over(self, memory: Memory) -> None:
         """Continue where the daemon before ended: a finding that holds keeps its number."""
         self.log.take_over(memory.known)
-        self.detection.findings = self.engine.take_over(memory.engine, self.log.known.numbers)
-        self.detection.windows = self.engine.windows
-        self.detection.tracks = self.engine.tracks
-        for finding in self.detection.findings:
+        self.observer.findings = self.engine.take_over(memory.engine, self.log.known.numbers)
+        self.observer.windows = self.engine.windows
+        self.observer.tracks = self.engine.tracks
+        for finding in self.observer.findings:
             if self.store.get(finding.key) is None:
                 known = judged_remediation(self.parts.journal, self.log.known.numbers[finding.key], finding)
                 if known is not None:
@@ -353,7 +348,7 @@ class Daemon:
     @property
     def windows(self) -> Sequence[Window]:
         """The history, oldest window first."""
-        return self.detection.windows
+        return self.observer.windows
 
     @property
     def faults(self) -> Mapping[str, str]:
@@ -361,4 +356,4 @@ class Daemon:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        return self.detection.findings
+        return self.observer.findings

@@ -43,22 +43,34 @@ FEW_COUNTERS, SAMPLED_COUNTERS = 4, 100
 
 
 class Observer:
-    """Compares each reading of the counters with the reading before.
+    """Compares each reading of the counters with the reading before, runs the engine, and holds its last findings.
 
     It keeps only the last reading: on a large file system one reading takes as much memory as the whole history.
     """
 
-    def __init__(self, parts: DaemonParts, ingest: ChangelogIngest, finding_log: FindingLog,
-                 metadata: MetadataMeter) -> None:
+    def __init__(self, parts: DaemonParts, engine: Engine, table: ActivityTable, facts: FactsCollector, *,
+                 finding_log: FindingLog, store: RemediationStore, metadata: MetadataMeter) -> None:
         self._source, self._media, self._metadata = parts.source, parts.media, metadata
-        self._unnamed, self._clock = parts.node.unnamed, parts.node.clock
-        self._ingest, self._log, self._counters = ingest, finding_log, finding_log.counters
+        self._unnamed, self._clock, self._ask = parts.node.unnamed, parts.node.clock, parts.history
+        self._engine, self._table, self._facts, self._store = engine, table, facts, store
+        self._ingest = ChangelogIngest(table, parts.node.filesystem, parts.node.clock.now)
+        self._log, self._counters = finding_log, finding_log.counters
         self._cycle_seconds = parts.settings.sense.cycle_seconds
+        self._asked_since, self._ask_at, self._tries = 0.0, 0.0, 0
+        self._own_work = OwnJobs(parts.settings.own_jobs, parts.journal.moved_since)
+        self._policies = tuple(configured.policy.name for configured in parts.settings.policies)
+        self._unlisted = UnlistedJobs(table.operations_of)
         self._last: Reading | None = None
         self.blind = False
         """Whether the last reading failed."""
         self.seen: float | None = None
         """Time of the last reading; None if there is no earlier one to compare it with."""
+        self.windows: Sequence[Window] = engine.windows
+        """The history as of the last reading, oldest window first."""
+        self.tracks: Mapping[str, StreamTrack] = engine.tracks
+        self.findings: tuple[Finding, ...] = ()
+        self.fresh: tuple[Finding, ...] = ()
+        """Findings of the last cycle; empty while tierd is blind."""
 
     def read(self) -> Window | None:
         """Read the counters. None if there is no earlier reading to compare with, or nothing was read again since."""
@@ -67,7 +79,7 @@ class Observer:
             reading = self._source.reading()
         except OSError as error:
             self._metadata.forget()
-            self._last, self.blind = None, True  # changes across a gap are not compared
+            self._last, self.blind, self.fresh = None, True, ()  # changes across a gap are not compared
             self._log.fault("blind", f"blind: {error}; tierd does nothing until it can read the counters again")
             return None
         self.blind = False
@@ -127,34 +139,6 @@ class Observer:
         else:
             return
         log.warning("%s. tierd may have to learn baselines again", what)
-
-
-def few_jobs_left(before: Reading, now: Reading) -> bool:
-    """Whether less than a quarter of the earlier counters are left, because an exporter lost or renamed them."""
-    some = range(0, len(before.jobs), max(1, len(before.jobs) // SAMPLED_COUNTERS))
-    sample = {key for key in CounterTable.of(before.jobs).rows(some).keys_by_row() if key[0] in now.targets}
-    # no lookup in a table: its dictionary of all counters would stay until the next reading
-    return len(sample) > FEW_COUNTERS and len(sample.intersection(now.jobs)) < len(sample) / 4
-
-
-class Detection:
-    """Runs the engine, and holds its last findings."""
-
-    def __init__(self, parts: DaemonParts, engine: Engine, table: ActivityTable, facts: FactsCollector, *,
-                 finding_log: FindingLog, store: RemediationStore) -> None:
-        self._engine, self._table, self._facts = engine, table, facts
-        self._log, self._store = finding_log, store
-        self._ask, self._clock = parts.history, parts.node.clock
-        self._asked_since, self._ask_at, self._tries = 0.0, 0.0, 0
-        self._own_work = OwnJobs(parts.settings.own_jobs, parts.journal.moved_since)
-        self._policies = tuple(configured.policy.name for configured in parts.settings.policies)
-        self._unlisted = UnlistedJobs(table.operations_of)
-        self.windows: Sequence[Window] = engine.windows
-        """The history as of the last reading, oldest window first."""
-        self.tracks: Mapping[str, StreamTrack] = engine.tracks
-        self.findings: tuple[Finding, ...] = ()
-        self.fresh: tuple[Finding, ...] = ()
-        """Findings of the last cycle; empty while tierd is blind."""
 
     def run_cycle(self, seen: Window) -> Window:
         """Detect findings in a window, and log those that began or ended. Returns the window with all loads."""
@@ -228,6 +212,14 @@ class Detection:
                 self._log.known.numbers[case.finding.key] = case.number
                 self._log.ended(case.finding, now, acted_on=True)
                 case.finding_ended(now)
+
+
+def few_jobs_left(before: Reading, now: Reading) -> bool:
+    """Whether less than a quarter of the earlier counters are left, because an exporter lost or renamed them."""
+    some = range(0, len(before.jobs), max(1, len(before.jobs) // SAMPLED_COUNTERS))
+    sample = {key for key in CounterTable.of(before.jobs).rows(some).keys_by_row() if key[0] in now.targets}
+    # no lookup in a table: its dictionary of all counters would stay until the next reading
+    return len(sample) > FEW_COUNTERS and len(sample.intersection(now.jobs)) < len(sample) / 4
 
 
 RELEARNT_SECONDS = 60.0
