@@ -82,47 +82,36 @@ class Judge:
 
         Moves load the disks themselves, so throughput measured after the last move counts, if that move ends soon.
         Otherwise throughput measured during the moves may count for the act. Before it counts against the act, the
-        remaining moves wait, and the effect is measured again without them.
+        remaining moves wait, and the effect is measured again without them. Acts for the job whose files they move are
+        judged by that job; without any act there is nothing to judge.
         """
-        settings = self._settings.verify
-        if self._gate.default_layouts.of(case.finding.key):
-            return
-        if (not case.defaults and self._gate.queue.waiting_for(case.finding.key)
-                and now < case.begun_at + settings.moving_seconds):
+        settings, finding = self._settings.verify, case.finding
+        itself, waits = policy_for(finding).judged_by is JudgedBy.ITSELF, self._gate.queue.waiting_for(finding.key) > 0
+        if (self._gate.default_layouts.of(finding.key)
+                or (not case.defaults and waits and now < case.begun_at + settings.moving_seconds)):
             return  # there is no act but moves, and they have time left
-        if policy_for(case.finding).judged_by is JudgedBy.ITSELF:
-            self._judged_by_itself(case, windows, flash, now)
-            return
-        case.to(State.JUDGING)
-        on_mdt = case.layout.components[0].on_mdt
-        judgement = judge(Act(case.finding, case.unslowed_until, case.acted_at, flash, on_mdt), windows, tracks, now,
-                          settings)
-        if judgement.verdict != Verdict.TOO_EARLY and case.moved_at > case.acted_at:
-            alone = judge(Act(case.finding, case.unslowed_until, case.moved_at, flash, on_mdt), windows, tracks, now,
-                          settings)
-            latest = case.acted_at + settings.settle_seconds + MAX_MEASURING_TIMES * settings.judge_seconds
-            if judgement.verdict in {Verdict.DID_NOT_HELP, Verdict.HARMED_OTHERS} or judgement.is_slower:
-                if not case.moves_held and self._gate.queue.waiting_for(case.finding.key):
-                    case.moves_held = True
-                    self._log.of_number(case.number, [log.remeasured_sentence(case.finding, judgement)])
-                judgement = alone
-            elif alone.verdict != Verdict.TOO_EARLY or (judgement.verdict == Verdict.HELPED and now < latest):
-                judgement = alone
-        if judgement.verdict != Verdict.TOO_EARLY:
-            self.settle(case, judgement)
-
-    def _judged_by_itself(self, case: Remediation, windows: Sequence[Window], flash: Collection[str],
-                          now: float) -> None:
-        """Give the verdict on acts for the job whose files they move. Without any act there is nothing to judge."""
-        if not case.defaults and not case.moved:
-            if not self._gate.queue.waiting_for(case.finding.key):
+        if itself and not case.defaults and not case.moved:
+            if not waits:
                 case.settle(State.KEPT)
             return
         case.to(State.JUDGING)
-        since = max(case.acted_at, case.moved_at)
-        judgement = judge_own(Act(case.finding, case.unslowed_until, since, flash,
-                                  case.layout.components[0].on_mdt), windows, now, self._settings.verify,
-                              operations=case.finding.evidence.in_operations)
+
+        def effect(since: float) -> Judgement:
+            act = Act(finding, case.unslowed_until, since, flash, case.layout.components[0].on_mdt)
+            return (judge_own(act, windows, now, settings, operations=finding.evidence.in_operations) if itself
+                    else judge(act, windows, tracks, now, settings))
+
+        judgement = effect(max(case.acted_at, case.moved_at) if itself else case.acted_at)
+        if not itself and judgement.verdict != Verdict.TOO_EARLY and case.moved_at > case.acted_at:
+            alone = effect(case.moved_at)
+            latest = case.acted_at + settings.settle_seconds + MAX_MEASURING_TIMES * settings.judge_seconds
+            if judgement.verdict in {Verdict.DID_NOT_HELP, Verdict.HARMED_OTHERS} or judgement.is_slower:
+                if not case.moves_held and waits:
+                    case.moves_held = True
+                    self._log.of_number(case.number, [log.remeasured_sentence(finding, judgement)])
+                judgement = alone
+            elif alone.verdict != Verdict.TOO_EARLY or (judgement.verdict == Verdict.HELPED and now < latest):
+                judgement = alone
         if judgement.verdict != Verdict.TOO_EARLY:
             self.settle(case, judgement)
 
