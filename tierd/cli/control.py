@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from tierd.acts import ActKind, Outcome
-from tierd.cli import client, progress
+from tierd.cli import client
 from tierd.cli.client import positive, time_text, user_lines
 from tierd.daemon import answers
 from tierd.text import (
@@ -49,11 +49,11 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     pause.add_argument("--for", dest="seconds", type=client.duration_seconds, metavar="TIME",
                        help="resume by itself after this time: 30m, 2h, 1d")
     drain = client.add_command(
-        commands, "drain", "finish the queue and start no new acts until resume", lambda chosen: progress.ask_and_wait(
+        commands, "drain", "finish the queue and start no new acts until resume", lambda chosen: client.ask_and_wait(
             chosen, lambda: client.changing("drain", state, "reason")(chosen), waits=chosen.wait))
     for command in (pause, drain):
         command.add_argument("reason", nargs="?", default="", help="reason that tierctl status shows, in quotes")
-    progress.add_wait_option(drain)
+    client.add_wait_option(drain)
     client.add_command(commands, "resume", "continue after pause, drain or an open circuit breaker",
                        client.changing("resume", state))
     for name, words in (

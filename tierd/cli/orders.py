@@ -12,7 +12,7 @@ import sys
 
 from lustre.layout.size import parse_size
 from tierd.acts import OrderKind, name_of
-from tierd.cli import client, progress
+from tierd.cli import client
 from tierd.cli.client import positive
 from tierd.daemon.answers import DESTINATIONS, DrainPlanAnswer, DrainRow, DrainsAnswer, OrderAnswer, StagingsAnswer
 from tierd.text import bytes_text, count_of, duration_text, first_names, percent, quoted, rate_text
@@ -34,7 +34,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         command.add_argument("--max-bytes", type=size_bytes_of, default=1 << 40, metavar="SIZE",
                              help="maximum size of all files together, for example 500G (default: 1T)")
         command.add_argument("--preview", action="store_true", help="show what would be queued; queue nothing")
-        progress.add_wait_option(command)
+        client.add_wait_option(command)
     stages = client.add_command(
         commands, "stages", "list what jobs have staged to and from flash",
         client.showing("stage-state", StagingsAnswer.from_json, stage_lines, "job"),
@@ -79,7 +79,7 @@ def run(chosen: argparse.Namespace) -> int:
     path = chosen.path if chosen.path.startswith("/") else os.path.abspath(chosen.path)
     request = {"request": chosen.command, "path": path, "most_files": chosen.max_files,
                "most_bytes": chosen.max_bytes, "preview": chosen.preview}
-    return progress.ask_and_wait(
+    return client.ask_and_wait(
         chosen, lambda: client.ask_and_show(chosen, request, OrderAnswer.from_json, lambda answer: answer.lines),
         waits=chosen.wait and not chosen.preview)
 

@@ -13,8 +13,7 @@ from operator import itemgetter
 from pathlib import Path
 
 from simulator.scenarios.scenario import Scenario, ScenarioError, library, names, parse
-from tierd.cli.client import positive
-from tierd.cli.progress import bar
+from tierd.cli.client import bar, positive
 from tierd.config.files import nearest_line
 from tierd.config.load import load
 from tierd.config.settings import Settings

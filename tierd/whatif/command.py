@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from tierd.cli import client
-from tierd.cli.progress import bar
 from tierd.clock import Clock, SystemClock
 from tierd.config.load import ConfigurationError, load
 from tierd.config.sense import prometheus_url
@@ -113,7 +112,7 @@ def asked(api: QueryApi, settings: Settings, since: float, until: float, step_se
     step = max(step_seconds or LEAST_STEP_SECONDS, found.scrape_seconds)
     past = PastWindows(replace(api, fsname=found.fsname), found, step)
     account, stopped = Account(settings, step, found.begin, found.end), None
-    with bar("reading", found.end - found.begin) as progress:
+    with client.bar("reading", found.end - found.begin) as progress:
         try:
             for window, reading in past:
                 account.add(window, reading, past.seen.facts)

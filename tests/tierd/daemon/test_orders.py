@@ -17,7 +17,7 @@ from tierd.act.journal.entry import Stamp
 from tierd.act.journal.writer import Journal
 from tierd.act.orders import Order, OrderInbox, TryAgainError
 from tierd.acts import Outcome
-from tierd.cli import progress, submit
+from tierd.cli import client, submit
 from tierd.cli.tierctl import main, parser
 from tierd.config.act import Mode
 from tierd.config.scopes import Scope
@@ -59,14 +59,14 @@ def test_one_may_wait_for_the_queue(site: Site, capsys: pytest.CaptureFixture[st
     shown(capsys, "promote", "/proj/keep", site=site)
     chosen = parser().parse_args(["drain", "--socket", site.socket, "--wait"])
     site.run(until=5)
-    assert progress.wait_for_queue(chosen, {}, Napping(site)) == 0
+    assert client.wait_for_queue(chosen, {}, Napping(site)) == 0
     assert capsys.readouterr().out.endswith("ended while waiting: 30 migrate done\n")
     assert len(ask(site.socket, {"request": "history", "last": 100})["entries"]) == 30
     assert shown(capsys, "drain", "--wait", site=site).endswith("no acts ended while waiting\n")
     shown(capsys, "resume", site=site)
     shown(capsys, "demote", "/proj/keep", site=site)
     shown(capsys, "pause", "enough", site=site)
-    assert progress.wait_for_queue(chosen, {}) == 1
+    assert client.wait_for_queue(chosen, {}) == 1
     assert "held: enough; 1 left in the queue" in capsys.readouterr().err
 
 
@@ -113,7 +113,7 @@ def test_a_wait_for_the_queue_includes_moves_under_way(capsys: pytest.CaptureFix
     answers = [idle | {"under_way_moves": 1}, idle | {"outcomes": {"migrate gave-way": 1}}]
     server = ControlServer(str(tmp_path / "s"), lambda _: answers.pop(0))
     chosen = parser().parse_args(["promote", "/a", "--socket", str(tmp_path / "s"), "--wait"])
-    assert progress.wait_for_queue(chosen, {}, Immediate()) == 0
+    assert client.wait_for_queue(chosen, {}, Immediate()) == 0
     server.close()
     assert capsys.readouterr().out == "ended while waiting: 1 migrate gave-way\n"
 
