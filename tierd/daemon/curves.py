@@ -13,8 +13,8 @@ from tierd.act.journal.rates import JOBS, KEPT_SECONDS, MAX_JOBS, TARGETS, RateR
 from tierd.act.journal.reader import CASE_SERIES, JournalReader
 from tierd.act.journal.writer import Journal
 from tierd.daemon.answers import Case
-from tierd.daemon.cases import throughput_of, time_of_curve
 from tierd.daemon.loop import Daemon
+from tierd.daemon.status import throughput_of, time_of_curve
 from tierd.model import Capacity, Window
 from tierd.rates import mean_rates
 

@@ -25,7 +25,7 @@ from tierd.acts import ActKind, OrderKind, Outcome, name_of
 from tierd.config.act import Mode
 from tierd.daemon import answers
 from tierd.daemon.charts import RECOVERED_SHARE, case_chart, rate_charts
-from tierd.daemon.lists import ROLES
+from tierd.daemon.requests import ROLES
 from tierd.daemon.states import FOUND, OPEN, UNDOING_VERDICTS, State, files_text
 from tierd.refusal import Reason
 from tierd.text import (
@@ -82,16 +82,6 @@ class Viewer:
 
 
 @dataclass(frozen=True, slots=True)
-class Asset:
-    """A file that pages load."""
-
-    data: bytes
-    kind: str
-    version: str
-    """A part of its address, which changes with its content: browsers keep the file."""
-
-
-@dataclass(frozen=True, slots=True)
 class Part:
     """A part of a bar, in percent of its width."""
 
@@ -124,7 +114,7 @@ class Pages:
         Raises PageError for wrong arguments and unknown names, ValueError if a request has no answer.
         """
         if path == "/":
-            return self._render("overview.html", viewer, self._status(TOP_ROWS))
+            return self._render("overview.html", viewer, TOP_ROWS)
         if path in {"/targets", "/jobs"}:
             return self._list(path[1:], query, viewer)
         for of in ("target", "job"):
@@ -146,8 +136,7 @@ class Pages:
                 {"request": "list", "of": of, "most": ALL_ROWS if query.get("rows") == "all" else MANY_ROWS, **asked}))
         except ValueError as error:
             raise self._wrong(400, str(error), f"/{of}", f"all {of}", viewer) from error
-        return self._render(f"{of}.html", viewer, self._status(), found=found, asked=asked,
-                            roles=tuple(ROLES))
+        return self._render(f"{of}.html", viewer, found=found, asked=asked, roles=tuple(ROLES))
 
     def _about(self, of: str, name: str, query: Mapping[str, str], viewer: Viewer) -> str:
         words = query.get("range", "1h")
@@ -160,17 +149,13 @@ class Pages:
             raise self._wrong(404, f"{of} {quoted(name[:LONGEST_TEXT])}: {error}", f"/{of}s", f"all {of}s",
                               viewer) from error
         rates = answers.RatesAnswer.from_json(self._ask({"request": "rates", of: name, "seconds": RANGES[words]}))
-        return self._render("about.html", viewer, self._status(), about=about, of=of, rates=rates, chosen=words,
+        return self._render("about.html", viewer, about=about, of=of, rates=rates, chosen=words,
                             ranges=tuple(RANGES), charts=rate_charts(rates))
 
     def _wrong(self, status: int, sentence: str, where: str, what: str, viewer: Viewer) -> PageError:
         reason, title = {400: ("Bad Request", "Not understood"), 404: ("Not Found", "Not found")}[status]
-        body = self._render("wrong.html", viewer, self._status(), title=title, sentence=sentence, where=where,
-                            what=what)
+        body = self._render("wrong.html", viewer, title=title, sentence=sentence, where=where, what=what)
         return PageError(f"{status} {reason}", body)
-
-    def _status(self, rows: int = 1) -> answers.OverviewAnswer:
-        return answers.OverviewAnswer.from_json(self._ask({"request": "overview", "most": rows, "cases": TOP_CASES}))
 
     def _history(self, wanted: answers.Json) -> answers.HistoryAnswer:
         return answers.HistoryAnswer.from_json(self._ask({"request": "history", **wanted}))
@@ -184,8 +169,8 @@ class Pages:
             raise
         except ValueError as error:
             raise self._wrong(400, str(error), "/history", "the whole history", viewer) from error
-        return self._render("history.html", viewer, self._status(), history=found, query=query,
-                            limit=wanted["last"], most=MAX_HISTORY_ROWS)
+        return self._render("history.html", viewer, history=found, query=query, limit=wanted["last"],
+                            most=MAX_HISTORY_ROWS)
 
     def _case(self, name: str, viewer: Viewer) -> str | None:
         """A finding, or an order."""
@@ -199,7 +184,7 @@ class Pages:
         if case.kind == OrderKind.DRAIN and any(drain.order == case.finding for drain in self._drains()):
             return self._drain(case.targets[0], viewer)
         acts = self._history({"last": STORY_ROWS, "by_case": True, "case": name})
-        return self._render("case.html", viewer, self._status(), story=story, name=name, acts=acts)
+        return self._render("case.html", viewer, story=story, name=name, acts=acts)
 
     def _drains(self) -> Sequence[answers.DrainRow]:
         return answers.DrainsAnswer.from_json(self._ask({"request": "drains"})).drains
@@ -211,7 +196,7 @@ class Pages:
             return None
         name = name_of(drain.order, OrderKind.DRAIN) if drain.order else ""
         acts = self._history({"last": STORY_ROWS, "case": name}) if name else answers.HistoryAnswer(entries=())
-        return self._render("drain.html", viewer, self._status(), drain=drain, name=name, acts=acts)
+        return self._render("drain.html", viewer, drain=drain, name=name, acts=acts)
 
     def done(self, form: Mapping[str, str], viewer: Viewer) -> tuple[str, bool]:
         """Carry out what a button asks for; the page about it, and whether it succeeded."""
@@ -219,7 +204,7 @@ class Pages:
             lines, well = self._carried_out(form, viewer.user)
         except ValueError as error:
             lines, well = [str(error)], False
-        return self._render("done.html", viewer, self._status(), lines=lines, well=well), well
+        return self._render("done.html", viewer, lines=lines, well=well), well
 
     def _carried_out(self, form: Mapping[str, str], user: str) -> tuple[list[str], bool]:
         do, by, name = form.get("do", ""), f"{user} (web)", form.get("id", "")
@@ -234,7 +219,9 @@ class Pages:
         answer = decode(self._ask({"request": do, argument: value, "by": by}))
         return answer.lines, answer.succeeded
 
-    def _render(self, template: str, viewer: Viewer, overview: answers.OverviewAnswer, **more: object) -> str:
+    def _render(self, template: str, viewer: Viewer, rows: int = 1, **more: object) -> str:
+        overview = answers.OverviewAnswer.from_json(
+            self._ask({"request": "overview", "most": rows, "cases": TOP_CASES}))
         state = overview.status
         return self._jinja.get_template(template).render(
             o=overview, s=state, viewer=viewer, state=operating_state(state), headline=headline(overview),
@@ -402,14 +389,10 @@ def colours(rows: Sequence[answers.TargetTimeRow], roles: Mapping[str, str]) -> 
 
 
 @cache
-def load_assets() -> Mapping[str, Asset]:
-    """The files that pages load, by path. They are read once."""
-    found = {}
-    for path in sorted((HERE / "assets").iterdir()):
-        if path.suffix in KINDS:
-            data = path.read_bytes()
-            found[f"/static/{path.name}"] = Asset(data, KINDS[path.suffix], sha256(data).hexdigest()[:8])
-    return found
+def load_assets() -> Mapping[str, tuple[bytes, str]]:
+    """The files that pages load, and their content types, by path. They are read once."""
+    return {f"/static/{path.name}": (path.read_bytes(), KINDS[path.suffix])
+            for path in sorted((HERE / "assets").iterdir()) if path.suffix in KINDS}
 
 
 @cache
@@ -431,7 +414,8 @@ def environment() -> Environment:
         "link": link, "evidence": evidence_parts,
         "outcomes": [outcome.value for outcome in Outcome], "kinds": [kind.value for kind in ActKind],
         "acts_by_outcome": acts_by_outcome,
-        "asset": {path.rpartition("/")[2]: f"{path}?{each.version}" for path, each in load_assets().items()}}
+        "asset": {path.rpartition("/")[2]: f"{path}?{sha256(data).hexdigest()[:8]}"  # browsers keep the file
+                  for path, (data, _) in load_assets().items()}}
     return made
 
 

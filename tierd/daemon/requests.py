@@ -1,6 +1,8 @@
 """The requests of tierctl and of the web page that read.
 
-They use the published status and the journal. They wait for no activity and do not ask the file system.
+They use the published status and the journal. They wait for no activity and do not ask the file system. Where
+Prometheus is the source of counters, it is asked about one target or job first: in the thread of the request, with a
+short limit, and its answer is used again for a while, because pages ask with each new status.
 """
 
 from __future__ import annotations
@@ -10,36 +12,32 @@ import re
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import TypeVar
 
 from lustre import __version__
 from lustre.creation import DEFAULT_COUNT, set_command
 from tierd.act.drain import ACTIVE, Drain, Phase
+from tierd.act.journal.rates import JOBS, KEPT_SECONDS, TARGETS, step_of
 from tierd.act.journal.reader import JournalReader, Wanted
 from tierd.acts import ORDER_KINDS, ActKind, Outcome, name_of
 from tierd.clock import Clock
 from tierd.config.scopes import below
-from tierd.daemon import answers
+from tierd.daemon import answers, status
 from tierd.daemon.activities import Activity
-from tierd.daemon.cases import cases_of, found_case, refusal_answer, time_row, with_measurements
 from tierd.daemon.loop import LEARNING_WINDOWS, Daemon, is_learning
-from tierd.daemon.status import (
-    StatusSnapshot,
-    act_answer,
-    action_answer,
-    device_time_rows,
-    finding_answer,
-    jobs_of,
-    pool_rows,
-    socket_options,
-    stalled_sentences,
-)
+from tierd.daemon.status import StatusSnapshot
 from tierd.daemon.users import UserNames
 from tierd.decide.plans import Plan
-from tierd.model import Finding
+from tierd.loads import Loads
+from tierd.model import UNSEEN, Finding, Window
 from tierd.policies.registry import has_victim
+from tierd.rates import Point, Rates, mean_rates
 from tierd.refusal import Reason, Refusal, sentence_of
 from tierd.sense.changelogs.tally_source import TallySource
+from tierd.sense.exposition import LONGEST_LABEL_BYTES
 from tierd.sense.freshness import SourceAge
+from tierd.sense.http_client import SourceError
 from tierd.structs import MessageRow, Struct
 from tierd.text import quoted
 
@@ -137,25 +135,51 @@ MAX_CURVE_POINTS = 800
 MAX_HISTORY = 10_000
 """Limit on the acts in one answer to ``history``."""
 MAX_EXPLAINED_ACTS = 20
+Row = TypeVar("Row", answers.TargetRow, answers.JobRow)
+ROLES = {"slowed": "slowed", "aggressor": "noise", "none": ""}
+"""Words for the roles of jobs."""
+SHOWN_ROWS, SHOWN_CASES = 50, 30
+"""Limits on the targets or jobs beside one, and on its cases."""
+SLOWED, NO = "slowed", "none"
+CONDITIONS = "degraded", "in recovery", "full", UNSEEN
+"""Of targets, by which they are filtered though none is in it now."""
+
+
+MAX_SECONDS = max(KEPT_SECONDS.values())
+"""Longest range of a question."""
+MAX_TIME = 1e11
+FRESH_SECONDS = 20.0
+"""An answer is used again for at most so long."""
+MAX_ANSWERS, MAX_QUESTIONS = 64, 2
+"""Answers that are kept, and questions to Prometheus at a time: each holds a connection of the port."""
+
+AskRates = Callable[[str, str, float, float, int], list[Point]]
+"""Points of a kind and a name, since a time until another, with a step in seconds. Raises SourceError."""
 
 
 class ReadingRequests:
-    """Answers about the present state and the journal. Safe in any thread."""
+    """Answers about the present state and the journal. Safe in any thread; holds no lock while it waits."""
 
     def __init__(self, published: Callable[[], StatusSnapshot], daemon: Daemon, reader: JournalReader,
                  users: UserNames, *, waiting_orders: Callable[[], int],
                  sources: Callable[[], Sequence[SourceAge]], activities: Callable[[], Sequence[Activity]],
-                 previews: Previews, tallies: TallySource | None) -> None:
-        """``tallies`` come from changelog readers; None if the daemon reads the changelogs itself."""
+                 previews: Previews, tallies: TallySource | None, prometheus: AskRates | None) -> None:
+        """``tallies`` come from changelog readers; None if the daemon reads the changelogs itself.
+
+        ``prometheus`` is asked for the rates of one target or job; None where it is not the source of counters.
+        """
         self._published, self._daemon, self.reader, self.users = published, daemon, reader, users.names
         self._gate, self._settings, self._clock = daemon.parts.gate, daemon.parts.settings, daemon.parts.node.clock
         self._waiting_orders, self._sources, self._activities = waiting_orders, sources, activities
-        self._previews, self._tallies = previews, tallies
+        self._previews, self._tallies, self.prometheus = previews, tallies, prometheus
+        self._asking = threading.BoundedSemaphore(MAX_QUESTIONS)
+        self._known = lru_cache(MAX_ANSWERS)(self._made)
         self.requests: Mapping[str, Handler] = {
             "status": lambda _: self.status(), "findings": lambda _: self._findings(), "top": self._top,
             "overview": self._overview, "advise": lambda _: self._findings(advice=True), "history": self._history,
             "explain": self._explain, "plan": self._plan, "report": self._report, "movers": lambda _: self._movers(),
-            "readers": lambda _: self._readers(), "drains": self._drains}
+            "readers": lambda _: self._readers(), "drains": self._drains, "list": self._list, "about": self._about,
+            "rates": self._rates, "moment": self._moment}
 
     @property
     def snapshot(self) -> StatusSnapshot:
@@ -183,28 +207,29 @@ class ReadingRequests:
             -(row.slowdown or 0), not row.condition, -times[row.target].utilisation if row.target in times else 0.0))
         return answers.OverviewAnswer(
             fsname=self._daemon.parts.node.filesystem.fsname, mount=self._settings.filesystem.mount,
-            version=__version__, options=socket_options(self._settings.act.socket), status=self._status(),
+            version=__version__, options=status.socket_options(self._settings.act.socket), status=self._status(),
             cases=tuple(cases), all_cases=len(every_case), advice=advice[:max_cases], all_advice=len(advice),
             seconds=view.window.seconds, targets=tuple(targets[:most]), all_targets=len(targets),
-            device_time=tuple(time_row(row.target, [times[row.target]])
+            device_time=tuple(status.time_row(row.target, [times[row.target]])
                               for row in targets[:most] if row.target in times),
             jobs=tuple(view.jobs[:most]), all_jobs=len(view.jobs),
-            users=self.users({*(row.job for row in view.jobs[:most]), *jobs_of(cases)}), pools=pool_rows(view),
-            reasons=tuple(answers.ReasonRow(*why, count)
-                          for why, count in self._gate.completed_acts.reasons.most_common()))
+            users=self.users({*(row.job for row in view.jobs[:most]), *status.jobs_of(cases)}),
+            pools=status.pool_rows(view), reasons=tuple(
+                answers.ReasonRow(*why, count) for why, count in self._gate.completed_acts.reasons.most_common()))
 
     def cases(self) -> list[answers.Case]:
         """All cases, with the reasons why not more is done now about a finding that holds."""
-        return [case.replaced(why_not=tuple(map(refusal_answer, self._why_not(case.key)))) if case.active else case
+        return [case if not case.active else
+                case.replaced(why_not=tuple(map(status.refusal_answer, self._why_not(case.key))))
                 for case in self.snapshot.cases]
 
     def _measured(self, case: answers.Case) -> answers.Case:
-        return with_measurements(case, self.reader, self._daemon.windows, self.snapshot.device_time)
+        return status.with_measurements(case, self.reader, self._daemon.windows, self.snapshot.device_time)
 
     def known_cases(self) -> dict[int, answers.Case]:
         """All cases, and the findings that are mere advice, by number."""
         view = self.snapshot
-        advice = (found_case(f, number, active=True) for number, f in view.findings.items())
+        advice = (status.found_case(f, number, active=True) for number, f in view.findings.items())
         return {case.finding: case for case in (*advice, *self.cases())}
 
     def _why_not(self, key: tuple[str, str, str]) -> tuple[Refusal, ...]:
@@ -224,9 +249,9 @@ class ReadingRequests:
         view = self.snapshot
         chosen = {number: f for number, f in view.findings.items() if f.advice_only or not advice}
         sentences = {case.key: case.sentence for case in view.cases if case.active}
-        found = tuple(finding_answer(f, number, self._why_not(f.key) if has_victim(f) else (),
+        found = tuple(status.finding_answer(f, number, self._why_not(f.key) if has_victim(f) else (),
                                      sentences.get(f.key, "")) for number, f in chosen.items())
-        return answers.FindingsAnswer(found, bool(view.windows), self.users(jobs_of(chosen.values())),
+        return answers.FindingsAnswer(found, bool(view.windows), self.users(status.jobs_of(chosen.values())),
                                       max(0.0, self._clock.now() - view.window.end) if view.windows else None)
 
     def _movers(self) -> answers.MoversAnswer:
@@ -277,7 +302,7 @@ class ReadingRequests:
             history_seconds=settings.history_seconds,
             least_seconds=LEARNING_WINDOWS * settings.sense.cycle_seconds,
             learning=is_learning(view.windows, view.device_time),
-            device_time=device_time_rows(view.device_time),
+            device_time=status.device_time_rows(view.device_time),
             cycles=self._daemon.counters.cycles,
             cycle_seconds=self._daemon.counters.cycle_seconds,
             waiting_orders=self._waiting_orders(),
@@ -294,9 +319,9 @@ class ReadingRequests:
                     if drain.phase in ACTIVE and not drain.preview},
             needless_moves=acts.needless.total(),
             activities=tuple(map(answers.ActivityAnswer.of, activities)),
-            stalled=tuple(stalled_sentences(self._daemon, activities, now)),
+            stalled=tuple(status.stalled_sentences(self._daemon, activities, now)),
             sources=tuple(map(answers.SourceAnswer.of, self._sources())),
-            users=self.users(jobs_of(view.cases)))
+            users=self.users(status.jobs_of(view.cases)))
 
     def _explain(self, request: Request) -> answers.ExplainAnswer:
         """Explain a finding (``F3``), an order (``D3``, ``O3``), or that of an act (``17``).
@@ -309,11 +334,11 @@ class ReadingRequests:
         check_name(name, number, None if row is None else row[1].kind)
         assert row is not None
         now = view.findings.get(number, row[1])
-        case = self._measured(self.known_cases().get(number) or cases_of([row], {}, journal)[0])
+        case = self._measured(self.known_cases().get(number) or status.cases_of([row], {}, journal)[0])
         ordered, sums = now.kind in ORDER_KINDS, journal.sums.of_finding(number)
         return answers.ExplainAnswer(
             case=case, evidence=now.evidence.numbers(), ordered=ordered, advice=now.advice,
-            acts=tuple(map(act_answer, journal.acts_of(number, MAX_EXPLAINED_ACTS))),
+            acts=tuple(map(status.act_answer, journal.acts_of(number, MAX_EXPLAINED_ACTS))),
             all_acts=sums["all_acts"], bytes_moved=sums["bytes_moved"], outcomes=sums["outcomes"],
             messages=(MessageRow(row[1].time, "ordered" if ordered else f"FOUND {now.kind}"),
                       *journal.messages(number)),
@@ -340,9 +365,9 @@ class ReadingRequests:
                         since=number_of(request, "since", 0.0), kind=ActKind(act) if act else None, finding=finding)
         entries, moves = (reader.last_by_case(last, wanted) if request.get("by_case")
                           else (reader.last(last, wanted), []))
-        acts = {entry.id: act_answer(entry) for entry in reader.acts([each.last_act for each in moves])}
+        acts = {entry.id: status.act_answer(entry) for entry in reader.acts([each.last_act for each in moves])}
         return answers.HistoryAnswer(
-            entries=tuple(map(act_answer, entries)),
+            entries=tuple(map(status.act_answer, entries)),
             moves=tuple(answers.CaseMovesRow.of(each, time=each.first_at, until=each.last_at, last=acts[each.last_act])
                         for each in moves),
             all_outcomes={} if entries or moves else reader.sums.of_all(),
@@ -351,16 +376,16 @@ class ReadingRequests:
     def _report(self, request: Request) -> answers.ReportAnswer:
         until, reader = number_of(request, "until", 0) or self._clock.now(), self.reader
         since = number_of(request, "since", 0) or until - 86400
-        cases = cases_of(reader.findings_between(since, until, MAX_REPORTED), self.known_cases(), reader)
+        cases = status.cases_of(reader.findings_between(since, until, MAX_REPORTED), self.known_cases(), reader)
         return answers.ReportAnswer(
             since=since, until=until, mount=self._settings.filesystem.mount, **reader.sums.of_period(since, until),
             complete_since=reader.complete_since(), removed_acts=reader.removed_acts(), cases=cases,
-            acts=tuple(map(act_answer, reader.acts_between(since, until, MAX_REPORTED))),
-            default_layouts=tuple(map(act_answer, reader.acts_between(
+            acts=tuple(map(status.act_answer, reader.acts_between(since, until, MAX_REPORTED))),
+            default_layouts=tuple(map(status.act_answer, reader.acts_between(
                 since, until, MAX_REPORTED, ActKind.SET_DEFAULT_LAYOUT))),
             samples={name: tuple(points)
                      for name, points in reader.samples(since, until, MAX_CURVE_POINTS).items()},
-            status=self.status(), users=self.users(jobs_of(cases)))
+            status=self.status(), users=self.users(status.jobs_of(cases)))
 
     def _plan(self, request: Request) -> answers.PlanAnswer:
         if request.get("renew", True):
@@ -396,8 +421,163 @@ class ReadingRequests:
             stop_command=set_command(drain.target, 0) if every.unstopped(drain.target) else "",
             give_back_command=set_command(drain.target, counts), waits_for=sentence_of(gate.queue.delay_of(drain.key)))
 
+    def _list(self, request: Request) -> answers.ListAnswer:
+        of, most = text_of(request, "of"), count_in(request, "most", 500)
+        if of == JOBS:
+            return self._jobs(request, self.snapshot.jobs, most)
+        if of == TARGETS:
+            return self._targets(request, self.snapshot.targets, most)
+        raise ValueError(f"there are lists of {JOBS} and of {TARGETS}, not of {of!r:.40}")
 
-FRESH_SECONDS = 5.0
+    def _jobs(self, request: Request, rows: Sequence[answers.JobRow], most: int) -> answers.ListAnswer:
+        role, user, order = text_of(request, "role"), text_of(request, "user"), text_of(request, "sort")
+        if role:
+            wanted = chosen(ROLES, role, "role")
+            rows = [row for row in rows if row.role == wanted]
+        rows = matching(rows, text_of(request, "search"), lambda row: row.job)
+        users = self.users(row.job for row in rows) if user or "user" in order else {}
+        if user:
+            rows = [row for row in rows if user.casefold() in users.get(row.job, "").casefold()]
+        rows = ordered(rows, order, {
+            "job": lambda row: row.job, "user": lambda row: users.get(row.job, "\uffff"),
+            "read": lambda row: row.read_bytes, "write": lambda row: row.write_bytes,
+            "operations": lambda row: row.operations, "creates": lambda row: row.creates,
+            "targets": lambda row: row.targets})
+        shown = tuple(rows[:most])
+        return answers.ListAnswer(jobs=shown, found=len(rows), users=self.users(row.job for row in shown))
+
+    def _targets(self, request: Request, rows: Sequence[answers.TargetRow], most: int) -> answers.ListAnswer:
+        pool, condition = text_of(request, "pool"), text_of(request, "condition")
+        times = self.snapshot.device_time
+        pools = {row.pool or NO: row.pool for row in rows}
+        words = filter(None, (*CONDITIONS, *(row.condition for row in rows)))
+        conditions = {SLOWED: "", NO: "", **{word: word for word in words}}
+        if pool:
+            wanted = chosen(pools, pool, "pool")
+            rows = [row for row in rows if row.pool == wanted]
+        if condition:
+            wanted = chosen(conditions, condition, "condition")
+            rows = [row for row in rows if (row.slowdown if condition == SLOWED else row.condition == wanted)]
+        rows = matching(rows, text_of(request, "search"), lambda row: row.target)
+        rows = ordered(rows, text_of(request, "sort"), {
+            "target": lambda row: row.target,
+            "busy": lambda row: times[row.target].utilisation if row.target in times else -1.0,
+            "read": lambda row: row.read_bytes, "write": lambda row: row.write_bytes,
+            "operations": lambda row: row.operations, "latency": lambda row: row.latency_usec or 0.0,
+            "used": lambda row: -1.0 if row.used is None else row.used, "jobs": lambda row: row.jobs})
+        shown = tuple(rows[:most])
+        return answers.ListAnswer(
+            targets=shown, found=len(rows), pools=tuple(sorted(pools)), conditions=tuple(conditions),
+            device_time=tuple(status.time_row(row.target, [times[row.target]]) for row in shown if row.target in times))
+
+    def _about(self, request: Request) -> answers.AboutAnswer:
+        kind, name = named(request)
+        view = self.snapshot
+        target = next((row for row in view.targets if kind == TARGETS and row.target == name), None)
+        job = next((row for row in view.jobs if kind == JOBS and row.job == name), None)
+        found = self.reader.findings_about(kind, name, SHOWN_CASES)
+        if not (target or job or found or self.reader.rates.knows(kind, name)):
+            raise ValueError(f"nothing is known about a {kind[:-1]} of this name: it is not active, and the journal "
+                             "has neither a finding nor a rate of it")
+        window, loads = view.window, Loads.of(view.window.loads)
+        its = loads.rows(loads.jobs_among({name}) if kind == JOBS else loads.targets_that(lambda each: each == name))
+        rates = mean_rates([Window(window.start, window.end, its, {}, spans=window.spans)], int(kind == TARGETS))
+        beside = sorted(rate_rows(rates), key=lambda row: (-row.operations, row.name))
+        shown = tuple(beside[:SHOWN_ROWS])
+        time = view.device_time.get(name) if kind == TARGETS else None
+        return answers.AboutAnswer(
+            name=name, target=target, job=job, device_time=status.time_row(name, [time]) if time is not None else None,
+            beside=shown, all_beside=len(beside), cases=status.cases_of(found, self.known_cases(), self.reader),
+            users=self.users([name, *(row.name for row in shown)]))
+
+    def _moment(self, request: Request) -> answers.MomentAnswer:
+        """All targets and the busiest jobs at a ``time``; now if it is left out."""
+        found = self.reader.rates.at(number_of(request, "time", self._clock.now()))
+        if found is None:
+            return answers.MomentAnswer()
+        return answers.MomentAnswer.of(found, **{kind: rate_rows(rates) for kind, rates in found.rates.items()})
+
+    def _rates(self, request: Request) -> answers.RatesAnswer:
+        """One ``target`` or ``job`` over so many ``seconds``, ``until`` a time; now if it is left out."""
+        kind, name = named(request)
+        seconds, until = number_of(request, "seconds", 3600), number_of(request, "until", 0)
+        if not (min(KEPT_SECONDS) <= seconds <= MAX_SECONDS and 0 <= until < MAX_TIME):
+            raise ValueError(f"a range is between 1 minute and {MAX_SECONDS // 86400} days, and ends at a time in "
+                             "seconds since 1970")
+        return self._known(kind, name, seconds, until, int(self._clock.now() // FRESH_SECONDS))
+
+    def _made(self, kind: str, name: str, seconds: float, until: float, _: int) -> answers.RatesAnswer:
+        """The answer within one span of :data:`FRESH_SECONDS`, whose number is the last argument."""
+        now, source, points = self._clock.now(), "journal", list[Point]()
+        until = until or now
+        since = until - seconds
+        step, problem = step_of(now - since), ""
+        if self.prometheus is not None:
+            ask = self.prometheus
+            points, problem = self._asked(lambda: ask(kind, name, since, until, step))
+            source = "journal" if problem else "Prometheus"
+        if source == "journal":
+            points = self.reader.rates.of_name(kind, name, since, until, now)
+        return answers.RatesAnswer(since=since, until=until, step_seconds=step, points=tuple(points), source=source,
+                                   problem=problem)
+
+    def _asked(self, question: Callable[[], list[Point]]) -> tuple[list[Point], str]:
+        """What Prometheus answers, or why it does not."""
+        if not self._asking.acquire(blocking=False):
+            return [], "Prometheus still answers earlier questions"
+        try:
+            return question(), ""
+        except SourceError as error:
+            return [], f"Prometheus gives no history: {error}"
+        finally:
+            self._asking.release()
+
+
+def chosen(words: Mapping[str, str], word: str, what: str) -> str:
+    """The value of a word. Raises ValueError with all words."""
+    if word not in words:
+        raise ValueError(f"no {what} is called {word!r:.80}; there are {', '.join(filter(None, words)) or 'none'}")
+    return words[word]
+
+
+def matching(rows: Sequence[Row], search: str, name: Callable[[Row], str]) -> Sequence[Row]:
+    """The rows whose name has the text, in upper or lower case."""
+    wanted = search.casefold()
+    return [row for row in rows if wanted in name(row).casefold()] if wanted else rows
+
+
+def ordered(rows: Iterable[Row], order: str, keys: Mapping[str, Callable[[Row], float | str]]) -> list[Row]:
+    """The rows by a column: names from the first, numbers from the highest; the other way round after a ``-``.
+
+    Without an order they stay as they are. Raises ValueError for an unknown column.
+    """
+    found = list(rows)
+    if not order:
+        return found
+    column = order.removeprefix("-")
+    if column not in keys:
+        raise ValueError(f"no column is called {column!r:.80}; there are {', '.join(keys)}, and a - before one "
+                         "reverses the order")
+    key = keys[column]
+    numbers = bool(found) and not isinstance(key(found[0]), str)
+    return sorted(found, key=key, reverse=numbers != order.startswith("-"))
+
+
+def named(request: Request) -> tuple[str, str]:
+    """Kind and name of the target or job of a request. Raises ValueError."""
+    for kind, argument in ((TARGETS, "target"), (JOBS, "job")):
+        if name := text_of(request, argument):
+            if len(name) > LONGEST_LABEL_BYTES:
+                raise ValueError(f"no {argument} has a name of {len(name)} characters")
+            return kind, name
+    raise ValueError("the request names a target or a job")
+
+
+def rate_rows(rates: Rates) -> tuple[answers.RateRow, ...]:
+    return tuple(answers.RateRow(name, *row) for name, row in zip(rates.names, rates.numbers.tolist(), strict=True))
+
+
+FRESH_PLAN_SECONDS = 5.0
 """A younger plan is not made again: each costs a few requests to an MDT for each file."""
 
 
@@ -420,7 +600,7 @@ class Previews:
         """Begin to make a plan, unless the last one is fresh or another is being made."""
         with self._lock:
             now = self._clock.now()
-            fresh = self._made_at is not None and not self._problem and 0 <= now - self._made_at < FRESH_SECONDS
+            fresh = self._made_at is not None and not self._problem and 0 <= now - self._made_at < FRESH_PLAN_SECONDS
             if self._begun_at is not None or fresh:
                 return
             self._begun_at = now
@@ -437,9 +617,10 @@ class Previews:
         try:
             self._made = tuple(
                 answers.PlannedAnswer(
-                    finding=finding_answer(finding, number or None),
-                    actions=tuple(map(action_answer, plan.actions)),
-                    recommended=tuple(map(action_answer, plan.recommended)), refusals=tuple(map(str, plan.refusals)))
+                    finding=status.finding_answer(finding, number or None),
+                    actions=tuple(map(status.action_answer, plan.actions)),
+                    recommended=tuple(map(status.action_answer, plan.recommended)),
+                    refusals=tuple(map(str, plan.refusals)))
                 for finding, number, plan in self._preview())
             self._made_at, self._problem = self._clock.now(), ""
         except OSError as error:

@@ -35,7 +35,6 @@ from tierd.daemon.answers import Json, to_json
 from tierd.daemon.changes import CHANGING_REQUESTS, SCHEDULER_REQUESTS, ChangingRequests, SchedulerRequests
 from tierd.daemon.control import ControlServer
 from tierd.daemon.curves import CurveSampler, RateSampler, victims_of
-from tierd.daemon.lists import LoadRequests
 from tierd.daemon.loop import ACT_SECONDS, FACTS_SECONDS, OUTCOME_SECONDS, Daemon, Memory
 from tierd.daemon.metrics import MetricsContext, registry
 from tierd.daemon.node import Cluster, DaemonParts, Node
@@ -193,15 +192,13 @@ class Service:
             executor.submit(make) if self.activities.concurrent else make()))
         preparer = Preparer(self.gate, self._applications, self.node.filesystem, self._settings,
                             daemon.remediations.queue_order)
-        view = ReadingRequests(
+        view = self.reading = ReadingRequests(
             lambda: self._view, daemon, reader, self._users, waiting_orders=self._inbox.__len__,
             sources=self.sources.ages, activities=lambda: self.activities.all, previews=previews,
-            tallies=self._tallies)
+            tallies=self._tallies, prometheus=self.sources.rates)
         self._changing = ChangingRequests(view, daemon, self._inbox, publish=self._publish, resumed=self._wake_acts)
-        self.loads = LoadRequests(view, self.sources.rates, self._clock)
         self._requests = {
-            **view.requests, **self.loads.requests,
-            **self._changing.requests,
+            **view.requests, **self._changing.requests,
             **SchedulerRequests(parts, self._stager, self._stagings, preparer=preparer, applications=self._applications,
                                 wake=lambda: self.activities.wake("plan")).requests,
             **{name: answer for extension in self._extensions for name, answer in extension.requests.items()}}

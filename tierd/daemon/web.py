@@ -100,7 +100,7 @@ class App:
         if path in {"/-/healthy", "/healthz", "/-/ready"}:
             return self._health(path, start)
         if asset := self._pages.assets.get(path):
-            return respond(start, "200 OK", asset.data, asset.kind, "max-age=31536000, immutable")
+            return respond(start, "200 OK", *asset, "max-age=31536000, immutable")
         return self._page(path, environ, start)
 
     def _page(self, path: str, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:

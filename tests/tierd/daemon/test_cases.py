@@ -19,7 +19,9 @@ from tierd.act.journal.writer import Journal
 from tierd.act.outcomes import MAX_REASONS, OTHER_REASONS, CompletedAct
 from tierd.acts import ActKind, Outcome, Verdict
 from tierd.daemon.answers import Case, TargetTimeRow
-from tierd.daemon.cases import (
+from tierd.daemon.remediation import Remediation
+from tierd.daemon.states import State
+from tierd.daemon.status import (
     AFTER_SECONDS,
     BEFORE_SECONDS,
     all_cases,
@@ -28,8 +30,6 @@ from tierd.daemon.cases import (
     time_of_curve,
     with_measurements,
 )
-from tierd.daemon.remediation import Remediation
-from tierd.daemon.states import State
 from tierd.detect.costs import DeviceCosts
 from tierd.detect.device_time import TargetTime
 from tierd.model import Action, Finding, JobLoad, Window

@@ -14,7 +14,7 @@ from tests.tierd.site import Site, fetched
 from tierd.act.journal.rates import JOBS
 from tierd.daemon.answers import AboutAnswer, JobRow, ListAnswer, MomentAnswer, RatesAnswer, to_json
 from tierd.daemon.client import ControlError, ask
-from tierd.daemon.lists import FRESH_SECONDS, ordered
+from tierd.daemon.requests import FRESH_SECONDS, ordered
 from tierd.rates import Point
 from tierd.sense.http_client import SourceError
 
@@ -217,7 +217,7 @@ def remembering(site: Site) -> Callable[[], Remembering]:
         made = Remembering()
         site.service.close()
         site.start()
-        site.service.loads.prometheus = made
+        site.service.reading.prometheus = made
         return made
     return restarted
 

@@ -15,7 +15,7 @@ from tests.tierd.simulated import STREAM, World, world
 from tierd.acts import Outcome, Verdict
 from tierd.cli.control import case_line
 from tierd.config.load import parse
-from tierd.daemon.cases import case_of
+from tierd.daemon.status import case_of
 from tierd.refusal import Reason
 
 MIB, DAY = 1 << 20, 86_400
