@@ -14,7 +14,7 @@ import msgspec
 
 from tierd.acts import ORDER_KINDS, OrderKind, Outcome, name_of
 from tierd.daemon.states import files_text, gain_text, state_text
-from tierd.structs import Advice, MessageRow, SameFindingRow, Struct, finite
+from tierd.structs import Advice, CaseMoves, MessageRow, SameFindingRow, Struct, finite
 from tierd.text import bytes_text, count_of, quoted, shell_word
 
 Json = Mapping[str, object]
@@ -593,18 +593,9 @@ class FindingsAnswer(Struct, frozen=True):
     """Time since the last reading of the counters; None before the first."""
 
 
-class CaseMovesRow(Struct, frozen=True, kw_only=True):
-    """Moves because of one finding, or for one order."""
+class CaseMovesRow(CaseMoves, frozen=True, kw_only=True):
+    """The same with the last one."""
 
-    finding: int
-    of_kind: str
-    """Kind of the finding or order; "" if the journal has removed it."""
-    time: float
-    until: float
-    """When the first and the last of them began."""
-    outcomes: Mapping[str, int]
-    """Their number by outcome."""
-    moved_bytes: int
     last: ActAnswer
 
     @property

@@ -365,11 +365,10 @@ class ReadingRequests:
                         since=number_of(request, "since", 0.0), kind=ActKind(act) if act else None, finding=finding)
         entries, moves = (reader.last_by_case(last, wanted) if request.get("by_case")
                           else (reader.last(last, wanted), []))
-        acts = {entry.id: status.act_answer(entry) for entry in reader.acts([each.last_act for each in moves])}
+        acts = {entry.id: status.act_answer(entry) for entry in reader.acts([act for act, _ in moves])}
         return answers.HistoryAnswer(
             entries=tuple(map(status.act_answer, entries)),
-            moves=tuple(answers.CaseMovesRow.of(each, time=each.first_at, until=each.last_at, last=acts[each.last_act])
-                        for each in moves),
+            moves=tuple(answers.CaseMovesRow.of(each, last=acts[act]) for act, each in moves),
             all_outcomes={} if entries or moves else reader.sums.of_all(),
             complete_since=reader.complete_since(), removed_acts=reader.removed_acts())
 

@@ -18,7 +18,7 @@ from lustre.layout.directory import DefaultStriping, setdirstripe_arguments
 from lustre.layout.model import explain
 from lustre.layout.setstripe import setstripe_arguments
 from tierd.act.journal.entry import Default, Entry, Recorded
-from tierd.act.journal.reader import JournalReader, MovesRow
+from tierd.act.journal.reader import JournalReader
 from tierd.acts import ORDER_KINDS, Outcome, Verdict
 from tierd.daemon import answers
 from tierd.daemon.activities import Activity
@@ -173,12 +173,12 @@ def cases_of(rows: Sequence[Recorded], known: Mapping[int, Case], journal: Journ
 
 
 def recorded_case(row: Recorded, judgement: Judgement | None, defaults: Sequence[Entry],
-                  moves: MovesRow | None) -> Case:
+                  moves: tuple[Mapping[str, int], float] | None) -> Case:
     """A case that only the journal has: from before a restart, or long closed."""
     number, finding, ended_at = row
-    begun = [entry.intended_at for entry in defaults] + ([moves.first_at] if moves else [])
+    begun = [entry.intended_at for entry in defaults] + ([moves[1]] if moves else [])
     case = found_case(finding, number, active=False).replaced(
-        ended_at=ended_at, acted_at=min(begun, default=None), moves=moves.outcomes if moves else {})
+        ended_at=ended_at, acted_at=min(begun, default=None), moves=moves[0] if moves else {})
     if finding.kind in ORDER_KINDS or not (begun or judgement):
         return case
     standing = [entry for entry in defaults if entry.outcome in {Outcome.DONE, Outcome.DRY_RUN}]

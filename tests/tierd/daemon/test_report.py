@@ -112,12 +112,12 @@ def journal(tmp_path: Path) -> Journal:
 
 def test_several_moves_of_a_case_are_one_row(journal: Journal, tmp_path: Path) -> None:
     reader = JournalReader(tmp_path / "journal.sqlite")
-    entries, (moves,) = reader.last_by_case(10, Wanted())
+    entries, ((last, moves),) = reader.last_by_case(10, Wanted())
     assert [entry.place for entry in entries] == ["/d1", "/d2", "/d2/f0"]
-    assert (moves.finding, moves.first_at, moves.last_at, moves.moved_bytes) == (1, 10.0, 14.0, 300)
+    assert (moves.finding, moves.time, moves.until, moves.moved_bytes) == (1, 10.0, 14.0, 300)
     assert moves.outcomes == {"done": 3, "gave-way": 2}
-    assert [act.place for act in reader.acts([moves.last_act])] == ["/d1/f4"]
-    _, (done,) = reader.last_by_case(10, Wanted(outcome=Outcome.DONE))
+    assert [act.place for act in reader.acts([last])] == ["/d1/f4"]
+    _, ((_, done),) = reader.last_by_case(10, Wanted(outcome=Outcome.DONE))
     assert done.outcomes == {"done": 3}
     assert reader.last_by_case(10, Wanted(finding=2))[1] == []
     assert [entry.place for entry in reader.last(2, Wanted(finding=1))] == ["/d1/f3", "/d1/f4"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -13,8 +13,10 @@ from lustre.layout.model import Component, Layout
 from lustre.layout.yaml import from_yaml, to_yaml
 from tierd.act.journal.connection import Row, SharedConnection
 from tierd.acts import ActKind, Outcome, Verdict
-from tierd.model import Action, Evidence, Finding, OtherEvidence
+from tierd.model import Action, Evidence, Finding
+from tierd.policies.registry import evidence_of
 from tierd.text import printable
+from tierd.validators import typed_evidence
 from tierd.verify.judgement import Judgement
 
 ENTRY_COLUMNS = ("id, kind, place, layout_before, layout_after, size_bytes, outcome, detail, reason, intended_at, "
@@ -58,11 +60,6 @@ Recorded = tuple[int, Finding, float | None]
 """Number of a finding or an order, itself, and when it ended; None if it holds, or tierd did not see its end."""
 
 
-def numbers_of(_: str, stored: Mapping[str, float | None]) -> OtherEvidence:
-    """The numbers of a finding as they are stored. What JSON cannot write is infinite."""
-    return OtherEvidence({name: float("inf") if value is None else value for name, value in stored.items()})
-
-
 def entry_of(row: Row) -> Entry:
     """An act from a row of :data:`ENTRY_COLUMNS`."""
     kind = ActKind(row[1])
@@ -71,13 +68,14 @@ def entry_of(row: Row) -> Entry:
                  row[9], bool(row[10]), None if row[11] is None else Fid.parse(row[11]), row[12])
 
 
-def finding_of(row: Row, evidence: Callable[[str, Mapping[str, float | None]], Evidence] = numbers_of) -> Recorded:
-    """A finding from a row of :data:`FINDING_COLUMNS`. ``evidence`` makes its evidence of its kind and numbers."""
-    number, kind, time, aggressor, victim, targets, sentence, numbers, directories, subject, ended_at = row
-    return number, Finding(
-        kind, time, aggressor, victim, tuple(json.loads(targets)), sentence=sentence,
-        evidence=evidence(kind, json.loads(numbers)), directories=tuple(json.loads(directories)),
-        subject=from_subject(subject)), ended_at
+def finding_of(row: Row, *, typed: bool = False) -> Recorded:
+    """A finding from a row of :data:`FINDING_COLUMNS`. ``typed``: with the evidence that its policy has."""
+    number, kind, time, aggressor, victim, targets, sentence, stored, directories, subject, ended_at = row
+    numbers = json.loads(stored)
+    evidence = evidence_of(kind, numbers) if typed else typed_evidence(Evidence, numbers)
+    return number, Finding(kind, time, aggressor, victim, tuple(json.loads(targets)), sentence=sentence,
+                           evidence=evidence, directories=tuple(json.loads(directories)),
+                           subject=from_subject(subject)), ended_at
 
 
 def judgement_of(row: Row) -> Judgement:

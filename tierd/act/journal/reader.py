@@ -6,7 +6,7 @@ import json
 import os
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import groupby
@@ -26,7 +26,7 @@ from tierd.act.journal.entry import (
 )
 from tierd.act.journal.rates import JOBS, Query, RateReader
 from tierd.acts import ActKind, Outcome
-from tierd.structs import MessageRow, SameFindingRow
+from tierd.structs import CaseMoves, MessageRow, SameFindingRow
 from tierd.verify.judgement import Judgement
 
 CASE_SERIES = "case "
@@ -65,8 +65,9 @@ class JournalReader:
         where, values = wanted.clause()
         return self._entries(f"{where} ORDER BY id DESC LIMIT ?", *values, count)
 
-    def last_by_case(self, count: int, wanted: Wanted) -> tuple[list[Entry], list[CaseMoves]]:
-        """The last acts, oldest first, and those that are several moves because of one finding as sums.
+    def last_by_case(self, count: int, wanted: Wanted) -> tuple[list[Entry], list[tuple[int, CaseMoves]]]:
+        """The last acts, oldest first, and those that are several moves because of one finding as sums, each with the
+        number of the last one.
 
         Of all acts that are wanted, only the last ``MOST_SUMMED`` are considered.
         """
@@ -81,13 +82,13 @@ class JournalReader:
             outcomes, counts, sizes, first, last, acts = zip(*(row[2:] for row in of_finding), strict=True)
             if sum(counts) > 1:
                 moved = sum(size for size, outcome in zip(sizes, outcomes, strict=True) if outcome == Outcome.DONE)
-                moves.append(CaseMoves(finding, kind or "", first_at=min(first), last_at=max(last),
-                                       outcomes=dict(zip(outcomes, counts, strict=True)), moved_bytes=moved,
-                                       last_act=max(acts)))
-        summed = [each.finding for each in moves]
+                moves.append((max(acts), CaseMoves(
+                    finding=finding, of_kind=kind or "", time=min(first), until=max(last),
+                    outcomes=dict(zip(outcomes, counts, strict=True)), moved_bytes=moved)))
+        summed = [each.finding for _, each in moves]
         entries = self._entries(f"WHERE id IN (SELECT id FROM ({chosen})) AND NOT (kind = 'migrate' AND finding IN "  # noqa: S608
                                 f"({places(summed)})) ORDER BY id DESC LIMIT ?", *values, *summed, count)
-        return entries, sorted(moves, key=lambda each: each.last_at)[-count:]
+        return entries, sorted(moves, key=lambda each: each[1].until)[-count:]
 
     def acts(self, numbers: Sequence[int]) -> list[Entry]:
         """The acts with these numbers, oldest first."""
@@ -178,8 +179,10 @@ class JournalReader:
             found[number].append(entry_of(tuple(row)))
         return found
 
-    def moves_of(self, findings: Sequence[int]) -> dict[int, MovesRow]:
-        """Moves for these findings that have ended, by the number of the finding; not those that undo."""
+    def moves_of(self, findings: Sequence[int]) -> dict[int, tuple[dict[str, int], float]]:
+        """Moves for these findings that have ended, not those that undo: their number by outcome, and when the first
+        began, by the number of the finding.
+        """
         counts, first = defaultdict[int, dict[str, int]](dict), dict[int, float]()
         for number, outcome, count, begun in self._all(
                 "SELECT finding, outcome, sum(count), min(begun) FROM (SELECT finding, outcome, count(*) AS count, "  # noqa: S608
@@ -189,7 +192,7 @@ class JournalReader:
                 "GROUP BY 1, 2", *findings, *findings):
             counts[number][outcome] = count
             first[number] = min(begun or 1e18, first.get(number, 1e18))
-        return {number: MovesRow(moves, first[number]) for number, moves in counts.items()}
+        return {number: (moves, first[number]) for number, moves in counts.items()}
 
     def curve(self, finding: int, since: float, until: float) -> tuple[tuple[float, float], ...]:
         """What was stored in this time of the throughput of the victim of a case: time and bytes per second."""
@@ -221,23 +224,6 @@ MOST_SUMMED = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class CaseMoves:
-    """Moves because of one finding."""
-
-    finding: int
-    of_kind: str
-    """Kind of the finding or order; "" if the journal has removed it."""
-    first_at: float
-    last_at: float
-    """When the first and the last of them began."""
-    outcomes: Mapping[str, int]
-    """Their number by outcome."""
-    moved_bytes: int
-    last_act: int
-    """Number of the last one."""
-
-
-@dataclass(frozen=True, slots=True)
 class Wanted:
     """Which acts to select. An empty value does not select."""
 
@@ -264,16 +250,6 @@ class Wanted:
         chosen = [(words, values) for wanted, words, values in every if wanted]
         where = f"WHERE {' AND '.join(words for words, _ in chosen)}" if chosen else ""
         return where, [value for _, values in chosen for value in values]
-
-
-@dataclass(frozen=True, slots=True)
-class MovesRow:
-    """Moves because of one finding."""
-
-    outcomes: Mapping[str, int]
-    """Their number by outcome."""
-    first_at: float
-    """When the first of them began."""
 
 
 def places(values: Sequence[int]) -> str:

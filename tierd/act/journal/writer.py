@@ -39,7 +39,6 @@ from tierd.act.journal.rates import RateRecords
 from tierd.act.journal.retention import ActDirectories, ClockGuard, Retention
 from tierd.acts import Outcome, Verdict
 from tierd.model import Action, Finding
-from tierd.policies.registry import evidence_of
 from tierd.structs import json_text
 from tierd.text import printable
 from tierd.verify.judgement import Judgement
@@ -389,7 +388,7 @@ class Judgements:
 
     def _finding(self, number: int) -> Finding:
         row = self._db.execute(f"SELECT {FINDING_COLUMNS} FROM findings WHERE id = ?", (number,)).only()  # noqa: S608
-        return finding_of(row, evidence_of)[1]
+        return finding_of(row, typed=True)[1]
 
     def default_layouts_in_force(self) -> list[Entry]:
         """The newest first."""
