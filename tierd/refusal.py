@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import takewhile
 
 
 class Reason(StrEnum):
     """Why something is not planned, or not done. The sentence of a refusal may be reworded; its reason stays."""
 
-    # plans
+    # plans: those up to the next heading are PLAN_REASONS
     NO_CHANGELOG = "no-changelog"
     RECORDS_MISSING = "records-missing"
     """Changelog records of the directory may be missing, and it has not been listed again yet."""
@@ -137,15 +138,7 @@ class Reason(StrEnum):
     """The mover has not begun it: acts are held back now."""
 
 
-PLAN_REASONS = frozenset({
-    Reason.NO_CHANGELOG, Reason.RECORDS_MISSING, Reason.NO_PATH, Reason.ROOT_DIRECTORY, Reason.NO_POOL,
-    Reason.POOL_ROTATES, Reason.NO_LAYOUT, Reason.NO_ROOM, Reason.MDT_UNKNOWN, Reason.MDT_LIMIT, Reason.MDT_BUSY,
-    Reason.MDT_ROOM, Reason.NODES_UNKNOWN, Reason.SIZES_UNKNOWN, Reason.NOT_SMALL, Reason.SIZES_MIXED,
-    Reason.OPTED_OUT, Reason.OPT_OUT_UNREADABLE, Reason.OTHER_MOVER, Reason.OTHER_LAYOUT, Reason.IN_USE,
-    Reason.NOT_WORTH, Reason.LITTLE_TO_GAIN, Reason.UNCERTAIN_GAIN, Reason.OTHERS_WOULD_LOSE, Reason.MOVES_TOO_DEAR,
-    Reason.COOLING_DOWN, Reason.FIRST_REVERSIBLE, Reason.MODE, Reason.NOT_APPROVED, Reason.REPORTED_ONLY,
-    Reason.NOTHING_TO_DO, Reason.UNCONFIRMED, Reason.UNCLEAR_IO, Reason.ABSORBED, Reason.JOB_GONE, Reason.JOB_IDLE,
-    Reason.JOB_ELSEWHERE})
+PLAN_REASONS = frozenset(takewhile(lambda reason: reason is not Reason.PAUSED, Reason))
 """Reasons of plans: ``tierd_refusals`` has each of them from the start, and any other once it occurs."""
 
 

@@ -14,6 +14,14 @@ from contextlib import suppress
 from typing import Any
 
 TIMEOUT_SECONDS = 30.0
+TROUBLES: Mapping[type[Exception], tuple[str, bool]] = {
+    FileNotFoundError: ("socket not found: is tierd running (act.socket)? see journalctl -u tierd", True),
+    ConnectionRefusedError: ("no process listens; run systemctl start tierd", True),
+    PermissionError: ("not allowed: tierd answers only root and whom its [control] names", False),
+    BlockingIOError: ("control socket busy; try again", True),
+    TimeoutError: ("no answer within {seconds:g} s; see journalctl -u tierd", True),
+}
+"""What to do about an error, and whether the same request may be answered later."""
 
 
 class ControlError(OSError):
@@ -49,20 +57,9 @@ def ask(path: str, request: Mapping[str, object], timeout_seconds: float = TIMEO
             answer = json.loads(said)
     except ControlError:
         raise
-    except FileNotFoundError as error:
-        raise ControlError(f"{path}: socket not found: is tierd running (act.socket)? "
-                           "see journalctl -u tierd", again=True) from error
-    except ConnectionRefusedError as error:
-        raise ControlError(f"{path}: no process listens; run systemctl start tierd", again=True) from error
-    except PermissionError as error:
-        raise ControlError(f"{path}: not allowed: tierd answers only root and whom its [control] names") from error
-    except BlockingIOError as error:
-        raise ControlError(f"{path}: control socket busy; try again", again=True) from error
-    except TimeoutError as error:
-        raise ControlError(f"{path}: no answer within {timeout_seconds:g} s; see journalctl -u tierd",
-                           again=True) from error
     except (OSError, ValueError) as error:
-        raise ControlError(f"{path}: {error}") from error
+        words, again = TROUBLES.get(type(error), ("{error}", False))
+        raise ControlError(f"{path}: {words.format(error=error, seconds=timeout_seconds)}", again=again) from error
     if not isinstance(answer, dict):
         raise ControlError(f"{path}: unexpected answer")
     if "error" in answer:

@@ -10,8 +10,8 @@ import hmac
 import json
 import secrets
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from urllib.parse import parse_qs, urlsplit
 from wsgiref.types import StartResponse, WSGIEnvironment
 
@@ -62,41 +62,40 @@ class FormTokens:
         return hmac.compare_digest(self.token(user).encode(), token.encode("utf-8", "surrogateescape"))
 
 
+@dataclass(eq=False)
 class App:
-    """The WSGI application. ``ask`` answers like the control socket; ``evaluate`` starts a cycle soon.
+    """The WSGI application."""
 
-    ``change_users`` may use the buttons of the page.
-    """
+    registry: CollectorRegistry
+    ask: Ask
+    """Answers like the control socket."""
+    alive: Callable[[], bool]
+    evaluate: Callable[[], None]
+    """Starts a cycle soon."""
+    change_users: Collection[str] = ()
+    """Who may use the buttons of the page."""
+    posted: Mapping[str, Handler] = field(default_factory=dict)
+    """Answers what other nodes post, by path."""
 
-    def __init__(self, registry: CollectorRegistry, ask: Ask, alive: Callable[[], bool],
-                 evaluate: Callable[[], None], change_users: Collection[str] = (), *,
-                 posted: Mapping[str, Handler] = MappingProxyType({})) -> None:
-        """``posted`` answers what other nodes post, by path."""
-        self._registry = registry
-        self._ask = ask
-        self._alive = alive
-        self._evaluate = evaluate
-        self._change_users = frozenset(change_users)
-        self._posted = posted
-        self._tokens = FormTokens()
-        self._pages = Pages(ask)
+    def __post_init__(self) -> None:
+        self._tokens, self._pages = FormTokens(), Pages(self.ask)
 
     def __call__(self, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
         """Answer one request. For HEAD, the server leaves the body out."""
         method = environ.get("REQUEST_METHOD", "GET")
         path = environ.get("PATH_INFO", "/").encode("latin-1", "replace").decode("utf-8", "surrogateescape")
         if method == "POST" and path == "/-/evaluate":
-            self._evaluate()
+            self.evaluate()
             return respond(start, "202 Accepted", "cycle scheduled\n")
-        if method == "POST" and path in self._posted:
-            return self._take(self._posted[path], environ, start)
+        if method == "POST" and path in self.posted:
+            return self._take(self.posted[path], environ, start)
         if method == "POST" and path == "/do":
             return self._do(environ, start)
         if method not in {"GET", "HEAD"} or path in {"/-/evaluate", "/do"}:
             return respond(start, "405 Method Not Allowed", "GET, or POST to /-/evaluate\n")
         if path == "/metrics":
             encode, kind = choose_encoder(environ.get("HTTP_ACCEPT", ""))
-            return respond(start, "200 OK", encode(self._registry), kind)
+            return respond(start, "200 OK", encode(self.registry), kind)
         if path in {"/-/healthy", "/healthz", "/-/ready"}:
             return self._health(path, start)
         if asset := self._pages.assets.get(path):
@@ -118,13 +117,13 @@ class App:
 
     def _viewer(self, environ: WSGIEnvironment) -> Viewer:
         user = environ.get("REMOTE_USER", "")
-        may_change = bool(user) and user in self._change_users
+        may_change = bool(user) and user in self.change_users
         return Viewer(user, self._tokens.token(user) if may_change else "")
 
     def _do(self, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
         """Carry out what a button asks for, if the user may, and the form is one that tierd made for this user."""
         user = environ.get("REMOTE_USER", "")
-        if not user or user not in self._change_users:
+        if not user or user not in self.change_users:
             return respond(start, "403 Forbidden", "this user may not change anything: [web] change_users\n")
         if not same_origin(environ):
             return respond(start, "403 Forbidden", "the request comes from another site\n")
@@ -148,9 +147,9 @@ class App:
             return respond(start, "400 Bad Request", printable(str(error)) + "\n")
 
     def _health(self, path: str, start: StartResponse) -> Iterable[bytes]:
-        if not self._alive():
+        if not self.alive():
             return respond(start, "503 Service Unavailable", "the last cycle ended too long ago\n")
-        faults = self._ask({"request": "status"})["faults"] if path == "/-/ready" else None
+        faults = self.ask({"request": "status"})["faults"] if path == "/-/ready" else None
         if isinstance(faults, Mapping) and faults:
             return respond(start, "503 Service Unavailable", printable("; ".join(faults.values())) + "\n")
         return respond(start, "200 OK", "OK\n")
