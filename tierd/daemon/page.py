@@ -43,18 +43,8 @@ from tierd.text import (
 HERE = Path(__file__).parent
 TOP_ROWS, TOP_CASES, MANY_ROWS, ALL_ROWS = 5, 20, 500, 10_000
 """Rows of a table and cases on the first page; rows on the pages of targets and jobs, and with ``?rows=all``."""
-CASE_ROWS, ADVICE_ROWS = 4, 2
-"""Cases and advice on the first page beside the first case: the page has at most two screens."""
 RANGES = {"1h": 3600, "6h": 6 * 3600, "1d": 86400, "7d": 7 * 86400, "30d": 30 * 86400}
 """Ranges of charts in seconds, by their words."""
-COLUMNS = {
-    "targets": {"target": "Target", "busy": "Device time by job", "read": "Read/s", "write": "Write/s",
-                "operations": "Operations/s", "latency": "Latency", "used": "Space used", "jobs": "Jobs"},
-    "jobs": {"job": "Job", "user": "User", "read": "Read/s", "write": "Write/s", "operations": "Operations/s",
-             "creates": "Creates/s", "targets": "Targets"}}
-"""Headings of the columns by which lists are sorted."""
-NUMBERS = {"Read/s", "Write/s", "Operations/s", "Latency", "Jobs", "Creates/s", "Targets"}
-"""Columns that are aligned to the right."""
 FILTERS = {"targets": ("search", "pool", "condition", "sort"), "jobs": ("search", "role", "user", "sort")}
 LONGEST_TEXT = 1024
 HISTORY_ROWS, STORY_ROWS, MAX_HISTORY_ROWS = 100, 20, 2000
@@ -406,14 +396,10 @@ def environment() -> Environment:
                      "stamp": partial(day_text, form="%Y-%m-%dT%H:%M:%SZ"), "quoted": quoted, "usec": usec_text}
     made.globals |= {
         "chart": case_chart, "bar": bar, "steps": steps, "case_title": case_title,
-        "count": count_of, "case_rows": CASE_ROWS, "advice_rows": ADVICE_ROWS,
-        "drain_states": answers.DRAIN_STATES,
-        "columns": COLUMNS, "right": NUMBERS, "texts": {"target", "job", "user"},
+        "count": count_of, "drain_states": answers.DRAIN_STATES,
         "regained_text": regained_text, "files_text": files_text, "not_approved": Reason.NOT_APPROVED,
-        "roles_of": roles_of, "colours": colours, "source_text": source_text,
-        "link": link, "evidence": evidence_parts,
+        "roles_of": roles_of, "colours": colours, "link": link, "evidence": evidence_parts,
         "outcomes": [outcome.value for outcome in Outcome], "kinds": [kind.value for kind in ActKind],
-        "acts_by_outcome": acts_by_outcome,
         "asset": {path.rpartition("/")[2]: f"{path}?{sha256(data).hexdigest()[:8]}"  # browsers keep the file
                   for path, (data, _) in load_assets().items()}}
     return made
@@ -428,18 +414,6 @@ def link(path: str, name: str = "", /, **query: object) -> str:
     given = {name: str(value) for name, value in query.items() if value not in {"", None}}
     asked = urlencode(given, errors="surrogateescape")
     return path + quote(name, "", errors="surrogateescape") + (f"?{asked}" if asked else "")
-
-
-def acts_by_outcome(outcomes: Mapping[str, int], kind: str) -> list[tuple[str, int]]:
-    """Number of acts of one kind by outcome, the most first."""
-    found = [(name.removeprefix(f"{kind} "), count) for name, count in outcomes.items() if name.startswith(f"{kind} ")]
-    return sorted(found, key=lambda item: (-item[1], item[0]))
-
-
-def source_text(source: answers.SourceAnswer) -> str:
-    """The state of a source, and the age of its data."""
-    age = "no data yet" if source.age_seconds is None else f"{duration_text(source.age_seconds)} old"
-    return source.state if source.stale and source.state else age
 
 
 def day_text(time: float, form: str = "%Y-%m-%d %H:%M:%S") -> str:
