@@ -14,17 +14,7 @@ from tierd.acts import ActKind, Outcome
 from tierd.cli import client
 from tierd.cli.client import positive, time_text, user_lines
 from tierd.daemon import answers
-from tierd.text import (
-    bytes_text,
-    count_of,
-    duration_text,
-    evidence_text,
-    first_names,
-    percent,
-    printable,
-    quoted,
-    table,
-)
+from tierd.text import bytes_text, count_of, duration_text, evidence_text, first_names, percent, quoted, table
 
 BUSY_SECONDS = 10.0
 """``tierctl status`` shows an activity after this time."""
@@ -218,7 +208,7 @@ def device_time_lines(rows: Sequence[answers.TargetTimeRow]) -> list[str]:
         bar = "".join(mark * round(BAR_CHARACTERS * busy * job.share)
                       for mark, job in zip(MARKS, row.jobs, strict=False))
         bar = bar[:BAR_CHARACTERS].ljust(round(BAR_CHARACTERS * busy), ".").ljust(BAR_CHARACTERS)
-        jobs = ", ".join(f"{mark} {printable(job.job)} {percent(job.share)}"
+        jobs = ", ".join(f"{mark} {job.job} {percent(job.share)}"
                          for mark, job in zip(MARKS, row.jobs, strict=False))
         error = max((job.error for job in row.jobs), default=0.0)
         lines.append(f"  {row.target:<{width}}  |{bar}|  {percent(busy):>4}  {jobs} (±{percent(error)})")

@@ -15,7 +15,7 @@ import msgspec
 from tierd.acts import ORDER_KINDS, OrderKind, Outcome, name_of
 from tierd.daemon.states import files_text, gain_text, state_text
 from tierd.structs import Advice, CaseMoves, MessageRow, SameFindingRow, Struct, finite
-from tierd.text import bytes_text, count_of, quoted, shell_word
+from tierd.text import bytes_text, count_of, quoted, regained_text, shell_word
 
 Json = Mapping[str, object]
 """A JSON object."""
@@ -259,6 +259,10 @@ class Case(Struct, frozen=True, kw_only=True):
     def gain_text(self) -> str:
         """What the acts brought, as measured for the verdict; empty before it."""
         return self.measured_text or (gain_text(self.contended, self.after, self.regained) if self.judged else "")
+
+    @property
+    def regained_text(self) -> str:
+        return regained_text(*self.regained) if self.regained else ""
 
     @property
     def files_text(self) -> str:

@@ -28,17 +28,7 @@ from tierd.daemon.charts import RECOVERED_SHARE, case_chart, rate_charts
 from tierd.daemon.requests import ROLES
 from tierd.daemon.states import FOUND, OPEN, UNDOING_VERDICTS, State, files_text
 from tierd.refusal import Reason
-from tierd.text import (
-    bytes_text,
-    count_of,
-    duration_text,
-    evidence_parts,
-    percent,
-    printable,
-    quoted,
-    rate_text,
-    regained_text,
-)
+from tierd.text import bytes_text, count_of, duration_text, evidence_parts, percent, printable, quoted, rate_text
 
 HERE = Path(__file__).parent
 TOP_ROWS, TOP_CASES, MANY_ROWS, ALL_ROWS = 5, 20, 500, 10_000
@@ -397,7 +387,7 @@ def environment() -> Environment:
     made.globals |= {
         "chart": case_chart, "bar": bar, "steps": steps, "case_title": case_title,
         "count": count_of, "drain_states": answers.DRAIN_STATES,
-        "regained_text": regained_text, "files_text": files_text, "not_approved": Reason.NOT_APPROVED,
+        "files_text": files_text, "not_approved": Reason.NOT_APPROVED,
         "roles_of": roles_of, "colours": colours, "link": link, "evidence": evidence_parts,
         "outcomes": [outcome.value for outcome in Outcome], "kinds": [kind.value for kind in ActKind],
         "asset": {path.rpartition("/")[2]: f"{path}?{sha256(data).hexdigest()[:8]}"  # browsers keep the file
