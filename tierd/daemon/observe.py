@@ -232,25 +232,21 @@ IDLE_SECONDS = 10.0
 newest window with its work, since it may have ended just after. A choice."""
 
 
-class WindowWork:
-    """The jobs at work in one window."""
+def work_in(window: Window) -> Callable[[Finding, Sequence[str]], bool]:
+    """Whether the aggressor of a finding, with some job ids, was at work in a window.
 
-    def __init__(self, window: Window) -> None:
-        self._window = window
-        self._jobs = window.jobs
-        loads, names = Loads.of(window.loads), NamespaceLoads.of(window.namespace)
-        self._reading = set(loads.job[loads.numbers[:, READS] > 0].tolist())
-        self._naming = set(names.job[names.operations > names.numbers[:, CLOSES]].tolist())
+    A client writes the data of small files for half a minute after the job has ended, and closes files later. So only
+    reads and other metadata operations count for a job of small files.
+    """
+    loads, names, jobs = Loads.of(window.loads), NamespaceLoads.of(window.namespace), window.jobs
+    by_records = (set(loads.job[loads.numbers[:, READS] > 0].tolist()),
+                  set(names.job[names.operations > names.numbers[:, CLOSES]].tolist()))
 
-    def has(self, finding: Finding, jobs: Sequence[str]) -> bool:
-        """Whether the aggressor of a finding was at work.
+    def at_work(finding: Finding, some: Sequence[str]) -> bool:
+        shown = by_records if finding.evidence.shown_by_records else (jobs, window.namespace)
+        return any(any_at_work(finding.aggressor, some, each) for each in shown)
 
-        A client writes the data of small files for half a minute after the job has ended, and closes files later. So
-        only reads and other metadata operations count for a job of small files.
-        """
-        if finding.evidence.shown_by_records:
-            return any(any_at_work(finding.aggressor, jobs, at_work) for at_work in (self._reading, self._naming))
-        return any(any_at_work(finding.aggressor, jobs, at_work) for at_work in (self._jobs, self._window.namespace))
+    return at_work
 
 
 class JobWork(JobCheck):
@@ -271,14 +267,14 @@ class JobWork(JobCheck):
 
     def note(self, window: Window) -> None:
         """Note which jobs of remediations were at work in the newest window, or have records since the last call."""
-        work, now = WindowWork(window), self._clock.now()
+        at_work, now = work_in(window), self._clock.now()
         is_long = window.seconds > self._seen_seconds  # its work may have ended long ago
         self._window_start = window.start
         for case in self._cases():
             jobs = self._jobs_of(case.finding)
             recorded = self._table.last_record(jobs)
             is_new = recorded > max(case.last_record, now - self._seen_seconds)
-            worked = work.has(case.finding, jobs)
+            worked = at_work(case.finding, jobs)
             with self._store.lock:
                 case.last_record = max(case.last_record, recorded)
                 case.worked_at = window.start if worked else case.worked_at or 0.0

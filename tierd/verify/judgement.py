@@ -345,10 +345,8 @@ def judge_own(act: Act, windows: Sequence[Window], now: float, settings: Setting
     loss of ``max_harm``, and more than the job varies, did not help. In between, and for a job that does not come back,
     the verdict is ``cannot-tell``, and the act stands.
     """
-    finding = act.finding
-    rate_of = OPERATIONS if operations else MOVED
+    finding, rate_of = act.finding, OPERATIONS if operations else MOVED
     since = act.acted_at + settings.settle_seconds
-
     judged = partial(Judgement, own=True, operations=operations)
     if now < since + min(settings.harm_seconds, settings.judge_seconds):
         return judged(Verdict.TOO_EARLY, 0.0, 0.0, 0.0)

@@ -19,7 +19,7 @@ from tests.tierd.worlds import noise
 from tierd.acts import ActKind, Outcome, Verdict
 from tierd.config.settings import Settings
 from tierd.daemon.log import judged_sentence, remeasured_sentence
-from tierd.daemon.observe import WindowWork
+from tierd.daemon.observe import work_in
 from tierd.daemon.status import snapshot_of
 from tierd.model import Action, Evidence, Finding, JobLoad, NamespaceLoad, Window
 from tierd.refusal import Reason
@@ -219,22 +219,22 @@ def test_only_what_a_job_does_itself_shows_that_it_is_at_work(
     """Its client writes data and closes files for a while after it has ended."""
     window = Window(0.0, 5.0, {("l-OST0001", "a.1"): JobLoad("l-OST0001", "a.1", **loads)} if loads else {},
                     {"a.1": NamespaceLoad("a.1", **namespace)} if namespace else {})
-    assert WindowWork(window).has(SMALL, ("a.1",)) is at_work
+    assert work_in(window)(SMALL, ("a.1",)) is at_work
 
 
 def test_an_array_is_at_work_with_any_task() -> None:
-    def work(job: str) -> WindowWork:
-        return WindowWork(Window(0.0, 5.0, {("t", job): JobLoad("t", job, reads=1.0)}, {}))
+    def work(job: str, of: Finding) -> bool:
+        return work_in(Window(0.0, 5.0, {("t", job): JobLoad("t", job, reads=1.0)}, {}))(of, of.tasks)
 
     array = replace(SMALL, aggressor="77_[]", tasks=("77_1", "77_2"))
-    assert work("77_2").has(array, array.tasks)
-    assert work("77_9").has(array, array.tasks)
-    assert not work("78_1").has(array, array.tasks)
+    assert work("77_2", array)
+    assert work("77_9", array)
+    assert not work("78_1", array)
 
 
 def test_a_random_writer_is_at_work_while_it_writes() -> None:
     window = Window(0.0, 5.0, {("t", "a.1"): JobLoad("t", "a.1", writes=9.0)}, {})
-    assert WindowWork(window).has(replace(SMALL, evidence=replace(noise(), aggressor_bytes_per_file=0.0)), ("a.1",))
+    assert work_in(window)(replace(SMALL, evidence=replace(noise(), aggressor_bytes_per_file=0.0)), ("a.1",))
 
 
 # A verdict comes at its time, whatever still waits; one against the act only from what was measured without moves
