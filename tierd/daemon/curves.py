@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tierd.act.journal.rates import JOBS, KEPT_SECONDS, MAX_JOBS, TARGETS, RateRecords
+from tierd.act.journal.rates import JOBS, KEPT_SECONDS, MAX_JOBS, TARGETS
 from tierd.act.journal.reader import CASE_SERIES, JournalReader
 from tierd.act.journal.writer import Journal
 from tierd.daemon.answers import Case
@@ -26,10 +26,11 @@ CASE_SECONDS = 10.0
 """Time between two points of the curve of a case, in its first quarter of an hour. A choice: 60 rows in ten minutes."""
 MAX_STREAMS = 50
 """Cases with a curve."""
+MINUTE_SECONDS = min(KEPT_SECONDS)
 
 
-class CurveSampler:
-    """Writes points into the journal."""
+class Sampler:
+    """Writes points and rates into the journal. One thread draws, one records."""
 
     def __init__(self, journal: Journal, reader: JournalReader, room: Callable[[], Capacity]) -> None:
         self._journal, self._reader, self._room = journal, reader, room
@@ -38,6 +39,10 @@ class CurveSampler:
         self._victims: frozenset[str] = frozenset()
         self._last: dict[int, float] = {}
         """Time of the last stored point of the case with a number."""
+        self._minute: float | None = None
+        """The one that has not ended."""
+        self._seen_until = 0.0
+        """End of the last window that is part of a record."""
 
     def draw(self, daemon: Daemon, cases: Sequence[Case], now: float) -> None:
         findings, windows = [f for f in daemon.findings if not f.advice_only], daemon.windows
@@ -76,26 +81,6 @@ class CurveSampler:
                 last = at
         return last
 
-
-def victims_of(daemon: Daemon) -> frozenset[str]:
-    """Streams that are slowed, or were when something was done about it."""
-    return frozenset({c.finding.victim for c in daemon.store}
-                     | {f.victim for f in daemon.findings if not f.advice_only}) - {""}
-
-
-MINUTE_SECONDS = min(KEPT_SECONDS)
-
-
-class RateSampler:
-    """Enters the mean rates of each minute into the journal."""
-
-    def __init__(self, records: RateRecords) -> None:
-        self._records = records
-        self._minute: float | None = None
-        """The one that has not ended."""
-        self._seen_until = 0.0
-        """End of the last window that is part of a record."""
-
     def record(self, windows: Sequence[Window], always: frozenset[str], now: float) -> None:
         """Enter the minute that has just ended; nothing until one has. ``always`` are jobs of every record."""
         before, self._minute = self._minute, now // MINUTE_SECONDS
@@ -104,5 +89,11 @@ class RateSampler:
         new = [window for window in windows if max(self._seen_until, now - 2 * MINUTE_SECONDS) < window.end <= now]
         if new:
             self._seen_until = new[-1].end
-            self._records.add(int(self._minute * MINUTE_SECONDS), {
+            self._journal.rates.add(int(self._minute * MINUTE_SECONDS), {
                 TARGETS: mean_rates(new, 0), JOBS: mean_rates(new, 1).busiest(MAX_JOBS, always)})
+
+
+def victims_of(daemon: Daemon) -> frozenset[str]:
+    """Streams that are slowed, or were when something was done about it."""
+    return frozenset({c.finding.victim for c in daemon.store}
+                     | {f.victim for f in daemon.findings if not f.advice_only}) - {""}

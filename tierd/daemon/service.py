@@ -34,7 +34,7 @@ from tierd.daemon.activities import FILESYSTEM_AWAY, Activities, Activity, Spawn
 from tierd.daemon.answers import Json, to_json
 from tierd.daemon.changes import CHANGING_REQUESTS, SCHEDULER_REQUESTS, ChangingRequests, SchedulerRequests
 from tierd.daemon.control import ControlServer
-from tierd.daemon.curves import CurveSampler, RateSampler, victims_of
+from tierd.daemon.curves import Sampler, victims_of
 from tierd.daemon.loop import ACT_SECONDS, FACTS_SECONDS, OUTCOME_SECONDS, Daemon, Memory
 from tierd.daemon.metrics import MetricsContext, registry
 from tierd.daemon.node import Cluster, DaemonParts, Node
@@ -155,9 +155,8 @@ class Service:
         self._extensions = extensions.started(self.daemon, self._whose_jobs)
         for extension in self._extensions:
             self._closing.callback(extension.close)
-        self._rate_sampler = RateSampler(self.journal.rates)
-        self._curve_sampler = CurveSampler(self.journal, JournalReader(Path(self._settings.act.journal)),
-                                           lambda: space.capacity(filesystem))
+        self._sampler = Sampler(self.journal, JournalReader(Path(self._settings.act.journal)),
+                                lambda: space.capacity(filesystem))
 
     def _take_orders(self) -> None:
         """Open the inbox for orders, and what stages files for jobs of a scheduler."""
@@ -347,7 +346,7 @@ class Service:
         for extension in self._extensions:
             extension.step()
         self._publish_journal()
-        self._curve_sampler.draw(self.daemon, self._view.cases, self._clock.now())
+        self._sampler.draw(self.daemon, self._view.cases, self._clock.now())
 
     def _publish_journal(self) -> None:
         """Let followers have all changes up to now. Without NATS they get them later."""
@@ -359,7 +358,7 @@ class Service:
             return  # status and metrics show it
 
     def _keep_journal(self) -> None:
-        self._rate_sampler.record(self.daemon.windows, victims_of(self.daemon), self._clock.now())
+        self._sampler.record(self.daemon.windows, victims_of(self.daemon), self._clock.now())
         keep_seconds, view = self._settings.journal.keep_seconds, self._view
         in_use = {*view.findings, *(case.finding for case in view.cases),
                   *(drain.finding for drain in self.daemon.drains.all)}
