@@ -21,7 +21,7 @@ from tests.alerts.site import EXPORTER, TIERD, Site
 from tests.tierd.integrations.powerflex_gateway import SYSTEM, AnsweringGateway, answering
 from tests.tierd.simulated import COVERING, NOISE, STREAM
 from tierd.act.claim import FilesystemClaim
-from tierd.act.dispatch import DispatchCounts, DispatchState, InProcessDispatch, RemoteMover, RemoteStandby
+from tierd.act.dispatch import Dispatch, DispatchCounts, DispatchState, RemoteMover, RemoteStandby
 from tierd.act.movers.moves import Halt, Move, MoveOutcome, never_halt
 from tierd.acts import ActKind
 from tierd.config.act import Mode
@@ -152,7 +152,7 @@ CLUSTER = DispatchState(True, "", (MOVER,), (STANDBY,), {}, 0.0, 0, DispatchCoun
 """A leader whose movers are at work, and have nothing to do."""
 
 
-class ShownDispatch(InProcessDispatch):
+class ShownDispatch(Dispatch):
     """A dispatch that shows the state of movers that are not there."""
 
     shown = CLUSTER

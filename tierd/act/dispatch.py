@@ -1,8 +1,8 @@
-"""How moves get to the movers: the port ``Dispatch``, and the dispatch to an engine in this process.
+"""How moves get to the movers: ``Dispatch``, which runs an engine in this process and returns when it has ended.
 
 The gate enters the intents of moves in the journal, hands the moves over, and enters the outcomes as they come.
-:class:`InProcessDispatch` runs an engine and returns when it has ended. The dispatch over NATS
-(:mod:`tierd.cluster.dispatch`) sends the moves to movers on other nodes; their outcomes come later.
+The dispatch over NATS (:mod:`tierd.cluster.dispatch`) sends the moves to movers on other nodes; their outcomes come
+later.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Annotated, Literal
 from annotated_types import Ge, MaxLen
 
 from tierd.act.limits import MoveCost
-from tierd.act.movers.moves import Halt, Move, MoveOutcome, Mover, outcome_of_each
+from tierd.act.movers.moves import Halt, Move, MoveOutcome, Mover, never_halt, outcome_of_each
 from tierd.refusal import Refusal
 
 UNLIMITED = 1 << 30
@@ -112,11 +112,18 @@ class DispatchState:
 class Dispatch:
     """Hands moves over to movers. One thread uses it; any thread may ask for its state.
 
-    A method that it does not define behaves as for movers in this process.
+    This one moves files with an engine in this process, while the outcomes of a batch are read. The engine has limits
+    of its own. There is nothing to withdraw: a batch has ended when its outcomes were read.
     """
 
     remote = False
     """Whether movers on other nodes work on their own, so that several outcomes may have come at a time."""
+
+    def __init__(self, mover: Mover, *, dry_run: bool = False) -> None:
+        """In a dry run files are examined as before a move, and not moved."""
+        self._mover, self._dry_run = mover, dry_run
+        self._batch: list[Move] = []
+        self._halt: Halt = never_halt
 
     def trouble(self) -> Refusal | None:
         """Why no move can be handed over now; None if moves can."""
@@ -135,13 +142,17 @@ class Dispatch:
 
     def begin(self, moves: Sequence[Move], halt: Halt) -> None:
         """Hand moves over. Their intents are in the journal. ``halt`` refuses moves that were not begun yet."""
+        self._batch, self._halt = [*self._batch, *moves], halt
 
     def outcomes(self, wait_seconds: float = 0.0) -> Iterator[MoveOutcome]:
         """The outcomes that have come since the last call.
 
         Waits up to ``wait_seconds`` for the first one, if moves are under way.
         """
-        raise NotImplementedError
+        batch, self._batch = self._batch, []
+        if batch:
+            call = self._mover.examine if self._dry_run else partial(self._mover.move, halt=self._halt)
+            yield from outcome_of_each(call, batch)
 
     def state(self) -> DispatchState | None:
         """Movers on other nodes, and what is under way there; None if moves are made in this process."""
@@ -156,23 +167,3 @@ class Dispatch:
 
     def withdraw(self, why: Refusal) -> None:
         """Withdraw all moves that were not begun. Their outcomes have the reason ``halted``."""
-
-
-class InProcessDispatch(Dispatch):
-    """Moves files with an engine in this process. A batch is moved while its outcomes are read.
-
-    The engine has limits of its own. There is nothing to withdraw: a batch has ended when its outcomes were read.
-    """
-
-    def __init__(self, mover: Mover) -> None:
-        self._mover = mover
-        self._batch: list[Move] = []
-        self._halt: Halt = lambda: None
-
-    def begin(self, moves: Sequence[Move], halt: Halt) -> None:
-        self._batch, self._halt = [*self._batch, *moves], halt
-
-    def outcomes(self, wait_seconds: float = 0.0) -> Iterator[MoveOutcome]:
-        batch, self._batch = self._batch, []
-        if batch:
-            yield from outcome_of_each(partial(self._mover.move, halt=self._halt), batch)

@@ -17,12 +17,12 @@ from functools import partial
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem
 from tierd.act.default_layouts import DefaultLayoutQueue
-from tierd.act.dispatch import Dispatch, InProcessDispatch
+from tierd.act.dispatch import Dispatch
 from tierd.act.guard import ActGuard
 from tierd.act.journal.entry import Stamp, StoredMove
 from tierd.act.journal.writer import Journal
 from tierd.act.limits import BackgroundPace, Budget, CircuitBreaker, TokenBucket
-from tierd.act.movers.moves import Move, MoveOutcome, Mover, MoveResult, outcome_of_each
+from tierd.act.movers.moves import Move, MoveOutcome, Mover, MoveResult
 from tierd.act.operating_state import Approvals, MaintenanceGuard, OperatingState
 from tierd.act.outcomes import CompletedAct, CompletedActs, outcome_of_move
 from tierd.act.queue import BATCH_MOVES, BATCH_MOVES_REMOTE, MoveQueue, QueuedMove
@@ -62,8 +62,8 @@ class Gate:
         ``dispatch`` hands moves over to movers on other nodes. Without it, ``mover`` moves them in this process, and
         ``batch`` is the maximum of moves in a batch. ``pace`` spaces out background moves on targets with streams.
         """
-        self.dispatch = dispatch or InProcessDispatch(mover)
-        batch = BATCH_MOVES_REMOTE if self.dispatch.remote and not dry_run else batch
+        self.dispatch = dispatch if dispatch is not None and not dry_run else Dispatch(mover, dry_run=dry_run)
+        batch = BATCH_MOVES_REMOTE if self.dispatch.remote else batch
         self._filesystem, self._journal, self._clock = filesystem, journal, clock
         self.dry_run = dry_run
         self.operating_state = OperatingState(journal, maintenance or MaintenanceGuard(), clock)
@@ -80,7 +80,7 @@ class Gate:
         """Called with each file just before it is moved."""
         self.on_queued: Callable[[], None] = lambda: None
         """Called when acts were queued, from the thread that queued them."""
-        self._mover, self._breaker = mover, breaker
+        self._breaker = breaker
         self._open: dict[int, QueuedMove] = {}
         """Moves that were handed over and whose outcome is not known yet, by the number of their act."""
         self._not_again: set[int] = set()
@@ -188,7 +188,7 @@ class Gate:
                 if not ended:
                     break
                 continue
-            outcomes += self._examine(batch) if self.dry_run else self._move(batch)
+            outcomes += self._move(batch)
         return outcomes
 
     def attend(self) -> list[CompletedAct]:
@@ -198,31 +198,13 @@ class Gate:
 
         Movers on other nodes may report a move late, after it was given up and nothing is under way.
         """
-        if self.dry_run or not (self.under_way or self.dispatch.remote):
+        if not (self.under_way or self.dispatch.remote):
             return []
         outcomes = list(self._collect())
         if self.under_way and (why := self._halt() or self._idle()):
             self.dispatch.withdraw(why)
             outcomes += self._collect()
         return outcomes
-
-    def _examine(self, batch: list[QueuedMove]) -> Iterator[CompletedAct]:
-        """Examine files as before a move, without moving them: a dry run."""
-        found = {outcome.move.path: outcome
-                 for outcome in outcome_of_each(self._mover.examine, [each.move for each in batch])}
-        for each, entry in self._intend(batch):
-            outcome = found[each.action.path]
-            if each.refusal:
-                yield self._refused(each, entry, each.refusal)
-                continue
-            if outcome.result in _NO_BYTES_READ:
-                self.queue.give_back(each, self._clock.now())
-            yield self.completed_acts.ended(CompletedAct(each.action, outcome_of_move(outcome), outcome.detail, entry))
-
-    def _refused(self, each: QueuedMove, entry: int, why: Refusal) -> CompletedAct:
-        self.queue.give_back(each, self._clock.now())
-        return self.completed_acts.ended(
-            CompletedAct(each.action, Outcome.REFUSED, why.sentence, entry, reason=why.reason))
 
     def _move(self, batch: list[QueuedMove]) -> Iterator[CompletedAct]:
         """Hand files over. Yields the known outcomes, including those of earlier batches.
@@ -231,13 +213,15 @@ class Gate:
         """
         moves: list[Move] = []
         for each, entry in self._intend(batch):
-            if each.refusal:
-                yield self._refused(each, entry, each.refusal)
+            if why := each.refusal:
+                self.queue.give_back(each, self._clock.now())
+                yield self.completed_acts.ended(
+                    CompletedAct(each.action, Outcome.REFUSED, why.sentence, entry, reason=why.reason))
             else:
                 self._open[entry] = each
                 moves.append(replace(each.move, act=entry))
         for move in moves:
-            if move.fid is not None:
+            if move.fid is not None and not self.dry_run:
                 self.on_begin(move.fid)
         if moves:
             self.dispatch.begin(moves, partial(self._halt_of, batch))
@@ -267,7 +251,7 @@ class Gate:
 
     def _enter(self, moved: MoveOutcome) -> CompletedAct | None:
         ended, act = outcome_of_move(moved), moved.move.act
-        if tripped := self._breaker.note(ended, moved.move.path):
+        if not self.dry_run and (tripped := self._breaker.note(ended, moved.move.path)):
             self.operating_state.trip(tripped.sentence)
         each = self._open.pop(act, None)
         if each is None:  # it was given up, and a mover has ended it after all

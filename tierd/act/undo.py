@@ -349,6 +349,8 @@ def close_unfinished(journal: Journal, filesystem: Filesystem, now: float) -> It
 
 
 def _outcome_found(entry: Entry, filesystem: Filesystem, *, goes_on: bool) -> tuple[Outcome, str]:
+    if entry.dry_run and entry.kind == ActKind.MIGRATE:
+        return Outcome.INTERRUPTED, "tierd ended before it had examined the file"
     if entry.dry_run:
         return Outcome.DRY_RUN, ""
     try:

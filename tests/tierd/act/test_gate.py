@@ -15,7 +15,7 @@ from lustre.layout.xattr import from_xattr
 from tests.tierd.act.gate_world import DATA, FAST, FINDING, World, submitted
 from tests.tierd.act.miniport import MiniPort
 from tests.tierd.act.movers.minilustre import FLASH, HDD
-from tierd.act.dispatch import InProcessDispatch
+from tierd.act.dispatch import Dispatch
 from tierd.act.gate import Gate
 from tierd.act.guard import ActGuard
 from tierd.act.limits import Budget, CircuitBreaker
@@ -47,7 +47,7 @@ def test_a_move_that_the_guard_refuses_is_not_made_and_takes_no_bytes_of_the_bud
     assert world.gate.completed_acts.reasons == {(Outcome.REFUSED, "the owner opted out"): 1}
 
 
-class ToOtherNodes(InProcessDispatch):
+class ToOtherNodes(Dispatch):
     """Moves at once what would be sent to movers on other nodes."""
 
     remote = True

@@ -18,7 +18,7 @@ from tests.tierd.act.movers.minilustre import FLASH, MiniLustre
 from tests.tierd.cluster.broker import Broker, connected, new_fsname, until
 from tests.tierd.logged import logged
 from tierd.act.claim import Claim, ClaimFolder
-from tierd.act.dispatch import Dispatch, InProcessDispatch
+from tierd.act.dispatch import Dispatch
 from tierd.act.gate import Gate
 from tierd.act.journal.writer import Journal
 from tierd.act.limits import Budget, CircuitBreaker
@@ -193,7 +193,7 @@ class ClusterWorld:
 def in_process(folder: Path) -> ClusterWorld:
     """A world without NATS."""
     made = ClusterWorld(folder, ClusterSettings())
-    made.gate_with(InProcessDispatch(made.engine()))
+    made.gate_with(Dispatch(made.engine()))
     return made
 
 
