@@ -122,22 +122,6 @@ DEFAULT_LAYOUTS_AT_ONCE = 8
 """Directories examined and changed at the same time. Each takes some requests to an MDT."""
 
 
-@dataclass(frozen=True, slots=True)
-class QueuedDefaultLayout:
-    """A default layout to be set, and the result of the examination of its directory."""
-
-    action: Action
-    finding: int
-    before: Default = None
-    fid: Fid | None = None
-    refusal: Refusal | None = None
-    failure: str = ""
-    set_at: float = 0.0
-    """Time just before it was set; epoch seconds."""
-    entry: int = 0
-    """Number of the act in the journal; 0 before the intent is entered."""
-
-
 @dataclass(eq=False)
 class DefaultLayoutQueue:
     """Default layouts in order of arrival. Each gets an intent in the journal, the act, and its outcome.
@@ -161,8 +145,9 @@ class DefaultLayoutQueue:
 
     def __post_init__(self) -> None:
         self._lock = RLock()
-        self._waiting: deque[QueuedDefaultLayout] = deque()
-        self._under_way: list[QueuedDefaultLayout] = []
+        self._waiting: deque[tuple[Action, int]] = deque()
+        """Default layouts to be set, with the numbers of their findings."""
+        self._under_way: list[tuple[Action, int]] = []
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -170,55 +155,41 @@ class DefaultLayoutQueue:
     def add(self, actions: Sequence[Action], finding: int) -> None:
         """Queue default layouts in this order: the most active directory first."""
         with self._lock:
-            self._waiting.extend(QueuedDefaultLayout(action, finding) for action in actions)
+            self._waiting.extend((action, finding) for action in actions)
 
     def has(self, directory: str) -> bool:
         """Whether a default layout of the directory is queued or being set, for any finding."""
         with self._lock:
-            return any(each.action.directory == directory for each in (*self._under_way, *self._waiting))
+            return any(action.directory == directory for action, _ in (*self._under_way, *self._waiting))
 
     def of(self, finding_key: tuple[str, str, str]) -> int:
         """Number of default layouts of one finding that are queued or being set."""
         with self._lock:
-            return sum(each.action.finding == finding_key for each in (*self._under_way, *self._waiting))
+            return sum(action.finding == finding_key for action, _ in (*self._under_way, *self._waiting))
 
     def drop(self, finding_key: tuple[str, str, str]) -> None:
         """Drop the default layouts of one finding that were not begun."""
         with self._lock:
-            self._waiting = deque(each for each in self._waiting if each.action.finding != finding_key)
+            self._waiting = deque(each for each in self._waiting if each[0].finding != finding_key)
 
     def drop_by_number(self, number: int) -> None:
         """Drop those of a finding or order that were not begun."""
         with self._lock:
-            self._waiting = deque(each for each in self._waiting if each.finding != number)
+            self._waiting = deque(each for each in self._waiting if each[1] != number)
 
     def set_next(self) -> list[CompletedAct]:
         """Set the next few, as many as the budget allows. Returns their outcomes; empty if the budget allows none."""
-        group = self._next()
         try:
-            return self._set(group) if group else []
+            return call_each(lambda each: self._act(*each), self._next(), self.executor)
         finally:
             self._under_way = []
 
-    def _set(self, group: Sequence[QueuedDefaultLayout]) -> list[CompletedAct]:
-        examined = call_each(self._examined, group, self.executor)
-        now = self.clock.now()
-        with self.journal.transaction():
-            intended = [replace(each, entry=self.journal.intend(
-                each.action, each.finding, each.before, now, self.dry_run, fid=each.fid)) for each in examined]
-        try:
-            self.journal.publish()
-        except OSError as error:
-            why = Refusal(Reason.NO_BROKER, f"the intent cannot be copied to followers: {error.strerror or error}")
-            intended = [replace(each, refusal=each.refusal or why) for each in intended]
-        return [self._ended(each) for each in call_each(self._set_one, intended, self.executor)]
-
-    def _next(self) -> list[QueuedDefaultLayout]:
-        group: list[QueuedDefaultLayout] = []
+    def _next(self) -> list[tuple[Action, int]]:
+        group: list[tuple[Action, int]] = []
         with self._lock:
             waiting, self._waiting = self._waiting, deque()
             for each in waiting:
-                held = each.action.directory in self.held_directories and each.action.finding[0] not in BY_ADMINISTRATOR
+                held = each[0].directory in self.held_directories and each[0].finding[0] not in BY_ADMINISTRATOR
                 if (held or len(group) >= DEFAULT_LAYOUTS_AT_ONCE
                         or self.bucket.refusal(0, self.clock.now()) is not None):
                     self._waiting.append(each)
@@ -228,22 +199,48 @@ class DefaultLayoutQueue:
             self._under_way = group
         return group
 
-    def _examined(self, waiting: QueuedDefaultLayout) -> QueuedDefaultLayout:
-        """The directory as it is now. Refused if it was replaced, if its owner opted out, or if acts are halted."""
-        action = waiting.action
+    def _act(self, action: Action, finding: int) -> CompletedAct:
+        """Examine one directory, enter the intent, and set its default unless something speaks against it."""
+        before, fid, refusal, failure, set_at = None, None, None, "", 0.0
         try:
             before = default_of(self.filesystem, action.kind, action.directory)
             fid = self.filesystem.status(action.directory).fid
-            real = self.filesystem.path_of(fid)
-            refusal = self._default_refusal(action, before)
+            refusal = self._refusal(action, before, fid)
         except OSError as error:
-            return replace(waiting, failure=error.strerror or str(error))
+            failure = error.strerror or str(error)
+        entry = self.journal.intend(action, finding, before, self.clock.now(), self.dry_run, fid=fid)
+        if not (failure or self.dry_run):
+            refusal = refusal or self._unpublished() or self.halt()  # asked again: a pause takes effect at once
+        if not (failure or refusal or self.dry_run):
+            set_at = self.clock.now()
+            try:
+                failure = set_and_verify(self.filesystem, action.kind, action.directory, wanted_default(action), before)
+            except (OSError, ValueError) as error:  # ValueError: a layout that Lustre cannot have
+                failure = getattr(error, "strerror", None) or str(error)
+        result = Outcome.DRY_RUN if self.dry_run else Outcome.DONE
+        if failure or refusal:
+            result = Outcome.FAILED if failure else Outcome.REFUSED
+        return self.completed_acts.ended(CompletedAct(
+            action, result, failure or sentence_of(refusal), entry, before, begun_at=set_at,
+            reason=refusal.reason if refusal else None))
+
+    def _unpublished(self) -> Refusal | None:
+        """Refuses an act while followers cannot get its intent."""
+        try:
+            self.journal.publish()
+        except OSError as error:
+            return Refusal(Reason.NO_BROKER, f"the intent cannot be copied to followers: {error.strerror or error}")
+        return None
+
+    def _refusal(self, action: Action, before: Default, fid: Fid) -> Refusal | None:
+        """Refuses a directory that was replaced, or whose owner opted out, and all if acts are halted."""
+        refusal, real = self._default_refusal(action, before), self.filesystem.path_of(fid)
         if real != action.directory:  # a symbolic link may have replaced the directory
             refusal = Refusal(Reason.PATH_CHANGED, f"the path leads to {quoted(real)} now")
         refusal = refusal or self.halt()
         if action.kind == ActKind.SET_DEFAULT_LAYOUT:  # a striping is for directories below, where the job works
             refusal = refusal or self.jobs.elsewhere(action)
-        return replace(waiting, before=before, fid=fid, refusal=refusal or self.guard.refusal(action))
+        return refusal or self.guard.refusal(action)
 
     def _default_refusal(self, action: Action, before: Default) -> Refusal | None:
         """Refuses by the present default, which somebody may have set since the act was planned."""
@@ -257,25 +254,3 @@ class DefaultLayoutQueue:
         if before is not None and same_shape(before, action.layout):
             return Refusal(Reason.HAS_LAYOUT, "the directory already has this layout")
         return replacement_refusal(before, None if before is not None else self.filesystem.layout("/"))
-
-    def _set_one(self, waiting: QueuedDefaultLayout) -> QueuedDefaultLayout:
-        if waiting.failure or waiting.refusal or self.dry_run:
-            return waiting
-        if why := self.halt():  # checked again: a pause must take effect between the directories of a group
-            return replace(waiting, refusal=why)
-        action, set_at = waiting.action, self.clock.now()
-        try:
-            failure = set_and_verify(self.filesystem, action.kind, action.directory, wanted_default(action),
-                                     waiting.before)
-        except (OSError, ValueError) as error:  # ValueError: a layout that Lustre cannot have
-            failure = getattr(error, "strerror", None) or str(error)
-        return replace(waiting, failure=failure, set_at=set_at)
-
-    def _ended(self, each: QueuedDefaultLayout) -> CompletedAct:
-        result = Outcome.DRY_RUN if self.dry_run else Outcome.DONE
-        if each.failure or each.refusal:
-            result = Outcome.FAILED if each.failure else Outcome.REFUSED
-        detail = each.failure or sentence_of(each.refusal)
-        return self.completed_acts.ended(CompletedAct(
-            each.action, result, detail, each.entry, each.before, begun_at=each.set_at,
-            reason=each.refusal.reason if each.refusal else None))
