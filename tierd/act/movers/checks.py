@@ -102,15 +102,8 @@ def is_ordinary(move: Move, status: Status, layout: Layout | None) -> bool:
     An executable cannot be started while a mover has it open for writing. Opening a file for writing may trigger an
     archive, a cache or another storage system that holds its data. All other checks are made under the lease.
     """
-    usual = not status.mode & (stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH) and stat.S_ISREG(status.mode)
-    return (
-        usual and status.link_count > 0
-        and _refused_layout(layout) is None
-        and (layout is None or not any(component.released for component in layout.components))
-        and _refused_size(move, status) is None
-        and _refused_wanted_layout(move.layout, status.size_bytes, layout) is None
-        and not enters_mdt(move.layout, layout)
-    )
+    shown = FileFacts(move.fid or Fid(0, 0), status, layout, FileFlags.NONE, Hsm(), belongings=Belongings(), project=0)
+    return refusal_for(move, shown) is None and not enters_mdt(move.layout, layout)
 
 
 def leaves_mdt(wanted: Layout, present: Layout | None) -> bool:
@@ -214,12 +207,8 @@ def _chosen(move: Move, facts: FileFacts) -> Refusal | None:
         return Refusal(Reason.CHANGED, f"another file has this name now ({facts.fid}, not {move.fid})")
     if move.objects and move.objects != objects_digest(facts.layout):
         return Refusal(Reason.CHANGED, "its layout was changed since it was chosen")
-    return _refused_size(move, facts.status)
-
-
-def _refused_size(move: Move, status: Status) -> Refusal | None:
-    if move.size_bytes is not None and move.size_bytes != status.size_bytes:
-        return Refusal(Reason.CHANGED, f"the file has {status.size_bytes} bytes, and had {move.size_bytes} "
+    if move.size_bytes is not None and move.size_bytes != facts.status.size_bytes:
+        return Refusal(Reason.CHANGED, f"the file has {facts.status.size_bytes} bytes, and had {move.size_bytes} "
                        "when it was chosen")
     return None
 

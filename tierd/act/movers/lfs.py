@@ -46,6 +46,8 @@ class FinishedCommand:
 
 
 CommandRunner = Callable[[Sequence[str]], FinishedCommand]
+Examined = tuple[Move, FileFacts]
+"""A file that was examined and may be moved."""
 _PARENT_DEATH_PREFIX = ("setpriv", "--pdeathsig", "KILL")
 _TRY_SECONDS = 5.0
 
@@ -102,22 +104,9 @@ _BUSY = ("Device or resource busy", "Text file busy", "Resource temporarily unav
          ": -16")
 _NO_LEASE = "cannot get lease"
 """Words of ``lfs_migrate`` (lustre/utils/lfs.c) before it copies. On the way to an MDT a later step has them too."""
-_NUMBERS = {
-    "No space left on device": errno.ENOSPC, "Disk quota exceeded": errno.EDQUOT,
-    "Operation not permitted": errno.EPERM, "Permission denied": errno.EACCES,
-    "Read-only file system": errno.EROFS, "No such file or directory": errno.ENOENT,
-    "Required key not available": errno.ENOKEY, "Stale file handle": errno.ESTALE,
-    "No locks available": errno.ENOLCK, "Cannot allocate memory": errno.ENOMEM,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class _Ready:
-    """A file that was examined and may be moved."""
-
-    move: Move
-    facts: FileFacts
-    place: str
+_NUMBERS = {os.strerror(number): number for number in (
+    errno.ENOSPC, errno.EDQUOT, errno.EPERM, errno.EACCES, errno.EROFS, errno.ENOENT, errno.ENOKEY, errno.ESTALE,
+    errno.ENOLCK, errno.ENOMEM)}
 
 
 class LfsMover(inspection.FileEngine):
@@ -142,7 +131,7 @@ class LfsMover(inspection.FileEngine):
 
     def move_batch(self, moves: Iterable[Move], halt: Halt, batch: DestinationState) -> Iterator[MoveOutcome]:
         """Moves files with the same new layout together."""
-        ready: dict[tuple[str, ...], list[_Ready]] = {}
+        ready: dict[tuple[str, ...], deque[Examined]] = {}
         for move in moves:
             if why := halt():
                 yield halted_outcome(move, why)
@@ -151,15 +140,24 @@ class LfsMover(inspection.FileEngine):
             if isinstance(found, MoveOutcome):
                 yield replace(found, not_copied=1.0)
             else:
-                group = ready.setdefault(setstripe_arguments(move.layout), [])
-                group.append(_Ready(move, found, self.place(move.path)))
-        for arguments, group in ready.items():
-            left = deque(group)
+                ready.setdefault(setstripe_arguments(move.layout), deque()).append((move, found))
+        for arguments, left in ready.items():
             while left:
                 if why := halt():
-                    yield from (halted_outcome(each.move, why) for each in left)
+                    yield from (halted_outcome(move, why) for move, _ in left)
                     break
-                yield from self._process(arguments, _first_files(left, self._files_per_process), batch)
+                yield from self._process(arguments, self._first_files(left), batch)
+
+    def _first_files(self, left: deque[Examined]) -> list[Examined]:
+        """Take the files of the next process, with arguments that are not too long."""
+        files: list[Examined] = []
+        size = 0
+        while left and len(files) < self._files_per_process:
+            size += len(self.place(left[0][0].path).encode("utf-8", "surrogateescape")) + 1
+            if files and size > ARGUMENT_BYTES:
+                break
+            files.append(left.popleft())
+        return files
 
     def facts_of(self, move: Move, batch: DestinationState) -> FileFacts | MoveOutcome:
         """Facts of a file that may be moved, or the outcome. Refuses a file whose next write might not show."""
@@ -202,19 +200,18 @@ class LfsMover(inspection.FileEngine):
         detail = f"the file belongs to project {facts.project}, and its objects would count for project {given}"
         return Refusal(Reason.PROJECT, detail)
 
-    def _process(self, arguments: tuple[str, ...], files: list[_Ready],
+    def _process(self, arguments: tuple[str, ...], files: list[Examined],
                  batch: DestinationState) -> Iterator[MoveOutcome]:
         """Run one process. Examines each file afterwards, whatever the exit code."""
         begun = self.clock.now()
-        finished = self.run("migrate", "--non-block", *arguments, *(ready.place for ready in files))
+        finished = self.run("migrate", "--non-block", *arguments, *(self.place(move.path) for move, _ in files))
         self._note_time(len(files), self.clock.now() - begun)
         pools = batch.pools_afterwards()
-        for ready in files:
-            failure = _failure(finished, ready.place)
-            outcome = inspection.verify_move(self.calls, ready.move, ready.facts, None, pools, failure=failure,
-                                             clock=self.clock)
-            if checks.enters_mdt(ready.move.layout, ready.facts.layout):
-                yield self._without_half_a_move(ready, outcome, pools, failure)
+        for move, facts in files:
+            failure = _failure(finished, self.place(move.path))
+            outcome = inspection.verify_move(self.calls, move, facts, None, pools, failure=failure, clock=self.clock)
+            if checks.enters_mdt(move.layout, facts.layout):
+                yield self._without_half_a_move(outcome, facts, pools, failure)
             elif outcome.result is MoveResult.GAVE_WAY and _NO_LEASE in str(failure):
                 yield replace(outcome, not_copied=1.0)
             else:
@@ -225,24 +222,23 @@ class LfsMover(inspection.FileEngine):
         in_time = int(PROCESS_SECONDS * files / seconds) if seconds > 0 else FILES_PER_PROCESS
         self._files_per_process = max(1, min(FILES_PER_PROCESS, 2 * self._files_per_process, in_time))
 
-    def _without_half_a_move(self, ready: _Ready, outcome: MoveOutcome, pools: Mapping[str, tuple[str, ...]],
+    def _without_half_a_move(self, outcome: MoveOutcome, facts: FileFacts, pools: Mapping[str, tuple[str, ...]],
                              failure: OSError | None) -> MoveOutcome:
         """Remove the mirror that an interrupted move to the MDT has left. The file then has its old layout.
 
         Lustre removes it under a lease, so a file that is open for writing keeps it.
         """
-        mirror = checks.mirror_left(ready.facts.layout, outcome.after)
+        move, mirror = outcome.move, checks.mirror_left(facts.layout, outcome.after)
         if not mirror:
             return outcome
-        command = ["mirror", "split", "-d", "--mirror-id", str(mirror), ready.place]
+        command = ["mirror", "split", "-d", "--mirror-id", str(mirror), self.place(move.path)]
         words = self.run(*command).errors.strip()
-        again = inspection.verify_move(self.calls, ready.move, ready.facts, None, pools, failure=failure,
-                                       clock=self.clock)
-        if not checks.mirror_left(ready.facts.layout, again.after):
+        again = inspection.verify_move(self.calls, move, facts, None, pools, failure=failure, clock=self.clock)
+        if not checks.mirror_left(facts.layout, again.after):
             return again
         detail = (f"the move was interrupted, and the file is whole with two mirrors ({words or 'no message'}); remove "
                   f"the second: {' '.join([self._lfs, *command])}")
-        return MoveOutcome(ready.move, MoveResult.FAILED, "mirror-left", detail)
+        return MoveOutcome(move, MoveResult.FAILED, "mirror-left", detail)
 
 
 def mirroring_refusal(facts: FileFacts) -> Refusal | None:
@@ -253,19 +249,6 @@ def mirroring_refusal(facts: FileFacts) -> Refusal | None:
     if FileFlags.ENCRYPTED in facts.flags:
         return Refusal(Reason.ENCRYPTED, "the file is encrypted; tierd does not mirror it, nor move it to an MDT")
     return None
-
-
-def _first_files(left: deque[_Ready], most: int) -> list[_Ready]:
-    """Take the files of the next process: at most so many, with arguments that are not too long."""
-    files = [left.popleft()]
-    size = _argument_bytes(files[0])
-    while left and len(files) < most and (size := size + _argument_bytes(left[0])) <= ARGUMENT_BYTES:
-        files.append(left.popleft())
-    return files
-
-
-def _argument_bytes(ready: _Ready) -> int:
-    return len(ready.place.encode("utf-8", "surrogateescape")) + 1
 
 
 def _failure(finished: FinishedCommand, place: str) -> OSError | None:

@@ -10,14 +10,14 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
 
 from lustre.filesystem import Calls, Quota, Space
 from lustre.layout.model import Layout, names_osts
 from tierd.act.limits import bytes_per_pool
 from tierd.act.movers.checks import FileFacts, enters_mdt
 from tierd.act.movers.moves import Move
-from tierd.decide.relocation import bytes_per_ost
+from tierd.decide.relocation import bytes_per_ost, ost_index
 from tierd.model import MetadataSpace
 from tierd.refusal import Reason, Refusal
 from tierd.text import percent
@@ -55,6 +55,8 @@ class DestinationState:
     def __init__(self, destination: Destination) -> None:
         self._destination = destination
         self._lock = threading.RLock()
+        self._pools, self._space = cache(destination.pools), cache(destination.space)
+        self._metadata = cache(destination.metadata)
         self._projects: dict[str, int] = {}
         self._given: dict[tuple[str, Layout], bool] = {}
         self._taken: Counter[str] = Counter()
@@ -66,7 +68,7 @@ class DestinationState:
     @property
     def pools(self) -> Mapping[str, tuple[str, ...]]:
         with self._lock:
-            return self._pools
+            return self._pools()
 
     def pools_afterwards(self) -> Mapping[str, tuple[str, ...]]:
         """Pools after a move, read again: they may have changed meanwhile. Those of before it if that fails."""
@@ -74,18 +76,6 @@ class DestinationState:
             return self._destination.pools()
         except OSError:
             return self.pools
-
-    @cached_property
-    def _pools(self) -> Mapping[str, tuple[str, ...]]:
-        return self._destination.pools()
-
-    @cached_property
-    def _metadata(self) -> Sequence[MetadataSpace]:
-        return self._destination.metadata()
-
-    @cached_property
-    def _space(self) -> Mapping[str, Space]:
-        return self._destination.space()
 
     def project_beside(self, calls: Calls, path: str) -> int:
         directory = path.rpartition("/")[0]
@@ -133,14 +123,15 @@ class DestinationState:
             return refused
 
     def _no_room(self, move: Move, pool: str, needed_bytes: int) -> Refusal | None:
-        targets = self._pools.get(pool)
+        targets = self._pools().get(pool)
         if targets is None:
             return Refusal(Reason.NO_SUCH_POOL, f"pool {pool!r} does not exist")
         if not targets:
             return Refusal(Reason.EMPTY_POOL, f"pool {pool!r} has no targets: Lustre would use any target")
         if any(c.pool == pool and not c.overstriped and c.stripe_count > len(targets) for c in move.layout.components):
             return Refusal(Reason.WANTED_LAYOUT, f"more stripes than the {len(targets)} targets of pool {pool!r}")
-        rooms = [self._space[target] for target in targets if target in self._space]
+        space = self._space()
+        rooms = [space[target] for target in targets if target in space]
         size_bytes = sum(room.size_bytes for room in rooms)
         avail_bytes = sum(room.avail_bytes for room in rooms) - self._taken[pool]
         keep_free = self._destination.keep_free
@@ -155,9 +146,9 @@ class DestinationState:
         needed_bytes = bytes_on_mdt(move.layout, size_bytes)
         if not needed_bytes:
             return None
-        if not self._metadata:
+        if not self._metadata():
             return Refusal(Reason.MDT_UNKNOWN, "the free space of an MDT is unknown")
-        left = min(each.avail_bytes - METADATA_KEEP_FREE * each.size_bytes for each in self._metadata)
+        left = min(each.avail_bytes - METADATA_KEEP_FREE * each.size_bytes for each in self._metadata())
         if left < self._taken_of_mdts + 2 * needed_bytes:
             return Refusal(Reason.MDT_ROOM, f"an MDT has too little space for {needed_bytes} bytes of the file, and "
                            f"must keep {percent(METADATA_KEEP_FREE)} free")
@@ -165,9 +156,9 @@ class DestinationState:
 
     def _no_room_on_targets(self, move: Move, size_bytes: int) -> Refusal | None:
         """Refuses a file if an OST that its layout names is absent, unreachable, outside of the pool or too full."""
-        rooms = {int(target[-4:], 16): room for target, room in self._space.items()} if names_osts(move.layout) else {}
+        rooms = {ost_index(target): room for target, room in self._space().items()} if names_osts(move.layout) else {}
         for component in move.layout.components:
-            members = {int(target[-4:], 16) for target in self._pools.get(component.pool, ())}
+            members = set(map(ost_index, self._pools().get(component.pool, ())))
             outside = [index for index in component.ost_list if component.pool and index not in members]
             if outside:
                 return Refusal(Reason.POOL_CHANGED, f"OST{outside[0]:04x} is not in pool {component.pool!r}")
