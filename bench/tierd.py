@@ -27,7 +27,7 @@ from simulator.settings import recorded_test_bed
 from tierd.act.gate import Gate
 from tierd.act.journal.writer import Journal
 from tierd.act.limits import Budget, CircuitBreaker
-from tierd.act.movers.moves import PortMover
+from tierd.act.movers.inspection import PortMover
 from tierd.act.undo import Undo
 from tierd.config.settings import Settings
 from tierd.daemon.loop import Daemon

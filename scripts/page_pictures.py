@@ -20,7 +20,7 @@ from simulator.scenarios.scenario import library
 from simulator.settings import recorded_test_bed
 from stack import demo
 from tests.operation.browser import Browser
-from tierd.act.movers.moves import PortMover
+from tierd.act.movers.inspection import PortMover
 from tierd.daemon.node import Node
 from tierd.daemon.service import Service
 from tierd.simulation.world import VirtualClock, parameter_files

@@ -33,7 +33,7 @@ from simulator.realtime import RealTimeDriver, WallClock
 from simulator.scenarios.scenario import Scenario, library
 from simulator.settings import recorded_test_bed
 from stack.services import program
-from tierd.act.movers.moves import PortMover
+from tierd.act.movers.inspection import PortMover
 from tierd.acts import ActKind, Outcome
 from tierd.clock import Clock, SystemClock
 from tierd.config.settings import Settings

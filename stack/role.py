@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import secrets
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,8 @@ from lustre.layout.model import same_shape
 from stack.demo import user_name
 from stack.shared import SharedFilesystem
 from tierd.act.claim import Claim, ClaimFolder
-from tierd.act.movers.inspection import FileEngine
-from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult, PortMover
+from tierd.act.movers.inspection import PortMover
+from tierd.act.movers.moves import Move, MoveOutcome, MoveResult
 from tierd.clock import SystemClock
 from tierd.cluster.connection import Connection
 from tierd.cluster.leader import Candidate
@@ -39,23 +39,13 @@ from tierd.logs import log_to_standard_error
 from tierd.sense.exporters import scrape_fixed_list
 
 
-class PortEngine(FileEngine):
-    """Moves and examines files one at a time over the port."""
+class PortEngine(PortMover):
+    """An engine of a mover, which looks whether a file was moved before."""
 
-    def __init__(self, filesystem: Any) -> None:
-        self._filesystem = filesystem
-        self._mover = PortMover(filesystem)
-
-    def batch(self) -> Any:
-        return None
-
-    def move_batch(self, moves: Iterable[Move], halt: Halt, batch: object) -> Iterator[MoveOutcome]:
-        return self._mover.move(tuple(moves), halt)
-
-    def examine(self, moves: Iterable[Move]) -> Iterator[MoveOutcome]:
+    def examine(self, moves: Sequence[Move]) -> Iterator[MoveOutcome]:
         """A file that has the wanted layout was moved before."""
-        for move in moves:
-            (found,) = self._mover.examine((move,))
+        for found in super().examine(moves):
+            move = found.move
             present = self._filesystem.layout(move.path) if found.result is MoveResult.MOVABLE else None
             moved = present is not None and same_shape(present, move.layout)
             yield MoveOutcome(move, MoveResult.ALREADY) if moved else found

@@ -12,7 +12,7 @@ from lustre.changelog.record import RecordType
 from lustre.errors import LustreError
 from lustre.layout.directory import DefaultStriping, same_default
 from lustre.layout.model import EOF, Component, Layout, pools_of, same_shape
-from tierd.act.movers.moves import MovingFilesystem
+from tierd.act.movers.inspection import MovingFilesystem
 
 MIB = 1 << 20
 

@@ -17,7 +17,7 @@ from simulator.cluster import Cluster
 from simulator.realtime import RealTimeDriver, WallClock
 from simulator.settings import recorded_test_bed
 from tests.tierd.site import Clearing
-from tierd.act.movers.moves import PortMover
+from tierd.act.movers.inspection import PortMover
 from tierd.act.user_rights import User
 from tierd.clock import SystemClock
 from tierd.config.act import GeneralLimits

@@ -21,7 +21,7 @@ from simulator.costs import CallCosts
 from simulator.filesystem import SimulatedFilesystem
 from tests.tierd.logged import logged
 from tests.tierd.simulated import NOISE
-from tierd.act.movers.moves import PortMover
+from tierd.act.movers.inspection import PortMover
 from tierd.act.user_rights import User
 from tierd.cli.tierctl import main
 from tierd.config.settings import Settings

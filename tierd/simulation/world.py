@@ -22,7 +22,7 @@ from simulator.scheduler import VirtualScheduler
 from tierd.act.claim import FilesystemClaim
 from tierd.act.gate import Gate
 from tierd.act.journal.writer import Journal
-from tierd.act.movers.moves import PortMover
+from tierd.act.movers.inspection import PortMover
 from tierd.act.undo import Undo
 from tierd.config.settings import Settings
 from tierd.daemon.loop import ACT_SECONDS, FACTS_SECONDS, Daemon

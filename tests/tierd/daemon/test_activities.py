@@ -27,7 +27,7 @@ from tests.tierd.logged import LISTENING
 from tests.tierd.simulated import COVERING, STREAM
 from tests.tierd.site import READ_AGAIN, Clearing, Site, acting
 from tierd.act.journal.entry import Entry
-from tierd.act.movers.moves import PortMover
+from tierd.act.movers.inspection import PortMover
 from tierd.acts import ActKind, Outcome
 from tierd.config.settings import Settings
 from tierd.daemon.activities import Activity, describe_acts

@@ -18,7 +18,7 @@ from simulator.settings import ExporterLoad, recorded_test_bed
 from tests.conftest import Unpack
 from tests.tierd.logged import logged
 from tests.tierd.simulated import NOISE, STREAM, World, world
-from tierd.act.movers.moves import PortMover
+from tierd.act.movers.inspection import PortMover
 from tierd.config.settings import Settings
 from tierd.daemon.node import Node
 from tierd.daemon.service import Service

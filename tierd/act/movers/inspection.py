@@ -8,12 +8,14 @@ stands, and the outcome reports it.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Protocol
 
-from lustre.errors import Gone, Stale
-from lustre.filesystem import Calls, Status
+from lustre.errors import Gone, Stale, copied_before
+from lustre.filesystem import Calls, Filesystem, Quota, Status
 from lustre.layout.model import Layout, same_shape
 from tierd.act.movers import checks
 from tierd.act.movers.checks import FileFacts, enters_mdt, layout_objects, leaves_mdt, read_facts, read_open_facts
@@ -358,3 +360,56 @@ class FileEngine:
         for move in moves:
             found = self.facts_of(move, batch)
             yield found if isinstance(found, MoveOutcome) else MoveOutcome(move, MoveResult.MOVABLE)
+
+
+class MovingFilesystem(Filesystem, Protocol):
+    """A file system in memory, which moves files itself. On a mounted one an engine moves them."""
+
+    def migrate(self, path: str, layout: Layout) -> None:
+        """Rewrite a file with another layout, without disturbing an application that uses it.
+
+        Raises OSError EBUSY if a process has the file open for writing or opens it during the migration, and ENOSPC if
+        the pool is full. The file stays complete in each case.
+        """
+
+
+class PortMover(FileEngine):
+    """An engine over the file system port: for the simulator, and any other port that can migrate one file."""
+
+    def __init__(self, filesystem: MovingFilesystem) -> None:
+        super().__init__(Destination(filesystem.pools, filesystem.space, lambda *_: Quota(0, 0, 0)))
+        self._filesystem = filesystem
+
+    def facts_of(self, move: Move, batch: DestinationState) -> MoveOutcome:
+        """Checks that the file exists and is the chosen one."""
+        try:
+            status = self._filesystem.status(move.path)
+        except OSError as error:
+            return _port_failure(move, error)
+        if move.fid is not None and status.fid != move.fid:
+            return MoveOutcome(move, MoveResult.REFUSED, "changed", "another file has this name now")
+        return MoveOutcome(move, MoveResult.MOVABLE)
+
+    def move_file(self, move: Move, batch: DestinationState) -> MoveOutcome:
+        found = self.facts_of(move, batch)
+        if found.result is not MoveResult.MOVABLE:
+            return replace(found, not_copied=1.0)
+        try:
+            self._filesystem.migrate(move.path, move.layout)
+        except OSError as error:
+            copied_bytes = copied_before(error)
+            if copied_bytes is None:
+                return _port_failure(move, error)
+            size_bytes = max(move.size_bytes or 0, copied_bytes, 1)
+            return replace(_port_failure(move, error), copied_bytes=copied_bytes,
+                           not_copied=1 - copied_bytes / size_bytes)
+        return MoveOutcome(move, MoveResult.DONE)
+
+
+def _port_failure(move: Move, error: OSError) -> MoveOutcome:
+    if isinstance(error, FileNotFoundError):
+        return MoveOutcome(move, MoveResult.GAVE_WAY, Reason.GONE, "the file is gone")
+    words = error.strerror or str(error)
+    if error.errno in {errno.EBUSY, errno.ETXTBSY, errno.EAGAIN}:
+        return MoveOutcome(move, MoveResult.GAVE_WAY, "busy", words)
+    return replace(outcome_of_error(move, error), detail=words)

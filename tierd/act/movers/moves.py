@@ -1,31 +1,15 @@
-"""A move, its outcome, the interface of movers, and the mover over the file system port.
-
-All engines report the same outcomes. :class:`PortMover` serves the simulator, and any other file system port that can
-migrate one file.
-"""
+"""A move, its outcome, which is the same for all engines, and the interface of movers."""
 
 from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-from lustre.errors import (
-    Busy,
-    Gone,
-    NoKey,
-    NoSpace,
-    NotPermitted,
-    QuotaExceeded,
-    ReadOnly,
-    Stale,
-    UnknownLayout,
-    copied_before,
-)
+from lustre.errors import Busy, Gone, NoKey, NoSpace, NotPermitted, QuotaExceeded, ReadOnly, Stale, UnknownLayout
 from lustre.fid import Fid
-from lustre.filesystem import Filesystem
 from lustre.layout.model import Layout
 from tierd.refusal import Reason, Refusal
 
@@ -158,64 +142,3 @@ def refused_outcome(move: Move, refusal: Refusal) -> MoveOutcome:
 def halted_outcome(move: Move, refusal: Refusal) -> MoveOutcome:
     """The outcome of a move that was not begun since ``halt`` refused."""
     return MoveOutcome(move, MoveResult.GAVE_WAY, Reason.HALTED, refusal.sentence, not_copied=1.0)
-
-
-class MovingFilesystem(Filesystem, Protocol):
-    """A file system in memory, which moves files itself. On a mounted one an engine moves them."""
-
-    def migrate(self, path: str, layout: Layout) -> None:
-        """Rewrite a file with another layout, without disturbing an application that uses it.
-
-        Raises OSError EBUSY if a process has the file open for writing or opens it during the migration, and ENOSPC if
-        the pool is full. The file stays complete in each case.
-        """
-
-
-class PortMover:
-    """Implements :class:`Mover` over the file system port. Checks that the path still names the same file."""
-
-    def __init__(self, filesystem: MovingFilesystem) -> None:
-        self._filesystem = filesystem
-
-    def move(self, moves: Sequence[Move], halt: Halt = never_halt) -> Iterator[MoveOutcome]:
-        """Moves one file after the other."""
-        for move in moves:
-            if why := halt():
-                yield halted_outcome(move, why)
-                continue
-            (found,) = self.examine((move,))
-            yield replace(found, not_copied=1.0) if found.result is not MoveResult.MOVABLE else self._migrated(move)
-
-    def examine(self, moves: Sequence[Move]) -> Iterator[MoveOutcome]:
-        """Checks that each file exists and is the chosen one."""
-        for move in moves:
-            try:
-                status = self._filesystem.status(move.path)
-            except OSError as error:
-                yield _port_failure(move, error)
-                continue
-            if move.fid is not None and status.fid != move.fid:
-                yield MoveOutcome(move, MoveResult.REFUSED, "changed", "another file has this name now")
-            else:
-                yield MoveOutcome(move, MoveResult.MOVABLE)
-
-    def _migrated(self, move: Move) -> MoveOutcome:
-        try:
-            self._filesystem.migrate(move.path, move.layout)
-        except OSError as error:
-            copied_bytes = copied_before(error)
-            if copied_bytes is None:
-                return _port_failure(move, error)
-            size_bytes = max(move.size_bytes or 0, copied_bytes, 1)
-            return replace(_port_failure(move, error), copied_bytes=copied_bytes,
-                           not_copied=1 - copied_bytes / size_bytes)
-        return MoveOutcome(move, MoveResult.DONE)
-
-
-def _port_failure(move: Move, error: OSError) -> MoveOutcome:
-    if isinstance(error, FileNotFoundError):
-        return MoveOutcome(move, MoveResult.GAVE_WAY, Reason.GONE, "the file is gone")
-    words = error.strerror or str(error)
-    if error.errno in {errno.EBUSY, errno.ETXTBSY, errno.EAGAIN}:
-        return MoveOutcome(move, MoveResult.GAVE_WAY, "busy", words)
-    return replace(outcome_of_error(move, error), detail=words)
