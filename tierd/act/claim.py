@@ -141,14 +141,15 @@ class Claim(FilesystemClaim):
                 return Refusal(Reason.CLAIM_UNREADABLE, f"tierd cannot take the claim of this file system: {error}")
 
     def _take(self) -> Refusal | None:
-        name, free = self._highest()
-        if name and not free:
+        last = _newest(self.folder)
+        name = last[1] if last is not None else "0"
+        if last is not None and not last[2]:
             holder = self.folder.content(name)
             if self._unchanged_for(name) < self._expiry and not self._dead(holder):
                 return Refusal(Reason.CLAIM_HELD, f"another tierd moves files of this file system: "
                                f"{describe_holder(holder)}. This tierd takes over when the other has not renewed its "
                                f"claim for {self._expiry:.0f} s")
-        wanted = f"{int(name or 0) + 1:018d}"
+        wanted = f"{int(name) + 1:018d}"
         begun = self._monotonic()
         try:
             self.folder.make(wanted, self._holder)
@@ -210,16 +211,11 @@ class Claim(FilesystemClaim):
         self._alive_at = now
 
     def _lost(self) -> bool:
-        name, free = self._highest()
-        if name == self._mine and not free and self.folder.content(name) == self._holder:
+        last = _newest(self.folder)
+        if last is not None and last[0] == self._mine and self.folder.content(self._mine) == self._holder:
             return False
         self._mine = ""
         return True
-
-    def _highest(self) -> tuple[str, bool]:
-        """Newest claim, and whether it was released; "" if there is no claim."""
-        last = _newest(self.folder)
-        return ("", True) if last is None else (last[1], bool(last[2]))
 
     def _unchanged_for(self, name: str) -> float:
         stamp, now = self.folder.stamp(name), self._monotonic()

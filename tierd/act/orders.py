@@ -86,19 +86,19 @@ def plan_order(order: Order, filesystem: Filesystem, settings: Settings, now: Ca
     left = dict(room.avail_bytes)
     size_bytes = 0
     for path, status in files_below(filesystem, order.path, found.left_out, allowed):
+        why: Refusal | None = None
         if order.kind == OrderKind.SUBMISSION and path != order.path:
-            found.left_out[Refusal(Reason.IS_DIRECTORY, "the path is a directory: submit files one by one")] += 1
-            break
-        if len(found.actions) >= order.most_files:
-            found.left_out[Refusal(Reason.ORDER_LIMIT, "this file and all further ones: the limit of "
-                                   f"{order.most_files} files is reached (--max-files)")] += 1
-            break
-        if size_bytes + status.size_bytes > order.most_bytes:
-            found.left_out[Refusal(Reason.ORDER_LIMIT, "this file and all further ones: the limit of "
-                                   f"{order.most_bytes / 1e9:g} GB is reached (--max-bytes)")] += 1
-            break
-        if now() > until:
-            found.left_out[Refusal(Reason.OUT_OF_TIME, "the time limit of one order is reached; split the order")] += 1
+            why = Refusal(Reason.IS_DIRECTORY, "the path is a directory: submit files one by one")
+        elif len(found.actions) >= order.most_files:
+            why = Refusal(Reason.ORDER_LIMIT, "this file and all further ones: the limit of "
+                          f"{order.most_files} files is reached (--max-files)")
+        elif size_bytes + status.size_bytes > order.most_bytes:
+            why = Refusal(Reason.ORDER_LIMIT, "this file and all further ones: the limit of "
+                          f"{order.most_bytes / 1e9:g} GB is reached (--max-bytes)")
+        elif now() > until:
+            why = Refusal(Reason.OUT_OF_TIME, "the time limit of one order is reached; split the order")
+        if why is not None:
+            found.left_out[why] += 1
             break
         try:
             made = allowed(path, status) or planned_move(order, path, status, filesystem.layout(path), room=room,

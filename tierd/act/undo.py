@@ -237,18 +237,15 @@ class Undo:
                 return UndoResult(Outcome.REFUSED, "the undo of this act is under way")
             self._busy.add(entry.id)
         try:
-            return self._undo_and_record(self._journal.entry(entry.id) or entry, reason)
+            result = self._attempted(self._journal.entry(entry.id) or entry, reason)
+            if result.outcome == Outcome.UNDONE:
+                with self._lock:
+                    self.undone, self.undone_at = self.undone + 1, self._clock.now()
+                self._journal.end(entry.id, result.outcome, result.detail, self._clock.now())
+            return result
         finally:
             with self._lock:
                 self._busy.discard(entry.id)
-
-    def _undo_and_record(self, entry: Entry, reason: str) -> UndoResult:
-        result = self._attempted(entry, reason)
-        if result.outcome == Outcome.UNDONE:
-            with self._lock:
-                self.undone, self.undone_at = self.undone + 1, self._clock.now()
-            self._journal.end(entry.id, result.outcome, result.detail, self._clock.now())
-        return result
 
     def _attempted(self, entry: Entry, reason: str) -> UndoResult:
         if entry.outcome == Outcome.DRY_RUN:

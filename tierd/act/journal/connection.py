@@ -134,20 +134,12 @@ class SharedConnection:
             if not durable:
                 self.raw.execute("PRAGMA synchronous=NORMAL")
             try:
-                yield from self._begun()
+                self.raw.execute("BEGIN IMMEDIATE")
+                with self.raw:  # commits, or rolls back unless SQLite itself has, as where the disk is full
+                    yield
             finally:
                 if not durable:
                     self.raw.execute("PRAGMA synchronous=FULL")
-
-    def _begun(self) -> Iterator[None]:
-        self.raw.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self.raw.execute("COMMIT")
-        except BaseException:
-            if self.raw.in_transaction:  # SQLite itself has rolled back where the disk is full
-                self.raw.execute("ROLLBACK")
-            raise
 
     def close(self) -> None:
         with self.lock:
