@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import inf
+from functools import partial
 
 from lustre.layout.model import Component, Layout
 from tierd.acts import OrderKind, Outcome
@@ -82,6 +82,17 @@ class LimitReached:
 
 
 MAX_PEAKS = 1000
+GiveBack = Callable[[float, float], None]
+"""Returns a share of what a move took and did not use, at a time."""
+
+
+def together(parts: Sequence[GiveBack]) -> GiveBack:
+    """Returns a share of each part."""
+    def give_back(share: float, now: float) -> None:
+        for each in parts:
+            each(share, now)
+
+    return give_back
 
 
 class TokenBucket:
@@ -124,8 +135,13 @@ class TokenBucket:
         """File tokens and byte tokens, as of the last call of :meth:`refusal`."""
         return self._files, self._bytes
 
-    def spend(self, size_bytes: int) -> int:
-        """Take the tokens of one file. Returns the number of this taking, for :meth:`give_back`."""
+    def overdrawn_seconds(self, now: float) -> float:
+        """Time until no byte is overdrawn any more."""
+        self._refill(now)
+        return max(0.0, -self._bytes / self._rate.bytes_per_second)
+
+    def spend(self, size_bytes: float) -> GiveBack:
+        """Take the tokens of one file. The file token is not returned: the examination of the file has used it."""
         level = self._bytes - self._returned
         while self._peaks and self._peaks[-1][1] <= level:
             self._peaks.pop()
@@ -133,10 +149,9 @@ class TokenBucket:
         self._takings += 1
         self._files -= 1
         self._bytes -= size_bytes
-        return self._takings
+        return partial(self._give_back, size_bytes, self._takings)
 
-    def give_back(self, size_bytes: float, taking: int, now: float) -> None:
-        """Return byte tokens of a taking that were not used. The examination of the file has used the file token."""
+    def _give_back(self, size_bytes: float, taking: int, share: float, now: float) -> None:
         self._refill(now)
         since = bisect_left(self._peaks, taking, key=lambda peak: peak[0])
         highest = self._bytes
@@ -144,20 +159,9 @@ class TokenBucket:
             highest = max(highest, self._peaks[since][1] + self._returned)
         if since == 0 and len(self._peaks) == MAX_PEAKS:
             highest = self._most_bytes  # peaks since then were forgotten
-        back = max(0.0, min(size_bytes, self._most_bytes - highest))
+        back = max(0.0, min(share * size_bytes, self._most_bytes - highest))
         self._bytes += back
         self._returned += back
-
-
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """What a move took: each bucket, the bytes, and the number of the taking."""
-
-    takings: tuple[tuple[TokenBucket, int, int], ...] = ()
-
-    def give_back(self, share: float, now: float) -> None:
-        for bucket, size_bytes, taking in self.takings:
-            bucket.give_back(share * size_bytes, taking, now)
 
 
 class Budget:
@@ -169,11 +173,10 @@ class Budget:
         self._all = TokenBucket(Rate(limits.files_per_second, limits.bytes_per_second), limits.burst_seconds, now)
         self._buckets: dict[tuple[str, str], TokenBucket] = {}
 
-    def spend(self, cost: MoveCost, now: float) -> Spent:
+    def spend(self, cost: MoveCost, now: float) -> GiveBack:
         """Take the tokens of a move, for which :meth:`why_not` has just found no limit."""
-        concerned = [(self._all, cost.size_bytes),
-                     *((bucket, size_bytes) for _, _, size_bytes, bucket in self._concerned(cost, now))]
-        return Spent(tuple((bucket, size_bytes, bucket.spend(size_bytes)) for bucket, size_bytes in concerned))
+        return together([self._all.spend(cost.size_bytes),
+                         *(bucket.spend(size_bytes) for _, _, size_bytes, bucket in self._concerned(cost, now))])
 
     @property
     def left(self) -> tuple[float, float]:
@@ -203,8 +206,6 @@ RPC_BYTES = 1 << 20
 """Size of the RPCs of a copy: the least default of ``max_pages_per_rpc``. Larger ones take fewer operations."""
 OBJECT_OPERATIONS = 1.5
 """Small operations for each object that is created or destroyed (:data:`tierd.detect.columns.OTHER_IOS`)."""
-Charge = Mapping[tuple[str, float], float]
-"""Seconds that a move takes from each stream, by job id and the part that it may lose."""
 
 
 def is_background(key: tuple[str, str, str]) -> bool:
@@ -222,7 +223,8 @@ class BackgroundPace:
     While a target is busy with streams, each second in which it serves a move is lost for them. A stream over several
     targets waits for the slowest, so the seconds on all its targets add up. After a move that takes ``s`` seconds
     there, the next one beside this stream begins ``s / max_stream_loss`` seconds after it. So the stream loses at most
-    this part of its throughput, and every move is made in the end. Moves on other targets do not wait.
+    this part of its throughput, and every move is made in the end. Moves on other targets do not wait. A stream is a
+    token bucket without a burst, whose tokens are seconds.
 
     The queue of moves holds its lock during each call.
     """
@@ -233,9 +235,8 @@ class BackgroundPace:
         self._drain_max_stream_loss = drain_max_stream_loss
         self.streamed: StreamedTargets | None = StreamedTargets()
         """None while it is not known which targets streams use."""
-        self._next_at: dict[tuple[str, float], float] = {}
-        """When the next move may begin beside a stream."""
-        self._seen_at = -inf
+        self._overdrawn: dict[tuple[str, float], TokenBucket] = {}
+        """Seconds that streams have lost, by job id and the part that it may lose."""
 
     def refusal(self, key: tuple[str, str, str], cost: MoveCost, now: float) -> Refusal | None:
         """Refuses a move while the streams on its targets have lost their part to earlier moves."""
@@ -243,42 +244,26 @@ class BackgroundPace:
             return None
         if self.streamed is None:
             return Refusal(Reason.STREAMS, "it is not known yet which targets streams use")
-        self._follow_clock(now)
         part = self._part(key)
         if part >= 1:
             return None
-        waits = {job: at for job, _ in self._seconds(cost) if (at := self._next_at.get((job, part), now)) > now}
+        jobs = sorted({job for job, _ in self._seconds(cost)})
+        waits = {job: wait for job in jobs if (lost := self._overdrawn.get((job, part))) is not None
+                 and (wait := lost.overdrawn_seconds(now)) > 0}
         if not waits:
             return None
-        return Refusal(Reason.STREAMS, f"streams run on its targets ({first_names(sorted(waits))}), and may lose at "
-                       f"most {percent(part)} to such moves: the next one in "
-                       f"{max(waits.values()) - now:.0f} s", ", ".join(sorted(waits)))
+        return Refusal(Reason.STREAMS, f"streams run on its targets ({first_names(waits)}), and may lose at "
+                       f"most {percent(part)} to such moves: the next one in {max(waits.values()):.0f} s",
+                       ", ".join(waits))
 
-    def spend(self, key: tuple[str, str, str], cost: MoveCost, now: float) -> Charge:
-        """Enter a move that begins. Returns what it takes from each stream."""
-        if not is_background(key):
-            return {}
-        self._follow_clock(now)
-        part = self._part(key)
-        charge: dict[tuple[str, float], float] = {}
-        for job, seconds in self._seconds(cost):
-            charge[job, part] = charge.get((job, part), 0.0) + seconds
-        self._next_at = {stream: at for stream, at in self._next_at.items() if at > now}
-        for stream, seconds in charge.items():
-            self._next_at[stream] = max(now, self._next_at.get(stream, now)) + seconds / part
-        return charge
-
-    def give_back(self, charge: Charge, share: float = 1.0) -> None:
-        """Return this share of what a move took, which was not copied."""
-        for (job, part), seconds in charge.items():
-            if (job, part) in self._next_at:
-                self._next_at[job, part] -= share * seconds / part
-
-    def _follow_clock(self, now: float) -> None:
-        """Shift the times of the next moves by as much as the clock was set back since the last call."""
-        if (back := self._seen_at - now) > 0:
-            self._next_at = {stream: at - back for stream, at in self._next_at.items()}
-        self._seen_at = now
+    def spend(self, key: tuple[str, str, str], cost: MoveCost, now: float) -> GiveBack:
+        """Enter a move that begins, and what it takes from each stream."""
+        part, taken = self._part(key), []
+        self._overdrawn = {stream: lost for stream, lost in self._overdrawn.items() if lost.overdrawn_seconds(now)}
+        for job, seconds in self._seconds(cost) if is_background(key) else ():
+            lost = self._overdrawn.setdefault((job, part), TokenBucket(Rate(1.0, part), 0.0, now))
+            taken.append(lost.spend(seconds))
+        return together(taken)
 
     def _part(self, key: tuple[str, str, str]) -> float:
         return self._drain_max_stream_loss if key[0] == OrderKind.DRAIN else self._max_stream_loss

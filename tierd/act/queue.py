@@ -19,7 +19,7 @@ from lustre.filesystem import Filesystem
 from lustre.layout.model import Layout, destination, in_sync, mirrors, names_osts, one_mirror, same_shape, with_mirror
 from tierd.act.guard import ActGuard, JobCheck
 from tierd.act.journal.entry import StoredMove
-from tierd.act.limits import BackgroundPace, Budget, Charge, LimitReached, MoveCost, Spent, cost_of_move, is_background
+from tierd.act.limits import BackgroundPace, Budget, GiveBack, LimitReached, MoveCost, cost_of_move, is_background
 from tierd.act.movers.moves import Move
 from tierd.acts import BY_ADMINISTRATOR, Outcome
 from tierd.model import Action, FindingKey, StreamedTargets
@@ -50,10 +50,8 @@ class QueuedMove:
     fid: Fid | None = None
     cost: MoveCost | None = None
     """None until the file has been examined."""
-    spent: tuple[Spent, ...] = ()
-    """What it took from the budgets of its scope and of all moves."""
-    charge: Charge = field(default_factory=dict)
-    """What it takes from streams, if it can wait."""
+    spent: tuple[GiveBack, ...] = ()
+    """Return what it took from the budgets of its scope and of all moves, and from streams if it can wait."""
     arrival: int = 0
     """Its place in the order of arrival."""
     own_mirrors: bool = False
@@ -328,10 +326,9 @@ class MoveQueue:
 
     def give_back(self, waiting: QueuedMove, now: float, share: float = 1.0) -> None:
         """Return the byte tokens of data that was not copied, so that a large busy file does not delay other moves."""
-        for spent in waiting.spent:
-            spent.give_back(share, now)
         with self._lock:
-            self.pace.give_back(waiting.charge, share)
+            for give_back in waiting.spent:
+                give_back(share, now)
 
     def _wait(self, cost: MoveCost | None, action: Action, now: float) -> LimitReached | None:
         """The limit that the move has reached, by its last known cost."""
@@ -357,10 +354,9 @@ class MoveQueue:
 
     def _spend(self, waiting: QueuedMove, now: float) -> QueuedMove:
         cost = waiting.cost or MoveCost(waiting.action.size_bytes)
-        spent = tuple(budget.spend(cost, now) for budget in self._budgets(waiting.action))
         with self._lock:
-            charge = self.pace.spend(waiting.action.finding, cost, now)
-        return replace(waiting, spent=spent, charge=charge)
+            return replace(waiting, spent=(*(budget.spend(cost, now) for budget in self._budgets(waiting.action)),
+                                           self.pace.spend(waiting.action.finding, cost, now)))
 
     def _examined(self, waiting: QueuedMove) -> QueuedMove:
         """The move with its file's present layout, cost and refusal. Raises FileNotFoundError if the file is gone."""

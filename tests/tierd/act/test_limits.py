@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tierd.act.limits import Budget, LimitReached, MoveCost, Spent
+from tierd.act.limits import Budget, GiveBack, LimitReached, MoveCost
 from tierd.config.act import Limits, Rate
 
 PLENTY = Rate(1e9, 1e15)
@@ -106,14 +106,14 @@ def test_a_busy_file_returns_its_bytes_so_that_others_need_not_wait() -> None:
     assert budget.why_not(big, 0.0) is None
     spent = budget.spend(big, 0.0)
     assert not goes(budget, 1000, 1.0)
-    spent.give_back(1.0, 1.0)
+    spent(1.0, 1.0)
     assert goes(budget, 1000, 1.0)
 
 
 def test_tokens_of_copied_bytes_are_not_returned() -> None:
     budget = Budget(Limits(100.0, 1e6, burst_seconds=1.0), 0.0)
     assert budget.why_not(MoveCost(8_000_000), 0.0) is None
-    budget.spend(MoveCost(8_000_000), 0.0).give_back(0.5, 0.0)
+    budget.spend(MoveCost(8_000_000), 0.0)(0.5, 0.0)
     assert not goes(budget, 1_000_000, 3.9)
     assert goes(budget, 1_000_000, 4.0)
 
@@ -130,13 +130,13 @@ def test_no_window_has_more_bytes_copied_than_the_budget_though_moves_give_way(
         moves: list[tuple[int, float, float, float]], rate: float, burst: float) -> None:
     budget = Budget(Limits(1e9, rate, burst, per_pool=PLENTY, per_target=PLENTY), 0.0)
     copied: list[tuple[float, float]] = []
-    under_way: list[tuple[float, Spent, float]] = []
+    under_way: list[tuple[float, GiveBack, float]] = []
     now = 0.0
     for size, pause, seconds, share in moves:
         now += pause
         for ends, spent, copied_share in sorted(under_way, key=lambda each: each[0]):
             if ends <= now:
-                spent.give_back(1 - copied_share, ends)
+                spent(1 - copied_share, ends)
         under_way = [each for each in under_way if each[0] > now]
         if budget.why_not(MoveCost(size), now) is None:
             under_way.append((now + seconds, budget.spend(MoveCost(size), now), share))
