@@ -335,7 +335,7 @@ class ReadingRequests:
         assert row is not None
         now = view.findings.get(number, row[1])
         case = self._measured(self.known_cases().get(number) or status.cases_of([row], {}, journal)[0])
-        ordered, sums = now.kind in ORDER_KINDS, journal.sums.of_finding(number)
+        ordered, sums = now.kind in ORDER_KINDS, journal.sums_of_finding(number)
         return answers.ExplainAnswer(
             case=case, evidence=now.evidence.numbers(), ordered=ordered, advice=now.advice,
             acts=tuple(map(status.act_answer, journal.acts_of(number, MAX_EXPLAINED_ACTS))),
@@ -369,7 +369,7 @@ class ReadingRequests:
         return answers.HistoryAnswer(
             entries=tuple(map(status.act_answer, entries)),
             moves=tuple(answers.CaseMovesRow.of(each, last=acts[act]) for act, each in moves),
-            all_outcomes={} if entries or moves else reader.sums.of_all(),
+            all_outcomes={} if entries or moves else reader.sums_of_all(),
             complete_since=reader.complete_since(), removed_acts=reader.removed_acts())
 
     def _report(self, request: Request) -> answers.ReportAnswer:
@@ -377,7 +377,7 @@ class ReadingRequests:
         since = number_of(request, "since", 0) or until - 86400
         cases = status.cases_of(reader.findings_between(since, until, MAX_REPORTED), self.known_cases(), reader)
         return answers.ReportAnswer(
-            since=since, until=until, mount=self._settings.filesystem.mount, **reader.sums.of_period(since, until),
+            since=since, until=until, mount=self._settings.filesystem.mount, **reader.sums_of_period(since, until),
             complete_since=reader.complete_since(), removed_acts=reader.removed_acts(), cases=cases,
             acts=tuple(map(status.act_answer, reader.acts_between(since, until, MAX_REPORTED))),
             default_layouts=tuple(map(status.act_answer, reader.acts_between(
@@ -412,7 +412,7 @@ class ReadingRequests:
         counts = max([DEFAULT_COUNT] if not drain.limits else drain.limits.values())
         return answers.DrainRow.of(
             drain, order=drain.finding, position=drain.after, queued_moves=gate.queue.waiting_for(drain.key),
-            files_moved=self.reader.sums.of_finding(drain.finding)["files_moved"], used_bytes=used,
+            files_moved=self.reader.sums_of_finding(drain.finding)["files_moved"], used_bytes=used,
             seconds_left=(used or 0) * (now - drain.begun_at) / freed if moving else None,
             left=tuple(answers.LeftRow.of(each, examples=tuple(each.examples))
                        for each in [*drain.left.values(), *every.failed(drain)]),

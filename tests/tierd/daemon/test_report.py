@@ -75,10 +75,10 @@ def test_a_report_of_a_day_with_a_million_acts_is_as_large_as_one_of_an_hour(tmp
     assert [act.id for act in reader.acts_between(0.0, 1e9, 500, ActKind.SET_DEFAULT_LAYOUT)] == [1]
     found = reader.findings_between(0.0, 1e9, 500)
     assert (len(found), found[-1][1].time) == (500, 1202.0)
-    assert reader.sums.of_period(2.0, 1001.0) == {
+    assert reader.sums_of_period(2.0, 1001.0) == {
         "all_acts": 1000, "files_moved": 500, "bytes_moved": 5000, "kinds": {"submission": 1000}, "verdicts": {},
         "outcomes": {"migrate done": 500, "migrate failed": 500}}
-    assert reader.sums.of_finding(number)["outcomes"]["set-default-layout under way"] == 1
+    assert reader.sums_of_finding(number)["outcomes"]["set-default-layout under way"] == 1
     curves = reader.samples(0.0, 1e9, 100)
     assert {name: len(points) for name, points in curves.items()} == {"findings": 100, "waiting moves": 100}
     assert curves["findings"][0] == (2.0, 2.0)

@@ -107,10 +107,6 @@ class SharedConnection:
         self.raw = db
         self.lock = threading.RLock()
 
-    @property
-    def in_transaction(self) -> bool:
-        return self.raw.in_transaction
-
     def execute(self, statement: str, values: Sequence[Value] = ()) -> Rows:
         with self.lock:
             return Rows(self.raw.execute(statement, values))

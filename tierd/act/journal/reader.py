@@ -24,7 +24,7 @@ from tierd.act.journal.entry import (
     finding_of,
     judgement_of,
 )
-from tierd.act.journal.rates import JOBS, Query, RateReader
+from tierd.act.journal.rates import JOBS, RateReader
 from tierd.acts import ActKind, Outcome
 from tierd.structs import CaseMoves, MessageRow, SameFindingRow
 from tierd.verify.judgement import Judgement
@@ -57,7 +57,6 @@ class JournalReader:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self.sums = Sums(self._all)
         self.rates = RateReader(self._all)
 
     def last(self, count: int, wanted: Wanted) -> list[Entry]:
@@ -214,6 +213,36 @@ class JournalReader:
             found.setdefault(name, []).append((time, value))
         return found
 
+    def sums_of_all(self) -> dict[str, int]:
+        """Number of acts by outcome, those that were removed included. SQLite counts: they need no memory."""
+        return dict(self._all("SELECT outcome, sum(count) FROM (SELECT outcome, count(*) AS count "
+                              "FROM actions GROUP BY 1 UNION ALL SELECT outcome, count FROM removed_by_day "
+                              "WHERE what = 'act') GROUP BY 1"))
+
+    def sums_of_finding(self, finding: int) -> ActSums:
+        """Sums of the acts that were done because of one finding, those that were removed included."""
+        return summed(self._all("SELECT kind, outcome, count(*), sum(size_bytes) FROM actions "
+                                "WHERE finding = ? GROUP BY 1, 2 UNION ALL SELECT kind, outcome, count, size_bytes "
+                                "FROM removed_by_finding WHERE finding = ?", finding, finding))
+
+    def sums_of_period(self, since: float, until: float) -> PeriodSums:
+        """Sums of the acts that began in a period, and the numbers of findings by kind and of verdicts.
+
+        Records that were removed are included by days (UTC): a day counts if its middle is in the period.
+        """
+        removed, span = "FROM removed_by_day WHERE what = ? AND day * 86400 + 43200 BETWEEN ? AND ?", (since, until)
+        acts = summed(self._all("SELECT kind, outcome, count(*), sum(size_bytes) FROM actions "  # noqa: S608
+                                "WHERE intended_at BETWEEN ? AND ? GROUP BY 1, 2 UNION ALL "
+                                f"SELECT kind, outcome, count, size_bytes {removed}",
+                                *span, "act", *span))
+        kinds = self._all("SELECT kind, sum(count) FROM (SELECT kind, 1 AS count FROM findings "  # noqa: S608
+                          f"WHERE time BETWEEN ? AND ? UNION ALL SELECT kind, count {removed}) GROUP BY 1 "
+                          "ORDER BY 2 DESC, 1", *span, "finding", *span)
+        verdicts = self._all("SELECT verdict, sum(count) FROM (SELECT verdict, 1 AS count FROM judgements "  # noqa: S608
+                             f"WHERE time BETWEEN ? AND ? UNION ALL SELECT outcome, count {removed}) GROUP BY 1 "
+                             "ORDER BY 2 DESC, 1", *span, "verdict", *span)
+        return {**acts, "kinds": dict(kinds), "verdicts": dict(verdicts)}
+
     def _all(self, query: str, *values: Value) -> Sequence[Row]:
         with closing(sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True, timeout=10.0)) as db:
             return db.execute(query, values).fetchall()
@@ -255,43 +284,6 @@ class Wanted:
 def places(values: Sequence[int]) -> str:
     """The places of values in a statement."""
     return ", ".join("?" * len(values))
-
-
-class Sums:
-    """Acts and findings as sums. SQLite counts them, so memory does not grow with their number."""
-
-    def __init__(self, query: Query) -> None:
-        self._query = query
-
-    def of_all(self) -> dict[str, int]:
-        """Number of acts by outcome, those that were removed included."""
-        return dict(self._query("SELECT outcome, sum(count) FROM (SELECT outcome, count(*) AS count "
-                                "FROM actions GROUP BY 1 UNION ALL SELECT outcome, count FROM removed_by_day "
-                                "WHERE what = 'act') GROUP BY 1"))
-
-    def of_finding(self, finding: int) -> ActSums:
-        """Sums of the acts that were done because of one finding, those that were removed included."""
-        return summed(self._query("SELECT kind, outcome, count(*), sum(size_bytes) FROM actions "
-                                  "WHERE finding = ? GROUP BY 1, 2 UNION ALL SELECT kind, outcome, count, size_bytes "
-                                  "FROM removed_by_finding WHERE finding = ?", finding, finding))
-
-    def of_period(self, since: float, until: float) -> PeriodSums:
-        """Sums of the acts that began in a period, and the numbers of findings by kind and of verdicts.
-
-        Records that were removed are included by days (UTC): a day counts if its middle is in the period.
-        """
-        removed = "FROM removed_by_day WHERE what = ? AND day * 86400 + 43200 BETWEEN ? AND ?"
-        acts = summed(self._query("SELECT kind, outcome, count(*), sum(size_bytes) FROM actions "  # noqa: S608
-                                  "WHERE intended_at BETWEEN ? AND ? GROUP BY 1, 2 UNION ALL "
-                                  f"SELECT kind, outcome, count, size_bytes {removed}",
-                                  since, until, "act", since, until))
-        kinds = self._query("SELECT kind, sum(count) FROM (SELECT kind, 1 AS count FROM findings "  # noqa: S608
-                            f"WHERE time BETWEEN ? AND ? UNION ALL SELECT kind, count {removed}) GROUP BY 1 "
-                            "ORDER BY 2 DESC, 1", since, until, "finding", since, until)
-        verdicts = self._query("SELECT verdict, sum(count) FROM (SELECT verdict, 1 AS count FROM judgements "  # noqa: S608
-                               f"WHERE time BETWEEN ? AND ? UNION ALL SELECT outcome, count {removed}) GROUP BY 1 "
-                               "ORDER BY 2 DESC, 1", since, until, "verdict", since, until)
-        return {**acts, "kinds": dict(kinds), "verdicts": dict(verdicts)}
 
 
 def summed(rows: Sequence[Row]) -> ActSums:

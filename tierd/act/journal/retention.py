@@ -64,19 +64,16 @@ class ActDirectories:
 
     def _read(self) -> bool:
         """Read the next acts; whether there may be more. An act under way is read again next time."""
-        with self._db.lock:
-            (until,) = self._db.execute("SELECT ifnull(max(value + 0), 0) FROM state "
-                                        "WHERE name = 'act_directories_until'").only()
-            rows = self._db.execute("SELECT id, kind, place, outcome FROM actions WHERE id > ? ORDER BY id LIMIT ?",
-                                    (until, READ_PORTION))
-            ended = next((at for at, row in enumerate(rows) if row[3] == Outcome.UNDER_WAY), len(rows))
-            if not ended:
-                return False
-            with self._db.transaction(durable=False):
-                self.add(directory_of(kind, place) for _, kind, place, outcome in rows[:ended]
-                         if outcome in {Outcome.DONE, Outcome.UNDOING} and kind != ActKind.SET_DEFAULT_STRIPING)
-                _set_state(self._db, "act_directories_until", str(rows[ended - 1][0]))
-        return ended == READ_PORTION
+        with self._db.transaction(durable=False):
+            rows = self._db.execute(
+                "SELECT id, kind, place, outcome FROM actions WHERE id > (SELECT ifnull(max(value + 0), 0) FROM state "
+                "WHERE name = 'act_directories_until') AND id < (SELECT ifnull(min(id), 1e18) FROM actions WHERE "
+                "outcome = 'under way') ORDER BY id LIMIT ?", (READ_PORTION,))
+            self.add(directory_of(kind, place) for _, kind, place, outcome in rows
+                     if outcome in {Outcome.DONE, Outcome.UNDOING} and kind != ActKind.SET_DEFAULT_STRIPING)
+            if rows:
+                _set_state(self._db, "act_directories_until", str(rows[-1][0]))
+        return len(rows) == READ_PORTION
 
 
 def directory_of(kind: str, place: bytes) -> bytes:

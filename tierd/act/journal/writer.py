@@ -122,7 +122,7 @@ class Journal:
 
         ``detail`` may be the output of ``lfs`` with file names in it: any bytes, of any length.
         """
-        with self.db.lock, nullcontext() if self.db.in_transaction else self.db.transaction(durable=False):
+        with self.db.lock, nullcontext() if self.db.raw.in_transaction else self.db.transaction(durable=False):
             self._change(entry, "outcome", outcome, detail, now)
 
     def judged(self, entry: int, verdict: Verdict, detail: str, now: float) -> None:

@@ -117,7 +117,7 @@ def test_zero_keeps_records_until_a_retention_is_set(path: Path) -> None:
     again = Journal(path)
     prune(again, 10 * YEAR)
     assert ids(again) == {2}
-    assert reader.sums.of_all() == {"done": 2}
+    assert reader.sums_of_all() == {"done": 2}
 
 
 def test_sums_and_totals_do_not_fall_back(path: Path) -> None:
@@ -128,15 +128,15 @@ def test_sums_and_totals_do_not_fall_back(path: Path) -> None:
         act(journal, number, day * DAY + 300, "failed")
         verdict = Verdict.HELPED if day % 2 else Verdict.HARMED_OTHERS
         journal.judgements.add(number, FINDING.kind, "flash", MIB, verdict, 0.5, day * DAY + 400)
-    whole, of_all = reader.sums.of_period(0.0, 800 * DAY), reader.sums.of_all()
-    year_before = reader.sums.of_period(14 * DAY, 28 * DAY)
+    whole, of_all = reader.sums_of_period(0.0, 800 * DAY), reader.sums_of_all()
+    year_before = reader.sums_of_period(14 * DAY, 28 * DAY)
     won_back = journal.judgements.won_back(FINDING.kind, "flash", MIB)
     prune(journal, 700 * DAY)
     assert len(ids(journal)) < 110
     assert reader.removed_acts() == 200 - len(ids(journal))
-    assert reader.sums.of_period(0.0, 800 * DAY) == whole
-    assert reader.sums.of_period(14 * DAY, 28 * DAY) == year_before
-    assert reader.sums.of_all() == of_all == {"done": 100, "failed": 100}
+    assert reader.sums_of_period(0.0, 800 * DAY) == whole
+    assert reader.sums_of_period(14 * DAY, 28 * DAY) == year_before
+    assert reader.sums_of_all() == of_all == {"done": 100, "failed": 100}
     assert journal.judgements.won_back(FINDING.kind, "flash", MIB) == won_back
     assert reader.complete_since() == 700 * DAY - YEAR
 
@@ -163,10 +163,10 @@ def test_a_finding_that_stays_keeps_the_sums_of_its_removed_acts(path: Path) -> 
     for _ in range(5):
         act(journal, number, 20.0, size_bytes=7)
     newest(journal, 2 * YEAR)
-    before = reader.sums.of_finding(number)
+    before = reader.sums_of_finding(number)
     prune(journal, 2 * YEAR)
     assert [entry.kind for entry in reader.acts_of(number, 10)] == ["set-default-layout"]
-    assert reader.sums.of_finding(number) == before
+    assert reader.sums_of_finding(number) == before
     assert before["bytes_moved"] == 35
 
 
@@ -231,8 +231,8 @@ def test_three_years_of_acts_fill_no_more_than_what_is_kept(path: Path) -> None:
     assert len(ids(journal)) <= 21 * 367
     assert sizes[1] > 20 * sizes[0]
     assert sizes[3] < 1.15 * sizes[1]
-    assert reader.sums.of_all() == {"done": 20 * 1096, "undone": 1096}
-    assert reader.sums.of_period(-1.0, 4 * YEAR)["kinds"] == {"noisy-neighbour": 1096}
+    assert reader.sums_of_all() == {"done": 20 * 1096, "undone": 1096}
+    assert reader.sums_of_period(-1.0, 4 * YEAR)["kinds"] == {"noisy-neighbour": 1096}
 
 
 def test_a_shorter_retention_gives_pages_back_to_the_file_system(path: Path) -> None:
@@ -277,14 +277,14 @@ def test_a_kill_at_any_statement_loses_and_doubles_nothing(path: Path) -> None:
         with closing(sqlite3.connect(path)) as db:
             assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
             left.append(db.execute("SELECT count(*) FROM actions").fetchone()[0])
-        sums = reader.sums.of_period(-1.0, 3 * YEAR)
+        sums = reader.sums_of_period(-1.0, 3 * YEAR)
         assert (sums["all_acts"], sums["bytes_moved"]) == (201, 610)
         assert sums["kinds"] == {"noisy-neighbour": 11}
     assert left[0] == 201 > left[-1]
     again = Journal(path)
     prune(again, 2 * YEAR)
     assert len(ids(again)) == 1
-    assert reader.sums.of_period(-1.0, 3 * YEAR)["all_acts"] == 201
+    assert reader.sums_of_period(-1.0, 3 * YEAR)["all_acts"] == 201
 
 
 OUTCOMES = ["done", "failed", "refused", "undone", "undoing", "", "dry-run"]
@@ -303,9 +303,9 @@ def test_removed_acts_are_in_the_sums_and_protected_ones_stay(
     with journal.transaction():
         for finding, at, outcome, kind in acts:
             act(journal, findings[finding], at, outcome, kind)
-    before, entries = reader.sums.of_period(-DAY, 2 * DAY), {entry.id: entry for entry in journal.entries()}
+    before, entries = reader.sums_of_period(-DAY, 2 * DAY), {entry.id: entry for entry in journal.entries()}
     prune(journal, 1000.0, keep_seconds, tuple(in_use))
-    assert reader.sums.of_period(-DAY, 2 * DAY) == before
+    assert reader.sums_of_period(-DAY, 2 * DAY) == before
     for number in entries.keys() - ids(journal):
         gone = entries[number]
         assert gone.intended_at + 1 < 1000.0 - keep_seconds
