@@ -73,14 +73,6 @@ _SLACK = 1e-9
 """Tolerance for rounding: a bucket holds a sum of many small numbers."""
 
 
-@dataclass(frozen=True, slots=True)
-class LimitReached:
-    """The limit that delays a move. ``everything``: it delays all other moves too."""
-
-    refusal: Refusal
-    everything: bool
-
-
 MAX_PEAKS = 1000
 GiveBack = Callable[[float, float], None]
 """Returns a share of what a move took and did not use, at a time."""
@@ -182,13 +174,14 @@ class Budget:
     def left(self) -> tuple[float, float]:
         return self._all.left
 
-    def why_not(self, cost: MoveCost, now: float) -> LimitReached | None:
+    def why_not(self, cost: MoveCost, now: float) -> Refusal | None:
+        """The limit that delays a move. One that is about nothing in particular delays all other moves too."""
         if reached := self._all.refusal(cost.size_bytes, now):
-            return LimitReached(replace(reached, what=self._scope), everything=not self._scope)
+            return replace(reached, what=self._scope)
         for kind, name, size_bytes, bucket in self._concerned(cost, now):
             if reached := bucket.refusal(size_bytes, now):
                 named = reached.about(f"{kind} {name}")
-                return LimitReached(replace(named, what=f"{self._scope} {named.what}".lstrip()), everything=False)
+                return replace(named, what=f"{self._scope} {named.what}".lstrip())
         return None
 
     def _concerned(self, cost: MoveCost, now: float) -> Iterator[tuple[str, str, int, TokenBucket]]:

@@ -19,7 +19,7 @@ from lustre.filesystem import Filesystem
 from lustre.layout.model import Layout, destination, in_sync, mirrors, names_osts, one_mirror, same_shape, with_mirror
 from tierd.act.guard import ActGuard, JobCheck
 from tierd.act.journal.entry import StoredMove
-from tierd.act.limits import BackgroundPace, Budget, GiveBack, LimitReached, MoveCost, cost_of_move, is_background
+from tierd.act.limits import BackgroundPace, Budget, GiveBack, MoveCost, cost_of_move, is_background
 from tierd.act.movers.moves import Move
 from tierd.acts import BY_ADMINISTRATOR, Outcome
 from tierd.model import Action, FindingKey, StreamedTargets
@@ -254,12 +254,12 @@ class MoveQueue:
                 taken, lane = found
                 examined.append(taken)
                 each, why_not = self._checked(taken, now)
-                if isinstance(why_not, LimitReached):
+                if isinstance(why_not, Refusal):
                     examined.pop()
-                    delays.setdefault(each.action.finding, why_not.refusal)
-                    self._delay(each, lane, why_not.refusal, sorted_out)
-                    if why_not.everything:
-                        break
+                    delays.setdefault(each.action.finding, why_not)
+                    self._delay(each, lane, why_not, sorted_out)
+                    if why_not.reason is Reason.LIMIT and not why_not.what:
+                        break  # the limit of all moves
                     continue
                 if why_not is not None:
                     needless.append((each, why_not))
@@ -312,7 +312,7 @@ class MoveQueue:
             if lanes := self._waiting.pop(key, None):
                 self._waiting[key] = lanes
 
-    def _checked(self, each: QueuedMove, now: float) -> tuple[QueuedMove, LimitReached | Outcome | None]:
+    def _checked(self, each: QueuedMove, now: float) -> tuple[QueuedMove, Refusal | Outcome | None]:
         """The move as examined, and why it is not chosen: a limit, or the outcome of a needless move."""
         if (wait := self._wait(each.cost, each.action, now)) is not None:
             return each, wait
@@ -330,16 +330,14 @@ class MoveQueue:
             for give_back in waiting.spent:
                 give_back(share, now)
 
-    def _wait(self, cost: MoveCost | None, action: Action, now: float) -> LimitReached | None:
+    def _wait(self, cost: MoveCost | None, action: Action, now: float) -> Refusal | None:
         """The limit that the move has reached, by its last known cost."""
         cost = cost or MoveCost(action.size_bytes)
         refusal = self._directory_refusal(action) or self.full_for(cost, self._chosen) or self.jobs.idle(action)
         if refusal is None:
             with self._lock:
                 refusal = self.pace.refusal(action.finding, cost, now)
-        if refusal is not None:
-            return LimitReached(refusal, everything=False)
-        return next(filter(None, (budget.why_not(cost, now) for budget in self._budgets(action))), None)
+        return refusal or next(filter(None, (budget.why_not(cost, now) for budget in self._budgets(action))), None)
 
     def _budgets(self, action: Action) -> list[Budget]:
         """That of the scope of a move, and that of all moves."""

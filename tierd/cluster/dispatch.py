@@ -191,8 +191,8 @@ class NatsDispatch(Dispatch):
                 return Refusal(Reason.LIMIT, "as many moves as movers.per_target_at_once are under way"
                                ).about(f"pool {min(found)}")
             if message.source in cost.targets:
-                return Refusal(Reason.LIMIT, f"target {message.source}: as many moves as movers.per_target_at_once "
-                               "are under way")
+                return Refusal(Reason.LIMIT, "as many moves as movers.per_target_at_once are under way"
+                               ).about(f"target {message.source}")
         return None
 
     @property

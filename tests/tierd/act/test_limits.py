@@ -3,14 +3,15 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tierd.act.limits import Budget, GiveBack, LimitReached, MoveCost
+from tierd.act.limits import Budget, GiveBack, MoveCost
 from tierd.config.act import Limits, Rate
+from tierd.refusal import Refusal
 
 PLENTY = Rate(1e9, 1e15)
 TARGETS = ("t0", "t1", "t2")
 
 
-def take(budget: Budget, cost: MoveCost, now: float) -> LimitReached | None:
+def take(budget: Budget, cost: MoveCost, now: float) -> Refusal | None:
     wait = budget.why_not(cost, now)
     if wait is None:
         budget.spend(cost, now)
@@ -72,7 +73,7 @@ def test_a_refusal_takes_nothing_and_names_the_limit() -> None:
     assert goes(budget, 10, 0.0)
     wait = take(budget, MoveCost(10), 0.1)
     assert wait is not None
-    assert (wait.refusal.sentence, wait.everything) == ("the limit of 1 files/s is reached", True)
+    assert (wait.sentence, wait.what) == ("the limit of 1 files/s is reached", "")
     assert goes(budget, 10, 1.1)
 
 
@@ -81,8 +82,7 @@ def test_a_busy_target_holds_up_only_what_lies_on_it_and_costs_others_nothing() 
     assert take(budget, MoveCost(10, {"hdd": 10}, {"t0": 10}), 0.0) is None
     wait = take(budget, MoveCost(10, {"hdd": 10}, {"t0": 5, "t1": 5}), 0.0)
     assert wait is not None
-    assert (wait.refusal.sentence, wait.everything) == ("target t0: the limit of 1 files/s is reached", False)
-    assert wait.refusal.what == "target t0"
+    assert (wait.sentence, wait.what) == ("target t0: the limit of 1 files/s is reached", "target t0")
     assert take(budget, MoveCost(10, {"hdd": 10}, {"t1": 10}), 0.0) is None  # nothing was taken from it a line above
 
 
@@ -92,7 +92,7 @@ def test_a_pool_may_have_a_rate_of_its_own() -> None:
     assert take(budget, MoveCost(10, {"hdd": 10}), 0.0) is None
     wait = take(budget, MoveCost(10, {"flash": 0}), 0.0)
     assert wait is not None
-    assert wait.refusal.sentence == "pool flash: the limit of 1 files/s is reached"
+    assert wait.sentence == "pool flash: the limit of 1 files/s is reached"
 
 
 def test_after_a_clock_is_set_back_tokens_come_at_their_rate() -> None:
