@@ -135,12 +135,12 @@ class Gate:
         stamp = Stamp(self._filesystem.fsname, self.dry_run, self._clock.now())
         self._journal.queue.add(moves, finding, stamp)
 
-    def requeue(self, again: Sequence[tuple[Action, int]], left: Sequence[tuple[StoredMove, Refusal]]) -> None:
-        """Queue the examined moves ``again`` and drop those in ``left``. The journal still stores the queued ones."""
-        removed = self.queue.examined_earlier(again, [move.path for move, _ in left])
+    def requeue(self, examined: Sequence[tuple[StoredMove, Action | Refusal]]) -> None:
+        """Queue moves of an earlier run, or drop those that are refused. The journal still stores the queued ones."""
+        removed = self.queue.examined_earlier(examined)
         with self._journal.transaction():
             self._journal.queue.remove(removed)
-        self.not_requeued.update(why.sentence for _, why in left)
+        self.not_requeued.update(why.sentence for _, why in examined if isinstance(why, Refusal))
         self.on_queued()
 
     def drop(self, finding_key: tuple[str, str, str], directory: str = "") -> list[Action]:

@@ -254,23 +254,14 @@ LayoutOf = Callable[[FindingKey, str], Layout | None]
 
 
 def examine_again(moves: Sequence[StoredMove], filesystem: Filesystem, settings: Settings, layout_of: LayoutOf,
-                  now: float) -> tuple[list[tuple[Action, int]], list[tuple[StoredMove, Refusal]]]:
-    """Examine stored moves. Raises OSError if the file system cannot be read.
-
-    Returns moves to queue, with the numbers of their findings, and those that are not queued again, with the reason.
+                  now: float) -> list[tuple[StoredMove, Action | Refusal]]:
+    """Stored moves as tierd would plan them now, or why it would not. Raises OSError if it cannot read the file system.
 
     The queue checks size, opt-out, mode and free space again before each move.
     """
-    again, dropped = [], []
     room = space.capacity(filesystem)
     left = dict(room.avail_bytes)
-    for move in moves:
-        action = _replanned(move, filesystem, settings, layout_of, now, room=room, left=left)
-        if isinstance(action, Refusal):
-            dropped.append((move, action))
-        else:
-            again.append((action, move.finding))
-    return again, dropped
+    return [(move, _replanned(move, filesystem, settings, layout_of, now, room=room, left=left)) for move in moves]
 
 
 def _replanned(move: StoredMove, filesystem: Filesystem, settings: Settings, layout_of: LayoutOf, now: float,
@@ -324,15 +315,13 @@ def out_of_date_refusal(stamp: Stamp, fs: str, settings: Settings, now: float) -
     return None
 
 
-def requeue_messages(again: Mapping[int, int], left: Mapping[tuple[int, str], int],
-                     name: Callable[[int], str]) -> dict[int, list[str]]:
+def requeue_messages(examined: Mapping[tuple[int, str], int], name: Callable[[int], str]) -> dict[int, list[str]]:
     """Messages about moves of an earlier run, by the number of their finding or order.
 
-    ``again`` has the numbers of moves that are queued again, ``left`` of those that are not, by reason.
+    ``examined`` has their numbers by why they are not queued again; "" for those that are.
     """
     sentences: defaultdict[int, list[str]] = defaultdict(list)
-    for number, count in again.items():
-        sentences[number].append(f"requeued after a restart: {count_of(count, 'move')} of {name(number)}")
-    for (number, why), count in left.items():
-        sentences[number].append(f"not requeued after a restart: {count_of(count, 'move')} of {name(number)}: {why}")
+    for (number, why), count in sorted(examined.items(), key=lambda each: each[0][1] != ""):
+        moves = f"requeued after a restart: {count_of(count, 'move')} of {name(number)}"
+        sentences[number].append(f"not {moves}: {why}" if why else moves)
     return sentences

@@ -150,19 +150,20 @@ class MoveQueue:
         with self._lock:
             return list(self._earlier.values())
 
-    def examined_earlier(self, again: Iterable[tuple[Action, int]], left: Iterable[str]) -> list[str]:
-        """Queue ``again``, with the numbers of their findings, and remove those of the files ``left``; returns these.
+    def examined_earlier(self, examined: Iterable[tuple[StoredMove, Action | Refusal]]) -> list[str]:
+        """Queue moves of an earlier run as they are planned now, and remove those refused; returns the files of these.
 
         Moves that were dropped or queued again since the examination stay as they are.
         """
         with self._lock:
-            for action, finding in again:
-                if action.path in self._earlier:
-                    self.add(action, finding)
-            removed = [path for path in left if self._earlier.pop(path, None) is not None]
-            for path in removed:
-                self._remove(self._moves[path])
-        return removed
+            known = [(move.path, made, move.finding) for move, made in examined if move.path in self._earlier]
+            for path, made, finding in known:
+                if isinstance(made, Action):
+                    self.add(made, finding)
+                else:
+                    del self._earlier[path]
+                    self._remove(self._moves[path])
+        return [path for path, made, _ in known if isinstance(made, Refusal)]
 
     def _enter(self, each: QueuedMove, name: Lane) -> None:
         """Let a move wait for its turn, unless it was dropped meanwhile."""

@@ -313,9 +313,10 @@ class Remediations:
         """Time of the last plan. For a finding without a victim, it is the time of the finding at that plan."""
         self._refusals: dict[FindingKey, tuple[Refusal, ...]] = {}
         """Refusals of the last plan for each finding."""
-        self._taken_up: Counter[int] = Counter()
-        """Requeued moves by the number of their finding, until all moves from before the restart are checked."""
-        self._not_taken_up: Counter[tuple[int, str]] = Counter()
+        self._examined: Counter[tuple[int, str]] = Counter()
+        """Moves from before the restart by the number of their finding and why they are not requeued, until all are
+        checked.
+        """
         self._fruitless: dict[FindingKey, Fruitless] = {}
         """The last plan of a finding, if it had nothing to do."""
         self._asked: dict[FindingKey, float] = {}
@@ -624,24 +625,22 @@ class Remediations:
         moves = self._gate.queue.earlier[:orders.REQUEUED_PER_CYCLE]
         if not moves:
             return
-        again, left = orders.examine_again(moves, self._filesystem, self._settings, self._layout_of, self._clock.now())
-        self._gate.requeue(again, left)
-        self._taken_up.update(number for _, number in again)
-        self._not_taken_up.update((move.finding, why.sentence) for move, why in left)
+        found = orders.examine_again(moves, self._filesystem, self._settings, self._layout_of, self._clock.now())
+        self._gate.requeue(found)
+        self._examined.update((move.finding, str(made) if isinstance(made, Refusal) else "") for move, made in found)
         with self._lock:
-            for action, _ in again:
-                if (case := self._store.get(action.finding)) is not None:
-                    case.tried.add(action.path)
+            for _, made in found:
+                if isinstance(made, Action) and (case := self._store.get(made.finding)) is not None:
+                    case.tried.add(made.path)
                     case.queued += 1
         if not self._gate.queue.earlier:
             def name(number: int) -> str:
                 kind, *_ = self._journal.key_of_finding(number) or ("",)
                 return name_of(number, kind)
 
-            for number, sentences in orders.requeue_messages(self._taken_up, self._not_taken_up, name).items():
+            for number, sentences in orders.requeue_messages(self._examined, name).items():
                 self._log.of_number(number, sentences)
-            self._taken_up.clear()
-            self._not_taken_up.clear()
+            self._examined.clear()
 
     def _layout_of(self, key: FindingKey, directory: str) -> Layout | None:
         """Layout for files of a directory; None if the remediation was undone or its job has departed."""

@@ -197,9 +197,10 @@ def test_moves_of_an_earlier_run_wait_until_they_were_examined(tmp_path: Path) -
     assert world.gate.drop(FINDING.key, "/") == [], "only with the whole finding: their directories were not examined"
     submit(world, OTHER, ["/a"])  # another finding wants the file meanwhile
     world.gate.drop(OTHER, "/none")
-    examined = [(Action(ActKind.MIGRATE, FLASH, "again", FINDING.key, "/", path, 100), 1) for path in ("/a", "/b")]
+    examined = [(stored[path], Action(ActKind.MIGRATE, FLASH, "again", FINDING.key, "/", path, 100))
+                for path in ("/a", "/b")]
     world.lustre.create("/b", DATA, HDD)
-    world.gate.requeue(examined, [(stored["/dropped"], Refusal(Reason.CHANGED, "another file"))])
+    world.gate.requeue([*examined, (stored["/dropped"], Refusal(Reason.CHANGED, "another file"))])
     assert world.gate.queue.by_finding() == {OTHER: 2, FINDING.key: 1}
     assert [move.path for move in world.gate.queue.earlier] == ["/c"]
     assert sorted(move.path for move in world.journal.queue.all()) == ["/a", "/b", "/c"]
@@ -217,6 +218,6 @@ def test_a_move_that_was_dropped_while_it_was_examined_stays_dropped(tmp_path: P
     world.gate.drop(FINDING.key)
     submit(world, OTHER, ["/b"])  # stored in the journal, and not to be removed with the one of before
     again = Action(ActKind.MIGRATE, FLASH, "again", FINDING.key, "/", a.path, 100)
-    world.gate.requeue([(again, a.finding)], [(b, Refusal(Reason.CHANGED, "another file"))])
+    world.gate.requeue([(a, again), (b, Refusal(Reason.CHANGED, "another file"))])
     assert world.gate.queue.by_finding() == {OTHER: 1}
     assert [move.path for move in world.journal.queue.all()] == ["/b"]

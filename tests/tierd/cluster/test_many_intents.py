@@ -171,8 +171,7 @@ def lead(settings: Settings, fs: str, lustre: FakeLustre, folder: Path, generati
     gate = Gate(lustre, lustre, Budget(FAST, clock.now()), CircuitBreaker(), journal, clock, False,  # type: ignore[arg-type]
                 dispatch=dispatch)
     list(close_unfinished(journal, lustre, clock.now()))  # type: ignore[arg-type]
-    stored = gate.queue.earlier
-    gate.requeue([], [(each, Refusal(Reason.OUT_OF_DATE, "")) for each in stored])
+    gate.requeue([(each, Refusal(Reason.OUT_OF_DATE, "")) for each in gate.queue.earlier])
     finding = journal.add_finding(FINDING)
     left = [number for number, moved in enumerate(lustre.on_flash) if not moved]
     paths = [lustre.path_of(Fid(9, number)) for number in left]
