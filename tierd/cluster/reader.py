@@ -18,12 +18,11 @@ import logging
 import random
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from lustre.changelog.record import Record
 from tierd.clock import Clock, SystemClock
 from tierd.cluster import messages
 from tierd.cluster.connection import BrokerError, BrokerUnknown, Bucket, Connection, WrongRevision
@@ -31,7 +30,7 @@ from tierd.cluster.messages import Names
 from tierd.cluster.tallies import encode
 from tierd.config.settings import ReaderSettings
 from tierd.sense.changelogs.follow import ChangelogClearing, ClearChangelog, Follower, MissingRecordsError, ReadFrom
-from tierd.sense.changelogs.packed import newest_time
+from tierd.sense.changelogs.packed import Records
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.changelogs.tallies import Tally, TallyContent
 from tierd.sense.changelogs.tally_source import Position, ReaderState
@@ -216,10 +215,10 @@ class MdtReader:
         self._records += count
         self.records += count
 
-    def _roll_up(self, batch: Sequence[Record]) -> None:
+    def _roll_up(self, batch: Records) -> None:
         self._table.add([batch])
         self._oldest = min(self._oldest, self._table.oldest_time)
-        self._newest = max(self._newest, newest_time(batch))
+        self._newest = max(self._newest, batch.newest_time)
 
     def _over(self) -> bool:
         return bool(self._gap) or self._records >= MAX_WINDOW_RECORDS or not (

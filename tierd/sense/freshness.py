@@ -21,8 +21,7 @@ from typing import Generic, Protocol, TypeVar
 from tierd.clock import Clock
 from tierd.model import UNSEEN
 from tierd.sense.changelogs.follow import ChangelogError
-from tierd.sense.changelogs.packed import newest_time
-from tierd.sense.changelogs.table import Batch
+from tierd.sense.changelogs.packed import Records
 from tierd.sense.changelogs.tallies import Tally
 from tierd.sense.http_client import SourceError
 from tierd.sense.readings import Reading
@@ -168,20 +167,19 @@ class CheckedReadings(Checked[Callable[[], Reading]]):
 class RecordSource(Protocol):
     """A source of changelog records: a follower of changelogs, its replacement in single-client mode, or readers."""
 
-    def batches(self) -> Iterable[Batch]:
+    def batches(self) -> Iterable[Records | Tally]:
         """Records since the last call, in batches. Raises OSError at the end if some could not be read."""
 
 
 class CheckedRecords(Checked[RecordSource]):
     """Checks that records are not from the future, and keeps the time of the last complete read."""
 
-    def batches(self) -> Iterator[Batch]:
+    def batches(self) -> Iterator[Records | Tally]:
         """Records since the last call. Raises OSError at the end if some were unreadable or are from the future."""
         ahead = 0.0
         try:
             for batch in self._source.batches():
-                newest = batch.newest_time if isinstance(batch, Tally) else newest_time(batch)
-                ahead = max(ahead, newest - self._clock.now())
+                ahead = max(ahead, batch.newest_time - self._clock.now())
                 yield batch
                 del batch  # its memory is used for the next one
             if ahead > self._skew_seconds:

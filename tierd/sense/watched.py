@@ -21,7 +21,7 @@ import struct
 import threading
 import warnings
 from collections import OrderedDict, deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from types import ModuleType
@@ -31,6 +31,7 @@ from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
 from lustre.filesystem import FileStatus, Filesystem
 from tierd.sense.changelogs.follow import ChangelogError
+from tierd.sense.changelogs.packed import Records
 from tierd.sense.paths import join
 
 MAX_EVENTS = 100_000
@@ -203,11 +204,11 @@ class WatchedDirectories:
         """No changelog is read, so none is cleared."""
         return {}
 
-    def batches(self) -> Iterator[Sequence[Record]]:
+    def batches(self) -> Iterator[Records]:
         """Records since the last call. Raises ChangelogError at the end if events were lost or are not watched."""
         events, lost = self._watcher.take()
         for event in events:
-            yield list(self._records_of(event))
+            yield Records.of(list(self._records_of(event)))
         gone = sorted(set(self._patterns) - {self._path(folder) for folder in self._watcher.folders})
         problems = [*([f"events were lost: {lost}"] if lost else []), *([self._full] if self._full else []),
                     *(f"{directory!r} is no longer watched: it was removed, or unmounted" for directory in gone)]

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporter.collectors import COLLECTORS
+from lustre.changelog.record import Record, RecordType
 from tests.tierd.logged import logged
 from tests.tierd.sense.clocks import SettableClock
 from tests.tierd.sense.loopback_server import Behave, answers, head, liar
@@ -20,6 +21,7 @@ from tierd.clock import SystemClock
 from tierd.config.sense import ServerAccess
 from tierd.model import UNSEEN, Window
 from tierd.sense.changelogs.follow import ChangelogError
+from tierd.sense.changelogs.packed import Records
 from tierd.sense.counters import JobEntry
 from tierd.sense.exporters import MAX_THREADS, Answer, ExporterReadings, HttpAnswers, ParallelFetch
 from tierd.sense.exposition import (
@@ -173,33 +175,28 @@ def test_a_target_that_was_removed_is_named_and_forgotten_after_an_hour() -> Non
 
 
 @dataclass
-class Record:
-    time: float
-
-
-@dataclass
-class Records:
+class FewRecords:
     found: tuple[Record, ...] = ()
     fault: str = ""
 
-    def batches(self) -> tuple[tuple[Record, ...], ...]:
+    def batches(self) -> tuple[Records, ...]:
         if self.fault:
             raise ChangelogError(self.fault)
-        return (self.found,)
+        return (Records.of(self.found),)
 
 
 def test_records_from_the_future_are_an_error_and_their_source_has_an_age() -> None:
-    source, clock = Records(), SettableClock()
-    aged = CheckedRecords("changelog", source, clock, 90.0, 30.0)  # type: ignore[arg-type] # time is all that is looked at
+    source, clock = FewRecords(), SettableClock()
+    aged = CheckedRecords("changelog", source, clock, 90.0, 30.0)
     assert aged.age.state == "nothing yet"
-    assert list(aged.batches()) == [()]
+    assert [batch.newest_time for batch in aged.batches()] == [0.0]
     clock.at += 100
     assert aged.age.state == "100 s old, and must be no older than 90 s"
     source.fault = "records 3 to 9 are missing"
     with pytest.raises(ChangelogError):
         list(aged.batches())
     assert "records 3 to 9 are missing" in aged.age.state
-    source.fault, source.found = "", (Record(clock.at + 3600),)
+    source.fault, source.found = "", (Record(1, RecordType.CLOSE, clock.at + 3600),)
     with pytest.raises(ChangelogError, match="3600 s ahead of this node's clock"):
         list(aged.batches())
 

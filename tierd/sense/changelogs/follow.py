@@ -25,10 +25,11 @@ from concurrent.futures import Future, wait
 from itertools import count
 from typing import Any, NamedTuple, TypeVar, cast
 
-from lustre.changelog.record import Record
+import numpy as np
+
 from tierd.background import DaemonExecutor
 from tierd.clock import Clock
-from tierd.sense.changelogs.packed import last_index, packed_pieces
+from tierd.sense.changelogs.packed import Records, packed_pieces
 from tierd.sense.changelogs.recording import MakeMark, RecordingCheck
 
 log = logging.getLogger("tierd.sense")
@@ -113,7 +114,7 @@ class Follower:
             self._positions[mdt] = 0
             self._missed[mdt] = "it has restarted"
 
-    def batches(self) -> Iterator[Sequence[Record]]:
+    def batches(self) -> Iterator[Records]:
         """Records since the last call in batches, one MDT after the other.
 
         Errors are raised after all readable records were returned: MissingRecordsError if records are missing (Lustre
@@ -150,7 +151,7 @@ class Follower:
         if verdict.anew:
             self.restart_from_zero(mdt)
 
-    def _of(self, mdt: str, problems: list[str], gaps: list[str]) -> Generator[Sequence[Record], None, bool]:
+    def _of(self, mdt: str, problems: list[str], gaps: list[str]) -> Generator[Records, None, bool]:
         """Yield the records of one MDT. Returns whether its end was reached."""
         begun_at = self._clock.now()
         before = self._later.pop(mdt, None)
@@ -161,17 +162,13 @@ class Follower:
             behind = end = 0
             try:
                 for records in packed_pieces(self._read(mdt, start)):
-                    end, last = last_index(records), self._positions[mdt]
+                    end, last = records.last_index, self._positions[mdt]
                     if behind:
                         continue
                     if end <= last:  # otherwise the same records would be read forever
                         problems.append(f"changelog of {mdt}: asked for records after {last}, got {end}")
                         return False
-                    if end - last == len(records):
-                        self._positions[mdt] = end
-                        yield records if self.recording is None else self.recording.without_marks(mdt, records)
-                    else:
-                        behind = yield from self._up_to_missing(mdt, records, before, begun_at, gaps)
+                    behind = yield from self._up_to_missing(mdt, records, before, begun_at, gaps)
                     del records  # their memory is used for the next ones
             except (OSError, ValueError) as error:
                 problems.append(f"changelog of {mdt}: {error}{self._backlog(mdt)}")
@@ -188,26 +185,26 @@ class Follower:
                 return False
         return False
 
-    def _up_to_missing(self, mdt: str, records: Sequence[Record], before: _Later | None, now: float,
-                       gaps: list[str]) -> Generator[Sequence[Record], None, int]:
+    def _up_to_missing(self, mdt: str, records: Records, before: _Later | None, now: float,
+                       gaps: list[str]) -> Generator[Records, None, int]:
         """Yield the records up to a missing one that may be late. Returns the index behind it; 0 without one.
 
         ``before`` is what the last call saw, if it ended at a missing record.
         """
-        last = self._positions[mdt] or records[0].index - 1
-        while True:
-            at = first_missing(last, records)
-            if at:
-                part = records[:at]
-                self._positions[mdt] = last = last_index(part)
+        indexes, begin = records.indexes, 0
+        highest = np.maximum.accumulate(np.append(np.uint64(self._positions[mdt] or indexes[0]), indexes))
+        for at in (*np.flatnonzero(indexes > highest[:-1] + 1).tolist(), len(records)):
+            if at > begin:
+                part = records.at(slice(begin, at))
+                self._positions[mdt] = part.last_index
                 yield part if self.recording is None else self.recording.without_marks(mdt, part)
-            if at == len(records):
-                return 0
-            behind = records[at].index
-            if before is None or behind > before.highest_index or now - before.seen_at < LATE_SECONDS:
-                return behind
-            gaps.append(f"records {last + 1} to {behind - 1} are missing")
-            last, records = behind - 1, records[at:]
+                begin = at
+            if at < len(records):
+                behind = int(indexes[at])
+                if before is None or behind > before.highest_index or now - before.seen_at < LATE_SECONDS:
+                    return behind
+                gaps.append(f"records {highest[at] + 1} to {behind - 1} are missing")
+        return 0
 
     def _backlog(self, mdt: str) -> str:
         backlog = self.recording.backlog(mdt, self._positions[mdt]) if self.recording is not None else ""
@@ -218,20 +215,6 @@ def first_of(gaps: Sequence[str]) -> str:
     """The gaps of one MDT in a sentence. Beyond :data:`GAPS_NAMED`, only their number."""
     more = f"; and {len(gaps) - GAPS_NAMED} more" if len(gaps) > GAPS_NAMED else ""
     return "; ".join(gaps[:GAPS_NAMED]) + more
-
-
-def first_missing(last: int, records: Sequence[Record]) -> int:
-    """Position in the list of the first record that does not follow the one before it; its length without a gap.
-
-    >>> from lustre.changelog.record import RecordType
-    >>> first_missing(5, [Record(6, RecordType.CLOSE, 0.0), Record(9, RecordType.CLOSE, 0.0)])
-    1
-    """
-    for at, record in enumerate(records):
-        if record.index > last + 1:
-            return at
-        last = max(last, record.index)
-    return len(records)
 
 
 Answer = TypeVar("Answer")

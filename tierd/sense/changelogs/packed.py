@@ -8,15 +8,14 @@ are measured and decoded one by one (:mod:`lustre.changelog.decode`).
 >>> from lustre.changelog.record import Record, RecordType
 >>> data = encode(Record(7, RecordType.CREATE, 5.5, job_id=b"cp.0", uid=0, gid=0, nid="10.0.0.1@tcp", name=b"f"))
 >>> [piece] = packed_pieces(data + data)
->>> len(piece), last_index(piece), newest_time(piece), piece[0].name
+>>> len(piece), piece.last_index, piece.newest_time, piece[0].name
 (2, 7, 5.5, b'f')
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from operator import attrgetter
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -64,53 +63,80 @@ _AT_ONCE = 1 << 17
 """Bytes that are searched at once, so that the same memory serves for all of them: new pages take most of the time."""
 
 
-class PackedRecords(Sequence[Record]):
-    """Records in their bytes. They are decoded when one of them is needed; most are counted from their bytes."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Records(Sequence[Record]):
+    """Records, most of which are counted from their first words. One is decoded when it is asked for."""
 
-    __slots__ = ("_decoded", "data", "last_index", "newest_time", "oldest_time", "starts", "times", "words")
+    data: bytes
+    """It has the names of regular records."""
+    starts: Ints
+    """Where each record begins."""
+    ends: Ints
+    words: Words
+    """The first words of each record."""
+    times: Floats
+    decode: Callable[[int], Record]
+    """The record that begins at a place."""
 
-    def __init__(self, data: bytes, starts: Ints) -> None:
-        """``starts`` are the byte offsets of the records, and the end; at least 152 bytes follow the last record."""
-        self.data = data
-        self.starts = starts
-        """Where each record begins, and where the last one ends."""
-        anywhere: np.ndarray[tuple[int], np.dtype[np.void]] = np.ndarray(
-            (len(data) - _BYTES.itemsize + 1,), _BYTES, data, strides=(1,))
-        self.words: Words = anywhere[starts[:-1]].view("<u8").reshape(-1, _WORDS)
-        """The first words of each record."""
-        time = self.words[:, _TIME]
-        self.times = (time >> SECOND_SHIFT) + (time & ((1 << SECOND_SHIFT) - 1)) / 1e9
-        self.last_index = int(self.words[-1, _INDEX])
-        self.oldest_time, self.newest_time = float(self.times.min()), float(self.times.max())
-        self._decoded: list[Record] | None = None
+    @classmethod
+    def of(cls, records: Sequence[Record]) -> Records:
+        """Records that were decoded before: none of them is regular."""
+        if isinstance(records, Records):
+            return records
+        every = np.arange(len(records))
+        words = np.zeros((len(records), _WORDS), np.uint64)
+        words[:, 0] = [record.type << 32 for record in records]
+        words[:, _INDEX] = [record.index for record in records]
+        return cls(b"", every, every, words, np.array([record.time for record in records], float), records.__getitem__)
 
-    def decoded(self, number: int) -> Record:
-        [record], _ = some(self.data, int(self.starts[number]), 1)
-        return record
+    def at(self, which: Ints | slice) -> Records:
+        """Some of the records."""
+        return replace(self, starts=self.starts[which], ends=self.ends[which], words=self.words[which],
+                       times=self.times[which])
 
     @property
-    def records(self) -> list[Record]:
-        if self._decoded is None:
-            self._decoded, _ = some(self.data, int(self.starts[0]), len(self))
-        return self._decoded
+    def indexes(self) -> NDArray[np.uint64]:
+        return self.words[:, _INDEX]
 
-    def __getitem__(self, index: Any) -> Any:
-        return self.records[index]
+    @property
+    def last_index(self) -> int:
+        return int(self.indexes[-1])
+
+    @property
+    def newest_time(self) -> float:
+        """Time of the newest record; 0 without records."""
+        return float(self.times.max(initial=0.0))
+
+    @property
+    def oldest_time(self) -> float:
+        """Time of the oldest record; infinite without records."""
+        return float(self.times.min(initial=np.inf))
+
+    def __getitem__(self, number: Any) -> Any:
+        return self.decode(int(self.starts[number]))
 
     def __len__(self) -> int:
-        return len(self.starts) - 1
-
-    def __iter__(self) -> Iterator[Record]:
-        return iter(self.records)
+        return len(self.starts)
 
 
-def packed_pieces(data: bytes, most: int = PIECE) -> Iterator[PackedRecords]:
+def packed_pieces(data: bytes, most: int = PIECE) -> Iterator[Records]:
     """Yield all whole records in pieces of limited length. Raises ValueError at the first invalid record."""
     padded = data + bytes(_BYTES.itemsize)
     starts = _starts(data, padded)
     for first in range(0, len(starts) - 1, most):
-        yield PackedRecords(padded, starts[first:first + most + 1])
+        yield _packed(padded, starts[first:first + most + 1])
     measure(data, int(starts[-1]))  # raises the error
+
+
+def _packed(padded: bytes, starts: Ints) -> Records:
+    """Records in their bytes. ``starts`` are their offsets, and the end; at least 152 bytes follow the last one."""
+    anywhere: np.ndarray[tuple[int], np.dtype[np.void]] = np.ndarray(
+        (len(padded) - _BYTES.itemsize + 1,), _BYTES, padded, strides=(1,))
+    words: Words = anywhere[starts[:-1]].view("<u8").reshape(-1, _WORDS)
+    time = words[:, _TIME]
+    return Records(padded, starts[:-1], starts[1:], words,
+                   (time >> SECOND_SHIFT) + (time & ((1 << SECOND_SHIFT) - 1)) / 1e9,
+                   lambda at: some(padded, at, 1)[0][0])
 
 
 def _starts(data: bytes, padded: bytes) -> Ints:
@@ -153,27 +179,6 @@ def _head(word: NDArray[np.uint64], extra: NDArray[np.uint64]) -> tuple[Ints, Bo
     name_bytes, opened = (word & 0xFFFF).astype(np.int64), extra == _OPENED
     regular = (opened | (extra == _PLAIN)) & (word >> 16 + TYPE_FLAG_BITS & _MASK == _EXTENSIONS)
     return name_bytes, opened, regular & (name_bytes <= NAME_BYTES_MAX)
-
-
-_time = attrgetter("time")
-
-
-def last_index(records: Sequence[Record]) -> int:
-    return records.last_index if isinstance(records, PackedRecords) else records[-1].index
-
-
-def newest_time(records: Sequence[Record]) -> float:
-    """Time of the newest of some records; 0 without records."""
-    if isinstance(records, PackedRecords):
-        return records.newest_time
-    return max(map(_time, records), default=0.0)
-
-
-def oldest_time(records: Sequence[Record]) -> float:
-    """Time of the oldest of some records; infinite without records."""
-    if isinstance(records, PackedRecords):
-        return records.oldest_time
-    return min(map(_time, records), default=float("inf"))
 
 
 CREATE, OPEN, CLOSE, UNLINK, RENAME, LAYOUT, MKDIR = _KINDS = tuple(int(kind) for kind in (
@@ -233,33 +238,25 @@ class CountedRecords:
         return name.decode("utf-8", "surrogateescape")
 
 
-def counted_records(records: Sequence[Record], nids: Callable[[Words], Ints],
-                    nid: Callable[[str], int]) -> CountedRecords:
+def counted_records(records: Records, nids: Callable[[Words], Ints], nid: Callable[[str], int]) -> CountedRecords:
     """Read fields. ``nids`` and ``nid`` give the numbers of clients, by their NIDs in bytes and in text."""
-    record: Callable[[int], Record]
-    if isinstance(records, PackedRecords):
-        words, starts, times = records.words, records.starts, records.times
-        text, record = records.data, records.decoded
-    else:
-        count = len(records)
-        words, starts, times = np.zeros((count, _WORDS), np.uint64), np.zeros(count + 1, np.int64), np.zeros(count)
-        words[:, 0] = [record.type << 32 for record in records]
-        text, record = b"", records.__getitem__
+    words, text = records.words, records.data
     name_bytes, opened, regular = _head(words[:, 0], words[:, _EXTRA])
     columns: dict[str, NDArray[Any]] = {name: _copied(words.view(_KEYS)[:, 0][name]) for name in _KEYS.names or ()}
     columns |= {
-        "kind": (words[:, 0] >> 32).astype(np.int64), "time": times,
+        "kind": (words[:, 0] >> 32).astype(np.int64), "time": records.times,
         "mode": np.where(opened, words[:, _OPEN_MODE] & 0xFFFFFFFF, 0).astype(np.int64),
-        "name_at": starts[1:] - name_bytes, "name_bytes": name_bytes}
+        "name_at": records.ends - name_bytes, "name_bytes": name_bytes}
     keys, columns["nid"] = columns["nid"], np.zeros(len(words), np.int64)
     counted, regular = np.isin(columns["kind"], _KINDS), regular & (columns["kind"] != RENAME)
     at = np.flatnonzero(counted & regular)
     columns["nid"][at] = nids(keys.take(at, axis=0))
     others = np.flatnonzero(counted & ~regular)  # with each rename
-    each = _decode(columns, others, record, nid, len(text))
+    each = [records[number] for number in others.tolist()]
+    _put(columns, others, each, nid, len(text))
     return CountedRecords(
         Fields(columns, np.flatnonzero(counted)),
-        np.frombuffer(b"".join((text, *(one.name for one in each))), np.uint8), record,
+        np.frombuffer(b"".join((text, *(one.name for one in each))), np.uint8), records.__getitem__,
         {number: one for number, one in zip(others.tolist(), each, strict=True) if one.type is RecordType.RENAME})
 
 
@@ -267,15 +264,14 @@ def _copied(column: NDArray[np.void]) -> Words:
     return column.copy().view(np.uint64).reshape(len(column), column.itemsize // 8)
 
 
-def _decode(columns: Mapping[str, NDArray[Any]], rows: Ints, record: Callable[[int], Record],
-            nid: Callable[[str], int], text_bytes: int) -> list[Record]:
-    """Put in the fields of decoded records. Returns these; their names come behind the text."""
-    each = [record(number) for number in rows.tolist()]
+def _put(columns: Mapping[str, NDArray[Any]], rows: Ints, each: Sequence[Record], nid: Callable[[str], int],
+         text_bytes: int) -> None:
+    """Put in the fields of decoded records. Their names come behind the text."""
     if not each:
-        return []
+        return
     sizes = np.array([len(one.name) for one in each])
     found: dict[str, Any] = {
-        "time": [one.time for one in each], "parent": fid_words([one.parent for one in each]),
+        "parent": fid_words([one.parent for one in each]),
         "target": fid_words([(one.source or one.target) if one.type is RecordType.RENAME else one.target
                              for one in each]),
         "job": np.array([one.job_id for one in each], "S32").view(np.uint64).reshape(-1, 4),
@@ -284,4 +280,3 @@ def _decode(columns: Mapping[str, NDArray[Any]], rows: Ints, record: Callable[[i
         "name_bytes": sizes}
     for name, values in found.items():
         columns[name][rows] = values
-    return each

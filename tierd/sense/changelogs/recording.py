@@ -19,14 +19,17 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from lustre.changelog.record import Record, RecordType
+import numpy as np
+
+from lustre.changelog.record import RecordType
 from lustre.fid import Fid
 from tierd.clock import Clock
+from tierd.sense.changelogs.packed import Records
 from tierd.sense.readings import ChangelogState, number_of
 from tierd.text import first_names
 
@@ -118,14 +121,15 @@ class RecordingCheck:
         kept = f", of {state.kept_records:,} that its users have not cleared" if state.kept_records is not None else ""
         return f"{state.last_index - position:,} records are to be read{kept}"
 
-    def without_marks(self, mdt: str, records: Sequence[Record]) -> Sequence[Record]:
+    def without_marks(self, mdt: str, records: Records) -> Records:
         """Records without the records of the pending mark, whose types are noted."""
         mark = self._mdts[mdt].mark if mdt in self._mdts else None
         if mark is None:
             return records
-        of_mark = {record.index: record.type for record in records if mark.fid in (record.target, record.source)}
+        of_mark = {number: record.type for number, record in enumerate(records)
+                   if mark.fid in (record.target, record.source)}
         mark.seen.update(of_mark.values())
-        return [record for record in records if record.index not in of_mark] if of_mark else records
+        return records.at(np.delete(np.arange(len(records)), [*of_mark])) if of_mark else records
 
     def check(self, mdt: str, before: int, after: int, *, complete: bool = True) -> RecordingVerdict:
         """Check one MDT after a successful read of its changelog from one position to another.

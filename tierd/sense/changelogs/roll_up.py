@@ -48,6 +48,7 @@ from tierd.sense.changelogs.packed import (
     UNLINK,
     CountedRecords,
     Fields,
+    Records,
     counted_records,
 )
 from tierd.sense.own_moves import OtherMovers, OwnMoves
@@ -104,7 +105,7 @@ class RollUp:
         self._counts_in: NDArray[np.int32] = np.zeros(0, np.int32)
         """Counts of each job and parent that has a number in ``_parents``; -1 if they are not known."""
 
-    def read(self, records: Sequence[Record]) -> CountedRecords:
+    def read(self, records: Records) -> CountedRecords:
         """The fields of records. This changes no table."""
         if len(self._nids) > MOST_CLIENTS:
             self._nids, self._clients = Names(), Interned(3, nid_name)

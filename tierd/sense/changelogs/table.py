@@ -19,7 +19,7 @@ from tierd.loads import Ints, sums
 from tierd.model import Candidate, DirectoryActivity, NamespaceLoad, OpenFile, SharedFile
 from tierd.sense.changelogs.counts import COUNTED, CountTables, SharedRun
 from tierd.sense.changelogs.files import fid_words
-from tierd.sense.changelogs.packed import oldest_time
+from tierd.sense.changelogs.packed import Records
 from tierd.sense.changelogs.roll_up import RollUp
 from tierd.sense.changelogs.tallies import MoveCollector, Tally, TallyContent, TallyLimits, TallyMaker, add_tally
 from tierd.sense.own_moves import OtherMovers, OwnMoves
@@ -85,8 +85,10 @@ class ActivityTable:
                 with self._lock:
                     self._add_tally(batch)
             else:
-                count, oldest = len(batch), oldest_time(batch)
-                counted = self._records.read(batch)
+                records = Records.of(batch)
+                count, oldest = len(records), records.oldest_time
+                counted = self._records.read(records)
+                del records  # its memory is used for the next one
                 if self._executor is not None:
                     self._path.look_up(self._records.fids_without_path(counted), self._executor)
                 with self._lock:

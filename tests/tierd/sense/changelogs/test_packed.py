@@ -19,7 +19,7 @@ from simulator.servers.changelog_bytes import encode
 from tests.damaged import damage, damaged
 from tests.lustre.changelog.test_properties import records as any_record
 from tierd.model import MAX_CLIENTS
-from tierd.sense.changelogs.packed import last_index, newest_time, oldest_time, packed_pieces
+from tierd.sense.changelogs.packed import Records, packed_pieces
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.changelogs.tallies import TallyLimits
 
@@ -71,11 +71,11 @@ def pieces(data: bytes, most: int) -> Iterator[list[Record]]:
 
 
 def as_pieces(several: Iterator[Sequence[Record]]) -> tuple[list[tuple[object, ...]], str]:
-    """What is known of each piece before and after it is decoded, and the error that ends them."""
+    """What is known of each piece, and the error that ends them."""
     found: list[tuple[object, ...]] = []
     try:
-        for each in several:
-            found.append((len(each), last_index(each), newest_time(each), oldest_time(each), list(each), each[-1:]))
+        for each in map(Records.of, several):
+            found.append((len(each), each.last_index, each.newest_time, each.oldest_time, list(each)))
     except ValueError as error:
         return found, str(error)
     return found, ""
