@@ -31,7 +31,7 @@ from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.facts import FactsCollector
 from tierd.sense.file_walks import Inventory, UnevenPools
 from tierd.sense.metadata import MetadataMeter
-from tierd.sense.own_moves import OwnMoveFilter, nids_of_moves
+from tierd.sense.own_moves import OwnMoves, nids_of_moves
 
 log = logging.getLogger("tierd.daemon")
 ACT_SECONDS = 0.5
@@ -118,7 +118,7 @@ class Daemon:
         self.counters = self.log.counters
         self.engine = Engine(settings)
         self.engine.use_costs(costs_from_json(journal.state().get(COSTS_STATE, "")))
-        echo = OwnMoveFilter(settings.own_jobs, lambda: nids_of_moves(node.own_nids(), gate.dispatch.nids()),
+        echo = OwnMoves(settings.own_jobs, lambda: nids_of_moves(node.own_nids(), gate.dispatch.nids()),
                              node.clock.now, journal.was_moved)
         self.table = ActivityTable(node.filesystem.path_of, is_echo=echo, executor=node.executor)
         self.store = reopened_store(journal, settings, node.clock.now())

@@ -36,23 +36,6 @@ MovedSince = Callable[[Fid, float], bool]
 """Whether tierd began a move of a file, or its undo, since a time. The journal knows it across restarts."""
 
 
-class OwnMoves:
-    """Recognises records of tierd's own moves by their job ids alone.
-
-    It is for a reader on another node: which files tierd moves is known to the leader, to which LYOUT records are left.
-    """
-
-    def __init__(self, jobs: Collection[str] = ()) -> None:
-        self.tags = frozenset(jobs)
-        """Jobs whose records may be of tierd's own moves."""
-        self.files: OrderedDict[Fid, float] = OrderedDict()
-        """Files with a recent move and its time: their records may be of tierd's own moves, whatever the job."""
-
-    def __call__(self, record: Record, job: str) -> bool:
-        """Whether a record is an echo."""
-        return job in self.tags and record.type is not RecordType.LAYOUT
-
-
 def nids_of_moves(here: Collection[str], movers: Collection[str] | None) -> Collection[str]:
     """NIDs from which tierd moves files: those of this node, and of movers on others. Empty if any is unknown.
 
@@ -62,13 +45,20 @@ def nids_of_moves(here: Collection[str], movers: Collection[str] | None) -> Coll
     return {*here, *movers} if here and movers is not None else ()
 
 
-class OwnMoveFilter(OwnMoves):
-    """Recognises records of tierd's own moves by file, user and node."""
+class OwnMoves:
+    """Recognises records of tierd's own moves by file, user and node.
 
-    def __init__(self, jobs: Collection[str], nids: Callable[[], Collection[str]], now: Callable[[], float],
-                 ours: MovedSince) -> None:
+    A reader on another node knows job ids alone: which files tierd moves is known to the leader, to which LYOUT records
+    are left.
+    """
+
+    def __init__(self, jobs: Collection[str] = (), nids: Callable[[], Collection[str]] = tuple,
+                 now: Callable[[], float] = float, ours: MovedSince = lambda *_: False) -> None:
         """``nids`` returns the NIDs from which tierd moves files. If unknown, only file and user are compared."""
-        super().__init__(jobs)
+        self.tags = frozenset(jobs)
+        """Jobs whose records may be of tierd's own moves."""
+        self.files: OrderedDict[Fid, float] = OrderedDict()
+        """Files with a recent move and its time: their records may be of tierd's own moves, whatever the job."""
         self._ours = ours
         self._nids = nids
         self._now = now
@@ -82,6 +72,7 @@ class OwnMoveFilter(OwnMoves):
             del self.files[oldest]
 
     def __call__(self, record: Record, job: str) -> bool:
+        """Whether a record is an echo."""
         if job in self.tags:
             return record.type is not RecordType.LAYOUT or self._is_our_move(record)
         at = self.files.get(record.target) if self.files else None
@@ -166,8 +157,8 @@ class OtherMovers:
         self._most = most
         self._moves: dict[str, deque[tuple[float, str]]] = {}
 
-    def moved(self, directory: str, job: str, time: float, record: Record | None = None) -> None:
-        """Record that another job changed the layout of a file in the directory. ``record`` is for readers."""
+    def moved(self, directory: str, job: str, time: float) -> None:
+        """Record that another job changed the layout of a file in the directory."""
         if len(self._moves) > self._most:
             self._moves.clear()
         self._moves.setdefault(directory, deque(maxlen=MIN_MOVES)).append((time, job))

@@ -22,7 +22,7 @@ from tierd.sense.own_moves import (
     QUIET_SECONDS,
     REMEMBER_SECONDS,
     OwnJobs,
-    OwnMoveFilter,
+    OwnMoves,
     nids_of_moves,
 )
 from tierd.sense.parameters import own_nids
@@ -35,10 +35,10 @@ class World:
     nids: frozenset[str] = frozenset({"10.0.0.5@tcp"})
     time: float = 1000.0
     begun: frozenset[Fid] = frozenset()
-    echo: OwnMoveFilter = field(init=False)
+    echo: OwnMoves = field(init=False)
 
     def __post_init__(self) -> None:
-        self.echo = OwnMoveFilter(("lfs.0",), lambda: self.nids, lambda: self.time,
+        self.echo = OwnMoves(("lfs.0",), lambda: self.nids, lambda: self.time,
                          lambda fid, since: fid in self.begun and since == self.time - REMEMBER_SECONDS)
         self.echo.moved(MOVED)
 

@@ -16,6 +16,7 @@ next CREATE or UNLINK are a *phase*. The first phases of all files are added at 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -51,7 +52,8 @@ from tierd.sense.changelogs.packed import (
     Records,
     counted_records,
 )
-from tierd.sense.own_moves import OtherMovers, OwnMoves
+from tierd.sense.changelogs.tallies import OtherMove
+from tierd.sense.own_moves import OwnMoves
 from tierd.sense.paths import PathCache, directory_of, join
 
 MOST_CLIENTS = 100_000
@@ -87,11 +89,11 @@ def nid_name(nid: bytes) -> str:
 class RollUp:
     """Adds records to the tables."""
 
-    def __init__(self, known: CountTables, path: PathCache, movers: OtherMovers, is_echo: OwnMoves) -> None:
+    def __init__(self, known: CountTables, path: PathCache, is_echo: OwnMoves) -> None:
         self._known = known
         self._files, self._counts = known.files, known.counts
         self._path = path
-        self._movers = movers
+        self._moves: list[OtherMove] = []
         self._is_echo = is_echo
         self._nids, self._clients = Names(), Interned(3, nid_name)
         self._begin()
@@ -125,11 +127,13 @@ class RollUp:
         needed = {*each_fid(parents), *each_fid(unknown), *sources}.difference(each_fid(made))
         return {fid for fid in needed if fid and fid not in self._path.known}
 
-    def add(self, counted: CountedRecords) -> list[Fid]:
+    def add(self, counted: CountedRecords) -> tuple[list[Fid], list[OtherMove]]:
         """Add records in the order of one MDT's changelog. Records of tierd's own moves are ignored.
 
-        Returns the files that have another path because a directory above them was renamed.
+        Returns the files that have another path because a directory above them was renamed, and new layouts under the
+        id of a job: of a migration or a setstripe, not of files that grew.
         """
+        self._moves = []
         if self._known.compactions != self._compactions:
             self._begin()
         job = self._jobs.numbers_of(counted.fields.job, self._counts.jobs)
@@ -159,7 +163,7 @@ class RollUp:
         self._known.forget(self._files.known_rows([one.target for one in counted.renames.values()
                                                    if one.target and one.target != one.source]))
         self._known.settle()
-        return moved
+        return moved, self._moves
 
     def _old_path(self, renamed: Record) -> str:
         """The path from which a record renames something; "" if it is unknown."""
@@ -279,7 +283,6 @@ class RollUp:
         self._known.list_files(number, one)
 
     def _move_layouts(self, fields: Fields, row: Ints, job: Ints, counted: CountedRecords) -> None:
-        """Note new layouts under the id of a job: of a migration or a setstripe, not of a file that grew."""
         layouts = np.flatnonzero(fields.kind == LAYOUT)
         for at in layouts[np.argsort(fields.number[layouts])].tolist():
             name, known = self._counts.jobs.by_number[job[at]], self._files.present[row[at]]
@@ -287,8 +290,9 @@ class RollUp:
                 continue
             path = self._known.path(int(row[at])) if known else self._path(as_fid(fields.target[at].tobytes()))
             if path:  # otherwise it is an unnamed file that a mover copies into
-                self._movers.moved(directory_of(path), name, float(fields.time[at]),
-                                   counted.record(int(fields.number[at])))
+                record = counted.record(int(fields.number[at]))
+                self._moves.append(OtherMove(os.fsencode(directory_of(path)), name, record.time, record.target,
+                                             record.uid, nid=record.nid))
 
 
 WRITE_MODES = 0o3002

@@ -5,6 +5,7 @@ Any thread may read the table. It is not locked while paths are looked up or rec
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from threading import RLock
@@ -21,7 +22,7 @@ from tierd.sense.changelogs.counts import COUNTED, CountTables, SharedRun
 from tierd.sense.changelogs.files import fid_words
 from tierd.sense.changelogs.packed import Records
 from tierd.sense.changelogs.roll_up import RollUp
-from tierd.sense.changelogs.tallies import MoveCollector, Tally, TallyContent, TallyLimits, TallyMaker, add_tally
+from tierd.sense.changelogs.tallies import Tally, TallyContent, TallyLimits, TallyMaker, add_tally
 from tierd.sense.own_moves import OtherMovers, OwnMoves
 from tierd.sense.paths import PathCache, ResolvePath
 
@@ -56,11 +57,10 @@ class ActivityTable:
         self._known = CountTables(max_files, max_counts, max_listed_files)
         self._marked_at: float | None = None
         self._path = PathCache(resolve)
-        self._collector = MoveCollector(tallies.max_moves) if tallies is not None else None
         self._making = TallyMaker(self._known, tallies) if tallies is not None else None
-        self._movers = self._collector or OtherMovers(max_counts)
+        self._movers = OtherMovers(max_counts)
         self._is_echo = is_echo or OwnMoves()
-        self._records = RollUp(self._known, self._path, self._movers, self._is_echo)
+        self._records = RollUp(self._known, self._path, self._is_echo)
         self._executor = executor
         self._of_mdt: dict[str, set[Fid]] = {}
         """Files that are known from tallies, by MDT."""
@@ -92,9 +92,11 @@ class ActivityTable:
                 if self._executor is not None:
                     self._path.look_up(self._records.fids_without_path(counted), self._executor)
                 with self._lock:
-                    moved = self._records.add(counted)
+                    moved, moves = self._records.add(counted)
+                    for move in moves:
+                        self._movers.moved(os.fsdecode(move.directory), move.job, move.time)
                     if self._making is not None:
-                        self._making.note(counted.fields, moved)
+                        self._making.note(counted.fields, moved, moves)
             self.records_read += count
             self.oldest_time = min(self.oldest_time, oldest)
             del batch  # its memory is used for the next one
@@ -102,11 +104,10 @@ class ActivityTable:
     def tally(self) -> TallyContent:
         """What changed since the last call. The table must have been made with ``tallies``."""
         assert self._making is not None
-        assert self._collector is not None
         with self._lock:
             closes, self._records.closes = self._records.closes, 0
             self._path.ask_again()
-            return self._making.content(self._collector.take(), closes)
+            return self._making.content(closes)
 
     def _add_tally(self, tally: Tally) -> None:
         known = self._of_mdt.setdefault(tally.mdt, set())

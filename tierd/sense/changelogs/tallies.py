@@ -14,9 +14,9 @@ records count once, in order, whoever read them and however often a tally arrive
 >>> making = TallyMaker(known, TallyLimits())
 >>> number = known.counts.of("cp.0", "/in", 5.0)
 >>> known.counts.counted[number, 0] += 3
->>> [(row.job, row.directory, row.creates) for row in making.content(()).directories]
+>>> [(row.job, row.directory, row.creates) for row in making.content().directories]
 [('cp.0', b'/in', 3)]
->>> making.content(()).directories
+>>> making.content().directories
 ()
 """
 
@@ -164,24 +164,6 @@ class Tally(Struct, frozen=True):
     """Of its form on the wire."""
 
 
-class MoveCollector(OtherMovers):
-    """Collects layout changes by other movers for the next tally."""
-
-    def __init__(self, most: int) -> None:
-        super().__init__(most)
-        self._most_moves = most
-        self._moved: list[OtherMove] = []
-
-    def moved(self, directory: str, job: str, time: float, record: Record | None = None) -> None:
-        """Collect a layout change. Beyond the limit the first of each window are kept."""
-        if record is not None and len(self._moved) < self._most_moves:
-            self._moved.append(OtherMove(os.fsencode(directory), job, time, record.target, record.uid, nid=record.nid))
-
-    def take(self) -> tuple[OtherMove, ...]:
-        found, self._moved = tuple(self._moved), []
-        return found
-
-
 _EVICTED_SHARE = 0.25
 """Share of the files that is dropped when the limit of an MDT is reached."""
 _MIXED = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], np.uint64)
@@ -207,13 +189,16 @@ class TallyMaker:
         """FIDs of the records since the last tally, as bytes."""
         self._renamed = False
         """Whether directories or unknown files were renamed since the last tally."""
+        self._moves: list[OtherMove] = []
+        """The first layout changes by other movers since the last tally."""
 
-    def note(self, fields: Fields, moved: Sequence[Fid]) -> None:
-        """Remember which files records are about, and files that have another path."""
+    def note(self, fields: Fields, moved: Sequence[Fid], moves: Sequence[OtherMove]) -> None:
+        """Remember which files records are about, files that have another path, and layout changes by other movers."""
+        self._moves += moves[:self._limits.max_moves - len(self._moves)]
         self._touched.update(each_fid(fields.target), moved)
         self._renamed |= not self._known.files.has(fields.at(fields.kind == RENAME).target).all()
 
-    def content(self, moves: Sequence[OtherMove], closes: int = 0) -> TallyContent:
+    def content(self, closes: int = 0) -> TallyContent:
         table, counts = self._known.files, self._known.counts
         before = self._sampled()
         chosen = self._chosen()
@@ -225,6 +210,7 @@ class TallyMaker:
         owners = table.owner[rows].tolist()
         every = {each: at for at, each in enumerate(dict.fromkeys([*chosen, *owners]))}
         renamed, self._renamed = self._renamed, False
+        moves, self._moves = tuple(self._moves), []
         self._touched.clear()
         return TallyContent(
             tuple(self._row(each, [position[fid] for fid in members[each]] if each in members else None)
@@ -232,7 +218,7 @@ class TallyMaker:
             tuple(map(FileTally, fids, map(every.__getitem__, owners), (
                 os.fsencode(counts.places.by_number[place]) for place in table.place[rows].tolist()),
                 table.names_of(rows), *(getattr(table, name)[rows].tolist() for name in STATE))),
-            tuple(before - after), tuple(moves), closes, renamed=renamed)
+            tuple(before - after), moves, closes, renamed=renamed)
 
     def _sampled(self) -> set[Fid]:
         """All files that the leader knows."""
