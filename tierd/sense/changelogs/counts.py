@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +61,8 @@ class CountTable:
         """By number, NIDs of the first clients that created, opened or removed files; at most ``MAX_CLIENTS``."""
         self._number_of: dict[int, int] = {}
         """Numbers of those in the table, by job and directory."""
+        self._free: list[int] = []
+        """Numbers that nothing has any more."""
         self.past: deque[tuple[float, NDArray[np.uint32]]] = deque()
         """Low 32 bits of all counts at earlier times. Those that were added later were 0 then."""
         self._of_job: tuple[Ints, Ints] | None = None
@@ -72,11 +75,13 @@ class CountTable:
 
     def number(self, job: int, place: int) -> int:
         """Number of the counts of a job in a directory, made if needed."""
-        number = self._number_of.setdefault(job << _PLACE_BITS | place, len(self.clients))
-        if number == len(self.clients):
+        pair = job << _PLACE_BITS | place
+        number = self._number_of.get(pair, -1)
+        if number < 0:
+            number = self._number_of[pair] = self._free.pop() if self._free else len(self.clients)
             for name in _COLUMNS if number == len(self.job) else ():
                 setattr(self, name, grown(getattr(self, name), number + 1))
-            self.clients.append(())
+            self.clients[number:number + 1] = [()]
             self.job[number], self.place[number], self.in_table[number] = job, place, True
             self._of_job = None
         return number
@@ -116,7 +121,7 @@ class CountTable:
         some = [self.jobs[job] for job in jobs if job in self.jobs]
         if self._of_job is None:
             order = np.argsort(self.job[:len(self.clients)], kind="stable")
-            self._of_job = order, np.searchsorted(self.job[order], np.arange(len(self.jobs) + 1))
+            self._of_job = order, np.searchsorted(self.job[order], np.arange(len(self.jobs.by_number) + 1))
         order, begins = self._of_job
         every = np.concatenate([order[:0], *(order[begins[job]:begins[job + 1]] for job in some
                                              if job + 1 < len(begins))])
@@ -175,41 +180,25 @@ class CountTable:
             taken.resize((len(self.clients), len(COUNTED)), refcheck=False)
             taken[numbers] = self.counted[numbers]
 
-    def compact(self, owners: NDArray[np.int32], places: NDArray[np.int32]) -> tuple[Ints, Ints]:
-        """Drop what is neither in the table nor one of these owners of files; and directories that nothing names.
+    @property
+    def used(self) -> int:
+        """How many numbers have a meaning: those in the table, and those that were."""
+        return len(self.clients) - len(self._free)
 
-        Returns the new numbers of counts and of directories by their old ones.
+    def give_away(self, owners: NDArray[np.int32], places: NDArray[np.int32]) -> None:
+        """Free the numbers of what is neither in the table nor one of these owners of files.
+
+        Forget the jobs and directories that nothing names.
         """
         kept = self.in_table[:len(self.clients)].copy()
         kept[owners] = True
-        rows = np.flatnonzero(kept)
-        self.clients = [self.clients[number] for number in rows.tolist()]
-        jobs, job = _renumbered(len(self.jobs), self.job[rows])
-        new_place, place = _renumbered(len(self.places), self.place[rows], places)
-        for name in _COLUMNS.keys() - {"job", "place"}:
-            setattr(self, name, grown(getattr(self, name)[rows], 1))
-        self.past = deque((time, taken[rows[rows < len(taken)]]) for time, taken in self.past)
-        self.job, self.place = grown(job, 1), grown(place, 1)
-        self.jobs = _kept_names(self.jobs, jobs)
-        self.places = _kept_names(self.places, new_place)
+        self.jobs.keep_only({*self.job[:len(kept)][kept].tolist()})
+        self.places.keep_only({*self.place[:len(kept)][kept].tolist(), *places.tolist()})
+        free = np.flatnonzero(~kept)
+        self._free = free.tolist()
+        for column in (*map(partial(getattr, self), _COLUMNS), *(taken for _, taken in self.past)):
+            column[free[free < len(column)]] = 0
         self._of_job = None
-        self._number_of = {key: number for number, key in enumerate((job << _PLACE_BITS | place).tolist())
-                           if self.in_table[number]}
-        return np.where(kept, np.cumsum(kept) - 1, -1), new_place
-
-
-def _renumbered(count: int, used: Ints, also: NDArray[np.int32] | None = None) -> tuple[Ints, Ints]:
-    """New numbers by old ones, of those used, which keep their order; and those used by their new numbers."""
-    kept = np.zeros(count, bool)
-    kept[used] = True
-    if also is not None:
-        kept[also] = True
-    new = np.where(kept, np.cumsum(kept) - 1, -1)
-    return new, new[used]
-
-
-def _kept_names(names: Names, new: Ints) -> Names:
-    return Names(name for name, number in zip(names.by_number, new.tolist(), strict=True) if number >= 0)
 
 
 MIN_SHARED_OPENS = 4
@@ -350,7 +339,7 @@ class CountTables:
             more = len(counts) - self.max_counts + self.max_counts // 32  # finding one takes as long as finding several
             counts.drop(counts.idle_longest(more))
         lists, name_bytes = self._settled
-        if (len(counts.clients) > 2 * max(self.max_counts, self._counts_kept)
+        if (counts.used > 2 * max(self.max_counts, self._counts_kept)
                 or len(counts.jobs) + len(counts.places) > 4 * self.max_counts + self.max_files):
             self._compact_counts()
             self.forget_clients()
@@ -365,12 +354,10 @@ class CountTables:
         self._clients = KeyIndex(1)
 
     def _compact_counts(self) -> None:
-        files = self.files
-        present = files.rows()
-        number, place = self.counts.compact(files.owner[present], files.place[present])
-        files.owner[present], files.place[present] = number[files.owner[present]], place[files.place[present]]
-        self._keep_lists(number[self._lister[:self._lists]], self._listed[:self._lists])
-        self._counts_kept = len(self.counts.clients)
+        present = self.files.rows()
+        self.counts.give_away(self.files.owner[present], self.files.place[present])
+        self._keep_lists(self._lister[:self._lists], self._listed[:self._lists])
+        self._counts_kept = self.counts.used
         self.compactions += 1
 
     def _compact_files(self) -> None:
@@ -380,7 +367,7 @@ class CountTables:
 
     def _keep_lists(self, lister: Ints | NDArray[np.int32], listed: Ints | NDArray[np.int32]) -> None:
         """Make these the lists, as far as counts and files are in the table."""
-        kept = np.flatnonzero((listed >= 0) & (lister >= 0))
+        kept = np.flatnonzero(listed >= 0)
         kept = kept[self.counts.in_table[lister[kept]] & self.files.present[listed[kept]]]
         if len(kept) > 2 * self.max_files:  # jobs that open files in turn add them again and again
             _, first = np.unique(lister[kept].astype(np.int64) << _PLACE_BITS | listed[kept], return_index=True)
