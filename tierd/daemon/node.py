@@ -25,10 +25,9 @@ from tierd.refusal import Refusal
 from tierd.sense.changelogs.follow import ClearChangelog
 from tierd.sense.changelogs.recording import MakeMark
 from tierd.sense.changelogs.tally_source import TallyInbox
-from tierd.sense.clients import ClientPoller
-from tierd.sense.disks import DiskPoller
 from tierd.sense.facts import JobNodes
 from tierd.sense.file_walks import ColdestFirst
+from tierd.sense.nodes import ClientPoller, DiskPoller
 from tierd.sense.prometheus_history import LearnedHistory
 from tierd.sense.sources import LiveSource, ReadCounters
 from tierd.sense.space import PoolMedia

@@ -38,9 +38,8 @@ from tierd.daemon.node import Cluster, Node
 from tierd.daemon.service import Service
 from tierd.daemon.systemd import BEAT_SECONDS, Notifier, extended_start, heartbeat
 from tierd.model import SiteFacts
+from tierd.sense import nodes
 from tierd.sense.changelogs.recording import MarkWriter
-from tierd.sense.clients import THIS_NODE, ClientPoller, mounts_of_exporter, mounts_of_node
-from tierd.sense.disks import DiskPoller, disks_of_exporter, read_disks
 from tierd.sense.http_client import HttpClient
 from tierd.sense.parameters import metadata_spaces, own_nids, why_jobs_are_unnamed
 from tierd.sense.sources import counter_source
@@ -80,13 +79,15 @@ def local_node(settings: Settings, clock: SystemClock, claim: FilesystemClaim | 
         mover = ParallelMover(engine, filesystem.pools, settings.movers.at_once, settings.movers.per_target_at_once)
     folder = ClaimFolder(Path(mount.path) / settings.claim.folder.strip("/"))
     http = HttpClient(sense.exporter_access, sense.wait_seconds, os.environ)
-    clients = {THIS_NODE: mounts_of_node(tree), **{url: mounts_of_exporter(url, http) for url in sense.clients}}
-    servers = {THIS_NODE: lambda _: read_disks(tree), **{url: disks_of_exporter(url, http) for url in sense.exporters}}
+    clients = {nodes.THIS_NODE: nodes.mounts_of_node(tree),
+               **{url: nodes.mounts_of_exporter(url, http) for url in sense.clients}}
+    servers = {nodes.THIS_NODE: lambda _: nodes.read_disks(tree),
+               **{url: nodes.disks_of_exporter(url, http) for url in sense.exporters}}
     return Node(
         filesystem=filesystem, mover=mover, read=counter_source(sense, mount.fsname, tree, clock, os.environ),
         mdts=sense.mdts or mdts_of(tree, mount.fsname), clock=clock, nudge=clock.nudge,
         clear_changelog=filesystem.clear_changelog, claim=claim or local_claim(settings, mount, clock),
-        clients=ClientPoller(clients, clock), disks=DiskPoller(servers, clock),
+        clients=nodes.ClientPoller(clients, clock), disks=nodes.DiskPoller(servers, clock),
         own_nids=lambda: own_nids(tree),
         site_facts=lambda: SiteFacts(metadata_spaces(tree, mount.fsname), knows_overstriping(tree, mount.fsname)),
         unnamed=lambda: why_jobs_are_unnamed(tree), mark=mounted_marks(library, folder.path),

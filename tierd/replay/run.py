@@ -18,10 +18,10 @@ from tierd.detect import attribution
 from tierd.engine import Engine
 from tierd.model import Action, ClientLoad, Facts, Finding, TargetFill
 from tierd.refusal import Refusal
-from tierd.sense import clients, parameters
+from tierd.sense import nodes, parameters
 from tierd.sense.changelogs.table import ActivityTable
-from tierd.sense.clients import client_load
 from tierd.sense.facts import MIN_OPENERS, FillRates
+from tierd.sense.nodes import client_load
 from tierd.sense.readings import Reading, window
 from tierd.sense.tape import Tape
 from tierd.structs import json_text
@@ -43,7 +43,7 @@ class TapeFacts:
         room = parameters.pool_capacity(tree)
         pool_of = {target: pool for pool, targets in room.pools.items() for target in targets}
         loads = []
-        for counters in clients.read_mounts(tree, pool_of):
+        for counters in nodes.read_mounts(tree, pool_of):
             earlier = self._before.get(counters.mount)
             if earlier is not None:
                 loads.append(client_load(earlier[1], counters, time, time - earlier[0]))

@@ -18,10 +18,9 @@ from tierd.model import DirectoryActivity, DirectoryPlacement, Facts, SharedFile
 from tierd.sense import space
 from tierd.sense.changelogs.counts import SharedRun
 from tierd.sense.changelogs.table import ActivityTable
-from tierd.sense.clients import ClientPoller
-from tierd.sense.disks import DiskPoller
 from tierd.sense.file_walks import Inventory, UnevenPools
 from tierd.sense.metadata import MetadataMeter
+from tierd.sense.nodes import ClientPoller, DiskPoller
 from tierd.sense.space import PoolMedia
 
 

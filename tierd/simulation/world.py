@@ -32,10 +32,9 @@ from tierd.model import MetadataSpace, SiteFacts
 from tierd.sense import parameters
 from tierd.sense.changelogs.follow import Follower
 from tierd.sense.changelogs.recording import RecordingCheck
-from tierd.sense.clients import THIS_NODE, PoolOfTarget
-from tierd.sense.disks import DiskCounters, DiskPoller, read_disks
 from tierd.sense.exporters import Answer, ExporterReadings
 from tierd.sense.http_client import SourceError
+from tierd.sense.nodes import THIS_NODE, DiskCounters, DiskPoller, PoolOfTarget, read_disks
 from tierd.sense.readings import Reading
 from tierd.sense.sources import LiveSource
 from tierd.sense.space import PoolMedia

@@ -26,7 +26,7 @@ from tierd.detect.accelerators import Accelerator, SmallWrites, accelerators, of
 from tierd.model import DiskWrites, Facts, Finding, JobLoad
 from tierd.policies import small_random_io
 from tierd.policies.block_accelerator import POLICY, with_absorbed
-from tierd.sense.disks import DiskPoller, read_disks
+from tierd.sense.nodes import DiskPoller, read_disks
 from tierd.simulation.beds import BedKind, draw_bed
 
 KIB, MIB = 1024, 1 << 20

@@ -15,9 +15,9 @@ from simulator.settings import recorded_test_bed
 from tests.tierd.sense.clocks import SettableClock
 from tests.tierd.simulated import STREAM
 from tierd.model import ClientLoad, RpcLoad
-from tierd.sense import clients
-from tierd.sense.clients import ClientPoller, client_load, mounts_of_node
+from tierd.sense import nodes
 from tierd.sense.http_client import SourceError
+from tierd.sense.nodes import ClientPoller, client_load, mounts_of_node
 
 POOLS = {f"lustre-OST000{n}": "flash" if n < 2 else "hdd" for n in range(6)}
 GOLDEN = Path(__file__).parent.parent.parent / "golden"
@@ -30,7 +30,7 @@ def rpcs_of(load: ClientLoad) -> dict[tuple[str, str, str], RpcLoad]:
 @pytest.fixture
 def real(capture: Callable[[str], Path]) -> ClientLoad:
     root = capture("2.17.57/tree-load-2")
-    (found,) = clients.read_mounts(Tree(Roots.of(root / "proc", root / "sys")), POOLS)
+    (found,) = nodes.read_mounts(Tree(Roots.of(root / "proc", root / "sys")), POOLS)
     return found
 
 
@@ -48,8 +48,8 @@ def test_a_real_client(real: ClientLoad) -> None:
 @pytest.mark.parametrize("name", ["2.17.57-tree-load-2", "2.17.57-tree-load-1-per-target"])
 def test_an_exporter_gives_the_same_values(name: str, capture: Callable[[str], Path]) -> None:
     root = capture(f"2.17.57/{name.removeprefix('2.17.57-').removesuffix('-per-target')}")
-    (near,) = clients.read_mounts(Tree(Roots.of(root / "proc", root / "sys")), POOLS)
-    (far,) = clients.parse_mounts((GOLDEN / f"{name}.prom").read_bytes(), "http://n17:9169/metrics")
+    (near,) = nodes.read_mounts(Tree(Roots.of(root / "proc", root / "sys")), POOLS)
+    (far,) = nodes.parse_mounts((GOLDEN / f"{name}.prom").read_bytes(), "http://n17:9169/metrics")
     assert (far.client, far.fsname) == ("n17", "lustre")
     for of in (("osc", "hdd", "write"), ("osc", "flash", "read")):
         assert rpcs_of(far)[of] == rpcs_of(near)[of], of
@@ -70,11 +70,11 @@ def test_the_omni_path_driver_of_a_client(capture: Callable[[str], Path], tmp_pa
     folder.mkdir(parents=True)
     for name, text in {"krcvqs": "2,0,0", "cap_mask": "0x4c09a09cbba", "piothreshold": "N", "ifs_aligned": "1"}.items():
         (folder / name).write_text(f"{text}\n")
-    (near,) = clients.read_mounts(Tree(Roots.of(root / "proc", tmp_path / "sys")), POOLS)
+    (near,) = nodes.read_mounts(Tree(Roots.of(root / "proc", tmp_path / "sys")), POOLS)
     assert near.fabric_driver == {"krcvqs": 2, "cap_mask": 0x4C09A09CBBA}
     lines = (b'lustre_lnet_omni_path_parameter{setting="krcvqs"} 2\n'
              b'lustre_llite_statahead_max_entries{fs="l",mount="/m"} 128\n')
-    (far,) = clients.parse_mounts(lines, "http://n17:9169/metrics")
+    (far,) = nodes.parse_mounts(lines, "http://n17:9169/metrics")
     assert far.fabric_driver == {"krcvqs": 2}
     load = client_load(far, far, 60.0, 30.0)
     assert load is not None
@@ -88,7 +88,7 @@ def test_the_omni_path_driver_of_a_client(capture: Callable[[str], Path], tmp_pa
     b'lustre_osc_pages_per_rpc_bucket{fs="l",mount="/m",direction="read",le="many"} 3'])
 def test_an_impossible_sample_of_a_client_makes_its_exposition_invalid(line: bytes) -> None:
     with pytest.raises(SourceError, match="n17"):
-        clients.parse_mounts(line + b"\n", "http://n17:9169/metrics")
+        nodes.parse_mounts(line + b"\n", "http://n17:9169/metrics")
 
 
 def made(hits: float, **tables: dict[int, float]) -> ClientLoad:
@@ -111,7 +111,7 @@ def test_a_mount_whose_counters_fell_has_no_load(before: ClientLoad, after: Clie
 
 
 def test_clients_take_turns_and_what_is_known_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clients, "NODES_PER_CALL", 2)
+    monkeypatch.setattr(nodes, "NODES_PER_CALL", 2)
     clock, requested = SettableClock(), []
 
     def look_at(name: str) -> Callable[[object], dict[str, ClientLoad]]:

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from lustre.parameters import Roots, Tree
 from tests.conftest import Unpack
 from tests.tierd.sense.clocks import SettableClock
-from tierd.sense.clients import single
-from tierd.sense.disks import DiskCounters, DiskPoller, difference, parse_disks, read_disks
 from tierd.sense.http_client import SourceError
+from tierd.sense.nodes import DiskCounters, DiskPoller, difference, parse_disks, read_disks, single
 
 URL = "http://oss1:9169/metrics"
 EXPOSITION = b"""\
