@@ -98,44 +98,35 @@ class Answer:
     """Of its own targets. Its stamps are by its own clock; without any, the request was short."""
     asked: float
     answered: float
+    clock: int = 0
+    """How often the exporter's clock was set since its first answer."""
 
     @property
     def seconds(self) -> float:
         return self.answered - self.asked
 
-
-Ask = Callable[[Sequence[str]], tuple[Mapping[str, Answer], Mapping[str, SourceError]]]
-"""Returns the new answers of these exporters, and the errors of those without one."""
-
-
-@dataclass(slots=True)
-class Exporter:
-    """The last answer of an exporter."""
-
-    answer: Answer
-    clock: int = 0
-    """How often its clock was set."""
-
-    def learn(self, answer: Answer) -> bool:
-        """Take over an answer. Returns whether it is a new one: a server may answer twice from one reading."""
-        before = self.answer
-        own = [stamp.seconds - known.seconds for target, stamp in answer.reading.stamps.items()
+    def after(self, before: Answer | None) -> Answer:
+        """The answer after an earlier one, or that one if it is not new: a server may answer twice from one reading."""
+        if before is None:
+            return self
+        own = [stamp.seconds - known.seconds for target, stamp in self.reading.stamps.items()
                if (known := before.reading.stamps.get(target)) is not None]
         if own and not any(own):
-            return False
-        self.answer = answer
-        here, slack = answer.answered - before.answered, max(before.seconds, answer.seconds) + CLOCK_SLACK_SECONDS
-        if any(passed and abs(passed - here) > slack for passed in own):
-            self.clock += 1
-        return True
+            return before
+        here, slack = self.answered - before.answered, max(before.seconds, self.seconds) + CLOCK_SLACK_SECONDS
+        return replace(self, clock=before.clock + any(passed and abs(passed - here) > slack for passed in own))
 
     def stamps(self, url: str) -> dict[str, Stamp]:
         """When the counters of each target were read. Times of different servers are never compared."""
-        reading = self.answer.reading
-        if reading.stamps:
-            return {target: Stamp(f"{url} {self.clock}", stamp.seconds) for target, stamp in reading.stamps.items()}
-        middle = (self.answer.asked + self.answer.answered) / 2
-        return {target: Stamp("this node", middle) for target in reading.targets}
+        if self.reading.stamps:
+            return {target: Stamp(f"{url} {self.clock}", stamp.seconds)
+                    for target, stamp in self.reading.stamps.items()}
+        middle = (self.asked + self.answered) / 2
+        return {target: Stamp("this node", middle) for target in self.reading.targets}
+
+
+Ask = Callable[[Sequence[str]], tuple[Mapping[str, Answer], Mapping[str, SourceError]]]
+"""Returns the new answers of these exporters, and the errors of those without one."""
 
 
 class ExporterReadings:
@@ -150,7 +141,8 @@ class ExporterReadings:
         self._urls = urls
         self._ask = ask
         self._clock = clock
-        self._known: dict[str, Exporter] = {}
+        self._known: dict[str, Answer] = {}
+        """The last answer of each exporter."""
         self._failing: dict[str, float] = {}
         """Since when each exporter has not answered; epoch seconds."""
         self._last: Reading | None = None
@@ -169,33 +161,28 @@ class ExporterReadings:
             raise SourceError("no exporter is configured, and none was discovered")
         found, problems = self._ask(urls)
         self._note(problems, now)
-        self._known = {url: exporter for url, exporter in self._known.items()
-                       if url in urls and now - exporter.answer.answered <= LONGEST_SECONDS}
-        is_new = self._last is None
-        for url, answer in found.items():
-            if url in self._known:
-                is_new |= self._known[url].learn(answer)
-            else:
-                self._known[url], is_new = Exporter(answer), True
+        before = {url: answer for url, answer in self._known.items()
+                  if url in urls and now - answer.answered <= LONGEST_SECONDS}
+        self._known = before | {url: answer.after(before.get(url)) for url, answer in found.items()}
         if not self._known:
             raise SourceError(self.problem)
-        if is_new or self._last is None:
+        if self._last is None or any(self._known[url] is not before.get(url) for url in found):
             self._last = self._joined(now)
         return self._last
 
     def _joined(self, now: float) -> Reading:
         shown: dict[str, str] = {}
         stamps: dict[str, Stamp] = {}
-        ordered = sorted(self._known.items(), key=lambda item: item[1].answer.asked)
-        for url, exporter in ordered:
-            for target in exporter.answer.reading.targets:
-                if target in shown and self._known[shown[target]].answer.asked >= now:
+        ordered = sorted(self._known.items(), key=lambda item: item[1].asked)
+        for url, answer in ordered:
+            for target in answer.reading.targets:
+                if target in shown and self._known[shown[target]].asked >= now:
                     raise SourceError(f"{target} is shown by both {redacted(shown[target])} and {redacted(url)}: only "
                                       "one server can serve it, so one of them is out of date, or one server is "
                                       "configured twice")
                 shown[target] = url
-            stamps |= exporter.stamps(url)
-        return joined_reading({url: exporter.answer.reading for url, exporter in ordered}, shown, now, stamps)
+            stamps |= answer.stamps(url)
+        return joined_reading({url: answer.reading for url, answer in ordered}, shown, now, stamps)
 
     def _note(self, problems: Mapping[str, SourceError], now: float) -> None:
         """Remember since when exporters have not answered. Log those that have not for long, or work again."""

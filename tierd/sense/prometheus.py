@@ -191,7 +191,7 @@ class _Scrapes(NamedTuple):
 
 def oldest_last_scrape(about: Iterable[Series]) -> tuple[float, str]:
     """Time of the oldest last scrape over all targets, and its target; 0 and "" without targets."""
-    scrapes = _scrapes(s for s in about if s.points and s.name in TARGET_FAMILIES and "target" in s.labels)
+    scrapes = _scrapes(about)
     oldest = min(scrapes, key=lambda target: (scrapes[target].times[-1], target), default="")
     return (scrapes[oldest].times[-1] if oldest else 0.0), oldest
 
@@ -203,8 +203,7 @@ def merged_reading(about: Iterable[Series], jobs: Sequence[Series]) -> Reading:
     """
     whole = sorted((series for series in about if series.points and "target" in series.labels),
                    key=lambda series: series.points[-1][0])
-    scrapes = _scrapes(series for series in whole if series.name in TARGET_FAMILIES)
-    time, _ = oldest_last_scrape(whole)
+    scrapes, (time, _) = _scrapes(whole), oldest_last_scrape(whole)
     collected = ExporterView()
     collected.targets.update(scrapes)
     for (target, job, name, tail), points in _counters(jobs, scrapes).items():
@@ -231,7 +230,7 @@ def _stamps(about: Iterable[Series], scrapes: Mapping[str, _Scrapes], time: floa
     found = {}
     for one in about:
         seen = scrapes.get(target_of(one.labels)) if one.name == READ_AT else None
-        if (seen is not None and seen.origin == _origin(one.labels)
+        if (seen is not None and seen.origin == origin_of(one.labels)
                 and not any(abs((later - at) - (value - before)) > CLOCK_STEP_SECONDS
                             for (at, before), (later, value) in pairwise(one.points))):
             seconds = value_at(one.points, time, seen.times)
@@ -255,7 +254,7 @@ def _counters(jobs: Sequence[Series], scrapes: Mapping[str, _Scrapes]) -> dict[_
         labels = series.labels
         target, job = target_of(labels), labels.get(JOBID)
         seen = scrapes.get(target)
-        if job is None or seen is None or _origin(labels) != seen.origin:
+        if job is None or seen is None or origin_of(labels) != seen.origin:
             continue
         counter = target, job, series.name, tail_of(labels)
         if counter in found:
@@ -278,7 +277,8 @@ _GAUGE_SECONDS = 90.0
 """Conditions older than the counters by more than this are ignored."""
 
 
-def _origin(labels: Mapping[str, str]) -> Origin:
+def origin_of(labels: Mapping[str, str]) -> Origin:
+    """Which scrape of which exporter gave a series."""
     return tuple(sorted([label for label in labels.items() if label[0] not in _OURS])), labels.get("job", "")
 
 
@@ -286,8 +286,10 @@ def _scrapes(series: Iterable[Series]) -> dict[str, _Scrapes]:
     """The origin that scraped each target last. After a failover, samples of the old server remain for a while."""
     found: dict[str, _Scrapes] = {}
     for one in series:
+        if not one.points or one.name not in TARGET_FAMILIES or "target" not in one.labels:
+            continue
         target = target_of(one.labels)
-        seen = _Scrapes(_origin(one.labels), [at for at, _ in one.points])
+        seen = _Scrapes(origin_of(one.labels), [at for at, _ in one.points])
         known = found.get(target)
         if known is None or (seen.times[-1], seen.origin) > (known.times[-1], known.origin):
             found[target] = seen

@@ -24,7 +24,7 @@ from tierd.sense.exposition import (
     target_of,
 )
 from tierd.sense.http_client import SourceError
-from tierd.sense.prometheus import BATCH_TARGETS, QueryApi, Series, quoted
+from tierd.sense.prometheus import BATCH_TARGETS, QueryApi, Series, origin_of, quoted
 from tierd.sense.readings import LONGEST_SECONDS, LONGEST_WINDOWS, Reading, Stamp, is_ost, window
 
 POOLS = "lustre_pool_target_info"
@@ -40,10 +40,6 @@ MOST_SAMPLES, MOST_READINGS, FIRST_READINGS = 400_000, 60, 8
 Prometheus allows 11,000 points for a series."""
 SURVEY_POINTS, SCRAPES_SECONDS = 500, 600
 """Points that show when a file system was scraped, and the time whose scrapes show how often."""
-OF_COUNTERS = frozenset({"operation", "direction", "le", JOBID})
-"""Labels that do not say which exporter it was."""
-
-
 @dataclass(frozen=True, slots=True)
 class Found:
     """A file system in a Prometheus, when it was scraped, and how often at the end."""
@@ -195,15 +191,10 @@ class PastWindows:
     def _asked(self, query: str, moments: Sequence[Moment]) -> list[tuple[Series, str, str]]:
         found = self._api.over(query, moments[0].time, moments[-1].time, self._step)
         self.seen.families.update(series.name for series in found)
-        return [(series, target_of(series.labels), exporter_of(series.labels)) for series in found]
+        return [(series, target_of(series.labels), str(origin_of(series.labels))) for series in found]
 
     def _points(self, series: Series, moments: Sequence[Moment]) -> Iterator[tuple[Moment, float]]:
         for time, value in series.points:
             number = round((time - moments[0].time) / self._step)
             if 0 <= number < len(moments):  # VictoriaMetrics moves the ends of a range to multiples of the step
                 yield moments[number], value
-
-
-def exporter_of(labels: Mapping[str, str]) -> str:
-    """The labels of the exporter, and those that Prometheus adds."""
-    return str(sorted(each for each in labels.items() if each[0] not in OF_COUNTERS))
