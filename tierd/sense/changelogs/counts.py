@@ -18,8 +18,7 @@ from lustre.fid import Fid
 from lustre.nid import NONE as NID_OF_NOBODY
 from tierd.loads import Floats, Ints, Names
 from tierd.model import MAX_CLIENTS
-from tierd.sense.changelogs.files import FileTable
-from tierd.sense.changelogs.index import KeyIndex, grown
+from tierd.sense.changelogs.files import FileTable, KeyIndex, grown
 from tierd.sense.paths import join
 
 COUNTED = ("creates", "opens", "closes", "unlinks", "outgrown", "write_opens")

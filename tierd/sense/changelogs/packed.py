@@ -38,8 +38,7 @@ from lustre.changelog.decode import OPEN as OPEN_FLAG
 from lustre.changelog.decode import RENAME as RENAME_FLAG
 from lustre.changelog.record import Record, RecordType
 from tierd.loads import Bools, Floats, Ints
-from tierd.sense.changelogs.files import Bytes, fid_words
-from tierd.sense.changelogs.index import Words
+from tierd.sense.changelogs.files import Bytes, Words, fid_words
 
 _EXTENSIONS = JOB_ID | EXTRA
 _PLAIN, _OPENED = OWNER | NID, OWNER | NID | OPEN_FLAG

@@ -37,8 +37,7 @@ from tierd.sense.changelogs.counts import (
     WRITE_OPENS,
     CountTables,
 )
-from tierd.sense.changelogs.files import Bytes, as_fid, each_fid
-from tierd.sense.changelogs.index import KeyIndex, Words, grown
+from tierd.sense.changelogs.files import Bytes, KeyIndex, Words, as_fid, each_fid, grown
 from tierd.sense.changelogs.packed import (
     CLOSE,
     CREATE,

@@ -34,8 +34,7 @@ from msgspec import Meta
 from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
 from tierd.sense.changelogs.counts import COUNTED, WRITE_OPENS, CountTables
-from tierd.sense.changelogs.files import each_fid, fid_words
-from tierd.sense.changelogs.index import Words
+from tierd.sense.changelogs.files import Words, each_fid, fid_words
 from tierd.sense.changelogs.packed import RENAME, Fields
 from tierd.sense.own_moves import OtherMovers, OwnMoves
 from tierd.structs import Struct

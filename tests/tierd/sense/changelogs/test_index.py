@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tierd.sense.changelogs.files import FileTable
-from tierd.sense.changelogs.index import UNKNOWN, KeyIndex
+from tierd.sense.changelogs.files import UNKNOWN, FileTable, KeyIndex
 
 
 def test_an_index_without_keys_finds_none_and_takes_the_next() -> None:
