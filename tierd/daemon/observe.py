@@ -145,11 +145,11 @@ class Observer:
         if self._ask is not None and self._clock.now() >= self._ask_at:
             self._learn(self._ask, seen)
         seen = self._unlisted.completed(seen, self._table.oldest_time)
-        whose = self._own_work(seen)
-        self._log.fault("mover", whose.problem)
+        own_jobs = self._own_work(seen)
+        self._log.fault("mover", self._own_work.problem)
         with self._store.lock:
             self._engine.acted_for = {case.finding.victim for case in self._store.open()}
-        result = self._engine.run_cycle(seen, self._table.of_job, lambda: self._facts(seen.end), whose.own_jobs,
+        result = self._engine.run_cycle(seen, self._table.of_job, lambda: self._facts(seen.end), own_jobs,
                                      self._table.counts_of_job)
         for what in ("room", "clients"):
             self._log.fault(what, self._facts.faults.get(what, ""))

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
 
 from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
@@ -103,27 +102,21 @@ MovedAmount = Callable[[float], tuple[int, int]]
 """Files and bytes that tierd moved or moved back since a time. The journal knows them across restarts."""
 
 
-@dataclass(frozen=True, slots=True)
-class OwnJobsVerdict:
-    """Whether the I/O under tierd's job ids was its own."""
-
-    own_jobs: Collection[str]
-    """Jobs to remove from the window; empty while another mover uses their ids."""
-    problem: str = ""
-    """Text about another mover, or ""."""
-
-
 class OwnJobs:
     """Checks window by window whether the I/O under tierd's job ids is tierd's own."""
 
     def __init__(self, jobs: Iterable[str], moved: MovedAmount) -> None:
         self._jobs = frozenset(jobs)
         self._moved = moved
-        self._problem = ""
+        self.problem = ""
+        """Text about another mover, or ""."""
         self._seen_at = float("-inf")
 
-    def __call__(self, window: Window) -> OwnJobsVerdict:
-        """Check one window. Loads without bytes count as own: all commands of ``lfs`` have this job id."""
+    def __call__(self, window: Window) -> Collection[str]:
+        """Check one window. Returns the jobs to remove from it; none while another mover uses their ids.
+
+        Loads without bytes count as own: all commands of ``lfs`` have this job id.
+        """
         loads = Loads.of(window.loads)
         own = list(loads.rows(loads.jobs_among(self._jobs)).values())
         done_bytes = sum(load.moved_bytes for load in own)
@@ -131,13 +124,13 @@ class OwnJobs:
         if is_other:
             self._seen_at = window.end
             busiest = max(own, key=lambda load: load.moved_bytes)
-            self._problem = self._problem or (
+            self.problem = self.problem or (
                 f"another mover: {busiest.job} read and wrote {bytes_text(done_bytes)} in {window.seconds:.0f} s, "
                 "more than tierd's own moves; tierd moves nothing and begins no act until this has been over for "
                 f"{QUIET_SECONDS / 60:.0f} minutes")
         elif not 0 <= window.end - self._seen_at < QUIET_SECONDS:
-            self._problem = ""
-        return OwnJobsVerdict(frozenset() if is_other else self._jobs, self._problem)
+            self.problem = ""
+        return frozenset() if is_other else self._jobs
 
     def _beyond(self, done_bytes: float, window: Window) -> bool:
         begun = window.end - max(window.seconds, *window.spans.values(), 0.0)

@@ -125,33 +125,34 @@ class Journal:
 
 def test_io_of_moves_in_the_journal_is_tierds_own() -> None:
     journal = Journal(10, 25_000_000)
-    reported = OwnJobs(JOBS, journal)(window(lfs0=100e6))
-    assert (reported.own_jobs, reported.problem) == (frozenset(JOBS), "")
+    work = OwnJobs(JOBS, journal)
+    assert (work(window(lfs0=100e6)), work.problem) == (frozenset(JOBS), "")
     assert journal.requested == [1000.0 - BEFORE_SECONDS]
 
 
 def test_another_mover_shows_by_more_io_than_own_moves_can_cause() -> None:
     most = MIN_BYTES + PASSES * 1_000_000 + FILE_BYTES * 2
     work = OwnJobs(JOBS, Journal(2, 1_000_000))
-    assert work(window(lfs0=most - 1, tierd0=1.0)).own_jobs == frozenset(JOBS)
-    assert work(window(lfs0=most, tierd0=1.0)).own_jobs == frozenset()
+    assert work(window(lfs0=most - 1, tierd0=1.0)) == frozenset(JOBS)
+    assert work(window(lfs0=most, tierd0=1.0)) == frozenset()
 
 
 def test_a_command_on_a_file_or_two_is_no_other_mover() -> None:
     journal = Journal()
-    reported = OwnJobs(JOBS, journal)(window(lfs0=MIN_BYTES))
-    assert (reported.own_jobs, reported.problem) == (frozenset(JOBS), "")
+    work = OwnJobs(JOBS, journal)
+    assert (work(window(lfs0=MIN_BYTES)), work.problem) == (frozenset(JOBS), "")
     assert journal.requested == []
 
 
 def test_another_mover_is_reported_in_the_same_words_until_it_is_quiet_for_five_minutes() -> None:
     work = OwnJobs(JOBS, Journal())
-    first = work(window(lfs0=100e6, ior0=500e6))
-    assert first.problem.startswith("another mover: lfs.0 read and wrote 100 MB in 5 s")
-    assert work(window(1005.0, lfs0=900e6)).problem == first.problem
-    quiet = work(window(1010.0))
-    assert (quiet.own_jobs, quiet.problem) == (frozenset(JOBS), first.problem)
-    assert work(window(1004.0 + QUIET_SECONDS)).problem == first.problem
-    assert work(window(1005.0 + QUIET_SECONDS)).problem == ""
+    work(window(lfs0=100e6, ior0=500e6))
+    first = work.problem
+    assert first.startswith("another mover: lfs.0 read and wrote 100 MB in 5 s")
+    for seen, jobs, problem in ((window(1005.0, lfs0=900e6), (), first), (window(1010.0), JOBS, first),
+                                (window(1004.0 + QUIET_SECONDS), JOBS, first),
+                                (window(1005.0 + QUIET_SECONDS), JOBS, "")):
+        assert (work(seen), work.problem) == (frozenset(jobs), problem)
     work(window(2000.0, lfs0=100e6))
-    assert work(window(500.0)).problem == "", "the clock went back"
+    work(window(500.0))
+    assert work.problem == "", "the clock went back"

@@ -85,8 +85,8 @@ class Follower:
         """By MDT, if the last call ended at a missing record."""
         self._lost: dict[tuple[str, str], str] = {}
         """Reason why an MDT keeps no records for tierd, by MDT and by the check that found it."""
-        self._missed: dict[str, str] = {}
-        """Reason why an MDT kept no records for a while. It is reported once, with the next records."""
+        self._missed: defaultdict[str, list[str]] = defaultdict(list)
+        """By MDT, why records are missing. It is reported once, with the next records."""
 
     @property
     def positions(self) -> Mapping[str, int]:
@@ -106,13 +106,13 @@ class Follower:
         """Mark an MDT as recording again, according to the same check. Records in between are missing."""
         why = self._lost.pop((mdt, by), "")
         if why:
-            self._missed[mdt] = f"records are missing, for {why}"
+            self._missed[mdt].append(f"records are missing, for {why}")
 
     def restart_from_zero(self, mdt: str) -> None:
         """Read an MDT from its first record, because its changelog restarted and ends before the last position."""
         if self._positions[mdt]:
             self._positions[mdt] = 0
-            self._missed[mdt] = "it has restarted"
+            self._missed[mdt].append("it has restarted")
 
     def batches(self) -> Iterator[Records]:
         """Records since the last call in batches, one MDT after the other.
@@ -122,20 +122,17 @@ class Follower:
         is not a changelog, or if an MDT keeps no records for tierd.
         """
         problems: list[str] = []
-        gaps: defaultdict[str, list[str]] = defaultdict(list)
         for mdt, before in list(self._positions.items()):
-            at_its_end = yield from self._of(mdt, problems, gaps[mdt])
+            at_its_end = yield from self._of(mdt, problems)
             some = mdt in self._later and self._positions[mdt] != before
             if self.recording is not None and (at_its_end or some):
                 self._judge(mdt, before, self.recording, complete=at_its_end)
-        for mdt, why in self._missed.items():
-            gaps[mdt].append(why)
-        self._missed.clear()
+        gaps, self._missed = self._missed, defaultdict(list)
         lost = {mdt: why for (mdt, by), why in sorted(self._lost.items())}  # one sentence for each MDT
         problems += [f"changelog of {mdt}: {why}" for mdt, why in lost.items()]
-        missing = [f"changelog of {mdt}: {first_of(whys)}" for mdt, whys in gaps.items() if whys]
+        missing = [f"changelog of {mdt}: {first_of(whys)}" for mdt, whys in gaps.items()]
         if missing:
-            raise MissingRecordsError("; ".join(missing + problems), [mdt for mdt, whys in gaps.items() if whys])
+            raise MissingRecordsError("; ".join(missing + problems), gaps.keys())
         if problems:
             raise ChangelogError("; ".join(problems))
 
@@ -147,11 +144,11 @@ class Follower:
         else:
             self.restored(mdt, "recording")
         if verdict.gap:
-            self._missed[mdt] = verdict.gap
+            self._missed[mdt].append(verdict.gap)
         if verdict.anew:
             self.restart_from_zero(mdt)
 
-    def _of(self, mdt: str, problems: list[str], gaps: list[str]) -> Generator[Records, None, bool]:
+    def _of(self, mdt: str, problems: list[str]) -> Generator[Records, None, bool]:
         """Yield the records of one MDT. Returns whether its end was reached."""
         begun_at = self._clock.now()
         before = self._later.pop(mdt, None)
@@ -168,7 +165,7 @@ class Follower:
                     if end <= last:  # otherwise the same records would be read forever
                         problems.append(f"changelog of {mdt}: asked for records after {last}, got {end}")
                         return False
-                    behind = yield from self._up_to_missing(mdt, records, before, begun_at, gaps)
+                    behind = yield from self._up_to_missing(mdt, records, before, begun_at)
                     del records  # their memory is used for the next ones
             except (OSError, ValueError) as error:
                 problems.append(f"changelog of {mdt}: {error}{self._backlog(mdt)}")
@@ -185,8 +182,8 @@ class Follower:
                 return False
         return False
 
-    def _up_to_missing(self, mdt: str, records: Records, before: _Later | None, now: float,
-                       gaps: list[str]) -> Generator[Records, None, int]:
+    def _up_to_missing(self, mdt: str, records: Records, before: _Later | None,
+                       now: float) -> Generator[Records, None, int]:
         """Yield the records up to a missing one that may be late. Returns the index behind it; 0 without one.
 
         ``before`` is what the last call saw, if it ended at a missing record.
@@ -203,7 +200,7 @@ class Follower:
                 behind = int(indexes[at])
                 if before is None or behind > before.highest_index or now - before.seen_at < LATE_SECONDS:
                     return behind
-                gaps.append(f"records {highest[at] + 1} to {behind - 1} are missing")
+                self._missed[mdt].append(f"records {highest[at] + 1} to {behind - 1} are missing")
         return 0
 
     def _backlog(self, mdt: str) -> str:
