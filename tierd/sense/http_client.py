@@ -15,7 +15,7 @@ import socket
 import ssl
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from types import MappingProxyType
@@ -162,7 +162,6 @@ class Response:
     body: bytes
     date: float | None
     """The server's clock in epoch seconds, in whole seconds; None without a ``Date`` header."""
-    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 def redacted(url: str) -> str:
@@ -271,7 +270,7 @@ class HttpClient:
         kind = headers.get("Content-Type", "").partition(";")[0].strip().lower()
         if kind not in kinds:
             raise SourceError(f"answers with {kind or 'no content type'!r} instead of {kinds[0]!r}")
-        return Response(self._body(response), date_of(headers.get("Date")), dict(headers))
+        return Response(self._body(response), date_of(headers.get("Date")))
 
     def _body(self, response: BaseHTTPResponse) -> bytes:
         most = self._access.max_bytes

@@ -188,11 +188,14 @@ class Follower:
 
         ``before`` is what the last call saw, if it ended at a missing record.
         """
-        indexes, begin = records.indexes, 0
-        highest = np.maximum.accumulate(np.append(np.uint64(self._positions[mdt] or indexes[0]), indexes))
-        for at in (*np.flatnonzero(indexes > highest[:-1] + 1).tolist(), len(records)):
+        indexes, begin, last = records.indexes, 0, self._positions[mdt]
+        gaps: list[int] = []
+        if records.last_index - last != len(records):
+            highest = np.maximum.accumulate(np.append(np.uint64(last or indexes[0]), indexes))
+            gaps = np.flatnonzero(indexes > highest[:-1] + 1).tolist()
+        for at in (*gaps, len(records)):
             if at > begin:
-                part = records.at(slice(begin, at))
+                part = records.at(slice(begin, at)) if gaps else records
                 self._positions[mdt] = part.last_index
                 yield part if self.recording is None else self.recording.without_marks(mdt, part)
                 begin = at

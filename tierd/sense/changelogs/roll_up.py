@@ -96,8 +96,6 @@ class RollUp:
         self._is_echo = is_echo
         self._nids, self._clients = Names(), Interned(3, nid_name)
         self._begin()
-        self.closes = 0
-        """CLOSE records so far."""
 
     def _begin(self) -> None:
         self._compactions, self._changes = self._known.compactions, self._path.changes
@@ -249,7 +247,6 @@ class RollUp:
         if live.any():
             changes = Changes(self._known, self._path, fields.at(live), row[live], job[live])
             changes.add(counted.text, self._nids.by_number)
-            self.closes += int(np.count_nonzero(kind[live] == CLOSE))
         self._move_layouts(fields, row, job, counted)
 
     def _in_parent(self, job: Ints, parent: Words) -> Ints:

@@ -18,7 +18,7 @@ from lustre.fid import Fid
 from lustre.filesystem import FileStatus
 from tierd.loads import Ints, sums
 from tierd.model import Candidate, DirectoryActivity, NamespaceLoad, OpenFile, SharedFile
-from tierd.sense.changelogs.counts import COUNTED, CountTables, SharedRun
+from tierd.sense.changelogs.counts import CLOSES, COUNTED, CountTables, SharedRun
 from tierd.sense.changelogs.files import fid_words
 from tierd.sense.changelogs.packed import Records
 from tierd.sense.changelogs.roll_up import RollUp
@@ -105,9 +105,8 @@ class ActivityTable:
         """What changed since the last call. The table must have been made with ``tallies``."""
         assert self._making is not None
         with self._lock:
-            closes, self._records.closes = self._records.closes, 0
             self._path.ask_again()
-            return self._making.content(closes)
+            return self._making.content()
 
     def _add_tally(self, tally: Tally) -> None:
         known = self._of_mdt.setdefault(tally.mdt, set())
@@ -117,7 +116,6 @@ class ActivityTable:
         add_tally(self._known, tally.content, self._movers, self._is_echo)
         known.difference_update(tally.content.removed)
         known.update([file.fid for file in tally.content.files])
-        self._records.closes += tally.content.closes
 
     def mark(self, now: float) -> None:
         """Begin a new period of recent activity every ``RECENT_SECONDS``. Call it in each cycle."""
@@ -314,10 +312,10 @@ class ActivityTable:
 
     def shared_files(self, min_openers: int) -> list[SharedFile]:
         """Files that at least ``min_openers`` have open now, the most open first. None without CLOSE records."""
-        if not self._records.closes:
-            return []
         files = self._known.files
         with self._lock:
+            if not self._known.counts.counted[:, CLOSES].any():
+                return []
             rows = np.flatnonzero(files.present & (files.open_count >= min_openers))
             owners, openers = files.owner[rows].tolist(), files.open_count[rows].tolist()
             found = [SharedFile(self._known.counts.names(owner)[0], path, count)

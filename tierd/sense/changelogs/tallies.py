@@ -197,7 +197,7 @@ class TallyMaker:
         self._touched.update(each_fid(fields.target), moved)
         self._renamed |= not self._known.files.has(fields.at(fields.kind == RENAME).target).all()
 
-    def content(self, closes: int = 0) -> TallyContent:
+    def content(self) -> TallyContent:
         table, counts = self._known.files, self._known.counts
         before = self._sampled()
         chosen = self._chosen()
@@ -211,13 +211,13 @@ class TallyMaker:
         renamed, self._renamed = self._renamed, False
         moves, self._moves = tuple(self._moves), []
         self._touched.clear()
+        directories = tuple(self._row(each, [position[fid] for fid in members[each]] if each in members else None)
+                            for each in every)
         return TallyContent(
-            tuple(self._row(each, [position[fid] for fid in members[each]] if each in members else None)
-                  for each in every),
-            tuple(map(FileTally, fids, map(every.__getitem__, owners), (
+            directories, tuple(map(FileTally, fids, map(every.__getitem__, owners), (
                 os.fsencode(counts.places.by_number[place]) for place in table.place[rows].tolist()),
                 table.names_of(rows), *(getattr(table, name)[rows].tolist() for name in STATE))),
-            tuple(before - after), moves, closes, renamed=renamed)
+            tuple(before - after), moves, sum(row.closes for row in directories), renamed=renamed)
 
     def _sampled(self) -> set[Fid]:
         """All files that the leader knows."""
