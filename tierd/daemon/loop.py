@@ -28,7 +28,7 @@ from tierd.model import Finding, Window
 from tierd.policies.registry import has_victim, policies, policy_for, policy_of
 from tierd.refusal import Reason, sentence_of
 from tierd.sense.changelogs.table import ActivityTable
-from tierd.sense.facts import FactsCollector
+from tierd.sense.facts import FactsCollector, LearntRuns
 from tierd.sense.file_walks import Inventory, UnevenPools
 from tierd.sense.metadata import MetadataMeter
 from tierd.sense.own_moves import OwnMoves, nids_of_moves
@@ -150,8 +150,8 @@ class Daemon:
             node.filesystem, self.table, inventory, flash_pools, metadata_targets=len(node.mdts),
             clients=node.clients, media=parts.media, uneven=walk_of(settings, node.filesystem), metadata=metadata,
             disks=node.disks, busy_per_second=busy_directory(settings) / 2, job_nodes=parts.job_nodes,
-            closed=lambda: self.closed_targets, stored_runs=parts.journal.state().get(RUNS_STATE, ""),
-            store_runs=lambda runs: parts.journal.set_state({RUNS_STATE: runs}))
+            closed=lambda: self.closed_targets, runs=LearntRuns(
+                parts.journal.state().get(RUNS_STATE, ""), lambda runs: parts.journal.set_state({RUNS_STATE: runs})))
         """The facts that were collected last: pools, and the space on their targets."""
         self.observer = Observer(parts, self.engine, self.table, self.facts, finding_log=self.log, store=self.store,
                                  metadata=metadata)

@@ -10,7 +10,7 @@ import json
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import InitVar, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 
 from lustre.filesystem import Filesystem
 from lustre.layout.model import Layout
@@ -54,18 +54,17 @@ KnownRuns = dict[tuple[str, int], SharedRuns]
 class LearntRuns:
     """Runs on shared files that have ended, by directory and user: the next run may have another job id."""
 
-    def __init__(self, filesystem: Filesystem, stored: str, store: Callable[[str], object]) -> None:
+    def __init__(self, stored: str = "", store: Callable[[str], object] = str) -> None:
         """``stored`` is what ``store`` kept before; "" for nothing. The journal keeps it over a restart."""
-        self._filesystem = filesystem
         self._known = runs_from_json(stored)
         self._store = store
 
-    def learn(self, runs: Iterable[SharedRun]) -> tuple[SharedRuns, ...]:
+    def learn(self, runs: Iterable[SharedRun], filesystem: Filesystem) -> tuple[SharedRuns, ...]:
         """All runs, the newest last, after these have ended; with the present layouts of their files."""
         known = dict(self._known)
         for run in runs:
             with suppress(OSError):  # removed
-                key = run.path.rpartition("/")[0], self._filesystem.status(run.path).uid
+                key = run.path.rpartition("/")[0], filesystem.status(run.path).uid
                 before = known.pop(key, None)
                 if before is not None and run.ended_at <= before.ended_at:
                     known[key] = before  # a record that is read again after a restart
@@ -78,12 +77,13 @@ class LearntRuns:
         if known != self._known:
             self._known = known
             self._store(runs_to_json(known))
-        return tuple(map(self._as_it_is, known.values()))
+        return tuple(_as_it_is(filesystem, each) for each in known.values())
 
-    def _as_it_is(self, runs: SharedRuns) -> SharedRuns:
-        with suppress(OSError):
-            return replace(runs, file=_with_layout(self._filesystem, runs.file))
-        return replace(runs, runs=0)  # its layout is unknown
+
+def _as_it_is(filesystem: Filesystem, runs: SharedRuns) -> SharedRuns:
+    with suppress(OSError):
+        return replace(runs, file=_with_layout(filesystem, runs.file))
+    return replace(runs, runs=0)  # its layout is unknown
 
 
 def _with_layout(filesystem: Filesystem, file: SharedFile) -> SharedFile:
@@ -150,13 +150,10 @@ class FactsCollector:
     job_nodes: JobNodes = lambda _: {}
     closed: Callable[[], Mapping[str, str]] = dict
     """The targets that take no files of moves, with the reasons."""
-    stored_runs: InitVar[str] = ""
-    """What ``store_runs`` kept of runs on shared files before a restart."""
-    store_runs: InitVar[Callable[[str], object]] = str
+    runs: LearntRuns = field(default_factory=LearntRuns)
 
-    def __post_init__(self, stored_runs: str, store_runs: Callable[[str], object]) -> None:
+    def __post_init__(self) -> None:
         self._growth = FillRates()
-        self._runs = LearntRuns(self.filesystem, stored_runs, store_runs)
         self._default_layouts: dict[str, Layout | None] = {}
         """Default layouts of busy directories as read last."""
         self._in_background = False
@@ -209,7 +206,8 @@ class FactsCollector:
         busy = self._busy(latest, latest_seconds)
         self.known = replace(facts, default_layouts=layouts, placements=self._placements(busy),
                              job_nodes=self._nodes_by_scheduler(directories, busy), shared_files=tuple(self._shared()),
-                             shared_runs=self._runs.learn(self.table.shared_runs()), stored=self.inventory.files)
+                             shared_runs=self.runs.learn(self.table.shared_runs(), self.filesystem),
+                             stored=self.inventory.files)
         return self.known
 
     @contextmanager

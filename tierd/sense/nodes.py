@@ -147,7 +147,7 @@ def rpcs_of(tree: Tree, kind: str, link: str, of: str) -> Iterator[RpcLoad]:
     pages = read_number(tree, f"{kind}/{link}/max_pages_per_rpc")
     for direction, column in (("read", 0), ("write", -1)):
         yield RpcLoad(kind, of, direction, counts_of(rpcs.rpcs_in_flight, column),
-                      counts_of(rpcs.pages_per_rpc, column), most, pages)
+                      counts_of(rpcs.pages_per_rpc, column), max_in_flight=most, max_pages=pages)
     if rpcs.modify_rpcs_in_flight is not None:
         yield RpcLoad(kind, of, "modify", counts_of(rpcs.modify_rpcs_in_flight, 0),
                       max_in_flight=read_number(tree, f"{kind}/{link}/max_mod_rpcs_in_flight"))
@@ -214,7 +214,7 @@ def parse_mounts(body: bytes, url: str) -> list[ClientLoad]:
         targets = max(sum(limits.get((mount, kind, of, "targets"), (1.0,))), 1.0)
         pages = 0.0 if modify else min(limits.get((mount, kind, of, "max_pages_per_rpc"), (0.0,)))
         rpcs[mount].append(RpcLoad(kind, of, direction, {} if in_pages else counts, counts if in_pages else {},
-                                   limit / targets, pages))
+                                   max_in_flight=limit / targets, max_pages=pages))
     return [ClientLoad(host_of(url), mount[1], mount[0], 0.0, 0.0, rpcs=combined(rpcs[mount]), fabric_driver=driver,
                        **mounts[mount]) for mount in dict.fromkeys([*mounts, *rpcs])]
 

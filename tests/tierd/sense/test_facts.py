@@ -18,7 +18,7 @@ from lustre.layout.model import Component, Layout
 from lustre.parameters import Roots, Tree
 from tierd.model import ClientLoad, MetadataTargets
 from tierd.sense.changelogs.table import ActivityTable
-from tierd.sense.facts import FactsCollector
+from tierd.sense.facts import FactsCollector, LearntRuns
 from tierd.sense.file_walks import Inventory
 from tierd.sense.parameters import data_limits, metadata_spaces
 
@@ -212,7 +212,7 @@ def test_runs_on_shared_files_are_learnt_by_directory_and_user() -> None:
         ("one", 5), ("two", 5), ("other", 6))})
     table = ActivityTable(files.path_of)
     stored: list[str] = []
-    gather = gatherer(files, table, store_runs=stored.append)
+    gather = gatherer(files, table, runs=LearntRuns(store=stored.append))
 
     def ran(number: int, name: bytes, openers: int, begin: float) -> None:
         def of(kind: RecordType, time: float) -> Record:
@@ -230,7 +230,7 @@ def test_runs_on_shared_files_are_learnt_by_directory_and_user() -> None:
     assert (mine.file.job, mine.file.path, mine.file.openers, mine.runs, mine.seconds) == (
         "mpi.12", "/d/two", 12, 2, 80.0)
     assert gather.gather(1330.0).shared_runs == (other, mine)
-    assert gatherer(files, stored_runs=stored[-1]).gather(10.0).shared_runs == (other, mine), "after a restart"
+    assert gatherer(files, runs=LearntRuns(stored[-1])).gather(10.0).shared_runs == (other, mine), "after a restart"
 
 
 def test_default_layouts_of_busy_directories() -> None:

@@ -86,7 +86,8 @@ class Records(Sequence[Record]):
         words = np.zeros((len(records), _WORDS), np.uint64)
         words[:, 0] = [record.type << 32 for record in records]
         words[:, _INDEX] = [record.index for record in records]
-        return cls(b"", every, every, words, np.array([record.time for record in records], float), records.__getitem__)
+        times = np.array([record.time for record in records], float)
+        return cls(b"", every, every, words, times, decode=records.__getitem__)
 
     def at(self, which: Ints | slice) -> Records:
         """Some of the records."""
@@ -135,7 +136,7 @@ def _packed(padded: bytes, starts: Ints) -> Records:
     time = words[:, _TIME]
     return Records(padded, starts[:-1], starts[1:], words,
                    (time >> SECOND_SHIFT) + (time & ((1 << SECOND_SHIFT) - 1)) / 1e9,
-                   lambda at: some(padded, at, 1)[0][0])
+                   decode=lambda at: some(padded, at, 1)[0][0])
 
 
 def _starts(data: bytes, padded: bytes) -> Ints:
