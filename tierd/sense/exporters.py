@@ -167,22 +167,8 @@ class ExporterReadings:
         if not self._known:
             raise SourceError(self.problem)
         if self._last is None or any(self._known[url] is not before.get(url) for url in found):
-            self._last = self._joined(now)
+            self._last = joined_reading(self._known, now)
         return self._last
-
-    def _joined(self, now: float) -> Reading:
-        shown: dict[str, str] = {}
-        stamps: dict[str, Stamp] = {}
-        ordered = sorted(self._known.items(), key=lambda item: item[1].asked)
-        for url, answer in ordered:
-            for target in answer.reading.targets:
-                if target in shown and self._known[shown[target]].asked >= now:
-                    raise SourceError(f"{target} is shown by both {redacted(shown[target])} and {redacted(url)}: only "
-                                      "one server can serve it, so one of them is out of date, or one server is "
-                                      "configured twice")
-                shown[target] = url
-            stamps |= answer.stamps(url)
-        return joined_reading({url: answer.reading for url, answer in ordered}, shown, now, stamps)
 
     def _note(self, problems: Mapping[str, SourceError], now: float) -> None:
         """Remember since when exporters have not answered. Log those that have not for long, or work again."""
@@ -198,24 +184,34 @@ class ExporterReadings:
                 log.info("all exporters answer again")
 
 
-def joined_reading(readings: Mapping[str, Reading], shown: Mapping[str, str], time: float,
-                   stamps: Mapping[str, Stamp]) -> Reading:
-    """One reading of those of several exporters. ``shown`` names the one to use of each target.
+def joined_reading(answers: Mapping[str, Answer], time: float) -> Reading:
+    """One reading of the answers of several exporters, of which the later one counts.
 
-    Raises SourceError for too many entries.
+    Raises SourceError for too many entries, and if two show the same target at this time.
     """
+    shown: dict[str, str] = {}
+    ordered = dict(sorted(answers.items(), key=lambda item: item[1].asked))
+    for url, answer in ordered.items():
+        for target in answer.reading.targets:
+            if target in shown and answers[shown[target]].asked >= time:
+                raise SourceError(f"{target} is shown by both {redacted(shown[target])} and {redacted(url)}: only "
+                                  "one server can serve it, so one of them is out of date, or one server is "
+                                  "configured twice")
+            shown[target] = url
     tables: list[CounterTable] = []
     conditions: dict[str, str] = {}
     services: dict[str, ServiceCounters] = {}
-    for url, one in readings.items():
+    stamps: dict[str, Stamp] = {}
+    every = [answer.reading for answer in ordered.values()]
+    for (url, answer), one in zip(ordered.items(), every, strict=True):
         others = {target for target in one.targets if shown[target] != url}
         counters = CounterTable.of(one.jobs)
         tables.append(counters.rows(~counters.targets_that(others.__contains__)) if others else counters)
         conditions |= {target: why for target, why in one.conditions.items() if target not in others}
         services |= {origin: replace(service, mdts=service.mdts - others) for origin, service in one.services.items()}
+        stamps |= answer.stamps(url)
     if sum(map(len, tables)) > MAX_ENTRIES:
         raise SourceError(f"more than {MAX_ENTRIES} pairs of job and target")
-    every = readings.values()
     return Reading(time, joined_tables(tables), frozenset(shown), conditions, all(one.omits_idle_jobs for one in every),
                    changelogs={mdt: state for one in every for mdt, state in one.changelogs.items()},
                    is_flash={target: flash for one in every for target, flash in one.is_flash.items()},

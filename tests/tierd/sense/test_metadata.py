@@ -12,7 +12,7 @@ from lustre.parameters import Roots, Tree
 from tierd.model import JobLoad, NamespaceLoad, Window
 from tierd.sense import exposition, parameters
 from tierd.sense.counters import JobEntry
-from tierd.sense.exporters import joined_reading
+from tierd.sense.exporters import Answer, joined_reading
 from tierd.sense.http_client import SourceError
 from tierd.sense.metadata import LATE_RECORD_SECONDS, MetadataMeter, UnlistedJobs
 from tierd.sense.readings import Reading, ServiceCounters
@@ -127,9 +127,8 @@ def test_the_mdts_of_each_mds_are_those_of_its_exporter() -> None:
         jobs = "".join(f'lustre_jobs{{fs="l",target="{target}"}} 0\n' for target in targets)
         return exposition.reading_of(EXPOSITION + jobs.encode(), name, 10.0)
 
-    readings = {"mds1": of("mds1", "MDT0000", "MDT0002", "OST0000"), "mds2": of("mds2", "MDT0001", "MDT0002")}
-    shown = {"l-MDT0000": "mds1", "l-MDT0001": "mds2", "l-MDT0002": "mds2", OST: "mds1"}
-    services = joined_reading(readings, shown, 10.0, {}).services
+    services = joined_reading({"mds1": Answer(of("mds1", "MDT0000", "MDT0002", "OST0000"), 1.0, 1.0),
+                               "mds2": Answer(of("mds2", "MDT0001", "MDT0002"), 2.0, 2.0)}, 10.0).services
     assert {name: service.mdts for name, service in services.items()} == {
         "mds1": {MDT}, "mds2": {"l-MDT0001", "l-MDT0002"}}, "one MDT moved to mds2"
 

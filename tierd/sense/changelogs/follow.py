@@ -20,9 +20,8 @@ from __future__ import annotations
 import errno
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Collection, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
-from itertools import count
 from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
@@ -225,7 +224,6 @@ TIMEOUT_SECONDS = 10.0
 
 
 class _Call(NamedTuple):
-    question: Hashable
     doing: str
     begun_at: float
     answer: Future[Any]
@@ -240,20 +238,19 @@ class TimedCalls:
         self._executor = DaemonExecutor("tierd-changelog")
         self._calls: dict[str, _Call] = {}
 
-    def __call__(self, mdt: str, question: Hashable, ask: Callable[[], Answer],
-                 doing: str = "a call") -> Answer:
-        """The result of ``ask``. Raises the error of ``ask``. ``doing`` describes the call.
+    def __call__(self, mdt: str, doing: str, ask: Callable[[], Answer], late_counts: bool = True) -> Answer:
+        """The result of ``ask``. Raises the error of ``ask``. ``doing`` describes the call, for people too.
 
         Raises TimeoutError if this call, or the previous call to this MDT, has not returned in time. The result of a
-        call that returns late goes to the next caller with an equal ``question``.
+        call that returns late goes to the next caller that does the same, or is dropped.
         """
         call = self._calls.get(mdt)
-        if call is not None and call.question != question:
+        if call is not None and (call.doing != doing or not late_counts):
             if not call.answer.done():
                 raise self._timeout(call)
             call = None
         if call is None:
-            call = self._calls[mdt] = _Call(question, doing, self._clock.now(), self._executor.submit(ask))
+            call = self._calls[mdt] = _Call(doing, self._clock.now(), self._executor.submit(ask))
             wait({call.answer}, timeout=self._timeout_seconds)
         if not call.answer.done():
             raise self._timeout(call)
@@ -273,18 +270,16 @@ class TimedCalls:
 
     def reading(self, read: ReadFrom) -> ReadFrom:
         """``read`` with this limit."""
-        return lambda mdt, after: self(mdt, ("read", after), lambda: read(mdt, after),
-                                       f"reading the records after {after}")
+        return lambda mdt, after: self(mdt, f"reading the records after {after}", lambda: read(mdt, after))
 
     def clearing(self, clear: ClearChangelog) -> ClearChangelog:
-        """``clear`` with this limit."""
-        return lambda mdt, reader, index: self(mdt, ("clear", reader, index), lambda: clear(mdt, reader, index),
-                                               f"clearing the records up to {index}")
+        """``clear`` with this limit. An MDT is cleared for one reader."""
+        return lambda mdt, reader, index: self(mdt, f"clearing the records up to {index}",
+                                               lambda: clear(mdt, reader, index))
 
     def marking(self, mark: MakeMark) -> MakeMark:
         """``mark`` with this limit. The result of a mark that returns late is dropped."""
-        numbers = count()
-        return lambda mdt: self(mdt, ("mark", next(numbers)), lambda: mark(mdt), "creating a test file")
+        return lambda mdt: self(mdt, "creating a test file", lambda: mark(mdt), late_counts=False)
 
 
 CLEAR_AGAIN_SECONDS = 10.0
