@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+import socket
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 import yaml
 
 from tests.servers import Prometheus, fetched, free_port, program, running
+from tests.tierd.sense.loopback_server import answers, liar
 from tierd.clock import SystemClock
 
 RACK = Path(__file__).parents[2] / "alerts" / "rack"
@@ -18,38 +19,21 @@ CLIENTS = 3
 WAIT_SECONDS = 60.0
 
 
-class Client(BaseHTTPRequestHandler):
-    """A client that reads 1000 bytes a second from each of two pools; what it counted grows with each scrape."""
-
-    scrapes = 0
-
-    def do_GET(self) -> None:
-        Client.scrapes += 1
-        n = 1000 * int(SystemClock().now())
-        lines = [f'lustre_llite_{what}_bytes_total{{fs="a",mount="/a"}} {n}' for what in ("read", "write")]
-        lines += [f'lustre_osc_{what}_bytes_total{{fs="a",mount="/a",pool="{pool}"}} {n}'
-                  for what in ("read", "write") for pool in ("flash", "disk")]  # fmt: skip
-        lines += ['lustre_osc_imports{fs="a",mount="/a",pool="flash",state="FULL"} 4',
-                  'lustre_version_info{version="2.17.0"} 1', 'lustre_client_job_info{jobid="4711"} 1']  # fmt: skip
-        body = "\n".join([*lines, ""]).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "text/plain; version=0.0.4")
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        pass
+def client(to: socket.socket, request: str) -> None:
+    """A client that reads 1000 bytes a second from each of two pools."""
+    n = 1000 * int(SystemClock().now())
+    lines = [f'lustre_llite_{what}_bytes_total{{fs="a",mount="/a"}} {n}' for what in ("read", "write")]
+    lines += [f'lustre_osc_{what}_bytes_total{{fs="a",mount="/a",pool="{pool}"}} {n}'
+              for what in ("read", "write") for pool in ("flash", "disk")]
+    lines += ['lustre_osc_imports{fs="a",mount="/a",pool="flash",state="FULL"} 4',
+              'lustre_version_info{version="2.17.0"} 1', 'lustre_client_job_info{jobid="4711"} 1']
+    answers("\n".join([*lines, ""]))(to, request)
 
 
 @pytest.fixture
 def clients():
-    servers = [ThreadingHTTPServer(("127.0.0.1", 0), Client) for _ in range(CLIENTS)]
-    for server in servers:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield [f"127.0.0.1:{server.server_address[1]}" for server in servers]
-    for server in servers:
-        server.shutdown()
-        server.server_close()
+    with ExitStack() as stack:
+        yield [stack.enter_context(liar(client)).url.removeprefix("http://") for _ in range(CLIENTS)]
 
 
 def command(folder: Path, port: int, *flags: str) -> list[str]:

@@ -10,9 +10,7 @@ import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -27,6 +25,7 @@ from tests.dashboards.recorded import STEP_SECONDS
 from tests.dashboards.test_queries import MAY_BE_EMPTY
 from tests.operation.browser import CHROMIUM, Browser
 from tests.servers import free_port, running
+from tests.tierd.sense.loopback_server import answers, liar
 
 GRAFANA = grafana_command(os.environ.get("GRAFANA_HOME", ""))
 WIDTH, HEIGHT = 1600, 7000
@@ -161,23 +160,8 @@ PAGE = """<script>console.error("a plug-in did not load")</script>
 
 def test_errors_of_a_page_are_noticed(browser: Browser) -> None:
     """Without Grafana: a page with the marks that Grafana 10.1 gives its panels."""
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html")
-            self.end_headers()
-            self.wfile.write(PAGE.encode() if self.path == "/d/x" else b"")
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        seen = opened(browser, f"http://127.0.0.1:{server.server_port}/d/x", 5)
-    finally:
-        server.shutdown()
-        server.server_close()
+    with liar([answers(PAGE, "text/html"), answers("", "text/html")]) as server:
+        seen = opened(browser, f"{server.url}/d/x", 5)
     found = faults(seen, {"tierd", "Pool usage"}, browser.errors)
     assert found[:4] == ["Pool usage: not shown", "Cases: panel error", "Jobs: No data", "Late: No data"]
     assert len(found) == 5

@@ -7,7 +7,6 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from urllib.request import urlopen
 
 import pytest
 
@@ -15,7 +14,7 @@ from simulator.fluid.cluster import FluidCluster
 from simulator.jobs import Job
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import NOISE, STREAM
-from tests.tierd.site import Site, shown
+from tests.tierd.site import Site, fetched, shown
 from tierd.act.applications import ApplicationStore
 from tierd.bill.entries import (
     DAY_SECONDS,
@@ -38,12 +37,6 @@ def moved_bytes(jobs: Sequence[Job], begin: float, end: float) -> float:
     cluster = FluidCluster(recorded_test_bed(), jobs)
     cluster.live(until=end + 1)
     return sum(cluster.throughput(STREAM.job_id, begin, end)) * 1e6
-
-
-def metrics_of(site: Site) -> str:
-    """The exposition of tierd's port."""
-    with urlopen(f"http://127.0.0.1:{site.service.web.port}/metrics") as response:
-        return response.read().decode()
 
 
 def bill(site: Site, **more: object) -> BillAnswer:
@@ -79,7 +72,7 @@ def test_the_command_shows_it_for_jobs_users_and_one_job(site: Site, capsys: pyt
     (row,) = csv.DictReader(shown(capsys, "bill", "--csv", site=site).splitlines())
     (entry,) = json.loads(shown(capsys, "bill", "--json", site=site))["entries"]
     assert float(row["lost_bytes"]) == entry["lost_bytes"] > 0
-    assert f'tierd_interference_lost_bytes_total{{aggressor="{NOISE.job_id}",' in metrics_of(site)
+    assert f'tierd_interference_lost_bytes_total{{aggressor="{NOISE.job_id}",' in fetched(site, "/metrics")[1]
 
 
 @pytest.mark.parametrize(("midnight", "days"), [(0, 1), (50, 2)])
@@ -93,7 +86,8 @@ def test_a_midnight_changes_no_sum(site: Site, midnight: int, days: int) -> None
     assert len(entries) == days
     lost = sum(each.lost_bytes for each in entries)
     assert lost == pytest.approx(3.33e9, rel=0.02)
-    (counted,) = re.findall(r"^tierd_interference_lost_bytes_total.* (\S+)$", metrics_of(site), re.MULTILINE)
+    (counted,) = re.findall(r"^tierd_interference_lost_bytes_total.* (\S+)$", fetched(site, "/metrics")[1],
+                            re.MULTILINE)
     assert float(counted) == pytest.approx(lost)
 
 

@@ -9,17 +9,16 @@ import shlex
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
 
 from tests.servers import output_until
 from tests.tierd.brake import fake_lctl
+from tests.tierd.sense.loopback_server import answers_json, liar
 from tests.units import SYSTEMD
 
 NO_RULES = "regular_requests:\nCPT 0:\ndefault * 10000, ref 0\n"
@@ -27,20 +26,8 @@ POLICIES = ("\nregular_requests:\n  - name: tbf jobid\n    state: started\n    f
             "    active: 0\n\n")
 
 
-class Leader(BaseHTTPRequestHandler):
-    """Wants one rule."""
-
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
-        body = json.dumps({"rules": [{"name": "tierd_F1", "jobs": ["cp.1001"], "rate": 20}]}).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Says nothing."""
+WANTED = json.dumps({"rules": [{"name": "tierd_F1", "jobs": ["cp.1001"], "rate": 20}]})
+"""What the leader answers."""
 
 
 @dataclass
@@ -74,18 +61,14 @@ class Place:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Place]:
-    server = HTTPServer(("127.0.0.1", 0), Leader)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    made = Place(tmp_path, f"http://127.0.0.1:{server.server_port}")
-    made.rules.parent.mkdir(parents=True)
-    made.rules.write_text(NO_RULES)
-    made.rules.with_name("nrs_policies").write_text(POLICIES)
-    (tmp_path / "lctl").write_text(f"#!/bin/sh\nexec {sys.executable} {fake_lctl.__file__} \"$@\"\n")
-    (tmp_path / "lctl").chmod(0o755)
-    yield made
-    server.shutdown()
-    server.server_close()
+    with liar(answers_json(WANTED)) as leader:
+        made = Place(tmp_path, leader.url)
+        made.rules.parent.mkdir(parents=True)
+        made.rules.write_text(NO_RULES)
+        made.rules.with_name("nrs_policies").write_text(POLICIES)
+        (tmp_path / "lctl").write_text(f"#!/bin/sh\nexec {sys.executable} {fake_lctl.__file__} \"$@\"\n")
+        (tmp_path / "lctl").chmod(0o755)
+        yield made
 
 
 def test_a_stale_rule_goes_at_the_start_and_that_of_the_agent_at_its_end(place: Place) -> None:
