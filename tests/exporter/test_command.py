@@ -46,17 +46,14 @@ def test_output_that_cannot_be_written_is_an_error_in_one_line(capture, tmp_path
     assert re.fullmatch(r"lustre-exporter: cannot write .*: No such file or directory\n", capsys.readouterr().err)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        (["--path.procfs=/no/such/place"], "--path.procfs: /no/such/place is not a directory"),
-        (["--web.listen-address=nowhere"], "'nowhere' is not a listen address"),
-        (["--jobs.limit=-1"], "--jobs.limit: must not be negative"),
-        (["--web.telemetry-path=metrics"], "--web.telemetry-path: 'metrics' must begin with /"),
-        (["--collector.deadline=0"], "--collector.deadline"),
-        (["--collector.nonsense"], "unrecognized arguments: --collector.nonsense"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "complaint"), [
+    (["--path.procfs=/no/such/place"], "--path.procfs: /no/such/place is not a directory"),
+    (["--web.listen-address=nowhere"], "'nowhere' is not a listen address"),
+    (["--jobs.limit=-1"], "--jobs.limit: must not be negative"),
+    (["--web.telemetry-path=metrics"], "--web.telemetry-path: 'metrics' must begin with /"),
+    (["--collector.deadline=0"], "--collector.deadline"),
+    (["--collector.nonsense"], "unrecognized arguments: --collector.nonsense"),
+])
 def test_mistakes_are_named(arguments, complaint, capsys) -> None:
     with pytest.raises(SystemExit) as caught:
         main(["--once", *arguments])

@@ -294,11 +294,10 @@ class SlowTree(Tree):
 LOV = "lustre-clilov-ff1100011d6c9800"
 
 
-@pytest.mark.parametrize(
-    ("folder", "unreadable"),
-    [("osc", b'{fs="",parameter="osc.*",target=""}'),
-     (f"lov/{LOV}/pools", b'{fs="lustre",parameter="lov.*.pools.*",target=""}')],
-)  # fmt: skip
+@pytest.mark.parametrize(("folder", "unreadable"), [
+    ("osc", b'{fs="",parameter="osc.*",target=""}'),
+    (f"lov/{LOV}/pools", b'{fs="lustre",parameter="lov.*.pools.*",target=""}'),
+])  # fmt: skip
 def test_a_listing_that_hangs_costs_one_thread_and_no_known_target(grow, folder, unreadable) -> None:
     root = grow(targets() | {f"sys/kernel/debug/lustre/lov/{LOV}/pools/flash": "lustre-OST0001_UUID\n"})
     names = frozenset({"osc", "pools"})

@@ -58,17 +58,14 @@ def test_promtool_finds_nothing_to_say(capture, exporter, tree, per_target) -> N
     assert (done.stdout, done.stderr, done.returncode) == (b"", b"", 0)
 
 
-@pytest.mark.parametrize(
-    ("accept", "openmetrics"),
-    [
-        ("", False),
-        ("text/html", False),
-        ("text/plain;version=0.0.4", False),
-        ("application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5", True),
-        ("application/openmetrics-text;version=2.0.0", True),
-        ("application/openmetrics-text;version=nonsense", False),
-    ],
-)
+@pytest.mark.parametrize(("accept", "openmetrics"), [
+    ("", False),
+    ("text/html", False),
+    ("text/plain;version=0.0.4", False),
+    ("application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5", True),
+    ("application/openmetrics-text;version=2.0.0", True),
+    ("application/openmetrics-text;version=nonsense", False),
+])
 def test_the_format_is_negotiated(accept, openmetrics) -> None:
     wanted = exposition.negotiate(accept, "")
     assert wanted.openmetrics is openmetrics

@@ -58,21 +58,18 @@ def test_one_damaged_file_costs_its_own_samples_only(tree, exporter, samples, na
     assert noticed or data.isspace()
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "sys/kernel/debug/lustre/llite/lustre-ff1100011d6c9800/stats",
-        "sys/kernel/debug/lustre/llite/lustre-ff1100011d6c9800/read_ahead_stats",
-        "sys/kernel/debug/lustre/llite/lustre-ff1100011d6c9800/statahead_stats",
-        "sys/kernel/debug/lustre/llite/lustre-ff1100011d6c9800/extents_stats",
-        "sys/kernel/debug/lustre/llite/lustre-ff1100011d6c9800/max_cached_mb",
-        "sys/kernel/debug/lustre/obdfilter/lustre-OST0000/stats",
-        f"{FIRST}/stats",
-        f"{FIRST}/rpc_stats",
-        "proc/fs/lustre/mdt/lustre-MDT0000/md_stats",
-        "proc/fs/lustre/obdfilter/lustre-OST0002/job_stats",
-    ],
-)
+@pytest.mark.parametrize("path", [
+    "sys/kernel/debug/lustre/llite/lustre-ff1100011d6c9800/stats",
+    "sys/kernel/debug/lustre/llite/lustre-ff1100011d6c9800/read_ahead_stats",
+    "sys/kernel/debug/lustre/llite/lustre-ff1100011d6c9800/statahead_stats",
+    "sys/kernel/debug/lustre/llite/lustre-ff1100011d6c9800/extents_stats",
+    "sys/kernel/debug/lustre/llite/lustre-ff1100011d6c9800/max_cached_mb",
+    "sys/kernel/debug/lustre/obdfilter/lustre-OST0000/stats",
+    f"{FIRST}/stats",
+    f"{FIRST}/rpc_stats",
+    "proc/fs/lustre/mdt/lustre-MDT0000/md_stats",
+    "proc/fs/lustre/obdfilter/lustre-OST0002/job_stats",
+])
 def test_a_file_cut_anywhere_never_shows_another_value(tree, exporter, samples, path) -> None:
     whole = (tree / path).read_bytes()
     readers = READERS[path.split("lustre/")[1].split("/")[0]]

@@ -47,20 +47,17 @@ def test_everything_wrong_is_reported_at_once_with_its_line(web_file) -> None:
     assert set(lines) == {1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 14, 17, 18, 20}
 
 
-@pytest.mark.parametrize(
-    ("text", "reported"),
-    [
-        ("- a\n", "must be a list of `name: value`"),
-        ("a: [\n", "2: is not valid YAML"),
-        ("\t", "is not valid YAML"),
-        ("tls_server_config: 5\n", "1: tls_server_config: must be a list of `name: value`"),
-        ("tls_server_config:\n  key: abc\n", "2: tls_server_config.key: is not supported; write the value to a file"),
-        ("[" * 5000, "is not valid YAML"),
-        ("\x00", "is not valid YAML"),
-        ("a: &a\n  b: *a\n", "1: a: unknown setting"),
-        ("basic_auth_users:\n  ? [a]\n  : b\n", ": unknown setting"),
-    ],
-)
+@pytest.mark.parametrize(("text", "reported"), [
+    ("- a\n", "must be a list of `name: value`"),
+    ("a: [\n", "2: is not valid YAML"),
+    ("\t", "is not valid YAML"),
+    ("tls_server_config: 5\n", "1: tls_server_config: must be a list of `name: value`"),
+    ("tls_server_config:\n  key: abc\n", "2: tls_server_config.key: is not supported; write the value to a file"),
+    ("[" * 5000, "is not valid YAML"),
+    ("\x00", "is not valid YAML"),
+    ("a: &a\n  b: *a\n", "1: a: unknown setting"),
+    ("basic_auth_users:\n  ? [a]\n  : b\n", ": unknown setting"),
+])
 def test_mistakes_in_the_file_are_reported(web_file, text, reported) -> None:
     assert any(reported in sentence for sentence in mistakes(web_file(text)))
 
@@ -69,19 +66,16 @@ def test_a_file_that_is_absent(tmp_path) -> None:
     assert mistakes(tmp_path / "none.yml") == [" cannot be read: No such file or directory"]
 
 
-@pytest.mark.parametrize(
-    ("extra", "reported"),
-    [
-        ("  client_ca_file: pki/ca.crt\n", "has no effect"),
-        ("  client_auth_type: RequireAndVerifyClientCert\n", "needs client_ca_file"),
-        ("  client_auth_type: RequireAnyClientCert\n", "needs client_ca_file"),
-        ("  client_auth_type: VerifyClientCertIfGiven\n  client_ca_file: web.yml\n", "has no PEM certificates"),
-        ("  client_allowed_sans: [a]\n", "needs client_auth_type"),
-        ("  min_version: TLS13\n  max_version: TLS12\n", "older than min_version"),
-        ("  max_version: TLS12\n  cipher_suites: [TLS_AES_128_GCM_SHA256]\n", "none that TLS12"),
-        ("  curve_preferences: [X25519, CurveP256]\n", "supports one curve"),
-    ],
-)
+@pytest.mark.parametrize(("extra", "reported"), [
+    ("  client_ca_file: pki/ca.crt\n", "has no effect"),
+    ("  client_auth_type: RequireAndVerifyClientCert\n", "needs client_ca_file"),
+    ("  client_auth_type: RequireAnyClientCert\n", "needs client_ca_file"),
+    ("  client_auth_type: VerifyClientCertIfGiven\n  client_ca_file: web.yml\n", "has no PEM certificates"),
+    ("  client_allowed_sans: [a]\n", "needs client_auth_type"),
+    ("  min_version: TLS13\n  max_version: TLS12\n", "older than min_version"),
+    ("  max_version: TLS12\n  cipher_suites: [TLS_AES_128_GCM_SHA256]\n", "none that TLS12"),
+    ("  curve_preferences: [X25519, CurveP256]\n", "supports one curve"),
+])
 def test_settings_that_do_not_fit_together(pki, web_file, tls_text, extra, reported) -> None:
     assert any(reported in sentence for sentence in mistakes(web_file(tls_text + extra)))
 

@@ -116,16 +116,13 @@ def test_a_certificate_named_before_it_is_there(start, web_file, pki, tls_text) 
     assert subject(served, pki) == "later"
 
 
-@pytest.mark.parametrize(
-    ("policy", "none", "stranger"),
-    [
-        ("NoClientCert", True, True),
-        ("RequestClientCert", True, True),
-        ("RequireAnyClientCert", False, False),
-        ("VerifyClientCertIfGiven", True, False),
-        ("RequireAndVerifyClientCert", False, False),
-    ],
-)
+@pytest.mark.parametrize(("policy", "none", "stranger"), [
+    ("NoClientCert", True, True),
+    ("RequestClientCert", True, True),
+    ("RequireAnyClientCert", False, False),
+    ("VerifyClientCertIfGiven", True, False),
+    ("RequireAndVerifyClientCert", False, False),
+])
 def test_client_certificates(start, pki, tls_text, policy, none, stranger) -> None:
     authority = "" if policy == "NoClientCert" else "  client_ca_file: pki/ca.crt\n"
     served, _ = start(f"{tls_text}  client_auth_type: {policy}\n{authority}")
@@ -139,9 +136,9 @@ def test_client_certificates(start, pki, tls_text, policy, none, stranger) -> No
     assert (let_in("client"), let_in(""), let_in("stranger")) == (True, none, stranger)
 
 
-@pytest.mark.parametrize(
-    ("names", "allowed"), [("client", True), ("'::1'", True), ("spiffe://site/client", True), ("a, b", False)]
-)
+@pytest.mark.parametrize(("names", "allowed"), [
+    ("client", True), ("'::1'", True), ("spiffe://site/client", True), ("a, b", False),
+])  # fmt: skip
 def test_names_a_client_certificate_must_carry(start, pki, tls_text, names, allowed) -> None:
     policy = "  client_auth_type: RequireAndVerifyClientCert\n  client_ca_file: pki/ca.crt\n"
     served, _ = start(f"{tls_text}{policy}  client_allowed_sans: [{names}]\n")

@@ -56,16 +56,13 @@ def test_a_stream_alone_gets_what_four_disks_give(measured: Measure) -> None:
     assert measured("alone") == pytest.approx(66.6, rel=0.03)
 
 
-@pytest.mark.parametrize(
-    ("case", "recorded", "tolerance"),
-    [
-        ("small files on the disks", 0.67, 0.07),
-        ("flash covers", 1.00, 0.03),
-        ("flash too small", 0.71, 0.07),
-        ("random 4 KiB", 0.53, 0.06),
-        ("second stream", 0.50, 0.03),
-    ],
-)
+@pytest.mark.parametrize(("case", "recorded", "tolerance"), [
+    ("small files on the disks", 0.67, 0.07),
+    ("flash covers", 1.00, 0.03),
+    ("flash too small", 0.71, 0.07),
+    ("random 4 KiB", 0.53, 0.06),
+    ("second stream", 0.50, 0.03),
+])
 def test_the_stream_keeps_the_recorded_share(measured: Measure, case: str, recorded: float, tolerance: float) -> None:
     assert measured(case) / measured("alone") == pytest.approx(recorded, abs=tolerance)
 

@@ -121,15 +121,12 @@ def form(line: str) -> str:
     return re.sub(r" *\d+", lambda match: "~" * len(match.group()), line)
 
 
-@pytest.mark.parametrize(
-    ("pattern", "label"),
-    [
-        (f"{PROC}/obdfilter/lustre-OST0002/job_stats", r"  (\w+):"),
-        (f"{PROC}/mdt/lustre-MDT0000/job_stats", r"  (\w+):"),
-        (f"{DEBUGFS}/osd-ldiskfs/lustre-OST0002/brw_stats", r"(\d{1,2}K?):"),
-        (f"{DEBUGFS}/osc/lustre-OST0002-osc-INSTANCE/rpc_stats", r"(\d{1,3}):"),
-    ],
-)
+@pytest.mark.parametrize(("pattern", "label"), [
+    (f"{PROC}/obdfilter/lustre-OST0002/job_stats", r"  (\w+):"),
+    (f"{PROC}/mdt/lustre-MDT0000/job_stats", r"  (\w+):"),
+    (f"{DEBUGFS}/osd-ldiskfs/lustre-OST0002/brw_stats", r"(\d{1,2}K?):"),
+    (f"{DEBUGFS}/osc/lustre-OST0002-osc-INSTANCE/rpc_stats", r"(\d{1,3}):"),
+])
 def test_columns_stand_where_the_kernel_puts_them(
     cluster: Cluster, files: dict[str, bytes], capture: Unpack, pattern: str, label: str
 ) -> None:

@@ -7,11 +7,10 @@ import pytest
 from tests.exporter.collectors.families import DEBUG, MOUNT, SYSFS
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [("healthy\n", "1"), ("NOT HEALTHY\n", "0"), ("LBUG\n", "0"), ("LBUG\nNOT HEALTHY\n", "0"),
-     ("device lustre-OST0001 reported unhealthy\nNOT HEALTHY\n", "0")],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "value"), [
+    ("healthy\n", "1"), ("NOT HEALTHY\n", "0"), ("LBUG\n", "0"), ("LBUG\nNOT HEALTHY\n", "0"),
+    ("device lustre-OST0001 reported unhealthy\nNOT HEALTHY\n", "0"),
+])  # fmt: skip
 def test_health(grow, exporter, text, value) -> None:
     running = exporter(grow({f"{SYSFS}/health_check": text}))
     assert f"\nlustre_healthy {value}\n".encode() in running.scrape()

@@ -56,19 +56,16 @@ def test_each_target_shows_when_its_counters_were_read(grow, exporter, samples) 
     assert running.scraper.outcomes["jobs"].read_at < second["OST0000"]
 
 
-@pytest.mark.parametrize(
-    ("printed", "shown"),
-    [
-        (b'"a\\x20b:1"', "a b:1"),
-        (b'x"y', 'x"y'),
-        (b"back\\slash", "back\\slash"),
-        (b'"new\\x0aline"', "new\nline"),
-        (b"100%s", "100%s"),
-        (b"\xe9t\xe9", "\ufffdt\ufffd"),
-        ("é".encode(), "é"),
-        (b"", ""),
-    ],
-)
+@pytest.mark.parametrize(("printed", "shown"), [
+    (b'"a\\x20b:1"', "a b:1"),
+    (b'x"y', 'x"y'),
+    (b"back\\slash", "back\\slash"),
+    (b'"new\\x0aline"', "new\nline"),
+    (b"100%s", "100%s"),
+    (b"\xe9t\xe9", "\ufffdt\ufffd"),
+    ("é".encode(), "é"),
+    (b"", ""),
+])
 def test_job_ids_may_hold_anything(grow, exporter, samples, printed, shown) -> None:
     text = exporter(grow({OST: stats(block(printed, 1))})).scrape("jobs")
     assert by_job(samples, text) == {shown: "1"}

@@ -103,19 +103,16 @@ def test_every_set_of_flags(extensions: int, extra: int, name: bytes) -> None:
 MADE = Record(7, RecordType.CREATE, 1.5, name=b"x")
 
 
-@pytest.mark.parametrize(
-    ("record", "problem"),
-    [
-        (MADE._replace(name=b"a\0b"), "record 7: a NUL within a name"),
-        (MADE._replace(source_name=b"old"), "record 7: a source name without a source"),
-        (MADE._replace(name=b"x" * 513), "record 7: a name or job id is too long"),
-        (MADE._replace(job_id=b"x" * 33), "record 7: a name or job id is too long"),
-        (MADE._replace(flags=0x1000), "record 7: flags 0x1000 do not fit"),
-        (MADE._replace(index=-1), "record -1: "),
-        (MADE._replace(uid=-1), "record 7: "),
-        (MADE._replace(nid="here"), "not a NID: 'here'"),
-    ],
-)
+@pytest.mark.parametrize(("record", "problem"), [
+    (MADE._replace(name=b"a\0b"), "record 7: a NUL within a name"),
+    (MADE._replace(source_name=b"old"), "record 7: a source name without a source"),
+    (MADE._replace(name=b"x" * 513), "record 7: a name or job id is too long"),
+    (MADE._replace(job_id=b"x" * 33), "record 7: a name or job id is too long"),
+    (MADE._replace(flags=0x1000), "record 7: flags 0x1000 do not fit"),
+    (MADE._replace(index=-1), "record -1: "),
+    (MADE._replace(uid=-1), "record 7: "),
+    (MADE._replace(nid="here"), "not a NID: 'here'"),
+])
 def test_an_impossible_record_is_refused(record: Record, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         encode(record)
@@ -155,19 +152,16 @@ def test_any_24_bytes_are_a_nid(data: bytes, large: bool) -> None:
     assert nid_text(data, large).count("@") == 1 or nid_text(data, large) == ANY
 
 
-@pytest.mark.parametrize(
-    ("text", "large", "data"),
-    [
-        ("0@lo", False, "0000000000000900" + "00" * 16),
-        ("0@lo", True, "0009000000000000" + "00" * 16),
-        ("10.1.2.3@tcp2", False, "0302010a02000200" + "00" * 16),
-        ("10.1.2.3@tcp2", True, "000200020a010203" + "00" * 16),
-        ("fe80::1@tcp", True, "0c020000" + "fe80" + "00" * 13 + "01" + "00" * 4),
-        ("0@<0:0>", False, "00" * 24),
-        ("7f000001@<77:3>", False, "0100007f03004d00" + "00" * 16),
-        (ANY, False, "ff" * 8 + "00" * 16),
-    ],
-)
+@pytest.mark.parametrize(("text", "large", "data"), [
+    ("0@lo", False, "0000000000000900" + "00" * 16),
+    ("0@lo", True, "0009000000000000" + "00" * 16),
+    ("10.1.2.3@tcp2", False, "0302010a02000200" + "00" * 16),
+    ("10.1.2.3@tcp2", True, "000200020a010203" + "00" * 16),
+    ("fe80::1@tcp", True, "0c020000" + "fe80" + "00" * 13 + "01" + "00" * 4),
+    ("0@<0:0>", False, "00" * 24),
+    ("7f000001@<77:3>", False, "0100007f03004d00" + "00" * 16),
+    (ANY, False, "ff" * 8 + "00" * 16),
+])
 def test_nid_forms(text: str, large: bool, data: str) -> None:
     assert nid_text(bytes.fromhex(data), large) == text
     if large == nid_bytes(text)[1]:

@@ -48,20 +48,17 @@ def test_job_stats_of_2_15_with_a_job_id_that_looks_like_the_format() -> None:
     assert (job.start_time, job.sums) == (b"45.000000001", (b"5264",))
 
 
-@pytest.mark.parametrize(
-    ("printed", "job_id"),
-    [
-        (b'"we\\x20ird:x.0"', b"we ird:x.0"),
-        (b'"4242:0:lustrevm"', b"4242:0:lustrevm"),
-        (b'"@home"', b"@home"),
-        (b'"\\x22\\x5C\\x0A"', b'"\\\n'),
-        (b'"\\xA9\xc3"', b"\xa9\xc3"),
-        (b'"not quoted by 2.16"', b'"not quoted by 2.16"'),
-        (b'"open', b'"open'),
-        (b"  leading blanks", b"  leading blanks"),
-        (b"", b""),
-    ],
-)
+@pytest.mark.parametrize(("printed", "job_id"), [
+    (b'"we\\x20ird:x.0"', b"we ird:x.0"),
+    (b'"4242:0:lustrevm"', b"4242:0:lustrevm"),
+    (b'"@home"', b"@home"),
+    (b'"\\x22\\x5C\\x0A"', b'"\\\n'),
+    (b'"\\xA9\xc3"', b"\xa9\xc3"),
+    (b'"not quoted by 2.16"', b'"not quoted by 2.16"'),
+    (b'"open', b'"open'),
+    (b"  leading blanks", b"  leading blanks"),
+    (b"", b""),
+])
 def test_job_ids_are_printed_raw_or_quoted(printed: bytes, job_id: bytes) -> None:
     assert job_stats.parse_block(b"- job_id:          " + printed + b"\n").job_id == job_id
 

@@ -109,43 +109,37 @@ def test_same_shape(a: Layout, b: Layout, same: bool) -> None:
     assert same_shape(b, a) is same
 
 
-@pytest.mark.parametrize(
-    ("layout", "arguments"),
-    [
-        (FLASH_FIRST, "-E 2M -c 1 -p flash -E -1 -c 1 -p hdd"),
-        (plain(pool="hdd", stripe_count=-1), "-c -1 -p hdd"),
-        (plain(stripe_count=0, pool="flash"), "-p flash"),
-        (plain(stripe_offset=3), "-c 1 -i 3"),
-        (plain(stripe_offset=3, objects=OBJECTS[3:]), "-c 1"),
-        (plain(pattern="raid0,overstriped", stripe_count=-2), "-C -2"),
-        (plain(pool="hdd", stripe_count=2, ost_list=(4, 2)), "-c 2 -p hdd -o 4,2"),
-        (plain(pattern="raid0,overstriped", stripe_count=3, ost_list=(1, 1, 2)), "-C 3 -o 1,1,2"),
-        (plain(pattern="raid0,released", pool="hdd"), "-c 1 -p hdd"),
-        (Layout((Component(0, M, pool="flash"), Component(M))), "-E 1M -c 1 -p flash -E -1 -c 1 -p ignore"),
-        (
-            Layout((Component(mirror_id=1, flags=("prefer",), pool="flash"), Component(mirror_id=2, pool="hdd"))),
-            "-N --flags=prefer -E -1 -c 1 -p flash -N -E -1 -c 1 -p hdd",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("layout", "arguments"), [
+    (FLASH_FIRST, "-E 2M -c 1 -p flash -E -1 -c 1 -p hdd"),
+    (plain(pool="hdd", stripe_count=-1), "-c -1 -p hdd"),
+    (plain(stripe_count=0, pool="flash"), "-p flash"),
+    (plain(stripe_offset=3), "-c 1 -i 3"),
+    (plain(stripe_offset=3, objects=OBJECTS[3:]), "-c 1"),
+    (plain(pattern="raid0,overstriped", stripe_count=-2), "-C -2"),
+    (plain(pool="hdd", stripe_count=2, ost_list=(4, 2)), "-c 2 -p hdd -o 4,2"),
+    (plain(pattern="raid0,overstriped", stripe_count=3, ost_list=(1, 1, 2)), "-C 3 -o 1,1,2"),
+    (plain(pattern="raid0,released", pool="hdd"), "-c 1 -p hdd"),
+    (Layout((Component(0, M, pool="flash"), Component(M))), "-E 1M -c 1 -p flash -E -1 -c 1 -p ignore"),
+    (
+        Layout((Component(mirror_id=1, flags=("prefer",), pool="flash"), Component(mirror_id=2, pool="hdd"))),
+        "-N --flags=prefer -E -1 -c 1 -p flash -N -E -1 -c 1 -p hdd",
+    ),
+])
 def test_options(layout: Layout, arguments: str) -> None:
     assert " ".join(setstripe_arguments(layout)) == arguments
 
 
-@pytest.mark.parametrize(
-    ("layout", "problem"),
-    [
-        (Layout(()), "without components"),
-        (Layout((Component(0, 1000), Component(1000))), "component end 1000 is not a multiple of 64K"),
-        (plain(stripe_size=4096), "stripe size 4096"),
-        (Layout((Component(0, M), Component(2 * M))), "does not begin where the one before ends"),
-        (Layout((Component(0, M, stripe_count=2), Component(M, stripe_count=0))), "stripe count cannot go back"),
-        (Layout((Component(0, M, stripe_size=M), Component(M))), "stripe size cannot go back"),
-        (Layout((Component(0, M), Component(M, pattern="mdt"))), "first component only"),
-        (plain(pattern="parity"), "no option for the pattern 'parity'"),
-        (plain(pattern="raid0,compress"), "no option"),
-    ],
-)
+@pytest.mark.parametrize(("layout", "problem"), [
+    (Layout(()), "without components"),
+    (Layout((Component(0, 1000), Component(1000))), "component end 1000 is not a multiple of 64K"),
+    (plain(stripe_size=4096), "stripe size 4096"),
+    (Layout((Component(0, M), Component(2 * M))), "does not begin where the one before ends"),
+    (Layout((Component(0, M, stripe_count=2), Component(M, stripe_count=0))), "stripe count cannot go back"),
+    (Layout((Component(0, M, stripe_size=M), Component(M))), "stripe size cannot go back"),
+    (Layout((Component(0, M), Component(M, pattern="mdt"))), "first component only"),
+    (plain(pattern="parity"), "no option for the pattern 'parity'"),
+    (plain(pattern="raid0,compress"), "no option"),
+])
 def test_a_layout_without_lfs_options_is_refused(layout: Layout, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         setstripe_arguments(layout)

@@ -68,14 +68,11 @@ def test_the_text_of_a_directory_resolves_defaults() -> None:
     assert same_shape(stored, shown)
 
 
-@pytest.mark.parametrize(
-    ("name", "problem"),
-    [
-        ("dir-mdt1", "line 5: stripe_count appears twice"),
-        ("fifo", "line 1: not a key and a value: 'fifo has no stripe info'"),
-        ("symlink", "line 1: not a key and a value: 'symlink has no stripe info'"),
-    ],
-)
+@pytest.mark.parametrize(("name", "problem"), [
+    ("dir-mdt1", "line 5: stripe_count appears twice"),
+    ("fifo", "line 1: not a key and a value: 'fifo has no stripe info'"),
+    ("symlink", "line 1: not a key and a value: 'symlink has no stripe info'"),
+])
 def test_an_invalid_layout_is_refused(name: str, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         from_yaml(printed(name))

@@ -84,19 +84,16 @@ def test_text_with_a_line_destroyed_is_a_layout_or_refused(layout: Layout, data:
         assert str(error).startswith("layout")  # noqa: PT017 - either outcome is right, a nameless error is not
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("", "no components"),
-        ("lmm_stripe_count:  many\n", "line 1: not a number: 'many'"),
-        ("lmm_stripe_count:  1\nlmm_stripe_cuont:  1\n", "line 2: unknown key 'stripe_cuont'"),
-        ("lmm_stripe_count:  1\nlmm_stripe_count:  2\n", "line 2: stripe_count appears twice"),
-        ("lcm_entry_count:   2\ncomponents:\n  - lcme_id: 1\n", "1 components, but lcm_entry_count is 2"),
-        ("lmm_stripe_count: 1\nlmm_objects:\n - l_fid: 0x1:0x2:0x0\n", "line 3: an object without its OST"),
-        ("lmm_stripe_count: 1\nlmm_objects:\n - l_ost_idx: 1\n   l_fid: 12\n", "line 4: not a FID: '12'"),
-        (" - l_ost_idx: 1\n", "line 1: an object before any component"),
-    ],
-)
+@pytest.mark.parametrize(("text", "problem"), [
+    ("", "no components"),
+    ("lmm_stripe_count:  many\n", "line 1: not a number: 'many'"),
+    ("lmm_stripe_count:  1\nlmm_stripe_cuont:  1\n", "line 2: unknown key 'stripe_cuont'"),
+    ("lmm_stripe_count:  1\nlmm_stripe_count:  2\n", "line 2: stripe_count appears twice"),
+    ("lcm_entry_count:   2\ncomponents:\n  - lcme_id: 1\n", "1 components, but lcm_entry_count is 2"),
+    ("lmm_stripe_count: 1\nlmm_objects:\n - l_fid: 0x1:0x2:0x0\n", "line 3: an object without its OST"),
+    ("lmm_stripe_count: 1\nlmm_objects:\n - l_ost_idx: 1\n   l_fid: 12\n", "line 4: not a FID: '12'"),
+    (" - l_ost_idx: 1\n", "line 1: an object before any component"),
+])
 def test_text_refused(text: str, problem: str) -> None:
     with pytest.raises(ValueError, match=re.escape(problem)):
         from_yaml(text)
