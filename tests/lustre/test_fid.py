@@ -15,6 +15,7 @@ from lustre.fid import Fid
 def test_fids_are_in_the_order_of_their_numbers(one: tuple[int, int], other: tuple[int, int]) -> None:
     assert (Fid(*one) < Fid(*other), Fid(*one) >= Fid(*other)) == (one < other, one >= other)
     assert (Fid(*one) == Fid(*other)) == (one == other)
+    assert bool(Fid(*one)) == (one != (0, 0)), "no FID"
     assert copy.deepcopy(Fid(*one)) == pickle.loads(pickle.dumps(Fid(*one))) == Fid(*one)
 
 

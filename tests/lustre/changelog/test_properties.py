@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lustre.changelog.decode import EXTRA, JOB_ID, RENAME, decode, form
-from lustre.changelog.record import NO_FID, Record, RecordType
+from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
 from lustre.nid import ANY, nid_text
 from simulator.servers.changelog_bytes import encode, nid_bytes
@@ -138,13 +138,6 @@ def test_a_type_of_a_later_release_is_kept() -> None:
     record = MADE._replace(type=RecordType(25), nanosecond=500_000_000)
     (again,), _ = decode(encode(record))
     assert (again, again.type.name, again.type.label) == (record, "TYPE_25", "TYPE_25")
-
-
-def test_a_renamed_file_that_overwrote_none() -> None:
-    renamed = MADE._replace(type=RecordType.RENAME, source=Fid(1 << 33, 2), source_name=b"y", nanosecond=500_000_000)
-    (again,), _ = decode(encode(renamed))
-    assert again == renamed._replace(source_parent=NO_FID)
-    assert not again.target
 
 
 @given(st.binary(min_size=24, max_size=24), st.booleans())

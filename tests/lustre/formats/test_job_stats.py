@@ -7,9 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lustre.formats import job_stats
-from tests.conftest import Unpack
-
-OST = "proc/fs/lustre/obdfilter/lustre-OST0002/job_stats"
 
 # Written from the source: lprocfs_jobstats_seq_show at tag 2.12.0 (seconds, no blank after "min:", reqs, no sumsq).
 OST_2_12 = b"""\
@@ -31,13 +28,6 @@ start_time      : 45.000000001 secs.nsecs
 elapsed_time    : 12300.000000000 secs.nsecs
   read:            { samples:           3, unit: usecs, min:       95, max:     2293, sum:  5264, sumsq:    5748354 }
 """
-
-
-def test_an_idle_jobs_block_stays_the_same(capture: Unpack) -> None:
-    before, after = (
-        job_stats.split((capture(f"2.17.57/tree-load-{n}") / OST).read_bytes()) for n in (1, 2)
-    )
-    assert set(before) & set(after)
 
 
 def test_job_stats_of_2_15_with_a_job_id_that_looks_like_the_format() -> None:

@@ -46,18 +46,17 @@ def test_an_extension_belongs_to_the_component_it_gives_room_to() -> None:
         Component(64 * M, 512 * M, pool="flash", flags=("extension",), extension_size=64 * M),
         Component(512 * M, None, pool="hdd"),
     ))  # fmt: skip
-    grown = replace(
-        growing,
-        components=(
-            replace(growing.components[0], extent_end=128 * M),
-            replace(growing.components[1], extent_start=128 * M),
-            growing.components[2],
-        ),
-    )
+    flash, room, hdd = growing.components
+    grown = replace(growing, components=(replace(flash, extent_end=128 * M), replace(room, extent_start=128 * M), hdd))
     ((first, second),) = mirrors(growing)
     assert (first.extent_end, first.extension_size, second.extent_start) == (512 * M, 64 * M, 512 * M)
     assert same_shape(growing, grown)
     assert setstripe_arguments(growing) == setstripe_arguments(grown)
+
+
+
+def mirrored(*numbers: int) -> Layout:
+    return Layout(tuple(Component(mirror_id=number) for number in numbers), mirror_count=len(numbers))
 
 
 OBJECTS = tuple(StripeObject(n, Fid(0x280000401 + n, 2)) for n in range(4))
@@ -82,24 +81,10 @@ SHAPES = [
     ("overstriped", plain(pattern="raid0,overstriped", stripe_count=8), plain(stripe_count=8), False),
     ("another extent", FLASH_FIRST, Layout((Component(0, M, pool="flash"), Component(M, pool="hdd"))), False),
     ("stale", plain(flags=("init", "stale")), plain(flags=("init",)), True),
-    (
-        "a mirror more",
-        Layout((Component(mirror_id=1), Component(mirror_id=2)), mirror_count=2),
-        Layout((Component(mirror_id=1),)),
-        False,
-    ),
-    (
-        "other mirror numbers",
-        Layout((Component(mirror_id=1), Component(mirror_id=2)), mirror_count=2),
-        Layout((Component(mirror_id=3), Component(mirror_id=4)), mirror_count=2),
-        True,
-    ),
-    (
-        "data on MDT",
-        Layout((Component(0, 65536, pattern="mdt"), Component(65536))),
-        Layout((Component(0, 65536, pattern="mdt", stripe_count=0, stripe_size=65536), Component(65536))),
-        True,
-    ),
+    ("a mirror more", mirrored(1, 2), mirrored(1), False),
+    ("other mirror numbers", mirrored(1, 2), mirrored(3, 4), True),
+    ("data on MDT", Layout((Component(0, 65536, pattern="mdt"), Component(65536))),
+     Layout((Component(0, 65536, pattern="mdt", stripe_count=0, stripe_size=65536), Component(65536))), True),
 ]
 
 
@@ -120,10 +105,8 @@ def test_same_shape(a: Layout, b: Layout, same: bool) -> None:
     (plain(pattern="raid0,overstriped", stripe_count=3, ost_list=(1, 1, 2)), "-C 3 -o 1,1,2"),
     (plain(pattern="raid0,released", pool="hdd"), "-c 1 -p hdd"),
     (Layout((Component(0, M, pool="flash"), Component(M))), "-E 1M -c 1 -p flash -E -1 -c 1 -p ignore"),
-    (
-        Layout((Component(mirror_id=1, flags=("prefer",), pool="flash"), Component(mirror_id=2, pool="hdd"))),
-        "-N --flags=prefer -E -1 -c 1 -p flash -N -E -1 -c 1 -p hdd",
-    ),
+    (Layout((Component(mirror_id=1, flags=("prefer",), pool="flash"), Component(mirror_id=2, pool="hdd"))),
+     "-N --flags=prefer -E -1 -c 1 -p flash -N -E -1 -c 1 -p hdd"),
 ])
 def test_options(layout: Layout, arguments: str) -> None:
     assert " ".join(setstripe_arguments(layout)) == arguments

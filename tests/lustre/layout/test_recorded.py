@@ -31,11 +31,8 @@ def printed(name: str) -> str:
 
 
 def attribute(name: str, which: str = "lustre") -> bytes:
-    (value,) = [
-        line.split("=0x")[1]
-        for line in (LAYOUTS / f"{name}.{which}.lov.hex").read_text(encoding="utf-8").splitlines()
-        if line.startswith(f"{which}.lov=")
-    ]
+    lines = (LAYOUTS / f"{name}.{which}.lov.hex").read_text(encoding="utf-8").splitlines()
+    (value,) = [line.split("=0x")[1] for line in lines if line.startswith(f"{which}.lov=")]
     return bytes.fromhex(value)
 
 

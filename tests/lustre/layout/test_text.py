@@ -50,15 +50,9 @@ def components(draw: st.DrawFn, composite: bool) -> Component:
 
 
 generations = st.integers(0, U32)
-composites = st.builds(
-    Layout,
-    st.lists(components(composite=True), min_size=1, max_size=4).map(tuple),
-    generation=generations,
-    mirror_count=st.integers(1, U16),
-)
-plains = st.builds(
-    Layout, components(composite=False).map(lambda one: (one,)), generation=generations, composite=st.just(False)
-)
+composites = st.builds(Layout, st.lists(components(composite=True), min_size=1, max_size=4).map(tuple),
+                       generation=generations, mirror_count=st.integers(1, U16))
+plains = st.builds(Layout, st.tuples(components(composite=False)), generation=generations, composite=st.just(False))
 
 
 @given(composites | plains)

@@ -130,11 +130,15 @@ def test_hsm_state_and_quota() -> None:
     assert Quota(5000, 0, 0).room_bytes() is None
 
 
-def test_a_layout_is_built_component_by_component(tmp_path: Path) -> None:
+def opened(place: Path, layout: Layout) -> Handle:
     handle = Handle(llapi_layout_file_open=opens)
-    layout = Layout((Component(0, 2 << 20, pool="flash"), Component(2 << 20, None, "hdd", -1, 1 << 20)))
-    place = str(tmp_path / "new")
-    os.close(open_with_layout(handle.library(), place, os.O_CREAT | os.O_RDWR, 0o600, layout))
+    os.close(open_with_layout(handle.library(), str(place / "new"), os.O_CREAT | os.O_RDWR, 0o600, layout))
+    return handle
+
+
+def test_a_layout_is_built_component_by_component(tmp_path: Path) -> None:
+    handle = opened(tmp_path, Layout((Component(0, 2 << 20, pool="flash"),
+                                      Component(2 << 20, None, "hdd", -1, 1 << 20))))
     assert handle.set_calls() == [
         ("comp_add", ()),
         ("comp_extent_set", (0, 2 << 20)), ("comp_extent_set", (2 << 20, (1 << 64) - 1)),
@@ -146,23 +150,18 @@ def test_a_layout_is_built_component_by_component(tmp_path: Path) -> None:
 
 
 def test_a_layout_with_objects_names_no_ost(tmp_path: Path) -> None:
-    handle = Handle(llapi_layout_file_open=opens)
     recorded = from_xattr(bytes.fromhex((RECORDED / "c1-flash.lustre.lov.hex").read_text().split("0x")[1]))
-    os.close(open_with_layout(handle.library(), str(tmp_path / "a"), os.O_CREAT | os.O_RDWR, 0o600, recorded))
-    assert not handle.llapi_layout_ost_index_set.calls
+    assert not opened(tmp_path, recorded).llapi_layout_ost_index_set.calls
 
 
 def test_each_stripe_gets_the_ost_that_a_layout_names(tmp_path: Path) -> None:
-    handle = Handle(llapi_layout_file_open=opens)
     wanted = Layout((Component(pool="hdd", stripe_count=2, ost_list=(4, 2)),), composite=False)
-    os.close(open_with_layout(handle.library(), str(tmp_path / "a"), os.O_CREAT | os.O_RDWR, 0o600, wanted))
-    assert [call[1:] for call in handle.llapi_layout_ost_index_set.calls] == [(0, 4), (1, 2)]
+    calls = opened(tmp_path, wanted).llapi_layout_ost_index_set.calls
+    assert [call[1:] for call in calls] == [(0, 4), (1, 2)]
 
 
 def test_no_layout_sets_nothing(tmp_path: Path) -> None:
-    handle = Handle(llapi_layout_file_open=opens)
-    os.close(open_with_layout(handle.library(), str(tmp_path), os.O_RDONLY, 0, NO_LAYOUT))
-    assert handle.set_calls() == []
+    assert opened(tmp_path, NO_LAYOUT).set_calls() == []
 
 
 def test_an_impossible_layout_is_refused_before_opening(tmp_path: Path) -> None:

@@ -46,8 +46,7 @@ class Attributes:
 
 
 def own(place: Path, attributes: Attributes) -> Layout | None:
-    return layouts.own_layout(str(place), str(attributes.root), attributes, attributes.names,
-                              attributes.whole)
+    return layouts.own_layout(str(place), str(attributes.root), attributes, attributes.names, attributes.whole)
 
 
 @pytest.fixture
@@ -58,26 +57,20 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("privileged", [True, False])
-def test_the_default_of_the_root_is_not_the_directorys_own(root: Path, privileged: bool) -> None:
-    attributes = Attributes(root, {root: HDD, root / "with": FLASH}, privileged=privileged)
-    assert own(root / "without", attributes) is None
-    assert own(root / "with", attributes) == from_xattr(FLASH)
-    assert own(root, attributes) == from_xattr(HDD)
-
-
-def test_a_default_of_its_own_may_be_the_same_as_the_roots(root: Path) -> None:
-    attributes = Attributes(root, {root: HDD, root / "same": HDD})
-    assert own(root / "same", attributes) == from_xattr(HDD)
-
-
-def test_without_a_default_of_the_root_there_is_none(root: Path) -> None:
-    assert own(root / "without", Attributes(root, {})) is None
-
-
-def test_the_layout_of_a_file_is_always_its_own(root: Path) -> None:
-    attributes = Attributes(root, {root: HDD, root / "file": HDD}, privileged=False)
-    assert own(root / "file", attributes) == from_xattr(HDD)
+@pytest.mark.parametrize(("kept", "asked", "data", "privileged"), [
+    pytest.param({"": HDD, "with": FLASH}, "without", None, True, id="the default of the root is not its own"),
+    pytest.param({"": HDD, "with": FLASH}, "without", None, False, id="the same for others than root"),
+    pytest.param({"": HDD, "with": FLASH}, "with", FLASH, True, id="a default of its own"),
+    pytest.param({"": HDD, "with": FLASH}, "with", FLASH, False, id="one of its own for others than root"),
+    pytest.param({"": HDD, "with": FLASH}, "", HDD, False, id="the root itself"),
+    pytest.param({"": HDD, "same": HDD}, "same", HDD, True, id="one of its own that is the same as the root's"),
+    pytest.param({"": HDD, "file": HDD}, "file", HDD, False, id="a file"),
+    pytest.param({}, "without", None, True, id="no default anywhere"),
+])
+def test_the_default_of_the_root_is_not_the_directorys_own(
+        root: Path, kept: dict[str, bytes], asked: str, data: bytes | None, privileged: bool) -> None:
+    attributes = Attributes(root, {root / name: value for name, value in kept.items()}, privileged=privileged)
+    assert own(root / asked, attributes) == (data and from_xattr(data))
 
 
 def test_the_wanted_first_ost_of_a_default_layout_is_kept(root: Path) -> None:
