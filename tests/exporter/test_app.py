@@ -125,20 +125,20 @@ def test_every_address_of_the_machine_is_served(exporter, grow) -> None:
         thread.join(WAIT)
 
 
-def test_a_scrape_that_waits_in_vain_says_so_in_its_time(exporter, serve, tmp_path) -> None:
-    parameter = tmp_path / "sys/fs/lustre/version"
-    parameter.parent.mkdir(parents=True)
-    (tmp_path / "proc").mkdir()
+def test_a_scrape_that_waits_in_vain_says_so_in_its_time_and_others_run_beside_it(exporter, serve, grow) -> None:
+    root = grow({"sys/fs/lustre/health_check": "healthy\n"})
+    parameter = root / "sys/fs/lustre/version"
     os.mkfifo(parameter)
-    running = exporter(tmp_path, deadline_seconds=WAIT)
+    running = exporter(root, deadline_seconds=WAIT)
     scraped = serve(App(running.scraper, registry(running.scraper), "/metrics"))
     first = threading.Thread(target=lambda: scraped.get("/metrics?collect[]=version"))
     first.start()
     with parameter.open("w") as kernel:  # opens when the first scrape does
         hurried = {"X_Prometheus_Scrape_Timeout_Seconds": "0.6"}
-        status, _, body = scraped.get("/metrics?collect[]=version", **hurried)
-        assert (status, body) == (503, b"Another scrape of these collectors has been running for 0.1 s.\n")
-        assert scraped.get("/metrics?collect[]=health")[0] == 200
+        for same in ("version", "version&collect[]=health"):
+            status, _, body = scraped.get(f"/metrics?collect[]={same}", **hurried)
+            assert (status, body) == (503, b"Another scrape of these collectors has been running for 0.1 s.\n")
+        assert b"lustre_healthy 1" in scraped.get("/metrics?collect[]=health")[2]
         kernel.write("2.17.0\n")
     first.join(WAIT)
 

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -199,6 +200,26 @@ def test_a_call_that_hangs_does_not_keep_the_process_from_ending() -> None:
     assert ended.stdout == "late\n"
 
 
+def scraper_of(tree: Tree, *names: str, per_target: bool = True, deadline: float = 4.0) -> Scraper:
+    settings = Settings(frozenset(names), osc_per_target=per_target, deadline_seconds=deadline)
+    return Scraper(tree, COLLECTORS, settings, clock.monotonic)
+
+
+def tree_of(root: Path) -> Tree:
+    return Tree(Roots.of(root / "proc", root / "sys"))
+
+
+def lines_of(scraper: Scraper) -> list[bytes]:
+    """What a pass shows in which no collector failed, with the metrics of the exporter."""
+    result = scraper.run()
+    assert {outcome.reason for outcome in scraper.outcomes.values()} == {""}
+    return b"".join(exposition.render(result, registry(scraper), openmetrics=False)).splitlines()
+
+
+def unreadable(lines: list[bytes]) -> list[bytes]:
+    return [line for line in lines if line.startswith(b"lustre_exporter_target_unreadable{")]
+
+
 OSC = "sys/fs/lustre/osc/lustre-OST000{}-osc-ff1100011d6c9800/{}"
 DEBUG_OSC = "sys/kernel/debug/lustre/osc/lustre-OST000{}-osc-ff1100011d6c9800/{}"
 
@@ -212,8 +233,8 @@ def targets() -> dict[str, str]:
     return files
 
 
-def shown_targets(text: bytes, family: bytes) -> set[bytes]:
-    return {line.partition(b'target="')[2][:7] for line in text.splitlines() if line.startswith(family + b"{")}
+def shown_targets(lines: list[bytes], family: bytes) -> set[bytes]:
+    return {line.partition(b'target="')[2][:7] for line in lines if line.startswith(family + b"{")}
 
 
 @pytest.mark.parametrize("per_target", [True, False])
@@ -221,34 +242,25 @@ def shown_targets(text: bytes, family: bytes) -> set[bytes]:
                                      OSC.format(1, "kbytestotal")])  # fmt: skip
 def test_one_file_that_hangs_costs_one_target(grow, hanging, per_target) -> None:
     root = grow(targets())
-    names = frozenset({"osc", "pools"})
-    settings = Settings(names, osc_per_target=per_target, deadline_seconds=4.0)
-    scraper = Scraper(Tree(Roots.of(root / "proc", root / "sys")), COLLECTORS, settings, clock.monotonic)
-
-    def scrape() -> bytes:
-        result = scraper.run()
-        assert {name: outcome.reason for name, outcome in scraper.outcomes.items()} == dict.fromkeys(names, "")
-        return b"".join(exposition.render(result, registry(scraper), openmetrics=False))
-
-    before = scrape()
+    scraper = scraper_of(tree_of(root), "osc", "pools", per_target=per_target)
+    before = lines_of(scraper)
     assert b'lustre_exporter_filesystem_up{fs="lustre"} 1.0' in before
     text = (root / hanging).read_text()
     (root / hanging).unlink()
     os.mkfifo(root / hanging)
-    first, second = scrape(), scrape()
+    first, second = lines_of(scraper), lines_of(scraper)
     for after in (first, second):
         assert b'lustre_exporter_filesystem_up{fs="lustre"} 0.0' in after
-        own = [line for line in after.splitlines() if line.startswith(b"lustre_exporter_target_unreadable{")]
-        assert len(own) == 1
-        assert b'{fs="lustre",' in own[0]
-        assert b'target="OST0001"' in own[0]
+        (own,) = unreadable(after)
+        assert b'{fs="lustre",' in own
+        assert b'target="OST0001"' in own
     if per_target:
         everyone = {b"OST0000", b"OST0001", b"OST0002", b"OST0003"}
         assert shown_targets(before, b"lustre_osc_max_rpcs_in_flight") == everyone
         assert shown_targets(second, b"lustre_osc_max_rpcs_in_flight") == everyone - {b"OST0001"}
         assert shown_targets(second, b"lustre_osc_operations_total") == everyone - {b"OST0001"}
     else:
-        assert b"lustre_osc_operations_total{" in second
+        assert any(line.startswith(b"lustre_osc_operations_total{") for line in second)
     left = [thread for thread in threading.enumerate() if thread.name.startswith("collector-")]
     assert len(left) == 1
     with (root / hanging).open("w") as released:
@@ -257,8 +269,8 @@ def test_one_file_that_hangs_costs_one_target(grow, hanging, per_target) -> None
     assert not left[0].is_alive()
     (root / hanging).unlink()
     (root / hanging).write_text(text)
-    last = scrape()
-    assert b"lustre_exporter_target_unreadable{" not in last
+    last = lines_of(scraper)
+    assert unreadable(last) == []
     if per_target:
         assert shown_targets(last, b"lustre_osc_max_rpcs_in_flight") == everyone
 
@@ -294,22 +306,19 @@ class SlowTree(Tree):
 LOV = "lustre-clilov-ff1100011d6c9800"
 
 
-@pytest.mark.parametrize(("folder", "unreadable"), [
+@pytest.mark.parametrize(("folder", "listing"), [
     ("osc", b'{fs="",parameter="osc.*",target=""}'),
     (f"lov/{LOV}/pools", b'{fs="lustre",parameter="lov.*.pools.*",target=""}'),
 ])  # fmt: skip
-def test_a_listing_that_hangs_costs_one_thread_and_no_known_target(grow, folder, unreadable) -> None:
+def test_a_listing_that_hangs_costs_one_thread_and_no_known_target(grow, folder, listing) -> None:
     root = grow(targets() | {f"sys/kernel/debug/lustre/lov/{LOV}/pools/flash": "lustre-OST0001_UUID\n"})
-    names = frozenset({"osc", "pools"})
     tree = SlowTree(Roots.of(root / "proc", root / "sys"), folder)
-    scraper = Scraper(tree, COLLECTORS, Settings(names, osc_per_target=True, deadline_seconds=4.0), clock.monotonic)
+    scraper = scraper_of(tree, "osc", "pools")
 
     def scrape() -> tuple[list[bytes], bytes]:
-        result = scraper.run()
-        assert {name: outcome.reason for name, outcome in scraper.outcomes.items()} == dict.fromkeys(names, "")
-        lines = b"".join(exposition.render(result, registry(scraper), openmetrics=False)).splitlines()
-        own = [line for line in lines if line.startswith(b"lustre_exporter_target_unreadable{")]
-        return [line for line in lines if line.startswith((b"lustre_osc_", b"lustre_pool_"))], b"".join(own)
+        lines = lines_of(scraper)
+        own = b"".join(unreadable(lines))
+        return [line for line in lines if line.startswith((b"lustre_osc_", b"lustre_pool_"))], own
 
     before, _ = scrape()
     assert any(b'pool="flash"' in line for line in before)
@@ -317,7 +326,7 @@ def test_a_listing_that_hangs_costs_one_thread_and_no_known_target(grow, folder,
     for _ in range(3):
         during, own = scrape()
         assert during == before
-        assert unreadable in own
+        assert listing in own
     assert tree.hung == 1
     left = [thread for thread in threading.enumerate() if thread.name.startswith("collector-")]
     tree.go_on.set()
@@ -330,18 +339,14 @@ def test_a_search_that_hangs_costs_one_target(grow) -> None:
     root = grow(targets())
     tree = SlowTree(Roots.of(root / "proc", root / "sys"), "osc/lustre-OST0000-osc-ff1100011d6c9800/stats")
     tree.go_on.clear()
-    settings = Settings(frozenset({"osc"}), osc_per_target=True, deadline_seconds=4.0)
-    scraper = Scraper(tree, COLLECTORS, settings, clock.monotonic)
-    text = b"".join(exposition.render(scraper.run(), CollectorRegistry(), openmetrics=False))
-    assert shown_targets(text, b"lustre_osc_operations_total") == {b"OST0001", b"OST0002", b"OST0003"}
-    assert scraper.outcomes["osc"].reason == ""
+    lines = lines_of(scraper_of(tree, "osc"))
+    assert shown_targets(lines, b"lustre_osc_operations_total") == {b"OST0001", b"OST0002", b"OST0003"}
     tree.go_on.set()
 
 
 def test_too_many_hanging_reads_fail_their_collector(grow) -> None:
     root = grow(targets())
-    settings = Settings(frozenset({"osc"}), osc_per_target=True, deadline_seconds=0.5)
-    scraper = Scraper(Tree(Roots.of(root / "proc", root / "sys")), COLLECTORS, settings, clock.monotonic)
+    scraper = scraper_of(tree_of(root), "osc", deadline=0.5)
     scraper.run()
     full = [("osc", f"x{number}", "stats") for number in range(MAX_HANGING)]
     for reading in full:

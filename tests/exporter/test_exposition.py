@@ -19,11 +19,8 @@ TREES = ["2.17.57/tree-idle", "2.17.57/tree-load-1", "2.17.57/tree-load-2"]
 
 
 def flat(families) -> dict:
-    return {
-        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
-        for family in families
-        for sample in family.samples
-    }
+    return {(sample.name, tuple(sorted(sample.labels.items()))): sample.value
+            for family in families for sample in family.samples}  # fmt: skip
 
 
 @pytest.mark.parametrize("tree", TREES)
@@ -96,14 +93,9 @@ def test_the_documented_sum_over_jobs_is_right(tmp_path) -> None:
         for le, number in [*((f"{size}.0", n) for size, n in numbers.items()), ("+Inf", max(numbers.values()))]
     }
     small = sum(max([number for size, number in numbers.items() if size <= 65536]) for numbers in SIZES.values())
+    expected = [{"labels": '{fs="l",target="OST0000"}', "value": small / 60}]
     test = {
-        "promql_expr_test": [
-            {
-                "expr": " ".join(query.split()),
-                "eval_time": "10m",
-                "exp_samples": [{"labels": '{fs="l",target="OST0000"}', "value": small / 60}],
-            }
-        ],
+        "promql_expr_test": [{"expr": " ".join(query.split()), "eval_time": "10m", "exp_samples": expected}],
         "input_series": [{"series": of, "values": f"0+{number}x10"} for of, number in series.items()],
         "interval": "1m",
     }

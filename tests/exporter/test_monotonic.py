@@ -8,6 +8,8 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.exporter.collectors.families import shown
+
 INSTANCES = ("ffff9f0a8c3d1800", "ffff9f0a00000000")
 TARGETS = ("OST0000", "OST0001")
 SUMS = ("lustre_osc_read_bytes_total", "lustre_pool_read_bytes_total", "lustre_osc_requests_total")
@@ -87,13 +89,10 @@ def test_sums_of_a_running_exporter(grow, exporter, samples, passes: list[list[t
         for target, what, amount in steps:
             cluster.event(target, what, amount)
         cluster.write()
-        shown = {
-            (name, dict(labels)["pool"]): int(value)
-            for (name, labels), value in samples(running.scrape("osc", "pools")).items()
-            if name in SUMS
-        }
+        text = running.scrape("osc", "pools")
         assert running.reasons() == {}
-        for key, value in shown.items():
+        now = {(name, pool): int(value) for name in SUMS for pool, value in shown(samples, text, name, "pool").items()}
+        for key, value in now.items():
             assert value >= before.get(key, 0), key
             before[key] = value
         for name in SUMS:

@@ -128,12 +128,8 @@ disk I/Os in flight        ios   %% cum %% |  ios         %% cum %%
 
 
 @pytest.mark.parametrize(("label", "buckets"), [(b"5", 31), (b"64", 8), (b"2147483648", 33), (b"2147483649", 0)])
-def test_a_bucket_beyond_the_kernels_last_costs_no_memory(tmp_path, exporter, label, buckets) -> None:
-    device = "sys/kernel/debug/lustre/osd-ldiskfs/lustre-OST0000"
-    (tmp_path / device).mkdir(parents=True)
-    (tmp_path / "proc").mkdir()
-    (tmp_path / device / "brw_stats").write_bytes(DISK_IOS % label)
-    running = exporter(tmp_path)
+def test_a_bucket_beyond_the_kernels_last_costs_no_memory(grow, exporter, label, buckets) -> None:
+    running = exporter(grow({"sys/kernel/debug/lustre/osd-ldiskfs/lustre-OST0000/brw_stats": DISK_IOS % label}))
     shown = running.scrape("osd")
     assert running.reasons() == {}
     assert shown.count(b'lustre_osd_io_in_flight_bucket{') == 2 * buckets

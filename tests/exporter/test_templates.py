@@ -171,12 +171,8 @@ def test_growth_above_the_limit_is_not_added_up() -> None:
 
 def scraped(root: Path, flags: tuple[str, ...], *blocked: str) -> bytes:
     """What the exporter prints of a tree when these modules cannot be imported."""
-    program = (
-        "import sys\n"
-        f"sys.modules.update(dict.fromkeys({blocked!r}))\n"
-        "from exporter.__main__ import main\n"
-        "main(sys.argv[1:])\n"
-    )
+    program = (f"import sys; sys.modules.update(dict.fromkeys({blocked!r})); "
+               "from exporter.__main__ import main; main(sys.argv[1:])")  # fmt: skip
     arguments = ["--once", f"--path.procfs={root}/proc", f"--path.sysfs={root}/sys", *flags]
     ran = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, check=True)
     lines = ran.stdout.splitlines(keepends=True)

@@ -21,10 +21,8 @@ def test_a_run_that_starts_again_begins_at_zero_and_its_ends_continue(grow, expo
     before = running.scrape("scrub")
     grow({SCRUB: text.format("completed", "", 7, 0, 5)})
     after = running.scrape("scrub")
-    assert [shown(samples, text, "lustre_osd_scrub_checked_objects", "target") for text in (before, after)] == [
-        {"OST0000": "90"},
-        {"OST0000": "7"},
-    ]
+    name = "lustre_osd_scrub_checked_objects"
+    assert [shown(samples, text, name, "target") for text in (before, after)] == [{"OST0000": "90"}, {"OST0000": "7"}]
     assert shown(samples, after, "lustre_osd_scrub_completed_total", "target") == {"OST0000": "5"}
     assert shown(samples, before, "lustre_osd_scrub_flag", "flag") == {"inconsistent": "1"}
     assert b"lustre_osd_scrub_flag" not in after

@@ -11,6 +11,7 @@ from exporter.collector import Settings
 from exporter.collectors.slim import IN_FLIGHT, SLIM_COLLECTORS
 from exporter.scrape import Scraper
 from lustre.parameters import Roots, Tree
+from tests.exporter.collectors.families import shown
 
 TREES = ["2.17.57/tree-load-1", "2.17.57/tree-idle"]
 
@@ -45,10 +46,9 @@ def test_connections_that_are_not_full_are_shown(grow, samples) -> None:
     osc = "sys/kernel/debug/lustre/osc/lustre-OST000{}-osc-ff1100011d6c9800/import"
     files = {osc.format(number): f"import:\n    state: {state}\n    rpcs:\n       inflight: {number}\n"
              for number, state in enumerate(("FULL", "DISCONN", "FULL", "IDLE"))}  # fmt: skip
-    found = samples(slim(grow({**files, "proc/mounts": "m@tcp:/lustre /mnt lustre rw 0 0\n"})))
-    states = {dict(labels)["state"]: value for (name, labels), value in found.items() if name == "lustre_osc_imports"}
-    assert states == {"FULL": "2", "DISCONN": "1", "IDLE": "1"}
-    assert [value for (name, _), value in found.items() if name == IN_FLIGHT.name] == ["6"]
+    text = slim(grow({**files, "proc/mounts": "m@tcp:/lustre /mnt lustre rw 0 0\n"}))
+    assert shown(samples, text, "lustre_osc_imports", "state") == {"FULL": "2", "DISCONN": "1", "IDLE": "1"}
+    assert [*shown(samples, text, IN_FLIGHT.name, "state").values()] == ["6"]
 
 
 def test_a_client_has_at_most_a_hundred_series(capture, capsys) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.exporter.collectors.families import shown
+
 OST = "proc/fs/lustre/obdfilter/lustre-OST0000/job_stats"
 
 
@@ -24,13 +26,13 @@ def stats(*blocks: bytes) -> bytes:
 
 
 def by_job(samples, text: bytes, name: str = "lustre_job_operations_total") -> dict[str, str]:
-    return {dict(labels)["jobid"]: value for (family, labels), value in samples(text).items() if family == name}
+    return shown(samples, text, name, "jobid")
 
 
 def test_counters_at_zero_are_left_out(grow, exporter, samples) -> None:
     text = exporter(grow({OST: stats(block(b"dd.0", 3, 100))})).scrape("jobs")
-    shown = {(n, dict(k).get("operation"), dict(k).get("le")): v for (n, k), v in samples(text).items()}
-    assert shown == {
+    found = {(n, dict(k).get("operation"), dict(k).get("le")): v for (n, k), v in samples(text).items()}
+    assert found == {
         ("lustre_job_read_bytes_total", None, None): "100",
         ("lustre_job_operations_total", "read", None): "3",
         ("lustre_job_operation_seconds_total", "read", None): "0.000006",
@@ -48,15 +50,14 @@ def test_each_target_shows_when_its_counters_were_read(grow, exporter, samples) 
     root = grow({OST: stats(block(b"a", 1)), OST.replace("OST0000", "OST0001"): stats(block(b"a", 1))})
     running = exporter(root)
     running.wall.seconds, running.wall.step = 1_795_000_000.0, 1.5
-    first, second = ({dict(labels)["target"]: float(value) for (family, labels), value in shown.items()
-                      if family == "lustre_jobs_read_timestamp_seconds"}
-                     for shown in (samples(running.scrape("jobs")), samples(running.scrape("jobs"))))
-    assert first["OST0001"] - first["OST0000"] >= 1.5  # read one after the other, and stamped so
-    assert all(second[target] > first[target] > 1_795_000_000 for target in first)
-    assert running.scraper.outcomes["jobs"].read_at < second["OST0000"]
+    first, second = (shown(samples, running.scrape("jobs"), "lustre_jobs_read_timestamp_seconds", "target")
+                     for _ in range(2))
+    assert float(first["OST0001"]) - float(first["OST0000"]) >= 1.5  # read one after the other, and stamped so
+    assert all(float(second[target]) > float(first[target]) > 1_795_000_000 for target in first)
+    assert running.scraper.outcomes["jobs"].read_at < float(second["OST0000"])
 
 
-@pytest.mark.parametrize(("printed", "shown"), [
+@pytest.mark.parametrize(("printed", "job"), [
     (b'"a\\x20b:1"', "a b:1"),
     (b'x"y', 'x"y'),
     (b"back\\slash", "back\\slash"),
@@ -66,9 +67,9 @@ def test_each_target_shows_when_its_counters_were_read(grow, exporter, samples) 
     ("é".encode(), "é"),
     (b"", ""),
 ])
-def test_job_ids_may_hold_anything(grow, exporter, samples, printed, shown) -> None:
+def test_job_ids_may_hold_anything(grow, exporter, samples, printed, job) -> None:
     text = exporter(grow({OST: stats(block(printed, 1))})).scrape("jobs")
-    assert by_job(samples, text) == {shown: "1"}
+    assert by_job(samples, text) == {job: "1"}
 
 
 def test_the_busiest_keep_their_series(grow, exporter, samples) -> None:
@@ -104,5 +105,5 @@ def test_requests_of_exporters_on_clients_are_not_shown_as_a_job(grow, exporter,
         mds_block(b"lustre-exporter.0", b"statfs"), mds_block(b"lustre-exporter.990", b"statfs"),
         mds_block(b"df.0", b"statfs"), mds_block(b"lustre-exporters.0", b"statfs"),
         mds_block(b"lustre-exporter.7", b"open", b"statfs"))})
-    shown = by_job(samples, exporter(root, jobs_limit=limit).scrape("jobs"))
-    assert shown.keys() == {"df.0", "lustre-exporters.0", "lustre-exporter.7"}
+    jobs = by_job(samples, exporter(root, jobs_limit=limit).scrape("jobs"))
+    assert jobs.keys() == {"df.0", "lustre-exporters.0", "lustre-exporter.7"}

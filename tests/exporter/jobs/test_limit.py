@@ -15,6 +15,7 @@ from exporter.jobs.limit import REMEMBERED_PASSES, LimitedJobs
 from exporter.jobs.numbers import NumbersReader
 from exporter.jobs.statistics import OPERATIONS
 from exporter.ledger import SPARE
+from tests.exporter.collectors.families import shown
 from tests.exporter.jobs.test_jobs import OST
 from tests.exporter.jobs.test_texts import block, busy, counters, line, stats
 
@@ -22,8 +23,7 @@ any_tree = settings(max_examples=150, suppress_health_check=[HealthCheck.functio
 
 
 def reads(samples, text: bytes) -> dict[str, int]:
-    shown = samples(text).items()
-    return {dict(labels)["jobid"]: int(value) for (name, labels), value in shown if name == OPERATIONS.name}
+    return {job: int(value) for job, value in shown(samples, text, OPERATIONS.name, "jobid").items()}
 
 
 def job(name: str, count: int, active: int = 1000, start: int = 5) -> str:
@@ -207,12 +207,8 @@ def test_a_sum_that_ran_into_the_end_is_left_out_of_the_others_too_and_counted(g
     running = exporter(grow({OST: stats(job("a", 100), block(*lines, job="b", active=1000).decode())}), jobs_limit=1)
     text = running.scrape("jobs")
     assert reads(samples, text)["a"] == 100
-    seconds = {
-        dict(labels)["operation"]: value
-        for (name, labels), value in samples(text).items()
-        if name == "lustre_job_operation_seconds_total" and dict(labels)["jobid"] == "other"
-    }
-    assert seconds == {"punch": "0.000009"}
+    seconds = shown(samples, text, "lustre_job_operation_seconds_total", "jobid", "operation")
+    assert {key: value for key, value in seconds.items() if key[0] == "other"} == {("other", "punch"): "0.000009"}
     assert running.skipped() == {"obdfilter.*.job_stats": 1}
 
 
