@@ -174,17 +174,6 @@ def test_objects_go_where_there_is_room_when_targets_are_unevenly_filled() -> No
     assert created[0] < 0.3 * min(created[1:])
 
 
-def test_names_of_a_striped_directory_are_spread_over_the_mdts() -> None:
-    cluster = Cluster(bed())
-    directory = cluster.make_directory("/striped", shards=(0, 1))
-    assert {directory.shard(f"f{number}") for number in range(20)} == {0, 1}
-    client = cluster.clients[0]
-    done = [cluster.engine.spawn(client.names.create(directory, f"f{number}", ACTOR)) for number in range(20)]
-    cluster.advance(5)
-    assert all(one.done for one in done)
-    assert min(mdt.stats["mknod"].samples for mdt in cluster.mdts) > 3
-
-
 def test_layouts_are_inherited_from_the_parent_and_else_from_the_root() -> None:
     cluster = Cluster(bed())
     client = cluster.clients[0]

@@ -79,14 +79,6 @@ def test_an_error_of_the_model_is_kept_for_the_owner() -> None:
     assert isinstance(driver.error, RuntimeError)
 
 
-def test_the_wall_clock_is_one() -> None:
-    clock = WallClock()
-    event = Event()
-    event.set()
-    assert clock.wait(60, event)
-    assert clock.monotonic() <= clock.monotonic()
-
-
 def test_readers_see_whole_moments_while_time_moves(tmp_path: Path) -> None:
     cluster = Cluster(recorded_test_bed(1), (StreamingWriter(), SmallFileWriter()))
     with RealTimeDriver(cluster, tmp_path, QuickClock()):
