@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from httpserver.config import ConfigError, load_web_config
+from tests.tierd.logged import logged
 from tests.units import SYSTEMD, complaints, exposure
 from tierd.cluster.process import MOVER_STOP_SECONDS
 from tierd.config.load import load
@@ -125,8 +126,10 @@ def test_every_exception_has_its_reason() -> None:
             assert lines[at - 1].startswith("#"), line
 
 
-def test_the_sample_settings_are_the_defaults() -> None:
+def test_the_sample_settings_are_the_defaults_and_give_no_warning() -> None:
+    warnings = logged()
     assert load(SYSTEMD / "tierd.toml") == Settings()
+    assert warnings == []
 
 
 def test_settings_commented_out_in_the_sample_are_defaults(tmp_path: Path) -> None:

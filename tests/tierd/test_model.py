@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 from dataclasses import fields
 
 import pytest
@@ -10,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.tierd.worlds import noise
 from tierd.config.act import ActSettings
-from tierd.model import Evidence, Finding, OtherEvidence
+from tierd.model import Evidence, OtherEvidence
 from tierd.policies.noisy_neighbour import NoisyNeighbourEvidence
 from tierd.policies.registry import evidence_of, policies, policy_of
 from tierd.text import Carrier, evidence_parts
@@ -47,12 +46,6 @@ def test_each_carrier_of_a_loss_has_its_own_words() -> None:
     words = {evidence_parts("carrier", float(each))[1] for each in Carrier}
     assert len(words) == len(Carrier)
     assert not any(word.isdigit() for word in words)
-
-
-def test_a_finding_takes_its_numbers_as_a_mapping_too() -> None:
-    found = Finding("wet", 0.0, "", "", (), "it rains", {"rain_share": 0.5})  # type: ignore[arg-type]
-    assert found.evidence == OtherEvidence({"rain_share": 0.5})
-    assert pickle.loads(pickle.dumps(found)) == found
 
 
 def test_policies_that_act_have_typed_evidence_and_the_default_names_only_such() -> None:

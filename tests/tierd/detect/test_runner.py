@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -32,6 +33,7 @@ def test_a_detector_of_another_package_may_give_its_numbers_as_a_mapping() -> No
     runner.run(View([window(0)]))
     (found,) = runner.run(View([window(1)]))
     assert found.evidence == OtherEvidence({"rain_share": 0.5})
+    assert pickle.loads(pickle.dumps(found)) == found
     assert to_json(finding_answer(found))["evidence"] == {"sentence": "it rains", "rain_share": 0.5}
 
 
