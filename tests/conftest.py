@@ -146,6 +146,19 @@ def tape() -> Unpack:
 WAIT = 20.0
 
 
+def asked(port: int, path: str, method: str = "GET", body: str | None = None, tls: ssl.SSLContext | None = None,
+          **headers: str) -> tuple[int, http.client.HTTPMessage, bytes]:
+    """Status, headers and body of the answer of a server on this machine."""
+    connection = (http.client.HTTPConnection("127.0.0.1", port, timeout=WAIT) if tls is None
+                  else http.client.HTTPSConnection("127.0.0.1", port, timeout=WAIT, context=tls))
+    try:
+        connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+        answer = connection.getresponse()
+        return answer.status, answer.headers, answer.read()
+    finally:
+        connection.close()
+
+
 @dataclass
 class Served:
     """A server at work, and a client of it."""
@@ -165,17 +178,8 @@ class Served:
     def get(
         self, path: str, method: str = "GET", *, tls: ssl.SSLContext | None = None, **headers: str
     ) -> tuple[int, dict[str, str], bytes]:
-        tls = tls or self.tls
-        if tls is None:
-            connection = http.client.HTTPConnection(*self.at, timeout=WAIT)
-        else:
-            connection = http.client.HTTPSConnection(*self.at, timeout=WAIT, context=tls)
-        try:
-            connection.request(method, path, headers={k.replace("_", "-"): v for k, v in headers.items()})
-            answer = connection.getresponse()
-            return answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read()
-        finally:
-            connection.close()
+        status, found, body = asked(self.server.server_port, path, method, None, tls or self.tls, **headers)
+        return status, {name.lower(): value for name, value in found.items()}, body
 
     def stop(self) -> None:
         self.server.shutdown()

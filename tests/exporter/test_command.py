@@ -22,6 +22,7 @@ from exporter.__main__ import main
 from exporter.collectors import COLLECTORS
 from exporter.logs import configure_logging
 from lustre.priority import PROMPT_NICE
+from tests.conftest import asked
 
 COMMAND = [sys.executable, "-m", "exporter"]
 
@@ -53,12 +54,15 @@ def test_output_that_cannot_be_written_is_an_error_in_one_line(capture, tmp_path
     (["--web.telemetry-path=metrics"], "--web.telemetry-path: 'metrics' must begin with /"),
     (["--collector.deadline=0"], "--collector.deadline"),
     (["--collector.nonsense"], "unrecognized arguments: --collector.nonsense"),
+    (["--jobs.limit=x"], "lustre-exporter: argument --jobs.limit: invalid int value: 'x'"),
 ])
-def test_mistakes_are_named(arguments, complaint, capsys) -> None:
+def test_mistakes_are_named_in_two_lines(arguments, complaint, capsys) -> None:
     with pytest.raises(SystemExit) as caught:
         main(["--once", *arguments])
     assert caught.value.code == 2
-    assert complaint in capsys.readouterr().err
+    mistake, remedy = capsys.readouterr().err.splitlines()
+    assert complaint in mistake
+    assert remedy == "Try 'lustre-exporter --help'."
 
 
 def test_a_port_in_use_is_an_error_in_one_line(capture) -> None:
@@ -81,9 +85,7 @@ class Running:
         return self.process.stderr.readline()
 
     def get(self, path: str, port: int | None = None) -> bytes:
-        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port or self.ports[0], timeout=20)) as client:
-            client.request("GET", path)
-            return client.getresponse().read()
+        return asked(port or self.ports[0], path)[2]
 
     def ends(self, number: int = signal.SIGTERM) -> bytes:
         """What it still prints when it is stopped."""
@@ -121,12 +123,11 @@ def test_it_has_priority_over_applications(grow) -> None:
         exporter.ends()
 
 
-def test_a_scrape_in_flight_is_answered_before_the_end(tmp_path) -> None:
-    (tmp_path / "proc").mkdir()
-    parameter = tmp_path / "sys/fs/lustre/version"
-    parameter.parent.mkdir(parents=True)
+def test_a_scrape_in_flight_is_answered_before_the_end(grow) -> None:
+    root = grow({"sys/fs/lustre/health_check": "healthy\n"})
+    parameter = root / "sys/fs/lustre/version"
     os.mkfifo(parameter)
-    with running(*roots(tmp_path)) as exporter:
+    with running(*roots(root)) as exporter:
         exporter.line()
         connection = http.client.HTTPConnection("127.0.0.1", exporter.ports[0], timeout=20)
         connection.request("GET", "/metrics")
@@ -174,14 +175,6 @@ def test_help_shows_examples_and_which_collectors_are_off_by_default(capsys) -> 
     assert off == {collector.name for collector in COLLECTORS if not collector.default}
 
 
-def test_a_mistake_is_two_lines(capsys) -> None:
-    with pytest.raises(SystemExit) as caught:
-        main(["--jobs.limit=x"])
-    assert caught.value.code == 2
-    assert capsys.readouterr().err == (
-        "lustre-exporter: argument --jobs.limit: invalid int value: 'x'\nTry 'lustre-exporter --help'.\n")
-
-
 @pytest.mark.parametrize(("form", "parsed"), [
     ("json", json.loads),
     ("logfmt", lambda line: dict(re.findall(r'(\w+)=((?:"(?:[^"\\]|\\.)*")|\S+)', line)))])
@@ -213,10 +206,8 @@ def test_warnings_and_errors_have_their_priority_where_journald_reads_them(optio
 
 
 @pytest.mark.parametrize("there", [True, False])
-def test_whether_lustre_is_loaded_is_shown(there, tmp_path, capfdbinary) -> None:
-    for name in ("proc", "sys/fs/lustre" if there else "sys"):
-        (tmp_path / name).mkdir(parents=True)
-    assert main(["--once", *roots(tmp_path)]) == 0
+def test_whether_lustre_is_loaded_is_shown(there, grow, capfdbinary) -> None:
+    assert main(["--once", *roots(grow({"sys/fs/lustre/version": "2.17\n"} if there else {}))]) == 0
     assert f"lustre_exporter_lustre_loaded {there:d}.0\n".encode() in capfdbinary.readouterr().out
 
 

@@ -14,6 +14,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from httpserver.config import WebConfigFile
+from tests.conftest import asked
 from tests.operation.page_answers import ANSWERS
 from tierd.config.settings import WebSettings
 from tierd.daemon.web import App, listen
@@ -29,14 +30,8 @@ def login(user: str, password: str) -> dict[str, Any]:
 def request(port: int, path: str, method: str = "GET", body: str | None = None, tls: ssl.SSLContext | None = None,
             **headers: Any) -> Answer:
     """Status, body and headers of an answer."""
-    connection = (http.client.HTTPConnection("127.0.0.1", port, timeout=20) if tls is None
-                  else http.client.HTTPSConnection("127.0.0.1", port, timeout=20, context=tls))
-    try:
-        connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
-        answer = connection.getresponse()
-        return answer.status, answer.read().decode(), answer.headers
-    finally:
-        connection.close()
+    status, found, data = asked(port, path, method, body, tls, **headers)
+    return status, data.decode(), found
 
 
 class Port:
