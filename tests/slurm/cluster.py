@@ -13,8 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -121,12 +120,15 @@ class Slurm:
 
     def await_state(self, job: str, *states: str, also: str = "") -> dict[str, str]:
         """The record of a job once it is in one of these states, and its comment has these words."""
-        until = self.clock.now() + WAIT_SECONDS
-        while True:
-            found = self.record(job)
-            if found.get("JobState") in states and also in found.get("AdminComment", ""):
-                return found
-            assert self.clock.now() < until, (found, self.log())
+        self.until(lambda: (found := self.record(job)).get("JobState") in states
+                   and also in found.get("AdminComment", ""))
+        return self.record(job)
+
+    def until(self, holds: Callable[[], bool]) -> None:
+        """Wait for something of a job."""
+        end = self.clock.now() + WAIT_SECONDS
+        while not holds():
+            assert self.clock.now() < end, (self.run("scontrol", "show", "job").stdout, self.log())
             self.clock.wait(0.2)
 
     def log(self) -> str:
@@ -140,14 +142,14 @@ class Slurm:
         return done.stdout
 
 
-@contextmanager
-def running_slurm() -> Iterator[Slurm]:
+@pytest.fixture(scope="module")
+def slurm() -> Iterator[Slurm]:
     """Skips where Slurm is not installed, or has no plugin for Lua."""
     if missing := [name for name in PROGRAMS if not shutil.which(name)]:
         pytest.skip(f"Slurm is not installed: no {', '.join(missing)} on the PATH")
     folder = Path(tempfile.mkdtemp(prefix="slurm-"))
     folder.chmod(0o755)  # users of jobs read slurm.conf
-    slurm = Slurm(folder)
+    made = Slurm(folder)
     ports = free_ports(2)
     me = pwd.getpwuid(os.getuid()).pw_name
     (folder / "slurm.conf").write_text(CONFIGURATION.format(ctld=ports[0], d=ports[1], user=me, folder=folder))
@@ -155,7 +157,7 @@ def running_slurm() -> Iterator[Slurm]:
     (folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
     for name in ("burst_buffer.lua", "prolog-slurmctld", "epilog-slurmctld"):
         shutil.copy(SCRIPTS / name, folder)
-    (folder / "tierd.environment").write_text(slurm.settings)
+    (folder / "tierd.environment").write_text(made.settings)
     (folder / "sacctmgr").write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" >{folder}/sacctmgr.new\n'
                                      f"mv {folder}/sacctmgr.new {folder}/sacctmgr.said\n")
     (folder / "sacctmgr").chmod(0o755)  # stands in for slurmdbd, which needs a MariaDB
@@ -165,11 +167,11 @@ def running_slurm() -> Iterator[Slurm]:
     try:
         for words in (("slurmctld", "-D", "-c"), ("slurmd", "-D", "-N", "n1")):
             with (folder / f"{words[0]}.log").open("wb") as log:
-                daemons.append(subprocess.Popen(words, env=dict(slurm.environment), cwd="/", stdout=log, stderr=log,
+                daemons.append(subprocess.Popen(words, env=dict(made.environment), cwd="/", stdout=log, stderr=log,
                                                 stdin=subprocess.DEVNULL))
-        _await_node(slurm, daemons)
-        yield slurm
-        slurm.run("scancel", f"--user={slurm.user}")
+        _await_node(made, daemons)
+        yield made
+        made.run("scancel", f"--user={made.user}")
     finally:
         for daemon in reversed(daemons):
             daemon.terminate()

@@ -48,15 +48,6 @@ class Lua:
         found = self._lua.lua_tolstring(self._state, index, ctypes.byref(length))
         return ctypes.string_at(found, length.value) if found else b""
 
-    def process(self, script: Path) -> tuple[int, bytes]:
-        """Return code and sentence of slurm_bb_job_process for a script."""
-        self._lua.lua_settop(self._state, 0)
-        self._run(b"return slurm_bb_job_process(" + literal(str(script).encode()) + b")")
-        code = self._text(1)
-        said = self._text(2) if self._lua.lua_gettop(self._state) > 1 else b""
-        self._lua.lua_settop(self._state, 0)
-        return int(float(code)), said
-
     def call(self, function: str, *arguments: str) -> tuple[int, bytes]:
         """Return code and sentence of a function of the plugin."""
         self._lua.lua_settop(self._state, 0)

@@ -56,7 +56,7 @@ class Plugin:
 
     def refusal(self, *lines: str) -> str:
         """The sentence with which the script is refused; empty if it is accepted."""
-        code, said = self.lua.process(self.script(*lines))
+        code, said = self.lua.call("slurm_bb_job_process", str(self.script(*lines)))
         assert (code != 0) is bool(said)
         return said.decode("utf-8", "surrogateescape")
 

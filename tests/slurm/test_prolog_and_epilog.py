@@ -6,14 +6,14 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from lustre.layout.model import Layout
-from tests.slurm.cluster import SCRIPTS, WAIT_SECONDS, Slurm, running_slurm
+from tests.slurm.cluster import SCRIPTS, Slurm
+from tests.slurm.cluster import slurm as slurm
 from tests.slurm.simulated_tierd import Site
 from tests.tierd.simulated import COVERING
 from tests.tierd.site import Clearing
@@ -28,12 +28,6 @@ from tierd.integrations.slurm.source import parse
 from tierd.model import Action, Evidence, Finding
 
 FINDING = Finding("noisy-neighbour", 1.0, "4711", "99", (), "4711 slows 99", Evidence())
-
-
-@pytest.fixture(scope="module")
-def slurm() -> Iterator[Slurm]:
-    with running_slurm() as found:
-        yield found
 
 
 @pytest.fixture
@@ -81,10 +75,7 @@ def test_the_layout_that_helped_is_there_before_the_next_run(slurm: Slurm, site:
         assert default(site) is None
         job = run(slurm)
         assert default(site) == COVERING
-        until = slurm.clock.now() + WAIT_SECONDS
-        while not (slurm.folder / "sacctmgr.said").exists():
-            assert slurm.clock.now() < until, slurm.log()
-            slurm.clock.wait(0.1)
+        slurm.until((slurm.folder / "sacctmgr.said").exists)
     said = (slurm.folder / "sacctmgr.said").read_text().splitlines()
     assert said == ["-i", "modify", "job", "where", f"jobid={job}", "set",
                     "AdminComment=tierd: prepared /proj/run2/out"]
@@ -146,7 +137,6 @@ def prepared(site: Site, slurm: Slurm, directory: str = "/mnt/lustre/proj/run2",
     finally:
         virtual.service.close()
     return answer["ready"], answer["waiting"], answer["why_not"]
-
 
 
 def test_the_epilog_knows_findings_by_the_number_in_the_id_of_lustre(tmp_path: Path) -> None:

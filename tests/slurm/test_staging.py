@@ -5,25 +5,19 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.slurm.cluster import WAIT_SECONDS, Slurm, running_slurm
+from tests.slurm.cluster import Slurm
+from tests.slurm.cluster import slurm as slurm
 from tests.slurm.simulated_tierd import Site
 from tierd.config.act import GeneralLimits
 from tierd.daemon.answers import StagingsAnswer
 from tierd.daemon.client import ask
 
 SLOW = GeneralLimits(files_per_second=0.5)
-
-
-@pytest.fixture(scope="module")
-def slurm() -> Iterator[Slurm]:
-    with running_slurm() as found:
-        yield found
 
 
 @pytest.fixture
@@ -39,13 +33,8 @@ def stagings(slurm: Slurm, job: str) -> StagingsAnswer:
 
 def await_stagings(slurm: Slurm, job: str, count: int) -> StagingsAnswer:
     """The stagings of a job once there are so many, and all have ended."""
-    until = slurm.clock.now() + WAIT_SECONDS
-    while True:
-        found = stagings(slurm, job)
-        if len(found.stagings) == count and not any(each.open for each in found.stagings):
-            return found
-        assert slurm.clock.now() < until, (found, slurm.log())
-        slurm.clock.wait(0.2)
+    slurm.until(lambda: [each.open for each in stagings(slurm, job).stagings] == [False] * count)
+    return stagings(slurm, job)
 
 
 def test_a_job_has_its_files_on_flash_and_gives_them_back(slurm: Slurm, site: Site) -> None:
@@ -98,12 +87,10 @@ def test_a_job_starts_when_its_files_are_not_there_at_the_deadline(slurm: Slurm,
         (found,) = stagings(slurm, job).stagings
         assert found.state == "expired"
         assert 0 < found.left_out["not begun when the deadline passed"] < 12
-        waiting = slurm.await_state(held, "PENDING", also="No such file")
-        until = slurm.clock.now() + WAIT_SECONDS
-        while "burst_buffer/lua" not in waiting.get("Reason", "") and "tierd" not in str(waiting):
-            assert slurm.clock.now() < until, waiting
-            waiting = slurm.record(held)
-        assert waiting["Priority"] == "0"
+        slurm.await_state(held, "PENDING", also="No such file")
+        slurm.until(lambda: "burst_buffer/lua" in (held_as := slurm.record(held)).get("Reason", "")
+                    or "tierd" in str(held_as))
+        assert slurm.record(held)["Priority"] == "0"
         slurm.run("scancel", held)
     assert "not: not begun when the deadline passed" in record["AdminComment"]
     moved = sum(site.pool(f"/proj/model/{number}") == "flash" for number in range(12))
@@ -129,10 +116,7 @@ def test_a_cancelled_job_takes_back_what_was_not_begun(slurm: Slurm, site: Site)
     site.settings = replace(site.settings, limits=GeneralLimits(files_per_second=0.05))
     with site.running() as service:
         job = slurm.job("#BB_LUA stage_in path=/mnt/lustre/proj/model deadline=1h")
-        until = slurm.clock.now() + WAIT_SECONDS
-        while not (found := stagings(slurm, job).stagings) or found[0].state != "moving":
-            assert slurm.clock.now() < until, slurm.log()
-            slurm.clock.wait(0.1)
+        slurm.until(lambda: [each.state for each in stagings(slurm, job).stagings] == ["moving"])
         slurm.run("scancel", job)
         (cancelled,) = await_stagings(slurm, job, 1).stagings
         assert cancelled.state == "cancelled"
@@ -149,10 +133,7 @@ def test_staging_goes_on_after_tierd_was_killed(slurm: Slurm, tmp_path: Path) ->
     process = started(wanted)
     try:
         job = slurm.job("#BB_LUA stage_in path=/mnt/lustre/proj/model deadline=10m")
-        until = slurm.clock.now() + WAIT_SECONDS
-        while not (found := stagings(slurm, job).stagings) or not found[0].outcomes.get("done"):
-            assert slurm.clock.now() < until, slurm.log()
-            slurm.clock.wait(0.1)
+        slurm.until(lambda: any(each.outcomes.get("done") for each in stagings(slurm, job).stagings))
         killed(process)
         process = started(wanted | {"files_per_second": 200.0})
         record = slurm.await_state(job, "COMPLETED", also="staged in")
