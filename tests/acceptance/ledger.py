@@ -21,9 +21,9 @@ class Ledger:
         self._expected: dict[Path, tuple[int, str]] = {}
         self._last = 0.0
 
-    def enter(self, place: Path) -> None:
-        """Remember a file as it is now; its test has just found it right."""
-        self._expected[place] = place.stat().st_size, checksum(place)
+    def enter(self, *places: Path) -> None:
+        """Remember files as they are now; their test has just found them right."""
+        self._expected |= {place: (place.stat().st_size, checksum(place)) for place in places}
         self._last = time.monotonic()
 
     def __len__(self) -> int:

@@ -44,16 +44,8 @@ class Tierd:
         clock, still = SystemClock(), MaintenanceGuard(str(self.folder / "pause"))
         self.journal = Journal(self.folder / "journal.sqlite")
         budget = Budget(Limits(1e6, 1e12, per_pool=PLENTY, per_target=PLENTY), clock.now())
-        self.gate = Gate(
-            self.site.filesystem,
-            self.engine,
-            budget,
-            CircuitBreaker(),
-            self.journal,
-            clock,
-            self.dry_run,
-            maintenance=still,
-        )
+        self.gate = Gate(self.site.filesystem, self.engine, budget, CircuitBreaker(), self.journal, clock, self.dry_run,
+                         maintenance=still)
         self.undo = Undo(self.site.filesystem, self.engine, self.journal, clock, still.pause_file_refusal)
 
     def move(self, *places: Path) -> list[str]:

@@ -51,8 +51,7 @@ def test_in_turn(site: Site, ledger: Ledger) -> None:
             pools.reverse()
     site.forget_everything()
     assert [checksum(file) for file in files] == digests
-    for file in files:
-        ledger.enter(file)
+    ledger.enter(*files)
 
 
 def by_hand(files: list[Path], layout: Layout) -> None:

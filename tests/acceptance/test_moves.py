@@ -46,8 +46,7 @@ def test_there_and_back_many_times(site: Site, engine: Mover, directory: Path, l
         outcomes = list(engine.move([Move(site.name(place), site.in_pool(pool)) for place in places]))
         assert {o.result for o in outcomes} == {MoveResult.DONE}, [o.detail for o in outcomes]
     assert [checksum(place) for place in places] == digests
-    for place in places:
-        ledger.enter(place)
+    ledger.enter(*places)
 
 
 @pytest.mark.parametrize(("shape", "wanted", "pools"), [

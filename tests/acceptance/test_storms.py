@@ -83,8 +83,7 @@ def test_writers_readers_and_two_movers(site: Site, engine: Mover, engine_name: 
     for number, home in enumerate(homes):
         expected = json.loads((tmp_path / f"writer{number}").read_text())
         assert {file.name: checksum(file) for file in home.iterdir() if not file.name.startswith(".")} == expected
-        for file in home.iterdir():
-            ledger.enter(file)
+        ledger.enter(*home.iterdir())
     for number in range(2):
         assert json.loads((tmp_path / f"reader{number}").read_text()) == []
     for number in range(40):
@@ -122,8 +121,7 @@ def test_unlinkers_and_replacers(site: Site, engine: Mover, engine_name: str, le
     assert any(o.result is MoveResult.DONE for o in outcomes)
     site.forget_everything()
     assert {file: checksum(file) for file in kept} == kept
-    for file in kept:
-        ledger.enter(file)
+    ledger.enter(*kept)
 
 
 def _new(place: Path, data: bytes) -> Path:
@@ -202,8 +200,7 @@ def test_killed_at_any_moment(site: Site, engine_name: str, ledger: Ledger) -> N
                 pass  # nothing locks it any more
     site.forget_everything()
     assert {file: checksum(file) for file in expected} == expected
-    for file in expected:
-        ledger.enter(file)
+    ledger.enter(*expected)
     deadline = time.time() + 90
     slack_bytes = 64 * MIB
     while site.used_bytes() > before_bytes + slack_bytes and time.time() < deadline:

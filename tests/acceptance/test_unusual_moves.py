@@ -51,8 +51,7 @@ def test_odd_names(site: Site, engine: Mover, directory: Path, ledger: Ledger) -
     places = [made(site, directory / os.fsdecode(name), noise(500, n)) for n, name in enumerate(names)]
     outcomes = list(engine.move([Move(site.name(place), site.in_pool(site.flash)) for place in places]))
     assert {o.result for o in outcomes} == {MoveResult.DONE}, [o.detail for o in outcomes]
-    for place in places:
-        ledger.enter(place)
+    ledger.enter(*places)
 
 
 def test_a_file_whose_directory_is_on_another_mdt(site: Site, engine: Mover, engine_name: str, ledger: Ledger) -> None:
@@ -74,8 +73,7 @@ def test_a_file_whose_directory_is_on_another_mdt(site: Site, engine: Mover, eng
         assert {o.result for o in outcomes} <= {MoveResult.DONE, MoveResult.ALREADY, MoveResult.FAILED}, outcomes
         print(f"{engine_name}: {[(o.result.value, o.detail) for o in outcomes]}")
     assert [checksum(place) for place in places] == digests
-    for place in places:
-        ledger.enter(place)
+    ledger.enter(*places)
 
 
 @pytest.mark.parametrize("threads", [1, 8])
@@ -93,8 +91,7 @@ def test_many_small_files_and_how_many_a_second(site: Site, engine: Mover, engin
     print(f"{engine_name}, {threads} threads: {len(files) / (time.monotonic() - began):.1f} files/s")
     assert {o.result for o in outcomes} == {MoveResult.DONE}, [o.detail for o in outcomes if o.detail]
     assert [checksum(file) for file in files] == digests
-    for file in files:
-        ledger.enter(file)
+    ledger.enter(*files)
 
 
 def test_what_has_the_layout_is_not_copied_again(site: Site, engine: Mover, directory: Path) -> None:
