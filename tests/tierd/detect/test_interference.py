@@ -83,6 +83,13 @@ def run(bed: Bed, windows: Iterable[Window]) -> list[list[Loss]]:
     return [bed.see(each) for each in windows]
 
 
+def alone_first(seed: int, count: int = 9) -> tuple[Random, Bed]:
+    """A bed on which the stream was alone for so many windows."""
+    rng, bed = Random(seed), Bed()
+    run(bed, (window(n, at(rng, ALONE)) for n in range(count)))
+    return rng, bed
+
+
 @pytest.mark.parametrize("files_s", [10.0, 20.0, 30.0])
 def test_a_neighbour_that_comes_is_found_in_its_second_window_with_an_interval_that_holds_its_loss(
         files_s: float) -> None:
@@ -108,8 +115,7 @@ def test_a_neighbour_that_comes_is_found_in_its_second_window_with_an_interval_t
 def test_what_windows_showed_stays_when_operations_are_learned_to_cost_another_time(
         cost_ratio: float, elsewhere: list[JobLoad]) -> None:
     """Also if a target is seen first just then."""
-    rng, bed = Random(6), Bed()
-    run(bed, (window(n, at(rng, ALONE)) for n in range(9)))
+    rng, bed = alone_first(6)
     beside = (window(9 + n, at(rng, ALONE * (1 - share(20)), noise=0.01), small_files("m.2", 20)) for n in range(13))
     *_, (before,) = run(bed, islice(beside, 12))
     seconds = BYTE_SECONDS, BYTE_SECONDS, cost_ratio * OPERATION_SECONDS
@@ -151,8 +157,7 @@ def test_a_job_that_writes_a_large_file_and_then_at_random_in_it_is_found() -> N
 def test_a_loss_stays_as_the_one_target_with_a_neighbour_is_known_to_hold_the_stream_up() -> None:
     """As recorded on a Lustre 2.17. First all four targets of the stream seem to, so that D is a quarter."""
     for seed in range(5):
-        rng, bed = Random(seed), Bed()
-        run(bed, (window(n, at(rng, ALONE)) for n in range(12)))
+        rng, bed = alone_first(seed, 12)
         reads = [JobLoad(TARGETS[0], "f.2", read_bytes=90 * 4096, reads=90, sizes={4096: 90})]
         losses = run(bed, (window(12 + n, at(rng, 0.6 * ALONE), reads) for n in range(9)))
         assert bed.model.newest.streams.count.tolist() == [1]
@@ -177,8 +182,7 @@ def test_other_streams_take_as_much_before_costs_are_learned_as_since() -> None:
 
 
 def test_operations_that_are_learned_to_cost_nothing_leave_numbers() -> None:
-    rng, bed = Random(6), Bed()
-    run(bed, (window(n, at(rng, ALONE)) for n in range(9)))
+    rng, bed = alone_first(6)
     for number, seconds in enumerate((OPERATION_SECONDS, 0.0, OPERATION_SECONDS)):
         bed.learner = CostLearner({"hdd": replace(COSTS, seconds=(BYTE_SECONDS, BYTE_SECONDS, seconds))})
         beside = small_io("m.2", 20, size=0)
@@ -283,8 +287,7 @@ def test_a_stream_that_comes_back_on_fewer_targets_beside_a_job_that_came_too_is
         hours: float, files_s: float) -> None:
     truth, holds = files_s * FILE_SECONDS / 2, []
     for seed in range(4):
-        rng, bed = Random(seed), Bed()
-        run(bed, (window(n, at(rng, ALONE)) for n in range(12)))
+        rng, bed = alone_first(seed, 12)
         for n in range(8):
             again = stream("s.1", ALONE / 2 * (1 - truth) * exp(rng.gauss(0.0, 0.03)), targets=TARGETS[:2],
                            rpc_bytes=MIB)
@@ -345,8 +348,7 @@ def test_who_has_left_a_target_that_is_full_for_weeks_is_not_in_doubt_and_is_for
 # many suspects
 
 def test_suspects_are_blamed_together_the_most_costly_first() -> None:
-    rng, bed = Random(12), Bed()
-    run(bed, (window(n, at(rng, ALONE)) for n in range(9)))
+    rng, bed = alone_first(12)
     jobs: list[Part] = [small_files("m.2", 12), small_files("n.3", 6), small_files("idle.4", 0.2)]
     losses = run(bed, (window(9 + n, at(rng, ALONE * (1 - share(18.2))), *jobs) for n in range(8)))
     (loss,) = losses[-1]
@@ -376,8 +378,7 @@ def test_a_suspect_that_leaves_keeps_its_slot_and_what_it_taught() -> None:
 def test_a_job_that_comes_again_may_do_other_work_that_costs_more() -> None:
     """As recorded on a Lustre 2.17: random reads, half a minute of nothing, then the unpacking of an archive."""
     for seed in range(5):
-        rng, bed = Random(seed), Bed()
-        run(bed, (window(n, at(rng, ALONE)) for n in range(9)))
+        rng, bed = alone_first(seed)
         run(bed, (window(9 + n, at(rng, ALONE * (1 - share(15))), small_files("m.2", 15)) for n in range(12)))
         run(bed, (window(21 + n, at(rng, ALONE)) for n in range(8)))
         losses = run(bed, (window(29 + n, at(rng, 0.65 * ALONE), small_files("m.2", 8)) for n in range(6)))
@@ -390,8 +391,7 @@ def test_a_job_that_comes_again_may_do_other_work_that_costs_more() -> None:
 @pytest.mark.parametrize("count", [SUSPECTS, SUSPECTS + 1, 3 * SUSPECTS])
 def test_more_suspects_than_slots(count: int) -> None:
     """The largest have slots, and what the others cost counts for them."""
-    rng, bed = Random(14), Bed()
-    run(bed, (window(n, at(rng, ALONE)) for n in range(9)))
+    rng, bed = alone_first(14)
     each = [3.0 + 0.1 * n for n in range(count)] if count <= SUSPECTS + 1 else [4.0] * 5 + [0.4] * (count - 5)
     jobs = [small_files(f"m.{n}", files) for n, files in enumerate(each)]
     losses = run(bed, (window(9 + n, at(rng, ALONE * (1 - share(sum(each)))), *jobs) for n in range(10)))
@@ -579,8 +579,7 @@ def test_a_stream_that_varies_by_a_tenth_is_known_to_and_its_arrivals_teach_less
 
 
 def test_a_loss_is_that_to_all_suspects_though_only_the_costly_are_named() -> None:
-    rng, bed = Random(5), Bed()
-    run(bed, (window(n, at(rng, ALONE)) for n in range(9)))
+    rng, bed = alone_first(5)
     both = share(20) + share(3)
     (loss,) = run(bed, (window(9 + n, at(rng, ALONE * (1 - both)), small_files("m.2", 20), small_files("n.3", 3))
                         for n in range(12)))[-1]
@@ -590,8 +589,7 @@ def test_a_loss_is_that_to_all_suspects_though_only_the_costly_are_named() -> No
 
 def test_a_loss_stays_where_a_neighbour_costs_far_more_than_device_time() -> None:
     """The targets do less than the costs say as long as it is there. They are no slower than their pool."""
-    rng, bed = Random(6), Bed()
-    run(bed, (window(n, at(rng, ALONE)) for n in range(9)))
+    rng, bed = alone_first(6)
     losses = [each.share for (each,) in run(
         bed, (window(9 + n, at(rng, ALONE * 0.3), small_files("m.2", 10)) for n in range(20)))]
     assert losses[2:] == pytest.approx([0.7] * 18, abs=0.05)
@@ -615,8 +613,7 @@ def test_a_loss_that_may_be_zero_has_a_probability_below_that_of_a_device_with_a
 
 
 def test_what_a_neighbour_costs_one_stream_is_known_when_another_comes() -> None:
-    rng, bed = Random(21), Bed()
-    run(bed, (window(n, at(rng, ALONE)) for n in range(9)))
+    rng, bed = alone_first(21)
     run(bed, (window(9 + n, at(rng, ALONE), small_files("m.2", 20)) for n in range(12)))
     losses = run(bed, (window(21 + n, at(rng, ALONE / 2), stream("t.3", ALONE / 2), small_files("m.2", 20))
                        for n in range(3)))

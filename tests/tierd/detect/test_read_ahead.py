@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.tierd.detect.clients import NOW, WELL, ahead, facts
+from tests.tierd.detect.clients import WELL, ahead, facts
 from tests.tierd.detect.views import halves, look, reads_whole
 from tests.tierd.worlds import MIB
-from tierd.model import ClientLoad
 from tierd.policies import read_ahead
 
 
@@ -51,13 +50,3 @@ def test_random_reads_do_not_need_a_larger_budget() -> None:
     both = ahead(hits=3000, misses=30_000, readpage_not_consecutive=30_000, hit_max_readahead_issue=9000)
     (found,) = look(read_ahead.POLICY, facts=facts(both))
     assert found.subject == "lustre: jumping"
-
-
-@pytest.mark.parametrize("client", [
-    pytest.param(WELL, id="a usual client"),
-    pytest.param(ahead(hits=3, misses=300, readpage_not_consecutive=300), id="few reads"),
-    pytest.param(replace(ahead(hits=300, misses=30_000, readpage_not_consecutive=30_000), time=NOW - 1000),
-                 id="an old reading"),
-])
-def test_other_clients_are_not_reported(client: ClientLoad) -> None:
-    assert look(read_ahead.POLICY, facts=facts(client)) == look(read_ahead.POLICY, facts=facts()) == []

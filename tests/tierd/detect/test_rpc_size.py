@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.tierd.detect.clients import WELL, facts, rpcs
+from tests.tierd.detect.clients import facts, rpcs
 from tests.tierd.detect.views import FLASH, halves, look, reads_whole
 from tests.tierd.worlds import MIB, TARGETS, small_files, small_io, stream
 from tierd.detect.advice import JobTraffic, rpcs_saved
@@ -85,12 +85,3 @@ def test_no_more_rpcs_are_saved_than_sent_and_none_of_small_files(jobs: list[tup
     saved = rpcs_saved(parts, rpc)
     assert saved is None if not jobs else 0 <= saved < 1  # type: ignore[operator] # checked before
     assert not small or rpcs_saved(small, float(1 << 30)) == pytest.approx(0, abs=1e-9)
-
-
-@pytest.mark.parametrize("client", [
-    pytest.param(WELL, id="a usual client"),
-    pytest.param(rpcs({1: 5000}, {1024: 5000.0}), id="large RPCs"),
-    pytest.param(rpcs({1: 5000}, {1: 5000.0}), id="little traffic"),
-])
-def test_other_clients_are_not_reported(client: ClientLoad) -> None:
-    assert look(rpc_size.POLICY, facts=facts(client)) == look(rpc_size.POLICY, facts=facts()) == []

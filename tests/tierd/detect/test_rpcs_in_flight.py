@@ -3,12 +3,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import pytest
-
-from tests.tierd.detect.clients import WELL, facts, rpcs
+from tests.tierd.detect.clients import facts, rpcs
 from tests.tierd.detect.views import FLASH, halves, look
 from tests.tierd.worlds import TARGETS, stream
-from tierd.model import ClientLoad, Finding, RpcLoad
+from tierd.model import Finding
 from tierd.policies import rpcs_in_flight
 
 
@@ -39,15 +37,3 @@ def test_more_requests_do_not_help_disks_that_are_busy() -> None:
     assert at_limit(400_000.0, TARGETS) == []
     assert at_limit(400_000.0, FLASH), "flash works on many at a time"
     assert at_limit(0.0, TARGETS), "times are not known before 2.14"
-
-
-@pytest.mark.parametrize("client", [
-    pytest.param(WELL, id="a usual client"),
-    pytest.param(rpcs({1: 3000, 8: 1000}), id="room below the limit"),
-    pytest.param(rpcs({8: 100}), id="few RPCs"),
-    pytest.param(replace(WELL, rpcs=(RpcLoad("osc", "hdd", "read", {8: 5000}),)), id="unknown limit"),
-    pytest.param(replace(WELL, rpcs=(replace(rpcs({256: 5000}).rpcs[0], max_in_flight=256.0),)),
-                 id="the largest limit"),
-])
-def test_other_clients_are_not_reported(client: ClientLoad) -> None:
-    assert look(rpcs_in_flight.POLICY, facts=facts(client)) == look(rpcs_in_flight.POLICY, facts=facts()) == []

@@ -43,7 +43,3 @@ def test_statahead_that_is_small_already_is_not_made_smaller() -> None:
     least = replace(WELL, statahead={"started": 50, "wrong": 25}, statahead_max=8)
     (found,) = look(statahead.POLICY, facts=facts(least))
     assert [advice.command for advice in found.advice] == ["lctl set_param llite.lustre-*.statahead_max=0"]
-
-
-def test_a_usual_client_is_not_reported() -> None:
-    assert look(statahead.POLICY, facts=facts(WELL)) == look(statahead.POLICY, facts=facts()) == []
