@@ -33,6 +33,10 @@ class BrakedSite:
     site: Site
     agent: Agent | None = None
 
+    def __post_init__(self) -> None:
+        self.set("nrs_policies", "tbf jobid")
+        self.begin()
+
     @property
     def cluster(self) -> Cluster:
         return self.site.cluster
@@ -79,10 +83,7 @@ class BrakedSite:
 def braked(site: Site) -> BrakedSite:
     """Nothing is done about the finding but the brake."""
     site.restart(act={"brake": True, "on": ("noisy-neighbour",), "mode": "full"})
-    made = BrakedSite(site)
-    made.set("nrs_policies", "tbf jobid")
-    made.begin()
-    return made
+    return BrakedSite(site)
 
 
 def test_the_stream_has_nine_tenths_within_15_s_and_the_rule_goes_when_the_files_are_on_flash(
@@ -109,8 +110,6 @@ def test_files_begun_before_the_default_layout_are_not_slowed_for_long(site: Sit
     site.restart(act={"brake": True, "mode": "full"})
     site.begin_again(Cluster(recorded_test_bed(), (STREAM, many)))
     made = BrakedSite(site)
-    made.set("nrs_policies", "tbf jobid")
-    made.begin()
     made.run_until("BRAKED", before=90)
     begun = made.cluster.now
     assert "its new files go elsewhere" in made.run_until("RELEASED", before=begun + MEASURE_SECONDS + 15)
@@ -124,8 +123,6 @@ def test_it_does_not_begin_again_while_a_default_layout_is_measured(site: Site) 
     site.restart(act={"brake": True, "mode": "full"})
     site.begin_again(Cluster(recorded_test_bed(), (STREAM, replace(NOISE, sizes=(1 << 16,)))))
     made = BrakedSite(site)
-    made.set("nrs_policies", "tbf jobid")
-    made.begin()
     made.run_until("RELEASED", before=120)
     site.filesystem.set_default_layout(NOISE.directory, None)  # the job loads the disks again
     made.run(made.cluster.now + 40)
@@ -230,8 +227,6 @@ def test_a_hostile_job_id_enters_no_rule(site: Site) -> None:
     site.restart(act={"brake": True, "on": ()})
     site.begin_again(FluidCluster(recorded_test_bed(), (STREAM, hostile)))
     made = BrakedSite(site)
-    made.set("nrs_policies", "tbf jobid")
-    made.begin()
     assert "its job ids cannot be in a rule" in made.run_until("NOT BRAKED", before=90)
     assert made.rules == []
 
@@ -241,8 +236,6 @@ def test_another_stream_gets_a_fair_share_for_some_time(site: Site) -> None:
     site.restart(act={"brake": True})
     site.begin_again(FluidCluster(recorded_test_bed(), (STREAM, large)))
     made = BrakedSite(site)
-    made.set("nrs_policies", "tbf jobid")
-    made.begin()
     made.run(until=140)
     found = [words for words in site.said if "BRAKED" in words]
     taken, left = made.mean("late.1700"), made.mean(STREAM.job_id)

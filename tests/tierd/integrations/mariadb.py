@@ -27,6 +27,10 @@ GRANT SELECT ON robinhood_lustre.* TO 'tierd'@'localhost';
 """
 
 
+def client(socket: str, *more: str) -> list[str]:
+    return ["mariadb", "--no-defaults", f"--socket={socket}", "-u", "root", *more]
+
+
 class Root:
     """The database as its administrator."""
 
@@ -34,17 +38,16 @@ class Root:
         self.socket = socket
 
     def run(self, statements: str) -> str:
-        done = subprocess.run(["mariadb", "--no-defaults", f"--socket={self.socket}", "-u", "root", "-N",
-                               "robinhood_lustre"], input=statements, text=True, capture_output=True, check=False)
+        done = subprocess.run(client(self.socket, "-N", "robinhood_lustre"), input=statements, text=True,
+                              capture_output=True, check=False)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
     def explained(self, statement: str, values: Sequence[Any]) -> list[dict[str, str]]:
         """EXPLAIN, a row each."""
         filled = statement % tuple(f"'{v}'" if isinstance(v, str) else v for v in values)
-        done = subprocess.run(["mariadb", "--no-defaults", f"--socket={self.socket}", "-u", "root", "--batch",
-                               "robinhood_lustre"], input=f"EXPLAIN {filled};", text=True, capture_output=True,
-                              check=True)
+        done = subprocess.run(client(self.socket, "--batch", "robinhood_lustre"), input=f"EXPLAIN {filled};", text=True,
+                              capture_output=True, check=True)
         names, *rows = [line.split("\t") for line in done.stdout.splitlines()]
         return [dict(zip(names, row, strict=True)) for row in rows]
 
@@ -68,14 +71,12 @@ def mariadb(folder: Path) -> Iterator[Root]:
     clock = SystemClock()
     until = clock.now() + 60
     try:
-        ping = ["mariadb", "--no-defaults", f"--socket={socket}", "-u", "root", "-e", "SELECT 1"]
-        while subprocess.run(ping, capture_output=True, check=False).returncode:
+        while subprocess.run(client(socket, "-e", "SELECT 1"), capture_output=True, check=False).returncode:
             assert server.poll() is None, (folder / "log").read_text()[-2000:]
             assert clock.now() < until
             clock.wait(0.1)
         root = Root(socket)
-        subprocess.run(["mariadb", "--no-defaults", f"--socket={socket}", "-u", "root", "-e",
-                        "CREATE DATABASE robinhood_lustre"], check=True)
+        subprocess.run(client(socket, "-e", "CREATE DATABASE robinhood_lustre"), check=True)
         root.run(TABLES)
         yield root
     finally:
