@@ -32,6 +32,7 @@ from tierd.refusal import Reason, Refusal
 from tierd.sense.changelogs.tallies import Tally
 from tierd.sense.changelogs.tally_source import MdtProgress, Position, ReaderState, ReceivedTally, TallySource
 from tierd.sense.freshness import SourceAge
+from tierd.simulation.world import VirtualClock
 
 HEALTHY_MINUTES, TROUBLE_MINUTES = 2, 3
 NOBODY = 65534
@@ -237,22 +238,9 @@ class LiveTallies(TallySource):
         return super().progress
 
 
-class EpochClock:
-    """The time of a cluster."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-
-    def now(self) -> float:
-        return self._cluster.epoch
-
-    def wait(self, seconds: float) -> bool:
-        raise NotImplementedError
-
-
 def tallies_of(cluster: Cluster) -> TallySource:
     Heartbeats.lost = set()
-    return LiveTallies(Heartbeats(), {"MDT0000": 0, "MDT0001": 0}, EpochClock(cluster), 30.0)
+    return LiveTallies(Heartbeats(), {"MDT0000": 0, "MDT0001": 0}, VirtualClock(cluster), 30.0)
 
 
 def lost_reader(_: Site) -> None:
@@ -261,7 +249,7 @@ def lost_reader(_: Site) -> None:
 
 def powerflex_of(cluster: Cluster) -> PowerFlex:
     """A gateway that answers when tierd asks."""
-    return answering(EpochClock(cluster))
+    return answering(VirtualClock(cluster))
 
 
 def gateway_of(site: Site) -> AnsweringGateway:
@@ -313,15 +301,6 @@ def real_disks() -> ClusterSettings:
                                    for place, ost in enumerate(bed.osts)))
 
 
-def slow_disk(site: Site) -> None:
-    site.event("slow", target="OST0003", factor=12.0)
-
-
-def disks_stay_slow(site: Site) -> None:
-    """A disk fails half-way after the act: the stream stays slow whatever the layout."""
-    site.event("slow", target="OST0002", factor=1.45)
-
-
 USELESS = replace(ACTING, verify=replace(ACTING.verify, min_gain=0.999999, judge_seconds=20.0))
 SLOWLY = replace(ACTING, limits=replace(ACTING.limits, files_per_second=0.0001))
 READERS = tuple(StreamingReader(job_id=f"ior_read.{3000 + n}", path=f"/proj/read/{n}.dat", file_bytes=256 << 20,
@@ -352,7 +331,7 @@ TROUBLES = (
     Trouble("LustreOstFillingUp", filling, each=filling, trends=("lustre_ost_avail_bytes",)),
     Trouble("LustreOstFull", event("full", target="OST0003", free_percent=3.0)),
     Trouble("LustreOstImbalance", event("full", target="OST0003", free_percent=20.0)),
-    Trouble("LustreOstSlow", slow_disk, jobs=READERS, healthy_minutes=2, minutes=2,
+    Trouble("LustreOstSlow", event("slow", target="OST0003", factor=12.0), jobs=READERS, healthy_minutes=2, minutes=2,
             site={"hardware": real_disks}),
     Trouble("LustreMdtInodesLow", put("sys/fs/lustre/osd-ldiskfs/lustre-MDT0000/filesfree", "1000\n")),
     Trouble("LustreChangelogBehind", sub("sys/kernel/debug/lustre/mdd/lustre-MDT0000/changelog_users",
@@ -408,8 +387,9 @@ TROUBLES = (
     Trouble("TierdStandbyBehind", cluster(standbys=(replace(STANDBY, behind_messages=4100, copy_age_seconds=900.0),)),
             site=TIERD_SITE),
     Trouble("TierdSecondMover", lambda _: None, site={**TIERD_SITE, "claim": lambda _: HeldByAnother()}),
-    Trouble("TierdIneffective", disks_stay_slow, jobs=(STREAM, replace(NOISE, start_seconds=40.0)),
-            healthy_minutes=1, site={"settings": USELESS, "model": FluidCluster}, instances=3),
+    Trouble("TierdIneffective", event("slow", target="OST0002", factor=1.45),  # half-way after the act, a disk fails
+            jobs=(STREAM, replace(NOISE, start_seconds=40.0)), healthy_minutes=1, instances=3,
+            site={"settings": USELESS, "model": FluidCluster}),
     Trouble("TierdNoRoom", lambda site: [site.event("full", target=t, free_percent=2.0)  # type: ignore[arg-type]
                                          for t in ("OST0000", "OST0001")],
             jobs=(STREAM, replace(NOISE, start_seconds=200.0)), site={"settings": ACTING, "model": FluidCluster}),
