@@ -113,9 +113,6 @@ class CostPrior:
     """A disk of 7,200 rpm needs some 8 ms for a seek and 4 ms for half a turn (data sheets of nearline disks), and a
     commit of the journal adds as much. A queue saves half of it, and the disks of a RAID group work at the same time.
     """
-    read_write_difference: float = 1.0
-    """Relative standard deviation of the cost of a byte written from that of a byte read. RAID 6 reads and writes
-    partial stripes and their parity, so a byte written may cost several times as much as a byte read."""
     learned: DeviceCosts | None = None
     """Costs of an earlier run. Its pool may have changed, so they count with twice their error."""
 
@@ -145,8 +142,6 @@ LEARNED_WIDENING = 2.0
 """Factor on the errors of an earlier run: its pool may have changed."""
 RIDGE = 1e-9
 """Keeps the equations solvable where all windows are the same, as a part of their largest coefficient."""
-FEW_BYTES = 0.85
-"""In windows with less than this share of the usual bytes, something else took the time."""
 ROUNDS = 8
 """The fit changes by less than a percent after five."""
 
@@ -166,7 +161,7 @@ def fit(work: Floats, prior: CostPrior | None = None) -> DeviceCosts:
     units = np.array((1 / _high(moved), 1 / _high(moved), seconds))
     points = work * units
     rows, right = _assumed(prior, units, error)
-    costs = np.array((1.0, 1.0, _operation_bound(points)))
+    costs = np.ones(3)
     variance = SPREAD**2
     for _ in range(ROUNDS):
         used = points @ costs
@@ -193,32 +188,22 @@ def possible(prior: CostPrior, work: Floats) -> tuple[float, float]:
     >>> [f"{1e3 * seconds:.2f}" for seconds in possible(CostPrior(), np.array([(0.0, 1e8, 1000.0)]))]
     ['0.39', '0.25']
     """
-    return between(min(prior.most_operation_seconds, 1 / max(_high(work[:, 2]), 1e-9)))
-
-
-def between(most: float) -> tuple[float, float]:
-    """Mean and standard deviation of a cost of which the most is known: its logarithm is uniform."""
+    most = min(prior.most_operation_seconds, 1 / max(_high(work[:, 2]), 1e-9))
     mean = (1 - 1 / RANGE) / log(RANGE)
     return most * mean, most * sqrt((1 - RANGE**-2) / (2 * log(RANGE)) - mean**2)
 
 
-def _operation_bound(points: Floats) -> float:
-    """Cost of an operation to begin with: what the bytes leave of the time, in a low third of the windows."""
-    moved, operations = points[:, :2].sum(axis=1), points[:, 2]
-    some = (operations > 0.02) & (moved < FEW_BYTES)
-    bounds = np.sort((1 - moved[some]) / operations[some])
-    return float(bounds[len(bounds) // 3]) if len(bounds) else 1.0
-
-
 def _assumed(prior: CostPrior, units: Floats, error: float) -> tuple[Floats, Floats]:
-    """The prior as equations with an error of 1: rows of the matrix, and the right side."""
+    """The prior as equations with an error of 1: rows of the matrix, and the right side.
+
+    A byte written costs as much as one read, give or take once more: RAID 6 reads and writes parity too.
+    """
     if prior.learned is not None:
         errors = LEARNED_WIDENING * np.sqrt(np.diag(np.array(prior.learned.covariance)))
         rows = np.diag(units / np.maximum(errors, 1e-3 * units))
         return rows, rows @ (np.array(prior.learned.seconds) / units)
-    alike = 1 / prior.read_write_difference
-    return (np.array(((alike, -alike, 0.0), (0.0, 0.0, float(units[2]) / error))),
-            np.array((0.0, float(units[2]) / error)))
+    known = float(units[2]) / error
+    return np.array(((1.0, -1.0, 0.0), (0.0, 0.0, known))), np.array((0.0, known))
 
 
 def least_not_negative(normal: Floats, right: Floats) -> Floats:
