@@ -138,10 +138,11 @@ class StagingStore:
                                      "AND kind = 'migrate' GROUP BY 1", (finding,)))
 
     def reasons(self, finding: int) -> dict[str, int]:
-        """Number of moves of an order that were not done, by the reason in words."""
+        """Number of files of an order whose last move was not done, by the reason in words."""
         return dict(self._db.execute(
-            "SELECT detail, count(*) FROM actions WHERE finding = ? AND outcome IN ('refused', 'gave-way', 'failed', "
-            "'doubtful', 'interrupted') GROUP BY 1 ORDER BY 2 DESC LIMIT ?", (finding, MAX_REASONS)))
+            "SELECT detail, count(*) FROM actions WHERE id IN (SELECT max(id) FROM actions WHERE finding = ? GROUP BY "
+            "place) AND outcome IN ('refused', 'gave-way', 'failed', 'doubtful', 'interrupted') "
+            "GROUP BY 1 ORDER BY 2 DESC LIMIT ?", (finding, MAX_REASONS)))
 
 
 def _values(s: Staging) -> tuple[str | int | float | bytes, ...]:

@@ -188,7 +188,7 @@ def test_an_unreadable_directory_leaves_no_cyclic_garbage(cluster: Cluster) -> N
     try:
         space.default_layouts(SimulatedFilesystem(cluster), ["/gone"])
         gc.collect()
-        assert not [each for each in gc.garbage if isinstance(each, OSError)]
+        assert not [each for each in gc.garbage if isinstance(each, FileNotFoundError)]
     finally:
         gc.set_debug(0)
         gc.garbage.clear()

@@ -211,7 +211,8 @@ class Journal:
         rows = self.db.execute(
             "SELECT ifnull(nullif(detail, ''), outcome), count(*), min(place) FROM actions WHERE id IN "
             "(SELECT max(id) FROM actions WHERE finding = ? AND intended_at >= ? GROUP BY place) "
-            "AND outcome NOT IN ('done', 'already', 'gone', 'dry-run') GROUP BY 1 ORDER BY 2 DESC LIMIT 30",
+            "AND outcome NOT IN ('done', 'already', 'gone', 'dry-run', 'under way') GROUP BY 1 ORDER BY 2 DESC "
+            "LIMIT 30",
             (finding, since))
         return [(str(detail), int(count), to_path(example)) for detail, count, example in rows]
 

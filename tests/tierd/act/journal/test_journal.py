@@ -15,6 +15,7 @@ from lustre.layout.model import Component, Layout
 from tests.tierd.worlds import noise
 from tierd.act.journal.entry import Stamp
 from tierd.act.journal.writer import Journal
+from tierd.act.staging import StagingStore
 from tierd.acts import ActKind, Outcome
 from tierd.model import Action, Finding
 from tierd.text import printable
@@ -80,6 +81,19 @@ def test_moved_since_counts_real_moves_only(journal: Journal) -> None:
     moved(Outcome.DRY_RUN, 10.0, 7, dry_run=True)
     journal.end(journal.intend(action(), finding, BEFORE, 9.0, dry_run=False), Outcome.DONE, "", 10.0)
     assert journal.moved_since(6.0) == (5, 20 + 300 + 2 * 4000 + 50_000)
+
+
+def test_only_the_last_move_of_a_file_says_whether_it_was_done(journal: Journal) -> None:
+    finding = journal.add_finding(FINDING)
+    for path, outcomes in (("/proj/late", (Outcome.GAVE_WAY, Outcome.DONE)), ("/proj/busy", (Outcome.GAVE_WAY,)),
+                           ("/proj/again", (Outcome.FAILED, None))):
+        for outcome in outcomes:
+            move = Action(ActKind.MIGRATE, AFTER, "because", FINDING.key, path=path, size_bytes=1)
+            act = journal.intend(move, finding, BEFORE, 2.0, dry_run=False)
+            if outcome is not None:
+                journal.end(act, outcome, "somebody writes", 3.0)
+    assert StagingStore(journal.db).reasons(finding) == {"somebody writes": 1}
+    assert journal.not_moved(finding, 0.0) == [("somebody writes", 1, "/proj/busy")]
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
