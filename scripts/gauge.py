@@ -29,7 +29,7 @@ ROOMS = (
     ("tierd: sense", ("tierd/sense",), 5_500, 7_902),
     ("tierd: detect, decide, verify, policies",
      ("tierd/detect", "tierd/decide", "tierd/verify", "tierd/policies"), 6_000, 7_937),
-    ("tierd: act", ("tierd/act",), 6_000, 7_856),
+    ("tierd: act", ("tierd/act",), 6_000, 7_860),
     ("tierd: daemon, cli", ("tierd/daemon", "tierd/cli"), 7_500, 10_602),
     ("tierd: cluster", ("tierd/cluster",), 3_000, 3_060),
     ("tierd: other", ("tierd",), 4_500, 6_090),
@@ -111,9 +111,9 @@ def rows() -> Iterator[tuple[str, int, int, int]]:
         here = set[Path]().union(*map(files, places)) - counted
         counted |= here
         yield room, lines(here), planned, most
-    yield "all product Python", lines(counted), 65_000, 79_445
+    yield "all product Python", lines(counted), 65_000, 79_450
     yield "C", sum(lines(files(room, "c")) for room in ("exporter", "lustre", "tierd")), 2_500, 2_500
-    yield "tests", lines(files("tests")), 42_000, 55_245
+    yield "tests", lines(files("tests")), 42_000, 55_260
     every = Settings()
     policies = sum(settings_of(each.settings) for each in every.policies)
     yield "settings of tierd, options of the exporter", settings_of(every) + policies + options(), 200, 200
