@@ -33,6 +33,7 @@ Rows = Ints | Bools | Sequence[int]
 """Which rows: their numbers, or one truth for each row."""
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
+Array = TypeVar("Array", NDArray[np.int64], NDArray[np.float64])
 Pair = tuple[str, str]
 """Target and job."""
 NO_SIZES: Mapping[int, float] = MappingProxyType({})
@@ -124,6 +125,19 @@ class Names(Numbers[str]):
             del self[name]
             self.by_number[number] = ""
             self._free.append(number)
+
+
+def distinct(values: Array) -> tuple[Array, Ints]:
+    """The different ones of some values, in order, and for each value the index of its own among them.
+
+    With ``return_index`` numpy sorts stably. Its vectorised sort of indexes is wrong on processors that QEMU 7.2
+    emulates, as in virtual test systems. So all sorts of indexes are stable.
+
+    >>> [each.tolist() for each in distinct(np.array([7, 3, 7]))]
+    [[3, 7], [1, 0, 1]]
+    """
+    found, _, index = np.unique(values, return_index=True, return_inverse=True)
+    return found, index
 
 
 def sums(index: Ints, values: Floats, count: int) -> Floats:
@@ -348,7 +362,8 @@ def together(each: Sequence[Loads]) -> Loads:
     target = targets.of(chain.from_iterable(loads.target.tolist() for loads in each), count)
     job = jobs.of(chain.from_iterable(loads.job.tolist() for loads in each), count)
     _, first, pair = np.unique(target * len(jobs) + job, return_index=True, return_inverse=True)
-    first, at = np.sort(first), np.argsort(np.argsort(first))[pair]  # in order of appearance
+    first, rank = distinct(first)  # in order of appearance
+    at = rank[pair]
     uppers = names_of(loads.sizes for loads in each)
     none = np.empty((0, 6 + len(uppers)))
     found = sums(at, np.concatenate([none, *(

@@ -13,7 +13,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from tierd.detect.profile import MIN_FILES, SMALL_SHARE, STEADY_SHARE, Classes
-from tierd.loads import BUSY_USEC, CLOSES, OTHERS, Bools, Floats, Ints, Loads, Names, NamespaceLoads, Numbers, sums
+from tierd.loads import (
+    BUSY_USEC,
+    CLOSES,
+    OTHERS,
+    Bools,
+    Floats,
+    Ints,
+    Loads,
+    Names,
+    NamespaceLoads,
+    Numbers,
+    distinct,
+    sums,
+)
 from tierd.model import Facts, Window
 
 LITTLE_UNEVEN = 0.05
@@ -138,7 +151,7 @@ def recent_work(windows: Collection[WindowColumns], kinds: JobKinds, jobs: int) 
     seconds = sum(window.seconds for window in windows)
     key = np.concatenate([window.target * jobs + window.job for window in windows])
     work = np.concatenate([kinds.work(window) * (window.seconds / seconds) for window in windows])
-    pairs, row = np.unique(key, return_inverse=True)
+    pairs, row = distinct(key)
     return RecentWork(pairs // jobs, pairs % jobs, sums(row, work, len(pairs)))
 
 

@@ -39,7 +39,7 @@ import numpy as np
 
 from tierd.detect.accelerators import SmallWrites
 from tierd.detect.columns import JobKinds, WindowColumns
-from tierd.loads import Bools, Floats, Ints, sums
+from tierd.loads import Bools, Floats, Ints, distinct, sums
 from tierd.validators import validator_of
 
 Vector = tuple[float, float, float]
@@ -381,7 +381,7 @@ class CostLearner:
     def _keep(self, pool: str, targets: Ints, alike: Floats, streamed: Floats, total: Floats,
               request_msec: Floats) -> None:
         kept = self._kept.setdefault(pool, _Kept())
-        msec, (marks, of_mark) = request_msec[targets], np.unique(alike[targets], return_inverse=True)
+        msec, (marks, of_mark) = request_msec[targets], distinct(alike[targets])
         slowest = np.zeros(len(marks))
         np.maximum.at(slowest, of_mark, msec)
         targets = targets[waited_for(msec, slowest[of_mark])]

@@ -33,7 +33,7 @@ import numpy as np
 
 from tierd.detect.columns import JobKinds, RecentWork, WindowColumns
 from tierd.detect.costs import SATURATED, SPREAD, CostTable, waited_for
-from tierd.loads import Bools, Floats, Ints, sums
+from tierd.loads import Bools, Floats, Ints, distinct, sums
 from tierd.text import Carrier
 
 SUSPECTS = 6
@@ -378,7 +378,7 @@ class Interference:
         pair = np.flatnonzero(streaming & (utilisation[recent.target] >= FULL * fullest[recent.job]))
         pair = pair[np.argsort(recent.job[pair], kind="stable")]
         target = recent.target[pair]
-        job, of, count = np.unique(recent.job[pair], return_inverse=True, return_counts=True)
+        job, of = distinct(recent.job[pair])
         by_streams = np.bincount(recent.target[streaming], taken[streaming], len(costs.known))
         small = recent.work[:, :2].sum(axis=1) < SMALL_IO_BYTES * recent.work[:, 2]
         small_seconds = np.bincount(recent.target[small],
@@ -390,7 +390,7 @@ class Interference:
         for number in new:
             self._begin(number)
         return Streams(
-            job, np.array([self._rows[number] for number in job.tolist()]), of, target, count,
+            job, np.array([self._rows[number] for number in job.tolist()]), of, target, np.bincount(of),
             share=np.bincount(of, taken[pair]) / np.maximum(np.bincount(of, by_streams[target]), 1e-9),
             saturation=np.clip((fullest[job] - SATURATED) / (FULL - SATURATED), 0, 1),
             io_bound=np.clip((np.bincount(of, small_seconds[target]) / np.maximum(together, 1e-9) - SPREAD)
@@ -435,7 +435,7 @@ class Interference:
         there = np.flatnonzero(kinds.suspect[window.job] & costs.known[window.target])
         there = there[np.argsort(window.target[there], kind="stable")]
         at, of = rows_on(streams.target, streams.of, window.target, there)
-        pairs, pair = np.unique(of * len(kinds.stream) + window.job[at], return_inverse=True)
+        pairs, pair = distinct(of * len(kinds.stream) + window.job[at])
         stream, job = pairs // len(kinds.stream), pairs % len(kinds.stream)
         part = 1.0 / streams.count[stream]
         busy = np.bincount(pair, taken[at], len(pairs)) * part
@@ -736,7 +736,7 @@ class Interference:
     def _losses(self, now: Newest) -> list[Loss]:
         part = now.exposure[:, :SUSPECTS] * now.mean[:, 1:1 + SUSPECTS]
         whole = part.sum(axis=1)
-        order = np.argsort(-part, axis=1)
+        order = np.argsort(-part, axis=1, kind="stable")
         before = np.cumsum(np.take_along_axis(part, order, axis=1), axis=1) - np.take_along_axis(part, order, axis=1)
         at = np.flatnonzero((whole > LEAST_EXPOSURE / 2) & (now.rate > 0))
         named = (np.take_along_axis(part, order, axis=1) > 0) & (before < 0.8 * whole[:, None])

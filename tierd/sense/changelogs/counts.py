@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from lustre.fid import Fid
 from lustre.nid import NONE as NID_OF_NOBODY
-from tierd.loads import Floats, Ints, Names
+from tierd.loads import Floats, Ints, Names, distinct
 from tierd.model import MAX_CLIENTS
 from tierd.sense.changelogs.files import FileTable, KeyIndex, grown
 from tierd.sense.paths import join
@@ -87,7 +87,7 @@ class CountTable:
 
     def numbers(self, job: Ints, place: Ints) -> Ints:
         """Numbers of the counts of jobs in directories, made if needed."""
-        pairs, at = np.unique(job << _PLACE_BITS | place, return_inverse=True)
+        pairs, at = distinct(job << _PLACE_BITS | place)
         mask = (1 << _PLACE_BITS) - 1
         found: Ints = np.array([self.number(pair >> _PLACE_BITS, pair & mask) for pair in pairs.tolist()], np.int64)[at]
         return found
@@ -299,7 +299,7 @@ class CountTables:
         before = len(self._clients)
         pairs = (numbers << _PLACE_BITS | nids)[:, None].astype(np.uint64)
         new = np.flatnonzero(self._clients.numbers_of(pairs) >= before)
-        for at in new[np.argsort(order[new])].tolist():
+        for at in new[np.argsort(order[new], kind="stable")].tolist():
             self.counts.add_client(int(numbers[at]), names[nids[at]])
 
     def list_files(self, numbers: Ints, rows: Ints) -> None:

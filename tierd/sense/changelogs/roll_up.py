@@ -226,7 +226,7 @@ class RollUp:
         made, removed = begins[first == CREATE], begins[first == UNLINK]
         known = files.present[row[removed]]
         astray, removed = removed[~known], removed[known]
-        made = made[np.argsort(fields.number[made])]
+        made = made[np.argsort(fields.number[made], kind="stable")]
         new, stray, gone = row[made], fields.at(astray), row[removed]
         numbers = self._in_parent(job[made], fields.at(made).parent)
         self._count(CREATES, numbers, fields.at(made))
@@ -280,7 +280,7 @@ class RollUp:
 
     def _move_layouts(self, fields: Fields, row: Ints, job: Ints, counted: CountedRecords) -> None:
         layouts = np.flatnonzero(fields.kind == LAYOUT)
-        for at in layouts[np.argsort(fields.number[layouts])].tolist():
+        for at in layouts[np.argsort(fields.number[layouts], kind="stable")].tolist():
             name, known = self._counts.jobs.by_number[job[at]], self._files.present[row[at]]
             if not name:
                 continue
@@ -363,7 +363,7 @@ class Changes:
         before = np.append(0, owner[:-1])
         before[self._begins] = self._files.owner[self._row[self._begins]]
         new = np.flatnonzero(owner != before)
-        new = new[np.argsort(self._fields.number[new])]
+        new = new[np.argsort(self._fields.number[new], kind="stable")]
         self._known.list_files(owner[new], self._row[new])
         return owner
 

@@ -16,7 +16,7 @@ import numpy as np
 from lustre.changelog.record import Record
 from lustre.fid import Fid
 from lustre.filesystem import FileStatus
-from tierd.loads import Ints, sums
+from tierd.loads import Ints, distinct, sums
 from tierd.model import Candidate, DirectoryActivity, NamespaceLoad, OpenFile, SharedFile
 from tierd.sense.changelogs.counts import CLOSES, COUNTED, CountTables, SharedRun
 from tierd.sense.changelogs.files import fid_words
@@ -255,7 +255,7 @@ class ActivityTable:
             numbers = counts.of_jobs(jobs)
             done, owner = counts.counted[numbers] - counts.noted[numbers], counts.job[numbers]
             counts.noted[:] = counts.counted
-            jobs, at = np.unique(owner, return_inverse=True)
+            jobs, at = distinct(owner)
             found = {}
             for job, (creates, opens, closes, unlinks) in zip(
                     jobs.tolist(), sums(at, done[:, :4].astype(float), len(jobs)).tolist(), strict=True):

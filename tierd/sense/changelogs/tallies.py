@@ -253,7 +253,7 @@ class TallyMaker:
         found = {}
         for number, listed in self._known.listed(np.array(chosen, np.int64)).items():
             rows, names = np.array(listed, np.int64), self._known.counts.names(number)
-            lowest = np.argsort(fid_hashes(table.fids.keys[rows]))[:limits.max_files_each]
+            lowest = np.argsort(fid_hashes(table.fids.keys[rows]), kind="stable")[:limits.max_files_each]
             sample = []
             for fid in table.fids_of(rows[np.sort(lowest)]):
                 if fid in known or len(known) < limits.max_files:
