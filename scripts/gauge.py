@@ -25,10 +25,10 @@ ROOMS = (
     ("lustre", ("lustre",), 7_000, 7_100),
     ("httpserver", ("httpserver",), 1_200, 1_550),
     ("exporter", ("exporter",), 8_500, 8_500),
-    ("tierd: model, config", ("tierd/*.py", "tierd/config"), 2_300, 4_374),
+    ("tierd: model, config", ("tierd/*.py", "tierd/config"), 2_300, 4_390),
     ("tierd: sense", ("tierd/sense",), 5_500, 7_902),
     ("tierd: detect, decide, verify, policies",
-     ("tierd/detect", "tierd/decide", "tierd/verify", "tierd/policies"), 6_000, 7_937),
+     ("tierd/detect", "tierd/decide", "tierd/verify", "tierd/policies"), 6_000, 7_950),
     ("tierd: act", ("tierd/act",), 6_000, 7_860),
     ("tierd: daemon, cli", ("tierd/daemon", "tierd/cli"), 7_500, 10_602),
     ("tierd: cluster", ("tierd/cluster",), 3_000, 3_060),
@@ -111,9 +111,9 @@ def rows() -> Iterator[tuple[str, int, int, int]]:
         here = set[Path]().union(*map(files, places)) - counted
         counted |= here
         yield room, lines(here), planned, most
-    yield "all product Python", lines(counted), 65_000, 79_450
+    yield "all product Python", lines(counted), 65_000, 79_480
     yield "C", sum(lines(files(room, "c")) for room in ("exporter", "lustre", "tierd")), 2_500, 2_500
-    yield "tests", lines(files("tests")), 42_000, 55_260
+    yield "tests", lines(files("tests")), 42_000, 55_270
     every = Settings()
     policies = sum(settings_of(each.settings) for each in every.policies)
     yield "settings of tierd, options of the exporter", settings_of(every) + policies + options(), 200, 200
