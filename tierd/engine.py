@@ -83,7 +83,8 @@ class Engine:
         self._watch = PolicyRunner(settings.policies)
         self._facts = Facts()
         self._small_writes: Mapping[str, SmallWrites] = {}
-        """How small writes of pools are done."""
+        self._request_msec: Mapping[str, float] = {}
+        """By target, how long the disk I/O of a request takes: the median of three readings, as one may be odd."""
         self._targets_of_victims: frozenset[str] = frozenset()
         """Targets of active findings with a disturbed stream."""
         self._amends: Sequence[Amend] = ()
@@ -158,6 +159,8 @@ class Engine:
             self._facts, self._early_facts = facts(), self._early_facts + 1
             self._amends = [policy.amends(self._facts) for policy in policies().values() if policy.amends]
             self._small_writes = small_writes_of_pools(self._facts)
+            self._request_msec = {target: median(each.request_msec for each in readings[-3:])
+                                  for target, readings in self._facts.disk_writes.items() if readings}
         view = self._slowdowns(window)
         further = self._further(complete, partial(self._activities, activities))
         found = {finding.key: finding for finding in chain(
@@ -214,9 +217,7 @@ class Engine:
         unhealthy = np.array([recent.targets[target] for target in window.conditions if target in recent.targets],
                              dtype=np.int64)
         flash = {*self._settings.resolved_scopes.flash_pools, *self._facts.flash}
-        disks = self._facts.disk_writes
-        request_msec = np.array([median(each.request_msec for each in disks[name][-3:]) if name in disks else 0.0
-                                 for name in recent.targets])  # one odd reading does not change what streams wait for
+        request_msec = np.array([self._request_msec.get(name, 0.0) for name in recent.targets])
         self._learner.learn(columns, kinds, pool, names, unhealthy, flash=flash, request_msec=request_msec)
         costs = self._learner.table(pool, names, unhealthy, self._small_writes, request_msec=request_msec)
         work = recent_work(recent.windows, kinds, len(recent.jobs.by_number))

@@ -78,7 +78,7 @@ GiveBack = Callable[[float, float], None]
 """Returns a share of what a move took and did not use, at a time."""
 
 
-def together(parts: Sequence[GiveBack]) -> GiveBack:
+def all_give_back(parts: Sequence[GiveBack]) -> GiveBack:
     """Returns a share of each part."""
     def give_back(share: float, now: float) -> None:
         for each in parts:
@@ -167,8 +167,8 @@ class Budget:
 
     def spend(self, cost: MoveCost, now: float) -> GiveBack:
         """Take the tokens of a move, for which :meth:`why_not` has just found no limit."""
-        return together([self._all.spend(cost.size_bytes),
-                         *(bucket.spend(size_bytes) for _, _, size_bytes, bucket in self._concerned(cost, now))])
+        return all_give_back([self._all.spend(cost.size_bytes),
+                              *(bucket.spend(size_bytes) for _, _, size_bytes, bucket in self._concerned(cost, now))])
 
     @property
     def left(self) -> tuple[float, float]:
@@ -256,7 +256,7 @@ class BackgroundPace:
         for job, seconds in self._seconds(cost) if is_background(key) else ():
             lost = self._overdrawn.setdefault((job, part), TokenBucket(Rate(1.0, part), 0.0, now))
             taken.append(lost.spend(seconds))
-        return together(taken)
+        return all_give_back(taken)
 
     def _part(self, key: tuple[str, str, str]) -> float:
         return self._drain_max_stream_loss if key[0] == OrderKind.DRAIN else self._max_stream_loss

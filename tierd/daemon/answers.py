@@ -598,7 +598,7 @@ class FindingsAnswer(Struct, frozen=True):
 
 
 class CaseMovesRow(CaseMoves, frozen=True, kw_only=True):
-    """The same with the last one."""
+    """The moves of one case in a row of the history, with the last of them."""
 
     last: ActAnswer
 

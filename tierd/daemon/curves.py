@@ -40,7 +40,7 @@ class Sampler:
         self._last: dict[int, float] = {}
         """Time of the last stored point of the case with a number."""
         self._minute: float | None = None
-        """The one that has not ended."""
+        """Number of the minute that has not ended yet, since the epoch."""
         self._seen_until = 0.0
         """End of the last window that is part of a record."""
 

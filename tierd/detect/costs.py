@@ -121,8 +121,7 @@ FLASH_PRIOR = CostPrior(most_operation_seconds=0.0001)
 """Flash has no seeks, and does many operations at the same time: 20,000 to 90,000 random writes a second (data sheets
 of SATA SSDs for servers), so 0.01 to 0.05 ms each, and as much for a commit of the journal."""
 RANGE = 10.0
-"""The least cost of an operation is this part of the most, and each size in between is as likely: the logarithm of the
-cost is uniform."""
+"""The most that an operation may cost, as a multiple of the least. The logarithm of the cost is uniform in between."""
 EXPECTILE = 0.6
 """Weight of windows above the fit; those below it have 1 minus that. A choice: 0.5 is least squares, 1 the largest."""
 SATURATED = 0.7
@@ -229,9 +228,10 @@ not full do, and flash, and controllers with a write cache; disks and RAID group
 :mod:`tierd.detect.interference`, so a finding begins with a probability of 0.31 or more: with 0.2, cold starts acted
 on more innocents."""
 LIMITED_DISKS = 0.05
-"""The same where small writes are seen to wait for the disks, so there is no write cache. A choice."""
+"""This probability where small writes are seen to wait for the disks, so there is no write cache. A choice."""
 LIMITED_CACHED = 0.8
-"""The same where only large writes are seen to wait. A cache writes to the disks later, in their order. A choice."""
+"""This probability where only large writes are seen to wait: a cache writes small ones to the disks later, in an order
+that suits the disks. A choice."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -297,7 +297,7 @@ go in step, so a stream waits for the slowest. A choice: buckets of ``brw_stats`
 
 
 def waited_for(request_msec: Floats, slowest_msec: Floats) -> Bools:
-    """Whether requests on each target take about as long as on the slowest one of its streams, or nobody knows."""
+    """Which targets hold a stream up: requests take about as long as on its slowest target, or an unknown time."""
     found: Bools = (request_msec >= SLOWEST * slowest_msec) | (request_msec == 0)
     return found
 

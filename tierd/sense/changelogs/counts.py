@@ -184,7 +184,7 @@ class CountTable:
         """How many numbers have a meaning: those in the table, and those that were."""
         return len(self.clients) - len(self._free)
 
-    def give_away(self, owners: NDArray[np.int32], places: NDArray[np.int32]) -> None:
+    def free_unused(self, owners: NDArray[np.int32], places: NDArray[np.int32]) -> None:
         """Free the numbers of what is neither in the table nor one of these owners of files.
 
         Forget the jobs and directories that nothing names.
@@ -354,7 +354,7 @@ class CountTables:
 
     def _compact_counts(self) -> None:
         present = self.files.rows()
-        self.counts.give_away(self.files.owner[present], self.files.place[present])
+        self.counts.free_unused(self.files.owner[present], self.files.place[present])
         self._keep_lists(self._lister[:self._lists], self._listed[:self._lists])
         self._counts_kept = self.counts.used
         self.compactions += 1

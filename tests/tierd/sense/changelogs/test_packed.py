@@ -53,7 +53,7 @@ JOBS = ("cp.1", "cp.2", "cp.\ufffd", "", "own.1", TAG.decode(), "x" * 32)
 
 
 def state(of: ActivityTable) -> list[object]:
-    """All that a table tells, without the paths of runs on shared files, which may be those before a rename."""
+    """What the table knows, without the paths of runs on shared files: a rename may have changed these paths."""
     return [[of.of_job(job, 0.0) for job in JOBS], of.operations_of(JOBS), of.places(),
             of.files_by_sequence(), of.shared_files(1), [replace(run, path="") for run in of.shared_runs()],
             of.records_read, of.oldest_time,
