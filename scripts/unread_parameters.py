@@ -46,8 +46,12 @@ UNREAD: tuple[Unread, ...] = (
     Unread(
         "Values by target that `llite` shows for the mount or `stats` counts.",
         ("osc.*.unstable_stats", "mdc.*.unstable_stats", "osc.*.osc_cached_mb", "osc.*.osc_unevict_cached_mb",
-         "mdc.*.mdc_cached_mb", "osc.*.osc_stats", "mdc.*.mdc_stats", "osc.*.cur_dirty_grant_bytes",
+         "mdc.*.mdc_cached_mb", "osc.*.cur_dirty_grant_bytes",
          "mdc.*.cur_dirty_grant_bytes", "osc.*.destroys_in_flight", "llite.*.unevict_cached_mb"),
+    ),
+    Unread(
+        "Bytes read and written without a lock of the client. `stats` counts them among all bytes.",
+        ("osc.*.osc_stats", "mdc.*.mdc_stats"),
     ),
     Unread(
         "Space is shown once per file system, pool and target.",
