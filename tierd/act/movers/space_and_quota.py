@@ -174,7 +174,7 @@ class DestinationState:
 
     def _over_quota(self, facts: FileFacts, wanted: Mapping[str, int]) -> Refusal | None:
         """Refuses a file that exceeds a quota. It counts twice while both copies exist."""
-        places = [(place, needed_bytes) for pool, needed_bytes in wanted.items() for place in ("", pool)]
+        places = (("", sum(wanted.values())), *wanted.items())
         for kind, word, owner in _owners(facts):
             for place, needed_bytes in places:
                 try:

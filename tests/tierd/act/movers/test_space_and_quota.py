@@ -63,6 +63,15 @@ def test_the_owners_quota_counts_though_root_may_exceed_it(
     assert room_reason(lustre, FLASH) == "quota"
 
 
+def test_a_file_in_two_pools_counts_whole_for_its_owner(lustre: MiniLustre) -> None:
+    """Each part fits alone. Together they would use the quota up, and the owner's writes would fail."""
+    halves = Layout((Component(0, 5 * PAGE, pool="flash"), Component(5 * PAGE, None, pool="hdd")))
+    lustre.quotas[0, 1001, ""] = Quota(used_bytes=10 * PAGE, soft_limit_bytes=0, hard_limit_bytes=19 * PAGE)
+    assert room_reason(lustre, halves) == "quota"
+    lustre.quotas[0, 1001, ""] = Quota(used_bytes=10 * PAGE, soft_limit_bytes=0, hard_limit_bytes=20 * PAGE)
+    assert room_reason(lustre, halves) == ""
+
+
 def test_no_quotas_and_quotas_that_cannot_be_read(lustre: MiniLustre) -> None:
     def fails(number: int) -> Callable[[int, int, str], Quota]:
         def quota(kind: int, owner: int, pool: str) -> Quota:
