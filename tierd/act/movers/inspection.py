@@ -78,9 +78,11 @@ def verify_move(
     doubts = (_placement(move, now, copied, pools) + _belongings(before, now)
               + _contents(move, before, now, copied, version))
     result = MoveResult.DOUBTFUL if doubts else MoveResult.DONE
+    reason = "verification" if doubts else ""
     if not doubts and failure is not None and copied is not None:
         doubts.append(f"Lustre reported {failure}, but the move was done")
-    reason = "" if result is MoveResult.DONE else "verification"
+    if lost := before.belongings.names - now.belongings.names:  # an exchange touches none: somebody removed them
+        doubts.append(f"extended attributes were removed during the move: {', '.join(sorted(lost))}")
     return MoveOutcome(move, result, reason, "; ".join(doubts), now.layout)
 
 
@@ -248,15 +250,13 @@ def _placement(
 
 
 def _belongings(before: FileFacts, now: FileFacts) -> list[str]:
-    """Doubts about FID, project and attributes. Owner and mode are safe: Lustre refuses a copy of another owner."""
+    """Doubts about FID and project. Owner and mode are safe: Lustre refuses a copy of another owner."""
     doubts = []
     if now.fid != before.fid:
         doubts.append(f"the FID was {before.fid} and is {now.fid}")
     if now.project != before.project:
         doubts.append(f"the project was {before.project} and is {now.project}: its objects may count for the old one "
                       "until the project is set again")
-    if lost := before.belongings.names - now.belongings.names:
-        doubts.append(f"extended attributes are gone: {', '.join(sorted(lost))}")
     return doubts
 
 

@@ -27,6 +27,7 @@ class Both:
         self.lustre.directory_project = 7
         self.data = data
         self.node: Node = self.lustre.create("/a", data, layout)
+        self.node.xattrs["user.origin"] = b"beamline"
         self.lustre.clock_ns += 60_000_000_000
         self.calls, self.lfs = MiniCalls(self.lustre), FakeLfs(self.lustre, LAYOUTS)
         self.pools_fail = False

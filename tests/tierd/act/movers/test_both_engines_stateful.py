@@ -44,6 +44,7 @@ acts = writes | truncates | st.one_of(
     st.tuples(st.just("chmod"), names, st.sampled_from((0o600, 0o640, 0o666))),
     st.tuples(st.just("chown"), names, st.sampled_from((1001, 1002))),
     st.tuples(st.just("setxattr"), names, contents),
+    st.tuples(st.just("removexattr"), names),
     st.tuples(st.just("touch"), names),
     st.tuples(st.just("open"), names),
     st.tuples(st.just("close")),
@@ -156,6 +157,10 @@ class Movers(RuleBasedStateMachine):
     def do_setxattr(self, name: str, value: bytes) -> None:
         self.lustre.names[name].xattrs["user.note"] = value
         self.known(name).xattrs["user.note"] = value
+
+    def do_removexattr(self, name: str) -> None:
+        self.lustre.names[name].xattrs.clear()
+        self.known(name).xattrs.clear()
 
     def do_touch(self, name: str) -> None:
         self.lustre.touch(name)

@@ -67,6 +67,10 @@ def add_an_attribute(world: Both) -> None:
     world.node.xattrs["user.note"] = b"new"
 
 
+def remove_attributes(world: Both) -> None:
+    world.node.xattrs.clear()
+
+
 def touch(world: Both) -> None:
     world.lustre.touch("/a")
 
@@ -81,7 +85,8 @@ def move_elsewhere(world: Both) -> None:
 
 
 ACTS: tuple[Act, ...] = (unlink, replace, cut, empty, write, append, reach_the_next_component, open_for_writing,
-                         change_mode, change_owner, add_an_attribute, touch, touch_back, move_elsewhere)
+                         change_mode, change_owner, add_an_attribute, remove_attributes, touch, touch_back,
+                         move_elsewhere)
 WRITERS = {cut, empty, write, append, reach_the_next_component}
 
 
