@@ -231,14 +231,22 @@ class LfsMover(inspection.FileEngine):
         move, mirror = outcome.move, checks.mirror_left(facts.layout, outcome.after)
         if not mirror:
             return outcome
-        command = ["mirror", "split", "-d", "--mirror-id", str(mirror), self.place(move.path)]
-        words = self.run(*command).errors.strip()
+        command = ["mirror", "split", "-d", "--mirror-id", str(mirror)]
+        named = self._names(move.path, facts)  # else it would remove a mirror of another file
+        words = self.run(*command, self.place(move.path)).errors.strip() if named else "the file has another name now"
         again = inspection.verify_move(self.calls, move, facts, None, pools, failure=failure, clock=self.clock)
         if not checks.mirror_left(facts.layout, again.after):
             return again
         detail = (f"the move was interrupted, and the file is whole with two mirrors ({words or 'no message'}); remove "
-                  f"the second: {' '.join([self._lfs, *command])}")
+                  f"the second: {' '.join([self._lfs, *command])} "
+                  + (self.place(move.path) if named else f"FILE, where FILE has the FID {facts.fid}"))
         return MoveOutcome(move, MoveResult.FAILED, "mirror-left", detail)
+
+    def _names(self, path: str, facts: FileFacts) -> bool:
+        """Whether the path still leads to the file. False if that is unknown."""
+        with suppress(OSError):
+            return checks.read_facts(self.calls, path).fid == facts.fid
+        return False
 
 
 def mirroring_refusal(facts: FileFacts) -> Refusal | None:

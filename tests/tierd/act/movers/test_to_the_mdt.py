@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -117,6 +118,26 @@ def test_a_killed_move_leaves_the_old_layout(step: str) -> None:
     assert outcome.result in {MoveResult.FAILED, MoveResult.GAVE_WAY}
     assert explain(world.layout) == explain(HDD)
     assert world.lustre.contents("/a") == b"data" * 100
+
+
+def test_the_mirror_of_a_file_that_took_the_name_stays() -> None:
+    """``lfs mirror split`` takes a path. Whoever has it by then may have mirrors of his own."""
+    world = World()
+
+    def replaced(name: str, _: int) -> None:
+        if name != "resync":
+            return
+        world.lustre.rename("/a", "/b")
+        other = world.lustre.create("/a", b"other").store
+        first, second = (replace(other.layout.components[0], mirror_id=number) for number in (1, 2))
+        other.layout = replace(other.layout, components=(first, second), mirror_count=2)
+        raise Killed
+
+    world.lfs.before = replaced
+    outcome = world.move(ON_MDT)
+    assert world.lustre.names["/a"].store.layout.mirror_count == 2
+    assert (outcome.result, outcome.reason) == (MoveResult.FAILED, "mirror-left")
+    assert outcome.detail.endswith(f"--mirror-id 2 FILE, where FILE has the FID {world.node.fid}")
 
 
 def test_a_writer_wins_and_the_mirror_that_is_left_is_named() -> None:
