@@ -10,6 +10,7 @@ import mmap
 import os
 import secrets
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 
 from lustre import attributes
@@ -92,11 +93,23 @@ class MountedCalls:
         return True
 
     def create_volatile(self, beside: str, mdt_index: int, layout: Layout | None, source: int) -> int:
-        """``fd=`` in the name lets Lustre copy the encryption context of the source."""
+        """``fd=`` in the name lets Lustre copy the encryption context of the source.
+
+        The directory may have become a symbolic link out of Lustre, where the name is that of an ordinary file. So no
+        name is left, and the file must have a FID, for which the client asks nobody.
+        """
         if mdt_index < 0:
             raise ValueError("a volatile file needs the MDT of its source: on another, the swap would lose the data")
         directory = os.path.dirname(self.whole(beside))
         name = f"{directory}/{_VOLATILE}:{mdt_index:04X}:{secrets.randbits(31):04X}:fd={source:02d}"
+        try:
+            return self._new_file(name, beside, layout)
+        except OSError:
+            with suppress(OSError):
+                os.unlink(name)
+            raise
+
+    def _new_file(self, name: str, beside: str, layout: Layout | None) -> int:
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         value = None if layout is None else of_new_file(layout)
         if layout is None or value is not None:
@@ -107,20 +120,15 @@ class MountedCalls:
         if not self._volatile_names_known:
             self._must_be_nameless(descriptor, name, beside)
             self._volatile_names_known = True
-        if value is not None:
-            self._set_layout(descriptor, value, beside)
-        return descriptor
-
-    def _set_layout(self, descriptor: int, value: bytes, beside: str) -> None:
-        """Set the layout of a new file, as the library does. The library first looks for the name on the MDT, twice,
-        and reads the list of pools.
-        """
         try:
-            with typed("set layout", beside):
-                os.setxattr(descriptor, attributes.LAYOUT, value)
+            self._library.fid(descriptor)
+            if value is not None:  # as the library does, which first looks for the name, twice, and for the pools
+                with typed("set layout", beside):
+                    os.setxattr(descriptor, attributes.LAYOUT, value)
         except OSError:
             os.close(descriptor)
             raise
+        return descriptor
 
     def _must_be_nameless(self, descriptor: int, name: str, beside: str) -> None:
         """Close and raise NotLustre where the file system has no volatile files. Checks once per mount."""

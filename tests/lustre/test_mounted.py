@@ -174,6 +174,23 @@ def test_the_name_of_a_volatile_file_has_its_mdt_and_its_source_and_is_looked_fo
     assert name.endswith(b":fd=07")
 
 
+@pytest.mark.parametrize("layout", [None, FLASH, ON_MDT], ids=["inherited", "on OSTs", "on the MDT"])
+def test_no_name_is_left_where_a_directory_became_a_link_out_of_lustre(tmp_path: Path, layout: Layout | None) -> None:
+    """The owner of a directory may replace it between the check of a file and the creation of its copy."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (tmp_path / "mount").mkdir()
+    (tmp_path / "mount" / "d").symlink_to(outside)
+    handle = Handle(llapi_layout_file_open=opens, llapi_fd2fid=lambda *_: -errno.ENOTTY)
+    calls = MountedCalls(handle.library(), str(tmp_path / "mount"))
+    calls._volatile_names_known = True
+    opened = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(NotLustre):
+        calls.create_volatile("/d/file", 0, layout, 3)
+    assert os.listdir(outside) == []
+    assert len(os.listdir("/proc/self/fd")) == opened
+
+
 def test_reading_and_holes(calls: MountedCalls, tmp_path: Path) -> None:
     place = tmp_path / "sparse"
     with place.open("wb") as file:
