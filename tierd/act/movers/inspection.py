@@ -16,7 +16,7 @@ from typing import Protocol
 
 from lustre.errors import Gone, Stale, copied_before
 from lustre.filesystem import Calls, Filesystem, Quota, Status
-from lustre.layout.model import Layout, same_shape
+from lustre.layout.model import Layout, StripeObject, same_shape
 from tierd.act.movers import checks
 from tierd.act.movers.checks import FileFacts, enters_mdt, layout_objects, leaves_mdt, read_facts, read_open_facts
 from tierd.act.movers.moves import (
@@ -217,9 +217,8 @@ def _moved_by_others(move: Move, before: FileFacts, now: FileFacts, copied: Veri
     """
     if now.layout is None:
         return False
-    present = {o for component in layout_objects(now.layout) for o in component}
-    ours = {o for component in layout_objects(copied.layout) for o in component} if copied is not None else set()
-    had = {o for component in layout_objects(before.layout) for o in component}
+    present, had = _all_objects(now.layout), _all_objects(before.layout)
+    ours = _all_objects(copied.layout) if copied is not None else set()
     if present & ours or (present & had and not had <= present):
         return False
     if copied is None:
@@ -241,12 +240,12 @@ def _changed_by_others(
 def _placement(
     move: Move, now: FileFacts, copied: VerifiedCopy | None, pools: Mapping[str, tuple[str, ...]]
 ) -> list[str]:
-    if now.layout is None or not same_shape(now.layout, move.layout):
+    """Doubts about the place. A layout with all objects of the copy may have got a mirror or been extended since."""
+    ours = _all_objects(copied.layout) if copied is not None else set()
+    whole = ours <= _all_objects(now.layout)
+    if now.layout is None or not (same_shape(now.layout, move.layout) or (ours and whole)):
         return ["the layout is neither the old nor the requested one"]
-    doubts = objects_outside_pool(now.layout, pools)
-    if copied is not None and not _has_objects_of(now.layout, copied.layout):
-        doubts.append("only some of its objects are those of the copy")
-    return doubts
+    return objects_outside_pool(now.layout, pools) + ([] if whole else ["only some of its objects are the copy's"])
 
 
 def _belongings(before: FileFacts, now: FileFacts) -> list[str]:
@@ -276,6 +275,10 @@ def _contents(move: Move, before: FileFacts, now: FileFacts, copied: VerifiedCop
     if mtime > mtime_then and leaves_mdt(move.layout, before.layout):
         doubts.append("Lustre changed the modification time, and tierd cannot restore it: is the MDS clock ahead?")
     return doubts
+
+
+def _all_objects(layout: Layout | None) -> set[StripeObject]:
+    return {each for component in layout_objects(layout) for each in component}
 
 
 def _has_objects_of(layout: Layout, earlier: Layout) -> bool:

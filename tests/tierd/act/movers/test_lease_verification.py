@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -134,6 +135,21 @@ def test_somebody_elses_move_after_ours_stands(world: World) -> None:
 
 
 PFL64 = Layout((Component(0, 16 * PAGE, pool="flash"), Component(16 * PAGE, None, pool="hdd")))
+
+
+@pytest.mark.parametrize("after", [
+    (Component(0, None, pool="flash", mirror_id=1), Component(0, None, pool="hdd", mirror_id=2)),
+    (Component(0, 16 * PAGE, pool="flash"), Component(16 * PAGE, None, pool="hdd")),
+], ids=["a mirror", "an extension that spilled over"])
+def test_a_layout_that_grew_after_the_exchange_is_the_one_of_the_copy(
+        world: World, after: tuple[Component, Component]) -> None:
+    """``lfs mirror extend``, and a writer of a file that extends itself, keep the objects that there are."""
+    def grown() -> None:
+        first = replace(after[0], objects=world.node.store.layout.components[0].objects)
+        world.node.store.layout = Layout((first, after[1]), mirror_count=1 + (after[1].mirror_id > 0))
+
+    after_the_exchange(world, "status", grown)
+    assert world.move().result is MoveResult.DONE
 
 
 def after_the_exchange(world: World, step: str, act: Callable[[], object]) -> None:
