@@ -273,7 +273,11 @@ class MountedCalls:
 
 
 def whole(mount_point: str, path: str) -> str:
-    """Join a path to a mount point. Raises NoPath for a path that leaves the mount point."""
-    if not path.startswith("/") or ".." in path.split("/") or "\0" in path:
+    """Join a path to a mount point. Raises NoPath for a path that leaves the mount point, or that no name can have."""
+    try:
+        sound = path.startswith("/") and ".." not in path.split("/") and b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:  # half a surrogate pair, which JSON can have
+        sound = False
+    if not sound:
         raise NoPath(errno.EINVAL, f"not a path from the root of the file system: {path!r}")
     return mount_point.rstrip("/") + path

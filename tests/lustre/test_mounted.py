@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lustre.errors import Gone, LustreError, NotLustre, Stale, Unsupported
+from lustre.errors import Gone, LustreError, NoPath, NotLustre, Stale, Unsupported
 from lustre.fid import Fid
 from lustre.layout.model import Component, Layout
 from lustre.mounted import MountedFilesystem, read_space
@@ -93,8 +93,8 @@ def test_status_entries_and_what_lies_outside(tmp_path: Path, tree: Tree) -> Non
     assert mounted.status("/d").is_directory
     with pytest.raises(FileNotFoundError):
         mounted.status("/nothing")
-    for path in ("/d/../../etc/hosts", "d/file", ""):
-        with pytest.raises(ValueError, match="not a path from the root"):
+    for path in ("/d/../../etc/hosts", "d/file", "", "/d/\0", "/d/\ud800"):
+        with pytest.raises(NoPath, match="not a path from the root"):
             mounted.status(path)
 
 
