@@ -106,7 +106,7 @@ _NO_LEASE = "cannot get lease"
 """Words of ``lfs_migrate`` (lustre/utils/lfs.c) before it copies. On the way to an MDT a later step has them too."""
 _NUMBERS = {os.strerror(number): number for number in (
     errno.ENOSPC, errno.EDQUOT, errno.EPERM, errno.EACCES, errno.EROFS, errno.ENOENT, errno.ENOKEY, errno.ESTALE,
-    errno.ENOLCK, errno.ENOMEM)}
+    errno.ENOLCK, errno.ENOMEM, errno.ENAMETOOLONG)}
 
 
 class LfsMover(inspection.FileEngine):

@@ -181,6 +181,19 @@ def test_pools_that_cannot_be_read_after_a_move_leave_no_move_without_outcome(en
     assert world.move().result is MoveResult.DONE
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_path_too_long_for_the_name_of_a_copy_is_no_failure(engine: str) -> None:
+    """Ten failures stop all moves, and anybody can make ten such files."""
+    world = Both(engine)
+
+    def too_long(name: str, _: int) -> None:
+        if name == "create_volatile":
+            raise of_errno(errno.ENAMETOOLONG, name, "/a")
+
+    world.calls.before = world.lfs.before = too_long
+    assert (world.move().result, world.move().reason) == (MoveResult.REFUSED, "path")
+
+
 def test_lfs_leaves_alone_what_was_modified_a_moment_ago() -> None:
     """The next write may be in the same second, and then no attribute would show it."""
     world = Both("lfs")
