@@ -130,30 +130,34 @@ class LfsMover(inspection.FileEngine):
         self._files_per_process = FILES_OF_FIRST_PROCESS
 
     def move_batch(self, moves: Iterable[Move], halt: Halt, batch: DestinationState) -> Iterator[MoveOutcome]:
-        """Moves files with the same new layout together."""
-        ready: dict[tuple[str, ...], deque[Examined]] = {}
+        """Moves files with the same new layout together. Examines each just before the process that moves it."""
+        waiting: dict[tuple[str, ...], deque[Move]] = {}
         for move in moves:
-            if why := halt():
-                yield halted_outcome(move, why)
-                continue
-            found = self.facts_of(move, batch)
-            if isinstance(found, MoveOutcome):
-                yield replace(found, not_copied=1.0)
-            else:
-                ready.setdefault(setstripe_arguments(move.layout), deque()).append((move, found))
-        for arguments, left in ready.items():
+            arguments: tuple[str, ...] = ()
+            with suppress(ValueError):  # the examination refuses a layout that lfs has no options for
+                arguments = setstripe_arguments(move.layout)
+            waiting.setdefault(arguments, deque()).append(move)
+        for arguments, left in waiting.items():
             while left:
                 if why := halt():
-                    yield from (halted_outcome(move, why) for move, _ in left)
+                    yield from (halted_outcome(move, why) for move in left)
                     break
-                yield from self._process(arguments, self._first_files(left), batch)
+                ready: list[Examined] = []
+                for move in self._first_files(left):
+                    found = self.facts_of(move, batch)
+                    if isinstance(found, MoveOutcome):
+                        yield replace(found, not_copied=1.0)
+                    else:
+                        ready.append((move, found))
+                if ready:
+                    yield from self._process(arguments, ready, batch)
 
-    def _first_files(self, left: deque[Examined]) -> list[Examined]:
+    def _first_files(self, left: deque[Move]) -> list[Move]:
         """Take the files of the next process, with arguments that are not too long."""
-        files: list[Examined] = []
+        files: list[Move] = []
         size = 0
         while left and len(files) < self._files_per_process:
-            size += len(self.place(left[0][0].path).encode("utf-8", "surrogateescape")) + 1
+            size += len(left[0].path.encode("utf-8", "surrogatepass")) + 1
             if files and size > ARGUMENT_BYTES:
                 break
             files.append(left.popleft())

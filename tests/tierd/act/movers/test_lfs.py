@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pytest
 
 from lustre.layout.model import Layout
+from lustre.mounted_calls import MountedCalls
+from tests.lustre.fake_llapi import Handle
 from tests.tierd.act.gate_world import Clock
 from tests.tierd.act.movers.fakelfs import MOUNT, FakeLfs
 from tests.tierd.act.movers.minicalls import Killed, MiniCalls
@@ -84,6 +87,19 @@ def test_no_process_begins_when_moves_are_halted(world: World) -> None:
     assert [o.result for o in outcomes] == [MoveResult.DONE] * 10 + [MoveResult.GAVE_WAY] * 6
     assert {o.reason for o in outcomes[10:]} == {"halted"}
     assert world.files_of_processes() == [4, 2, 2, 2]
+
+
+def test_each_file_is_examined_just_before_its_process(world: World) -> None:
+    """The last files of a batch wait for many processes: meanwhile their owner may mirror or pin them."""
+    names = world.files(10)
+    node = world.lustre.names["/9"]
+    added = replace(node.store.layout.components[0], mirror_id=2)
+    mirrored = Layout((replace(added, mirror_id=1), added), mirror_count=2)
+    world.lfs.before = lambda name, _: setattr(node.store, "layout", mirrored)
+    outcomes = {outcome.move.path: outcome for outcome in world.move(*names)}
+    assert (outcomes["/9"].result, outcomes["/9"].reason) == (MoveResult.REFUSED, "mirrored")
+    assert node.store.layout is mirrored
+    assert sum(each.result is MoveResult.DONE for each in outcomes.values()) == 9
 
 
 def test_the_arguments_of_a_process_have_a_limit(world: World) -> None:
@@ -171,6 +187,14 @@ def test_names_of_any_bytes(world: World) -> None:
         world.lustre.create(name, b"data")
     names = list(world.lustre.names)
     assert {o.result for o in world.move(*names)} == {MoveResult.DONE}
+
+
+def test_what_is_no_path_ends_no_batch(world: World) -> None:
+    world.lustre.create("/a", b"data")
+    world.mover = LfsMover(MountedCalls(Handle().library(), "/nowhere"), Destination(dict, dict, world.lustre.quota),
+                           MOUNT.__add__, world.run, clock=world.clock)
+    assert [o.result for o in world.move("/\ud800", "/b/../c", "/a")] == [
+        MoveResult.FAILED, MoveResult.FAILED, MoveResult.GAVE_WAY]
 
 
 def test_an_lfs_that_fails_without_a_word_about_the_file(world: World) -> None:
