@@ -15,7 +15,7 @@ has either the earlier layout or the new one; the journal records which.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from enum import Enum
@@ -216,9 +216,11 @@ class Undo:
     """Restores the layout that a file or directory had before an act. Uses the gate's mover."""
 
     def __init__(self, filesystem: Filesystem, mover: Mover, journal: Journal, clock: Clock,
-                 blocked_by: Halt = never_halt) -> None:
+                 blocked_by: Halt = never_halt, *, trip: Callable[[str], None] = lambda _: None) -> None:
         self.held = blocked_by
         """Refuses every undo: the pause file, or the claim of another tierd."""
+        self._trip = trip
+        """Stops all moves, with the reason: a file is not as expected after an undo."""
         self._filesystem = filesystem
         self._mover = mover
         self._journal = journal
@@ -306,6 +308,8 @@ class Undo:
                 entry.place, earlier, entry.fid,
                 own_mirrors=entry.layout_after is not None and entry.layout_after.mirror_count > 1)])
             done = moved.result in {MoveResult.DONE, MoveResult.ALREADY}
+            if moved.result is MoveResult.DOUBTFUL:
+                self._trip(f"a file is not as expected after the undo of its move: {entry.place}")
             return UndoResult(Outcome.UNDONE if done else outcome_of_move(moved), moved.detail)
         set_default(self._filesystem, entry.kind, entry.place, entry.before)
         if same_default(default_of(self._filesystem, entry.kind, entry.place), entry.before):

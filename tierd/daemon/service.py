@@ -68,7 +68,7 @@ def build_gate(settings: Settings, node: Node, journal: Journal, dispatch: Dispa
         batch=max(BATCH_MOVES, BATCH_MOVES_PER_THREAD * settings.movers.at_once), dispatch=dispatch,
         pace=BackgroundPace(settings.limits.max_stream_loss, settings.drain.max_stream_loss))
     undo = Undo(filesystem, node.mover, journal, clock,
-                lambda: maintenance.pause_file_refusal() or guard.blocked_by())
+                lambda: maintenance.pause_file_refusal() or guard.blocked_by(), trip=gate.operating_state.trip)
     return gate, undo
 
 

@@ -72,7 +72,8 @@ class World:
             maintenance=still,
             pace=pace,
         )
-        self.undo = Undo(self.port, self.engine, self.journal, self.clock, still.pause_file_refusal)
+        self.undo = Undo(self.port, self.engine, self.journal, self.clock, still.pause_file_refusal,
+                         trip=self.gate.operating_state.trip)
         self.finding = self.journal.add_finding(FINDING)
 
     def files(self, count: int, size: int = 100) -> list[str]:

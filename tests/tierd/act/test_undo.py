@@ -72,6 +72,16 @@ def test_an_undo_that_fails_leaves_the_act_done(world: World) -> None:
     assert entry.detail.startswith("not undone: ")
 
 
+def test_an_undo_with_a_doubtful_outcome_stops_all_moves(world: World) -> None:
+    """As a move does: whatever went wrong would go on with the next file."""
+    world.submit(*world.files(2))
+    world.pump()
+    node = world.lustre.names["/0"]
+    world.calls.before = lambda name, _: setattr(node, "project", 8) if name == "swap_and_close" else None
+    assert world.undo(world.journal.entries()[0], "")[0] == "doubtful"
+    assert "not as expected after the undo" in world.gate.operating_state.tripped
+
+
 def test_unfinished_acts_are_closed_by_what_is_found(world: World) -> None:
     names = world.files(4)
     world.submit(*names)
