@@ -236,7 +236,7 @@ class LfsMover(inspection.FileEngine):
         if not mirror:
             return outcome
         command = ["mirror", "split", "-d", "--mirror-id", str(mirror)]
-        named = self._names(move.path, facts)  # else it would remove a mirror of another file
+        named = self.names(move.path, facts)  # else it would remove a mirror of another file
         words = self.run(*command, self.place(move.path)).errors.strip() if named else "the file has another name now"
         again = inspection.verify_move(self.calls, move, facts, None, pools, failure=failure, clock=self.clock)
         if not checks.mirror_left(facts.layout, again.after):
@@ -246,7 +246,7 @@ class LfsMover(inspection.FileEngine):
                   + (self.place(move.path) if named else f"FILE, where FILE has the FID {facts.fid}"))
         return MoveOutcome(move, MoveResult.FAILED, "mirror-left", detail)
 
-    def _names(self, path: str, facts: FileFacts) -> bool:
+    def names(self, path: str, facts: FileFacts) -> bool:
         """Whether the path still leads to the file. False if that is unknown."""
         with suppress(OSError):
             return checks.read_facts(self.calls, path).fid == facts.fid
