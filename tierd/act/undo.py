@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from lustre.errors import Gone, Stale
 from lustre.filesystem import Filesystem
-from lustre.layout.model import Component, Layout, in_sync, names_osts, without_objects
+from lustre.layout.model import Component, Layout, explain, in_sync, names_osts, without_objects
 from tierd.act.default_layouts import WORDS, default_of, default_words, same_default, set_default
 from tierd.act.journal.entry import Default, Entry
 from tierd.act.journal.writer import Journal
@@ -381,4 +381,7 @@ def _outcome_found(entry: Entry, filesystem: Filesystem, *, goes_on: bool) -> tu
     if mirror := mirror_left(entry.layout_before, layout):
         return Outcome.INTERRUPTED, ("tierd ended during the act. The file is whole and has two mirrors; remove the "
                                      f"second: lfs mirror split -d --mirror-id {mirror} FILE")
-    return Outcome.INTERRUPTED, "tierd ended before the act was done; nothing is changed"
+    if entry.before is None or same_default(present, entry.before):
+        return Outcome.INTERRUPTED, "tierd ended before the act was done; nothing is changed"
+    has = f": {explain(layout)}" if layout is not None else ""
+    return Outcome.INTERRUPTED, f"tierd ended during the act; the layout is neither the earlier nor the wanted one{has}"

@@ -96,6 +96,18 @@ def test_unfinished_acts_are_closed_by_what_is_found(world: World) -> None:
     assert list(world.journal.entries(Outcome.UNDER_WAY)) == []
 
 
+def test_a_third_layout_is_not_called_unchanged(world: World) -> None:
+    """lfs of a killed tierd got fewer stripes than requested, or somebody else moved the file."""
+    world.submit(*world.files(2))
+    world.pump()
+    world.journal.db.execute("UPDATE actions SET outcome = 'under way'")
+    world.lustre.names["/0"].store.layout = Layout((Component(pool="hdd", stripe_count=3),), composite=False)
+    world.lustre.names["/1"].store.layout = HDD
+    third, old = (detail for _, _, detail in close_unfinished(world.journal, world.port, 2.0))
+    assert third.endswith("neither the earlier nor the wanted one: whole file on hdd (3 stripes)")
+    assert old.endswith("nothing is changed")
+
+
 def test_an_undo_that_was_under_way_is_closed_either_way(world: World) -> None:
     world.submit(*world.files(2))
     world.pump()
