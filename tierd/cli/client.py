@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
-from datetime import UTC, datetime, tzinfo
+from datetime import MAXYEAR, UTC, datetime, tzinfo
 
 from tierd.daemon.client import ControlError, ask
 from tierd.text import printable
@@ -311,11 +311,16 @@ def moment(text: str, now: float, zone: tzinfo | None = None) -> float:
     """
     span = _SPAN.fullmatch(text)
     if span:
-        return now - float(span[1]) * _SECONDS[span[2]]
+        then = now - float(span[1]) * _SECONDS[span[2]]
+        if then < 0:
+            raise ValueError(f"{text!r} reaches back before 1970")
+        return then
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
         raise ValueError(f"{text!r} is neither a duration (6h, 7d) nor a time (2026-11-20T08:00)") from None
+    if not 1970 <= time.year < MAXYEAR:  # the last year has hours that other time zones cannot express
+        raise ValueError(f"{text!r} is not between 1970 and {MAXYEAR - 1}")
     return (time if time.tzinfo else time.replace(tzinfo=zone or ZONE.get())).timestamp()
 
 
@@ -334,7 +339,7 @@ def duration_seconds(text: str) -> float:
 def moment_option(text: str) -> str:
     """A time or duration of an option, which is read when the zone is known."""
     try:
-        moment(text, 0.0, UTC)
-    except (ValueError, OverflowError) as error:
+        moment(text, datetime.now(UTC).timestamp(), UTC)
+    except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     return text

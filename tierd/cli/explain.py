@@ -42,9 +42,9 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     report = client.add_command(
         commands, "report", "show findings, acts and their effect in a period", show_report,
         "Print the findings of a period with their verdicts, from the journal. With --json, also its acts and curves.")
-    report.add_argument("--since", default="1d", metavar="WHEN",
+    report.add_argument("--since", default="1d", metavar="WHEN", type=client.moment_option,
                         help="start: 6h, 7d, or 2026-11-20T08:00 in local time (default: %(default)s)")
-    report.add_argument("--until", default="", metavar="WHEN",
+    report.add_argument("--until", metavar="WHEN", type=client.moment_option,
                         help="end: 6h, 7d, or 2026-11-20T08:00 in local time (default: now)")
 
 

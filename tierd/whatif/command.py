@@ -40,7 +40,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
                         help="file system (default: the only one in Prometheus)")
     whatif.add_argument("--since", default="7d", metavar="WHEN", type=client.moment_option,
                         help="start: 6h, 7d, or 2026-11-20T08:00 in local time (default: %(default)s)")
-    whatif.add_argument("--until", default="", metavar="WHEN", help="end (default: now)")
+    whatif.add_argument("--until", metavar="WHEN", type=client.moment_option, help="end (default: now)")
     whatif.add_argument("--step", type=client.duration_seconds, metavar="TIME",
                         help="length of a window; longer ones are faster to compute and show less (default: the scrape "
                              f"interval, at least {LEAST_STEP_SECONDS:.0f}s)")

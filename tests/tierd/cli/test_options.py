@@ -51,7 +51,12 @@ def test_times_of_options_are_local_and_utc_on_request() -> None:
     ["history", "--since", "yesterday"], ["history", "--since", "1x"], ["pause", "--for", "2"],
     ["pause", "--for", "0h"], ["pause", "--for", "-1h"],
     ["completion", "csh"], ["history", "--outcome", "nonsense"],
+    ["report", "--since", "yesterday"], ["report", "--until", "yesterday"], ["whatif", "--until", "yesterday"],
+    *([command, option, when] for command, option in (
+        ("history", "--since"), ("report", "--since"), ("bill", "--since"), ("top", "--replay"))
+      for when in ("0001-01-01", "9999-12-31T23:59", "9999999999w", f"{'9' * 400}w")),
 ])
+@pytest.mark.usefixtures("berlin")
 def test_wrong_values_are_refused_before_any_request(
         arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
