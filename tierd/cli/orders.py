@@ -56,7 +56,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
                        ("end", "end the drain, and allow new objects again where tierd stopped them")):
         which.add_argument(f"--{act}", dest="act", action="store_const", const=act, help=words)
     drain.add_argument("--yes", action="store_true", help="do not ask before it begins, for scripts")
-    drain.set_defaults(act="begin", preview=False)
+    drain.set_defaults(act="begin", preview=False, wrong=drain.error)
 
 
 def nonempty_path(path: str) -> str:
@@ -103,6 +103,8 @@ def target_name(text: str) -> str:
 
 def run_drain(chosen: argparse.Namespace) -> int:
     """Send the request, and print the drains. Ask before a drain begins."""
+    if not chosen.target and (chosen.preview or chosen.yes or chosen.act not in {"begin", "show"}):
+        chosen.wrong("name the target; without one, all drains are shown and nothing is changed")
     if not chosen.target or chosen.act == "show":
         request = {"request": "drains", "target": chosen.target or ""}
     else:

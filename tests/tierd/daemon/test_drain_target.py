@@ -454,6 +454,14 @@ def test_an_impossible_drain_is_refused(site: Site, capsys: pytest.CaptureFixtur
     assert shown(capsys, "drain-target", site=site) == "no drains\n"
 
 
+@pytest.mark.parametrize("option", ["--pause", "--resume", "--end", "--dry-run", "--yes"])
+def test_without_a_target_nothing_seems_to_be_done(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["drain-target", option])
+    assert ended.value.code == 2
+    assert "name the target" in capsys.readouterr().err
+
+
 def test_nothing_moves_onto_a_target_that_was_drained(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     site.service.close()
     for ost in site.cluster.osts:
