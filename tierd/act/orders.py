@@ -31,7 +31,7 @@ from tierd.model import Action, Capacity, FindingKey
 from tierd.refusal import Reason, Refusal, of_error
 from tierd.sense import space
 from tierd.sense.file_walks import walk
-from tierd.text import count_of, quoted
+from tierd.text import bytes_text, count_of, quoted
 
 Allowed = Callable[[str, FileStatus], Refusal | None]
 """Refuses a file, or a directory with all files below it."""
@@ -94,7 +94,7 @@ def plan_order(order: Order, filesystem: Filesystem, settings: Settings, now: Ca
                           f"{order.most_files} files is reached (--max-files)")
         elif size_bytes + status.size_bytes > order.most_bytes:
             why = Refusal(Reason.ORDER_LIMIT, "this file and all further ones: the limit of "
-                          f"{order.most_bytes / 1e9:g} GB is reached (--max-bytes)")
+                          f"{bytes_text(order.most_bytes)} is reached (--max-bytes)")
         elif now() > until:
             why = Refusal(Reason.OUT_OF_TIME, "the time limit of one order is reached; split the order")
         if why is not None:

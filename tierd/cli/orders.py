@@ -67,11 +67,14 @@ def nonempty_path(path: str) -> str:
 
 
 def size_bytes_of(text: str) -> int:
-    """Parse a size in the notation of ``lfs``."""
+    """Parse a size of at least 1 byte in the notation of ``lfs``."""
     try:
-        return parse_size(text)
+        size_bytes = parse_size(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+    if size_bytes < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is less than 1 byte")
+    return size_bytes
 
 
 def run(chosen: argparse.Namespace) -> int:

@@ -132,13 +132,21 @@ def test_an_empty_path_is_a_slip_and_not_the_present_folder(site: Site, capsys: 
     assert failed(capsys, "submit", "", site=site) == "an empty path\n"
 
 
+def test_an_order_of_no_bytes_is_a_slip(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["promote", "/proj", "--max-bytes", "0"])
+    assert "'0' is less than 1 byte" in capsys.readouterr().err
+
+
 def test_an_order_keeps_its_bounds_the_room_and_the_owners_wish(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     for number in range(5):
         site.cluster.make_file(f"/proj/keep/{number}", 1000)
     said = shown(capsys, "promote", "/proj/keep", "--max-files", "3", "--preview", site=site)
     assert "would queue 3 files" in said
     assert "this file and all further ones: the limit of 3 files is reached" in said
-    assert "2k" not in shown(capsys, "promote", "/proj/keep", "--max-bytes", "2K", "--preview", site=site)
+    said = shown(capsys, "promote", "/proj/keep", "--max-bytes", "2500", "--preview", site=site)
+    assert "would queue 2 files" in said
+    assert "this file and all further ones: the limit of 2 kB is reached (--max-bytes)" in said
     site.filesystem.set_xattr("/proj/keep", "user.tierd", b"off")
     shown(capsys, "promote", "/proj/keep", site=site)
     site.run(until=10)
