@@ -360,6 +360,8 @@ class ReadingRequests:
         finding = named_finding(name)
         if name and finding is None:
             raise ValueError(f"a case has the number of its finding (F3), not {name!r:.40}")
+        if finding is not None and (row := reader.finding(finding)) is not None:
+            check_name(name, finding, row[1].kind)
         wanted = Wanted(Outcome(word) if word else None,
                         below(self._settings.filesystem.mount, text_of(request, "path")), job,
                         since=number_of(request, "since", 0.0), kind=ActKind(act) if act else None, finding=finding)

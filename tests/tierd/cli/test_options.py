@@ -79,6 +79,7 @@ def test_history_selects_by_path_job_and_time(site: Site, capsys: pytest.Capture
     for other in (["--path", "/pro"], ["--path", "/proj/ingest/x"], ["--since", "2099-01-01"],
                   ["--outcome", "failed"], ["--act", "migrate"]):
         assert "no matching acts; all outcomes: 1 done" in shown(capsys, "history", *other, site=site)
+    assert failed(capsys, "history", "--case", "D1", site=site) == "the journal has no order D1, but finding F1\n"
     assert "no finding with a job 'nobody'" in failed(capsys, "history", "--job", "nobody", site=site)
 
 
