@@ -28,7 +28,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
                     "matters, else a note. Changes nothing and needs no daemon. Run it as root: counters of a client "
                     "are in debugfs.")
     auditing.add_argument("--all", action="store_true", help="also print settings that are fine")
-    auditing.add_argument("--json", action="store_true", help="print all lines as JSON")
+    auditing.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print all lines as JSON")
     auditing.add_argument("--config", type=Path, metavar="FILE",
                           help="also compare the storage below the OSTs that this configuration names")
     auditing.add_argument("--path.procfs", dest="procfs", type=Path, default=Path("/proc"), metavar="DIR",

@@ -31,7 +31,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     what.add_argument("--lov", type=Path, metavar="FILE",
                       help="read the value of lustre.lov or trusted.lov from this file, binary or hex")
     form = layout.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="print all fields as JSON")
+    form.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print all fields as JSON")
     form.add_argument("--yaml", action="store_true", help="print the format of lfs getstripe --yaml")
     layout.set_defaults(run=run)
 

@@ -29,14 +29,17 @@ from tierd.text import quoted
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    simulate = commands.add_parser("simulate", help="run a scenario on a simulated cluster, with and without tierd")
+    simulate = commands.add_parser(
+        "simulate", help="run a scenario on a simulated cluster, with and without tierd",
+        description="Run a scenario on a simulated cluster, with and without tierd, and compare the throughput of its "
+                    "jobs. Needs no daemon.")
     simulate.add_argument("scenario", metavar="SCENARIO", help="TOML file, or name of a scenario of the library")
     simulate.add_argument("--policy", type=Path, metavar="FILE",
                           help="configuration file of tierd (default: built-in defaults)")
     simulate.add_argument("--tierd-starts", type=float, default=0.0, metavar="SECONDS",
                           help="virtual time at which tierd starts (default: 0, before all jobs)")
     simulate.add_argument("--no-policy", action="store_true", help="skip the run with tierd")
-    simulate.add_argument("--json", action="store_true", help="print the results as JSON")
+    simulate.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print the results as JSON")
     simulate.add_argument("--plot", type=Path, metavar="FILE",
                           help="write a plot to FILE, .png or .svg (needs matplotlib)")
     simulate.add_argument("--seed", type=int, default=1, help="seed of the random numbers (default: %(default)s)")
@@ -120,13 +123,15 @@ def with_line(text: str, mistake: str) -> str:
 
 
 def add_evaluate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    evaluate = commands.add_parser("evaluate", help="measure how often tierd is right on random workloads")
+    evaluate = commands.add_parser(
+        "evaluate", help="measure how often tierd is right on random workloads",
+        description="Measure how often tierd is right on random workloads of a simulated cluster. Needs no daemon.")
     evaluate.add_argument("--seeds", type=seed_range, default=range(1, 51), metavar="A-B",
                           help="seeds of the random workloads (default: 1-50)")
     evaluate.add_argument("--policy", type=Path, metavar="FILE",
                           help="configuration file of tierd (default: built-in defaults)")
     form = evaluate.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="print the results as JSON")
+    form.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print the results as JSON")
     form.add_argument("--markdown", action="store_true", help="print the results as rows of a Markdown table")
     evaluate.add_argument("--processes", type=positive, default=os.cpu_count() or 1, metavar="N",
                           help="number of parallel processes (default: one for each processor)")

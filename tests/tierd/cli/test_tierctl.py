@@ -43,6 +43,18 @@ def test_json_has_every_field(capsys: pytest.CaptureFixture[str]) -> None:
     assert [c["pool"] for c in printed["components"]] == ["flash", "hdd"]
 
 
+def test_json_stands_before_or_after_each_command(capsys: pytest.CaptureFixture[str]) -> None:
+    (every,) = [action for action in parser()._actions if isinstance(action, argparse._SubParsersAction)]
+    wants = {"explain": ["F1"], "apply": ["F1"], "decline": ["F1"], "undo": ["1"], "promote": ["/a"], "demote": ["/a"],
+             "simulate": ["demo"], "layout": ["/a"]}
+    for name in sorted({*every.choices} - {"completion"}):
+        assert parser().parse_args(["--json", name, *wants.get(name, [])]).json, name
+        assert parser().parse_args([name, *wants.get(name, []), "--json"]).json, name
+        assert not parser().parse_args([name, *wants.get(name, [])]).json, name
+    assert main(["--json", "layout", "--lov", str(LAYOUTS / "pfl2.lustre.lov.hex")]) == 0
+    assert capsys.readouterr().out.startswith("{")
+
+
 @pytest.mark.parametrize(("content", "sentence"), [
     (b"", "not a layout"), (b"\xd0\x0b\xd1\x0b", "not a layout"), (b"0xzz", "not a layout")])
 def test_an_invalid_layout_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes,
