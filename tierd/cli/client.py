@@ -57,11 +57,18 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser], n
 
 
 def socket_of(chosen: argparse.Namespace, run: str = RUN) -> str:
-    """The path of the daemon's socket. Raises ControlError if there are several and none is selected."""
-    if chosen.socket:
+    """The path of the daemon's socket. Raises ControlError if there are several and none is selected.
+
+    An empty name, as of an unset variable, is a slip: the only daemon may not be the one that was meant.
+    """
+    if chosen.socket is not None and chosen.fs is not None:
+        raise ControlError("give --fs or --socket, not both")
+    if chosen.socket is not None:
+        if not chosen.socket:
+            raise ControlError("--socket takes the path of a socket, not ''")
         return str(chosen.socket)
-    if chosen.fs:
-        if "/" in chosen.fs or chosen.fs in {".", ".."}:
+    if chosen.fs is not None:
+        if "/" in chosen.fs or chosen.fs in {"", ".", ".."}:
             raise ControlError(f"--fs takes the name of an instance, not {chosen.fs!r}")
         return f"{run}/{chosen.fs}/tierd.sock"
     several: list[str] = []

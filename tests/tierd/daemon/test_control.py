@@ -89,6 +89,12 @@ def test_of_several_daemons_one_has_to_be_named(tmp_path: Path) -> None:
     with pytest.raises(ControlError, match="the name of an instance"):
         chosen("--fs", "../etc")
     (tmp_path / "tierd.sock").touch()
+    with pytest.raises(ControlError, match="the name of an instance, not ''"):
+        chosen("--fs", "")
+    with pytest.raises(ControlError, match="not both"):
+        client.socket_of(parser().parse_args(["--fs", "home", "status", "--socket", "/s"]))
+    with pytest.raises(ControlError, match="the path of a socket, not ''"):
+        chosen("--socket", "")
     assert chosen() == str(tmp_path / "tierd.sock")
 
 
