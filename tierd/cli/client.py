@@ -92,7 +92,7 @@ def ask_and_show(chosen: argparse.Namespace, request: Json, decode: Callable[[Js
             found = ask(socket_of(chosen), request)
             answer = decode(found)
     except (ControlError, ValueError) as error:
-        print(error, file=sys.stderr)
+        print(printable(str(error)), file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         if request["request"] not in MAY_GO_ON:
@@ -227,7 +227,7 @@ def wait_for_queue(chosen: argparse.Namespace, before: Mapping[str, int], nap: E
                 whole = max(whole, moves_left(status))
                 progress(float(whole - moves_left(status)))
     except ControlError as error:
-        print(error, file=sys.stderr)
+        print(printable(str(error)), file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("stopped waiting; tierd continues", file=sys.stderr)

@@ -21,7 +21,17 @@ from tierd.daemon import answers
 from tierd.daemon.client import ControlError, ask
 from tierd.daemon.states import verdict_text
 from tierd.structs import Advice, SameFindingRow
-from tierd.text import bytes_text, count_of, duration_text, evidence_text, first_names, quoted, rate_text, shell_word
+from tierd.text import (
+    bytes_text,
+    count_of,
+    duration_text,
+    evidence_text,
+    first_names,
+    printable,
+    quoted,
+    rate_text,
+    shell_word,
+)
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -271,7 +281,7 @@ def show_report(chosen: argparse.Namespace) -> int:
         if since >= until:
             raise ValueError(f"--since {chosen.since} is not before --until")
     except ValueError as error:
-        print(error, file=sys.stderr)
+        print(printable(str(error)), file=sys.stderr)
         return 1
     return client.ask_and_show(chosen, {"request": "report", "since": since, "until": until},
                                answers.ReportAnswer.from_json, report_lines)

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from tierd.cli import client
 from tierd.daemon.client import ControlError, ask
+from tierd.text import printable
 
 TIMEOUT_SECONDS = 5.0
 PATHS_PER_REQUEST = 1000
@@ -50,7 +51,8 @@ def run(chosen: argparse.Namespace) -> int:
             if not isinstance(accepted, int):
                 raise ControlError("unexpected answer: it lacks the number of accepted files")
         except ControlError as error:
-            print(f"{error}" + (f" (accepted before: {taken} of {len(paths)})" if taken else ""), file=sys.stderr)
+            before = f" (accepted before: {taken} of {len(paths)})" if taken else ""
+            print(f"{printable(str(error))}{before}", file=sys.stderr)
             return EXIT_TRY_AGAIN if error.again else 1
         except KeyboardInterrupt:
             print(f"interrupted; accepted before: {taken} of {len(paths)}", file=sys.stderr)

@@ -9,6 +9,7 @@ import sys
 from tierd.cli import client
 from tierd.clock import SystemClock
 from tierd.daemon.client import ControlError, ask
+from tierd.text import printable
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -46,7 +47,7 @@ def run(chosen: argparse.Namespace) -> int:
         found = [ask(path, request) for request in source.requests]
         head, tables = source.shown(*found)
     except (ControlError, ValueError) as error:
-        print(error, file=sys.stderr)
+        print(printable(str(error)), file=sys.stderr)
         return 1
     if live:
         from tierd.cli.top_app import ANSWER_SECONDS, TopApp  # noqa: PLC0415 -- its import takes long

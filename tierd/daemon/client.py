@@ -59,7 +59,8 @@ def ask(path: str, request: Mapping[str, object], timeout_seconds: float = TIMEO
         raise
     except (OSError, ValueError) as error:
         words, again = TROUBLES.get(type(error), ("{error}", False))
-        raise ControlError(f"{path}: {words.format(error=error, seconds=timeout_seconds)}", again=again) from error
+        why = getattr(error, "strerror", None) or error
+        raise ControlError(f"{path}: {words.format(error=why, seconds=timeout_seconds)}", again=again) from error
     if not isinstance(answer, dict):
         raise ControlError(f"{path}: unexpected answer")
     if "error" in answer:

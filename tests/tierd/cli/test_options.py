@@ -190,6 +190,18 @@ def test_manual_pages_are_those_of_the_parsers(tmp_path: Path) -> None:
             assert done.stderr == ""
 
 
+@pytest.mark.parametrize("command", [["status"], ["top"], ["submit", "/a"], ["report"], ["drain", "--wait"], ["plan"]],
+                         ids=" ".join)
+@pytest.mark.parametrize("name", ["a\x1b[2J\udcff", "file/x"])
+def test_why_a_socket_is_not_reached_is_one_readable_line(
+        command: list[str], name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").touch()
+    assert main([*command, "--socket", str(tmp_path / name)]) in {1, 75}
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.isprintable()
+    assert "Errno" not in line
+
+
 def test_a_name_of_a_file_among_the_arguments_does_no_harm(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["promote", "/proj/a", "/proj/\x1b[2J\udcff"])
