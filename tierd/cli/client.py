@@ -106,7 +106,7 @@ def ask_and_show(chosen: argparse.Namespace, request: Json, decode: Callable[[Js
         print(json.dumps(found, indent=1), file=out)
     else:
         lines = map(printable, show(answer))
-        print("\n".join(map(coloured, lines) if colours(out, os.environ) else lines), file=out)
+        out.write("".join(f"{line}\n" for line in (map(coloured, lines) if colours(out, os.environ) else lines)))
     return 0 if well else 1
 
 
