@@ -47,7 +47,8 @@ def run(chosen: argparse.Namespace) -> int:
         if chosen.config is not None:
             storage = tuple(storage_lines(chosen.config))
     except (OSError, ConfigurationError) as error:
-        print(printable(f"the storage below the OSTs is not compared: {error}"), file=sys.stderr)
+        words = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
+        print(printable(f"the storage below the OSTs is not compared: {words}"), file=sys.stderr)
         status = 1
     if not node.loaded and not storage:
         print("Lustre is not loaded on this node: there is nothing to compare", file=sys.stderr)

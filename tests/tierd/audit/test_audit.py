@@ -199,6 +199,12 @@ def powerflex_config(tmp_path: Path) -> Iterator[tuple[PowerFlexStub, Path]]:
         yield stub, config
 
 
+def test_a_configuration_that_cannot_be_read_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    roots = ["--path.procfs", str(tmp_path / "proc"), "--path.sysfs", str(tmp_path / "sys")]
+    assert tierctl.main(["audit", "--config", str(tmp_path / "none"), *roots]) == 1
+    assert f"is not compared: {tmp_path}/none: No such file or directory\n" in capsys.readouterr().err
+
+
 def test_powerflex_is_compared_with_the_paper(
     powerflex_config: tuple[PowerFlexStub, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
