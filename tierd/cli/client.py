@@ -204,7 +204,7 @@ def ask_and_wait(chosen: argparse.Namespace, ask_it: Callable[[], int], *, waits
     before: Mapping[str, int] = {}
     if waits:
         with suppress(ControlError):  # the next request reports the error
-            before = status_of(chosen).outcomes
+            before = ended_of(status_of(chosen))
     code = ask_it()
     return wait_for_queue(chosen, before) if waits and not code else code
 
@@ -236,8 +236,13 @@ def wait_for_queue(chosen: argparse.Namespace, before: Mapping[str, int], nap: E
         print(printable(f"held: {status.held}; {moves_left(status)} left in the queue"), file=sys.stderr)
         return 1
     if not chosen.json:
-        print(ended_meanwhile(before, status.outcomes))
+        print(ended_meanwhile(before, ended_of(status)))
     return 0
+
+
+def ended_of(status: StatusAnswer) -> dict[str, int]:
+    """Number of acts by outcome, and of queued moves whose file was gone or as wanted, which have no act."""
+    return {**status.outcomes, "needed no act": status.needless_moves}
 
 
 def ended_meanwhile(before: Mapping[str, int], after: Mapping[str, int]) -> str:

@@ -110,12 +110,12 @@ def test_data_on_the_mdt_is_not_on_the_disks_whatever_pool_stands_on_it(
 def test_a_wait_for_the_queue_includes_moves_under_way(capsys: pytest.CaptureFixture[str],
                                                        site: Site, tmp_path: Path) -> None:
     idle = {**ask(site.socket, {"request": "status"}), "waiting_moves": 0, "outcomes": {}, "under_way_moves": 0}
-    answers = [idle | {"under_way_moves": 1}, idle | {"outcomes": {"migrate gave-way": 1}}]
+    answers = [idle | {"under_way_moves": 1}, idle | {"outcomes": {"migrate gave-way": 1}, "needless_moves": 3}]
     server = ControlServer(str(tmp_path / "s"), lambda _: answers.pop(0))
     chosen = parser().parse_args(["promote", "/a", "--socket", str(tmp_path / "s"), "--wait"])
     assert client.wait_for_queue(chosen, {}, Immediate()) == 0
     server.close()
-    assert capsys.readouterr().out == "ended while waiting: 1 migrate gave-way\n"
+    assert capsys.readouterr().out == "ended while waiting: 1 migrate gave-way, 3 needed no act\n"
 
 
 class Immediate(threading.Event):
