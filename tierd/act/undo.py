@@ -324,8 +324,9 @@ class Undo:
         if entry.kind != ActKind.SET_DEFAULT_LAYOUT or entry.layout_after is None:
             return reason
         known = self._journal.entry(entry.id) or entry  # by its earlier path, if it was renamed
+        above = tuple(join(place, "") for place in (entry.place, known.place))
         for each in self._journal.judgements.default_layouts_in_force():
-            below = each.place.startswith((f"{entry.place}/", f"{known.place}/"))
+            below = each.place.startswith(above)  # not /proj2 below /proj
             if below and each.id > entry.id and same_default(each.before, entry.after):
                 self._journal.set_before(each.id, entry.before)
         until = self._clock.now() + MAX_SEARCH_SECONDS

@@ -189,6 +189,17 @@ def test_an_act_over_an_inherited_default_does_not_bring_it_back(world: World, o
     assert world.port.defaults == {"/d": HDD, "/d/new": HDD, "/d/new/deeper": HDD}
 
 
+def test_a_directory_whose_name_begins_with_that_of_another_is_not_below_it(world: World) -> None:
+    world.port.defaults["/d2"] = FLASH  # by its owner, before tierd came
+    given(world, FLASH)
+    larger = Layout((Component(0, 4 << 20, "flash"), Component(4 << 20, None, "hdd")))
+    beside = Action(ActKind.SET_DEFAULT_LAYOUT, larger, "because", FINDING.key, "/d2")
+    submitted(world.gate, [beside], world.finding)
+    for entry in list(world.journal.entries()):
+        assert world.undo(entry, "because") == ("undone", "because")
+    assert world.port.defaults == {"/d": HDD, "/d2": FLASH}
+
+
 def test_of_a_directory_that_was_removed_nothing_is_left_to_undo(world: World) -> None:
     given(world, FLASH)
     entry = done(world)
