@@ -273,11 +273,9 @@ class Undo:
             return UndoResult(Outcome.REFUSED, "another file or directory has this name now")
         later = self._journal.later_in_force(entry) if entry.kind == ActKind.SET_DEFAULT_LAYOUT else []
         if later and (found is not Has.AFTER or any(same_default(each.after, entry.after) for each in later)):
-            on_top = [each for each in later if same_default(each.before, entry.after)]
-            for each in on_top:
-                self._journal.set_before(each.id, entry.before)
-            if on_top:
-                reason += f"; act {on_top[0].id} has replaced it; undoing that act restores what was before both"
+            if same_default(later[0].before, entry.after):  # of those after it, each replaced the one before
+                self._journal.set_before(later[0].id, entry.before)
+                reason += f"; act {later[0].id} has replaced it; undoing that act restores what was before both"
                 return UndoResult(Outcome.UNDONE, self._with_inherited(reason, entry))
             found = Has.OTHER  # somebody changed it before the next act, whatever it is now
         if found is Has.BEFORE:

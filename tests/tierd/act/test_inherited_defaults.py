@@ -208,19 +208,32 @@ def test_of_a_directory_that_was_removed_nothing_is_left_to_undo(world: World) -
     assert world.journal.judgements.default_layouts_in_force() == []
 
 
-@pytest.mark.parametrize("layouts", [(1, 2, 4), (1, 2, 1), (2, 1, 2)])
-@pytest.mark.parametrize("first", [0, 1, 2])
+@pytest.mark.parametrize("layouts", [(1, 2, 4), (1, 2, 1), (2, 1, 2), (1, 2, 1, 4), (1, 2, 1, 2), (4, 1, 2, 1)])
+@pytest.mark.parametrize("first", [0, 1, 2, -1])
 def test_in_any_order_acts_in_one_directory_are_undone_to_what_was_there(
         world: World, first: int, layouts: Sequence[int]) -> None:
     for number, size in enumerate(layouts):
         given(world, Layout((Component(0, size << 20, "flash"), Component(size << 20, None, "hdd"))))
         make(world, f"/d/{number}")
     entries = list(world.journal.entries())
-    for entry in (entries[first], *entries[:first], *entries[first + 1:]):
+    for entry in (entries[first], *(each for each in entries if each is not entries[first])):
         assert world.undo(entry, "because").outcome == "undone"
         left = [each.layout_after for each in world.journal.entries(Outcome.DONE)]
         assert world.port.defaults["/d"] == (left[-1] if left else HDD)
     assert set(map(repr, world.port.defaults.values())) == {repr(HDD)}
+
+
+def test_what_somebody_set_between_acts_is_not_lost_to_the_undo_of_one_before_it(world: World) -> None:
+    larger = Layout((Component(0, 4 << 20, "flash"), Component(4 << 20, None, "hdd")))
+    given(world, FLASH)
+    world.port.defaults["/d"] = OTHER
+    given(world, larger)
+    world.port.defaults["/d"] = FLASH
+    given(world, HDD)
+    first, _, third = world.journal.entries()
+    assert world.undo(first, "because") == ("refused", "somebody has changed the layout since")
+    assert world.undo(third, "because")[0] == "undone"
+    assert world.port.defaults["/d"] == FLASH
 
 
 def test_what_somebody_set_between_two_acts_is_not_lost(world: World) -> None:

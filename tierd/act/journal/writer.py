@@ -255,7 +255,7 @@ class Journal:
         return next(iter(_acts(self.db, "WHERE id = ?", number)), None)
 
     def later_in_force(self, entry: Entry) -> list[Entry]:
-        """Later acts in force of the same kind on the same directory; none if its FID is unknown."""
+        """Later acts in force of the same kind on the same directory, in order; none if its FID is unknown."""
         return _acts(self.db, "WHERE fid = ? AND id > ? AND +kind = ? AND +outcome = 'done'", str(entry.fid), entry.id,
                      entry.kind)
 
