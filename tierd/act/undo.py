@@ -20,11 +20,12 @@ from contextlib import suppress
 from dataclasses import replace
 from enum import Enum
 from errno import ENOENT
+from math import inf
 from threading import Lock
 from typing import NamedTuple
 
 from lustre.errors import Gone, Stale
-from lustre.filesystem import Filesystem
+from lustre.filesystem import FileStatus, Filesystem
 from lustre.layout.model import Component, Layout, explain, in_sync, names_osts, without_objects
 from tierd.act.default_layouts import WORDS, default_of, default_words, same_default, set_default
 from tierd.act.journal.entry import Default, Entry
@@ -102,11 +103,22 @@ MAX_SEARCH_SECONDS = 60.0
 _CLOCKS_DIFFER_SECONDS = 60.0
 
 
-def restore_inherited(filesystem: Filesystem, entry: Entry, spared: Collection[str], stop: Halt) -> str:
+class Inherited(NamedTuple):
+    """What is known of the directories below one that may have inherited its default."""
+
+    spared: Collection[str]
+    """Directories with a default by an act of their own, as FIDs or paths: it is left alone."""
+    through: Collection[str] = ()
+    """Those of them that had inherited the default before their act, so that directories below may have it too."""
+    until: float = inf
+    """A later act set the same default at this time: what was created or changed since is left to the undo of that."""
+
+
+def restore_inherited(filesystem: Filesystem, entry: Entry, known: Inherited, stop: Halt) -> str:
     """Restore the earlier default of directories that inherited the one of an act. Returns a summary, or "".
 
-    Directories ``spared``, as FIDs or paths, have a default by an act of their own. One with another default got it
-    from somebody: it and all below it are left alone, too. The search ends when ``stop`` refuses.
+    A directory with another default got it from somebody: it and all below it are left alone. The search ends when
+    ``stop`` refuses.
     """
     changed = older = 0
     troubles: list[str] = []
@@ -124,31 +136,80 @@ def restore_inherited(filesystem: Filesystem, entry: Entry, spared: Collection[s
                 return _inherited_summary(changed, older, troubles)
             place = join(directory, name)
             try:
-                found = _restore_one(filesystem, place, entry, spared)
+                found = _restore_one(filesystem, place, entry, known)
             except FileNotFoundError:
                 continue  # removed meanwhile
             except (OSError, ValueError) as error:
                 troubles.append(getattr(error, "strerror", None) or str(error))
                 continue
             older += found == "older"
-            if found == "changed":
-                changed += 1
+            changed += found == "changed"
+            if found in {"changed", "through"}:
                 waiting.append(place)
     return _inherited_summary(changed, older, troubles)
 
 
-def _restore_one(filesystem: Filesystem, place: str, entry: Entry, spared: Collection[str]) -> str:
-    """``changed``, ``older`` (it had this default before), or ``another`` (it is left alone)."""
+def _restore_one(filesystem: Filesystem, place: str, entry: Entry, known: Inherited) -> str:
+    """``changed``, ``older`` (it had this default before), ``another`` (it is left alone, and all below it), or
+    ``through`` (it is left alone).
+    """
     present = filesystem.layout(place)
-    if present is None or not same_default(present, entry.after):
+    has_it = present is not None and same_default(present, entry.after)
+    if not has_it and not known.through:
         return "another"
     status = filesystem.status(place)
-    if place in spared or str(status.fid) in spared:
+    names = {place, str(status.fid)}
+    if not names.isdisjoint(known.spared):
+        return "another" if names.isdisjoint(known.through) else "through"
+    if not has_it or status.mtime >= known.until - _CLOCKS_DIFFER_SECONDS:
         return "another"
-    if status.mtime < entry.intended_at - _CLOCKS_DIFFER_SECONDS:
-        return "older"  # neither it nor anything in it was created since: it had this default before
+    if _is_older(status, entry):
+        return "older"
     filesystem.set_default_layout(place, entry.layout_before)
     return "changed"
+
+
+def _is_older(status: FileStatus, entry: Entry) -> bool:
+    """Whether a directory had its default before the act: neither it nor anything in it was created since."""
+    return status.mtime < entry.intended_at - _CLOCKS_DIFFER_SECONDS
+
+
+def hand_down(journal: Journal, filesystem: Filesystem, entry: Entry) -> Inherited:
+    """Enter what later acts restore in directories that had inherited the default of an act: what was before both.
+
+    ``entry`` has the present path of its directory. Of several acts in a directory, this is for the first one in force:
+    each later one restores the default of the one before it.
+    """
+    recorded = journal.entry(entry.id) or entry
+    in_force = journal.judgements.default_layouts_in_force()
+    again = min((each.intended_at for each in in_force if each.id > entry.id and each.fid == entry.fid is not None
+                 and same_default(each.after, entry.after)), default=inf)
+    acts: dict[str, list[Entry]] = {}
+    for each in reversed(in_force):
+        acts.setdefault(str(each.fid or each.place), []).append(each)
+    through = set()
+    for directory, (first, *others) in acts.items():
+        if (first.id > entry.id and first.intended_at < again and same_default(first.before, entry.after)
+                and _inherited(filesystem, first, entry, recorded.place)):
+            journal.set_before(first.id, entry.before)
+            if not any(same_default(each.after, entry.after) for each in others):
+                through.add(directory)
+    return Inherited(acts.keys(), through, again)
+
+
+def _inherited(filesystem: Filesystem, act: Entry, entry: Entry, recorded: str) -> bool:
+    """Whether the directory of an act is below that of another, or was, and no older than the other act.
+
+    Another directory may have the path ``recorded`` now, if that of the other act was renamed.
+    """
+    above = join(entry.place, "")  # /proj2 is not below /proj
+    try:
+        place = located(act, filesystem).place
+        if _is_older(filesystem.status(place), entry):
+            return False
+    except OSError:
+        return act.place.startswith((above, join(recorded, "")))
+    return place.startswith(above) or (recorded == entry.place and act.place.startswith(above))
 
 
 def _inherited_summary(changed: int, older: int, troubles: list[str]) -> str:
@@ -315,22 +376,13 @@ class Undo:
         return UndoResult(Outcome.FAILED, f"Lustre changed the {WORDS[entry.kind]} while restoring it")
 
     def _with_inherited(self, reason: str, entry: Entry) -> str:
-        """The reason, with a summary of the directories that inherited the default.
-
-        The undo of a later act in one of them restores what was before both.
-        """
+        """The reason, with a summary of the directories that inherited the default."""
         if entry.kind != ActKind.SET_DEFAULT_LAYOUT or entry.layout_after is None:
             return reason
-        known = self._journal.entry(entry.id) or entry  # by its earlier path, if it was renamed
-        above = tuple(join(place, "") for place in (entry.place, known.place))
-        for each in self._journal.judgements.default_layouts_in_force():
-            below = each.place.startswith(above)  # not /proj2 below /proj
-            if below and each.id > entry.id and same_default(each.before, entry.after):
-                self._journal.set_before(each.id, entry.before)
+        known = hand_down(self._journal, self._filesystem, entry)
         until = self._clock.now() + MAX_SEARCH_SECONDS
-        spared = self._journal.default_layout_directories()
         late = Refusal(Reason.OUT_OF_TIME, "the time for the search is over")
-        more = restore_inherited(self._filesystem, entry, spared,
+        more = restore_inherited(self._filesystem, entry, known,
                                  lambda: self.held() or (late if self._clock.now() > until else None))
         return "; ".join(filter(None, (reason, more)))
 

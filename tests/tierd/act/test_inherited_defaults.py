@@ -21,6 +21,7 @@ from tierd.model import Action
 from tierd.refusal import Reason, Refusal
 
 OTHER = Layout((Component(pool="hdd", stripe_count=3),), composite=False)
+LARGER = Layout((Component(0, 4 << 20, "flash"), Component(4 << 20, None, "hdd")))
 
 
 class Dated(MiniPort):
@@ -58,6 +59,16 @@ def make(world: World, *paths: str) -> None:
         world.port.make(path)
 
 
+def act(world: World, directory: str, layout: Layout) -> None:
+    action = Action(ActKind.SET_DEFAULT_LAYOUT, layout, "because", FINDING.key, directory)
+    assert [outcome.result for outcome in submitted(world.gate, [action], world.finding)] == ["done"]
+
+
+def undo_all(world: World, order: Sequence[int]) -> None:
+    entries = list(world.journal.entries())
+    assert [world.undo(entries[number], "because").outcome for number in order] == ["undone"] * len(order)
+
+
 def test_copied_layouts_are_undone_with_their_original(world: World) -> None:
     given(world, FLASH)
     make(world, "/d/new", "/d/new/deeper", "/d/new/deeper/still")
@@ -88,8 +99,7 @@ def test_one_act_of_several_can_be_undone(world: World) -> None:
     world.port.defaults["/d/own"] = None
     given(world, FLASH)
     (first,) = world.journal.entries(Outcome.DONE)
-    own = Action(ActKind.SET_DEFAULT_LAYOUT, FLASH, "because", FINDING.key, "/d/own")
-    assert [outcome.result for outcome in submitted(world.gate, [own], world.finding)] == ["done"]
+    act(world, "/d/own", FLASH)
     make(world, "/d/own/below")
     assert world.undo(first, "because") == ("undone", "because")
     assert world.port.defaults["/d/own"] == FLASH
@@ -165,8 +175,7 @@ def test_acts_below_are_known_by_their_directories_not_by_paths(world: World) ->
     """``mv run run.1; mkdir run``: the renamed directory has the act, and the new one inherited its default."""
     world.port.defaults["/d/run"] = None
     given(world, FLASH)
-    own = Action(ActKind.SET_DEFAULT_LAYOUT, FLASH, "because", FINDING.key, "/d/run")
-    submitted(world.gate, [own], world.finding)
+    act(world, "/d/run", FLASH)
     first, second = world.journal.entries()
     world.port.rename("/d/run", "/d/run.1")
     make(world, "/d/run")
@@ -180,21 +189,113 @@ def test_acts_below_are_known_by_their_directories_not_by_paths(world: World) ->
 def test_an_act_over_an_inherited_default_does_not_bring_it_back(world: World, order: Sequence[int]) -> None:
     given(world, FLASH)
     make(world, "/d/new")
-    larger = Layout((Component(0, 4 << 20, "flash"), Component(4 << 20, None, "hdd")))
-    own = Action(ActKind.SET_DEFAULT_LAYOUT, larger, "because", FINDING.key, "/d/new")
-    submitted(world.gate, [own], world.finding)
+    act(world, "/d/new", LARGER)
     make(world, "/d/new/deeper")
     entries = list(world.journal.entries())
     assert [world.undo(entries[number], "because").outcome for number in order] == ["undone", "undone"]
     assert world.port.defaults == {"/d": HDD, "/d/new": HDD, "/d/new/deeper": HDD}
 
 
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_what_was_made_below_before_an_act_on_top_is_restored(world: World, order: Sequence[int]) -> None:
+    given(world, FLASH)
+    make(world, "/d/new", "/d/new/deeper", "/d/new/deeper/still")
+    act(world, "/d/new", LARGER)
+    undo_all(world, order)
+    assert set(map(repr, world.port.defaults.values())) == {repr(HDD)}
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_an_act_over_an_older_default_restores_it(world: World, order: Sequence[int]) -> None:
+    world.port.defaults["/d/old"] = FLASH
+    world.port.times = {"/d/old": 900.0}  # type: ignore[attr-defined]
+    given(world, FLASH)
+    act(world, "/d/old", LARGER)
+    undo_all(world, order)
+    assert world.port.defaults == {"/d": HDD, "/d/old": FLASH}
+
+
+def test_an_act_over_the_default_of_an_earlier_act_restores_that(world: World) -> None:
+    world.port.defaults["/d/own"] = None
+    act(world, "/d/own", FLASH)
+    given(world, FLASH)
+    act(world, "/d/own", LARGER)
+    undo_all(world, (1, 2))
+    assert world.port.defaults == {"/d": HDD, "/d/own": FLASH}, "the first act is in force"
+
+
+def test_of_several_acts_over_an_inherited_default_the_first_restores_what_was_there(world: World) -> None:
+    given(world, FLASH)
+    make(world, "/d/new")
+    for layout in (LARGER, FLASH, OTHER):
+        act(world, "/d/new", layout)
+    undo_all(world, (0, 3))
+    assert world.port.defaults == {"/d": HDD, "/d/new": FLASH}, "the act before it is in force"
+    undo_all(world, (2, 1))  # the first is undone
+    assert world.port.defaults == {"/d": HDD, "/d/new": HDD}
+
+
+def test_another_directory_with_the_former_name_is_not_above(world: World) -> None:
+    given(world, FLASH)
+    world.port.rename("/d", "/e")
+    world.port.defaults |= {"/d": HDD, "/d/own": FLASH}  # by its owner
+    act(world, "/d/own", LARGER)
+    undo_all(world, (0, 1))
+    assert world.port.defaults == {"/e": HDD, "/d": HDD, "/d/own": FLASH}
+
+
+def test_a_directory_that_was_renamed_twice_is_above(world: World) -> None:
+    given(world, FLASH)
+    world.port.rename("/d", "/e")
+    make(world, "/e/new")
+    act(world, "/e/new", LARGER)
+    world.port.rename("/e", "/f")
+    undo_all(world, (0, 1))
+    assert world.port.defaults == {"/f": HDD, "/f/new": HDD}
+
+
+@pytest.mark.parametrize("error", [True, False])
+def test_a_directory_that_was_moved_away_or_cannot_be_asked_for_restores_what_was_before_both(
+        world: World, monkeypatch: pytest.MonkeyPatch, *, error: bool) -> None:
+    given(world, FLASH)
+    make(world, "/d/new")
+    act(world, "/d/new", LARGER)
+    first, second = world.journal.entries()
+    if error:
+        status = world.port.status
+
+        def fails(path: str) -> FileStatus:
+            if path == "/d/new":
+                raise of_errno(5, "stat", path)
+            return status(path)
+
+        monkeypatch.setattr(world.port, "status", fails)
+    else:
+        world.port.rename("/d/new", "/moved")
+    assert world.undo(first, "because").outcome == "undone"
+    monkeypatch.undo()
+    assert world.undo(second, "because").outcome == "undone"
+    assert world.port.defaults == {"/d": HDD, ("/d/new" if error else "/moved"): HDD}
+
+
+def test_what_an_act_in_force_gave_is_left_by_the_undo_of_an_earlier_one_with_the_same_default(world: World) -> None:
+    given(world, FLASH)
+    make(world, "/d/first")
+    given(world, LARGER)
+    world.clock.time = 2000.0
+    given(world, FLASH)
+    make(world, "/d/third")
+    world.port.times = {"/d/third": 2000.0}  # type: ignore[attr-defined]
+    undo_all(world, (0,))
+    assert world.port.defaults == {"/d": FLASH, "/d/first": HDD, "/d/third": FLASH}
+    undo_all(world, (2, 1))
+    assert world.port.defaults == {"/d": HDD, "/d/first": HDD, "/d/third": HDD}
+
+
 def test_a_directory_whose_name_begins_with_that_of_another_is_not_below_it(world: World) -> None:
     world.port.defaults["/d2"] = FLASH  # by its owner, before tierd came
     given(world, FLASH)
-    larger = Layout((Component(0, 4 << 20, "flash"), Component(4 << 20, None, "hdd")))
-    beside = Action(ActKind.SET_DEFAULT_LAYOUT, larger, "because", FINDING.key, "/d2")
-    submitted(world.gate, [beside], world.finding)
+    act(world, "/d2", LARGER)
     for entry in list(world.journal.entries()):
         assert world.undo(entry, "because") == ("undone", "because")
     assert world.port.defaults == {"/d": HDD, "/d2": FLASH}
@@ -224,10 +325,9 @@ def test_in_any_order_acts_in_one_directory_are_undone_to_what_was_there(
 
 
 def test_what_somebody_set_between_acts_is_not_lost_to_the_undo_of_one_before_it(world: World) -> None:
-    larger = Layout((Component(0, 4 << 20, "flash"), Component(4 << 20, None, "hdd")))
     given(world, FLASH)
     world.port.defaults["/d"] = OTHER
-    given(world, larger)
+    given(world, LARGER)
     world.port.defaults["/d"] = FLASH
     given(world, HDD)
     first, _, third = world.journal.entries()

@@ -159,11 +159,6 @@ class Journal:
         self.db.executemany("INSERT INTO state VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
                              [item for item in values.items() if known.get(item[0], "") != item[1]])
 
-    def default_layout_directories(self) -> frozenset[str]:
-        """Directories with a default layout by an act in force: the FID, or the path where it was not known."""
-        rows = self.db.execute("SELECT fid, place FROM actions WHERE outcome = 'done' AND kind = 'set-default-layout'")
-        return frozenset(fid or to_path(place) for fid, place in rows)
-
     def files_tried(self, finding: int) -> frozenset[str]:
         rows = self.db.execute("SELECT place FROM actions WHERE finding = ? AND kind = 'migrate'", (finding,))
         return frozenset(to_path(place) for (place,) in rows)
