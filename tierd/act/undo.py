@@ -334,7 +334,8 @@ class Undo:
             return UndoResult(Outcome.REFUSED, "another file or directory has this name now")
         later = self._journal.later_in_force(entry) if entry.kind == ActKind.SET_DEFAULT_LAYOUT else []
         if later and (found is not Has.AFTER or any(same_default(each.after, entry.after) for each in later)):
-            if same_default(later[0].before, entry.after):  # of those after it, each replaced the one before
+            # of those after it, each replaced the one before; after a kill it may be entered already
+            if same_default(later[0].before, entry.after) or same_default(later[0].before, entry.before):
                 self._journal.set_before(later[0].id, entry.before)
                 reason += f"; act {later[0].id} has replaced it; undoing that act restores what was before both"
                 return UndoResult(Outcome.UNDONE, self._with_inherited(reason, entry))
@@ -396,6 +397,9 @@ def close_unfinished(journal: Journal, filesystem: Filesystem, now: float) -> It
         judged = journal.judgements.of(journal.finding_of(entry.id))
         goes_on = judged is not None and judged.verdict in {Verdict.DID_NOT_HELP, Verdict.HARMED_OTHERS}
         outcome, detail = _outcome_found(entry, filesystem, goes_on=goes_on)
+        if outcome is Outcome.UNDONE and entry.kind == ActKind.SET_DEFAULT_LAYOUT:
+            with suppress(OSError):
+                hand_down(journal, filesystem, located(entry, filesystem))
         journal.end(entry.id, outcome, detail, now)
         yield entry, outcome, detail
 

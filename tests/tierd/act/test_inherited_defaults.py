@@ -149,6 +149,48 @@ def test_an_undo_that_was_ended_in_the_middle_says_what_may_be_left(world: World
     assert (outcome, "created below may still have tierd's default" in detail) == ("undone", True)
 
 
+def test_an_undo_that_was_ended_in_the_middle_is_known_to_the_acts_below(world: World) -> None:
+    given(world, FLASH)
+    make(world, "/d/new")
+    act(world, "/d/new", LARGER)
+    first, second = world.journal.entries()
+    world.port.rename("/d", "/e")
+    world.journal.begin_undo(first.id, 2.0)
+    world.port.set_default_layout("/e", HDD)
+    assert [outcome for _, outcome, _ in close_unfinished(world.journal, world.port, 3.0)] == ["undone"]
+    assert world.undo(second, "because").outcome == "undone"
+    assert world.port.defaults == {"/e": HDD, "/e/new": HDD}
+
+
+ON_TOP = "act 2 has replaced it; undoing that act restores what was before both"
+
+
+class Killed(BaseException):
+    pass
+
+
+def test_the_undo_of_an_act_with_another_on_top_goes_on_after_a_kill(
+        world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    given(world, FLASH)
+    make(world, "/d/new")
+    given(world, LARGER)
+    first, second = world.journal.entries()
+
+    def kill(directory: str) -> list[str]:
+        raise Killed
+
+    with monkeypatch.context() as at:
+        at.setattr(world.port, "subdirectories", kill)
+        with pytest.raises(Killed):
+            world.undo(first, "because")
+    assert list(close_unfinished(world.journal, world.port, 3.0)) == []
+    result, detail = world.undo(first, "because")
+    assert (result, detail.partition("; ")[2]) == (
+        "undone", f"{ON_TOP}; also restored 1 directory created below")
+    assert world.undo(second, "because").outcome == "undone"
+    assert world.port.defaults == {"/d": HDD, "/d/new": HDD}
+
+
 def test_an_undo_for_a_verdict_goes_on_below_after_it_was_ended_in_the_middle(world: World) -> None:
     given(world, FLASH)
     make(world, "/d/a")
