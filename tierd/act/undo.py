@@ -267,7 +267,10 @@ def present_state(entry: Entry, filesystem: Filesystem, earlier: Layout | None =
 
 
 class UndoResult(NamedTuple):
-    """UNDONE, or the outcome of an undo that did not succeed, with the reason."""
+    """UNDONE, or the outcome of an undo that did not succeed, with the reason.
+
+    UNDER_WAY if another thread is undoing the act.
+    """
 
     outcome: Outcome
     detail: str
@@ -297,7 +300,7 @@ class Undo:
         """Undo one act. Returns the outcome and the reason. Maintenance windows do not prevent an undo."""
         with self._lock:
             if entry.id in self._busy:
-                return UndoResult(Outcome.REFUSED, "the undo of this act is under way")
+                return UndoResult(Outcome.UNDER_WAY, "the undo of this act is under way")
             self._busy.add(entry.id)
         try:
             result = self._attempted(self._journal.entry(entry.id) or entry, reason)

@@ -322,14 +322,21 @@ class CaseUndo:
         entry = self._journal.entry(act)
         if entry is None:
             return True
-        held = self.act.held()
-        result = self.act(entry, reason)
+        result, over = self._attempted(entry, reason)
         if self._said.pop(act, None) != result:
             self._log.undone(number, entry, result.outcome, result.detail)
-        if result.outcome == Outcome.UNDONE or (result.outcome != Outcome.FAILED and not held):
+        if over:
             return True
         self._said[act] = result
         return False
+
+    def _attempted(self, entry: Entry, reason: str) -> tuple[UndoResult, bool]:
+        """The result of an undo, and whether another attempt would have the same."""
+        held = self.act.held()
+        result = self.act(entry, reason)
+        held = held or self.act.held()  # a pause may have begun or ended meanwhile
+        return result, result.outcome == Outcome.UNDONE or (
+            result.outcome not in {Outcome.FAILED, Outcome.UNDER_WAY} and not held)
 
     def watch_free_space(self) -> None:
         """Undo default layouts while flash, or the MDTs, still have space for files that are being written.

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from lustre.errors import of_errno
 from lustre.layout.model import Layout
 from tests.tierd.act.gate_world import FINDING
 from tests.tierd.daemon.test_directory_striping import NODES, ON, planned, storm_cluster
@@ -15,6 +17,7 @@ from tierd.cli.tierctl import main
 from tierd.config.load import parse
 from tierd.daemon.client import ControlError, ask
 from tierd.daemon.states import State
+from tierd.refusal import Reason, Refusal
 
 
 def test_a_layout_undone_by_hand_ends_its_case(reading: Site, capsys: pytest.CaptureFixture[str]) -> None:
@@ -140,6 +143,34 @@ def test_a_taking_back_that_is_to_be_tried_again_is_over_with_one_by_hand(readin
     case.begin_undo("it did not help")  # which failed
     assert ask(reading.socket, {"request": "undo", "id": 1})["result"] == "undone"
     assert (case.state, case.undo_reason) == (State.CLOSED, ""), "the finding has ended meanwhile"
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_an_undo_goes_on_where_one_by_hand_was_under_way_or_a_pause_began(reading: Site, *, held: bool) -> None:
+    (case,) = reading.service.daemon.store
+    undo, entry = reading.service.daemon.undoing, reading.service.journal.entry(1)
+    assert entry is not None
+    change, pause = reading.filesystem.set_default_layout, Path(reading.settings.act.pause_file)
+    case.begin_undo("it did not help")
+
+    def slow(directory: str, layout: Layout | None) -> None:
+        """An undo by hand, whose request hangs and then fails, while the judge's thread goes on."""
+        reading.filesystem.set_default_layout = change  # type: ignore[method-assign]
+        undo.go_on()
+        raise of_errno(110, "set layout", directory)
+
+    if held:
+        ask_held, answers = undo.act.held, iter((None, Refusal(Reason.PAUSED, "just now")))
+        undo.act.held = lambda: next(answers, Refusal(Reason.PAUSED, "just now"))
+        undo.go_on()
+        undo.act.held = ask_held
+    else:
+        reading.filesystem.set_default_layout = slow  # type: ignore[method-assign]
+        assert undo.act_by_hand(entry, "root").outcome == "failed"
+    assert not pause.exists()
+    assert (case.state, len(case.defaults)) == (State.UNDOING, 1)
+    undo.go_on()
+    assert case.defaults == []
 
 
 def test_a_failed_undo_is_no_success(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
