@@ -387,26 +387,41 @@ class CaseUndo:
                 else f"pool {settings.flash_pool!r} is down to its reserve, or will be before the next check")
 
     def act_by_hand(self, entry: Entry, by: str) -> UndoResult:
-        result = self.act(entry, f"by {by}")
+        return self._act_by_hand(entry, by)[0]
+
+    def _act_by_hand(self, entry: Entry, by: str) -> tuple[UndoResult, bool]:
+        result, over = self._attempted(entry, f"by {by}")
         if result.outcome == Outcome.UNDONE:
             self._undone_by(entry, by)
-        return result
+        return result, over
 
     def finding_by_hand(self, number: int, by: str) -> tuple[int, list[tuple[Entry, UndoResult]], list[int]]:
         """Undo what was done about a finding or order for an administrator: drop its moves, then restore the defaults.
 
         Returns the number of dropped moves, the defaults with the results, and the acts that moved files. These files
-        stay where they are.
+        stay where they are. If an undo failed or is held back now, the case goes on as before.
         """
         done = self._journal.acts_in_force(number)
-        self._journal.judgements.undone_by_hand(number)
         with self._lock:
-            dropped = sum(self._end(case) for case in self._store if case.number == number)
+            cases = [(case, case.verdict) for case in self._store if case.number == number]
+            for case, _ in cases:
+                case.verdict = Verdict.UNDONE_BY_HAND  # nothing is planned meanwhile
+            dropped = sum(self._drop(case) for case, _ in cases)
             dropped += len(self._gate.drop_by_number(number))  # an order has no case
             if dropped:
-                self._log.of_number(number, [f"dropped {count_of(dropped, 'queued move')}: undone by {by}"])
-        results = [(entry, self.act_by_hand(entry, by)) for entry in done if entry.kind in DEFAULT_KINDS]
-        return dropped, results, [entry.id for entry in done if entry.kind == ActKind.MIGRATE]
+                self._log.of_number(number, [f"dropped {count_of(dropped, 'queued move')}: undo by {by}"])
+        tried = [(entry, *self._act_by_hand(entry, by)) for entry in done if entry.kind in DEFAULT_KINDS]
+        all_over = all(over for *_, over in tried)
+        if all_over:
+            self._journal.judgements.undone_by_hand(number)
+        with self._lock:
+            for case, verdict in cases:
+                if all_over:
+                    self._end(case)
+                elif case.defaults or case.state not in {State.UNDONE, State.CLOSED}:
+                    case.verdict = verdict
+        return (dropped, [(entry, result) for entry, result, _ in tried],
+                [entry.id for entry in done if entry.kind == ActKind.MIGRATE])
 
     def _undone_by(self, entry: Entry, by: str) -> None:
         """An administrator undid an act: drop the moves that depend on it.
@@ -434,5 +449,9 @@ class CaseUndo:
         """Stop acts and measurements of a remediation. Returns the number of queued moves that were dropped."""
         case.verdict, case.undo_reason = Verdict.UNDONE_BY_HAND, ""
         case.settle(State.UNDONE)
+        return self._drop(case)
+
+    def _drop(self, case: Remediation) -> int:
+        """Drop what is queued for a remediation. Returns the number of moves."""
         self._gate.default_layouts.drop(case.finding.key)
         return len(self._gate.drop(case.finding.key))

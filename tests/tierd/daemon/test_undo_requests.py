@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -143,6 +144,48 @@ def test_a_taking_back_that_is_to_be_tried_again_is_over_with_one_by_hand(readin
     case.begin_undo("it did not help")  # which failed
     assert ask(reading.socket, {"request": "undo", "id": 1})["result"] == "undone"
     assert (case.state, case.undo_reason) == (State.CLOSED, ""), "the finding has ended meanwhile"
+
+
+@pytest.fixture
+def unanswered(monkeypatch: pytest.MonkeyPatch, reading: Site) -> Iterator[pytest.MonkeyPatch]:
+    """The MDT sets no default layout."""
+
+    def fails(directory: str, layout: Layout | None) -> None:
+        raise of_errno(5, "set layout", directory)
+
+    with monkeypatch.context() as at:
+        at.setattr(reading.filesystem, "set_default_layout", fails)
+        yield at
+
+
+@pytest.mark.parametrize("name", ["F1", "1"])
+def test_what_an_undo_by_hand_could_not_restore_is_not_said_to_be_undone(
+        reading: Site, unanswered: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    (case,) = reading.service.daemon.store
+    before = case.state, case.verdict
+    assert "set layout: Input/output error" in failed(capsys, "undo", name, site=reading)
+    assert (case.state, case.verdict, len(case.defaults)) == (*before, 1)
+    assert (reading.service.gate.waiting == 0) == (name == "F1"), "its moves are dropped at once"
+    unanswered.undo()
+    shown(capsys, "undo", name, site=reading)
+    assert (case.state, case.verdict, case.defaults) == (State.CLOSED, Verdict.UNDONE_BY_HAND, [])
+
+
+def test_an_undo_by_hand_that_is_held_ends_no_undo_for_a_verdict(
+        reading: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    (case,) = reading.service.daemon.store
+    pause = Path(reading.settings.act.pause_file)
+    pause.write_text("a look at the disks", "utf-8")
+    reading.service.journal.judgements.add(1, "noisy-neighbour", "flash", 1 << 20, Verdict.DID_NOT_HELP, 0.0, 1.0)
+    case.verdict = Verdict.DID_NOT_HELP
+    case.begin_undo("it did not help")
+    assert "a look at the disks" in failed(capsys, "undo", "F1", site=reading)
+    assert (case.state, case.verdict) == (State.UNDOING, Verdict.DID_NOT_HELP)
+    assert reading.sql("SELECT verdict FROM judgements") == [("did-not-help",)]
+    pause.unlink()
+    reading.run(until=reading.cluster.now + 10)
+    assert (case.state, case.defaults) == (State.CLOSED, [])
+    assert [entry.outcome for entry in reading.service.journal.entries() if entry.id == 1] == [Outcome.UNDONE]
 
 
 @pytest.mark.parametrize("held", [True, False])
