@@ -236,11 +236,11 @@ class Has(Enum):
 
 
 def located(entry: Entry, filesystem: Filesystem) -> Entry:
-    """The act with the present path of its directory, which may have been renamed. That of a move is left as it is.
+    """The act with the present path of its file or directory, which may have been renamed.
 
-    Raises FileNotFoundError if the directory was removed, and OSError.
+    Raises FileNotFoundError if it was removed, and OSError.
     """
-    if entry.kind not in DEFAULT_KINDS or entry.fid is None:
+    if entry.fid is None:
         return entry
     with suppress(FileNotFoundError):
         if filesystem.status(entry.place).fid == entry.fid:
@@ -331,7 +331,8 @@ class Undo:
         try:
             entry = located(entry, self._filesystem)
         except FileNotFoundError:
-            return UndoResult(Outcome.UNDONE, "the directory no longer exists")
+            return (UndoResult(Outcome.UNDONE, "the directory no longer exists") if entry.kind in DEFAULT_KINDS
+                    else UndoResult(Outcome.REFUSED, "the file no longer exists"))
         found, _ = present_state(entry, self._filesystem)
         if found is Has.REPLACED:
             return UndoResult(Outcome.REFUSED, "another file or directory has this name now")

@@ -13,7 +13,7 @@ from functools import partial
 
 from lustre.layout.model import Layout
 from tierd.act.journal.entry import Entry
-from tierd.act.undo import Has, UndoResult, earlier_layout, present_state
+from tierd.act.undo import Has, UndoResult, earlier_layout, located, present_state
 from tierd.acts import DEFAULT_KINDS, ActKind, Outcome, Verdict
 from tierd.daemon import log
 from tierd.daemon.log import FindingLog
@@ -289,6 +289,7 @@ class CaseUndo:
         late = now > first_at + self._settings.verify.moving_seconds
         try:
             earlier = earlier_layout(entry, pools)
+            entry = located(entry, self._filesystem)
             found, _ = present_state(entry, self._filesystem, earlier)
         except FileNotFoundError:
             return UndoResult(Outcome.GONE, "the file is gone")

@@ -23,6 +23,24 @@ def test_a_move_is_undone_only_for_the_file_that_was_moved(world: World) -> None
     assert [e.outcome for e in world.journal.entries()] == ["undone", "done"]
 
 
+def test_a_file_that_was_renamed_is_moved_back(world: World) -> None:
+    world.submit(*world.files(2))
+    world.pump()
+    first, second = world.journal.entries(Outcome.DONE)
+    world.lustre.rename("/0", "/moved")
+    world.lustre.rename("/1", "/0")
+    assert [world.undo(entry, "by tierctl") for entry in (first, second)] == [("undone", "by tierctl")] * 2
+    assert (world.pool("/moved"), world.pool("/0")) == ("hdd", "hdd")
+
+
+def test_of_a_file_that_was_removed_it_says_so(world: World) -> None:
+    world.submit(*world.files(1))
+    world.pump()
+    (entry,) = world.journal.entries(Outcome.DONE)
+    world.lustre.unlink("/0")
+    assert world.undo(entry, "by tierctl") == ("refused", "the file no longer exists")
+
+
 def test_a_file_that_had_no_pool_goes_back_to_the_pool_its_objects_were_in(world: World) -> None:
     node = world.lustre.create("/plain", DATA, Layout((Component(),), composite=False))
     assert [o.ost_index for o in node.store.layout.components[0].objects] == [5]
@@ -92,7 +110,7 @@ def test_unfinished_acts_are_closed_by_what_is_found(world: World) -> None:
     world.lustre.rename("/3", "/2")
     world.journal.db.execute("UPDATE actions SET outcome = 'under way'")
     found = {entry.place: outcome for entry, outcome, _ in close_unfinished(world.journal, world.port, 2.0)}
-    assert found == {"/0": "interrupted", "/1": "done", "/2": "gone", "/3": "gone", "/d": "done"}
+    assert found == {"/0": "interrupted", "/1": "done", "/2": "gone", "/3": "done", "/d": "done"}
     assert list(world.journal.entries(Outcome.UNDER_WAY)) == []
 
 

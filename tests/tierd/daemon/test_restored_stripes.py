@@ -46,8 +46,8 @@ def slower(tmp_path: Path, text: str = "") -> tuple[World, Remediation]:
     return at, case
 
 
-def stripes(at: World) -> int:
-    layout = at.filesystem.layout("/proj/one")
+def stripes(at: World, path: str = "/proj/one") -> int:
+    layout = at.filesystem.layout(path)
     assert layout is not None
     return len(layout.components[0].objects)
 
@@ -66,6 +66,16 @@ def test_a_closed_file_has_its_earlier_stripes_again_without_a_question(tmp_path
     assert (case.state, first_outcome(at)) == (State.UNDONE, Outcome.UNDONE)
     assert "UNDONE layout of /proj/one: the job got slower" in at.said
     assert at.gate.waiting == 0
+
+
+def test_a_file_that_was_renamed_has_its_earlier_stripes_again(tmp_path: Path) -> None:
+    at, _ = slower(tmp_path)
+    inode = at.cluster.namespace.lookup("/proj/one")
+    assert inode.parent is not None
+    inode.parent.children["two"], inode.name = inode.parent.children.pop("one"), "two"
+    at.run(until=60)
+    assert stripes(at, "/proj/two") == 1
+    assert first_outcome(at) == Outcome.UNDONE
 
 
 def test_a_file_in_use_waits_until_it_is_closed(tmp_path: Path) -> None:
