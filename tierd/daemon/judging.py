@@ -197,10 +197,9 @@ class Judge:
         found = judge.judge(entry.place, evidence, facts)
         number = self._journal.finding_of(entry.id)
         if found.verdict is Verdict.DID_NOT_HELP:
-            result = self._undoing.act(entry, found.words)
-            if result.outcome != Outcome.UNDONE and not self._undoing.act.held():
+            result, over = self._undoing.undo(number, entry, found.words)
+            if over and result.outcome != Outcome.UNDONE:
                 self._journal.judged(entry.id, found.verdict, f"not undone: {result.detail}", self._clock.now())
-            self._log.undone(number, entry, result.outcome, result.detail)
             return
         self._journal.judged(entry.id, found.verdict, f"kept: {found.words}", self._clock.now())
         self._log.of_number(number, [f"KEPT default striping of {entry.place}: {found.words}"])
@@ -321,18 +320,18 @@ class CaseUndo:
     def _undo_act_of(self, number: int, act: int, reason: str) -> bool:
         """Undo one act. False if that failed or is held back now; it is then tried again later."""
         entry = self._journal.entry(act)
-        if entry is None:
-            return True
+        return entry is None or self.undo(number, entry, reason)[1]
+
+    def undo(self, number: int, entry: Entry, reason: str) -> tuple[UndoResult, bool]:
+        """The result of the undo of an act, and whether another attempt would have the same. Logs each result once."""
         result, over = self._attempted(entry, reason)
-        if self._said.pop(act, None) != result:
+        if self._said.pop(entry.id, None) != result:
             self._log.undone(number, entry, result.outcome, result.detail)
-        if over:
-            return True
-        self._said[act] = result
-        return False
+        if not over:
+            self._said[entry.id] = result
+        return result, over
 
     def _attempted(self, entry: Entry, reason: str) -> tuple[UndoResult, bool]:
-        """The result of an undo, and whether another attempt would have the same."""
         held = self.act.held()
         result = self.act(entry, reason)
         held = held or self.act.held()  # a pause may have begun or ended meanwhile
