@@ -421,7 +421,7 @@ class CaseUndo:
                 elif case.defaults or case.state not in {State.UNDONE, State.CLOSED}:
                     case.verdict = verdict
         return (dropped, [(entry, result) for entry, result, _ in tried],
-                [entry.id for entry in done if entry.kind == ActKind.MIGRATE])
+                [entry.id for entry in done if entry.kind == ActKind.MIGRATE and entry.undoes is None])
 
     def _undone_by(self, entry: Entry, by: str) -> None:
         """An administrator undid an act: drop the moves that depend on it.

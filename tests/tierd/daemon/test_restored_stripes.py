@@ -68,6 +68,13 @@ def test_a_closed_file_has_its_earlier_stripes_again_without_a_question(tmp_path
     assert at.gate.waiting == 0
 
 
+def test_a_file_that_was_restored_is_no_moved_file_that_was_left(tmp_path: Path) -> None:
+    at, case = slower(tmp_path)
+    at.run(until=40)
+    assert [str(entry.outcome) for entry in at.journal.entries()] == ["undone", "done"]
+    assert at.daemon.undoing.finding_by_hand(case.number, "root") == (0, [], [])
+
+
 def test_a_file_that_was_renamed_has_its_earlier_stripes_again(tmp_path: Path) -> None:
     at, _ = slower(tmp_path)
     inode = at.cluster.namespace.lookup("/proj/one")
