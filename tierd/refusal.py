@@ -68,6 +68,7 @@ class Reason(StrEnum):
     # acts: the daemon and the file system as a whole
     PAUSED = "paused"
     PAUSE_FILE = "pause-file"
+    DRY_RUN = "dry-run"
     MAINTENANCE_WINDOW = "maintenance-window"
     STOPPING = "stopping"
     CLAIM_HELD = "claim-held"

@@ -41,6 +41,7 @@ from tierd.daemon.node import Cluster, DaemonParts, Node
 from tierd.daemon.requests import Previews, ReadingRequests, handled
 from tierd.daemon.status import StatusSnapshot
 from tierd.daemon.users import UserNames
+from tierd.refusal import Reason, Refusal
 from tierd.sense import space
 from tierd.sense.changelogs.follow import ChangelogClearing, Follower
 from tierd.sense.changelogs.tally_source import TallySource
@@ -67,8 +68,11 @@ def build_gate(settings: Settings, node: Node, journal: Journal, dispatch: Dispa
         clock=clock, dry_run=settings.act.dry_run, guard=guard, maintenance=maintenance, executor=node.executor,
         batch=max(BATCH_MOVES, BATCH_MOVES_PER_THREAD * settings.movers.at_once), dispatch=dispatch,
         pace=BackgroundPace(settings.limits.max_stream_loss, settings.drain.max_stream_loss))
+    dry_run = (Refusal(Reason.DRY_RUN, "a dry run changes nothing; to undo acts of before, set dry_run = false in [act]")
+               if settings.act.dry_run else None)
     undo = Undo(filesystem, node.mover, journal, clock,
-                lambda: maintenance.pause_file_refusal() or guard.blocked_by(), trip=gate.operating_state.trip)
+                lambda: dry_run or maintenance.pause_file_refusal() or guard.blocked_by(),
+                trip=gate.operating_state.trip)
     return gate, undo
 
 

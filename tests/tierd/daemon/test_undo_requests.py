@@ -139,6 +139,17 @@ def test_a_layout_from_before_a_restart_is_undone_once(site: Site) -> None:
     assert sum("default layout of /proj/ingest" in sentence and "SET" not in sentence for sentence in site.said) == 1
 
 
+def test_a_dry_run_undoes_no_act_of_before(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    """It has no claim, so another tierd may hold it."""
+    site.run(until=55)
+    has = site.filesystem.layout("/proj/ingest")
+    site.restart(act={"dry_run": True})
+    assert "a dry run changes nothing" in failed(capsys, "undo", "1", site=site)
+    assert site.filesystem.layout("/proj/ingest") == has
+    site.restart(act={"dry_run": False})
+    assert "undone: set-default-layout of /proj/ingest" in shown(capsys, "undo", "1", site=site)
+
+
 def test_a_taking_back_that_is_to_be_tried_again_is_over_with_one_by_hand(reading: Site) -> None:
     (case,) = reading.service.daemon.store
     case.begin_undo("it did not help")  # which failed
