@@ -33,7 +33,7 @@ from tierd.act.journal.writer import Journal
 from tierd.act.movers.checks import mirror_left
 from tierd.act.movers.moves import Halt, Move, Mover, MoveResult, never_halt, outcome_of_each
 from tierd.act.outcomes import outcome_of_move
-from tierd.acts import DEFAULT_KINDS, ActKind, Outcome, Verdict
+from tierd.acts import DEFAULT_KINDS, ActKind, Outcome
 from tierd.clock import Clock
 from tierd.refusal import Reason, Refusal
 from tierd.sense.paths import join
@@ -393,22 +393,17 @@ class Undo:
 
 
 def close_unfinished(journal: Journal, filesystem: Filesystem, now: float) -> Iterator[tuple[Entry, Outcome, str]]:
-    """Close every act that was under way. Yields each with its outcome and the detail.
+    """Close every act that was under way. Yields each as it was, with its outcome now and the detail.
 
-    An undo because of a verdict goes on, even where only directories below are left. Others are not repeated.
+    An undo of a default layout is not over before the directories below are looked at: the act is in force until then.
     """
     for entry in journal.unfinished():
-        judged = journal.judgements.of(journal.finding_of(entry.id))
-        goes_on = judged is not None and judged.verdict in {Verdict.DID_NOT_HELP, Verdict.HARMED_OTHERS}
-        outcome, detail = _outcome_found(entry, filesystem, goes_on=goes_on)
-        if outcome is Outcome.UNDONE and entry.kind == ActKind.SET_DEFAULT_LAYOUT:
-            with suppress(OSError):
-                hand_down(journal, filesystem, located(entry, filesystem))
+        outcome, detail = _outcome_found(entry, filesystem)
         journal.end(entry.id, outcome, detail, now)
         yield entry, outcome, detail
 
 
-def _outcome_found(entry: Entry, filesystem: Filesystem, *, goes_on: bool) -> tuple[Outcome, str]:
+def _outcome_found(entry: Entry, filesystem: Filesystem) -> tuple[Outcome, str]:
     if entry.dry_run and entry.kind == ActKind.MIGRATE:
         return Outcome.INTERRUPTED, "tierd ended before it had examined the file"
     if entry.dry_run:
@@ -427,12 +422,9 @@ def _outcome_found(entry: Entry, filesystem: Filesystem, *, goes_on: bool) -> tu
     if entry.kind in DEFAULT_KINDS and found is Has.OTHER:
         now = f": {default_words(present)}" if present is not None else ""
         return Outcome.INTERRUPTED, f"tierd ended during the act; the default is neither the old nor the new one{now}"
-    if entry.outcome == Outcome.UNDOING and (
-            found is Has.AFTER or (goes_on and entry.kind == ActKind.SET_DEFAULT_LAYOUT)):
-        return Outcome.DONE, "tierd ended before the act was undone"
     if entry.outcome == Outcome.UNDOING:
-        below = "; directories created below may still have tierd's default: lfs getstripe -d -r"
-        return Outcome.UNDONE, "found undone" + (below if entry.kind == ActKind.SET_DEFAULT_LAYOUT else "")
+        is_over = found is not Has.AFTER and entry.kind != ActKind.SET_DEFAULT_LAYOUT
+        return (Outcome.UNDONE, "found undone") if is_over else (Outcome.DONE, "tierd ended before the act was undone")
     was_mirrored = entry.layout_before is not None and entry.layout_before.mirror_count > 1
     layout = present if isinstance(present, Layout) else None
     if found is Has.AFTER and (layout is None or in_sync(layout) or not was_mirrored):

@@ -231,6 +231,8 @@ class CaseUndo:
         """Free bytes of each pool at the last :meth:`watch_free_space`: as many less may be free at the next."""
         self._said: dict[int, UndoResult] = {}
         """Last logged result of each undo that has not succeeded yet, by the number of the act."""
+        self.begun: set[int] = set()
+        """Acts whose undo was under way when tierd ended."""
 
     def go_on(self) -> None:
         """Undo the acts of remediations that are to be undone, and retry what failed.
@@ -241,6 +243,11 @@ class CaseUndo:
             return
         for case in self._store.in_state(State.UNDOING):
             self._undo(case, case.undo_reason)
+        for act in tuple(self.begun):
+            entry = self._journal.entry(act)
+            if (entry is None or entry.outcome != Outcome.DONE  # that of a verdict is done above
+                    or self._act_by_hand(entry, "tierd, which had ended during this undo")[1]):
+                self.begun.remove(act)
 
     def _undo(self, case: Remediation, reason: str) -> None:
         """Drop the queued moves of a remediation, undo its default layouts, and then move files back (is_undone)."""

@@ -16,7 +16,7 @@ from tests.tierd.act.miniport import MiniPort
 from tests.tierd.act.movers.minilustre import FLASH, HDD
 from tests.tierd.act.test_default_layouts import done, given
 from tierd.act.undo import MAX_SEARCH_SECONDS, Undo, close_unfinished
-from tierd.acts import ActKind, Outcome, Verdict
+from tierd.acts import ActKind, Outcome
 from tierd.model import Action
 from tierd.refusal import Reason, Refusal
 
@@ -139,27 +139,19 @@ def test_a_claim_that_is_lost_meanwhile_ends_it(world: World) -> None:
     assert world.port.defaults == {"/d": HDD, "/d/a": FLASH}
 
 
-def test_an_undo_that_was_ended_in_the_middle_says_what_may_be_left(world: World) -> None:
+def test_an_undo_that_was_ended_in_the_middle_is_not_over(world: World) -> None:
+    """Acts and directories below have tierd's default until the undo goes on."""
     given(world, FLASH)
     make(world, "/d/a")
-    entry = done(world)
-    world.journal.begin_undo(entry.id, 2.0)
-    world.port.set_default_layout("/d", HDD)
-    ((_, outcome, detail),) = close_unfinished(world.journal, world.port, 3.0)
-    assert (outcome, "created below may still have tierd's default" in detail) == ("undone", True)
-
-
-def test_an_undo_that_was_ended_in_the_middle_is_known_to_the_acts_below(world: World) -> None:
-    given(world, FLASH)
     make(world, "/d/new")
     act(world, "/d/new", LARGER)
     first, second = world.journal.entries()
     world.port.rename("/d", "/e")
     world.journal.begin_undo(first.id, 2.0)
     world.port.set_default_layout("/e", HDD)
-    assert [outcome for _, outcome, _ in close_unfinished(world.journal, world.port, 3.0)] == ["undone"]
-    assert world.undo(second, "because").outcome == "undone"
-    assert world.port.defaults == {"/e": HDD, "/e/new": HDD}
+    assert [outcome for _, outcome, _ in close_unfinished(world.journal, world.port, 3.0)] == ["done"]
+    assert [world.undo(each, "because").outcome for each in (first, second)] == ["undone", "undone"]
+    assert world.port.defaults == {"/e": HDD, "/e/a": HDD, "/e/new": HDD}
 
 
 ON_TOP = "act 2 has replaced it; undoing that act restores what was before both"
@@ -189,17 +181,6 @@ def test_the_undo_of_an_act_with_another_on_top_goes_on_after_a_kill(
         "undone", f"{ON_TOP}; also restored 1 directory created below")
     assert world.undo(second, "because").outcome == "undone"
     assert world.port.defaults == {"/d": HDD, "/d/new": HDD}
-
-
-def test_an_undo_for_a_verdict_goes_on_below_after_it_was_ended_in_the_middle(world: World) -> None:
-    given(world, FLASH)
-    make(world, "/d/a")
-    world.journal.judgements.add(world.finding, "noisy-neighbour", "flash", 0, Verdict.DID_NOT_HELP, 0.0, 2.0)
-    world.journal.begin_undo(done(world).id, 2.0)
-    world.port.set_default_layout("/d", HDD)
-    assert [outcome for _, outcome, _ in close_unfinished(world.journal, world.port, 3.0)] == ["done"]
-    assert world.undo(done(world), "it did not help")[0] == "undone"
-    assert world.port.defaults == {"/d": HDD, "/d/a": HDD}
 
 
 def test_a_directory_that_was_renamed_is_found_again(world: World) -> None:

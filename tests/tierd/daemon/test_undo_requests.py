@@ -139,6 +139,16 @@ def test_a_layout_from_before_a_restart_is_undone_once(site: Site) -> None:
     assert sum("default layout of /proj/ingest" in sentence and "SET" not in sentence for sentence in site.said) == 1
 
 
+def test_an_undo_that_a_kill_interrupts_goes_on(site: Site) -> None:
+    site.run(until=55)
+    site.service.journal.begin_undo(1, site.cluster.epoch)
+    site.kill()
+    site.run(until=site.cluster.now + 15)
+    assert "flash" not in str(site.filesystem.layout("/proj/ingest"))
+    assert any("UNDONE default layout of /proj/ingest" in sentence for sentence in site.said)
+    assert all(not case.defaults for case in site.service.daemon.store if case.number == 1)
+
+
 def test_a_dry_run_undoes_no_act_of_before(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     """It has no claim, so another tierd may hold it."""
     site.run(until=55)
