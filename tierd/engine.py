@@ -12,6 +12,7 @@ from functools import partial
 from itertools import chain
 from math import log
 from statistics import median
+from typing import Any
 
 import numpy as np
 
@@ -38,7 +39,7 @@ from tierd.loads import Loads
 from tierd.model import Action, Activities, Capacity, DirectoryActivity, Facts, Finding, StreamedTargets, Window
 from tierd.policies.protocol import Amend, Situation
 from tierd.policies.registry import has_victim, policies, policy_for, policy_of
-from tierd.policies.runner import PolicyRunner
+from tierd.policies.runner import PolicyRunner, words_of_error
 from tierd.refusal import Reason, Refusal
 
 OLD_SECONDS = 90.0
@@ -311,12 +312,27 @@ def plan_by_scope(finding: Finding, activities: Sequence[DirectoryActivity], sit
     if policy.by_scope and finding.aggressor and not activities:
         return Plan((), (NO_CHANGELOG.about(finding.aggressor),))
     if not policy.by_scope or not activities:
-        planned = policy.plan(finding, finding.evidence, situation)
+        planned = planned_by(policy.plan, finding, situation)
     else:
-        planned = joined(policy.plan(finding, finding.evidence,
-                                     replace(situation, activities=own, pools=scope.small_files_to_flash))
+        planned = joined(planned_by(policy.plan, finding,
+                                    replace(situation, activities=own, pools=scope.small_files_to_flash))
                          for scope, own in scopes.by_scope(activities, lambda activity: activity.directory))
     return split_by_mode(planned, scopes)
+
+
+def planned_by(make: Callable[[Finding, Any, Situation], Plan], finding: Finding, situation: Situation) -> Plan:
+    """The plan of one policy. An error of a policy must not stop the daemon: it refuses the plan."""
+    try:
+        planned = make(finding, finding.evidence, situation)
+        if (not isinstance(planned, Plan) or not all(isinstance(each, Refusal) for each in planned.refusals)
+                or not all(isinstance(each, Action) for each in planned.actions)):
+            raise TypeError("it returns no Plan of Actions and Refusals")
+        if any(action.finding != finding.key for action in planned.actions):
+            raise ValueError("its plan has an act for another finding")
+    except Exception as error:  # noqa: BLE001 -- any error of a policy is reported and stops only its own acts
+        why = Refusal(Reason.POLICY_FAILED, f"its plan failed: {words_of_error(error)}")
+        return Plan((), (why.about(finding.kind),))
+    return planned
 
 
 def split_by_mode(planned: Plan, scopes: ResolvedScopes) -> Plan:

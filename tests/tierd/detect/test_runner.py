@@ -4,6 +4,8 @@ import pickle
 from collections.abc import Iterator
 from dataclasses import replace
 
+import pytest
+
 from tests.tierd.worlds import window
 from tierd.daemon.answers import to_json
 from tierd.daemon.status import finding_answer
@@ -42,6 +44,39 @@ def test_a_finding_of_another_kind_is_a_fault() -> None:
     runner = PolicyRunner([ConfiguredPolicy(Policy("whet", Common, weather), Common())])
     assert runner.run(View([window(0)])) == ()
     assert runner.faults == {"whet": "ValueError: its finding has the kind 'wet'"}
+
+
+@pytest.mark.parametrize(("changed", "words"), [
+    ({"aggressor": None}, "the aggressor None, which is no text"),
+    ({"subject": ["a"]}, "the subject ['a'], which is no text"),
+    ({"sentence": 5}, "the sentence 5, which is no text"), ({"time": None}, "the time None, which is no number"),
+    ({"directories": "/proj"}, "directories '/proj', which is no tuple of str"),
+    ({"advice": ("buy disks",)}, "advice ('buy disks',), which is no tuple of Advice"),
+    ({"evidence": None}, "the evidence None, which is no Evidence"),
+    ({"evidence": {"share": "x"}}, "could not convert string to float: 'x'")])
+def test_a_finding_that_could_not_be_recorded_or_shown_is_a_fault(changed: dict[str, object], words: str) -> None:
+    """Otherwise the journal or a page would fail, and the daemon with them."""
+    def detect(_: View, __: Common) -> Iterator[Finding]:
+        yield replace(SEEN, **changed)  # type: ignore[arg-type]
+
+    runner = PolicyRunner([ConfiguredPolicy(Policy("wet", Common, detect), Common()),
+                           ConfiguredPolicy(Policy("dry", Common, lambda *_: [replace(SEEN, kind="dry")]), Common())])
+    runner.run(View([window(0)]))
+    assert [finding.kind for finding in runner.run(View([window(1)]))] == ["dry"]
+    assert words in runner.faults["wet"]
+
+
+def test_what_is_no_finding_is_a_fault() -> None:
+    runner = PolicyRunner([ConfiguredPolicy(Policy("wet", Common, lambda *_: ["rain"]), Common())])
+    assert runner.run(View([window(0)])) == ()
+    assert runner.faults == {"wet": "ValueError: it finds 'rain', which is no Finding"}
+
+
+def test_a_fault_has_its_line() -> None:
+    runner = PolicyRunner([ConfiguredPolicy(Policy("wet", Common, broken), Common())])
+    runner.run(View([window(0)]))
+    line = broken.__code__.co_firstlineno + 1
+    assert runner.faults == {"wet": f"KeyError: 'no such column' (test_runner.py:{line})"}
 
 
 def looks(watch: PolicyRunner, count: int) -> list[bool]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from tests.tierd.site import Site, fetched, shown
 from tests.tierd.tapes import TAPES
 from tierd.__main__ import main
 from tierd.config.load import load
+from tierd.config.settings import Settings
 from tierd.policies.registry import policies
 
 THEIRS = '''
@@ -52,6 +54,13 @@ POLICY = Policy("many-creates", Common, find, evidence=ManyCreatesEvidence, plan
 '''
 
 
+def with_theirs(settings: Settings, folder: Path) -> Settings:
+    text = folder / "tierd.toml"
+    text.write_text('[act]\non = ["many-creates"]\n[detect.many_creates]\nenabled = true\n')
+    theirs = load(text)
+    return replace(settings, act=replace(settings.act, on=theirs.act.on), policies=theirs.policies)
+
+
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The package, as pip installs it."""
@@ -62,6 +71,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: site-policies\nVersion: 1.0\n")
     (about / "entry_points.txt").write_text("[lustre_tierd.policies]\nmany-creates = site_policies:POLICY\n")
     monkeypatch.syspath_prepend(folder)
+    monkeypatch.delitem(sys.modules, "site_policies", raising=False)
     policies.cache_clear()
     yield
     policies.cache_clear()
@@ -70,10 +80,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 @pytest.mark.usefixtures("installed")
 def test_it_is_found_planned_acted_on_judged_and_explained(
         site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = tmp_path / "tierd.toml"
-    text.write_text('[act]\non = ["many-creates"]\n[detect.many_creates]\nenabled = true\n')
-    theirs = load(text)
-    site.settings = replace(site.settings, act=replace(site.settings.act, on=theirs.act.on), policies=theirs.policies)
+    site.settings = with_theirs(site.settings, tmp_path)
     site.begin_again(FluidCluster(recorded_test_bed(), (replace(NOISE, start_seconds=0.0),)))
     site.run_until_said("FOUND many-creates: ", before=120)
     assert any(words.startswith("SET default layout of /proj/ingest") for words in site.said)
@@ -86,6 +93,45 @@ def test_it_is_found_planned_acted_on_judged_and_explained(
     assert "mdt_small.1001 makes many files" in shown(capsys, "status", site=site)
     _, metrics = fetched(site, "/metrics")
     assert 'tierd_findings_total{fs="lustre",kind="many-creates"} 1.0' in metrics
+
+
+FAILS = """
+
+def plan(finding, evidence, situation):
+    return situation.capacity.size_bytes["nvme"]
+"""
+NO_PLAN = """
+
+def plan(finding, evidence, situation):
+    return [f"move {place}" for place in finding.directories]
+"""
+OF_ANOTHER = """
+usual = plan
+
+
+def plan(finding, evidence, situation):
+    made = usual(finding, evidence, situation)
+    return Plan(tuple(replace(each, finding=("x", "y", "z")) for each in made.actions), ())
+"""
+
+
+@pytest.mark.parametrize(("plan", "words"), [
+    (FAILS, "KeyError: 'nvme' (site_policies.py:"), (NO_PLAN, "TypeError: it returns no Plan of Actions and Refusals"),
+    (OF_ANOTHER, "ValueError: its plan has an act for another finding")])
+@pytest.mark.usefixtures("installed")
+def test_a_plan_that_fails_is_refused_and_tierd_goes_on(
+        plan: str, words: str, site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    head, policy = THEIRS.replace("import dataclass", "import dataclass, replace").split("\n\nPOLICY")
+    (tmp_path / "site-packages/site_policies.py").write_text(f"{head}{plan}\n\nPOLICY{policy}")
+    monkeypatch.delitem(sys.modules, "site_policies", raising=False)
+    policies.cache_clear()
+    site.settings = with_theirs(site.settings, tmp_path)
+    site.begin_again(FluidCluster(recorded_test_bed(), (replace(NOISE, start_seconds=0.0),)))
+    site.run_until_said(f"not done: many-creates: its plan failed: {words}", before=120)
+    site.run(until=180)
+    assert f"its plan failed: {words}" in shown(capsys, "explain", "F1", site=site)
+    assert 'reason="policy-failed"' in fetched(site, "/metrics")[1]
 
 
 @pytest.mark.usefixtures("installed")
