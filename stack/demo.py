@@ -36,6 +36,7 @@ from stack.services import program
 from tierd.act.movers.inspection import PortMover
 from tierd.acts import ActKind, Outcome
 from tierd.clock import Clock, SystemClock
+from tierd.config.load import load
 from tierd.config.settings import Settings
 from tierd.daemon.answers import ExplainAnswer, StatusAnswer
 from tierd.daemon.client import ControlError, ask
@@ -58,7 +59,7 @@ DISK_IOPS = 60
 
 def settings() -> Settings:
     """Settings for a demonstration of two minutes: cycles of two seconds, and a verdict after half a minute."""
-    defaults = Settings()
+    defaults = load(None)
     return replace(
         defaults,
         act=replace(defaults.act, dry_run=False, pause_file=""),

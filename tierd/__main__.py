@@ -100,9 +100,7 @@ def run(chosen: argparse.Namespace) -> int:
     if chosen.command is None and chosen.config and not chosen.check_config:
         run_promptly()  # before the imports, which take a minute on a node without idle time
     from tierd.config.load import ConfigurationError, accepted, examine, load  # noqa: PLC0415 -- needs the extra, as do the others
-    from tierd.config.settings import Settings  # noqa: PLC0415
     from tierd.daemon import process  # noqa: PLC0415
-    from tierd.policies.registry import PolicyError  # noqa: PLC0415
     from tierd.replay import run as replaying  # noqa: PLC0415
     from tierd.sense import tape  # noqa: PLC0415
 
@@ -121,14 +119,14 @@ def run(chosen: argparse.Namespace) -> int:
                                         remarks=sorted((*examined.remarks, *wrong))))
             make_candidate = next((room.candidate for room in rooms() if hasattr(room, "candidate")), None)
             return process.serve(chosen.config, settings, web_config, make_candidate)
-        settings = load(chosen.config) if chosen.config else Settings()
+        settings = load(chosen.config)
         if serve := getattr(chosen, "serve", None):
             if chosen.config is None:
                 parser().error(f"{chosen.command} needs --config FILE")
             return int(serve(settings))
         with tape.opened(chosen.tape) as recording:
             found = replaying.replay(recording, settings)
-    except (ConfigurationError, PolicyError, tape.TapeError) as error:
+    except (ConfigurationError, tape.TapeError) as error:
         complain(error)
         return 1
     except BrokenPipeError:  # tierd --check-config | head
@@ -158,11 +156,10 @@ def check(config: Path | None, web_option: Path | None, *, online: bool) -> int:
     """Report every mistake and warning in the order of the lines; 1 if there is a mistake. The last line is OK."""
     from tierd.cli.client import working  # noqa: PLC0415
     from tierd.config.files import merge  # noqa: PLC0415
-    from tierd.config.load import Examined, dotted, examine  # noqa: PLC0415 -- needs the extra, as do the others
-    from tierd.config.settings import Settings  # noqa: PLC0415
+    from tierd.config.load import dotted, examine  # noqa: PLC0415 -- needs the extra, as do the others
     from tierd.daemon import online_check  # noqa: PLC0415
 
-    examined = examine(config) if config else Examined((), Settings(), ())
+    examined = examine(config)
     remarks, settings = list(examined.remarks), examined.settings
     if online and settings is not None and examined.files:
         values = merge(examined.files)

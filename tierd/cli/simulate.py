@@ -16,7 +16,6 @@ from simulator.scenarios.scenario import Scenario, ScenarioError, library, names
 from tierd.cli.client import bar, positive
 from tierd.config.files import nearest_line
 from tierd.config.load import load
-from tierd.config.settings import Settings
 from tierd.daemon.process import error_text
 from tierd.simulation.beds import DRAWN, BedKind
 from tierd.simulation.comparison import WITH_TIERD, compare, comparison_data, comparison_text, plot, variants
@@ -50,7 +49,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 def run(chosen: argparse.Namespace) -> int:
     try:
         scenario = find_scenario(chosen.scenario)
-        policy = load(chosen.policy) if chosen.policy else Settings()
+        policy = load(chosen.policy)
         if chosen.plot:
             check_plot(chosen.plot)
     except (OSError, ValueError) as error:
@@ -192,7 +191,7 @@ def workload_names(text: str) -> frozenset[str]:
 def run_evaluate(chosen: argparse.Namespace) -> int:
     """Run all workloads and print the summary. After Ctrl-C, print that of the seeds that are complete."""
     try:
-        policy = load(chosen.policy) if chosen.policy else Settings()
+        policy = load(chosen.policy)
     except (OSError, ValueError) as error:
         print(error_text(error) if isinstance(error, OSError) else error, file=sys.stderr)
         return 1

@@ -64,15 +64,18 @@ class Examined:
         return remark_on(self.files, location, sentence, fatal=fatal)
 
 
-def load(path: Path) -> Settings:
-    """Read a configuration file and its drop-ins. Raises ConfigurationError with all mistakes, or OSError."""
+def load(path: Path | None) -> Settings:
+    """Read a configuration file and its drop-ins. Raises ConfigurationError with all mistakes, or OSError.
+
+    None is an empty file: the defaults, with those of the policies of other packages.
+    """
     return accepted(examine(path))
 
 
-def examine(path: Path) -> Examined:
+def examine(path: Path | None) -> Examined:
     """Read a configuration file and its drop-ins. Raises ConfigurationError for a file that is not TOML, or OSError."""
     try:
-        examined = examine_files(files.read_files(path), tuple(policies().values()))
+        examined = examine_files(files.read_files(path) if path else (), tuple(policies().values()))
     except ValueError as error:  # a policy that is broken, or files that are not TOML
         raise ConfigurationError(str(error)) from error
     if examined.settings is None:

@@ -73,7 +73,7 @@ def run(chosen: argparse.Namespace) -> int:
     """Read the range and print the answer; after Ctrl-C or an error, that of the part which is complete."""
     clock = SystemClock()
     try:
-        settings = load(chosen.config) if chosen.config else Settings()
+        settings = load(chosen.config)
         until = client.moment(chosen.until, clock.now()) if chosen.until else clock.now()
         since = client.moment(chosen.since, until)
         if since >= until:

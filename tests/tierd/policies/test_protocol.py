@@ -135,9 +135,17 @@ def test_a_plan_that_fails_is_refused_and_tierd_goes_on(
 
 
 @pytest.mark.usefixtures("installed")
+def test_it_is_found_without_a_configuration_file(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replay", str(TAPES / "noisy-create-1m")]) == 0
+    assert "many-creates: mdt_small.1001 makes many files" in capsys.readouterr().out
+    assert "many-creates" in [each.policy.name for each in load(None).policies]
+
+
+@pytest.mark.usefixtures("installed")
 def test_one_that_cannot_be_used_ends_a_replay_with_the_reason(
         tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     entry_points = tmp_path / "site-packages/site_policies-1.0.dist-info/entry_points.txt"
     entry_points.write_text("[lustre_tierd.policies]\nmany-creates = site_policies:MISSING\n")
-    assert main(["replay", str(TAPES / "control-quiet")]) == 1
-    assert capsys.readouterr().err.startswith("policy many-creates (site_policies:MISSING) cannot be loaded: ")
+    for command in (["replay", str(TAPES / "control-quiet")], ["--check-config"]):
+        assert main(command) == 1
+        assert capsys.readouterr().err.startswith("policy many-creates (site_policies:MISSING) cannot be loaded: ")
