@@ -179,7 +179,7 @@ MAX_USERS = 8
 
 def case_line(case: answers.Case) -> str:
     """What is done about one finding, in the words that the page uses."""
-    who = f"{case.aggressor} against {case.victim}" if case.aggressor or case.victim else case.subject
+    who = " against ".join(filter(None, (case.aggressor, case.victim))) or case.subject
     place = f" in {first_names(case.directories)}" if case.directories else ""
     return f"case F{case.finding}: {who}{place}, found {time_text(case.since)}: {case.done_text}"
 

@@ -22,7 +22,7 @@ from tierd.config.sense import has_credentials
 from tierd.config.settings import Settings, WebSettings
 from tierd.integrations.registry import default_settings, integrations
 from tierd.policies.protocol import ConfiguredPolicy, Policy, Tables
-from tierd.policies.registry import policies, table_types
+from tierd.policies.registry import PolicyError, policies, table_types
 from tierd.validators import T, validator_of
 
 Problem = tuple[str, tuple[int | str, ...], str, object]
@@ -109,7 +109,14 @@ def parse(data: bytes, name: str, known: Sequence[Policy] = ()) -> Settings:
 
 
 def examine_files(files: Sequence[TomlFile], known: Sequence[Policy]) -> Examined:
-    """Settings from files, and every remark on them. Of a setting, the value of the last file counts."""
+    """Settings from files, and every remark on them. Of a setting, the value of the last file counts.
+
+    Raises PolicyError for a policy whose table would be in place of one of tierd.
+    """
+    taken = {each.name for each in fields(Settings)} | {"detect"}
+    for policy in known:
+        if clash := sorted(taken & policy.tables.keys()):
+            raise PolicyError(f"policy {policy.name}: the table [{clash[0]}] is tierd's own")
     written = merge(files)
     values, problems = dict(written), list[Problem]()
     detectors, tables = configured_policies(values.pop("detect", {}), known, problems), table_types(known)

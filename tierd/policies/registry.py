@@ -67,18 +67,36 @@ def available_policies(found: Iterable[EntryPoint]) -> tuple[Policy, ...]:
     for entry in sorted(found, key=lambda e: e.name):
         try:
             policy = entry.load()
-        except Exception as error:
-            raise PolicyError(f"policy {entry.name} ({entry.value}) cannot be loaded: {error}") from error
-        if not isinstance(policy, Policy) or not issubclass(policy.settings, Common):
-            raise PolicyError(f"policy {entry.name} ({entry.value}) is not a tierd.policies.protocol.Policy with "
-                              "settings derived from tierd.policies.protocol.Common")
-        if not NAME.fullmatch(policy.name):
-            raise PolicyError(f"policy {entry.name} ({entry.value}): the name {policy.name!r} is not lowercase words "
-                              "with hyphens, such as many-creates")
-        if policy.name in ORDER_KINDS or policy.name in {each.name for each in policies}:
-            raise PolicyError(f"policy {entry.name} ({entry.value}): the name {policy.name!r} is taken")
+        except (Exception, SystemExit) as error:  # the module may be a script that ends
+            raise PolicyError(f"policy {entry.name} ({entry.value}) cannot be loaded: "
+                              f"{type(error).__name__}: {error}") from error
+        if why := why_unusable(policy, policies):
+            raise PolicyError(f"policy {entry.name} ({entry.value}){why}")
         policies.append(policy)
     return tuple(policies)
+
+
+def why_unusable(policy: object, others: Iterable[Policy]) -> str:
+    """Why a policy of another package cannot be used beside these, as the end of a sentence; "" if it can."""
+    settings: Any = policy.settings if isinstance(policy, Policy) else None
+    if not isinstance(policy, Policy) or not isinstance(settings, type) or not issubclass(settings, Common):
+        return (" is not a tierd.policies.protocol.Policy with settings derived from "
+                "tierd.policies.protocol.Common")
+    if not NAME.fullmatch(str(policy.name)):
+        return f": the name {policy.name!r} is not lowercase words with hyphens, such as many-creates"
+    if policy.name in ORDER_KINDS or policy.name in {each.name for each in others}:
+        return f": the name {policy.name!r} is taken"
+    taken = table_types(others)
+    if clash := next((name for name, table in policy.tables.items() if taken.get(name, table) is not table), ""):
+        return f": the table [{clash}] is of another policy"
+    for name, table in {f"detect.{policy.table}": policy.settings, **policy.tables}.items():
+        if "__dataclass_fields__" not in vars(table):  # its own: fields of a class without would be no settings
+            return f": its settings [{name}] are no class with @dataclass(frozen=True)"
+        try:
+            table()
+        except Exception as error:  # noqa: BLE001 -- a setting without a default, or whatever the class does
+            return f": its settings [{name}] have no defaults: {error}"
+    return ""
 
 
 @cache

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from scripts.settings_tables import DOCS, HEAD, missing, with_tables
 from tierd.config.load import parse
 from tierd.config.settings import Settings
 from tierd.detect.view import View
-from tierd.model import Finding
+from tierd.model import Finding, Table
 from tierd.policies.protocol import Common, Policy
 from tierd.policies.registry import BUILT_IN, GROUP, PolicyError, available_policies, table_types
 
@@ -28,6 +29,33 @@ NO_NAME = Policy("Tape drive", Common, nothing)
 NO_POLICY = "a string"
 
 
+@dataclass(frozen=True)
+class Mine(Table):
+    max_moves: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Needs(Common):
+    at_least: float
+
+
+class Plain(Common):
+    enter: float = 1.0
+
+
+NO_CLASS = Policy("tape-drive", Common(), nothing)  # type: ignore[arg-type]
+NO_DEFAULT = Policy("tape-drive", Needs, nothing)
+NOT_DECORATED = Policy("tape-drive", Plain, nothing)
+TABLE_OF_ANOTHER = Policy("tape-drive", Common, nothing, tables={"rebalance": Mine})
+
+
+def __getattr__(name: str) -> Policy:
+    """What is in a module that ends the program."""
+    if name == "ENDS":
+        raise SystemExit(3)
+    raise AttributeError(name)
+
+
 def entry(attribute: str) -> EntryPoint:
     return EntryPoint("theirs", f"tests.tierd.config.test_policies:{attribute}", GROUP)
 
@@ -40,12 +68,25 @@ def test_a_policy_of_another_package_follows_the_built_in_ones() -> None:
 
 
 @pytest.mark.parametrize(("attribute", "words"), [
-    ("MISSING", "cannot be loaded"), ("NO_POLICY", "is not a tierd.policies.protocol.Policy"),
+    ("MISSING", "cannot be loaded: AttributeError: "), ("ENDS", "cannot be loaded: SystemExit: 3"),
+    ("NO_CLASS", "is not a tierd.policies.protocol.Policy"),
+    ("NO_DEFAULT", r"its settings \[detect.tape_drive\] have no defaults: .*at_least"),
+    ("NOT_DECORATED", r"its settings \[detect.tape_drive\] are no class with @dataclass"),
+    ("TABLE_OF_ANOTHER", r"the table \[rebalance\] is of another policy"),
+    ("NO_POLICY", "is not a tierd.policies.protocol.Policy"),
     ("NAMED_AS_ANOTHER", "the name 'hot-small-files' is taken"), ("NAMED_AS_AN_ORDER", "the name 'drain' is taken"),
     ("WITH_THE_TABLE_OF_ANOTHER", "the name 'hot_small_files' is not"), ("NO_NAME", "the name 'Tape drive' is not")])
 def test_one_that_cannot_be_used_is_named(attribute: str, words: str) -> None:
     with pytest.raises(PolicyError, match=f"policy theirs.*{words}"):
         available_policies([entry(attribute)])
+
+
+@pytest.mark.parametrize("name", ["act", "limits", "scopes", "detect"])
+def test_a_table_of_tierd_cannot_be_that_of_a_policy(name: str) -> None:
+    """It would be in place of ``[limits]``, whose settings would have no effect."""
+    policies = (*BUILT_IN, Policy("tape-drive", Common, nothing, tables={name: Mine}))
+    with pytest.raises(PolicyError, match=rf"policy tape-drive: the table \[{name}\] is tierd's own"):
+        parse(b"", "t.toml", policies)
 
 
 def test_names_are_unique_and_settings_valid_by_default() -> None:

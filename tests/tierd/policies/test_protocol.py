@@ -90,7 +90,9 @@ def test_it_is_found_planned_acted_on_judged_and_explained(
     assert "F1, many-creates" in explained
     assert "creates: " in explained
     assert "new files/s" in explained
-    assert "mdt_small.1001 makes many files" in shown(capsys, "status", site=site)
+    status = shown(capsys, "status", site=site)
+    assert "mdt_small.1001 makes many files" in status
+    assert "case F1: mdt_small.1001 in /proj/ingest, found " in status
     _, metrics = fetched(site, "/metrics")
     assert 'tierd_findings_total{fs="lustre",kind="many-creates"} 1.0' in metrics
 
