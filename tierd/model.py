@@ -602,7 +602,8 @@ class Facts:
     resident: tuple[StoredFile, ...] = ()
     """Files on the fuller targets of unevenly filled pools, as far as scans have found them."""
     directories: tuple[DirectoryActivity, ...] = ()
-    """Activity in directories in the last ``directory_seconds``, without files."""
+    """Activity in directories in the last ``directory_seconds``, without files. In a directory whose default layout has
+    changed since, only that after the change: rates come from ``latest_directories``."""
     directory_seconds: float = 0.0
     latest_directories: tuple[DirectoryActivity, ...] = ()
     """The same in the last ``latest_seconds``, about half a minute."""

@@ -35,8 +35,8 @@ class ManyCreatesEvidence(Evidence):
 
 def find(view, settings):
     """Jobs that make five files or more a second in one directory."""
-    for each in view.facts.directories:
-        if (rate := each.creates / max(view.facts.directory_seconds, 30.0)) >= 5:
+    for each in view.facts.latest_directories:
+        if (rate := each.creates / view.facts.latest_seconds) >= 5:
             yield Finding("many-creates", view.now, each.job, "", (), f"{each.job} makes many files",
                           ManyCreatesEvidence(creates_per_second=rate), (each.directory,), advice_only=True,
                           advice=(Advice("make fewer files", f"in {each.job}", "fewer seeks"),))
@@ -88,7 +88,8 @@ def test_it_is_found_planned_acted_on_judged_and_explained(
     site.run_until_said("KEPT: ", before=400)
     explained = shown(capsys, "explain", "F1", site=site)
     assert "F1, many-creates" in explained
-    assert "creates: " in explained
+    assert "creates: 20.0/s" in explained
+    assert "creates: 20" in shown(capsys, "findings", site=site), "the act does not change how the rate is counted"
     assert "new files/s" in explained
     status = shown(capsys, "status", site=site)
     assert "mdt_small.1001 makes many files" in status
