@@ -16,7 +16,7 @@ step, and where several nodes work in them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -173,9 +173,7 @@ def of_directory(places: Sequence[str], subject: str, parts: Sequence[DirectoryA
                               share=share, metadata_targets=view.facts.metadata_targets,
                               stripes=None if placement is None else placement.stripes.stripe_count,
                               unchanged_names=added, nodes=nodes,
-                              parent_operations_per_second=max(
-                                  rate_below(parent, view.facts.directories, view.facts.directory_seconds),
-                                  rate_below(parent, view.facts.latest_directories, seconds)) if parent else 0.0),
+                              parent_operations_per_second=rate_below(parent, view.facts) if parent else 0.0),
         tuple(places), subject=subject,
         advice=(*(() if nodes == 1 else spread_advice(places, view.facts.metadata_targets, placement, added)),
                 *advise(place, (creates, opens, unlinks), tiny=files_are_tiny(jobs, view))),
@@ -348,14 +346,16 @@ def refusal(parent: str, finding: Finding, evidence: MetadataStormEvidence, fact
     return None
 
 
-def rate_below(directory: str, activities: Iterable[DirectoryActivity], seconds: float) -> float:
-    done = sum(operations(each) for each in activities
-               if each.directory == directory or each.directory.startswith(f"{directory}/"))
-    return done / seconds if seconds > 0 else 0.0
+def rate_below(directory: str, facts: Facts) -> float:
+    """Operations per second. The counts begin again when a default layout changes, but not the latest ones."""
+    return max(sum(operations(each) for each in activities
+                   if each.directory == directory or each.directory.startswith(f"{directory}/")) / max(seconds, 1.0)
+               for activities, seconds in ((facts.directories, facts.directory_seconds),
+                                           (facts.latest_directories, facts.latest_seconds)))
 
 
 def judge(place: str, evidence: MetadataStormEvidence, facts: Facts) -> Judgement:
-    before, after = evidence.parent_operations_per_second, rate_below(place, facts.directories, facts.directory_seconds)
+    before, after = evidence.parent_operations_per_second, rate_below(place, facts)
     numbers = f"{before:.0f} operations/s before, {after:.0f} after"
     if after < GONE_SHARE * before:
         verdict, words = Verdict.CANNOT_TELL, "no verdict, because the jobs have stopped"

@@ -13,8 +13,11 @@ from dataclasses import dataclass, replace
 from tierd.detect.view import View
 from tierd.model import Advice, Evidence, Finding
 from tierd.policies.protocol import ConfiguredPolicy, Policy
+from tierd.policies.registry import BUILT_IN
 
 Key = tuple[str, str, str]
+_CHECKED = frozenset(policy.name for policy in BUILT_IN)
+"""Policies whose findings are as their types say: there may be hundreds of them in a cycle."""
 BEGIN_RUNS = 2
 """Two, because one may be chance."""
 END_RUNS = 4
@@ -74,7 +77,7 @@ class PolicyRunner:
         try:
             find = policy.policy.find if policy.settings.enabled else None
             for finding in find(view, policy.settings) if find is not None else ():
-                if wrong := why_unusable(finding, policy.policy):
+                if policy.policy.name not in _CHECKED and (wrong := why_unusable(finding, policy.policy)):
                     raise ValueError(wrong)
                 yield finding
         except Exception as error:  # noqa: BLE001 -- any error of a policy is reported and disables only that policy

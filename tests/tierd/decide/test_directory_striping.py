@@ -103,7 +103,14 @@ def test_a_verdict_is_given_by_the_operations_there(before: float, creates: int)
 
 
 def test_operations_of_subdirectories_count() -> None:
-    activities = [DirectoryActivity("a", "/out", creates=10), DirectoryActivity("a", "/out/step1", creates=100),
-                  DirectoryActivity("a", "/outer", creates=1000)]
-    assert rate_below("/out", activities, 10.0) == 11.0
-    assert rate_below("/out", activities, 0.0) == 0.0
+    activities = (DirectoryActivity("a", "/out", creates=10), DirectoryActivity("a", "/out/step1", creates=100),
+                  DirectoryActivity("a", "/outer", creates=1000))
+    assert rate_below("/out", Facts(directories=activities, directory_seconds=10.0)) == 11.0
+    assert rate_below("/out", Facts()) == 0.0
+
+
+def test_a_default_layout_that_changed_meanwhile_is_no_loss() -> None:
+    """The counts of the directory begin again with it."""
+    facts = Facts(directories=(DirectoryActivity("a", "/out", creates=100),), directory_seconds=600.0,
+                  latest_directories=(DirectoryActivity("a", "/out", creates=3000),), latest_seconds=30.0)
+    assert judge("/out", replace(STORM, parent_operations_per_second=90.0), facts).verdict is Verdict.HELPED

@@ -72,7 +72,7 @@ def test_the_rate_before_an_act_counts_the_parent_itself_as_the_rate_after_it_do
     activities = storm(800, place="/proj/run/s1"), storm(60, place="/proj/run")
     (finding,) = found(*activities)
     before = finding.evidence.numbers()["parent_operations_per_second"]
-    assert before == rate_below("/proj/run", activities, 100.0) == 860
+    assert before == rate_below("/proj/run", Facts(directories=activities, directory_seconds=100.0)) == 860
 
 
 def test_steps_that_end_within_a_half_minute_count_together_if_several_nodes_make_them() -> None:
