@@ -57,10 +57,10 @@ class ExporterMetrics(Collector):
             "collector_read_timestamp_seconds",
             "Time at which the collector's last successful pass began, by the clock of this node.", "collector")
         chunks = _counter(
-            "chunks", "Texts of parameters that the exporter compares with the last scrape.", "collector")
+            "chunks", "Parameter texts that the exporter compared with the last scrape.", "collector")
         reused = _counter(
             "chunks_reused",
-            "Texts of parameters that were unchanged since the last scrape, so that their lines were used again.",
+            "Parameter texts that were unchanged since the last scrape, so that the exporter reused their lines.",
             "collector")
         for name, outcome in self._scraper.outcomes.items():
             success.add_metric((name,), float(outcome.success))
@@ -79,8 +79,8 @@ class ExporterMetrics(Collector):
             "parameter")
         implausible = _counter(
             "implausible_values",
-            "Values left out of sums over targets because no target can do so much in the time. The sums continue from"
-            " the previous values.", "collector", "parameter")
+            "Values left out of sums over targets because they grew faster than any target can work. The sums continue"
+            " from the previous values.", "collector", "parameter")
         errors = _counter(
             "read_errors", "Failed reads of Lustre parameters. An empty parameter counts as failed.", "collector",
             "parameter", "error")

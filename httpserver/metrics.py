@@ -53,7 +53,7 @@ class ConnectionMetrics(Collector):
         )
         dropped = CounterMetricFamily(
             self._prefix + "connections_dropped",
-            "Connections ended in favor of another client, by reason: waiting (the request was not complete), slow"
+            "Connections ended in favour of another client, by reason: waiting (the request was not complete), slow"
             " (the client read its response slowly).",
             labels=("reason",),
         )

@@ -23,7 +23,7 @@ FLAGS = OF_NODEMAP.numbers(*[
         ("admin_nodemap", "root on the nodemap's clients keeps root rights", "2.10+"),
         ("deny_unknown", "the nodemap refuses users who are not mapped", "2.10+"),
         ("readonly_mount", "clients of the nodemap may only read", "2.16+"),
-        ("deny_mount", "clients of the nodemap may not mount", "2.17+"),
+        ("deny_mount", "the nodemap refuses mounts of its clients", "2.17+"),
     )
 ])
 RULES = {

@@ -102,8 +102,8 @@ class Bill(Extension):
                 self._shown[series] = max(self._shown[series], size)
             shown = dict(self._shown)
         family = CounterMetricFamily(
-            "tierd_interference_lost_bytes", "Bytes more that the victim would have moved without the aggressor, "
-            f"since tierd started. Certain losses only; pairs beyond {MAX_SERIES} have empty labels.",
+            "tierd_interference_lost_bytes", "Additional bytes that the victim would have moved without the "
+            f"aggressor, since tierd started. Only certain losses count; pairs beyond {MAX_SERIES} have empty labels.",
             labels=("victim", "aggressor"))
         for (aggressor, victim), size in shown.items():
             family.add_metric((victim, aggressor), size)

@@ -103,10 +103,10 @@ def reader_metrics(tallies: TallySource) -> Iterator[Metric]:
                 len(tallies.readers))
     progress = dict(sorted(tallies.progress.items()))
     yield gauges("tierd_reader_tally_age_seconds",
-                 "Time since the last tally of the MDT that a reader sent, +Inf before the first.", "mdt",
+                 "Time since a reader last sent a tally of the MDT. +Inf before the first.", "mdt",
                  {mdt: each.age_seconds for mdt, each in progress.items()})
-    yield gauges("tierd_reader_problem", "Whether the reader of the MDT cannot read its changelog, or it records"
-                 " nothing (1), or not (0).", "mdt", {mdt: bool(each.problem) for mdt, each in progress.items()})
+    yield gauges("tierd_reader_problem", "Whether the MDT's changelog cannot be read or records nothing (1), or"
+                 " neither (0).", "mdt", {mdt: bool(each.problem) for mdt, each in progress.items()})
     yield counters("tierd_reader_rereads", "Requests to the reader of the MDT to read again from tierd's position.",
                    "mdt", {mdt: tallies.rereads[mdt] for mdt in progress})
     yield counters(
@@ -188,14 +188,14 @@ def mover_metrics(state: DispatchState) -> Iterator[Metric]:
     yield gauge("tierd_standing_by", STANDING_BY, 0.0)
     yield gauge("tierd_standbys", "Standbys that have reported in the last 20 s.", len(state.standbys))
     yield gauges("tierd_standby_copy_age_seconds",
-                 "Time since the standby's copy of the journal was complete and it could lead, +Inf if it never was.",
+                 "Time since the standby's copy of the journal was complete and it could lead. +Inf if it never was.",
                  "standby", {each.name: float("inf") if each.copy_age_seconds is None else each.copy_age_seconds
                              for each in state.standbys})
     yield gauges("tierd_target_moves_under_way",
                  "Files sent to movers without a result yet, by the target that holds them.", "target",
                  dict(sorted(state.under_way.items())))
     yield gauge("tierd_oldest_move_message_seconds", "Age of the oldest message with moves that has no result yet. 0"
-                " without one.", state.oldest_seconds)
+                " if there is none.", state.oldest_seconds)
     yield gauge("tierd_journal_lag_changes", "Changes of the journal that the standby cannot get yet.",
                 state.journal_lag)
     yield CounterMetricFamily("tierd_move_messages", "Messages with moves sent to movers.", counts.messages)
@@ -262,8 +262,8 @@ def stream_metrics(daemon: Daemon, every: Sequence[Case]) -> Iterator[Metric]:
                   for target in case.targets})
     yield gauges("tierd_case_begun_timestamp_seconds",
                  "Unix time when tierd found that the aggressor slows the victim. Labels: number of the finding, state "
-                 "of the case, verdict, and why tierd does not act, or empty. Exposed until"
-                 " two minutes after the verdict.", "id victim aggressor state verdict reason",
+                 "of the case, verdict, and the reason if tierd does not act. Exposed until two"
+                 " minutes after the verdict.", "id victim aggressor state verdict reason",
                  {(f"F{case.finding}", case.victim, case.aggressor, case.state or FOUND, case.verdict,
                    hindrance(daemon, case)): case.since for case in cases
                   if case.active or case.state != State.CLOSED
@@ -303,7 +303,7 @@ def device_time_metrics(daemon: Daemon) -> Iterator[Metric]:
                  {(short_name(target), job): part for target, time in times.items()
                   for job, part in time.top(JOBS_OF_TARGET)})
     yield gauges("lustre_target_utilisation_ratio", "Estimated share of the time in which the target is busy, "
-                 "compared with the most that targets of its pool have done.", "target",
+                 "relative to the highest load seen on targets of its pool.", "target",
                  {short_name(target): time.utilisation for target, time in times.items()})
 
 
@@ -334,8 +334,8 @@ def verdict_metrics(daemon: Daemon, cases: Sequence[Case]) -> Iterator[Metric]:
             if case.usual is not None and case.contended is not None and case.regained}
     yield gauges("tierd_won_back_ratio", "Share of the victim's lost throughput that the last judged act recovered.",
                  "victim", {victim: regained[0] for victim in lost if (regained := judged[victim].regained)})
-    yield gauges("tierd_expected_gain_bytes_per_second", "Throughput that the victim had lost, which the last judged"
-                 " act could recover at most.", "victim", lost)
+    yield gauges("tierd_expected_gain_bytes_per_second", "Throughput that the victim had lost: the most that the last"
+                 " judged act could recover.", "victim", lost)
     yield gauges("tierd_measured_gain_bytes_per_second", "Throughput that the last judged act recovered for the"
                  " victim.", "victim", {victim: (judged[victim].after or 0.0) - (judged[victim].contended or 0.0)
                                         for victim in lost})
@@ -344,8 +344,8 @@ def verdict_metrics(daemon: Daemon, cases: Sequence[Case]) -> Iterator[Metric]:
 def waiting_plan_metric(daemon: Daemon) -> Metric:
     rows = {(f"F{daemon.log.known.numbers[key]}", key[1], printable(key[2])): since
             for key, since in sorted(daemon.remediations.asked().items()) if key in daemon.log.known.numbers}
-    return gauges("tierd_waiting_plan_since_timestamp_seconds", "Unix time since which a plan waits for tierctl apply"
-                  " or tierctl decline.", "finding aggressor victim", rows)
+    return gauges("tierd_waiting_plan_since_timestamp_seconds", "Unix time when a plan began to wait for tierctl"
+                  " apply or tierctl decline.", "finding aggressor victim", rows)
 
 
 def last_event_metric(daemon: Daemon) -> Metric:
