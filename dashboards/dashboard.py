@@ -223,8 +223,8 @@ def usual_throughput(matchers: str) -> Query:
 
 
 BUSIEST_JOBS = timeseries(
-    "Busiest jobs: throughput", "Throughput of the busiest jobs. A dashed line is what a slowed stream had before "
-    "its neighbour came. Marks: a stream is slowed, tierd sets a default layout, files move, verdict.",
+    "Busiest jobs: throughput", "Throughput of the busiest jobs. A dashed line is a slowed stream's throughput "
+    "before its neighbour started. Marks: a stream is slowed, tierd sets a default layout, files move, verdict.",
     Query(f"topk(8, sum by (jobid) (fs_job:lustre_job_bytes:rate2m{OF_FS}))", "{{jobid}}"),
     usual_throughput(OF_FS), unit="Bps", by_name="jobid", overrides=(dashed("usual"),), width=17, height=12,
     empty="no job statistics: " + NO_SERVERS, links=(link_from_value("jobs", "This job", jobid="jobid"),))
@@ -272,7 +272,7 @@ def cases() -> Panel:
     latest = f"topk by (fs, id) (1, {seen})"  # each state of a case is a series
     every = f"(1000 * max by {labels} (max_over_time({begun}{RANGE})) and {latest})"
     return table(
-        "Cases", "Streams that a neighbour slowed in this time range, and what tierd does about it, or did. State and "
+        "Cases", "Streams that a neighbour slowed in this time range, and what tierd did. State and "
         "verdict are the latest; closed: the finding has ended. Not done because: why tierd does not act; tierctl "
         "explain has the remedy.",
         Query(f"{every} and on (fs, id) {begun} or "

@@ -64,8 +64,8 @@ HEALTH = Row("Health", (
     stat("Exporters down", "Nodes that Prometheus cannot scrape. Their state is unknown.",
          Query(none_of('count(up{job=~"lustre.*"} == 0)', 'up{job=~"lustre.*"}')), unit="short", steps=ANY_IS_BAD,
          height=3, empty="no exporter", links=(link_from_value("exporters", "Exporters and tierd"),)),
-    table("Firing alerts", "Firing alerts with what they are about. Each has a page of the documentation (meaning, "
-          "impact, diagnosis, mitigation), which tierd serves as /runbooks/ and the name of the alert.",
+    table("Firing alerts", "Firing alerts and what they concern. Each has a runbook (meaning, impact, diagnosis, "
+          "mitigation), which tierd serves at /runbooks/NAME_OF_THE_ALERT.",
           Query("label_replace(max by (alertname, severity, fs, target, pool, instance, victim, aggressor) "
                 f'({ALERTS}), "runbook", "docs/runbooks/$1.md", "alertname", "(.+)")'),
           unit="short",
@@ -139,7 +139,7 @@ JOBS = Row("Busiest jobs", (
 
 CLIENTS = Row("Clients (where exporters run on clients)", (
     stat("Connections not FULL", "Connections of clients to targets that are neither FULL nor IDLE. Many point to a "
-         "server or the network, few to single clients (dashboard Clients).",
+         "server or the network, a few to single clients (dashboard Clients).",
          Query(none_of(NOT_FULL, IMPORTS)), unit="short", width=12, height=3,
          steps=ANY_IS_A_WARNING, links=(link_from_value("clients", "Clients"),)),
     replace(ACTIVE, width=12),

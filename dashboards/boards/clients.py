@@ -57,7 +57,7 @@ AHEAD = Row("Read-ahead and statahead", (
                Query(ratio("read_ahead"), "{{fs}}"), unit="percentunit", maximum=1, steps=LOW_IS_BAD,
                empty="no read-ahead"),
     timeseries("Statahead hit ratio", "Share of file attributes served from the statahead cache for ls, du or find. "
-               "If low, programs do not follow directory order, and statahead loads the metadata server without "
+               "If it is low, programs do not follow directory order, and statahead loads the metadata server without "
                "benefit.",
                Query(ratio("statahead"), "{{fs}}"), unit="percentunit", maximum=1, steps=LOW_IS_BAD,
                empty="no directory listings"),
@@ -163,8 +163,8 @@ ONE = Row("One client: $instance", (
                Query(f"lustre_mdc_modify_rpcs_in_flight{{{MINE}}}", "{{target}} {{mount}} now"),
                Query(f"lustre_mdc_max_modify_rpcs_in_flight{{{MINE}}}", "{{target}} {{mount}} limit"), unit="short",
                overrides=(dashed("limit"),), steps=((None, GREEN), (7, YELLOW), (64, ORANGE))),
-    timeseries("Locks held", "Locks held by the client, by namespace. Very many use memory on servers: lower "
-               "lru_size or lru_max_age on the client.",
+    timeseries("Locks held", "Locks held by the client, by namespace. Very many locks use much memory on servers: "
+               "lower lru_size or lru_max_age on the client.",
                Query(f"topk(10, sum by (namespace) (lustre_ldlm_locks{{{MINE}}}))", "{{namespace}}"), unit="short"),
 ), empty=NO_CLIENTS, closed=True)
 

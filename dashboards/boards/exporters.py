@@ -42,9 +42,9 @@ COST = Row("Cost", (
     timeseries("Samples by node", "The ten nodes with the most samples. Jobs or quotas cause jumps: see --jobs.limit "
                "and --quota.limit.",
                Query(f"topk(10, scrape_samples_scraped{{{THESE}}})", "{{instance}}"), unit="short"),
-    timeseries("CPU cores", "CPU cores used by exporters, the ten highest.",
+    timeseries("CPU cores", "CPU cores used by exporters (top ten).",
                Query(f'topk(10, rate(process_cpu_seconds_total{{{THESE}}}{RATE}))', "{{instance}}"), unit="none"),
-    timeseries("Memory", "Resident memory of exporters, the ten highest. The limit in the systemd unit is 1 GiB.",
+    timeseries("Memory", "Resident memory of exporters (top ten). The limit in the systemd unit is 1 GiB.",
                Query(f"topk(10, process_resident_memory_bytes{{{THESE}}})", "{{instance}}"), unit="bytes"),
     timeseries("Parameter bytes read", "Bytes per second that the kernel prints for each collector.",
                Query(f"topk(10, sum by (collector) (rate(lustre_exporter_read_bytes_total{{{THESE}}}{RATE})))",

@@ -39,7 +39,7 @@ ALL = Row("All jobs", (
           f"fs_job:lustre_job_metadata_operations:rate2m{{{BY_FS}}}", "ops"),
     total("Active jobs", "Selected jobs with read or write traffic in the last minutes.",
           f"fs_job:lustre_job_bytes:rate2m{{{BY_FS}}} > bool 0", "short"),
-    table("Jobs", "The fifty highest jobs of each column. Many operations with few bytes are small I/O. Many "
+    table("Jobs", "The top fifty jobs of each column. Many operations with few bytes are small I/O. Many "
           "metadata operations per MB mean small files.",
           Query(f"topk(50, fs_job:lustre_job_bytes:rate2m{{{BY_FS}}})"),
           Query(f"topk(50, {BULK})"),
@@ -56,7 +56,7 @@ ALL = Row("All jobs", (
 
 TRAFFIC = Row("Throughput", (
     timeseries("Throughput", "Bytes per second read and written, of the ten jobs with the highest throughput. A dashed "
-               "line is what a slowed stream had before its neighbour came. Marks show what tierd did.",
+               "line is a slowed stream's throughput before its neighbour started. Marks show what tierd did.",
                Query(f"topk(10, sum by (jobid) (fs_job:lustre_job_bytes:rate2m{{{BY_FS}}}))", "{{jobid}}"),
                usual_throughput('{fs=~"$fs", victim=~"$jobid"}'),
                unit="Bps", by_name="jobid", overrides=(dashed("usual"),), links=(THIS,)),
@@ -66,7 +66,7 @@ TRAFFIC = Row("Throughput", (
                    "{{jobid}} read"),
              Query(f"topk(10, sum by (jobid) (fs_pool_job:lustre_job_write_bytes:rate2m{{{BY_POOL}}}))",
                    "{{jobid}} written"), below_name="written", unit="Bps", links=(THIS,)),
-    timeseries("Throughput by job and pool", "Bytes per second by job and pool, the ten highest. tierd looks for "
+    timeseries("Throughput by job and pool", "Bytes per second by job and pool (top ten). tierd looks for "
                "small I/O in disk pools.",
                Query(f'topk(10, sum by (pool, jobid) ({{__name__=~"fs_pool_job:lustre_job_(read|write)_bytes'
                      f':rate2m", {BY_POOL}}}))', "{{jobid}} {{pool}}"), unit="Bps", links=(THIS,)),

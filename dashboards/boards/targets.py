@@ -116,7 +116,7 @@ LOAD = Row("Object targets: load", (
                Query('sum by (fs, target) ({__name__=~"fs_pool_target:lustre_ost_(read|write)_bytes:rate2m", '
                      f"{OST}}}) / (sum by (fs, target) (fs_pool_target:lustre_ost_bulk_operations:rate2m{{{OST}}}) "
                      "> 0)", "{{target}}"), unit="bytes"),
-    timeseries("I/O latency", "Mean time of a read or write in the object server. It does not contain the disk I/O of "
+    timeseries("I/O latency", "Mean time of a read or write in the object server. It excludes the disk I/O of "
                "writes. If a target takes twice the time of its pool, see LustreOstSlow.",
                Query(f"fs_pool_target:lustre_ost_bulk_operation_seconds:mean2m{{{OST}}}", "{{target}}"), unit="s"),
     timeseries("Disk I/O latency", "Median duration of disk I/O, from brw_stats. If one target takes twice the time "
@@ -169,8 +169,8 @@ ROOM = Row("Space", (
     bars("OST usage", "Used share of each OST. Full targets take no new objects, and existing objects cannot grow.",
          Query(f"fs_pool_target:lustre_ost_used:ratio{{{OST}}}", "{{target}}", instant=True), unit="percentunit",
          steps=FULLNESS, maximum=1, empty=NO_SERVERS),
-    bars("OST object usage", "Used share of the objects (inodes) of each OST. Many tiny files can use up objects "
-         "before space.",
+    bars("OST object usage", "Used share of the objects (inodes) of each OST. Many tiny files can use up the "
+         "objects before the space.",
          Query(f"1 - max by (fs, target) (lustre_ost_files_free{{{ANY}}}) / (max by (fs, target) "
                f"(lustre_ost_files{{{ANY}}}) > 0)", "{{target}}", instant=True), unit="percentunit", steps=FULLNESS,
          maximum=1, empty=NO_SERVERS),
@@ -231,7 +231,7 @@ ABNORMAL = 'state!~"ClusteredNormal|ClusteredTightlyCoupled|unknown"'
 PARTS = f'{{__name__=~"tierd_powerflex_(sds|sdc)_connected", {OF_FS}}}'
 REBUILD = f'work=~".+_rebuild", {OF_FS}'
 POWERFLEX = Row("PowerFlex below the OSTs", (
-    stat("MDM cluster not normal", "File systems whose PowerFlex MDM cluster is in another state than "
+    stat("MDM cluster not normal", "File systems whose PowerFlex MDM cluster is not in the state "
          "ClusteredNormal: see TierdPowerFlexMdmDegraded.",
          Query(none_of(f'count(tierd_powerflex_mdm_cluster_info{{{ABNORMAL}, {OF_FS}}})',
                        f"tierd_powerflex_mdm_cluster_info{{{OF_FS}}}")), unit="short", steps=ANY_IS_BAD, width=6),

@@ -63,8 +63,8 @@ INTERFERENCE = Row("Victims, aggressors and targets", (
           sort="Slowdown", columns={"fs": ("File system", ""), "target": ("Target", ""), "victim": ("Victim", ""),
                    "aggressor": ("Aggressor", ""), "Value": ("Slowdown", "none")},
           overrides=(TARGET_LINK, job_link("Victim"), job_link("Aggressor"))),
-    matrix("What jobs cost each other", "Bytes that each victim (row) lost to each aggressor (column) in the shown "
-           "time, as far as that is certain. tierctl bill has the intervals.",
+    matrix("What jobs cost each other", "Bytes that each victim (row) certainly lost to each aggressor (column) in "
+           "the shown time. tierctl bill has the intervals.",
            Query(f"sum by (victim, aggressor) (increase(tierd_interference_lost_bytes_total{OF_FS}[$__range])) > 0"),
            rows="victim", columns="aggressor", unit="bytes", empty="no stream certainly lost anything"),
     timeseries("Aggressors: jobs with small requests", "Reads and writes per second of jobs with requests below 1 MiB, "
@@ -74,12 +74,12 @@ INTERFERENCE = Row("Victims, aggressors and targets", (
                      f"jobid) (fs_target_job:lustre_job_bulk_operations:rate2m{{{ON}}}) > 0) < 1048577)) {OWN})",
                      "{{jobid}}"), unit="ops", by_name="jobid", empty="no small I/O",
                links=(link_from_value("jobs", "This job", jobid="jobid"),)),
-    timeseries("Share of target operations", "Share of each job in the operations of a target, the ten highest. "
+    timeseries("Share of target operations", "Share of each job in the operations of a target (top ten). "
                "Select a target for details.",
                Query(f"topk(10, fs_target_job:lustre_job_bulk_operations:share2m{{{ON}}})",
                      "{{target}} {{jobid}}"),
                unit="percentunit", maximum=1, empty="no job statistics of object targets", fill=0),
-    timeseries("Share of device time", "Estimated share of each job in the service time of a target, the ten highest. "
+    timeseries("Share of device time", "Estimated share of each job in the service time of a target (top ten). "
                "Empty until tierd knows what operations cost on the targets.",
                Query(f"topk(10, lustre_target_device_time_share{{{ON}}})", "{{target}} {{jobid}}"),
                unit="percentunit", maximum=1, empty="not known yet", fill=0),
